@@ -1,0 +1,188 @@
+import { defineConfig } from 'oxlint';
+
+type Pattern = { message: string; allowTypeImports?: boolean } & ({ regex: string } | { group: string[] });
+
+/**
+ * The rooms of src/ and whom each may import. Imports go one way:
+ * entry → app → routes → {http, gateway} → {cache, resilience, upstream} → store → core.
+ * `types` are siblings whose types may be named, but whose code may not be called.
+ */
+const rooms: Record<string, { imports: string[]; types?: string[]; packages?: string[] }> = {
+  core: { imports: [] },
+  store: { imports: ['core'] },
+  cache: { imports: ['store', 'core'], types: ['resilience', 'upstream'] },
+  resilience: { imports: ['store', 'core'], types: ['cache', 'upstream'] },
+  upstream: { imports: ['store', 'core'], types: ['cache', 'resilience'], packages: ['zod'] },
+  gateway: {
+    imports: ['cache', 'resilience', 'upstream', 'store', 'core'],
+    types: ['http', 'config'],
+    packages: ['zod'],
+  },
+  http: {
+    imports: ['cache', 'resilience', 'upstream', 'store', 'core'],
+    types: ['gateway', 'config'],
+    packages: ['hono'],
+  },
+  routes: {
+    imports: ['http', 'gateway', 'cache', 'resilience', 'upstream', 'store', 'core'],
+    types: ['config'],
+    packages: ['hono', 'zod'],
+  },
+  sandbox: { imports: ['upstream', 'core'], packages: ['hono', 'zod'] },
+  config: { imports: ['upstream', 'core'], packages: ['zod'] },
+  app: {
+    imports: ['routes', 'http', 'gateway', 'cache', 'resilience', 'upstream', 'store', 'core'],
+    types: ['config'],
+    packages: ['hono'],
+  },
+  entry: { imports: [], packages: [] },
+};
+
+/** Where a package lives, and what code elsewhere does instead. Entries may use all but those of the other runtime. */
+const packages: Record<string, Pattern> = {
+  hono: {
+    regex: '^hono(/|$)',
+    message:
+      'hono lives in app, routes, http and sandbox. Take plain values or a web Request here, and adapt in http/.',
+  },
+  zod: {
+    regex: '^zod(/|$)',
+    message: 'zod lives in upstream, config, gateway, routes and sandbox. Parse there and take the parsed value here.',
+  },
+  'lru-cache': {
+    regex: '^lru-cache$',
+    message:
+      'lru-cache lives in src/store/memory.ts only. Use the Store port, or the bounded map that memory.ts offers.',
+  },
+  '@hono/zod-openapi': {
+    regex: '^@hono/zod-openapi$',
+    message: '@hono/zod-openapi lives in src/routes/openapi*.ts only. Schemas are plain zod with .meta().',
+  },
+  node: {
+    regex: '^(node:|(ioredis|undici|pino|swagger-ui-dist|@hono/node-server)(/|$))',
+    message:
+      'Node and its drivers live under src/entry only. Declare a port in the room, and pass its Node adapter in.',
+  },
+  cloudflare: {
+    regex: '^(cloudflare:|@cloudflare/)',
+    message: 'Workers modules live in src/entry/worker*.ts only. Declare a port in the room, and pass its adapter in.',
+  },
+};
+
+const outsideSrc = ['test', 'bench', 'scripts'];
+const depths = [1, 2, 3];
+const files = new Set(['app', 'config']);
+const arrows = 'entry → app → routes → {http, gateway} → {cache, resilience, upstream} → store → core';
+
+function restrict(patterns: Pattern[]): { 'no-restricted-imports': ['error', { patterns: Pattern[] }] } {
+  return { 'no-restricted-imports': ['error', { patterns }] };
+}
+
+const target = (up: string, names: string[]): string =>
+  `^${up.replaceAll('.', '\\.')}(${names.map((name) => (files.has(name) ? `${name}\\.ts$` : `${name}/`)).join('|')})`;
+
+/** The restricted imports of a file `depth` folders below src/; exact in depth, so that routes/app.ts is not src/app.ts. */
+function restrictedImports(room: string, depth: number, also: string[] = []) {
+  const { imports, types = [], packages: allowed = [] } = rooms[room]!;
+  const up = depth === 0 ? './' : '../'.repeat(depth);
+  const reachable = new Set([room, ...imports, ...types]);
+  const forbidden = Object.keys(rooms).filter((name) => !reachable.has(name));
+  const patterns: Pattern[] = Object.entries(packages)
+    .filter(([name]) => !allowed.includes(name) && !also.includes(name))
+    .map(([, rule]) => rule);
+  patterns.push({
+    regex: target(depth === 0 ? '../' : `${up}../`, outsideSrc),
+    message: 'src/ imports nothing from test, bench or scripts. Move what is shared into a room of src/.',
+  });
+  patterns.push({
+    regex: target(up, forbidden),
+    message: `${room} may not import this room (${arrows}). Move the code down, or declare a port in ${room} and have the entry pass it in.`,
+  });
+  if (types.length > 0) {
+    patterns.push({
+      regex: target(up, types),
+      allowTypeImports: true,
+      message: `${room} may name types of ${types.join(', ')}, not run their code. Use import type, and take the value as an argument.`,
+    });
+  }
+  if (room === 'sandbox') {
+    patterns.push({
+      group: [
+        `${up}upstream/**`,
+        `!${up}upstream/operation*.ts`,
+        `!${up}upstream/operations/**`,
+        `!${up}upstream/fields.ts`,
+        `!${up}upstream/schemas.ts`,
+      ],
+      message:
+        'The sandbox stands for the other side: of upstream/ it may see the operations and schemas, not the client.',
+    });
+  }
+  return restrict(patterns);
+}
+
+const below = (room: string, depth: number): string => `src/${room}/${'*/'.repeat(depth - 1)}*.ts`;
+
+const boundaries = Object.keys(rooms)
+  .filter((room) => room !== 'entry')
+  .flatMap((room) =>
+    files.has(room)
+      ? [{ files: [`src/${room}.ts`], rules: restrictedImports(room, 0) }]
+      : depths.map((depth) => ({ files: [below(room, depth)], rules: restrictedImports(room, depth) })),
+  );
+
+const only = (...names: string[]) => restrict(names.map((name) => packages[name]!));
+
+export default defineConfig({
+  plugins: ['typescript', 'unicorn', 'oxc', 'import', 'promise'],
+  categories: { correctness: 'error', suspicious: 'error' },
+  options: { typeAware: true, reportUnusedDisableDirectives: 'error' },
+  ignorePatterns: ['node_modules', 'dist', 'coverage', 'worker-configuration.d.ts'],
+  rules: {
+    eqeqeq: 'error',
+    'no-console': 'error',
+    'no-var': 'error',
+    'prefer-const': 'error',
+    'max-lines': ['error', { max: 250, skipBlankLines: true, skipComments: true }],
+    'max-lines-per-function': ['error', { max: 60, skipBlankLines: true, skipComments: true }],
+    'max-params': ['error', { max: 4 }],
+    'import/no-cycle': 'error',
+    'import/no-default-export': 'error',
+    'typescript/ban-ts-comment': 'error',
+    'typescript/no-explicit-any': 'error',
+    'typescript/no-floating-promises': 'error',
+    'typescript/no-misused-promises': 'error',
+    'typescript/no-non-null-assertion': 'error',
+    'typescript/no-unsafe-argument': 'error',
+    'typescript/no-unsafe-assignment': 'error',
+    'typescript/no-unsafe-call': 'error',
+    'typescript/no-unsafe-member-access': 'error',
+    'typescript/no-unsafe-return': 'error',
+    'typescript/no-unsafe-type-assertion': 'off',
+    'typescript/only-throw-error': 'error',
+    'promise/no-callback-in-promise': 'off',
+    'typescript/switch-exhaustiveness-check': 'error',
+  },
+  overrides: [
+    ...boundaries,
+    { files: ['src/store/memory.ts'], rules: restrictedImports('store', 1, ['lru-cache']) },
+    { files: ['src/routes/openapi*.ts'], rules: restrictedImports('routes', 1, ['@hono/zod-openapi']) },
+    {
+      files: ['src/entry/**/*.ts'],
+      rules: { ...only('lru-cache', '@hono/zod-openapi', 'cloudflare'), 'no-console': 'off' },
+    },
+    { files: ['src/entry/worker*.ts'], rules: only('lru-cache', '@hono/zod-openapi', 'node') },
+    { files: ['src/entry/worker.ts', '*.config.ts'], rules: { 'import/no-default-export': 'off' } },
+    {
+      files: ['test/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts', '*.config.ts'],
+      rules: {
+        'max-lines': ['error', { max: 500, skipBlankLines: true, skipComments: true }],
+        'max-lines-per-function': 'off',
+        'no-console': 'off',
+        'typescript/no-non-null-assertion': 'off',
+        'typescript/no-unsafe-assignment': 'off',
+        'typescript/no-unsafe-member-access': 'off',
+      },
+    },
+  ],
+});
