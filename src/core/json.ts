@@ -1,0 +1,125 @@
+/**
+ * Looks into JSON text without parsing it: where members and items begin and end. Bodies are cut and spliced by these
+ * spans, so that `25.0` and integers beyond 2^53 stay what they were. The text has to be valid JSON already.
+ */
+
+export interface Span {
+  readonly start: number;
+  /** Exclusive. */
+  readonly end: number;
+}
+
+export interface Member extends Span {
+  readonly name: string;
+}
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPEN_BRACE = 0x7b;
+const CLOSE_BRACE = 0x7d;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+
+const isSpace = (code: number) => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
+
+const opens = (code: number) => code === OPEN_BRACE || code === OPEN_BRACKET;
+
+const closes = (code: number) => code === CLOSE_BRACE || code === CLOSE_BRACKET;
+
+function skipSpace(text: string, at: number): number {
+  let position = at;
+  while (isSpace(text.charCodeAt(position))) position++;
+  return position;
+}
+
+/** From the opening quote to behind the closing one. */
+function endOfString(text: string, at: number): number {
+  let position = text.indexOf('"', at + 1);
+  while (isEscaped(text, position)) position = text.indexOf('"', position + 1);
+  return position + 1;
+}
+
+function isEscaped(text: string, quote: number): boolean {
+  let position = quote - 1;
+  while (text.charCodeAt(position) === BACKSLASH) position--;
+  return (quote - position) % 2 === 0;
+}
+
+function endOfValue(text: string, at: number): number {
+  const first = text.charCodeAt(at);
+  if (first === QUOTE) return endOfString(text, at);
+  if (!opens(first)) return endOfScalar(text, at);
+  let depth = 0;
+  let position = at;
+  do {
+    const code = text.charCodeAt(position);
+    if (code === QUOTE) position = endOfString(text, position) - 1;
+    else if (opens(code)) depth++;
+    else if (closes(code)) depth--;
+    position++;
+  } while (depth > 0);
+  return position;
+}
+
+function endOfScalar(text: string, at: number): number {
+  let position = at;
+  while (position < text.length && !isSpace(text.charCodeAt(position)) && !',}]'.includes(text[position] ?? ''))
+    position++;
+  return position;
+}
+
+/** The members of an object, in order; none when the text at `at` is something else. */
+export function* membersOf(text: string, at = 0): Generator<Member> {
+  let position = skipSpace(text, at);
+  if (text.charCodeAt(position) !== OPEN_BRACE) return;
+  position = skipSpace(text, position + 1);
+  while (text.charCodeAt(position) === QUOTE) {
+    const nameEnd = endOfString(text, position);
+    const name = stringAt(text, { start: position, end: nameEnd });
+    const start = skipSpace(text, skipSpace(text, nameEnd) + 1);
+    const end = endOfValue(text, start);
+    yield { name, start, end };
+    position = skipSpace(text, skipSpace(text, end) + 1);
+  }
+}
+
+/** The items of an array, in order; none when the text at `at` is something else. */
+export function* itemsOf(text: string, at = 0): Generator<Span> {
+  let position = skipSpace(text, at);
+  if (text.charCodeAt(position) !== OPEN_BRACKET) return;
+  position = skipSpace(text, position + 1);
+  while (position < text.length && text.charCodeAt(position) !== CLOSE_BRACKET) {
+    const end = endOfValue(text, position);
+    yield { start: position, end };
+    const next = skipSpace(text, end);
+    if (text.charCodeAt(next) === CLOSE_BRACKET) return;
+    position = skipSpace(text, next + 1);
+  }
+}
+
+/** The value of a member; the last one of a name counts, as in `JSON.parse`. */
+export function memberOf(text: string, name: string, at = 0): Span | undefined {
+  let found: Span | undefined;
+  for (const member of membersOf(text, at)) if (member.name === name) found = member;
+  return found;
+}
+
+export const cut = (text: string, { start, end }: Span) => text.slice(start, end);
+
+/** A JSON string as the characters it stands for. */
+export function stringAt(text: string, { start, end }: Span): string {
+  const inner = text.slice(start + 1, end - 1);
+  return inner.includes('\\') ? String(JSON.parse(text.slice(start, end))) : inner;
+}
+
+/** Whether arrays and objects are nested deeper than `limit`; what is, breaks `JSON.stringify` somewhere later. */
+export function isDeeperThan(text: string, limit: number): boolean {
+  let depth = 0;
+  for (let position = 0; position < text.length; position++) {
+    const code = text.charCodeAt(position);
+    if (code === QUOTE) position = endOfString(text, position) - 1;
+    else if (opens(code) && ++depth > limit) return true;
+    else if (closes(code)) depth--;
+  }
+  return false;
+}

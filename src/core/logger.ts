@@ -1,0 +1,31 @@
+/** Where log lines go: pino on Node, `console` on Workers. Fields are an allow-list; nobody logs anything else. */
+export interface Logger {
+  info(fields: LogFields, message: string): void;
+  warn(fields: LogFields, message: string): void;
+  error(fields: LogFields, message: string): void;
+}
+
+/** Durations in milliseconds. No credential, card, e-mail, query value or body ever (`contract.md` section 9). */
+export interface LogFields {
+  readonly request_id?: string;
+  readonly trace_id?: string;
+  readonly method?: string;
+  /** The template, never the path. */
+  readonly route?: string;
+  readonly status?: number;
+  readonly duration_ms?: number;
+  readonly operation?: string | undefined;
+  /** Keyed hash of the credential. */
+  readonly account?: string | undefined;
+  readonly cache?: string | undefined;
+  readonly upstream_calls?: number;
+  readonly upstream_ms?: number;
+  readonly code?: string;
+  /** Path of a field that did not fit its schema, never its value. */
+  readonly field?: string;
+  readonly count?: number;
+  /** Name and stack of a fault of ours, without its message, which may quote input. */
+  readonly fault?: string;
+  readonly signal?: string;
+  readonly url?: string;
+}

@@ -1,0 +1,29 @@
+/** What the core needs of a runtime. `entry/` builds these; tests pass their own. */
+
+/** Milliseconds since the epoch, and the only timer there is. */
+export interface Clock {
+  now(): number;
+  /** Runs once after `ms`; the answer takes it back. */
+  after(ms: number, run: () => void): () => void;
+}
+
+/** Keeps work alive that outlives its request: `ctx.waitUntil` on Workers, drained at shutdown on Node. */
+export type Background = (work: Promise<unknown>) => void;
+
+export type MaybePromise<T> = T | Promise<T>;
+
+/** Hashes, at once on Node and through WebCrypto elsewhere. */
+export interface Digest {
+  /** Keyed hash of a credential: the name of an account in keys and logs. */
+  account(credential: string): MaybePromise<string>;
+  /** Hash of a body, for a strong ETag. */
+  body(text: string): MaybePromise<string>;
+}
+
+/**
+ * Goes on with a value, at once when it is there already.
+ * A cached answer stays synchronous this way, which node-server rewards with its fast path.
+ */
+export function andThen<T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> {
+  return value instanceof Promise ? value.then(next) : next(value);
+}
