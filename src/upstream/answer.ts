@@ -1,0 +1,90 @@
+import { GatewayError } from '../core/errors.ts';
+import { isDeeperThan } from '../core/json.ts';
+import { localLinks } from './links.ts';
+import type { Operation } from './operation.ts';
+import { refusalOf, retryAfterOf } from './refusal.ts';
+import type { Validators } from './request.ts';
+import type { RawAnswer } from './transport.ts';
+
+/** A good answer: its JSON text as it came but for the links of a page, or null where there is no body. */
+export interface UpstreamAnswer {
+  readonly status: number;
+  readonly text: string | null;
+  /** Places in `text` where the gateway's origin goes. */
+  readonly links: readonly number[];
+  /** The text parsed once, to check it; not kept. */
+  readonly value: unknown;
+  readonly validators: Validators;
+  /** The copy that the request's validators stand for is still good. */
+  readonly notModified: boolean;
+}
+
+const MAX_JSON_DEPTH = 64;
+const RATE_LIMITED_SECONDS = 10;
+const UNAVAILABLE_SECONDS = 5;
+
+interface AnswerContext {
+  readonly now: number;
+  /** Whether the request was one that 304 may answer. */
+  readonly conditional: boolean;
+  /** Takes credentials and hosts out of a text. */
+  readonly conceal: (text: string) => string;
+  /** The upstream's `{base_url}`, which links are made local from. */
+  readonly upstream: URL;
+}
+
+/**
+ * Tells good answers, refusals and failures apart; the only place that does.
+ * @throws GatewayError the upstream's 4xx as a refusal, else `upstream_bad_response`, `upstream_unavailable` or
+ *   `upstream_timeout`
+ */
+export function answerOf(
+  operation: Operation,
+  raw: RawAnswer,
+  { now, conditional, conceal, upstream }: AnswerContext,
+): UpstreamAnswer {
+  const { status } = raw;
+  if (status === 204 || (status >= 200 && status < 300 && raw.body === '' && operation.answer === null)) {
+    return { ...EMPTY, status };
+  }
+  if (status >= 200 && status < 300) return jsonAnswer(operation, raw, upstream);
+  if (status === 304 && conditional) return { ...EMPTY, status, validators: validatorsOf(raw), notModified: true };
+  if (status >= 400 && status < 500) throw refusal(raw, now, conceal);
+  throw failure(raw, now);
+}
+
+const EMPTY = { text: null, links: [], value: undefined, validators: {}, notModified: false } as const;
+
+function jsonAnswer(operation: Operation, raw: RawAnswer, upstream: URL): UpstreamAnswer {
+  let value: unknown;
+  try {
+    value = JSON.parse(raw.body);
+  } catch {
+    throw GatewayError.of('upstream_bad_response', {
+      detail: 'The upstream answered with something that is not JSON.',
+    });
+  }
+  if (isDeeperThan(raw.body, MAX_JSON_DEPTH)) {
+    throw GatewayError.of('upstream_bad_response', { detail: 'The upstream answered with JSON nested too deeply.' });
+  }
+  const local = operation.paged ? localLinks(raw.body, upstream) : { text: raw.body, links: [] };
+  return { ...local, status: raw.status, value, validators: validatorsOf(raw), notModified: false };
+}
+
+function validatorsOf({ headers }: RawAnswer): Validators {
+  const { etag, 'last-modified': lastModified } = headers;
+  return { ...(etag && { etag }), ...(lastModified && { lastModified }) };
+}
+
+function refusal(raw: RawAnswer, now: number, conceal: AnswerContext['conceal']): GatewayError {
+  const header = raw.headers['retry-after'];
+  const retryAfter = raw.status === 429 ? retryAfterOf(header, { now, otherwise: RATE_LIMITED_SECONDS }) : undefined;
+  return refusalOf(raw.status, raw.body, { retryAfter, conceal });
+}
+
+function failure(raw: RawAnswer, now: number): GatewayError {
+  if (raw.status === 504) return GatewayError.of('upstream_timeout');
+  if (raw.status !== 503) return GatewayError.of('upstream_bad_response');
+  const retryAfter = retryAfterOf(raw.headers['retry-after'], { now, otherwise: UNAVAILABLE_SECONDS });
+  return GatewayError.of('upstream_unavailable', { retryAfter });
+}

@@ -1,0 +1,32 @@
+import type { Background } from '../core/runtime.ts';
+import type { AccountId } from '../store/store.ts';
+import type { Provenance } from './request.ts';
+
+/** What the work for one client request has cost so far. */
+export interface Tally {
+  upstreamCalls: number;
+  upstreamMs: number;
+}
+
+/** Who upstream data is wanted for, and how. One per client request. */
+export interface Caller {
+  /** Absent for the social calls, which take no credential. */
+  readonly account: AccountId | undefined;
+  readonly from: Provenance;
+  /** `no-cache`: a fresh copy, which is stored. `no-store`: neither answered from the cache nor put in it. */
+  readonly wants: 'any' | 'no-cache' | 'no-store';
+  readonly tally: Tally;
+  readonly background: Background;
+  /** Aborted when the client leaves or its time is up; its reason is the error to end with. */
+  signal(): AbortSignal;
+  /** Milliseconds left of `REQUEST_TIMEOUT_MS`. */
+  leftMs(): number;
+}
+
+/** The client went away; nobody is there to be answered. */
+export class ClientLeft extends Error {
+  constructor() {
+    super('client left');
+    this.name = 'ClientLeft';
+  }
+}

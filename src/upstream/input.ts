@@ -1,0 +1,73 @@
+import type { ZodType } from 'zod';
+import * as z from 'zod';
+import { type ErrorItem, GatewayError } from '../core/errors.ts';
+import { isDeeperThan, membersOf } from '../core/json.ts';
+import type { Call } from './client.ts';
+import type { Operation } from './operation.ts';
+import type { OperationInput } from './request.ts';
+
+const MAX_JSON_DEPTH = 64;
+
+/**
+ * Checks a client's query and body against the document. What the document does not list goes through.
+ * @throws GatewayError `validation_failed` with one entry per bad parameter or field, `malformed_json`
+ */
+export function checkInput(operation: Operation, input: OperationInput): void {
+  const errors = operation.query && input.query !== '' ? queryErrors(operation.query, input.query) : [];
+  if (errors.length > 0) throw invalid(errors);
+  if (operation.body && (input.body !== undefined || !operation.body.optional)) {
+    checkBody(operation.body.schema, input.body ?? '');
+  }
+}
+
+/** Refuses input that is not as documented before anything is sent. */
+export const guardInput =
+  (next: Call): Call =>
+  async (call) => {
+    checkInput(call.operation, call.input);
+    return next(call);
+  };
+
+function queryErrors(documented: NonNullable<Operation['query']>, query: string): ErrorItem[] {
+  const bad = new Map<string, ErrorItem>();
+  for (const [name, value] of new URLSearchParams(query)) {
+    const schema = Object.hasOwn(documented, name) ? documented[name] : undefined;
+    const checked = schema?.safeParse(value);
+    if (checked && !checked.success) bad.set(name, itemOf(checked.error.issues[0], name));
+  }
+  return [...bad.values()];
+}
+
+/** @throws GatewayError `malformed_json`, `validation_failed` with one entry per bad field */
+export function checkBody<T>(schema: ZodType<T>, text: string): T {
+  const checked = schema.safeParse(parseJson(text));
+  if (checked.success) return checked.data;
+  throw invalid(checked.error.issues.map((issue) => itemOf(issue, issue.path.join('.') || null)));
+}
+
+/**
+ * Parses a client's JSON.
+ * @throws GatewayError `malformed_json`, also for a name that stands twice in an object: the upstream might read the
+ *   other one than the one that was checked
+ */
+function parseJson(text: string): unknown {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw GatewayError.of('malformed_json');
+  }
+  if (isDeeperThan(text, MAX_JSON_DEPTH))
+    throw GatewayError.of('malformed_json', { detail: 'The body is nested too deeply.' });
+  const names = Array.from(membersOf(text), (member) => member.name);
+  if (new Set(names).size < names.length) {
+    throw GatewayError.of('malformed_json', { detail: 'A name stands twice in the body.' });
+  }
+  return value;
+}
+
+export const invalid = (errors: readonly ErrorItem[]) => GatewayError.of('validation_failed', { errors });
+
+function itemOf(issue: z.core.$ZodIssue | undefined, field: string | null): ErrorItem {
+  return { code: issue?.code ?? 'invalid', message: issue?.message ?? 'Invalid value.', field };
+}

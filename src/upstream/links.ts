@@ -1,0 +1,43 @@
+import { cut, type Member, membersOf, stringAt } from '../core/json.ts';
+
+const LINKS = new Set(['next', 'previous']);
+
+/**
+ * Makes the upstream's page links relative to the gateway: same path and query, the origin left out. `links` are the
+ * places where an origin has to be put in. All else stays as it came.
+ */
+export function localLinks(text: string, upstream: URL): { text: string; links: number[] } {
+  const links: number[] = [];
+  let local = '';
+  let copied = 0;
+  for (const member of membersOf(text)) {
+    if (!LINKS.has(member.name) || text[member.start] !== '"') continue;
+    local += text.slice(copied, member.start);
+    const link = localLink(text, member, upstream);
+    if (link !== undefined) links.push(local.length + 1);
+    local += link === undefined ? 'null' : JSON.stringify(link);
+    copied = member.end;
+  }
+  return links.length === 0 && copied === 0 ? { text, links } : { text: local + text.slice(copied), links };
+}
+
+/** Nothing for a link that is no URL: it must not show the upstream's host to a client either. */
+function localLink(text: string, member: Member, upstream: URL): string | undefined {
+  const url = URL.parse(stringAt(text, member), upstream);
+  if (!url) return undefined;
+  const prefix = upstream.pathname.replace(/\/$/, '');
+  const path = url.pathname.startsWith(`${prefix}/`) ? url.pathname.slice(prefix.length) : url.pathname;
+  return path + url.search;
+}
+
+/** The text with the gateway's origin in its links. */
+export function withOrigin({ text, links }: { text: string; links: readonly number[] }, origin: string): string {
+  if (links.length === 0) return text;
+  let copied = 0;
+  const parts = links.map((place) => {
+    const part = cut(text, { start: copied, end: place }) + origin;
+    copied = place;
+    return part;
+  });
+  return parts.join('') + text.slice(copied);
+}

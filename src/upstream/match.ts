@@ -1,0 +1,33 @@
+import { ID_FORMS, type Method, type Operation } from './operation.ts';
+import { allOperations } from './operations/index.ts';
+
+export interface Match {
+  /** The operations at a path, by method. */
+  readonly methods: ReadonlyMap<Method, Operation>;
+  readonly id: string | undefined;
+}
+
+interface Template {
+  readonly pattern: RegExp;
+  readonly methods: Map<Method, Operation>;
+}
+
+/** One pattern per path template; the trailing slash may be left out. */
+const templates: readonly Template[] = [...Map.groupBy(allOperations, ({ path }) => path).values()].map((rows) => ({
+  pattern: patternOf(rows[0]),
+  methods: new Map(rows.map((row) => [row.method, row])),
+}));
+
+function patternOf(row: Operation | undefined): RegExp {
+  const path = row?.path.replace('{id}', `(${ID_FORMS[row.idForm ?? 'digits']})`).replace(/\/$/, '/?');
+  return new RegExp(`^${path}$`);
+}
+
+/** Finds the operations at an upstream path; nothing for a path that the table does not have. */
+export function matchPath(path: string): Match | undefined {
+  for (const { pattern, methods } of templates) {
+    const found = pattern.exec(path);
+    if (found) return { methods, id: found[1] };
+  }
+  return undefined;
+}

@@ -1,0 +1,78 @@
+import type { ZodType } from 'zod';
+
+export type IdForm = 'digits' | 'slug';
+
+export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
+
+/** What cached answers are grouped by, so that a write can say what it touches. */
+export type Group =
+  | 'subscription'
+  | 'paymentMethods'
+  | 'transactions'
+  | 'pendingPayments'
+  | 'referralConfig'
+  | 'referralCredits'
+  | 'earnOuts'
+  | 'referralChannels'
+  | 'subusers'
+  | 'ipAuthorizations'
+  | 'proxyActivity'
+  | 'notifications';
+
+/** Seconds. `stale` and `onError` both count from the moment freshness ends (`contract.md` section 5). */
+export interface CachePolicy {
+  readonly fresh: number;
+  readonly stale: number;
+  readonly onError: number;
+}
+
+/** What a write touches: a whole group, the one item of a group that its path names, or all the account holds. */
+export type Touch = 'everything' | Group | { readonly item: Group };
+
+/** One row of the table: all that Portico knows of one upstream endpoint. */
+export interface Row {
+  readonly method: Method;
+  /** Path template with the trailing slash that the upstream always gets; `{id}` is the only parameter. */
+  readonly path: `/api/v2/${string}/`;
+  /** What an `<ID>` may look like; present exactly when the path has `{id}`. */
+  readonly idForm?: IdForm;
+  /** `none`: social register and login, which take no credential and never forward one. */
+  readonly credential?: 'none';
+  /** Documented query parameters, each checked as the text it arrives as. Others go through. */
+  readonly query?: Readonly<Record<string, ZodType<unknown, string>>>;
+  /** JSON body. `optional`: an empty body is fine too. */
+  readonly body?: { readonly schema: ZodType; readonly optional?: true };
+  /** What a good answer looks like; `null` for 204. */
+  readonly answer: ZodType | null;
+  /** The answer is a page whose `next` and `previous` point at the upstream. */
+  readonly paged?: true;
+  /** Reads only. Absent: never cached. */
+  readonly cache?: CachePolicy;
+  /** Reads only: the group that a cached answer belongs to. */
+  readonly group?: Group;
+  /** Writes only. */
+  readonly touches?: readonly Touch[];
+  /** Fields of the answer or the body that are secrets: never cached, never logged. */
+  readonly secrets?: readonly string[];
+  readonly tag: string;
+  readonly summary: string;
+  readonly description?: string;
+}
+
+/** A row with its name, which is also its `operationId`, log field, policy key and test title. */
+export interface Operation extends Row {
+  readonly id: string;
+}
+
+/** Names each row by its key. */
+export function nameRows<const T extends Record<string, Row>>(rows: T): { readonly [K in keyof T]: T[K] & { id: K } } {
+  const named = Object.entries(rows).map(([id, row]) => [id, { ...row, id }]);
+  // The keys and rows are those of `rows`, each with its own key as `id`.
+  return Object.fromEntries(named) as { readonly [K in keyof T]: T[K] & { id: K } };
+}
+
+/** What an `<ID>` in a path may be (`contract.md` section 2); anything else is an unknown endpoint. */
+export const ID_FORMS: Readonly<Record<IdForm, string>> = {
+  digits: '[0-9]{1,19}',
+  slug: '[A-Za-z0-9_-]{1,64}',
+};

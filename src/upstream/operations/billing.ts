@@ -1,0 +1,223 @@
+import * as z from 'zod';
+import { counts, flag, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
+import { nameRows } from '../operation.ts';
+import { anyText, paging } from '../parameters.ts';
+import { POLICIES } from '../policies.ts';
+
+const CREATED = '2026-06-09T11:50:08.101337-07:00';
+
+/** Fields of a card; payment methods of other types may lack them. */
+const card = {
+  brand: text('card network name', 'visa').optional(),
+  last4: text('last four digits of the card', '4242').optional(),
+  name: text('name on the card', 'A. Holder').nullable().optional(),
+  expiration_year: integer('year', 2030).optional(),
+  expiration_month: integer('month, from 1', 4).optional(),
+};
+
+const embeddedPaymentMethod = resource('EmbeddedPaymentMethod', {
+  id: integer('identifier', 7),
+  ...card,
+  created_at: timestamp('when it was saved', CREATED),
+  updated_at: timestamp('when it last changed', CREATED),
+});
+
+const paymentMethod = resource('PaymentMethod', {
+  id: integer('identifier', 7),
+  type: text('kind of payment method', 'ProcessorCard'),
+  ...card,
+  created_at: timestamp('when it was saved', CREATED),
+  updated_at: timestamp('when it last changed', CREATED),
+  line: text('billing address line', '1 Main Street').optional(),
+  city: text('city', 'Springfield').optional(),
+  state: text('state', 'OR').nullable().optional(),
+  postal_code: text('postal code', '97477').optional(),
+  country: text('two-letter country code', 'US').optional(),
+});
+
+const transaction = resource('Transaction', {
+  id: integer('identifier', 31),
+  status: text('state; `completed` is the one documented', 'completed'),
+  payment_method: embeddedPaymentMethod.nullable(),
+  reason: text('description of the charge for people', 'Purchase of plan'),
+  amount: number('USD charged', 25.5),
+  credits_used: number('USD of credits spent', 0),
+  credits_gained: number('USD of credits gained', 0),
+  refund_amount: number('USD refunded', 0),
+  refund_date: timestamp('when it was refunded', CREATED).nullable(),
+  created_at: timestamp('when it was made', CREATED),
+  updated_at: timestamp('when it last changed', CREATED),
+});
+
+const pendingPayment = resource(
+  'PendingPayment',
+  {
+    id: integer('identifier', 44),
+    status: text('state; `pending` is the one documented', 'pending'),
+    failure_reason: text('why it failed', 'card_declined').nullable(),
+    payment_method: integer('id of the payment method', 7).nullable(),
+    plan: integer('id of the plan', 3),
+    transaction: integer('id of the transaction', 31).nullable(),
+    is_renewal: flag('whether it renews a term', false),
+    term: text('`monthly` is the one documented', 'monthly'),
+    created_at: timestamp('when it was begun', CREATED),
+    updated_at: timestamp('when it last changed', CREATED),
+    completed_at: timestamp('when it was completed; null while pending', CREATED).nullable(),
+  },
+  'A payment that has been begun but not completed.',
+);
+
+const subscription = resource('Subscription', {
+  id: integer('stable for the account', 5),
+  plan: integer('id of the active plan; changes on re-customization', 3),
+  payment_method: integer('id of the payment method; null without a card', 7).nullable(),
+  free_credits: number('account credits in USD', 10),
+  term: text('decides the amount of the next renewal', 'monthly'),
+  start_date: timestamp('start of the current renewal term', CREATED),
+  end_date: timestamp('end of the current renewal term', '2026-07-09T11:50:08.101337-07:00'),
+  renewals_paid: integer('number of paid 30-day renewals', 1),
+  renewals_enabled: flag('renewed by itself at the end of the term', true),
+  failed_payment_times: integer('number of failed automated renewal payments', 0),
+  account_discount_percentage: integer('discount in percent', 0),
+  promotion_available_first_time_renewal_25_off: flag('whether the 25% first-renewal discount is available', false),
+  customizable: flag('false where support staff customize the plan', true),
+  paused: flag('whether it is paused', false),
+  reactivation_date: timestamp('when a paused subscription resumes', CREATED).nullable(),
+  reactivation_period_left: text('period left when it was paused', '7 00:00:00').nullable(),
+  promo_type: text('promotion the account receives', 'first_time_value_off').nullable(),
+  promo_value: integer('value of that promotion', 5).nullable(),
+  retention_discount_resi_20_available: flag('whether the one-off 20% retention offer can be accepted now', false),
+  throttled: flag('high bandwidth use with few proxies', false),
+  created_at: timestamp('when it was made', CREATED),
+  updated_at: timestamp('when it last changed', CREATED),
+});
+
+const purchase = z.looseObject({
+  proxy_type: text('proxy type', 'shared').optional(),
+  proxy_subtype: text('proxy subtype', 'default').optional(),
+  proxy_countries: counts('country code to number of proxies', { US: 5 }).optional(),
+  bandwidth_limit: integer('bandwidth limit', 250).optional(),
+  on_demand_refreshes_total: integer('list refreshes that come with the plan', 1).optional(),
+  automatic_refresh_frequency: integer('automatic refresh frequency', 0).optional(),
+  proxy_replacements_total: integer('replacements that come with the plan', 2).optional(),
+  subusers_total: integer('sub-users that come with the plan', 3).optional(),
+  is_unlimited_ip_authorizations: flag('no limit on IP authorizations', false).optional(),
+  is_high_concurrency: flag('high concurrency', false).optional(),
+  is_2x_concurrency: flag('twice the concurrency', false).optional(),
+  is_high_priority_network: flag('high-priority network', false).optional(),
+  high_quality_ips_only: flag('high-quality addresses only', false).optional(),
+  term: text('`monthly` or `yearly`', 'monthly').optional(),
+  behavior: text('one of two options that the document does not name', 'default').optional(),
+  payment_method: z
+    .union([text('one of three options', 'default'), integer('id of a payment method', 7)])
+    .nullable()
+    .optional(),
+  recaptcha: text('recaptcha token, needed when a payment is', '<RECAPTCHA>').nullable().optional(),
+});
+
+const purchaseAnswer = resource('PurchaseAnswer', {
+  payment_required: flag('whether further payment steps are needed', true),
+  plan: integer('id of the new plan', 4),
+  pending_payment: integer('id of the pending payment', 44).nullable().optional(),
+  processor_client_secret: text('client secret of the payment processor', '<CLIENT_SECRET>').nullable().optional(),
+  processor_payment_intent: text("id of the processor's payment intent", '<INTENT>').nullable().optional(),
+  processor_payment_method: text("id of the processor's payment method", '<METHOD>').nullable().optional(),
+});
+
+const listFilters = { ...paging, ordering: anyText.meta({ description: 'allowed fields: not documented' }) };
+
+/** Payment methods, transactions, pending payments, subscription and purchase (endpoints 3 to 11). */
+export const billing = nameRows({
+  listPaymentMethods: {
+    method: 'GET',
+    path: '/api/v2/payment/method/',
+    query: listFilters,
+    answer: pageOf(paymentMethod),
+    paged: true,
+    cache: POLICIES.settled,
+    group: 'paymentMethods',
+    tag: 'Billing',
+    summary: 'List payment methods',
+  },
+  getPaymentMethod: {
+    method: 'GET',
+    path: '/api/v2/payment/method/{id}/',
+    idForm: 'digits',
+    answer: paymentMethod,
+    cache: POLICIES.settled,
+    group: 'paymentMethods',
+    tag: 'Billing',
+    summary: 'Read a payment method',
+    description: 'The id of the active payment method is in the subscription.',
+  },
+  deletePaymentMethod: {
+    method: 'DELETE',
+    path: '/api/v2/payment/method/',
+    answer: null,
+    touches: ['paymentMethods', 'subscription'],
+    tag: 'Billing',
+    summary: 'Remove the card saved on the subscription',
+    description: 'Refused with `paid_plan_active` while a paid plan is active. 204 also when no card is saved.',
+  },
+  listTransactions: {
+    method: 'GET',
+    path: '/api/v2/payment/transaction/',
+    query: listFilters,
+    answer: pageOf(transaction),
+    paged: true,
+    cache: POLICIES.ledger,
+    group: 'transactions',
+    tag: 'Billing',
+    summary: 'List transactions',
+  },
+  getTransaction: {
+    method: 'GET',
+    path: '/api/v2/payment/transaction/{id}/',
+    idForm: 'digits',
+    answer: transaction,
+    cache: POLICIES.ledger,
+    group: 'transactions',
+    tag: 'Billing',
+    summary: 'Read a transaction',
+  },
+  listPendingPayments: {
+    method: 'GET',
+    path: '/api/v2/payment/pending/',
+    query: listFilters,
+    answer: pageOf(pendingPayment),
+    paged: true,
+    cache: POLICIES.ledger,
+    group: 'pendingPayments',
+    tag: 'Billing',
+    summary: 'List pending payments',
+  },
+  getPendingPayment: {
+    method: 'GET',
+    path: '/api/v2/payment/pending/{id}/',
+    idForm: 'digits',
+    answer: pendingPayment,
+    tag: 'Billing',
+    summary: 'Read a pending payment',
+    description: 'Never cached: this is what one polls after a purchase.',
+  },
+  purchasePlan: {
+    method: 'POST',
+    path: '/api/v2/subscription/checkout/purchase/',
+    body: { schema: purchase },
+    answer: purchaseAnswer,
+    touches: ['everything'],
+    secrets: ['processor_client_secret', 'recaptcha'],
+    tag: 'Billing',
+    summary: 'Buy a plan',
+    description: 'The new plan replaces the existing one and moves `subscription.start_date`.',
+  },
+  getSubscription: {
+    method: 'GET',
+    path: '/api/v2/subscription/',
+    answer: subscription,
+    cache: POLICIES.settled,
+    group: 'subscription',
+    tag: 'Billing',
+    summary: 'Read the subscription',
+  },
+});

@@ -1,0 +1,153 @@
+import * as z from 'zod';
+import { counts, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
+import { nameRows } from '../operation.ts';
+import { anyText, paging, planId, timestampText } from '../parameters.ts';
+import { POLICIES } from '../policies.ts';
+
+const CREATED = '2026-06-09T11:50:08.101337-07:00';
+
+const errorReason = z.looseObject({
+  reason: text('error reason', 'client_connect_forbidden_host'),
+  type: text('type of the reason', 'configuration'),
+  how_to_fix: text('remedy', 'Allow the host.'),
+  http_status: integer('HTTP status', 403),
+  count: integer('number of requests', 2),
+});
+
+const aggregateStats = resource('AggregateStats', {
+  bandwidth_projected: number('projected bandwidth', 1250.5),
+  bandwidth_total: number('bandwidth used', 900),
+  bandwidth_average: number('average bandwidth', 30),
+  requests_total: integer('requests', 120),
+  requests_successful: integer('requests that succeeded', 118),
+  requests_failed: integer('requests that failed', 2),
+  error_reasons: z.array(errorReason),
+  countries_used: counts('country code to requests', { US: 100, FR: 20 }),
+  number_of_proxies_used: integer('proxies used', 10),
+  protocols_used: counts('protocol to requests', { http: 120 }),
+  average_concurrency: number('average concurrency', 1.5),
+  average_rps: number('average requests a second', 0.25),
+  last_request_sent_at: timestamp('when the last request was sent', CREATED).nullable(),
+});
+
+const subuser = resource('Subuser', {
+  id: integer('identifier', 81),
+  label: text('label', 'scraper'),
+  proxy_countries: counts('country code to number of proxies', { US: 5, ZZ: 5 }),
+  proxy_limit: number('proxy limit', 10),
+  max_thread_count: integer('most concurrent threads', 50),
+  aggregate_stats: aggregateStats,
+  created_at: timestamp('when it was made', CREATED),
+  updated_at: timestamp('when it last changed', CREATED),
+  stats_start_date: timestamp('start of the statistics window', CREATED),
+  stats_end_date: timestamp('end of the statistics window', CREATED),
+  bandwidth_use_start_date: timestamp('start of the bandwidth window', CREATED),
+  bandwidth_use_end_date: timestamp('end of the bandwidth window', CREATED),
+});
+
+const ipAuthorization = resource('IpAuthorization', {
+  id: z.union([integer('identifier', 91), text('identifier', '91')]),
+  ip_address: text('IP address', '198.51.100.7'),
+  created_at: timestamp('when it was made', CREATED),
+  last_used_at: timestamp('when it was last used', CREATED).nullable(),
+});
+
+const activity = resource('ProxyActivity', {
+  timestamp: timestamp('when the request was made', CREATED),
+  protocol: text('protocol', 'http'),
+  request_duration: number('duration; the unit is not documented', 0.25),
+  handshake_duration: number('duration; the unit is not documented', 0.02),
+  tunnel_duration: number('duration; the unit is not documented', 0.2),
+  error_reason: text('error reason', 'client_connect_forbidden_host').nullable(),
+  error_reason_how_to_fix: text('remedy', 'Allow the host.').nullable(),
+  auth_username: text('user name of the proxy', 'user').nullable(),
+  proxy_address: text('address of the proxy', '198.51.100.8'),
+  bytes: integer('bytes transferred', 1500),
+  client_address: text('address of the client', '198.51.100.9'),
+  ip_address: text('address of the target', '203.0.113.5'),
+  hostname: text('host name of the target', 'www.example.com'),
+  domain: text('domain of the target', 'example.com'),
+  port: integer('port of the target', 443),
+  proxy_port: integer('port of the proxy', 8080).nullable(),
+  listen_address: text('address that listened', '198.51.100.8'),
+  listen_port: integer('port that listened', 80),
+});
+
+/** Sub-users, IP authorizations, list refresh and activity (`upstream-api.md`, endpoints 19 to 24). */
+export const proxy = nameRows({
+  getSubuser: {
+    method: 'GET',
+    path: '/api/v2/subuser/{id}/',
+    idForm: 'digits',
+    query: planId,
+    answer: subuser,
+    cache: POLICIES.live,
+    group: 'subusers',
+    tag: 'Proxy',
+    summary: 'Read a sub-user and its statistics',
+  },
+  refreshSubuser: {
+    method: 'POST',
+    path: '/api/v2/subuser/{id}/refresh/',
+    idForm: 'digits',
+    answer: subuser,
+    touches: [{ item: 'subusers' }],
+    tag: 'Proxy',
+    summary: 'Refresh the custom proxy list of a sub-user',
+    description: 'Allowed only when the sub-user has a custom proxy list.',
+  },
+  getIpAuthorization: {
+    method: 'GET',
+    path: '/api/v2/proxy/ipauthorization/{id}/',
+    idForm: 'slug',
+    query: planId,
+    answer: ipAuthorization,
+    cache: POLICIES.live,
+    group: 'ipAuthorizations',
+    tag: 'Proxy',
+    summary: 'Read an IP authorization',
+  },
+  deleteIpAuthorization: {
+    method: 'DELETE',
+    path: '/api/v2/proxy/ipauthorization/{id}/',
+    idForm: 'slug',
+    query: planId,
+    answer: null,
+    touches: [{ item: 'ipAuthorizations' }],
+    tag: 'Proxy',
+    summary: 'Delete an IP authorization',
+  },
+  refreshProxyList: {
+    method: 'POST',
+    path: '/api/v2/proxy/list/refresh/',
+    query: planId,
+    answer: null,
+    touches: ['subusers'],
+    tag: 'Proxy',
+    summary: 'Refresh the proxy list',
+    description: 'Spends one of the plan’s on-demand refreshes.',
+  },
+  listProxyActivity: {
+    method: 'GET',
+    path: '/api/v2/proxy/activity/',
+    query: {
+      ...planId,
+      timestamp__lte: timestampText.meta({ description: 'default now; a future one adds projected records' }),
+      timestamp__gte: timestampText.meta({ description: 'default six days ago; at most 90 days back' }),
+      search: anyText,
+      error_reason: anyText.meta({ description: '`*`: any request with an error' }),
+      starting_after: timestampText.meta({ description: 'timestamp of the last record of the page before' }),
+      bytes__gte: anyText,
+      bytes__lte: anyText,
+      verification_category: anyText,
+      page_size: paging.page_size,
+    },
+    answer: pageOf(activity),
+    paged: true,
+    cache: POLICIES.live,
+    group: 'proxyActivity',
+    tag: 'Proxy',
+    summary: 'List proxy activity',
+    description: 'Pages by `starting_after` instead of `page`.',
+  },
+});

@@ -1,0 +1,167 @@
+import * as z from 'zod';
+import { decimal, duration, flag, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
+import { nameRows } from '../operation.ts';
+import { anyText, integerText, orderingText, paging } from '../parameters.ts';
+import { POLICIES } from '../policies.ts';
+
+const CREATED = '2026-06-09T11:50:08.101337-07:00';
+
+const config = resource('ReferralConfig', {
+  id: integer('one per user; never changes', 9),
+  mode: text('`payout` or `credits`; writable', 'credits'),
+  wallet_payout_email: text('address of the wallet that receives payouts; writable', '<EMAIL>').nullable(),
+  id_verification_required: flag('needed once the account qualifies for a payout', false),
+  credits_earned: number('USD that the next earn-out turns into credits', 12.5),
+  payouts_earned: number('USD that the next earn-out pays out', 0),
+  total_credits_earned: number('USD', 40),
+  total_payouts_earned: number('USD', 0),
+  number_of_users_referred: number('unique users referred', 3),
+  number_of_users_upgraded: number('unique users who upgraded', 1),
+  earn_out_frequency: duration('time between earn-outs', '7 00:00:00'),
+  next_earn_out_date: timestamp('when the next earn-out is', CREATED),
+  minimum_earn_out_amount: number('USD needed for an earn-out', 10),
+  referral_code: text('unique code of the user', 'abc123'),
+  referral_url: text('URL that carries the code', 'https://provider.example/?referral_code=abc123'),
+  promo_type: text('promotion that referrals receive', 'first_time_value_off'),
+  promo_value: integer('value of that promotion', 5),
+  referral_maximum_credits: number('most USD that a single referral can earn', 250),
+  referral_credit_ratio: number('fraction of a referral purchase that is earned', 0.25),
+  referral_payment_pending_days: duration('grace period before a credit becomes available', '14 00:00:00'),
+  created_at: timestamp('when it was made', CREATED),
+  updated_at: timestamp('when it last changed', CREATED),
+});
+
+const credit = resource('ReferralCredit', {
+  id: integer('identifier', 61),
+  user_id: integer('id of the referred user who spent money', 1001),
+  mode: text('`credits` is the one documented', 'credits'),
+  amount: z.union([number('USD earned', 2.5), decimal('USD earned', '2.50')]),
+  status: text('`pending` is the one documented', 'pending'),
+  referral_channel: integer('id of the channel that produced it', 2).nullable(),
+  referral_channel_code: text('code of that channel', 'SAVE20').nullable(),
+  created_at: timestamp('when it was made', CREATED),
+  updated_at: timestamp('when it last changed', CREATED),
+  reverted_at: timestamp('when it was reverted', CREATED).nullable(),
+});
+
+const earnOut = resource('EarnOut', {
+  id: integer('identifier', 71),
+  mode: text('`payout` or `credits`', 'credits'),
+  wallet_payout_email: text('wallet that received the funds of a payout', '<EMAIL>').nullable(),
+  amount: number('USD earned out', 12.5),
+  status: text('`processing`, `completed` or `failed`', 'completed'),
+  error_reason: text('the error of a failed one', 'wallet_rejected').nullable(),
+  created_at: timestamp('when it was made', CREATED),
+  updated_at: timestamp('when it last changed', CREATED),
+});
+
+const channel = resource('ReferralChannel', {
+  id: integer('identifier', 2),
+  code: text('coupon code; case does not matter', 'SAVE20'),
+  description: text('may be empty', ''),
+  promo_type: text('`percent_off` or `value_off`', 'percent_off'),
+  promo_value: decimal('0 to 1 for percent_off, USD for value_off', '0.20'),
+  is_active: flag('false: new users cannot apply it', true),
+  is_recurring: flag('true: at every renewal; false: first purchase only', false),
+  start_date: timestamp('from when it is applicable', CREATED),
+  end_date: timestamp('after it the code cannot be applied', CREATED).nullable(),
+  total_uses: integer('distinct redemptions', 12),
+  total_commission: number('USD commission earned', 30.25),
+  total_revenue: number('USD paid net of refunds', 121),
+  initial_rate: decimal('commission rate in the initial period', '0.25'),
+  ongoing_rate: decimal('commission rate after it', '0.10'),
+  initial_rate_period_days: integer('days from the first transaction', 90),
+  max_earnings_per_referred: decimal('most USD of commission from one user', '250.00'),
+  created_at: timestamp('when it was made', CREATED),
+});
+
+const changes = z
+  .strictObject({
+    mode: z.enum(['payout', 'credits']).optional(),
+    wallet_payout_email: z
+      .email()
+      .nullable()
+      .optional()
+      .meta({ examples: ['someone@wallet.example'] }),
+  })
+  .refine((body) => Object.keys(body).length > 0, 'expected mode, wallet_payout_email or both');
+
+/** The referral and affiliate program (`upstream-api.md`, endpoints 12 to 18). */
+export const referral = nameRows({
+  getReferralConfig: {
+    method: 'GET',
+    path: '/api/v2/referral/config/',
+    answer: config,
+    cache: POLICIES.settled,
+    group: 'referralConfig',
+    tag: 'Referral',
+    summary: 'Read the referral config',
+  },
+  updateReferralConfig: {
+    method: 'PATCH',
+    path: '/api/v2/referral/config/',
+    body: { schema: changes },
+    answer: config,
+    touches: ['referralConfig'],
+    tag: 'Referral',
+    summary: 'Change how referral earnings are paid',
+  },
+  listReferralCredits: {
+    method: 'GET',
+    path: '/api/v2/referral/credit/',
+    query: {
+      ...paging,
+      mode: anyText,
+      status: anyText,
+      referral_channel: integerText.or(anyText.max(0)).meta({ description: 'channel id; empty: credits without one' }),
+      ordering: orderingText('id', 'mode', 'amount', 'status', 'created_at', 'updated_at', 'reverted_at'),
+    },
+    answer: pageOf(credit),
+    paged: true,
+    cache: POLICIES.ledger,
+    group: 'referralCredits',
+    tag: 'Referral',
+    summary: 'List referral credits',
+  },
+  getReferralCredit: {
+    method: 'GET',
+    path: '/api/v2/referral/credit/{id}/',
+    idForm: 'digits',
+    answer: credit,
+    cache: POLICIES.ledger,
+    group: 'referralCredits',
+    tag: 'Referral',
+    summary: 'Read a referral credit',
+  },
+  listEarnOuts: {
+    method: 'GET',
+    path: '/api/v2/referral/earnout/',
+    query: paging,
+    answer: pageOf(earnOut),
+    paged: true,
+    cache: POLICIES.ledger,
+    group: 'earnOuts',
+    tag: 'Referral',
+    summary: 'List earn-outs',
+  },
+  getEarnOut: {
+    method: 'GET',
+    path: '/api/v2/referral/earnout/{id}/',
+    idForm: 'digits',
+    answer: earnOut,
+    cache: POLICIES.ledger,
+    group: 'earnOuts',
+    tag: 'Referral',
+    summary: 'Read an earn-out',
+  },
+  listReferralChannels: {
+    method: 'GET',
+    path: '/api/v2/referral/channel/',
+    answer: z.array(channel),
+    cache: POLICIES.settled,
+    group: 'referralChannels',
+    tag: 'Referral',
+    summary: 'List referral channels',
+    description: 'A plain array, ordered by id.',
+  },
+});

@@ -1,0 +1,64 @@
+import * as z from 'zod';
+import { flag, integer, resource, text, timestamp } from '../fields.ts';
+import { nameRows } from '../operation.ts';
+
+const CREATED = '2026-06-09T11:50:08.101337-07:00';
+
+const idVerification = resource('IdVerification', {
+  id: integer('identifier', 111),
+  state: text('`requested`, `failed` and `pending` are named', 'pending'),
+  client_secret: text('client secret, given on start', '<CLIENT_SECRET>'),
+  verification_failure_times: integer('failures so far', 0),
+  max_verification_failure_times: integer('failures allowed', 3),
+  created_at: timestamp('when it was made', CREATED),
+  updated_at: timestamp('when it last changed', CREATED),
+  verified_at: timestamp('when it was verified', CREATED).nullable(),
+});
+
+const evidence = z.looseObject({
+  id: integer('identifier', 122),
+  explanation: text('written by the user', 'It was a test.'),
+  created_at: timestamp('when it was made', CREATED),
+  updated_at: timestamp('when it last changed', CREATED),
+  files: z.array(
+    z.looseObject({
+      id: integer('identifier', 123),
+      created_at: timestamp('when it was uploaded', CREATED),
+      file: text('storage path', 'evidence/123.pdf'),
+    }),
+  ),
+});
+
+const verificationFlow = resource('VerificationFlow', {
+  id: integer('identifier', 121),
+  type: text('`acceptable_use_violation` is the one documented', 'acceptable_use_violation'),
+  state: text('`inflow` is the one documented', 'inflow'),
+  started_at: timestamp('when it was started', CREATED),
+  updated_at: timestamp('when it last changed', CREATED),
+  needs_evidence: flag('whether evidence is needed', true),
+  evidence: evidence.nullable(),
+  id_verification_restores_access: flag('whether ID verification restores access', true),
+  id_verification_required: flag('whether ID verification is required', false),
+});
+
+/** ID verification and account verification (`upstream-api.md`, endpoints 26 and 27). */
+export const verification = nameRows({
+  startIdVerification: {
+    method: 'POST',
+    path: '/api/v2/idverification/start/',
+    body: { schema: z.strictObject({}), optional: true },
+    answer: idVerification,
+    touches: [],
+    secrets: ['client_secret'],
+    tag: 'Verification',
+    summary: 'Start ID verification',
+  },
+  getVerificationFlow: {
+    method: 'GET',
+    path: '/api/v2/verification/flow/{id}/',
+    idForm: 'digits',
+    answer: verificationFlow,
+    tag: 'Verification',
+    summary: 'Read an account verification flow',
+  },
+});

@@ -1,0 +1,125 @@
+import * as z from 'zod';
+import { type ErrorItem, GatewayError } from '../core/errors.ts';
+
+/** The name that a status goes by where the upstream gives no code of its own. */
+const STATUS_NAMES: Readonly<Record<number, string>> = {
+  400: 'bad_request',
+  401: 'unauthenticated',
+  402: 'payment_required',
+  403: 'forbidden',
+  404: 'not_found',
+  405: 'method_not_allowed',
+  406: 'not_acceptable',
+  408: 'request_timeout',
+  409: 'conflict',
+  410: 'gone',
+  413: 'payload_too_large',
+  415: 'unsupported_media_type',
+  422: 'unprocessable_content',
+  429: 'rate_limited',
+};
+
+/** These two mean one thing to a client, whatever word the upstream has for it. */
+const FIXED_NAMES = new Set([401, 429]);
+
+const CODE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
+const MARKUP = /<[a-z!/?][^>]*>?/i;
+const MAX_ITEMS = 50;
+const MAX_DEPTH = 8;
+const MAX_MESSAGE = 500;
+
+/** The forms an upstream error body takes, turned into one list (`contract.md` section 4, last paragraph). */
+interface Finding {
+  readonly code?: string | undefined;
+  readonly message: string;
+  readonly field: string | null;
+}
+
+const anObject = z.record(z.string(), z.unknown());
+
+/**
+ * An upstream 4xx as an error of ours, with the upstream's status and, where it has one, its code.
+ * `conceal` takes out of its texts what a client must not see in them.
+ */
+export function refusalOf(
+  status: number,
+  body: string,
+  { retryAfter, conceal }: { retryAfter?: number | undefined; conceal: (text: string) => string },
+): GatewayError {
+  const findings = findingsIn(parsed(body))
+    .slice(0, MAX_ITEMS)
+    .map((finding) => ({ ...finding, message: conceal(finding.message) }));
+  const name = STATUS_NAMES[status] ?? `status_${status}`;
+  const own = findings.find((finding) => finding.field === null && finding.code)?.code;
+  const code = FIXED_NAMES.has(status) ? name : (own ?? name);
+  const detail = findings.find((finding) => finding.field === null)?.message;
+  return GatewayError.refusal(code, status, {
+    ...(detail && { detail }),
+    ...(retryAfter !== undefined && { retryAfter }),
+    ...(status === 401 && { headers: { 'WWW-Authenticate': 'Token' } }),
+    errors: findings.map((finding): ErrorItem => ({ ...finding, code: finding.code ?? 'invalid' })),
+  });
+}
+
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body) as unknown;
+  } catch {
+    return undefined; // HTML, a stack, nothing: not for clients
+  }
+}
+
+function findingsIn(body: unknown): Finding[] {
+  if (typeof body === 'string') return messageOf(body, null);
+  if (Array.isArray(body)) return body.flatMap((item) => itemFindings(item, null, 0));
+  const object = anObject.safeParse(body);
+  return object.success ? objectFindings(object.data, null, 0) : [];
+}
+
+/** An object is one error when it has a text of its own, else a set of fields. */
+function objectFindings(object: Record<string, unknown>, field: string | null, depth: number): Finding[] {
+  const text = [object['message'], object['detail'], object['error']].find((part) => typeof part === 'string');
+  const code = codeOf(object['code']);
+  if (text !== undefined) return messageOf(text, field, code);
+  if (code !== undefined) return [{ code, message: code, field }];
+  return Object.entries(object).flatMap(([name, value]) => itemFindings(value, pathOf(field, name), depth + 1));
+}
+
+function itemFindings(item: unknown, field: string | null, depth: number): Finding[] {
+  if (depth > MAX_DEPTH) return [];
+  if (typeof item === 'string') return messageOf(item, field);
+  if (Array.isArray(item)) return item.flatMap((inner) => itemFindings(inner, field, depth + 1));
+  const object = anObject.safeParse(item);
+  return object.success ? objectFindings(object.data, field, depth) : [];
+}
+
+function messageOf(text: unknown, field: string | null, code?: string): Finding[] {
+  const message = typeof text === 'string' ? text.trim().slice(0, MAX_MESSAGE) : '';
+  return message === '' || MARKUP.test(message) ? [] : [{ code, message, field }];
+}
+
+const codeOf = (value: unknown) => (typeof value === 'string' && CODE.test(value) ? value : undefined);
+
+/** What Django files under no field. */
+const WHOLE = new Set(['non_field_errors', '__all__']);
+
+function pathOf(field: string | null, name: string): string | null {
+  if (WHOLE.has(name)) return field;
+  return field === null ? name : `${field}.${name}`;
+}
+
+const MIN_HOLD_SECONDS = 1;
+const MAX_HOLD_SECONDS = 300;
+
+/** `Retry-After` in seconds or as a date, clamped to 1 s to 5 min; `otherwise` where it says nothing usable. */
+export function retryAfterOf(
+  header: string | undefined,
+  { now, otherwise }: { now: number; otherwise: number },
+): number {
+  const text = header?.trim() ?? '';
+  const date = Date.parse(text);
+  let seconds = otherwise;
+  if (/^\d+(\.\d+)?$/.test(text)) seconds = Math.ceil(Number(text));
+  else if (/[a-z]/i.test(text) && !Number.isNaN(date)) seconds = Math.ceil((date - now) / 1000);
+  return Math.min(Math.max(seconds, MIN_HOLD_SECONDS), MAX_HOLD_SECONDS);
+}

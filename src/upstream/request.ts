@@ -1,0 +1,54 @@
+import type { Operation } from './operation.ts';
+
+/** What a client asked of an operation. */
+export interface OperationInput {
+  /** The `<ID>` of the path, already of the operation's form. */
+  readonly id?: string | undefined;
+  /** Query as the client sent it, without the question mark. */
+  readonly query: string;
+  /** JSON text of the body. */
+  readonly body?: string | undefined;
+}
+
+/** What the upstream learns of the request behind a call, besides the operation. */
+export interface Provenance {
+  readonly requestId: string;
+  readonly credential?: string | undefined;
+  readonly userAgent?: string | undefined;
+  readonly traceparent: string;
+  readonly tracestate?: string | undefined;
+  readonly idempotencyKey?: string | undefined;
+}
+
+/** What an earlier answer said it can be revalidated with (RFC 9110, section 13.1). */
+export interface Validators {
+  readonly etag?: string;
+  readonly lastModified?: string;
+}
+
+/** Path and query below `{base_url}`, from the template alone, so that no raw path ever gets upstream. */
+export function targetOf(operation: Operation, { id, query }: OperationInput): string {
+  const path = operation.path.replace('{id}', id ?? '');
+  return query === '' ? path : `${path}?${query}`;
+}
+
+/** The allow-list of `contract.md` section 2; nothing else that the client sent gets upstream. */
+export function headersOf(
+  operation: Operation,
+  { from, hasBody, validators }: { from: Provenance; hasBody: boolean; validators?: Validators | undefined },
+): Record<string, string> {
+  const headers: Record<string, string> = {
+    accept: 'application/json',
+    'user-agent': from.userAgent ?? 'portico',
+    'x-request-id': from.requestId,
+    traceparent: from.traceparent,
+    via: '1.1 portico',
+  };
+  if (operation.credential !== 'none' && from.credential) headers['authorization'] = `Token ${from.credential}`;
+  if (hasBody) headers['content-type'] = 'application/json';
+  if (from.tracestate) headers['tracestate'] = from.tracestate;
+  if (operation.method === 'POST' && from.idempotencyKey) headers['idempotency-key'] = from.idempotencyKey;
+  if (validators?.etag) headers['if-none-match'] = validators.etag;
+  if (validators?.lastModified) headers['if-modified-since'] = validators.lastModified;
+  return headers;
+}
