@@ -1,0 +1,174 @@
+import { GatewayError } from '../core/errors.ts';
+import { andThen, type Clock, type Digest, type MaybePromise } from '../core/runtime.ts';
+import { type AccountId, type Entry, EVERYTHING, type Found, type Place, type Store } from '../store/store.ts';
+import type { Caller } from '../upstream/caller.ts';
+import type { Call } from '../upstream/client.ts';
+import type { CachePolicy, Operation } from '../upstream/operation.ts';
+import type { OperationInput } from '../upstream/request.ts';
+import { confirmed, entryOf, freshMsOf, usabilityOf } from './entry.ts';
+import { placeOf } from './key.ts';
+import type { CacheOutcome, Reading } from './reading.ts';
+import { SingleFlight } from './single-flight.ts';
+
+export interface ReadThroughOptions {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly digest: Digest;
+  readonly call: Call;
+  /** The policy in force; nothing for an operation that is never cached. */
+  policyOf(operation: Operation): CachePolicy | undefined;
+}
+
+/** One read: what is wanted, for whom, and where its answer would be kept. */
+interface Read {
+  readonly operation: Operation;
+  readonly input: OperationInput;
+  readonly caller: Caller;
+  readonly place: Place;
+  readonly policy: CachePolicy | undefined;
+}
+
+/** What a call under way comes back with, for all who wait for it. */
+interface Landed {
+  readonly status: number;
+  readonly entry: Entry | null;
+  readonly stored: boolean;
+}
+
+/** Fresh copy → stale copy and a refresh behind it → the upstream → on its failure an older copy. */
+export class ReadThrough {
+  readonly #of: ReadThroughOptions;
+  readonly #flights = new SingleFlight<Landed>();
+
+  constructor(options: ReadThroughOptions) {
+    this.#of = options;
+  }
+
+  /** @throws GatewayError `validation_failed`, a refusal or a failure of the upstream */
+  read(operation: Operation, input: OperationInput, caller: Caller & { account: AccountId }): MaybePromise<Reading> {
+    const place = placeOf(caller.account, operation, input);
+    const read: Read = { operation, input, caller, place, policy: this.#of.policyOf(operation) };
+    if (caller.wants === 'no-store') return this.#alone(read);
+    return andThen(this.#of.store.lookup(place), (found) => this.#answer(read, found));
+  }
+
+  /** A copy of any age, without asking the upstream for it. */
+  peek(operation: Operation, input: OperationInput, account: AccountId): MaybePromise<Entry | undefined> {
+    return andThen(this.#of.store.lookup(placeOf(account, operation, input)), ({ entry }) => entry);
+  }
+
+  #answer(read: Read, found: Found): MaybePromise<Reading> {
+    const { policy, caller } = read;
+    const { entry } = found;
+    if (!policy) return this.#ask(read, found, 'bypass');
+    if (!entry || caller.wants === 'no-cache')
+      return this.#ask(read, found, caller.wants === 'no-cache' ? 'request' : 'miss');
+    const freshMs = freshMsOf(entry, policy, this.#of.clock.now());
+    const usability = usabilityOf(freshMs, policy);
+    if (usability === 'fresh') return this.#hit(entry, freshMs);
+    if (usability !== 'stale') return this.#ask(read, found, 'stale');
+    caller.background(this.#join(read, found).result.catch(() => undefined));
+    return this.#hit(entry, freshMs);
+  }
+
+  #hit(entry: Entry, freshMs: number): Reading {
+    const outcome = { hit: { ttl: Math.floor(freshMs / 1000) } };
+    return {
+      status: 200,
+      entry,
+      state: freshMs > 0 ? 'fresh' : 'stale',
+      age: this.#ageOf(entry),
+      outcome,
+      cacheable: true,
+    };
+  }
+
+  async #ask(read: Read, found: Found, fwd: NonNullable<CacheOutcome['fwd']>): Promise<Reading> {
+    const { result, joined } = this.#join(read, found, read.caller.signal());
+    try {
+      const { status, entry, stored } = await result;
+      const outcome = { fwd, stored, collapsed: joined };
+      const age = entry ? this.#ageOf(entry) : 0;
+      return { status, entry, state: 'fresh', age, outcome, cacheable: read.policy !== undefined };
+    } catch (error) {
+      const older = await this.#olderCopy(read, error);
+      if (older) return older;
+      throw error;
+    }
+  }
+
+  /** Looked up again: a write or a refusal in the meantime has made the copy worthless. */
+  async #olderCopy({ policy, place, caller }: Read, error: unknown): Promise<Reading | undefined> {
+    if (!policy || caller.wants === 'no-cache' || !isFailure(error)) return undefined;
+    const { entry } = await this.#of.store.lookup(place);
+    if (!entry) return undefined;
+    const freshMs = freshMsOf(entry, policy, this.#of.clock.now());
+    return usabilityOf(freshMs, policy) === 'expired' ? undefined : this.#hit(entry, freshMs);
+  }
+
+  /** Versions are part of the key: who reads after a write never joins a call from before it. */
+  #join(read: Read, found: Found, signal?: AbortSignal) {
+    const { caller, place } = read;
+    const mode = caller.wants === 'no-cache' ? 'fresh' : 'any';
+    const key = `${place.account} ${mode} ${found.versions} ${place.key}`;
+    const start = (ends: AbortSignal) => this.#fetch(read, found, ends);
+    return this.#flights.join(key, { start, background: caller.background, ...(signal && { signal }) });
+  }
+
+  /** Neither looked up, joined nor stored. */
+  async #alone(read: Read): Promise<Reading> {
+    const landed = await this.#fetch(
+      { ...read, policy: undefined },
+      { entry: undefined, versions: '' },
+      read.caller.signal(),
+    );
+    return { ...landed, state: 'fresh', age: 0, outcome: { fwd: 'request' }, cacheable: false };
+  }
+
+  async #fetch(read: Read, { entry, versions }: Found, signal: AbortSignal): Promise<Landed> {
+    const { operation, input, caller, place, policy } = read;
+    const { store, clock, call, digest } = this.#of;
+    const validators = entry && hasAny(entry.validators) ? entry.validators : undefined;
+    try {
+      const answer = await call({
+        operation,
+        input,
+        from: caller.from,
+        tally: caller.tally,
+        validators,
+        signal,
+        leftMs: Infinity,
+      });
+      const now = clock.now();
+      if (answer.notModified && entry) {
+        const renewed = confirmed(entry, answer.validators, now);
+        return { status: 200, entry: renewed, stored: await store.save(place, renewed, versions) };
+      }
+      const made = await entryOf(answer, now, digest);
+      const stored = policy && made && answer.status === 200 ? await store.save(place, made, versions) : false;
+      return { status: answer.status, entry: made, stored };
+    } catch (error) {
+      await this.#forget(place, error);
+      throw error;
+    }
+  }
+
+  /** A refusal says that what is held is no longer true, or no longer the account's to see. */
+  async #forget(place: Place, error: unknown): Promise<void> {
+    if (!(error instanceof GatewayError) || error.status >= 500 || error.status === 429) return;
+    if (error.status === 401 || error.status === 403) await this.#of.store.touch(place.account, [EVERYTHING]);
+    else await this.#of.store.drop(place);
+  }
+
+  #ageOf(entry: Entry): number {
+    return Math.max(0, Math.floor((this.#of.clock.now() - entry.storedAt) / 1000));
+  }
+}
+
+const hasAny = (validators: Entry['validators']) =>
+  validators.etag !== undefined || validators.lastModified !== undefined;
+
+/** A failure of the upstream's, which an older copy may stand in for. Never a refusal of the account. */
+function isFailure(error: unknown): boolean {
+  return error instanceof GatewayError && (error.status === 429 || (error.status >= 502 && error.status <= 504));
+}
