@@ -1,0 +1,126 @@
+import * as z from 'zod';
+import type { CachePolicy, Operation } from './upstream/operation.ts';
+import { allOperations } from './upstream/operations/index.ts';
+
+const integerVariable = (least: number, most: number, otherwise: number) =>
+  z
+    .string()
+    .regex(/^\d+$/, `an integer from ${least} to ${most}`)
+    .transform(Number)
+    .refine((value) => value >= least && value <= most, `an integer from ${least} to ${most}`)
+    .default(otherwise);
+
+const portVariable = (otherwise: number) => integerVariable(0, 65_535, otherwise);
+const msVariable = (otherwise: number) => integerVariable(1, 600_000, otherwise);
+
+const httpUrl = z
+  .string()
+  .transform((text) => URL.parse(text))
+  .refine((url) => url !== null && /^https?:$/.test(url.protocol), 'an http:// or https:// URL')
+  .transform((url) => url as URL)
+  .refine((url) => url.username === '' && url.password === '', 'a URL without a user name or password')
+  .refine((url) => url.search === '' && url.hash === '', 'a URL without query or fragment');
+
+const originUrl = httpUrl
+  .refine((url) => url.pathname === '/', 'an origin, without a path')
+  .transform((url) => url.origin);
+
+const seconds = z.number().min(0).max(31_536_000);
+const policy = z.strictObject({ fresh: seconds, stale: seconds, on_error: seconds }).partial().or(z.literal(false));
+
+const cacheableIds = allOperations.filter(({ cache }) => cache).map(({ id }) => id);
+
+const cachePolicy = z
+  .string()
+  .transform((text, context) => {
+    try {
+      return JSON.parse(text) as unknown;
+    } catch {
+      context.addIssue('a JSON object');
+      return z.NEVER;
+    }
+  })
+  .pipe(
+    z.partialRecord(
+      z.enum(cacheableIds),
+      policy,
+      `JSON: {"<operation id>": {"fresh": s, "stale": s, "on_error": s} or false}`,
+    ),
+  );
+
+const variables = z.object({
+  NODE_ENV: z.string().optional(),
+  HOST: z.string().min(1, 'a host name or address').default('127.0.0.1'),
+  PORT: portVariable(8787),
+  ADMIN_HOST: z.string().min(1, 'a host name or address').default('127.0.0.1'),
+  ADMIN_PORT: portVariable(8788),
+  UPSTREAM_BASE_URL: httpUrl.optional(),
+  UPSTREAM_TIMEOUT_MS: msVariable(5000),
+  REQUEST_TIMEOUT_MS: msVariable(10_000),
+  UPSTREAM_MAX_CONNECTIONS: integerVariable(1, 65_535, 256),
+  UPSTREAM_MAX_BODY_BYTES: integerVariable(1, 268_435_456, 5_242_880),
+  MAX_BODY_BYTES: integerVariable(1, 16_777_216, 65_536),
+  PUBLIC_URL: originUrl.optional(),
+  CACHE_MAX_BYTES: integerVariable(0, 17_179_869_184, 134_217_728),
+  CACHE_POLICY: cachePolicy.optional(),
+  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  SHUTDOWN_GRACE_MS: integerVariable(0, 600_000, 10_000),
+});
+
+/** Durations in milliseconds, sizes in bytes, as named in `contract.md` section 1. */
+export type Config = ReturnType<typeof configOf>;
+
+/** A bad variable and what was expected. Never its value: that might be a secret. */
+export interface ConfigProblem {
+  readonly variable: string;
+  readonly expected: string;
+}
+
+export type ParsedConfig = { readonly config: Config } | { readonly problems: readonly ConfigProblem[] };
+
+/** Parses a record of variables; an empty one counts as not set. Names every bad variable, not only the first. */
+export function parseConfig(record: Readonly<Record<string, unknown>>): ParsedConfig {
+  const given = Object.fromEntries(Object.entries(record).filter(([, value]) => value !== '' && value !== undefined));
+  const parsed = variables.safeParse(given);
+  if (!parsed.success) return { problems: parsed.error.issues.map(problemOf) };
+  return { config: configOf(parsed.data) };
+}
+
+function problemOf(issue: z.core.$ZodIssue): ConfigProblem {
+  const [variable = '(configuration)', ...inside] = issue.path.map(String);
+  const place = inside.length > 0 ? `${inside.join('.')}: ` : '';
+  return { variable, expected: place + issue.message.replace(/^Invalid \w+: expected /, '') };
+}
+
+function configOf(given: z.output<typeof variables>) {
+  return {
+    production: given.NODE_ENV === 'production',
+    host: given.HOST,
+    port: given.PORT,
+    adminHost: given.ADMIN_HOST,
+    adminPort: given.ADMIN_PORT,
+    upstreamBaseUrl: given.UPSTREAM_BASE_URL,
+    upstreamTimeoutMs: given.UPSTREAM_TIMEOUT_MS,
+    requestTimeoutMs: given.REQUEST_TIMEOUT_MS,
+    upstreamMaxConnections: given.UPSTREAM_MAX_CONNECTIONS,
+    upstreamMaxBodyBytes: given.UPSTREAM_MAX_BODY_BYTES,
+    maxBodyBytes: given.MAX_BODY_BYTES,
+    publicUrl: given.PUBLIC_URL,
+    cacheMaxBytes: given.CACHE_MAX_BYTES,
+    policyOf: policiesOf(given.CACHE_POLICY ?? {}),
+    logLevel: given.LOG_LEVEL,
+    shutdownGraceMs: given.SHUTDOWN_GRACE_MS,
+  };
+}
+
+/** The table's policies with the operator's over them. */
+function policiesOf(overrides: z.output<typeof cachePolicy>): (operation: Operation) => CachePolicy | undefined {
+  const policies = new Map<string, CachePolicy>();
+  for (const { id, cache } of allOperations) {
+    const override = overrides[id];
+    if (!cache || override === false) continue;
+    const { fresh = cache.fresh, stale = cache.stale, on_error: onError = cache.onError } = override ?? {};
+    policies.set(id, { fresh, stale, onError });
+  }
+  return ({ id }) => policies.get(id);
+}

@@ -1,0 +1,15 @@
+import type { ErrorCode } from '../core/errors.ts';
+import type { Background } from '../core/runtime.ts';
+
+/** What an entry passes with each request, as Hono's `c.env`. */
+export interface Bindings {
+  /** The request target as it came over the wire, where the runtime shows it; URLs have lost their dot segments. */
+  readonly target?: string;
+  /** Set where the head alone is reason enough to refuse the request. */
+  readonly refused?: ErrorCode;
+  readonly background?: Background;
+}
+
+export interface Env {
+  Bindings: Bindings;
+}
