@@ -1,0 +1,91 @@
+import { Hono } from 'hono';
+import type { Config } from './config.ts';
+import { GatewayError } from './core/errors.ts';
+import type { Logger } from './core/logger.ts';
+import type { Clock, Digest } from './core/runtime.ts';
+import { createGateway } from './gateway/gateway.ts';
+import type { Env } from './http/bindings.ts';
+import { type Conductor, conductor, type Handler } from './http/conduct.ts';
+import { batchRoute } from './routes/batch.ts';
+import { type DocsAssets, docsRoutes } from './routes/docs.ts';
+import { healthRoutes, type Readiness } from './routes/health.ts';
+import { overviewRoutes } from './routes/overviews.ts';
+import { passthroughRoutes } from './routes/passthrough.ts';
+import { problemsRoute } from './routes/problems.ts';
+import type { Route } from './routes/route.ts';
+import type { Store } from './store/store.ts';
+import type { Transport } from './upstream/transport.ts';
+
+/** What a runtime gives; `entry/` builds it. */
+export interface Deps {
+  readonly config: Config;
+  /** The upstream's `{base_url}`: configured, or the sandbox's. */
+  readonly upstream: URL;
+  readonly transport: Transport;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly digest: Digest;
+  readonly logger: Logger;
+  readonly readiness: Readiness;
+  readonly docsAssets: DocsAssets;
+}
+
+export type App = Hono<Env>;
+
+/** The gateway: what every client sees, on any runtime. */
+export function createApp(deps: Deps): App {
+  const { config, clock, digest, logger } = deps;
+  const gateway = createGateway({
+    ...deps,
+    upstreamTimeoutMs: config.upstreamTimeoutMs,
+    maxBodyBytes: config.upstreamMaxBodyBytes,
+    policyOf: config.policyOf,
+    onDrift: (drift) => logger.warn(drift, 'upstream answer does not fit its schema'),
+  });
+  return mount(conductorOf(deps), [
+    ...passthroughRoutes({ gateway, maxBodyBytes: config.maxBodyBytes }),
+    ...overviewRoutes({ gateway, clock, digest }),
+    batchRoute({ gateway, maxBodyBytes: config.maxBodyBytes }),
+    problemsRoute,
+    ...docsRoutes(deps.docsAssets),
+    ...healthRoutes(deps.readiness),
+  ]);
+}
+
+/** What the operator sees, on the admin listener. */
+export function createAdminApp(deps: Deps): App {
+  return mount(conductorOf(deps), healthRoutes(deps.readiness));
+}
+
+function conductorOf({ config, clock, digest, logger }: Deps): Conductor {
+  return conductor({ clock, digest, logger, requestTimeoutMs: config.requestTimeoutMs, publicUrl: config.publicUrl });
+}
+
+function mount(conduct: Conductor, routes: readonly Route[]): App {
+  const app: App = new Hono<Env>({ strict: false });
+  for (const { method, path, name, handler } of routes) app.on(method, path, conduct(name, handler));
+  app.notFound(conduct('(none)', nothingHere(app)));
+  app.onError((error, context) =>
+    conduct('(none)', () => {
+      throw error;
+    })(context),
+  );
+  return app;
+}
+
+const METHODS = ['GET', 'POST', 'PATCH', 'DELETE'] as const;
+const KNOWN_METHODS = new Set<string>([...METHODS, 'HEAD', 'PUT', 'OPTIONS']);
+
+/** Tells an unknown path from a known one that is asked with another method, by the router's own word. */
+function nothingHere(app: App): Handler {
+  return ({ context }) => {
+    const allowed = METHODS.filter((method) => app.router.match(method, context.req.path)[0].length > 0);
+    if (allowed.length > 0) throw GatewayError.of('method_not_allowed', { headers: { Allow: allowHeader(allowed) } });
+    throw GatewayError.of(KNOWN_METHODS.has(context.req.method) ? 'unknown_endpoint' : 'method_not_implemented');
+  };
+}
+
+/** HEAD works where GET does. */
+function allowHeader(allowed: readonly string[]): string {
+  return allowed.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
+}

@@ -1,0 +1,56 @@
+import * as z from 'zod';
+import { answerBatch } from '../gateway/batch.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import { NO_STORE } from '../http/answer.ts';
+import { jsonTextOf } from '../http/body.ts';
+import type { Route } from './route.ts';
+import { checkBody } from '../upstream/input.ts';
+
+interface BatchOptions {
+  readonly gateway: Gateway;
+  readonly maxBodyBytes: number;
+}
+
+/** Visible ASCII only: what a URL holds once it is encoded. The fragment stays with the client. */
+const TARGET = /^\/[\x21\x22\x24-\x7e]*$/;
+
+export const batchBody = z.strictObject({
+  requests: z
+    .array(
+      z.strictObject({
+        id: z
+          .string()
+          .min(1)
+          .max(64)
+          .meta({ description: 'yours to choose, distinct in a batch', examples: ['a'] }),
+        path: z
+          .string()
+          .max(4096)
+          .regex(TARGET, 'expected a path that starts with /')
+          .meta({ description: 'a pass-through GET, with its query', examples: ['/api/v2/subscription/'] }),
+      }),
+    )
+    .min(1)
+    .max(20)
+    .refine((items) => new Set(items.map(({ id }) => id)).size === items.length, 'ids have to be distinct'),
+});
+
+export function batchRoute({ gateway, maxBodyBytes }: BatchOptions): Route {
+  return {
+    method: 'POST',
+    path: '/bff/v1/batch',
+    name: '/bff/v1/batch',
+    async handler(exchange) {
+      exchange.notes = { operation: 'batch' };
+      const caller = await exchange.caller();
+      const text = await jsonTextOf(exchange.request, {
+        maxBytes: maxBodyBytes,
+        signal: exchange.signal(),
+        typed: true,
+      });
+      const { requests } = checkBody(batchBody, text ?? '');
+      const body = await answerBatch({ gateway, caller, origin: exchange.origin }, requests);
+      return { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body };
+    },
+  };
+}

@@ -1,0 +1,51 @@
+import type { ErrorItem } from '../core/errors.ts';
+import type { Composition } from '../gateway/compose.ts';
+import type { Overview } from '../gateway/overview.ts';
+import { documentedFields } from '../gateway/project.ts';
+import { invalid } from '../upstream/input.ts';
+
+/** What a client asked for, and the fields that it wants of which section. */
+export interface CompositionRequest extends Composition {
+  readonly fields: ReadonlyMap<string, ReadonlySet<string>>;
+}
+
+const FIELDS = /^fields\[(.*)\]$/;
+
+/**
+ * Reads `?sections=a,b`, `?fields[section]=x,y` and `Prefer: handling=strict`.
+ * @throws GatewayError `validation_failed` for a section or field that does not exist
+ */
+export function compositionOf(overview: Overview, query: string, prefer: string | undefined): CompositionRequest {
+  const errors: ErrorItem[] = [];
+  const asked = new Set<string>();
+  const fields = new Map<string, ReadonlySet<string>>();
+  for (const [name, value] of new URLSearchParams(query)) {
+    const section = FIELDS.exec(name)?.[1];
+    if (name === 'sections') for (const wanted of namesIn(value)) asked.add(wanted);
+    if (name === 'sections') errors.push(...unknownIn(namesIn(value), Object.keys(overview.sections), name));
+    if (section === undefined) continue;
+    const known = knownFields(overview, section);
+    errors.push(...(known ? unknownIn(namesIn(value), known, name) : [unknown(section, name)]));
+    fields.set(section, new Set([...(fields.get(section) ?? []), ...namesIn(value)]));
+  }
+  if (errors.length > 0) throw invalid(errors);
+  const wanted = Object.keys(overview.sections).filter((name) => asked.size === 0 || asked.has(name));
+  return { overview, wanted, fields, strict: /(^|[,;]\s*)handling\s*=\s*"?strict"?\s*($|[,;])/i.test(prefer ?? '') };
+}
+
+const namesIn = (list: string) => list.split(',').map((name) => name.trim());
+
+function knownFields({ sections }: Overview, name: string): string[] | undefined {
+  const section = Object.hasOwn(sections, name) ? sections[name] : undefined;
+  return section && [...documentedFields(section.operation)];
+}
+
+function unknownIn(names: readonly string[], known: readonly string[], field: string): ErrorItem[] {
+  return names.filter((name) => !known.includes(name)).map((name) => unknown(name, field));
+}
+
+const unknown = (name: string, field: string): ErrorItem => ({
+  code: 'unknown_name',
+  message: `${JSON.stringify(name.slice(0, 64))} does not exist here`,
+  field,
+});

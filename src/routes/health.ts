@@ -1,0 +1,26 @@
+import { GatewayError } from '../core/errors.ts';
+import { jsonAnswer } from '../http/answer.ts';
+import type { Route } from './route.ts';
+
+/** Whether this instance is told to take requests; turned off when it shuts down. */
+export interface Readiness {
+  isReady(): boolean;
+}
+
+const RETRY_SECONDS = 5;
+
+/** `/livez`: the process runs. `/readyz`: it takes requests. The upstream's health is in neither. */
+export function healthRoutes(readiness: Readiness): Route[] {
+  return [
+    { method: 'GET', path: '/livez', name: '/livez', handler: () => jsonAnswer({ status: 'live' }) },
+    {
+      method: 'GET',
+      path: '/readyz',
+      name: '/readyz',
+      handler() {
+        if (!readiness.isReady()) throw GatewayError.of('not_ready', { retryAfter: RETRY_SECONDS });
+        return jsonAnswer({ status: 'ready' });
+      },
+    },
+  ];
+}

@@ -1,0 +1,65 @@
+import { andThen } from '../core/runtime.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import { type Answer, NO_STORE } from '../http/answer.ts';
+import { jsonTextOf } from '../http/body.ts';
+import type { Handler } from '../http/conduct.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { readingAnswer } from '../http/reading-answer.ts';
+import { ID_FORMS, type Operation } from '../upstream/operation.ts';
+import { allOperations } from '../upstream/operations/index.ts';
+import type { OperationInput } from '../upstream/request.ts';
+import type { Route } from './route.ts';
+
+interface PassthroughOptions {
+  readonly gateway: Gateway;
+  readonly maxBodyBytes: number;
+}
+
+/** The upstream's endpoints, each at its own path (`contract.md` section 2). */
+export function passthroughRoutes(options: PassthroughOptions): Route[] {
+  return allOperations.map((operation) => ({
+    method: operation.method,
+    path: patternOf(operation),
+    name: operation.path,
+    handler: operation.method === 'GET' ? readHandler(operation, options) : writeHandler(operation, options),
+  }));
+}
+
+/** Hono's pattern. The app ignores a trailing slash. */
+function patternOf({ path, idForm = 'digits' }: Operation): string {
+  return path.replace('{id}', `:id{${ID_FORMS[idForm]}}`).replace(/\/$/, '');
+}
+
+function inputOf({ context, query }: Exchange): OperationInput {
+  return { id: context.req.param('id'), query };
+}
+
+function readHandler(operation: Operation, { gateway }: PassthroughOptions): Handler {
+  return (exchange) => {
+    exchange.notes = { operation: operation.id };
+    return andThen(exchange.caller(operation), (caller) =>
+      andThen(gateway.read(operation, inputOf(exchange), caller), (reading) => readingAnswer(exchange, reading)),
+    );
+  };
+}
+
+function writeHandler(operation: Operation, { gateway, maxBodyBytes }: PassthroughOptions): Handler {
+  return async (exchange) => {
+    exchange.notes = { operation: operation.id, cache: 'method' };
+    const caller = await exchange.caller(operation);
+    const sent = await jsonTextOf(exchange.request, {
+      maxBytes: maxBodyBytes,
+      signal: exchange.signal(),
+      typed: Boolean(operation.body),
+    });
+    const body = operation.body ? sent : undefined;
+    const { status, text } = await gateway.write(operation, { ...inputOf(exchange), body }, caller);
+    return writtenAnswer(status, text);
+  };
+}
+
+function writtenAnswer(status: number, text: string | null): Answer {
+  const headers = { ...NO_STORE, 'Cache-Status': 'portico; fwd=method' };
+  if (text === null) return { status, headers, body: null };
+  return { status, headers: { ...headers, 'Content-Type': 'application/json' }, body: text };
+}

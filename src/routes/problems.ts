@@ -1,0 +1,18 @@
+import { ERRORS, GatewayError, isErrorCode } from '../core/errors.ts';
+import { jsonAnswer } from '../http/answer.ts';
+import type { Route } from './route.ts';
+
+const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
+
+/** `GET /problems/<code>`: what a problem's `type` leads to. */
+export const problemsRoute: Route = {
+  method: 'GET',
+  path: '/problems/:code',
+  name: '/problems/{code}',
+  handler({ context }) {
+    const code = context.req.param('code') ?? '';
+    if (!isErrorCode(code)) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
+    const { title, status, retryable, description } = ERRORS[code];
+    return jsonAnswer({ type: `/problems/${code}`, title, status, code, detail: description, retryable }, CACHED);
+  },
+};

@@ -1,0 +1,17 @@
+import { detailOf } from '../core/problem.ts';
+import { type BadLeg, isGood, type Leg } from '../gateway/overview.ts';
+import { project } from '../gateway/project.ts';
+import type { CompositionRequest } from './composition.ts';
+
+/** The JSON of a section: the upstream's, trimmed where the client asked for some fields only. */
+export function sectionText({ overview, fields }: CompositionRequest, name: string, leg: Leg): string {
+  if (!isGood(leg)) return 'null';
+  const wanted = fields.get(name);
+  const section = overview.sections[name];
+  return wanted && section ? project(section.operation, leg.text, wanted) : leg.text;
+}
+
+/** What became of a section that failed. */
+export function errorOf({ error }: BadLeg) {
+  return { code: error.code, status: error.status, detail: detailOf(error), retryable: error.retryable };
+}
