@@ -1,0 +1,54 @@
+import { fieldRefused, INVALID_CHOICE, notFound } from './errors.ts';
+import { integerParameter } from './filters.ts';
+import { activePlan } from './state.ts';
+import type { Account, Credential, Plan, World } from './state.ts';
+import type { Instant } from './time.ts';
+
+/** What a handler knows of a call without credential. */
+export interface OpenCall {
+  readonly world: World;
+  readonly now: Instant;
+  /** The `<ID>` of the path; empty where there is none. */
+  readonly id: string;
+  readonly url: URL;
+  readonly query: URLSearchParams;
+  /** A JSON object; `{}` when the body is empty. */
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+export interface Call extends OpenCall {
+  readonly account: Account;
+  readonly credential: Credential;
+}
+
+export interface Answer {
+  readonly status: 200 | 201 | 204;
+  /** Absent with 204. */
+  readonly body?: unknown;
+}
+
+export type OpenHandler = (call: OpenCall) => Answer;
+
+export type Handler = (call: Call) => Answer;
+
+export const ok = (body: unknown): Answer => ({ status: 200, body });
+
+export const created = (body: unknown): Answer => ({ status: 201, body });
+
+export const noContent: Answer = { status: 204 };
+
+/** The one that the path names. */
+export function byId<T extends { id: number }>(items: readonly T[], id: string): T {
+  const found = items.find((item) => String(item.id) === id);
+  if (!found) throw notFound();
+  return found;
+}
+
+/** The plan that `plan_id` names, inactive ones included; without it the active one. */
+export function planOf({ account, query }: Call): Plan {
+  const id = integerParameter(query, 'plan_id');
+  if (id === null) return activePlan(account);
+  const plan = account.plans.find((candidate) => candidate.id === id);
+  if (!plan) throw fieldRefused('plan_id', INVALID_CHOICE, 'invalid_choice');
+  return plan;
+}

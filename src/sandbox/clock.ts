@@ -1,0 +1,22 @@
+import type { Instant } from './time.ts';
+
+/** The sandbox's own clock: the given one, moved by hand. */
+export interface Clock {
+  readonly now: () => Instant;
+  readonly advance: (seconds: number) => void;
+  readonly set: (epochMs: number) => void;
+  readonly reset: () => void;
+}
+
+/** A fraction that is not zero, so that a client that drops microseconds shows. */
+const MICROSECONDS = 337;
+
+export function createClock(base: () => number): Clock {
+  let offsetMs = 0;
+  return {
+    now: () => Math.floor(base() + offsetMs) * 1000 + MICROSECONDS,
+    advance: (seconds) => void (offsetMs += seconds * 1000),
+    set: (epochMs) => void (offsetMs = epochMs - base()),
+    reset: () => void (offsetMs = 0),
+  };
+}

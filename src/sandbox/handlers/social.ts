@@ -1,0 +1,73 @@
+import * as z from 'zod';
+import type { social as rows } from '../../upstream/operations/social.ts';
+import { checkBody } from '../body.ts';
+import { ok } from '../call.ts';
+import type { Answer, OpenCall, OpenHandler } from '../call.ts';
+import { fieldRefused, fieldRefusedPlainly, Refusal } from '../errors.ts';
+import { freshAccount } from '../seed/fresh.ts';
+import type { Account } from '../state.ts';
+
+/** The document hides the one provider's name behind a placeholder, which its readers may well paste. */
+const PROVIDERS = ['sandbox', '<SUPPORTED_PROVIDER>'];
+
+/** The sandbox's identity provider: `sandbox-code-alice` proves that one is alice. */
+const CODE = /^sandbox-code-([a-z0-9-]{1,64})$/;
+
+const authorization = {
+  provider: z.string('Not a valid string.').min(1, 'This field may not be blank.'),
+  code: z.string('Not a valid string.').min(1, 'This field may not be blank.'),
+  redirect_uri: z.string('Not a valid string.').min(1, 'This field may not be blank.'),
+};
+
+const login = z.looseObject(authorization);
+
+const registration = z.looseObject({
+  ...authorization,
+  tos_accepted: z.unknown().optional(),
+  marketing_email_accepted: z.boolean('Must be a valid boolean.').default(false),
+});
+
+/** Who the identity provider says it is. */
+function identify({ provider, code, redirect_uri: redirectUri }: z.infer<typeof login>): string {
+  if (!PROVIDERS.includes(provider)) {
+    throw fieldRefused('provider', `"${provider}" is not a valid choice.`, 'invalid_choice');
+  }
+  if (!/^https?:/.test(redirectUri) || !URL.canParse(redirectUri)) {
+    throw new Refusal(400, { non_field_errors: ['The redirect URI is not authorized with the provider.'] });
+  }
+  const name = CODE.exec(code)?.[1];
+  if (name === undefined) throw invalidCode();
+  return name;
+}
+
+/** A field that is itself called `code`, holding a list of texts. */
+const invalidCode = () => fieldRefusedPlainly('code', 'Invalid authorization code.');
+
+function issueToken({ world }: OpenCall, account: Account): Answer {
+  const token = `sandbox-token-${world.nextId()}`;
+  world.credentials.set(token, { account, kind: 'dashboard' });
+  return ok({ token });
+}
+
+export const socialHandlers: Record<keyof typeof rows, OpenHandler> = {
+  registerSocial: (call) => {
+    const body = checkBody(registration, call.body);
+    if (body.tos_accepted !== true) {
+      throw fieldRefused('tos_accepted', 'The terms of service must be accepted.', 'required');
+    }
+    const name = identify(body);
+    if (call.world.accounts.has(name)) {
+      const message = 'An account with this identity already exists.';
+      throw new Refusal(400, { non_field_errors: [{ message, code: 'already_registered' }] });
+    }
+    const account = freshAccount(name, call.now, call.world.nextId);
+    call.world.accounts.set(name, account);
+    return issueToken(call, account);
+  },
+
+  loginSocial: (call) => {
+    const account = call.world.accounts.get(identify(checkBody(login, call.body)));
+    if (!account) throw invalidCode();
+    return issueToken(call, account);
+  },
+};

@@ -1,0 +1,27 @@
+import type { Account, World } from '../state.ts';
+import { MINUTE } from '../time.ts';
+import type { Instant } from '../time.ts';
+import { renew, resume, settleCharges } from './billing.ts';
+import { earnOut, matureCredits } from './referral.ts';
+
+/** How long a check of an identity takes. */
+const VERIFICATION_TIME = MINUTE;
+
+/** Does what time has done to an account since the last call; the sandbox runs no timers. */
+export function letTimePass(account: Account, world: World, now: Instant): void {
+  resume(account, now);
+  settleCharges(account, world, now);
+  renew(account, world, now);
+  matureCredits(account, now);
+  earnOut(account, world, now);
+  concludeVerification(account, now);
+}
+
+function concludeVerification({ idVerification, verificationOutcome }: Account, now: Instant): void {
+  const concludedAt = idVerification.updated_at + VERIFICATION_TIME;
+  if (idVerification.state !== 'pending' || concludedAt > now) return;
+  idVerification.state = verificationOutcome;
+  idVerification.updated_at = concludedAt;
+  if (verificationOutcome === 'failed') idVerification.verification_failure_times += 1;
+  else idVerification.verified_at = concludedAt;
+}

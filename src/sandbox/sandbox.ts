@@ -1,0 +1,67 @@
+import { Hono } from 'hono';
+import { sandboxAccounts } from './accounts.ts';
+import type { SandboxAccount } from './accounts.ts';
+import { createCalls } from './calls.ts';
+import { createClock } from './clock.ts';
+import { mountControl } from './control.ts';
+import type { Controls } from './control.ts';
+import { createFaults } from './faults.ts';
+import { mountOperations } from './mount.ts';
+import { createWorld } from './seed/world.ts';
+import type { World } from './state.ts';
+
+export interface SandboxOptions {
+  /** Milliseconds since 1970; the sandbox's clock starts from it. */
+  readonly now?: () => number;
+  readonly sleep?: (ms: number) => Promise<void>;
+  /** Cuts the connection of a request, where the runtime can: gets what the runtime gave to `app.fetch`. */
+  readonly cutConnection?: (env: unknown) => void;
+}
+
+export interface Sandbox extends Controls {
+  readonly app: Hono;
+  readonly accounts: readonly SandboxAccount[];
+}
+
+const sleepByTimer = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
+
+/** The upstream of `upstream-api.md` with its state in memory: something true to run against. */
+export function createSandbox(options: SandboxOptions = {}): Sandbox {
+  const clock = createClock(options.now ?? Date.now);
+  const calls = createCalls();
+  const faults = createFaults();
+  // Made when first needed: Workers have no clock before the first request.
+  let seeded: World | null = null;
+  const world = () => (seeded ??= createWorld(clock.now()));
+  // The world has to be there before its clock moves, or nothing in it would have aged.
+  const moveClock = (move: () => void) => {
+    world();
+    move();
+  };
+  const sandbox: Sandbox = {
+    app: new Hono(),
+    accounts: sandboxAccounts,
+    calls: calls.all,
+    clearCalls: calls.clear,
+    addFault: faults.add,
+    now: () => Math.floor(clock.now() / 1000),
+    advanceClock: (seconds) => moveClock(() => clock.advance(seconds)),
+    setClock: (epochMs) => moveClock(() => clock.set(epochMs)),
+    reset: () => {
+      clock.reset();
+      faults.clear();
+      calls.clear();
+      seeded = null;
+    },
+  };
+  mountControl(sandbox.app, sandbox);
+  mountOperations(sandbox.app, {
+    calls,
+    faults,
+    clock,
+    world,
+    sleep: options.sleep ?? sleepByTimer,
+    cutConnection: options.cutConnection,
+  });
+  return sandbox;
+}
