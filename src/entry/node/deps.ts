@@ -1,0 +1,40 @@
+import { readFile } from 'node:fs/promises';
+import { performance } from 'node:perf_hooks';
+import type { Deps } from '../../app.ts';
+import type { Clock } from '../../core/runtime.ts';
+import type { DocsAssets } from '../../routes/docs.ts';
+import { memoryStore } from '../../store/memory.ts';
+import { nodeDigest } from './digest.ts';
+import { undiciTransport } from './transport.ts';
+
+/** Monotonic, so that a clock set back neither keeps answers fresh nor makes ages negative. */
+export const systemClock: Clock = {
+  now: () => performance.timeOrigin + performance.now(),
+  after(ms, run) {
+    const timer = setTimeout(run, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+/** Beside the bundle, else where npm put the package. */
+const docsAssets: DocsAssets = {
+  async read(name) {
+    const beside = new URL(`./swagger-ui/${name}`, import.meta.url);
+    const bytes = await readFile(beside).catch(() => readFile(new URL(import.meta.resolve(`swagger-ui-dist/${name}`))));
+    return new Uint8Array(bytes);
+  },
+};
+
+type NodeDeps = Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness'>;
+
+/** What Node gives the app. */
+export function nodeDeps(given: NodeDeps): { deps: Deps; close: () => Promise<void> } {
+  const { config, upstream } = given;
+  const { transport, close } = undiciTransport({
+    upstream,
+    maxConnections: config.upstreamMaxConnections,
+    connectTimeoutMs: config.upstreamTimeoutMs,
+  });
+  const store = memoryStore({ maxBytes: config.cacheMaxBytes });
+  return { deps: { ...given, transport, store, clock: systemClock, digest: nodeDigest(), docsAssets }, close };
+}

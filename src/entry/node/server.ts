@@ -1,0 +1,84 @@
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import { type AddressInfo, Server as NetServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { getRequestListener } from '@hono/node-server';
+import type { App } from '../../app.ts';
+import type { Background } from '../../core/runtime.ts';
+import type { Bindings } from '../../http/bindings.ts';
+import { bindingsOf } from './head.ts';
+import { refuseConnect, refuseUnparsable } from './unparsable.ts';
+
+export interface ListenerOptions {
+  readonly app: App;
+  readonly background: Background;
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface Listener {
+  readonly url: string;
+  /** Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`. */
+  drain(graceMs: number): Promise<void>;
+}
+
+/** Slow heads and bodies are cut off in seconds; Node's own limits leave them for minutes. */
+const LIMITS = {
+  headersTimeout: 3_000,
+  requestTimeout: 5_000,
+  connectionsCheckingInterval: 500,
+  keepAliveTimeout: 65_000, // longer than load balancers keep idle connections
+  maxHeaderSize: 16_384,
+  requireHostHeader: false, // ours answers with a problem
+} as const;
+
+/** How long there has to be no request before idle connections are closed: one may be on its way. */
+const QUIET_MS = 250;
+const POLL_MS = 25;
+
+const BINDINGS = Symbol('bindings');
+
+interface Marked extends IncomingMessage {
+  [BINDINGS]?: Bindings;
+}
+
+/** Serves an app on a port; 0 takes a free one. */
+export async function listen({ app, background, host, port }: ListenerOptions): Promise<Listener> {
+  const answer = getRequestListener((request, { incoming }) => app.fetch(request, (incoming as Marked)[BINDINGS]));
+  const traffic = { inFlight: 0, lastAt: 0, draining: false };
+
+  const serve = (incoming: Marked, outgoing: ServerResponse) => {
+    traffic.inFlight++;
+    outgoing.once('close', () => {
+      traffic.inFlight--;
+      traffic.lastAt = Date.now();
+    });
+    if (traffic.draining) outgoing.setHeader('Connection', 'close');
+    incoming[BINDINGS] = { ...bindingsOf(incoming), background };
+    void answer(incoming, outgoing);
+  };
+
+  const server = createServer(LIMITS, serve)
+    .on('checkExpectation', serve)
+    .on('clientError', refuseUnparsable)
+    .on('connect', refuseConnect);
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(port, host, resolve);
+  });
+
+  return {
+    url: urlOf(host, server.address() as AddressInfo), // a listening TCP server has one
+    async drain(graceMs) {
+      traffic.draining = true;
+      traffic.lastAt = Date.now();
+      NetServer.prototype.close.call(server); // the listener only: http's own close drops connections with requests on the way
+      const endAt = Date.now() + graceMs;
+      const isQuiet = () => traffic.inFlight === 0 && Date.now() - traffic.lastAt >= QUIET_MS;
+      while (!isQuiet() && Date.now() < endAt) await sleep(POLL_MS);
+      server.closeAllConnections();
+    },
+  };
+}
+
+function urlOf(host: string, { port }: AddressInfo): string {
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}

@@ -1,0 +1,148 @@
+import { promisify } from 'node:util';
+import { brotliDecompress, gunzip, inflate } from 'node:zlib';
+import { type Dispatcher, Pool } from 'undici';
+import { type RawAnswer, type Transport, TransportError, type UpstreamRequest } from '../../upstream/transport.ts';
+
+interface TransportOptions {
+  readonly upstream: URL;
+  readonly maxConnections: number;
+  readonly connectTimeoutMs: number;
+}
+
+/** Undici's dispatcher with a handler that collects: the global `fetch` costs five times as much. */
+export function undiciTransport({ upstream, maxConnections, connectTimeoutMs }: TransportOptions) {
+  const prefix = upstream.pathname.replace(/\/$/, '');
+  const pool = new Pool(upstream.origin, {
+    connections: maxConnections,
+    pipelining: 1,
+    allowH2: false,
+    // One signal spans the whole exchange; undici's own timers start anew with each byte.
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    connect: { timeout: connectTimeoutMs },
+  });
+  const transport: Transport = async (request) => {
+    const { status, headers, bytes } = await collect(pool, { ...request, path: prefix + request.path });
+    return { status, headers, body: textOf(await decoded(bytes, headers['content-encoding'], request.maxBodyBytes)) };
+  };
+  return { transport, close: () => pool.destroy() };
+}
+
+interface Collected extends Omit<RawAnswer, 'body'> {
+  readonly bytes: Buffer;
+}
+
+function collect(pool: Pool, request: UpstreamRequest): Promise<Collected> {
+  const { method, path, headers, body = null, signal } = request;
+  return new Promise((resolve, reject) => {
+    const collector = new Collector(request, resolve, reject);
+    if (signal.aborted) return collector.end(signal.reason);
+    pool.dispatch({ method, path, headers: { ...headers }, body }, collector);
+  });
+}
+
+/** Gathers one answer. Settles once: with the answer, the signal's reason, or what the transport makes of an error. */
+class Collector implements Dispatcher.DispatchHandler {
+  readonly #request: UpstreamRequest;
+  readonly #resolve: (answer: Collected) => void;
+  readonly #reject: (reason: unknown) => void;
+  readonly #chunks: Buffer[] = [];
+  readonly #onAbort: () => void;
+  #controller: Dispatcher.DispatchController | undefined;
+  #status = 0;
+  #headers: Record<string, string> = {};
+  #size = 0;
+  #settled = false;
+
+  constructor(request: UpstreamRequest, resolve: (answer: Collected) => void, reject: (reason: unknown) => void) {
+    this.#request = request;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    this.#onAbort = () => this.end(request.signal.reason);
+    request.signal.addEventListener('abort', this.#onAbort, { once: true });
+  }
+
+  /** Comes when the request is about to be written: before it, nothing was sent. */
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#settled) controller.abort(new Error('ended before it was sent'));
+  }
+
+  onResponseStart(
+    _: Dispatcher.DispatchController,
+    status: number,
+    headers: Record<string, string | string[] | undefined>,
+  ) {
+    if (status < 200) return;
+    this.#status = status;
+    for (const [name, value] of Object.entries(headers)) {
+      if (value !== undefined) this.#headers[name.toLowerCase()] = Array.isArray(value) ? value.join(', ') : value;
+    }
+  }
+
+  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+    this.#size += chunk.length;
+    if (this.#size > this.#request.maxBodyBytes) this.end(new TransportError('malformed'));
+    else this.#chunks.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    if (!this.#settle()) return;
+    const bytes = this.#chunks.length === 1 && this.#chunks[0] ? this.#chunks[0] : Buffer.concat(this.#chunks);
+    this.#resolve({ status: this.#status, headers: this.#headers, bytes });
+  }
+
+  onResponseError(_: Dispatcher.DispatchController, error: Error & { code?: string }): void {
+    if (this.#settle()) this.#reject(this.#faultOf(error));
+  }
+
+  end(reason: unknown): void {
+    if (!this.#settle()) return;
+    this.#reject(reason);
+    this.#controller?.abort(new Error('ended'));
+  }
+
+  #settle(): boolean {
+    if (this.#settled) return false;
+    this.#settled = true;
+    this.#request.signal.removeEventListener('abort', this.#onAbort);
+    return true;
+  }
+
+  #faultOf(error: Error & { code?: string }): TransportError {
+    const code = error.code ?? '';
+    if (!this.#controller) return new TransportError(code === 'UND_ERR_CONNECT_TIMEOUT' ? 'timeout' : 'refused', error);
+    const isGarbage = this.#status > 0 || NOT_HTTP.test(code) || error.message === 'bad upgrade';
+    return new TransportError(isGarbage ? 'malformed' : 'broken', error);
+  }
+}
+
+const NOT_HTTP = /^(HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_))/;
+
+const decoders: Readonly<Record<string, (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>>> = {
+  gzip: promisify(gunzip),
+  'x-gzip': promisify(gunzip),
+  deflate: promisify(inflate),
+  br: promisify(brotliDecompress),
+};
+
+/** We ask for no encoding, but an upstream may use one all the same; what it unpacks to is bounded too. */
+async function decoded(bytes: Buffer, encoding: string | undefined, maxOutputLength: number): Promise<Buffer> {
+  const name = encoding?.trim().toLowerCase() ?? 'identity';
+  if (name === 'identity' || name === '' || bytes.length === 0) return bytes;
+  const decode = Object.hasOwn(decoders, name) ? decoders[name] : undefined;
+  if (!decode) throw new TransportError('malformed');
+  return decode(bytes, { maxOutputLength }).catch((error: unknown) => {
+    throw new TransportError('malformed', error);
+  });
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+function textOf(bytes: Buffer): string {
+  try {
+    return utf8.decode(bytes);
+  } catch (error) {
+    throw new TransportError('malformed', error);
+  }
+}
