@@ -1,0 +1,72 @@
+import { appendFileSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { createApp, type Deps } from '../../src/app.ts';
+import { type Config, parseConfig } from '../../src/config.ts';
+import type { LogFields, Logger } from '../../src/core/logger.ts';
+import { trackedBackground } from '../../src/entry/node/background.ts';
+import { nodeDeps } from '../../src/entry/node/deps.ts';
+import { listen } from '../../src/entry/node/server.ts';
+
+/** Every log line of the whole test run goes here; test/logs looks for secrets in it at the end. */
+export const LOG_FOLDER = join(import.meta.dirname, '../../test-output/logs');
+
+export interface LogLine extends LogFields {
+  readonly level: 'info' | 'warn' | 'error';
+  readonly msg: string;
+}
+
+export interface TestGateway {
+  readonly url: string;
+  readonly port: number;
+  /** Lines so far, oldest first. */
+  readonly lines: readonly LogLine[];
+  close(): Promise<void>;
+}
+
+interface TestGatewayOptions extends Partial<Omit<Deps, 'upstream' | 'config' | 'logger'>> {
+  /** Variables of contract.md section 1, over what tests want by default. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** The gateway as `entry/node.ts` builds it, on a free port, with a log that is kept. */
+export async function startGateway(upstreamUrl: string, options: TestGatewayOptions = {}): Promise<TestGateway> {
+  const { env = {}, ...replaced } = options;
+  const config = configOf({ UPSTREAM_BASE_URL: upstreamUrl, ...env });
+  const lines: LogLine[] = [];
+  const built = nodeDeps({
+    config,
+    upstream: new URL(upstreamUrl),
+    logger: keepingLogger(lines),
+    readiness: { isReady: () => true },
+  });
+  const { background, idle } = trackedBackground();
+  const app = createApp({ ...built.deps, ...replaced });
+  const listener = await listen({ app, background, host: '127.0.0.1', port: 0 });
+  return {
+    url: listener.url,
+    port: Number(new URL(listener.url).port),
+    lines,
+    async close() {
+      await listener.drain(0);
+      await built.close();
+      await idle();
+    },
+  };
+}
+
+export function configOf(env: Readonly<Record<string, string>>): Config {
+  const parsed = parseConfig(env);
+  if ('problems' in parsed) throw new Error(JSON.stringify(parsed.problems));
+  return parsed.config;
+}
+
+export function keepingLogger(lines: LogLine[]): Logger {
+  mkdirSync(LOG_FOLDER, { recursive: true });
+  const file = join(LOG_FOLDER, `${process.pid}.ndjson`);
+  const write = (level: LogLine['level']) => (fields: LogFields, msg: string) => {
+    const line = { level, ...fields, msg };
+    lines.push(line);
+    appendFileSync(file, `${JSON.stringify(line)}\n`);
+  };
+  return { info: write('info'), warn: write('warn'), error: write('error') };
+}
