@@ -4,10 +4,11 @@ import type { LogFields } from '../core/logger.ts';
 import { andThen, type Background, type Clock, type Digest, type MaybePromise } from '../core/runtime.ts';
 import { type Caller, ClientLeft, type Tally } from '../upstream/caller.ts';
 import type { Operation } from '../upstream/operation.ts';
+import type { Trace } from '../upstream/request.ts';
 import type { Env } from './bindings.ts';
 import { wantsOf } from './conditional.ts';
 import { credentialOf } from './credential.ts';
-import { requestIdOf, type Trace, traceOf } from './trace.ts';
+import { requestIdOf, traceOf } from './trace.ts';
 
 export interface ExchangeTools {
   readonly clock: Clock;
@@ -132,8 +133,7 @@ export class Exchange {
         requestId: this.requestId,
         credential,
         userAgent: userAgent !== undefined && PRINTABLE.test(userAgent) ? userAgent : undefined,
-        traceparent: this.trace.traceparent,
-        tracestate: this.trace.tracestate,
+        trace: this.trace,
         idempotencyKey: this.#idempotencyKey(),
       },
       wants: wantsOf(this.header('cache-control')),

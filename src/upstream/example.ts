@@ -1,7 +1,9 @@
 import * as z from 'zod';
 
-// zod's documented way to tell schemas apart.
 type Def = z.core.$ZodTypes['_zod']['def'];
+
+// zod's documented way to tell schemas apart.
+const defOf = ({ _zod: { def } }: z.core.$ZodType) => def as Def;
 
 /**
  * A value that fits the schema, made of the examples that its fields document.
@@ -9,7 +11,7 @@ type Def = z.core.$ZodTypes['_zod']['def'];
  */
 export function exampleOf(schema: z.core.$ZodType): unknown {
   const examples = z.globalRegistry.get(schema)?.['examples'];
-  return Array.isArray(examples) && examples.length > 0 ? examples[0] : built(schema._zod.def as Def);
+  return Array.isArray(examples) && examples.length > 0 ? examples[0] : built(defOf(schema));
 }
 
 function built(def: Def): unknown {

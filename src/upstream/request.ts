@@ -10,13 +10,19 @@ export interface OperationInput {
   readonly body?: string | undefined;
 }
 
+/** The trace that a request belongs to (W3C Trace Context). */
+export interface Trace {
+  readonly traceId: string;
+  readonly flags: string;
+  readonly tracestate: string | undefined;
+}
+
 /** What the upstream learns of the request behind a call, besides the operation. */
 export interface Provenance {
   readonly requestId: string;
   readonly credential?: string | undefined;
   readonly userAgent?: string | undefined;
-  readonly traceparent: string;
-  readonly tracestate?: string | undefined;
+  readonly trace: Trace;
   readonly idempotencyKey?: string | undefined;
 }
 
@@ -41,14 +47,17 @@ export function headersOf(
     accept: 'application/json',
     'user-agent': from.userAgent ?? 'portico',
     'x-request-id': from.requestId,
-    traceparent: from.traceparent,
+    traceparent: `00-${from.trace.traceId}-${newSpanId()}-${from.trace.flags}`,
     via: '1.1 portico',
   };
   if (operation.credential !== 'none' && from.credential) headers['authorization'] = `Token ${from.credential}`;
   if (hasBody) headers['content-type'] = 'application/json';
-  if (from.tracestate) headers['tracestate'] = from.tracestate;
+  if (from.trace.tracestate) headers['tracestate'] = from.trace.tracestate;
   if (operation.method === 'POST' && from.idempotencyKey) headers['idempotency-key'] = from.idempotencyKey;
   if (validators?.etag) headers['if-none-match'] = validators.etag;
   if (validators?.lastModified) headers['if-modified-since'] = validators.lastModified;
   return headers;
 }
+
+/** Every call is a span of its own. */
+const newSpanId = () => crypto.randomUUID().replaceAll('-', '').slice(0, 16);
