@@ -9,6 +9,8 @@ export async function benchOverview(): Promise<void> {
   const upstream = await start({ script: 'bench/contenders/upstream.ts', args: [String(LEG_MS)], core: 1 });
   const env = { PORT: '0', ADMIN_PORT: '0', UPSTREAM_BASE_URL: upstream.url };
   const gateway = await start({ script: 'src/entry/node.ts', env, core: 0 });
+  await fetch(`${gateway.url}/livez`); // the client's own first call is not what is measured
+  await fetch(`${upstream.url}/api/v2/subscription/`);
   const times: number[] = [];
   for (let sample = 0; sample < SAMPLES; sample++) times.push(await coldOverview(gateway.url, sample));
   await Promise.all([gateway.stop(), upstream.stop()]);

@@ -14,6 +14,7 @@ import { passthroughRoutes } from './routes/passthrough.ts';
 import { problemsRoute } from './routes/problems.ts';
 import type { Route } from './routes/route.ts';
 import type { Store } from './store/store.ts';
+import { countedDrift } from './upstream/drift.ts';
 import type { Transport } from './upstream/transport.ts';
 
 /** What a runtime gives; `entry/` builds it. */
@@ -40,7 +41,7 @@ export function createApp(deps: Deps): App {
     upstreamTimeoutMs: config.upstreamTimeoutMs,
     maxBodyBytes: config.upstreamMaxBodyBytes,
     policyOf: config.policyOf,
-    onDrift: (drift) => logger.warn(drift, 'upstream answer does not fit its schema'),
+    onDrift: countedDrift((drift) => logger.warn(drift, 'upstream answer does not fit its schema')),
   });
   return mount(conductorOf(deps), [
     ...passthroughRoutes({ gateway, maxBodyBytes: config.maxBodyBytes }),

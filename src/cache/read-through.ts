@@ -67,16 +67,18 @@ export class ReadThrough {
     const usability = usabilityOf(freshMs, policy);
     if (usability === 'fresh') return this.#hit(entry, freshMs);
     if (usability !== 'stale') return this.#ask(read, found, 'stale');
-    caller.background(this.#join(read, found).result.catch(() => undefined));
+    this.#join(read, found); // the refresh, behind the answer; nobody waits for it and nobody can leave it
     return this.#hit(entry, freshMs);
   }
 
   #hit(entry: Entry, freshMs: number): Reading {
-    const outcome = { hit: { ttl: Math.floor(freshMs / 1000) } };
+    const isFresh = freshMs > 0;
+    const ttl = isFresh ? Math.floor(freshMs / 1000) : Math.min(-1, Math.floor(freshMs / 1000));
+    const outcome = { hit: { ttl } };
     return {
       status: 200,
       entry,
-      state: freshMs > 0 ? 'fresh' : 'stale',
+      state: isFresh ? 'fresh' : 'stale',
       age: this.#ageOf(entry),
       outcome,
       cacheable: true,

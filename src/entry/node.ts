@@ -6,6 +6,7 @@ import { trackedBackground } from './node/background.ts';
 import { nodeDeps } from './node/deps.ts';
 import { pinoLogger } from './node/logger.ts';
 import { listen } from './node/server.ts';
+import { warmUp } from './node/warm-up.ts';
 import { type RunningSandbox, startSandbox } from './node/sandbox.ts';
 
 /** `EX_CONFIG` of sysexits.h. */
@@ -33,6 +34,7 @@ const { background, idle } = trackedBackground();
 let ready = true;
 const { deps, close } = nodeDeps({ config, upstream, logger, readiness: { isReady: () => ready } });
 
+await warmUp(deps);
 const gateway = await listen({ app: createApp(deps), background, host: config.host, port: config.port });
 const admin =
   config.adminPort === 0

@@ -1,8 +1,13 @@
 import type { ZodType } from 'zod';
 import type { Call } from './client.ts';
 
+interface Drift {
+  readonly operation: string;
+  readonly field: string;
+}
+
 /** Told once for each field of an answer that does not fit its schema. */
-export type DriftReport = (drift: { readonly operation: string; readonly field: string }) => void;
+export type DriftReport = (drift: Drift) => void;
 
 /** Holds every fresh answer against its schema. What does not fit is reported by field and passed on as it came. */
 export function watchDrift(report: DriftReport) {
@@ -32,3 +37,21 @@ function fieldPath(path: readonly PropertyKey[]): string {
 }
 
 const safeName = (name: string) => (/^[a-z][a-z0-9_]{0,63}$/.test(name) ? name : '*');
+
+/** Counts are kept for as many fields; what comes beyond is counted together. */
+const MAX_COUNTS = 1_000;
+
+/**
+ * Counts drift by operation and field, and passes on each time a count reaches a power of two: an upstream that has
+ * changed for good is heard of, and does not flood the log.
+ */
+export function countedDrift(report: (drift: Drift & { readonly count: number }) => void): DriftReport {
+  const counts = new Map<string, number>();
+  return ({ operation, field }) => {
+    const name = `${operation} ${field}`;
+    const key = counts.has(name) || counts.size < MAX_COUNTS ? name : '';
+    const count = (counts.get(key) ?? 0) + 1;
+    counts.set(key, count);
+    if (Math.log2(count) % 1 === 0) report({ operation, field, count });
+  };
+}
