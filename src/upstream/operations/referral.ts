@@ -84,7 +84,8 @@ const changes = z
       .optional()
       .meta({ examples: ['someone@wallet.example'] }),
   })
-  .refine((body) => Object.keys(body).length > 0, 'expected mode, wallet_payout_email or both');
+  .refine((body) => Object.keys(body).length > 0, 'expected mode, wallet_payout_email or both')
+  .meta({ minProperties: 1 });
 
 /** The referral and affiliate program (`upstream-api.md`, endpoints 12 to 18). */
 export const referral = nameRows({

@@ -1,0 +1,93 @@
+import { GatewayError } from '../core/errors.ts';
+import type { Answer } from '../http/answer.ts';
+import type { Route } from './route.ts';
+
+type DocsAsset = 'swagger-ui-bundle.js' | 'swagger-ui.css';
+
+/** The two files of Swagger UI, wherever the runtime keeps them. */
+export interface DocsAssets {
+  read(name: DocsAsset): Promise<Uint8Array<ArrayBuffer> | null>;
+}
+
+const PAGE = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Portico API</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/docs/swagger-ui.css">
+<script src="/docs/swagger-ui-bundle.js" defer></script>
+<script src="/docs/start.js" defer></script>
+</head>
+<body>
+<noscript>
+<h1>Portico API</h1>
+<p>This page needs JavaScript. The same is in <a href="/openapi.json">/openapi.json</a>.</p>
+</noscript>
+<main id="docs"></main>
+</body>
+</html>
+`;
+
+/** No badge of a validator elsewhere, and no credential kept beyond the page. */
+const START = `SwaggerUIBundle({
+  url: '/openapi.json',
+  dom_id: '#docs',
+  deepLinking: true,
+  docExpansion: 'list',
+  defaultModelsExpandDepth: 0,
+  displayRequestDuration: true,
+  validatorUrl: null,
+});
+`;
+
+const PAGE_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  'img-src data:', // Swagger UI's icons are in its style sheet and its script
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+const REVALIDATED = { 'Cache-Control': 'no-cache' } as const;
+const KEPT = { 'Cache-Control': 'public, max-age=3600' } as const;
+const SCRIPT = { 'Content-Type': 'text/javascript; charset=utf-8' } as const;
+const STYLE = { 'Content-Type': 'text/css; charset=utf-8' } as const;
+
+/** The OpenAPI document, and a page of it that needs no other host (`contract.md` section 10). */
+export function docsRoutes(assets: DocsAssets): Route[] {
+  const html = { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': PAGE_POLICY };
+  return [
+    route('/openapi.json', documentAnswer()),
+    route('/docs', () => ({ status: 200, headers: { ...REVALIDATED, ...html }, body: PAGE })),
+    route('/docs/start.js', () => ({ status: 200, headers: { ...REVALIDATED, ...SCRIPT }, body: START })),
+    route('/docs/swagger-ui-bundle.js', () => assetAnswer(assets, 'swagger-ui-bundle.js', SCRIPT)),
+    route('/docs/swagger-ui.css', () => assetAnswer(assets, 'swagger-ui.css', STYLE)),
+  ];
+}
+
+const route = (path: string, handler: Route['handler']): Route => ({ method: 'GET', path, name: path, handler });
+
+/** Built when first asked for, and the code for it loaded then: a start needs neither. */
+function documentAnswer(): Route['handler'] {
+  let text: string | undefined;
+  return async () => {
+    text ??= await documentText();
+    return { status: 200, headers: { ...REVALIDATED, 'Content-Type': 'application/json' }, body: text };
+  };
+}
+
+async function documentText(): Promise<string> {
+  const { createOpenApiDocument } = await import('./openapi.ts');
+  return JSON.stringify(createOpenApiDocument());
+}
+
+async function assetAnswer(assets: DocsAssets, name: DocsAsset, type: Record<string, string>): Promise<Answer> {
+  const body = await assets.read(name);
+  if (!body) throw GatewayError.of('not_found', { detail: 'This server has no documentation page.' });
+  return { status: 200, headers: { ...KEPT, ...type }, body };
+}

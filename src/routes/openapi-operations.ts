@@ -1,0 +1,82 @@
+import type { RouteConfig } from '@hono/zod-openapi';
+import * as z from 'zod';
+import { exampleOf } from '../upstream/example.ts';
+import { type CachePolicy, ID_FORMS, type Operation } from '../upstream/operation.ts';
+import { allOperations } from '../upstream/operations/index.ts';
+import { cachedAnswers, conditionalHeaders, UNSTORED } from './openapi-headers.ts';
+import { problemAnswers, refusedAnswer } from './openapi-problem.ts';
+import { jsonContent } from './openapi-schemas.ts';
+
+/** The upstream's endpoints, row by row. */
+export function passthroughPaths(): RouteConfig[] {
+  return allOperations.map(pathOf);
+}
+
+function pathOf(operation: Operation): RouteConfig {
+  const { id, method, path, tag, summary, body } = operation;
+  return {
+    method: METHODS[method],
+    path,
+    operationId: id,
+    tags: [tag],
+    summary,
+    description: descriptionOf(operation),
+    ...(operation.credential === 'none' && { security: [] }),
+    request: {
+      ...parametersOf(operation),
+      ...(body && { body: { required: !body.optional, content: jsonContent(body.schema) } }),
+    },
+    responses: { ...goodAnswers(operation), ...(operation.credential !== 'none' && refusedAnswer), ...problemAnswers },
+  };
+}
+
+const METHODS = { GET: 'get', POST: 'post', PATCH: 'patch', DELETE: 'delete' } as const;
+
+function descriptionOf({ method, description, cache }: Operation): string {
+  const held = cache ? cacheWords(cache) : method === 'GET' && 'Never held in the cache.';
+  return [description, held].filter(Boolean).join(' ');
+}
+
+const cacheWords = ({ fresh, stale, onError }: CachePolicy) =>
+  `Held for the account: fresh for ${fresh} s, then up to ${stale} s while it is refreshed and up to ${onError} s ` +
+  'while the upstream fails, unless the operator has set other times.';
+
+function parametersOf(operation: Operation): RouteConfig['request'] {
+  const { method, query, cache } = operation;
+  return {
+    ...(operation.idForm && { params: z.object({ id: idSchema(operation) }) }),
+    ...(query && { query: z.object(Object.fromEntries(Object.entries(query).map(optionalParameter))) }),
+    ...(cache && { headers: conditionalHeaders }),
+    ...(method === 'POST' && { headers: writeHeaders }),
+  };
+}
+
+function idSchema({ idForm = 'digits', answer }: Operation) {
+  const { id = 91 } = answer instanceof z.ZodObject ? (exampleOf(answer) as { id?: number }) : {};
+  return z
+    .string()
+    .regex(new RegExp(`^${ID_FORMS[idForm]}$`))
+    .meta({ description: 'identifier', examples: [String(id)] });
+}
+
+function optionalParameter([name, schema]: [string, z.ZodType]): [string, z.ZodType] {
+  const description = schema.meta()?.description ?? 'goes to the upstream as it is';
+  return [name, schema.optional().meta({ description })];
+}
+
+const writeHeaders = z.object({
+  'Idempotency-Key': z
+    .string()
+    .regex(/^[\x21-\x7e]{1,255}$/)
+    .optional()
+    .meta({ description: 'your name for this write; 1 to 255 visible ASCII characters' }),
+});
+
+function goodAnswers({ method, answer, cache }: Operation): RouteConfig['responses'] {
+  if (answer === null) return { 204: { description: 'Done. No body.', headers: UNSTORED } };
+  const content = jsonContent(answer);
+  if (cache) return cachedAnswers(content);
+  // Which 2xx status a write has is the upstream's to say; its documentation does not.
+  const status = method === 'GET' ? '200' : '2XX';
+  return { [status]: { description: 'As the upstream sent it.', headers: UNSTORED, content } };
+}

@@ -1,0 +1,80 @@
+import type { OpenAPIHono } from '@hono/zod-openapi';
+import * as z from 'zod';
+import { type ErrorCode, GatewayError } from '../core/errors.ts';
+import { type Problem, PROBLEM_TYPE, problemOf } from '../core/problem.ts';
+import { flag, integer, text } from '../upstream/fields.ts';
+import { referenceTo } from './openapi-schemas.ts';
+
+const LIST = '/api/v2/payment/transaction/';
+const REQUEST_ID = '01981f0e-7d2c-7000-8000-5f3b9c0d1e2f';
+const BAD_PAGE = { code: 'invalid_format', message: 'expected an integer of 1 or more', field: 'page' };
+
+const errorItem = z.object({
+  code: text('what is wrong', BAD_PAGE.code),
+  message: text('the same for people', BAD_PAGE.message),
+  field: text('dotted path; null: the whole', BAD_PAGE.field).nullable(),
+});
+
+/** `core/problem.ts` in the words of the document. */
+export const problemSchema = z
+  .object({
+    type: text('path of a description of the code', '/problems/not_found'),
+    title: text('the same for every problem of the code', 'Not found'),
+    status: integer('as in the status line', 404),
+    code: text("the gateway's, or the upstream's own where it has one", 'not_found'),
+    detail: text('what happened, for people', 'The upstream has no such thing.'),
+    instance: text('path of the request', `${LIST}31/`),
+    request_id: text('as in `X-Request-Id`', REQUEST_ID),
+    retryable: flag('whether the same request may succeed later', false),
+    retry_after: integer('seconds, as in `Retry-After`', 12).optional(),
+    outcome: z.literal('unknown').optional().meta({ description: 'a write that went out and got no readable answer' }),
+    errors: z.array(errorItem).meta({ description: 'details; often none' }),
+  } satisfies Record<keyof Problem, z.ZodType>)
+  .meta({ id: 'Problem', description: 'RFC 9457.' });
+
+interface Case {
+  readonly code: ErrorCode;
+  readonly instance: string;
+  readonly particulars?: Parameters<typeof GatewayError.of>[1];
+}
+
+/** A problem as a client gets it. */
+export function problemExample({ code, instance, particulars }: Case): Problem {
+  return problemOf(GatewayError.of(code, particulars), { instance, requestId: REQUEST_ID });
+}
+
+const CASES: readonly Case[] = [
+  { code: 'validation_failed', instance: LIST, particulars: { errors: [BAD_PAGE] } },
+  { code: 'not_found', instance: `${LIST}31/` },
+  { code: 'rate_limited', instance: LIST, particulars: { retryAfter: 12 } },
+  { code: 'upstream_timeout', instance: LIST },
+];
+
+const content = (cases: readonly Case[]) => ({
+  [PROBLEM_TYPE]: {
+    schema: referenceTo(problemSchema),
+    examples: Object.fromEntries(cases.map((one) => [one.code, { value: problemExample(one) }])),
+  },
+});
+
+const RETRY_AFTER = { description: 'Seconds; where waiting helps.', schema: { type: 'integer' }, example: 12 } as const;
+const CHALLENGE = { description: 'The scheme to use.', schema: { type: 'string' }, example: 'Token' } as const;
+
+/** What any call may answer instead of its own. */
+export const problemAnswers = { default: { $ref: '#/components/responses/Problem' } };
+
+/** What any call that takes a credential may answer. */
+export const refusedAnswer = { 401: { $ref: '#/components/responses/Unauthenticated' } };
+
+export function registerProblems(registry: OpenAPIHono['openAPIRegistry']): void {
+  registry.registerComponent('responses', 'Problem', {
+    description: 'Anything but success (RFC 9457). `/problems/{code}` describes each code.',
+    headers: { 'Retry-After': RETRY_AFTER },
+    content: content(CASES),
+  });
+  registry.registerComponent('responses', 'Unauthenticated', {
+    description: 'No usable credential, or the upstream refused it.',
+    headers: { 'WWW-Authenticate': CHALLENGE },
+    content: content([{ code: 'unauthenticated', instance: LIST }]),
+  });
+}

@@ -1,0 +1,66 @@
+import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
+import { aboutPaths } from './openapi-about.ts';
+import { batchPath } from './openapi-batch.ts';
+import { passthroughPaths } from './openapi-operations.ts';
+import { overviewPaths } from './openapi-overviews.ts';
+import { registerProblems } from './openapi-problem.ts';
+import { componentSchemas, nameTableSchemas } from './openapi-schemas.ts';
+
+const DESCRIPTION = `A backend-for-frontend gateway. Every endpoint of the upstream is here at its own path, with or
+without the trailing slash, and answers value for value as the upstream does; what is put together of several of them
+is under \`/bff/v1\`.
+
+**Credential.** \`Authorization: Token <key>\` or \`Authorization: Bearer <key>\`.
+
+**Errors.** Every answer that is no success is \`application/problem+json\` (RFC 9457) with a \`code\` that
+\`/problems/{code}\` describes.
+
+**Every answer** has an \`X-Request-Id\`, yours if you send one, and \`Server-Timing\`. HEAD works where GET does.
+Query parameters that are not documented go to the upstream as they are.`;
+
+const COMPOSED = 'Composed';
+const ABOUT = 'About';
+
+const TAGS = {
+  [COMPOSED]: 'Several reads in one answer.',
+  Account: 'API keys.',
+  Billing: 'Subscription, plan, payment methods, transactions.',
+  Referral: 'The referral and affiliate program.',
+  Proxy: 'Sub-users, IP authorizations, list refresh, activity.',
+  Notifications: 'What the account should know.',
+  Verification: 'ID verification and account verification.',
+  Social: 'Registration and login with an identity provider. No credential.',
+  [ABOUT]: 'The gateway itself. No credential.',
+} satisfies Record<string, string>;
+
+const TOKEN = {
+  type: 'apiKey',
+  in: 'header',
+  name: 'Authorization',
+  description: '`Token <key>`, the word included.',
+} as const;
+
+const BEARER = { type: 'http', scheme: 'bearer', description: 'The key.' } as const;
+
+/** The OpenAPI 3.1 document of all that the gateway answers, made anew. */
+export function createOpenApiDocument(): object {
+  const api = new OpenAPIHono();
+  const registry = api.openAPIRegistry;
+  registry.registerComponent('securitySchemes', 'Token', TOKEN);
+  registry.registerComponent('securitySchemes', 'Bearer', BEARER);
+  registerProblems(registry);
+  for (const path of allPaths()) registry.registerPath(path);
+  for (const [name, schema] of Object.entries(componentSchemas())) registry.registerComponent('schemas', name, schema);
+  return api.getOpenAPI31Document({
+    openapi: '3.1.0',
+    info: { title: 'Portico', version: '1', description: DESCRIPTION },
+    servers: [{ url: '/' }],
+    security: [{ Token: [] }, { Bearer: [] }],
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+  });
+}
+
+function allPaths(): RouteConfig[] {
+  nameTableSchemas();
+  return [...overviewPaths(COMPOSED), batchPath(COMPOSED), ...passthroughPaths(), ...aboutPaths(ABOUT)];
+}
