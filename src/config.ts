@@ -26,7 +26,10 @@ const originUrl = httpUrl
   .transform((url) => url.origin);
 
 const seconds = z.number().min(0).max(31_536_000);
-const policy = z.strictObject({ fresh: seconds, stale: seconds, on_error: seconds }).partial().or(z.literal(false));
+const policy = z.union(
+  [z.strictObject({ fresh: seconds, stale: seconds, on_error: seconds }).partial(), z.literal(false)],
+  '{"fresh": s, "stale": s, "on_error": s} or false',
+);
 
 const cacheableIds = allOperations.filter(({ cache }) => cache).map(({ id }) => id);
 

@@ -117,14 +117,14 @@ export class ReadThrough {
     return this.#flights.join(key, { start, background: caller.background, ...(signal && { signal }) });
   }
 
-  /** Neither looked up, joined nor stored. */
+  /** Neither looked up nor stored, and shared within its own request at most. */
   async #alone(read: Read): Promise<Reading> {
-    const landed = await this.#fetch(
-      { ...read, policy: undefined },
-      { entry: undefined, versions: '' },
-      read.caller.signal(),
-    );
-    return { ...landed, state: 'fresh', age: 0, outcome: { fwd: 'request' }, cacheable: false };
+    const { caller, place } = read;
+    const nothing = { entry: undefined, versions: '' };
+    const start = (ends: AbortSignal) => this.#fetch({ ...read, policy: undefined }, nothing, ends);
+    const key = `${place.account} alone ${caller.from.requestId} ${place.key}`;
+    const { result } = this.#flights.join(key, { start, background: caller.background, signal: caller.signal() });
+    return { ...(await result), state: 'fresh', age: 0, outcome: { fwd: 'request' }, cacheable: false };
   }
 
   async #fetch(read: Read, { entry, versions }: Found, signal: AbortSignal): Promise<Landed> {

@@ -10,7 +10,7 @@ export interface Composition {
   readonly strict: boolean;
 }
 
-/** Sections under way, in order: each comes out as a leg, or rejects with what fails the whole. */
+/** Sections under way, in order, also those that others only depend on: each comes out as a leg, or rejects with what fails the whole. */
 export type Legs = ReadonlyMap<string, Promise<Leg>>;
 
 /**
@@ -31,7 +31,7 @@ export function compose(tools: LegTools, composition: Composition): Legs {
     leg.catch((error: unknown) => ends.abort(error));
     legs.set(name, leg);
   }
-  return new Map([...legs].filter(([name]) => wanted.includes(name)));
+  return legs;
 }
 
 /** The sections whose failure fails the whole. */

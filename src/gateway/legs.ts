@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
 import { cut, itemsOf, memberOf, stringAt } from '../core/json.ts';
-import type { Clock } from '../core/runtime.ts';
+import type { Clock, MaybePromise } from '../core/runtime.ts';
 import type { Reading } from '../cache/reading.ts';
 import type { Caller } from '../upstream/caller.ts';
 import { withOrigin } from '../upstream/links.ts';
@@ -8,7 +8,7 @@ import type { Operation } from '../upstream/operation.ts';
 import { operations } from '../upstream/operations/index.ts';
 import type { OperationInput } from '../upstream/request.ts';
 import type { Gateway } from './gateway.ts';
-import { type BadLeg, isGood, type Leg } from './overview.ts';
+import { type BadLeg, isBad, isGood, type Leg } from './overview.ts';
 
 /** What the legs of one composed answer share. */
 export interface LegTools {
@@ -18,6 +18,8 @@ export interface LegTools {
   /** Origin for the links of pages. */
   readonly origin: string;
 }
+
+const CARD_ID = /^[0-9]{1,19}$/;
 
 const { getPaymentMethod, getSubscription, listPaymentMethods } = operations;
 
@@ -44,10 +46,10 @@ export async function cardLeg(tools: LegTools, subscription: Promise<Leg>): Prom
   guess.catch(() => undefined); // looked at below, or no longer of interest
   try {
     const owner = await Promise.race([subscription, rejectsWithRefusal(guess)]);
-    if (!isGood(owner)) return 'error' in owner ? { state: 'skipped', error: owner.error, ms: msSoFar() } : owner;
+    if (!isGood(owner)) return isBad(owner) ? { state: 'skipped', error: owner.error, ms: msSoFar() } : owner;
     const id = cardIdOf(owner.text);
     if (id === null) return { state: 'not_applicable', ms: msSoFar() };
-    const { reading, text } = await cardIn(guess, id, tools);
+    const { reading, text } = cardIn(await guess, id) ?? (await cardById(tools, id, await guess));
     return goodLeg(reading, text, msSoFar());
   } catch (error) {
     return badLeg(error, msSoFar());
@@ -56,43 +58,65 @@ export async function cardLeg(tools: LegTools, subscription: Promise<Leg>): Prom
   }
 }
 
-/** Where the card probably is: the list when that is held, the id seen last, else the list. */
-async function guessCard({ gateway, caller }: LegTools): Promise<Reading> {
-  const list = { query: '' };
+interface Guess {
+  /** The id that was asked for; none for the list. */
+  readonly id?: string;
+  readonly reading?: Reading;
+  readonly error?: GatewayError;
+}
+
+interface Card {
+  readonly reading: Reading;
+  readonly text: string;
+}
+
+const LIST: OperationInput = { query: '' };
+
+/** Where the card probably is: nowhere when there was none, in the list when that is held, at the id seen last. */
+async function guessCard({ gateway, caller }: LegTools): Promise<Guess> {
   const [heldList, heldSubscription] = await Promise.all([
-    gateway.peek(listPaymentMethods, list, caller),
+    gateway.peek(listPaymentMethods, LIST, caller),
     gateway.peek(getSubscription, { query: '' }, caller),
   ]);
-  const id = heldSubscription ? cardIdOf(heldSubscription.text) : null;
-  if (heldList || id === null) return gateway.read(listPaymentMethods, list, caller);
-  return gateway.read(getPaymentMethod, { id, query: '' }, caller);
+  const id = heldSubscription && idOf(heldSubscription.text, 'payment_method');
+  if (id === 'null') return {};
+  if (heldList || id === undefined || !CARD_ID.test(id))
+    return settled(() => gateway.read(listPaymentMethods, LIST, caller));
+  return { id, ...(await settled(() => gateway.read(getPaymentMethod, { id, query: '' }, caller))) };
 }
 
-async function cardIn(
-  guess: Promise<Reading>,
-  id: string,
-  tools: LegTools,
-): Promise<{ reading: Reading; text: string }> {
-  const guessed = await guess.catch(rethrowUnlessMissing);
-  const text = guessed?.entry ? cardWith(id, guessed.entry.text) : undefined;
-  if (guessed && text !== undefined) return { reading: guessed, text };
-  const reading = await tools.gateway.read(getPaymentMethod, { id, query: '' }, tools.caller);
-  return { reading, text: textOf(reading, tools.origin) };
-}
-
-/** A card that is not there was a wrong guess; anything else is what became of the section. */
-function rethrowUnlessMissing(error: unknown): undefined {
-  if (error instanceof GatewayError && error.status === 404) return undefined;
-  throw error;
+async function settled(read: () => MaybePromise<Reading>): Promise<Guess> {
+  try {
+    return { reading: await read() };
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    return { error };
+  }
 }
 
 /** A refused account is known before the subscription is: its siblings need not be waited for. */
-function rejectsWithRefusal(guess: Promise<unknown>): Promise<never> {
-  return new Promise((_, reject) => {
-    guess.catch((error: unknown) => {
-      if (error instanceof GatewayError && isRefusal(error)) reject(error);
-    });
-  });
+async function rejectsWithRefusal(guess: Promise<Guess>): Promise<never> {
+  const { error } = await guess;
+  if (error && isRefusal(error)) throw error;
+  return new Promise(() => undefined);
+}
+
+function cardIn({ reading }: Guess, id: string): Card | undefined {
+  const text = reading?.entry ? cardWith(id, reading.entry.text) : undefined;
+  return reading && text !== undefined ? { reading, text } : undefined;
+}
+
+/**
+ * Asks for the card itself. After a guess that failed only for an older copy: the upstream had its chance.
+ * @throws GatewayError what became of the guess, or of the card
+ */
+async function cardById({ gateway, caller, origin }: LegTools, id: string, guess: Guess): Promise<Card> {
+  const input = { id, query: '' };
+  const isMissingElsewhere = guess.error?.status === 404 && guess.id !== id;
+  const isOver = guess.error !== undefined && !isMissingElsewhere;
+  if (isOver && !(await gateway.peek(getPaymentMethod, input, caller))) throw guess.error;
+  const reading = await gateway.read(getPaymentMethod, input, caller);
+  return { reading, text: textOf(reading, origin) };
 }
 
 /** The card with this id, out of a page of cards or the card itself. */

@@ -1,6 +1,6 @@
 import type { Trace } from '../upstream/request.ts';
 
-const TRACEPARENT = /^[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(?:-|$)/;
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(-.*)?$/;
 const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -12,7 +12,9 @@ export function requestIdOf(header: string | undefined): string {
 /** Continues the client's trace, or begins one that is not sampled (W3C Trace Context). */
 export function traceOf(traceparent: string | undefined, tracestate: string | undefined): Trace {
   const known = traceparent === undefined ? null : TRACEPARENT.exec(traceparent);
-  if (!known) return { traceId: crypto.randomUUID().replaceAll('-', ''), flags: '00', tracestate: undefined };
+  // Version 00 ends there; a later one may go on.
+  if (!known || (known[3] && known[0].startsWith('00')))
+    return { traceId: crypto.randomUUID().replaceAll('-', ''), flags: '00', tracestate: undefined };
   const [, traceId = '', flags = '00'] = known;
   const state = tracestate !== undefined && TRACESTATE.test(tracestate) ? tracestate : undefined;
   return { traceId, flags, tracestate: state };

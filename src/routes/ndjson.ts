@@ -3,6 +3,7 @@ import { isBad, type Leg } from '../gateway/overview.ts';
 import { type Answer, NO_STORE } from '../http/answer.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { timingOf } from '../http/reading-answer.ts';
+import { ClientLeft } from '../upstream/caller.ts';
 import type { CompositionRequest } from './composition.ts';
 import { errorOf, sectionText } from './section.ts';
 
@@ -37,10 +38,10 @@ function streamOf(exchange: Exchange, request: CompositionRequest, legs: Legs): 
   return new ReadableStream({
     async start(controller) {
       const send = (line: string) => controller.enqueue(encoder.encode(`${line}\n`));
-      const lines = Array.from(legs, async ([name, leg]) => send(lineOf(request, name, await leg)));
+      const lines = request.wanted.map(async (name) => send(lineOf(request, name, await legs.get(name))));
       const outcomes = await Promise.allSettled(lines);
       exchange.end();
-      if (exchange.signal().aborted) return; // nobody reads on
+      if (exchange.signal().reason instanceof ClientLeft) return; // nobody reads on
       if (outcomes.every(({ status }) => status === 'fulfilled')) send('{"complete":true}');
       controller.close();
     },
@@ -50,7 +51,8 @@ function streamOf(exchange: Exchange, request: CompositionRequest, legs: Legs): 
   });
 }
 
-function lineOf(request: CompositionRequest, name: string, leg: Leg): string {
+function lineOf(request: CompositionRequest, name: string, leg: Leg | undefined): string {
+  if (!leg) throw new Error(`${name} was not composed`);
   const head = `{"section":${JSON.stringify(name)},"state":"${leg.state}"`;
   if (isBad(leg)) return `${head},"error":${JSON.stringify(errorOf(leg))}}`;
   return `${head},"data":${sectionText(request, name, leg).replaceAll(/[\r\n]+\s*/g, ' ')}}`;

@@ -58,17 +58,18 @@ async function jsonAnswer(
   legs: ReadonlyMap<string, Leg>,
   digest: Digest,
 ): Promise<Answer> {
-  const data = `{${Array.from(legs, ([name, leg]) => `${JSON.stringify(name)}:${sectionText(request, name, leg)}`).join(',')}}`;
-  const errors = [...legs].flatMap(([name, leg]) => (isBad(leg) ? [{ section: name, ...errorOf(leg) }] : []));
+  const sections = [...legs].filter(([name]) => request.wanted.includes(name));
+  const data = `{${sections.map(([name, leg]) => `${JSON.stringify(name)}:${sectionText(request, name, leg)}`).join(',')}}`;
+  const errors = sections.flatMap(([name, leg]) => (isBad(leg) ? [{ section: name, ...errorOf(leg) }] : []));
   const complete = errors.length === 0;
-  const meta = { complete, sections: Object.fromEntries([...legs].map(([name, leg]) => [name, metaOf(leg)])) };
+  const meta = { complete, sections: Object.fromEntries(sections.map(([name, leg]) => [name, metaOf(leg)])) };
+  const body = `{"data":${data},"errors":${JSON.stringify(errors)},"meta":${JSON.stringify(meta)}}`;
   const timing = Array.from(legs, ([name, leg]) => timingOf(name, leg.ms, leg.state)).join(', ');
   const headers = { ...headersOf(request), ...cacheHeaders(exchange, [...legs.values()]) };
-  const body = `{"data":${data},"errors":${JSON.stringify(errors)},"meta":${JSON.stringify(meta)}}`;
   if (!complete) return { status: 200, headers: { ...headers, ...NO_STORE, ...JSON_TYPE }, body, timing };
   const validated = { ...headers, ...REVALIDATE, ETag: `"${await digest.body(data)}"` };
-  if (noneMatch(exchange.header('if-none-match'), validated.ETag))
-    return { status: 304, headers: validated, body: null, timing };
+  const isKnown = noneMatch(exchange.header('if-none-match'), validated.ETag);
+  if (isKnown) return { status: 304, headers: validated, body: null, timing };
   return { status: 200, headers: { ...validated, ...JSON_TYPE }, body, timing };
 }
 

@@ -57,17 +57,18 @@ const EMPTY = { text: null, links: [], value: undefined, validators: {}, notModi
 
 function jsonAnswer(operation: Operation, raw: RawAnswer, upstream: URL): UpstreamAnswer {
   let value: unknown;
+  const text = raw.body ?? '';
   try {
-    value = JSON.parse(raw.body);
+    value = JSON.parse(text);
   } catch {
     throw GatewayError.of('upstream_bad_response', {
       detail: 'The upstream answered with something that is not JSON.',
     });
   }
-  if (isDeeperThan(raw.body, MAX_JSON_DEPTH)) {
+  if (isDeeperThan(text, MAX_JSON_DEPTH)) {
     throw GatewayError.of('upstream_bad_response', { detail: 'The upstream answered with JSON nested too deeply.' });
   }
-  const local = operation.paged ? localLinks(raw.body, upstream) : { text: raw.body, links: [] };
+  const local = operation.paged ? localLinks(text, { upstream, path: operation.path }) : { text, links: [] };
   return { ...local, status: raw.status, value, validators: validatorsOf(raw), notModified: false };
 }
 
@@ -79,7 +80,7 @@ function validatorsOf({ headers }: RawAnswer): Validators {
 function refusal(raw: RawAnswer, now: number, conceal: AnswerContext['conceal']): GatewayError {
   const header = raw.headers['retry-after'];
   const retryAfter = raw.status === 429 ? retryAfterOf(header, { now, otherwise: RATE_LIMITED_SECONDS }) : undefined;
-  return refusalOf(raw.status, raw.body, { retryAfter, conceal });
+  return refusalOf(raw.status, raw.body ?? '', { retryAfter, conceal });
 }
 
 function failure(raw: RawAnswer, now: number): GatewayError {

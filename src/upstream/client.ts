@@ -41,7 +41,7 @@ export function upstreamClient({ transport, clock, maxBodyBytes, upstream }: Cli
     const headers = headersOf(operation, { from, hasBody: body !== undefined, validators });
     const request = { method: operation.method, path: targetOf(operation, input), headers, signal, maxBodyBytes };
     const raw = await exchange(transport, { ...request, ...(body !== undefined && { body }) });
-    const conceal = concealing([from.credential, upstream.host]);
+    const conceal = (text: string) => concealing([from.credential, upstream.host, upstream.hostname])(text);
     const conditional = validators !== undefined;
     return answerOf(operation, raw, { now: clock.now(), conditional, conceal, upstream });
   };
@@ -63,8 +63,17 @@ async function exchange(transport: Transport, request: Parameters<Transport>[0])
   }
 }
 
+/** Short words are taken out only where they stand alone: a credential `a` is in every text. */
+const LONG_WORD = 8;
+
 function concealing(words: readonly (string | undefined)[]): (text: string) => string {
-  return (text) => words.reduce<string>((rest, word) => (word ? rest.replaceAll(word, '…') : rest), text);
+  const patterns = words.filter((word) => word !== undefined).map(patternOf);
+  return (text) => patterns.reduce((rest, pattern) => rest.replaceAll(pattern, '…'), text);
+}
+
+function patternOf(word: string): RegExp {
+  const literal = word.replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
+  return new RegExp(word.length >= LONG_WORD ? literal : `(?<![A-Za-z0-9])${literal}(?![A-Za-z0-9])`, 'g');
 }
 
 /** Whether a failed call proves that the upstream never saw it. */

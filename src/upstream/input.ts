@@ -1,7 +1,7 @@
 import type { ZodType } from 'zod';
 import * as z from 'zod';
 import { type ErrorItem, GatewayError } from '../core/errors.ts';
-import { isDeeperThan, membersOf } from '../core/json.ts';
+import { cut, isDeeperThan, itemsOf, membersOf } from '../core/json.ts';
 import type { Call } from './client.ts';
 import type { Operation } from './operation.ts';
 import type { OperationInput } from './request.ts';
@@ -59,11 +59,17 @@ function parseJson(text: string): unknown {
   }
   if (isDeeperThan(text, MAX_JSON_DEPTH))
     throw GatewayError.of('malformed_json', { detail: 'The body is nested too deeply.' });
-  const names = Array.from(membersOf(text), (member) => member.name);
-  if (new Set(names).size < names.length) {
+  if (hasTwins(text)) {
     throw GatewayError.of('malformed_json', { detail: 'A name stands twice in the body.' });
   }
   return value;
+}
+
+function hasTwins(text: string): boolean {
+  const members = [...membersOf(text)];
+  const values = members.length > 0 ? members : [...itemsOf(text)];
+  const isTwin = new Set(members.map(({ name }) => name)).size < members.length;
+  return isTwin || values.some((value) => hasTwins(cut(text, value)));
 }
 
 export const invalid = (errors: readonly ErrorItem[]) => GatewayError.of('validation_failed', { errors });

@@ -1,19 +1,27 @@
-import { cut, type Member, membersOf, stringAt } from '../core/json.ts';
+import { cut, membersOf, stringAt } from '../core/json.ts';
 
 const LINKS = new Set(['next', 'previous']);
+
+/** Where a page came from. */
+interface Page {
+  /** The upstream's `{base_url}`. */
+  readonly upstream: URL;
+  /** Below it. */
+  readonly path: string;
+}
 
 /**
  * Makes the upstream's page links relative to the gateway: same path and query, the origin left out. `links` are the
  * places where an origin has to be put in. All else stays as it came.
  */
-export function localLinks(text: string, upstream: URL): { text: string; links: number[] } {
+export function localLinks(text: string, page: Page): { text: string; links: number[] } {
   const links: number[] = [];
   let local = '';
   let copied = 0;
   for (const member of membersOf(text)) {
     if (!LINKS.has(member.name) || text[member.start] !== '"') continue;
     local += text.slice(copied, member.start);
-    const link = localLink(text, member, upstream);
+    const link = localLink(stringAt(text, member), page);
     if (link !== undefined) links.push(local.length + 1);
     local += link === undefined ? 'null' : JSON.stringify(link);
     copied = member.end;
@@ -21,13 +29,13 @@ export function localLinks(text: string, upstream: URL): { text: string; links: 
   return links.length === 0 && copied === 0 ? { text, links } : { text: local + text.slice(copied), links };
 }
 
-/** Nothing for a link that is no URL: it must not show the upstream's host to a client either. */
-function localLink(text: string, member: Member, upstream: URL): string | undefined {
-  const url = URL.parse(stringAt(text, member), upstream);
-  if (!url) return undefined;
+/** Nothing for a link that is none: it must not show the upstream's host to a client either. */
+function localLink(link: string, { upstream, path }: Page): string | undefined {
   const prefix = upstream.pathname.replace(/\/$/, '');
-  const path = url.pathname.startsWith(`${prefix}/`) ? url.pathname.slice(prefix.length) : url.pathname;
-  return path + url.search;
+  const url = URL.parse(link, upstream.origin + prefix + path);
+  if (!url || !/^https?:$/.test(url.protocol)) return undefined;
+  const local = url.pathname.startsWith(`${prefix}/`) ? url.pathname.slice(prefix.length) : url.pathname;
+  return (local === '/' ? path : local) + url.search;
 }
 
 /** The text with the gateway's origin in its links. */

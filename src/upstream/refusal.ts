@@ -48,7 +48,7 @@ export function refusalOf(
 ): GatewayError {
   const findings = findingsIn(parsed(body))
     .slice(0, MAX_ITEMS)
-    .map((finding) => ({ ...finding, message: conceal(finding.message) }));
+    .map((finding) => concealed(finding, conceal));
   const name = STATUS_NAMES[status] ?? `status_${status}`;
   const own = findings.find((finding) => finding.field === null && finding.code)?.code;
   const code = FIXED_NAMES.has(status) ? name : (own ?? name);
@@ -94,8 +94,17 @@ function itemFindings(item: unknown, field: string | null, depth: number): Findi
 }
 
 function messageOf(text: unknown, field: string | null, code?: string): Finding[] {
-  const message = typeof text === 'string' ? text.trim().slice(0, MAX_MESSAGE) : '';
+  const message = typeof text === 'string' ? text.trim() : '';
   return message === '' || MARKUP.test(message) ? [] : [{ code, message, field }];
+}
+
+/** Before it is cut, or half a credential might be left. */
+function concealed({ code, message, field }: Finding, conceal: (text: string) => string): Finding {
+  return {
+    code: code !== undefined && conceal(code) === code ? code : undefined,
+    message: conceal(message).slice(0, MAX_MESSAGE),
+    field: field === null ? null : conceal(field),
+  };
 }
 
 const codeOf = (value: unknown) => (typeof value === 'string' && CODE.test(value) ? value : undefined);

@@ -6,7 +6,7 @@ export interface UpstreamRequest {
   readonly body?: string;
   /** Ends the exchange wherever it is: connecting, waiting or reading. The call then rejects with its reason. */
   readonly signal: AbortSignal;
-  /** Decoded bytes; more is a `TransportError` of kind `malformed`. */
+  /** Decoded bytes; a larger body counts as unreadable. */
   readonly maxBodyBytes: number;
 }
 
@@ -14,7 +14,8 @@ export interface UpstreamRequest {
 export interface RawAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  /** Null where it could not be read: cut short, too large, badly encoded, not UTF-8. */
+  readonly body: string | null;
 }
 
 /** Undici's dispatcher on Node, `fetch` on Workers, the sandbox in process. Never follows a redirect, never retries. */
@@ -22,7 +23,7 @@ export type Transport = (request: UpstreamRequest) => Promise<RawAnswer>;
 
 /**
  * `refused`: no connection, so nothing was sent. `broken`: it went away before an answer.
- * `malformed`: what came is not HTTP, was cut short, too large, badly encoded or not UTF-8.
+ * `malformed`: what came is not HTTP.
  * `timeout`: no connection in time.
  */
 export type TransportFault = 'refused' | 'broken' | 'malformed' | 'timeout';

@@ -14,11 +14,14 @@ export function bindingsOf(incoming: IncomingMessage): Pick<Bindings, 'target' |
   const hosts = hostsOf(incoming.rawHeaders);
   const host = hosts[0] ?? '';
   const target = originForm(incoming.url ?? '', host);
-  const isRefused = hosts.length !== 1 || !HOST.test(host) || target === undefined;
+  const isRefused = hosts.length !== 1 || !isHost(host) || target === undefined;
   if (isRefused) incoming.headers.host = 'invalid';
   incoming.url = isRefused || !PLAIN_TARGET.test(target) ? '/' : target;
   return { target: target ?? '/', ...(isRefused && { refused: 'bad_request' }) };
 }
+
+/** Also for a URL's parser, which knows more numbers that are none. */
+const isHost = (host: string) => HOST.test(host) && URL.canParse(`http://${host}`);
 
 function hostsOf(rawHeaders: readonly string[]): string[] {
   const hosts: string[] = [];

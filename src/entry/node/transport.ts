@@ -23,13 +23,14 @@ export function undiciTransport({ upstream, maxConnections, connectTimeoutMs }: 
   });
   const transport: Transport = async (request) => {
     const { status, headers, bytes } = await collect(pool, { ...request, path: prefix + request.path });
-    return { status, headers, body: textOf(await decoded(bytes, headers['content-encoding'], request.maxBodyBytes)) };
+    return { status, headers, body: bytes && (await textOf(bytes, headers['content-encoding'], request.maxBodyBytes)) };
   };
   return { transport, close: () => pool.destroy() };
 }
 
 interface Collected extends Omit<RawAnswer, 'body'> {
-  readonly bytes: Buffer;
+  /** Null where the body broke off or grew too large. */
+  readonly bytes: Buffer | null;
 }
 
 function collect(pool: Pool, request: UpstreamRequest): Promise<Collected> {
@@ -82,18 +83,23 @@ class Collector implements Dispatcher.DispatchHandler {
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#size += chunk.length;
-    if (this.#size > this.#request.maxBodyBytes) this.end(new TransportError('malformed'));
-    else this.#chunks.push(chunk);
+    this.#chunks.push(chunk);
+    if (this.#size <= this.#request.maxBodyBytes) return;
+    this.#answer(null);
+    this.#controller?.abort(new Error('too large'));
   }
 
   onResponseEnd(): void {
-    if (!this.#settle()) return;
-    const bytes = this.#chunks.length === 1 && this.#chunks[0] ? this.#chunks[0] : Buffer.concat(this.#chunks);
-    this.#resolve({ status: this.#status, headers: this.#headers, bytes });
+    this.#answer(this.#chunks.length === 1 && this.#chunks[0] ? this.#chunks[0] : Buffer.concat(this.#chunks));
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error & { code?: string }): void {
-    if (this.#settle()) this.#reject(this.#faultOf(error));
+    if (this.#status > 0) this.#answer(null);
+    else if (this.#settle()) this.#reject(this.#faultOf(error));
+  }
+
+  #answer(bytes: Buffer | null): void {
+    if (this.#settle()) this.#resolve({ status: this.#status, headers: this.#headers, bytes });
   }
 
   end(reason: unknown): void {
@@ -112,12 +118,13 @@ class Collector implements Dispatcher.DispatchHandler {
   #faultOf(error: Error & { code?: string }): TransportError {
     const code = error.code ?? '';
     if (!this.#controller) return new TransportError(code === 'UND_ERR_CONNECT_TIMEOUT' ? 'timeout' : 'refused', error);
-    const isGarbage = this.#status > 0 || NOT_HTTP.test(code) || error.message === 'bad upgrade';
+    const isGarbage =
+      NOT_HTTP.test(code) || NOT_HTTP.test(error.name) || /^bad (upgrade|response)$/.test(error.message);
     return new TransportError(isGarbage ? 'malformed' : 'broken', error);
   }
 }
 
-const NOT_HTTP = /^(HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_))/;
+const NOT_HTTP = /^(HTTPParserError|ERR_ASSERTION|HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_))/;
 
 const decoders: Readonly<Record<string, (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>>> = {
   gzip: promisify(gunzip),
@@ -126,23 +133,17 @@ const decoders: Readonly<Record<string, (bytes: Buffer, options: { maxOutputLeng
   br: promisify(brotliDecompress),
 };
 
-/** We ask for no encoding, but an upstream may use one all the same; what it unpacks to is bounded too. */
-async function decoded(bytes: Buffer, encoding: string | undefined, maxOutputLength: number): Promise<Buffer> {
-  const name = encoding?.trim().toLowerCase() ?? 'identity';
-  if (name === 'identity' || name === '' || bytes.length === 0) return bytes;
-  const decode = Object.hasOwn(decoders, name) ? decoders[name] : undefined;
-  if (!decode) throw new TransportError('malformed');
-  return decode(bytes, { maxOutputLength }).catch((error: unknown) => {
-    throw new TransportError('malformed', error);
-  });
-}
-
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-function textOf(bytes: Buffer): string {
+/** We ask for no coding, but an upstream may use one all the same; what it unpacks to is bounded too. */
+async function textOf(bytes: Buffer, coding: string | undefined, maxOutputLength: number): Promise<string | null> {
+  const name = coding?.trim().toLowerCase() ?? '';
+  const decode = Object.hasOwn(decoders, name) ? decoders[name] : undefined;
+  const isPlain = name === '' || name === 'identity' || bytes.length === 0;
+  if (!decode && !isPlain) return null;
   try {
-    return utf8.decode(bytes);
-  } catch (error) {
-    throw new TransportError('malformed', error);
+    return utf8.decode(decode && !isPlain ? await decode(bytes, { maxOutputLength }) : bytes);
+  } catch {
+    return null;
   }
 }

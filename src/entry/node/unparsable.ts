@@ -1,4 +1,4 @@
-import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, GatewayError } from '../../core/errors.ts';
 import { SECURITY_HEADERS } from '../../http/answer.ts';
@@ -21,10 +21,11 @@ export function refuseConnect(_: IncomingMessage, socket: Duplex): void {
   refuse(socket, 'method_not_implemented');
 }
 
-/** A problem in the middle of another answer would be taken for a part of it. */
-function isAnswering(socket: Duplex): boolean {
+/** What goes wrong in the body of a request is its answer; behind a whole request, it would be taken for that one's. */
+function isAnswering(socket: Duplex & { _httpMessage?: ServerResponse | null }): boolean {
   // oxlint-disable-next-line no-underscore-dangle -- Node shows it nowhere else
-  return '_httpMessage' in socket && socket._httpMessage !== null;
+  const message = socket._httpMessage;
+  return message ? message.headersSent || message.req.complete : false;
 }
 
 function refuse(socket: Duplex, code: ErrorCode): void {

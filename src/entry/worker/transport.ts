@@ -32,16 +32,15 @@ async function begin(
 const headersOf = ({ headers }: Response): RawAnswer['headers'] => Object.fromEntries(headers);
 
 /** Read to its end or cancelled: an unread body holds one of the six connections that a request may have. */
-async function bodyOf(response: Response, { maxBodyBytes, signal }: UpstreamRequest): Promise<string> {
+async function bodyOf(response: Response, { maxBodyBytes, signal }: UpstreamRequest): Promise<string | null> {
   const reader = response.body?.getReader();
   if (!reader) return '';
   const leave = () => void reader.cancel(signal.reason).catch(() => undefined);
   signal.addEventListener('abort', leave, { once: true });
   try {
     return await decode(reader, maxBodyBytes);
-  } catch (error) {
-    signal.throwIfAborted();
-    throw error instanceof TransportError ? error : new TransportError('malformed', error);
+  } catch {
+    return null;
   } finally {
     signal.removeEventListener('abort', leave);
     signal.throwIfAborted();
@@ -56,7 +55,7 @@ async function decode(reader: ReadableStreamDefaultReader<Uint8Array>, maxBytes:
     size += part.value.length;
     if (size > maxBytes) {
       await reader.cancel().catch(() => undefined);
-      throw new TransportError('malformed');
+      throw new RangeError('too large');
     }
     text += decoder.decode(part.value, { stream: true });
   }
