@@ -15,6 +15,7 @@ export default defineConfig({
           name: 'unit',
           include: ['test/**/*.test.ts'],
           exclude: ['test/runtime/**', 'test/logs/**'],
+          globalSetup: ['test/runtime/clean.ts'],
           sequence: { groupOrder: 0 },
         },
       },
@@ -23,6 +24,7 @@ export default defineConfig({
         test: {
           name: 'runtime',
           include: ['test/runtime/**/*.test.ts'],
+          globalSetup: ['test/runtime/clean.ts'],
           testTimeout: 30_000,
           hookTimeout: 60_000,
           sequence: { groupOrder: 1 },

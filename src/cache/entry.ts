@@ -2,21 +2,22 @@ import type { Digest } from '../core/runtime.ts';
 import type { Entry } from '../store/store.ts';
 import type { UpstreamAnswer } from '../upstream/answer.ts';
 import type { CachePolicy } from '../upstream/operation.ts';
-import type { Validators } from '../upstream/request.ts';
+
+/** When the upstream was asked, and when it answered. */
+interface Times {
+  readonly askedAt: number;
+  readonly storedAt: number;
+}
 
 /** Makes a cached answer of a fresh one; nothing of one without a body. */
-export async function entryOf(
-  { text, links, validators }: UpstreamAnswer,
-  now: number,
-  digest: Digest,
-): Promise<Entry | null> {
-  if (text === null) return null;
-  return { text, links, etag: `"${await digest.body(text)}"`, storedAt: now, validators };
+export async function entryOf(answer: UpstreamAnswer, times: Times, digest: Digest): Promise<Entry | null> {
+  const { text, links, validators } = answer;
+  return text === null ? null : { text, links, etag: `"${await digest.body(text)}"`, ...times, validators };
 }
 
 /** The same answer, confirmed by the upstream just now. */
-export function confirmed(entry: Entry, validators: Validators, now: number): Entry {
-  return { ...entry, storedAt: now, validators: { ...entry.validators, ...validators } };
+export function confirmed(entry: Entry, { validators }: UpstreamAnswer, times: Times): Entry {
+  return { ...entry, ...times, validators: { ...entry.validators, ...validators } };
 }
 
 /** Milliseconds that an entry is still fresh; negative once it is not. */

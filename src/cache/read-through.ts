@@ -1,6 +1,14 @@
 import { GatewayError } from '../core/errors.ts';
 import { andThen, type Clock, type Digest, type MaybePromise } from '../core/runtime.ts';
-import { type AccountId, type Entry, EVERYTHING, type Found, type Place, type Store } from '../store/store.ts';
+import {
+  type AccountId,
+  type Entry,
+  EVERYTHING,
+  type Found,
+  type Place,
+  type Store,
+  type Versions,
+} from '../store/store.ts';
 import type { Caller } from '../upstream/caller.ts';
 import type { Call } from '../upstream/client.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
@@ -39,6 +47,7 @@ interface Landed {
 export class ReadThrough {
   readonly #of: ReadThroughOptions;
   readonly #flights = new SingleFlight<Landed>();
+  #lastAskedAt = 0;
 
   constructor(options: ReadThroughOptions) {
     this.#of = options;
@@ -48,8 +57,9 @@ export class ReadThrough {
   read(operation: Operation, input: OperationInput, caller: Caller & { account: AccountId }): MaybePromise<Reading> {
     const place = placeOf(caller.account, operation, input);
     const read: Read = { operation, input, caller, place, policy: this.#of.policyOf(operation) };
-    if (caller.wants === 'no-store') return this.#alone(read);
-    return andThen(this.#of.store.lookup(place), (found) => this.#answer(read, found));
+    return andThen(this.#of.store.lookup(place), (found) =>
+      caller.wants === 'no-store' ? this.#alone(read, found.versions) : this.#answer(read, found),
+    );
   }
 
   /** A copy of any age, without asking the upstream for it. */
@@ -117,12 +127,12 @@ export class ReadThrough {
     return this.#flights.join(key, { start, background: caller.background, ...(signal && { signal }) });
   }
 
-  /** Neither looked up nor stored, and shared within its own request at most. */
-  async #alone(read: Read): Promise<Reading> {
+  /** Neither answered from the cache nor put in it, and shared within its own request at most. */
+  async #alone(read: Read, versions: Versions): Promise<Reading> {
     const { caller, place } = read;
-    const nothing = { entry: undefined, versions: '' };
+    const nothing = { entry: undefined, versions };
     const start = (ends: AbortSignal) => this.#fetch({ ...read, policy: undefined }, nothing, ends);
-    const key = `${place.account} alone ${caller.from.requestId} ${place.key}`;
+    const key = `${place.account} alone ${caller.from.requestId} ${versions} ${place.key}`;
     const { result } = this.#flights.join(key, { start, background: caller.background, signal: caller.signal() });
     return { ...(await result), state: 'fresh', age: 0, outcome: { fwd: 'request' }, cacheable: false };
   }
@@ -131,24 +141,16 @@ export class ReadThrough {
     const { operation, input, caller, place, policy } = read;
     const { store, clock, call, digest } = this.#of;
     const validators = entry && hasAny(entry.validators) ? entry.validators : undefined;
+    const { from, tally } = caller;
+    const askedAt = this.#nextAskedAt();
     try {
-      const answer = await call({
-        operation,
-        input,
-        from: caller.from,
-        tally: caller.tally,
-        validators,
-        signal,
-        leftMs: Infinity,
-      });
-      const now = clock.now();
-      if (answer.notModified && entry) {
-        const renewed = confirmed(entry, answer.validators, now);
-        return { status: 200, entry: renewed, stored: await store.save(place, renewed, versions) };
-      }
-      const made = await entryOf(answer, now, digest);
-      const stored = policy && made && answer.status === 200 ? await store.save(place, made, versions) : false;
-      return { status: answer.status, entry: made, stored };
+      const answer = await call({ operation, input, from, tally, validators, signal, leftMs: Infinity });
+      const times = { askedAt, storedAt: clock.now() };
+      const isConfirmed = answer.notModified && entry !== undefined;
+      const status = isConfirmed ? 200 : answer.status;
+      const made = isConfirmed ? confirmed(entry, answer, times) : await entryOf(answer, times, digest);
+      const stored = policy && made && status === 200 ? await store.save(place, made, versions) : false;
+      return { status, entry: made, stored };
     } catch (error) {
       await this.#forget(place, error);
       throw error;
@@ -160,6 +162,12 @@ export class ReadThrough {
     if (!(error instanceof GatewayError) || error.status >= 500 || error.status === 429) return;
     if (error.status === 401 || error.status === 403) await this.#of.store.touch(place.account, [EVERYTHING]);
     else await this.#of.store.drop(place);
+  }
+
+  /** Calls of one moment still have an order. */
+  #nextAskedAt(): number {
+    this.#lastAskedAt = Math.max(this.#of.clock.now(), this.#lastAskedAt + 0.001);
+    return this.#lastAskedAt;
   }
 
   #ageOf(entry: Entry): number {

@@ -5,7 +5,7 @@ import { type Config, parseConfig } from '../config.ts';
 import { trackedBackground } from './node/background.ts';
 import { nodeDeps } from './node/deps.ts';
 import { pinoLogger } from './node/logger.ts';
-import { listen } from './node/server.ts';
+import { listen, type Listener, type ListenerOptions } from './node/server.ts';
 import { warmUp } from './node/warm-up.ts';
 import { type RunningSandbox, startSandbox } from './node/sandbox.ts';
 
@@ -35,14 +35,30 @@ let ready = true;
 const { deps, close } = nodeDeps({ config, upstream, logger, readiness: { isReady: () => ready } });
 
 await warmUp(deps);
-const gateway = await listen({ app: createApp(deps), background, host: config.host, port: config.port });
+const gateway = await open('PORT', { app: createApp(deps), background, host: config.host, port: config.port });
 const admin =
   config.adminPort === 0
     ? undefined
-    : await listen({ app: createAdminApp(deps), background, host: config.adminHost, port: config.adminPort });
+    : await open('ADMIN_PORT', {
+        app: createAdminApp(deps),
+        background,
+        host: config.adminHost,
+        port: config.adminPort,
+      });
 announce(gateway.url, sandbox);
 
 for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, (signal) => void stop(signal));
+
+async function open(variable: string, options: ListenerOptions): Promise<Listener> {
+  try {
+    return await listen(options);
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    const words = reason === 'EADDRINUSE' ? 'it is already in use' : reason;
+    console.error(`${variable}: cannot listen on ${options.host}:${options.port}: ${words}`);
+    return process.exit(1);
+  }
+}
 
 /** Readiness first, then the public listener; the admin one goes last, so that probes see it all. */
 async function stop(signal: NodeJS.Signals): Promise<void> {

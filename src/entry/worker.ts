@@ -3,7 +3,7 @@ import { type Config, parseConfig } from '../config.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { DocsAssets } from '../routes/docs.ts';
 import { createSandbox } from '../sandbox/sandbox.ts';
-import { memoryStore } from '../store/memory.ts';
+import { MemoryStore } from '../store/memory.ts';
 import { webDigest } from './worker/digest.ts';
 import { consoleLogger } from './worker/logger.ts';
 import { type Fetch, fetchTransport } from './worker/transport.ts';
@@ -45,7 +45,7 @@ function appOf(env: WorkerEnv): App {
     config,
     upstream,
     transport: fetchTransport(upstream, config.upstreamBaseUrl ? (request) => fetch(request) : sandboxFetch()),
-    store: memoryStore({ maxBytes: config.cacheMaxBytes }),
+    store: new MemoryStore({ maxBytes: config.cacheMaxBytes }),
     clock,
     digest: webDigest(),
     logger: consoleLogger(config.logLevel),

@@ -112,9 +112,10 @@ function cardIn({ reading }: Guess, id: string): Card | undefined {
  */
 async function cardById({ gateway, caller, origin }: LegTools, id: string, guess: Guess): Promise<Card> {
   const input = { id, query: '' };
-  const isMissingElsewhere = guess.error?.status === 404 && guess.id !== id;
-  const isOver = guess.error !== undefined && !isMissingElsewhere;
-  if (isOver && !(await gateway.peek(getPaymentMethod, input, caller))) throw guess.error;
+  const { error } = guess;
+  const isWrongGuess = error?.status === 404 && guess.id !== id;
+  const mayBeOlder = error && !isRefusal(error) && guess.id !== id;
+  if (error && !isWrongGuess && !(mayBeOlder && (await gateway.peek(getPaymentMethod, input, caller)))) throw error;
   const reading = await gateway.read(getPaymentMethod, input, caller);
   return { reading, text: textOf(reading, origin) };
 }

@@ -77,13 +77,18 @@ function answerOfError(tools: ConductorTools, exchange: Exchange, thrown: unknow
 
 /** A bug of ours: the client learns only that, the log where. */
 function faultOf({ logger }: ConductorTools, exchange: Exchange, thrown: unknown): GatewayError {
-  const stack =
-    thrown instanceof Error
-      ? `${thrown.name} ${(thrown.stack ?? '').split('\n').slice(1, 6).join('\n')}`
-      : typeof thrown;
+  const stack = thrown instanceof Error ? `${thrown.name} ${framesOf(thrown)}` : typeof thrown;
   logger.error({ request_id: exchange.requestId, trace_id: exchange.trace.traceId, fault: stack }, 'internal error');
   return GatewayError.of('internal_error');
 }
+
+/** Where it was thrown. The message stays out of the log: it may quote input. */
+const framesOf = ({ stack = '' }: Error) =>
+  stack
+    .split('\n')
+    .filter((line) => /^\s+at /.test(line))
+    .slice(0, 5)
+    .join('\n');
 
 export function problemAnswer(error: GatewayError, where: Parameters<typeof problemOf>[1]): Answer {
   const { retryAfter, headers } = error.particulars;

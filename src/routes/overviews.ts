@@ -38,7 +38,8 @@ function overviewHandler(overview: Overview, { gateway, clock, digest }: Overvie
     const request = compositionOf(overview, exchange.query, exchange.header('prefer'));
     const legs = compose({ gateway, clock, caller, origin: exchange.origin }, request);
     if (wantsLines(exchange)) return ndjsonAnswer(exchange, request, { legs, headers: headersOf(request) });
-    return jsonAnswer(exchange, request, await landed(legs), digest);
+    const isKept = caller.wants !== 'no-store';
+    return jsonAnswer(exchange, request, { legs: await landed(legs), digest, isKept });
   };
 }
 
@@ -52,11 +53,17 @@ async function landed(legs: Legs): Promise<Map<string, Leg>> {
   return new Map(await Promise.all(Array.from(legs, async ([name, leg]) => [name, await leg] as const)));
 }
 
+interface Landed {
+  readonly legs: ReadonlyMap<string, Leg>;
+  readonly digest: Digest;
+  /** Whether the client may keep a complete answer. */
+  readonly isKept: boolean;
+}
+
 async function jsonAnswer(
   exchange: Exchange,
   request: CompositionRequest,
-  legs: ReadonlyMap<string, Leg>,
-  digest: Digest,
+  { legs, digest, isKept }: Landed,
 ): Promise<Answer> {
   const sections = [...legs].filter(([name]) => request.wanted.includes(name));
   const data = `{${sections.map(([name, leg]) => `${JSON.stringify(name)}:${sectionText(request, name, leg)}`).join(',')}}`;
@@ -66,7 +73,7 @@ async function jsonAnswer(
   const body = `{"data":${data},"errors":${JSON.stringify(errors)},"meta":${JSON.stringify(meta)}}`;
   const timing = Array.from(legs, ([name, leg]) => timingOf(name, leg.ms, leg.state)).join(', ');
   const headers = { ...headersOf(request), ...cacheHeaders(exchange, [...legs.values()]) };
-  if (!complete) return { status: 200, headers: { ...headers, ...NO_STORE, ...JSON_TYPE }, body, timing };
+  if (!complete || !isKept) return { status: 200, headers: { ...headers, ...NO_STORE, ...JSON_TYPE }, body, timing };
   const validated = { ...headers, ...REVALIDATE, ETag: `"${await digest.body(data)}"` };
   const isKnown = noneMatch(exchange.header('if-none-match'), validated.ETag);
   if (isKnown) return { status: 304, headers: validated, body: null, timing };

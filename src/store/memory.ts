@@ -1,5 +1,14 @@
 import { LRUCache } from 'lru-cache';
-import { type AccountId, type Entry, EVERYTHING, type Store, type Tag, type Versions } from './store.ts';
+import {
+  type AccountId,
+  type Entry,
+  EVERYTHING,
+  type Found,
+  type Place,
+  type Store,
+  type Tag,
+  type Versions,
+} from './store.ts';
 
 /** What is known of one account: its versions, and which answers are its. */
 interface Shelf {
@@ -18,86 +27,92 @@ interface Held {
 const MAX_TAGS = 512;
 const ENTRY_OVERHEAD_BYTES = 400;
 const SHELF_BYTES = 1024;
+const MIN_SHELVES = 16;
+const SHELVES_SHARE = 1 / 8;
 /** Accounts that hold nothing yet. A flood of made-up credentials fills this and evicts nobody's answers. */
 const MAX_VISITORS = 10_000;
-const SHELVES_SHARE = 1 / 8;
 
-interface MemoryStoreOptions {
-  /** Bound on keys and bodies together, in bytes. */
-  readonly maxBytes: number;
-}
+/** The store of one process. Bounded maps and nothing more: time is the cache's business. */
+export class MemoryStore implements Store {
+  readonly #held: LRUCache<string, Held>;
+  readonly #shelves: LRUCache<AccountId, Shelf>;
+  readonly #visitors = new LRUCache<AccountId, Shelf>({ max: MAX_VISITORS });
+  /** Never repeats within the process, and nothing here outlives it. */
+  #lastVersion = 0;
 
-/** The store of one process. A bounded map and nothing more: time is the cache's business. */
-export function memoryStore({ maxBytes }: MemoryStoreOptions): Store {
-  let lastVersion = 0; // never repeats within the process, and nothing here outlives it
-  const held = new LRUCache<string, Held>({
-    maxSize: Math.max(1, Math.floor(maxBytes * (1 - SHELVES_SHARE))),
-    sizeCalculation: ({ entry }, key) => sizeOf(key) + sizeOf(entry.text) + ENTRY_OVERHEAD_BYTES,
-    dispose: ({ shelf }, key, reason) => {
-      if (reason !== 'set') shelf.keys.delete(key);
-    },
-  });
-  const shelves = new LRUCache<AccountId, Shelf>({
-    max: Math.max(16, Math.ceil((maxBytes * SHELVES_SHARE) / SHELF_BYTES)),
-    dispose: (shelf) => empty(shelf),
-  });
-  const visitors = new LRUCache<AccountId, Shelf>({ max: MAX_VISITORS });
+  /** `maxBytes` bounds keys and bodies together. */
+  constructor({ maxBytes }: { readonly maxBytes: number }) {
+    this.#held = new LRUCache({
+      maxSize: Math.max(1, Math.floor(maxBytes * (1 - SHELVES_SHARE))),
+      sizeCalculation: ({ entry }, key) => sizeOf(key) + sizeOf(entry.text) + ENTRY_OVERHEAD_BYTES,
+      dispose: ({ shelf }, key, reason) => {
+        if (reason !== 'set') shelf.keys.delete(key);
+      },
+    });
+    this.#shelves = new LRUCache({
+      max: Math.max(MIN_SHELVES, Math.ceil((maxBytes * SHELVES_SHARE) / SHELF_BYTES)),
+      dispose: (shelf) => this.#empty(shelf),
+    });
+  }
 
-  const shelfOf = (account: AccountId): Shelf => {
-    const known = shelves.get(account) ?? visitors.get(account);
+  lookup({ account, key, tags }: Place): Found {
+    const versions = versionsOf(this.#shelfOf(account), key, tags);
+    const found = this.#held.get(keyOf(account, key));
+    return { entry: found?.versions === versions ? found.entry : undefined, versions };
+  }
+
+  save({ account, key, tags }: Place, entry: Entry, versions: Versions): boolean {
+    const shelf = this.#shelfOf(account);
+    const fullKey = keyOf(account, key);
+    const known = this.#held.get(fullKey);
+    if (versionsOf(shelf, key, tags) !== versions) return false;
+    if (known?.versions === versions && known.entry.askedAt > entry.askedAt) return false;
+    if (this.#visitors.delete(account)) this.#shelves.set(account, shelf);
+    shelf.keys.add(fullKey);
+    this.#held.set(fullKey, { entry, versions, shelf });
+    const isHeld = this.#held.has(fullKey);
+    if (!isHeld) shelf.keys.delete(fullKey); // too large to be held at all
+    return isHeld;
+  }
+
+  drop({ account, key }: Place): void {
+    this.touch(account, [keyTag(key)]);
+    this.#held.delete(keyOf(account, key));
+  }
+
+  touch(account: AccountId, tags: readonly Tag[]): void {
+    const shelf = this.#shelfOf(account);
+    if (tags.includes(EVERYTHING) || shelf.versions.size + tags.length > MAX_TAGS) this.#renew(shelf);
+    else for (const tag of tags) shelf.versions.set(tag, ++this.#lastVersion);
+  }
+
+  #shelfOf(account: AccountId): Shelf {
+    const known = this.#shelves.get(account) ?? this.#visitors.get(account);
     if (known) return known;
-    const shelf = { epoch: ++lastVersion, versions: new Map<Tag, number>(), keys: new Set<string>() };
-    visitors.set(account, shelf);
+    const shelf = { epoch: ++this.#lastVersion, versions: new Map<Tag, number>(), keys: new Set<string>() };
+    this.#visitors.set(account, shelf);
     return shelf;
-  };
+  }
 
-  const settle = (account: AccountId, shelf: Shelf) => {
-    if (visitors.delete(account)) shelves.set(account, shelf);
-  };
-
-  const empty = (shelf: Shelf) => {
-    for (const key of shelf.keys) held.delete(key); // which takes it out of the set that is walked
-  };
-
-  const renew = (shelf: Shelf) => {
-    shelf.epoch = ++lastVersion;
+  #renew(shelf: Shelf): void {
+    shelf.epoch = ++this.#lastVersion;
     shelf.versions.clear();
-    empty(shelf);
-  };
+    this.#empty(shelf);
+  }
 
-  return {
-    lookup({ account, key, tags }) {
-      const shelf = shelfOf(account);
-      const versions = versionsOf(shelf, tags);
-      const found = held.get(keyOf(account, key));
-      return { entry: found?.versions === versions ? found.entry : undefined, versions };
-    },
-    save({ account, key, tags }, entry, versions) {
-      const shelf = shelfOf(account);
-      if (versionsOf(shelf, tags) !== versions) return false;
-      settle(account, shelf);
-      const fullKey = keyOf(account, key);
-      shelf.keys.add(fullKey);
-      held.set(fullKey, { entry, versions, shelf });
-      if (!held.has(fullKey)) shelf.keys.delete(fullKey); // too large to be held at all
-      return held.has(fullKey);
-    },
-    drop({ account, key }) {
-      held.delete(keyOf(account, key));
-    },
-    touch(account, tags) {
-      const shelf = shelfOf(account);
-      if (tags.includes(EVERYTHING) || shelf.versions.size + tags.length > MAX_TAGS) renew(shelf);
-      else for (const tag of tags) shelf.versions.set(tag, ++lastVersion);
-    },
-  };
+  #empty(shelf: Shelf): void {
+    for (const key of shelf.keys) this.#held.delete(key); // which takes it out of the set that is walked
+  }
 }
 
 /** The account hash has a fixed alphabet without a space, so no two pairs make one key. */
 const keyOf = (account: AccountId, key: string) => `${account} ${key}`;
 
-const versionsOf = ({ epoch, versions }: Shelf, tags: readonly Tag[]): Versions =>
-  tags.reduce((text, tag) => `${text}.${versions.get(tag) ?? 0}`, String(epoch));
+/** For answers that are forgotten one by one, the key counts as a tag too. */
+const keyTag = (key: string): Tag => `=${key}`;
+
+const versionsOf = ({ epoch, versions }: Shelf, key: string, tags: readonly Tag[]): Versions =>
+  tags.reduce((text, tag) => `${text}.${versions.get(tag) ?? 0}`, `${epoch}.${versions.get(keyTag(key)) ?? 0}`);
 
 /** Bytes that V8 takes for a string: one a character, two as soon as one is beyond Latin-1. */
 function sizeOf(text: string): number {

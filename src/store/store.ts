@@ -20,6 +20,9 @@ export interface Entry {
   readonly links: readonly number[];
   /** Strong validator of `text`, quoted. */
   readonly etag: string;
+  /** When the upstream was asked: an answer to a later question is never replaced by one to an earlier. */
+  readonly askedAt: number;
+  /** When it answered. */
   readonly storedAt: number;
   /** What the upstream can be asked with whether it still holds. */
   readonly validators: { readonly etag?: string; readonly lastModified?: string };
@@ -44,9 +47,9 @@ export interface Place {
  */
 export interface Store {
   lookup(place: Place): MaybePromise<Found>;
-  /** Stores only while `versions` still hold; says whether it did. */
+  /** Stores only while `versions` still hold, and in the place of older answers only; says whether it did. */
   save(place: Place, entry: Entry, versions: Versions): MaybePromise<boolean>;
-  /** Forgets one answer. */
+  /** Forgets one answer, and makes reads of it that are under way worthless. */
   drop(place: Place): MaybePromise<void>;
   /** Makes every answer with one of these tags, and every read under way, worthless. */
   touch(account: AccountId, tags: readonly Tag[]): MaybePromise<void>;

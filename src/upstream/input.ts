@@ -42,7 +42,7 @@ function queryErrors(documented: NonNullable<Operation['query']>, query: string)
 export function checkBody<T>(schema: ZodType<T>, text: string): T {
   const checked = schema.safeParse(parseJson(text));
   if (checked.success) return checked.data;
-  throw invalid(checked.error.issues.map((issue) => itemOf(issue, issue.path.join('.') || null)));
+  throw invalid(checked.error.issues.flatMap(itemsOfIssue));
 }
 
 /**
@@ -63,6 +63,12 @@ function parseJson(text: string): unknown {
     throw GatewayError.of('malformed_json', { detail: 'A name stands twice in the body.' });
   }
   return value;
+}
+
+/** One entry for each field, also where zod names several at once. */
+function itemsOfIssue(issue: z.core.$ZodIssue): ErrorItem[] {
+  if (issue.code !== 'unrecognized_keys') return [itemOf(issue, issue.path.join('.') || null)];
+  return issue.keys.map((key) => itemOf({ ...issue, message: 'unknown field' }, [...issue.path, key].join('.')));
 }
 
 function hasTwins(text: string): boolean {

@@ -4,7 +4,7 @@ export type IdForm = 'digits' | 'slug';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
-/** What cached answers are grouped by, so that a write can say what it touches. */
+/** What reads are grouped by, so that a write can say what it touches. */
 export type Group =
   | 'subscription'
   | 'paymentMethods'
@@ -17,7 +17,9 @@ export type Group =
   | 'subusers'
   | 'ipAuthorizations'
   | 'proxyActivity'
-  | 'notifications';
+  | 'notifications'
+  | 'apiKeys'
+  | 'verificationFlows';
 
 /** Seconds. `stale` and `onError` both count from the moment freshness ends (`contract.md` section 5). */
 export interface CachePolicy {
@@ -48,7 +50,7 @@ export interface Row {
   readonly paged?: true;
   /** Reads only. Absent: never cached. */
   readonly cache?: CachePolicy;
-  /** Reads only: the group that a cached answer belongs to. */
+  /** Reads only. What is never cached has one too: a read after a write joins no call from before it. */
   readonly group?: Group;
   /** Writes only. */
   readonly touches?: readonly Touch[];

@@ -13,10 +13,19 @@ const STATUS_NAMES: Readonly<Record<number, string>> = {
   408: 'request_timeout',
   409: 'conflict',
   410: 'gone',
+  412: 'precondition_failed',
   413: 'payload_too_large',
   415: 'unsupported_media_type',
+  418: 'im_a_teapot',
   422: 'unprocessable_content',
+  423: 'locked',
+  424: 'failed_dependency',
+  425: 'too_early',
+  426: 'upgrade_required',
+  428: 'precondition_required',
   429: 'rate_limited',
+  431: 'request_header_fields_too_large',
+  451: 'unavailable_for_legal_reasons',
 };
 
 /** These two mean one thing to a client, whatever word the upstream has for it. */

@@ -3,7 +3,7 @@ import { performance } from 'node:perf_hooks';
 import type { Deps } from '../../app.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
-import { memoryStore } from '../../store/memory.ts';
+import { MemoryStore } from '../../store/memory.ts';
 import { nodeDigest } from './digest.ts';
 import { undiciTransport } from './transport.ts';
 
@@ -35,6 +35,6 @@ export function nodeDeps(given: NodeDeps): { deps: Deps; close: () => Promise<vo
     maxConnections: config.upstreamMaxConnections,
     connectTimeoutMs: config.upstreamTimeoutMs,
   });
-  const store = memoryStore({ maxBytes: config.cacheMaxBytes });
+  const store = new MemoryStore({ maxBytes: config.cacheMaxBytes });
   return { deps: { ...given, transport, store, clock: systemClock, digest: nodeDigest(), docsAssets }, close };
 }

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { type AddressInfo, Server as NetServer } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import { getRequestListener } from '@hono/node-server';
 import type { App } from '../../app.ts';
 import type { Background } from '../../core/runtime.ts';
@@ -35,6 +35,9 @@ const LIMITS = {
 const QUIET_MS = 250;
 const POLL_MS = 25;
 
+const MAX_BACKLOG_MS = 100;
+const TURNS = 3;
+
 const BINDINGS = Symbol('bindings');
 
 interface Marked extends IncomingMessage {
@@ -44,7 +47,7 @@ interface Marked extends IncomingMessage {
 /** Serves an app on a port; 0 takes a free one. */
 export async function listen({ app, background, host, port }: ListenerOptions): Promise<Listener> {
   const answer = getRequestListener((request, { incoming }) => app.fetch(request, (incoming as Marked)[BINDINGS]));
-  const traffic = { inFlight: 0, lastAt: 0, draining: false };
+  const traffic = { accepted: 0, inFlight: 0, lastAt: 0, draining: false };
 
   const serve = (incoming: Marked, outgoing: ServerResponse) => {
     traffic.inFlight++;
@@ -58,6 +61,7 @@ export async function listen({ app, background, host, port }: ListenerOptions): 
   };
 
   const server = createServer(LIMITS, serve)
+    .on('connection', () => traffic.accepted++)
     .on('checkExpectation', serve)
     .on('clientError', refuseUnparsable)
     .on('connect', refuseConnect);
@@ -70,13 +74,24 @@ export async function listen({ app, background, host, port }: ListenerOptions): 
     async drain(graceMs) {
       traffic.draining = true;
       traffic.lastAt = Date.now();
-      NetServer.prototype.close.call(server); // the listener only: http's own close drops connections with requests on the way
+      await emptyBacklog(() => traffic.accepted);
+      NetServer.prototype.close.call(server); // the listener only: http's own close drops requests on their way
       const endAt = Date.now() + graceMs;
       const isQuiet = () => traffic.inFlight === 0 && Date.now() - traffic.lastAt >= QUIET_MS;
       while (!isQuiet() && Date.now() < endAt) await sleep(POLL_MS);
       server.closeAllConnections();
     },
   };
+}
+
+/** Connections that the kernel has taken would be reset with the listener; Node accepts one or so in a turn. */
+async function emptyBacklog(accepted: () => number): Promise<void> {
+  const endAt = Date.now() + MAX_BACKLOG_MS;
+  let seen: number;
+  do {
+    seen = accepted();
+    for (let turns = 0; turns < TURNS; turns++) await turn();
+  } while (accepted() > seen && Date.now() < endAt);
 }
 
 function urlOf(host: string, { port }: AddressInfo): string {

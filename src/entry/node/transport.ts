@@ -102,9 +102,10 @@ class Collector implements Dispatcher.DispatchHandler {
     if (this.#settle()) this.#resolve({ status: this.#status, headers: this.#headers, bytes });
   }
 
+  /** A refusal is known by its head: that its body hangs does not make it another answer. */
   end(reason: unknown): void {
-    if (!this.#settle()) return;
-    this.#reject(reason);
+    if (this.#status >= 400) this.#answer(null);
+    else if (this.#settle()) this.#reject(reason);
     this.#controller?.abort(new Error('ended'));
   }
 

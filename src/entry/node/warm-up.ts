@@ -1,6 +1,6 @@
 import { createApp, type Deps } from '../../app.ts';
 import { allOverviews } from '../../gateway/overviews/index.ts';
-import { memoryStore } from '../../store/memory.ts';
+import { MemoryStore } from '../../store/memory.ts';
 import { exampleOf } from '../../upstream/example.ts';
 import { matchPath } from '../../upstream/match.ts';
 import type { Transport } from '../../upstream/transport.ts';
@@ -20,7 +20,7 @@ export async function warmUp(deps: Deps): Promise<void> {
       ...deps,
       logger,
       transport: exampleTransport,
-      store: memoryStore({ maxBytes: CACHE_BYTES }),
+      store: new MemoryStore({ maxBytes: CACHE_BYTES }),
     });
     const headers = { Authorization: 'Token warm-up' };
     const requests = [...allOverviews, ...allOverviews].map(

@@ -32,6 +32,7 @@ async function begin(
 const headersOf = ({ headers }: Response): RawAnswer['headers'] => Object.fromEntries(headers);
 
 /** Read to its end or cancelled: an unread body holds one of the six connections that a request may have. */
+/** Null for a body that cannot be read, or that hangs behind a refusal, which is known by its head. */
 async function bodyOf(response: Response, { maxBodyBytes, signal }: UpstreamRequest): Promise<string | null> {
   const reader = response.body?.getReader();
   if (!reader) return '';
@@ -43,7 +44,7 @@ async function bodyOf(response: Response, { maxBodyBytes, signal }: UpstreamRequ
     return null;
   } finally {
     signal.removeEventListener('abort', leave);
-    signal.throwIfAborted();
+    if (response.status < 400) signal.throwIfAborted();
   }
 }
 

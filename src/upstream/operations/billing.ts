@@ -196,6 +196,7 @@ export const billing = nameRows({
     path: '/api/v2/payment/pending/{id}/',
     idForm: 'digits',
     answer: pendingPayment,
+    group: 'pendingPayments',
     tag: 'Billing',
     summary: 'Read a pending payment',
     description: 'Never cached: this is what one polls after a purchase.',

@@ -1,0 +1,205 @@
+import { describe, expect, it } from 'vitest';
+import { type ConfigProblem, parseConfig } from '../../src/config.ts';
+import { allOperations, operations } from '../../src/upstream/operations/index.ts';
+import { configOf } from '../support/gateway.ts';
+import { LEAK_MARK } from '../support/secrets.ts';
+
+function problemsOf(record: Readonly<Record<string, unknown>>): readonly ConfigProblem[] {
+  const parsed = parseConfig(record);
+  return 'problems' in parsed ? parsed.problems : [];
+}
+
+const badNames = (record: Readonly<Record<string, unknown>>) => problemsOf(record).map(({ variable }) => variable);
+
+describe('without variables', () => {
+  it('everything has the documented default', () => {
+    const { policyOf, ...values } = configOf({});
+    expect(policyOf).toBeTypeOf('function');
+    expect(values).toMatchObject({
+      production: false,
+      host: '127.0.0.1',
+      port: 8787,
+      adminHost: '127.0.0.1',
+      adminPort: 8788,
+      upstreamTimeoutMs: 5000,
+      requestTimeoutMs: 10_000,
+      upstreamMaxConnections: 256,
+      upstreamMaxBodyBytes: 5_242_880,
+      maxBodyBytes: 65_536,
+      cacheMaxBytes: 134_217_728,
+      logLevel: 'info',
+      shutdownGraceMs: 10_000,
+    });
+    expect([values.upstreamBaseUrl, values.publicUrl]).toEqual([undefined, undefined]);
+  });
+
+  it('operations are cached as documented', () => {
+    const { policyOf } = configOf({});
+    const settled = { fresh: 30, stale: 300, onError: 3600 };
+    const ledger = { fresh: 30, stale: 60, onError: 3600 };
+    const live = { fresh: 10, stale: 30, onError: 600 };
+    const policies = Object.fromEntries(allOperations.map((operation) => [operation.id, policyOf(operation)] as const));
+    expect(Object.fromEntries(Object.entries(policies).filter(([, policy]) => policy))).toEqual({
+      getSubscription: settled,
+      getReferralConfig: settled,
+      listReferralChannels: settled,
+      listPaymentMethods: settled,
+      getPaymentMethod: settled,
+      listNotifications: { fresh: 10, stale: 60, onError: 3600 },
+      listTransactions: ledger,
+      getTransaction: ledger,
+      listReferralCredits: ledger,
+      getReferralCredit: ledger,
+      listEarnOuts: ledger,
+      getEarnOut: ledger,
+      listPendingPayments: ledger,
+      getSubuser: live,
+      getIpAuthorization: live,
+      listProxyActivity: live,
+    });
+  });
+});
+
+describe('variables', () => {
+  it('are read as what they mean', () => {
+    const config = configOf({
+      NODE_ENV: 'production',
+      HOST: '::1',
+      PORT: '0',
+      ADMIN_HOST: 'admin.internal',
+      ADMIN_PORT: '65535',
+      UPSTREAM_BASE_URL: 'https://api.example/base/',
+      UPSTREAM_TIMEOUT_MS: '1',
+      REQUEST_TIMEOUT_MS: '600000',
+      UPSTREAM_MAX_CONNECTIONS: '1',
+      UPSTREAM_MAX_BODY_BYTES: '1',
+      MAX_BODY_BYTES: '2',
+      PUBLIC_URL: 'https://gateway.example:8443/',
+      CACHE_MAX_BYTES: '0',
+      LOG_LEVEL: 'silent',
+      SHUTDOWN_GRACE_MS: '0',
+    });
+    expect(config).toMatchObject({
+      production: true,
+      host: '::1',
+      port: 0,
+      adminHost: 'admin.internal',
+      adminPort: 65_535,
+      upstreamTimeoutMs: 1,
+      requestTimeoutMs: 600_000,
+      upstreamMaxConnections: 1,
+      upstreamMaxBodyBytes: 1,
+      maxBodyBytes: 2,
+      publicUrl: 'https://gateway.example:8443',
+      cacheMaxBytes: 0,
+      logLevel: 'silent',
+      shutdownGraceMs: 0,
+    });
+    expect(config.upstreamBaseUrl?.href).toBe('https://api.example/base/');
+  });
+
+  it('that are empty count as not set', () => {
+    const names = ['HOST', 'PORT', 'ADMIN_PORT', 'UPSTREAM_BASE_URL', 'CACHE_POLICY', 'PUBLIC_URL', 'LOG_LEVEL'];
+    const { policyOf: _, ...empty } = configOf(Object.fromEntries(names.map((name) => [name, ''])));
+    const { policyOf: __, ...unset } = configOf({});
+    expect(empty).toEqual(unset);
+  });
+
+  it('that nobody has documented are passed over, bindings of another kind included', () => {
+    expect(problemsOf({ SANDBOX: 'true', ASSETS: { fetch: () => null }, PATH: '/bin' })).toEqual([]);
+  });
+});
+
+const NOT_INTEGERS = ['x', '1.5', '-1', '1e3', '0x10', ' 1', '1 ', '99999999999999999999'];
+const NOT_URLS = ['x', 'ftp://upstream.example', 'https://', '//upstream.example', 'https://user:key@upstream.example'];
+
+const BAD: Readonly<Record<string, readonly string[]>> = {
+  PORT: [...NOT_INTEGERS, '65536'],
+  ADMIN_PORT: [...NOT_INTEGERS, '65536'],
+  UPSTREAM_BASE_URL: [...NOT_URLS, 'https://upstream.example/?key=1', 'https://upstream.example/#x'],
+  UPSTREAM_TIMEOUT_MS: [...NOT_INTEGERS, '0'],
+  REQUEST_TIMEOUT_MS: [...NOT_INTEGERS, '0'],
+  UPSTREAM_MAX_CONNECTIONS: [...NOT_INTEGERS, '0'],
+  UPSTREAM_MAX_BODY_BYTES: [...NOT_INTEGERS, '0'],
+  MAX_BODY_BYTES: [...NOT_INTEGERS, '0'],
+  PUBLIC_URL: [...NOT_URLS, 'https://gateway.example/path', 'https://gateway.example?x'],
+  CACHE_MAX_BYTES: NOT_INTEGERS,
+  CACHE_POLICY: [
+    'x',
+    '[]',
+    'null',
+    '1',
+    '{"getSubscription":true}',
+    '{"getSubscription":null}',
+    '{"getSubscription":{"fresh":-1}}',
+    '{"getSubscription":{"fresh":"1"}}',
+    '{"getSubscription":{"frehs":1}}',
+    '{"getNothing":{"fresh":1}}',
+    '{"getApiKey":{"fresh":1}}',
+    '{"updateReferralConfig":false}',
+  ],
+  LOG_LEVEL: ['x', 'INFO', 'verbose'],
+  SHUTDOWN_GRACE_MS: NOT_INTEGERS,
+};
+
+describe.each(Object.entries(BAD))('%s', (name, values) => {
+  it.each(values)('is refused as %s', (value) => {
+    expect(badNames({ [name]: value })).toEqual([name]);
+  });
+});
+
+describe('problems', () => {
+  it('name every bad variable and leave out the good ones', () => {
+    const record = Object.fromEntries(Object.entries(BAD).map(([name, [value]]) => [name, value]));
+    expect(badNames({ ...record, HOST: 'fine' }).toSorted()).toEqual(Object.keys(BAD).toSorted());
+  });
+
+  it.each(Object.entries(BAD).flatMap(([name, values]) => values.map((value) => [name, value] as const)))(
+    'of %s=%s say what was expected, in words for an operator',
+    (name, value) => {
+      const [{ expected } = { expected: '' }] = problemsOf({ [name]: value });
+      expect(expected).toMatch(/\w/);
+      expect(expected).not.toMatch(/Invalid input|received/);
+    },
+  );
+
+  it('never hold a value', () => {
+    const values = [
+      LEAK_MARK,
+      `https://user:${LEAK_MARK}@x.example`,
+      `https://x.example/?${LEAK_MARK}`,
+      `{${LEAK_MARK}`,
+    ];
+    const policies = [
+      `"${LEAK_MARK}"`,
+      `{"getSubscription":"${LEAK_MARK}"}`,
+      `{"getSubscription":{"fresh":"${LEAK_MARK}"}}`,
+    ];
+    for (const name of Object.keys(BAD)) {
+      for (const value of [...values, ...policies]) {
+        expect(JSON.stringify(problemsOf({ [name]: value }))).not.toContain(LEAK_MARK);
+      }
+    }
+  });
+});
+
+const policyWith = (policy: unknown) => configOf({ CACHE_POLICY: JSON.stringify(policy) }).policyOf;
+
+describe('CACHE_POLICY', () => {
+  it('replaces what it names, fractions included, and leaves the rest', () => {
+    const policyOf = policyWith({ getSubscription: { fresh: 0.5 }, getSubuser: { fresh: 1, stale: 2, on_error: 3 } });
+    expect(policyOf(operations.getSubscription)).toEqual({ fresh: 0.5, stale: 300, onError: 3600 });
+    expect(policyOf(operations.getSubuser)).toEqual({ fresh: 1, stale: 2, onError: 3 });
+    expect(policyOf(operations.getReferralConfig)).toEqual({ fresh: 30, stale: 300, onError: 3600 });
+  });
+
+  it('turns caching of an operation off with false', () => {
+    const policyOf = policyWith({ getSubscription: false });
+    expect(policyOf(operations.getSubscription)).toBeUndefined();
+    expect(policyOf(operations.getReferralConfig)).toBeDefined();
+  });
+
+  it('changes nothing when it names nothing', () => {
+    expect(policyWith({})(operations.getSubscription)).toEqual({ fresh: 30, stale: 300, onError: 3600 });
+  });
+});

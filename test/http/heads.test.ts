@@ -1,0 +1,241 @@
+import { beforeEach, describe, expect, test } from 'vitest';
+import { exampleBody } from '../support/examples.ts';
+import { openSocket } from '../support/raw-client.ts';
+import { json } from '../support/scripted-upstream.ts';
+import { secret } from '../support/secrets.ts';
+import { expectCommonHeaders, expectProblem } from './problem.ts';
+import { requestText, useStage } from './stage.ts';
+
+const stage = useStage();
+
+const PATH = '/api/v2/subscription/';
+const HOST = 'Host: gateway.example\r\n';
+
+beforeEach(() => {
+  stage.upstream.on(`GET ${PATH}`, json(200, exampleBody('getSubscription')));
+});
+
+const authorization = () => `Authorization: Token ${secret()}\r\n`;
+
+/** A head with these lines in it, and a body behind it. */
+const head = (startLine: string, lines: string, body = '') =>
+  `${startLine} HTTP/1.1\r\n${lines}${authorization()}\r\n${body}`;
+
+const get = (lines: string) => head(`GET ${PATH}`, lines);
+
+const expectServing = async () => {
+  expect((await stage.raw(get(HOST))).status).toBe(200);
+};
+
+describe('a head that is refused', () => {
+  test.each([
+    ['no Host', () => get('')],
+    ['no Host, in HTTP/1.0', () => get('').replace('1.1', '1.0')],
+    ['an empty Host', () => get('Host:\r\n')],
+    ['two Hosts', () => get(`${HOST}Host: other.example\r\n`)],
+    ['two equal Hosts', () => get(HOST + HOST.toLowerCase())],
+    ['a Host with a path', () => get('Host: gateway.example/x\r\n')],
+    ['a Host with a user', () => get('Host: user@gateway.example\r\n')],
+    ['a Host with a query', () => get('Host: gateway.example?x\r\n')],
+    ['a Host with a space', () => get('Host: gateway example\r\n')],
+    ['a Host with a comma', () => get('Host: one.example, two.example\r\n')],
+    ['a Host with a bad port', () => get('Host: gateway.example:x\r\n')],
+    ['a Host with a port out of range', () => get('Host: gateway.example:99999\r\n')],
+    ['a Host with an encoded character', () => get('Host: gateway%2eexample\r\n')],
+    ['a Host with a quote', () => get('Host: gateway".example\r\n')],
+    ['a Host that is half an address', () => get('Host: [::1\r\n')],
+    ['a Host that looks like an IPv6 address', () => get('Host: [1:2]\r\n')],
+    ['a Host that looks like an IPv4 address', () => get('Host: 1.2.3.4.5\r\n')],
+    ['a Host with a number out of range', () => get('Host: 256.256.256.256\r\n')],
+    ['a Host of letters that are not ASCII', () => get('Host: gätewäy.example\r\n')],
+    ['another host in the target', () => head(`GET http://other.example${PATH}`, HOST)],
+    ['the host in the target with a user', () => head(`GET http://x@gateway.example${PATH}`, HOST)],
+    ['another port in the target', () => head(`GET http://gateway.example:81${PATH}`, HOST)],
+    ['another scheme in the target', () => head('GET ftp://gateway.example/', HOST)],
+    ['a target without a slash', () => head('GET api/v2/subscription/', HOST)],
+    ['no path but an asterisk', () => head('OPTIONS *', HOST)],
+    ['a bad version', () => get(HOST).replace('HTTP/1.1', 'HTTP/3.7')],
+    ['the preface of HTTP/2', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['a coding that nobody knows', () => get(`${HOST}Transfer-Encoding: x\r\n`)],
+    ['a line that is no header', () => get(`${HOST}what is this\r\n`)],
+    ['a header name with a space', () => get(`${HOST}X Name: x\r\n`)],
+    ['a space before the colon', () => get(`${HOST}X-Name : x\r\n`)],
+    ['a null in a header', () => get(`${HOST}X-Name: a\0b\r\n`)],
+    ['a lone line feed in a header', () => get(`${HOST}X-Name: a\nX-Other: b\r\n`)],
+    ['a folded header', () => get(`${HOST}X-Name: a\r\n b\r\n`)],
+    ['length and chunks', () => get(`${HOST}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n`)],
+    ['chunks and length', () => get(`${HOST}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n`)],
+    ['two lengths', () => get(`${HOST}Content-Length: 5\r\nContent-Length: 6\r\n`)],
+    ['two lengths in one', () => get(`${HOST}Content-Length: 5, 6\r\n`)],
+    ['a length below zero', () => get(`${HOST}Content-Length: -1\r\n`)],
+    ['a length in hexadecimal', () => get(`${HOST}Content-Length: 0x5\r\n`)],
+    ['a coding after the chunks', () => get(`${HOST}Transfer-Encoding: chunked, identity\r\n`)],
+  ])('because of %s', async (_, bytes) => {
+    expectProblem(await stage.raw(bytes()), { status: 400, code: 'bad_request' });
+    expect(stage.upstream.calls).toEqual([]);
+    await expectServing();
+  });
+
+  test('because of bytes that are no HTTP', async () => {
+    const hello = '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n';
+    expectProblem(await stage.raw(hello), { status: 501, code: 'method_not_implemented' });
+    await expectServing();
+  });
+
+  test.each(['1.2.3.4.5', '256.256.256.256', 'gateway.example:99999'])(
+    'because of a Host that no URL can have, before a body is read: %s',
+    async (host) => {
+      const lines = `Host: ${host}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n`;
+      expectProblem(await stage.raw(head('POST /api/v2/apikey/', lines, '{}')), { status: 400, code: 'bad_request' });
+      expect(stage.upstream.calls).toEqual([]);
+    },
+  );
+
+  test.each(['zz\r\n{}\r\n0\r\n\r\n', '2\r\n{}zz\r\n0\r\n\r\n', '-2\r\n{}\r\n0\r\n\r\n'])(
+    'because of chunks that are none: %j',
+    async (chunks) => {
+      const lines = `${HOST}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n`;
+      expectProblem(await stage.raw(head('POST /api/v2/apikey/', lines, chunks)), { status: 400, code: 'bad_request' });
+      expect(stage.upstream.calls).toEqual([]);
+      await expectServing();
+    },
+  );
+
+  test.each([
+    ['one header of 20 KB', () => get(`${HOST}X-Long: ${'x'.repeat(20_000)}\r\n`)],
+    ['many headers of 20 KB together', () => get(HOST + `X-Many: ${'x'.repeat(50)}\r\n`.repeat(400))],
+    ['a path of 20 KB', () => head(`GET /${'x'.repeat(20_000)}`, HOST)],
+    ['a query of 20 KB', () => head(`GET ${PATH}?${'x'.repeat(20_000)}`, HOST)],
+  ])('because of %s', async (_, bytes) => {
+    expectProblem(await stage.raw(bytes()), { status: 431, code: 'request_header_fields_too_large' });
+    expect(stage.upstream.calls).toEqual([]);
+    await expectServing();
+  });
+
+  test.each([
+    ['FOO', PATH, 501, 'method_not_implemented'],
+    ['get', PATH, 501, 'method_not_implemented'],
+    ['CONNECT', 'elsewhere.example:443', 501, 'method_not_implemented'],
+    ['TRACE', PATH, 405, 'method_not_allowed'],
+    ['PROPFIND', PATH, 405, 'method_not_allowed'],
+    ['PUT', PATH, 405, 'method_not_allowed'],
+    ['PROPFIND', '/nothing', 501, 'method_not_implemented'],
+    ['TRACE', '/nothing', 501, 'method_not_implemented'],
+    ['PUT', '/nothing', 404, 'unknown_endpoint'],
+  ])('because of the method %s at %s', async (method, target, status, code) => {
+    const answer = await stage.raw(head(`${method} ${target}`, HOST));
+    expectProblem(answer, { status, code });
+    expect(answer.headers['allow']).toBe(status === 405 ? 'GET, HEAD' : undefined);
+    expect(stage.upstream.calls).toEqual([]);
+    await expectServing();
+  });
+});
+
+describe('a head that is served', () => {
+  test.each([
+    ['the host in the target', () => head(`GET http://gateway.example${PATH}`, HOST)],
+    ['the host in the target in another case', () => head(`GET HTTP://Gateway.EXAMPLE${PATH}`, HOST)],
+    ['a Host with a port', () => get('Host: gateway.example:8787\r\n')],
+    ['a Host that ends with a dot', () => get('Host: gateway.example.\r\n')],
+    ['a Host of one word', () => get('Host: localhost\r\n')],
+    ['a Host with an underscore', () => get('Host: my_gateway\r\n')],
+    ['a Host in capitals', () => get('Host: GATEWAY.example\r\n')],
+    ['an IPv4 address', () => get('Host: 198.51.100.7:80\r\n')],
+    ['an IPv6 address', () => get('Host: [2001:db8::1]:8787\r\n')],
+    ['a wish to upgrade', () => get(`${HOST}Connection: Upgrade\r\nUpgrade: websocket\r\n`)],
+    [
+      'a wish for HTTP/2',
+      () => get(`${HOST}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n`),
+    ],
+    ['a wish to go on', () => get(`${HOST}Expect: 100-continue\r\n`)],
+    ['a wish that nobody knows', () => get(`${HOST}Expect: a-miracle\r\n`)],
+    ['headers that Connection takes away', () => get(`${HOST}Connection: close, authorization, host\r\n`)],
+    ['a body that GET has not', () => `${get(`${HOST}Content-Length: 5\r\n`)}GET /`],
+    [
+      'a body in chunks that GET has not',
+      () => `${get(`${HOST}Transfer-Encoding: chunked\r\n`)}5\r\nGET /\r\n0\r\n\r\n`,
+    ],
+    ['an X-Forwarded-Host', () => get(`${HOST}X-Forwarded-Host: other.example\r\nX-Forwarded-Proto: gopher\r\n`)],
+  ])('with %s', async (_, bytes) => {
+    const answer = await stage.raw(bytes());
+    expect({ status: answer.status, body: answer.body }).toEqual({ status: 200, body: exampleBody('getSubscription') });
+    expectCommonHeaders(answer);
+    expect(stage.upstream.calls.map(({ target, headers }) => [target, headers['host']])).toEqual([
+      [PATH, new URL(stage.upstream.url).host],
+    ]);
+    await expectServing();
+  });
+
+  test('after which the client wants the connection closed', async () => {
+    const socket = await openSocket(stage.gateway.port);
+    await socket.write(get(`${HOST}Connection: close\r\n`));
+    const answer = await socket.readResponse();
+    expect(answer).toMatchObject({ status: 200, headers: { connection: 'close' } });
+    await socket.closed;
+    expect(socket.unread()).toBe('');
+  });
+
+  test('with a body only after 100 Continue', async () => {
+    stage.upstream.on('POST /api/v2/apikey/', json(200, exampleBody('createApiKey')));
+    const socket = await openSocket(stage.gateway.port);
+    const lines = `${HOST}Content-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n`;
+    await socket.write(head('POST /api/v2/apikey/', lines));
+    await socket.write('{}');
+    expect((await socket.readResponse()).status).toBe(200);
+    socket.destroy();
+  });
+});
+
+describe('a connection', () => {
+  test('serves one request after the other, whatever becomes of them', async () => {
+    const socket = await openSocket(stage.gateway.port);
+    const requests = [
+      [get(HOST), 200],
+      [head('GET /nothing', HOST), 404],
+      [head(`PUT ${PATH}`, HOST), 405],
+      [get('Host: a b\r\n'), 400],
+      [head('TRACE /', HOST), 501],
+      [requestText({ target: PATH }), 401],
+      [requestText({ target: PATH, body: 'x'.repeat(100) }), 401],
+      [get(HOST), 200],
+    ] as const;
+    for (const [bytes, status] of requests) {
+      await socket.write(bytes);
+      const answer = await socket.readResponse();
+      expect(answer.status).toBe(status);
+      expectCommonHeaders(answer);
+    }
+    expect(socket.unread()).toBe('');
+    socket.destroy();
+  });
+
+  test('serves requests that come all at once, in order', async () => {
+    const socket = await openSocket(stage.gateway.port);
+    await socket.write(get(HOST) + head('GET /nothing', HOST) + head(`HEAD ${PATH}`, HOST) + get(HOST));
+    expect((await socket.readResponse()).status).toBe(200);
+    expect((await socket.readResponse()).status).toBe(404);
+    expect((await socket.readResponse({ head: true })).status).toBe(200);
+    expect((await socket.readResponse()).status).toBe(200);
+    socket.destroy();
+  });
+
+  test('does not take a body for a request, nor what follows a refused one', async () => {
+    const smuggled = get(HOST);
+    for (const lines of ['Content-Length: 3\r\nTransfer-Encoding: chunked\r\n', 'Transfer-Encoding: x\r\n']) {
+      const socket = await openSocket(stage.gateway.port);
+      await socket.write(`${head('POST /api/v2/apikey/', HOST + lines)}0\r\n\r\n${smuggled}`);
+      await socket.closed;
+      expect(socket.unread()).not.toContain('200 OK');
+    }
+    expect(stage.upstream.calls).toEqual([]);
+  });
+
+  test('that ends in the middle of a head gets its problem or nothing', async () => {
+    const socket = await openSocket(stage.gateway.port);
+    await socket.write(`GET ${PATH} HTTP/1.1\r\nHost: ga`);
+    socket.end();
+    await socket.closed;
+    expect(socket.unread()).toMatch(/^($|HTTP\/1\.1 400 )/);
+    await expectServing();
+  });
+});

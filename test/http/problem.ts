@@ -1,0 +1,76 @@
+import { expect } from 'vitest';
+import { leaksIn } from '../support/secrets.ts';
+
+/** What both clients, the one of whole answers and the raw one, come back with. */
+interface AnyAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text?: string;
+  readonly body?: string;
+}
+
+export interface Problem {
+  readonly code: string;
+  readonly detail: string;
+  readonly instance: string;
+  readonly retryable: boolean;
+  readonly retry_after?: number;
+  readonly outcome?: string;
+  readonly errors: readonly { readonly code: string; readonly message: string; readonly field: string | null }[];
+}
+
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** Headers that an answer may have; any other has come through from somewhere. */
+const KNOWN_HEADERS = new Set(
+  `age allow cache-control cache-status connection content-length content-type date etag keep-alive transfer-encoding
+  vary retry-after www-authenticate server-timing x-request-id content-security-policy cross-origin-resource-policy
+  referrer-policy strict-transport-security x-content-type-options x-frame-options ratelimit ratelimit-policy
+  idempotency-replayed`.split(/\s+/),
+);
+
+export const textOf = ({ text, body }: AnyAnswer): string => text ?? body ?? '';
+
+/** Every answer, whatever its status, has the headers of all answers and no other than known ones. */
+export function expectCommonHeaders({ headers }: AnyAnswer): void {
+  expect(Object.keys(headers).filter((name) => !KNOWN_HEADERS.has(name))).toEqual([]);
+  expect(headers).toMatchObject({
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+    'referrer-policy': 'no-referrer',
+    'content-security-policy': expect.stringContaining("default-src 'none'"),
+    'x-request-id': expect.stringMatching(REQUEST_ID),
+  });
+}
+
+interface Expected {
+  readonly status: number;
+  readonly code: string;
+  /** Path of the request, where the parser got to see one. */
+  readonly instance?: string;
+}
+
+/** A whole problem as `contract.md` section 4 has it, and nothing secret in it. */
+export function expectProblem(answer: AnyAnswer, { status, code, instance }: Expected): Problem {
+  const text = textOf(answer);
+  expect({ status: answer.status, text }).toMatchObject({ status, text: expect.stringContaining(`"code":"${code}"`) });
+  expectCommonHeaders(answer);
+  expect(answer.headers['content-type']).toBe('application/problem+json');
+  expect(answer.headers['cache-control']).toBe('no-store');
+  const problem = JSON.parse(text) as Problem;
+  expect(problem).toMatchObject({
+    type: `/problems/${code}`,
+    title: expect.stringMatching(/./),
+    status,
+    code,
+    detail: expect.stringMatching(/./),
+    instance: instance ?? expect.stringMatching(/^\//),
+    request_id: answer.headers['x-request-id'],
+    retryable: expect.any(Boolean),
+    errors: expect.any(Array),
+  });
+  const retryAfter = answer.headers['retry-after'];
+  expect(problem.retry_after).toBe(retryAfter === undefined ? undefined : Number(retryAfter));
+  expect(leaksIn(text + JSON.stringify(answer.headers))).toEqual([]);
+  return problem;
+}

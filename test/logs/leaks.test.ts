@@ -1,0 +1,122 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { allOverviews } from '../../src/gateway/overviews/index.ts';
+import { allOperations } from '../../src/upstream/operations/index.ts';
+import { LOG_FOLDER } from '../support/gateway.ts';
+import { email, LEAK_MARK, MARKS, secret } from '../support/secrets.ts';
+
+/** What no line may hold. The sandbox's own credentials and secrets carry no mark, hence their forms. */
+const SECRETS: Readonly<Record<string, RegExp>> = {
+  'a mark of a secret': new RegExp(MARKS.join('|'), 'i'), // letters and digits all
+  'a key of a sandbox account': /sandbox-(?:[a-z]+-key|token-\d|api-key-\d|code-)/,
+  'a client secret of the sandbox': /sandbox_\w+_secret|sandbox_intent_|sandbox_method_/,
+  'an e-mail address': /[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}/i,
+  'a credential or a cookie': /\b(?:token|bearer|basic) [\w+/.=-]{8,}|__Host-portico=/i,
+};
+
+/** Looked for outside of ids and hashes, where sixteen digits in a row turn up by chance. */
+const CARD = /(?<![\d.])\d{4}[ -]?\d{4}[ -]?\d{4}[ -]?\d{4}(?!\d)/;
+
+/** Contract section 9; then those of lines that are not about a request. */
+const FIELDS: ReadonlySet<string> = new Set(
+  `time level msg request_id trace_id method route status duration_ms operation account cache upstream_calls upstream_ms
+  code field count fault signal url`.split(/\s+/),
+);
+
+/** Routes are templates: a path or a query that a client wrote is none. */
+const ROUTES: ReadonlySet<string> = new Set([
+  ...allOperations.map(({ path }) => path),
+  ...allOverviews.map(({ path }) => path),
+  '/problems/{code}',
+  '(none)',
+]);
+const ROUTE_OF_OURS = /^\/(?:bff\/v1|docs)(?:\/[a-z.-]+)*$|^\/(?:openapi\.json|livez|readyz|metrics|console)$/;
+const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
+
+interface Line extends Readonly<Record<string, unknown>> {
+  readonly route?: string;
+  readonly request_id?: string;
+}
+
+/** What is wrong with a line that was logged; nothing with a good one. */
+function faultsOf(text: string): string[] {
+  const line = JSON.parse(text) as Line;
+  const { route = '(none)', request_id: requestId = '-' } = line;
+  const withoutIds = JSON.stringify({ ...line, request_id: '', trace_id: '', account: '' });
+  const faults = {
+    ...Object.fromEntries(Object.entries(SECRETS).map(([what, form]) => [what, form.test(text)])),
+    'a card number': CARD.test(withoutIds),
+    'a field that nobody listed': Object.keys(line).some((name) => !FIELDS.has(name)),
+    'a route that is none': !ROUTES.has(route) && !ROUTE_OF_OURS.test(route),
+    'a request id of another form': !REQUEST_ID.test(requestId),
+  };
+  return Object.entries(faults).flatMap(([what, isThere]) => (isThere ? [what] : []));
+}
+
+/** Whole lines of JSON; runs beside this one may still be writing. Else these are banners, and what tools print. */
+function linesOf(file: string): string[] {
+  try {
+    const lines = readFileSync(join(LOG_FOLDER, file), 'utf8').split('\n').slice(0, -1);
+    return lines.filter((line) => line.startsWith('{') && line.endsWith('}'));
+  } catch {
+    return []; // cleaned away by a run that began just now
+  }
+}
+
+const GOOD = {
+  level: 'info',
+  time: '2026-06-09T18:50:08.101Z',
+  request_id: '0745b854-62df-4c6d-899a-45eab17f6bb9',
+  trace_id: '12345678123456781234567812345678',
+  method: 'GET',
+  route: '/api/v2/apikey/{id}/',
+  status: 404,
+  duration_ms: 1.5,
+  operation: 'getApiKey',
+  account: 'HcyEx-VSc_Nlv2N75QewAMLFLoAeV8sS0KnLH0aKUW0',
+  cache: 'bypass',
+  upstream_calls: 1,
+  upstream_ms: 1.2,
+  code: 'not_found',
+  msg: 'request',
+};
+
+describe('what looks for secrets', () => {
+  it('lets a line be that holds none', () => {
+    expect(faultsOf(JSON.stringify(GOOD))).toEqual([]);
+    expect(faultsOf('{"level":"info","url":"http://127.0.0.1:8787","msg":"listening"}')).toEqual([]);
+  });
+
+  it.each([
+    ['a key', { account: secret() }],
+    ['a key in base64', { fault: Buffer.from(`Token ${secret()}`).toString('base64') }],
+    ['a key in lower case', { code: `pk-${LEAK_MARK.toLowerCase()}` }],
+    ['a header', { fault: 'authorization: Token 0123456789abcdef' }],
+    ['a key of the sandbox', { account: 'sandbox-paid-key' }],
+    ['a token of the sandbox', { fault: 'TypeError sandbox-token-100001' }],
+    ['a client secret of the sandbox', { code: 'sandbox_verification_100001_secret' }],
+    ['a marked e-mail address', { msg: email() }],
+    ['any e-mail address', { msg: 'affiliate@wallet.example' }],
+    ['a card number', { fault: '4242 4242 4242 4242' }],
+    ['a query', { route: '/api/v2/subscription/?plan_id=3' }],
+    ['a path that a client wrote', { route: '/api/v2/apikey/12/' }],
+    ['a request id that a client made up', { request_id: 'a b' }],
+    ['a field that nobody listed', { query: 'x' }],
+  ])('finds %s', (_, fields) => {
+    expect(faultsOf(JSON.stringify({ ...GOOD, ...fields }))).not.toEqual([]);
+  });
+});
+
+describe('the logs of the whole run', () => {
+  const lines = readdirSync(LOG_FOLDER).flatMap((file) => linesOf(file).map((line) => ({ file, line })));
+
+  it('are there, of the gateways in the tests and of those in processes of their own', () => {
+    expect(lines.length).toBeGreaterThan(1_000);
+  });
+
+  it('hold no secret, and nothing that is not listed', () => {
+    const faults = lines.flatMap(({ file, line }) => faultsOf(line).map((fault) => `${fault} in ${file}: ${line}`));
+    expect(faults.slice(0, 20)).toEqual([]);
+  });
+});

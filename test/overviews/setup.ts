@@ -1,0 +1,150 @@
+import { onTestFinished } from 'vitest';
+import type { Overview } from '../../src/gateway/overview.ts';
+import { allOverviews } from '../../src/gateway/overviews/index.ts';
+import type { OperationId } from '../../src/upstream/operations/index.ts';
+import { exampleBody } from '../support/examples.ts';
+import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { call, type CallOptions, type TextAnswer } from '../support/http.ts';
+import {
+  barrier,
+  hold,
+  json,
+  reply,
+  type ScriptedUpstream,
+  startUpstream,
+  type Step,
+} from '../support/scripted-upstream.ts';
+import { secret } from '../support/secrets.ts';
+
+export interface OverviewBody {
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly errors: readonly Readonly<Record<string, unknown>>[];
+  readonly meta: {
+    readonly complete: boolean;
+    readonly sections: Readonly<Record<string, { readonly state: string; readonly age?: number }>>;
+  };
+}
+
+export interface OverviewAnswer extends TextAnswer {
+  readonly body: OverviewBody;
+}
+
+/** A section and the upstream call behind it, when all goes as it should. */
+export interface LegScript {
+  readonly section: string;
+  readonly operation: OperationId;
+  /** Path and query of the pass-through read that is the same as the leg. */
+  readonly path: string;
+  /** What the upstream answers. */
+  readonly upstream: string;
+  /** What the section is then. */
+  readonly text: string;
+  readonly required: boolean;
+}
+
+export const CARD_LIST = '/api/v2/payment/method/';
+export const SUBSCRIPTION = '/api/v2/subscription/';
+export const CARD = `${CARD_LIST}7/`;
+
+export const [accountOverview, billingOverview, referralOverview] = allOverviews as readonly [
+  Overview,
+  Overview,
+  Overview,
+];
+
+/** For `describe.each`. */
+export const overviewTable = allOverviews.map((overview) => [overview.path, overview] as const);
+
+export const legsOf = ({ sections }: Overview): readonly LegScript[] =>
+  Object.entries(sections).map(([name, section]) => {
+    if (section.from === 'card') {
+      const of = { section: name, operation: 'listPaymentMethods', path: CARD_LIST, required: false } as const;
+      return { ...of, upstream: exampleBody('listPaymentMethods'), text: exampleBody('getPaymentMethod') };
+    }
+    const { path, id } = section.operation;
+    const operation = id as OperationId; // the table's rows are named by its keys
+    const text = exampleBody(operation);
+    const target = section.query === undefined ? path : `${path}?${section.query}`;
+    return { section: name, operation, path: target, upstream: text, text, required: section.required === true };
+  });
+
+export const legOf = (overview: Overview, section: string): LegScript => {
+  const leg = legsOf(overview).find((candidate) => candidate.section === section);
+  if (!leg) throw new Error(`no section ${section}`);
+  return leg;
+};
+
+export const optionalOf = (overview: Overview) => legsOf(overview).filter(({ required }) => !required);
+
+/** The text of `data` when all goes as it should. */
+export const dataText = (legs: readonly LegScript[]) =>
+  `{${legs.map(({ section, text }) => `${JSON.stringify(section)}:${text}`).join(',')}}`;
+
+/** The same cache policy for every leg of every overview, as `CACHE_POLICY` takes it. */
+export const policyEnv = (policy: { fresh: number; stale: number; on_error: number }) => {
+  const ids = ['getPaymentMethod', ...allOverviews.flatMap((overview) => legsOf(overview).map((leg) => leg.operation))];
+  return { CACHE_POLICY: JSON.stringify(Object.fromEntries(ids.map((id) => [id, policy]))) };
+};
+
+/** Every read asks the upstream, and a copy is kept for its failure alone. */
+export const ONLY_ON_ERROR = policyEnv({ fresh: 0, stale: 0, on_error: 3600 });
+
+export interface World {
+  readonly upstream: ScriptedUpstream;
+  readonly gateway: TestGateway;
+  readonly token: string;
+  /** A GET with the token of this test. */
+  readonly get: (path: string, options?: Partial<CallOptions>) => Promise<OverviewAnswer>;
+  /** A leg answers this from now on. */
+  readonly on: (leg: Pick<LegScript, 'path'>, ...steps: Step[]) => void;
+}
+
+/** An upstream that answers all legs of the overviews, a gateway before it, a fresh account. */
+export const startWorld = async (options: Parameters<typeof startGateway>[1] = {}): Promise<World> => {
+  const upstream = await startUpstream();
+  const gateway = await startGateway(upstream.url, options);
+  onTestFinished(async () => {
+    await gateway.close();
+    await upstream.close();
+    upstream.assertNoUnexpected();
+  });
+  const token = secret();
+  const on = ({ path }: Pick<LegScript, 'path'>, ...steps: Step[]) => void upstream.on(`GET ${path}`, ...steps);
+  for (const leg of allOverviews.flatMap(legsOf)) on(leg, json(200, leg.upstream));
+  const get = async (path: string, given: Partial<CallOptions> = {}) => {
+    const answer = await call(gateway.url, { path, token, ...given });
+    return { ...answer, body: answer.json as OverviewBody };
+  };
+  return { upstream, gateway, token, get, on };
+};
+
+/** Holds every one of these legs at one barrier. */
+export const holdAll = (world: World, legs: readonly LegScript[]) => {
+  const gate = barrier();
+  for (const leg of legs) world.on(leg, reply(hold(gate), json(200, leg.upstream)));
+  return gate;
+};
+
+/** Resolves when the gateway has these answers: a pass-through read is served by the same call, or by what it left. */
+export const landed = async ({ get }: World, legs: readonly LegScript[]) => {
+  await Promise.all(legs.map(({ path }) => get(path)));
+};
+
+/** A subscription whose `payment_method` is this text. */
+export const subscriptionWith = (card: string) =>
+  exampleBody('getSubscription').replace('"payment_method":7,', () => `"payment_method":${card},`);
+
+export const cardText = (id: string) => exampleBody('getPaymentMethod').replace('"id":7,', () => `"id":${id},`);
+
+export const listOf = (...cards: string[]) =>
+  `{"count":${cards.length},"next":null,"previous":null,"results":[${cards.join(',')}]}`;
+
+export const byId = (id: string) => ({ path: `${CARD_LIST}${id}/` });
+
+export const callsTo = ({ upstream }: World, { path }: { path: string }) => upstream.callsTo(`GET ${path}`).length;
+
+/** The text of the card in an overview, as it stands there. */
+export const cardIn = (text: string) =>
+  /"payment_method":(\{.*?\}|null),"(?:notifications|transactions)":/.exec(
+    text.slice(text.indexOf(',"payment_method":{"id"') + 1),
+  )?.[1];

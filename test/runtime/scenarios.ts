@@ -1,0 +1,17 @@
+import { cachingScenarios } from './scenarios/caching.ts';
+import { composedScenarios } from './scenarios/composed.ts';
+import { concurrencyScenarios } from './scenarios/concurrency.ts';
+import { documentationScenarios } from './scenarios/documentation.ts';
+import { errorScenarios } from './scenarios/errors.ts';
+import { operationScenarios } from './scenarios/operations.ts';
+import type { Scenario } from './stage.ts';
+
+/** What holds on every runtime, over sockets, with the sandbox for an upstream. */
+export const scenarios: readonly Scenario[] = [
+  ...operationScenarios,
+  ...errorScenarios,
+  ...cachingScenarios,
+  ...concurrencyScenarios,
+  ...composedScenarios,
+  ...documentationScenarios,
+];

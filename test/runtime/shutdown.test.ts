@@ -1,0 +1,201 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { call } from '../support/http.ts';
+import { openSocket, type RawSocket } from '../support/raw-client.ts';
+import {
+  barrier,
+  hang,
+  hold,
+  json,
+  reply,
+  type ScriptedUpstream,
+  startUpstream,
+} from '../support/scripted-upstream.ts';
+import { secret } from '../support/secrets.ts';
+import { killAll, type NodeGateway, startNode } from './node-gateway.ts';
+
+const PATH = '/api/v2/subscription/';
+const READ = `GET ${PATH}`;
+const SUBSCRIPTION = { id: 1, plan: 2, payment_method: null };
+
+let upstream: ScriptedUpstream;
+
+beforeEach(async () => {
+  upstream = await startUpstream();
+});
+
+afterEach(async () => {
+  await killAll();
+  await upstream.close();
+});
+
+const start = (env: Readonly<Record<string, string>> = {}) => startNode({ UPSTREAM_BASE_URL: upstream.url, ...env });
+
+/** Resolves once the admin listener says that no more requests are wanted. */
+async function draining({ adminUrl }: NodeGateway): Promise<void> {
+  const readiness = async () => (await call(adminUrl, { path: '/readyz' })).status;
+  await expect.poll(readiness, { timeout: 5_000, interval: 10 }).toBe(503);
+}
+
+/** What becomes of a new connection. */
+async function connecting(port: number): Promise<string> {
+  try {
+    (await openSocket(port)).destroy();
+    return 'accepted';
+  } catch (error) {
+    return String(error);
+  }
+}
+
+const get = (port: number, token: string) =>
+  `GET ${PATH} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Token ${token}\r\n\r\n`;
+
+describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
+  it('turns readiness off, refuses new connections, and lets the request in flight have its answer', async () => {
+    const held = barrier();
+    upstream.on(READ, reply(hold(held), json(200, SUBSCRIPTION)));
+    const gateway = await start();
+    const inFlight = call(gateway.url, { path: PATH, token: secret() });
+    await held.reached;
+    gateway.signal(signal);
+    await draining(gateway);
+    expect((await call(gateway.adminUrl, { path: '/livez' })).status).toBe(200);
+    await expect.poll(() => connecting(gateway.port), { timeout: 5_000, interval: 10 }).toContain('ECONNREFUSED');
+    expect(gateway.hasExited()).toBe(false);
+    held.release();
+    expect(await inFlight).toMatchObject({ status: 200, json: SUBSCRIPTION });
+    expect(await gateway.exited).toBe(0);
+    expect(gateway.records().find(({ msg }) => msg === 'stopping')).toMatchObject({ signal });
+    // The line of the request that was answered last is not lost.
+    expect(gateway.records().at(-1)).toMatchObject({ route: PATH, status: 200 });
+    await expect(call(gateway.adminUrl, { path: '/livez' })).rejects.toThrow('ECONNREFUSED');
+  });
+
+  it('is not held up by idle connections', async () => {
+    upstream.on(READ, json(200, SUBSCRIPTION));
+    const gateway = await start();
+    const idle = await Promise.all(Array.from({ length: 20 }, () => openSocket(gateway.port)));
+    for (const socket of idle.slice(0, 10)) {
+      await socket.write(get(gateway.port, secret()));
+      expect((await socket.readResponse()).status).toBe(200);
+    }
+    const sentAt = performance.now();
+    gateway.signal(signal);
+    expect(await gateway.exited).toBe(0);
+    expect(performance.now() - sentAt).toBeLessThan(3_000); // of the ten seconds that it may take
+    await Promise.all(idle.map(({ closed }) => closed));
+  });
+});
+
+describe('after the grace', () => {
+  it('a request whose upstream hangs is cut off, and the exit status is still 0', async () => {
+    upstream.on(READ, hang());
+    const gateway = await start({ SHUTDOWN_GRACE_MS: '500' });
+    const cut = expect(call(gateway.url, { path: PATH, token: secret() })).rejects.toThrow();
+    await upstream.waitForCalls(1);
+    const sentAt = performance.now();
+    gateway.signal('SIGTERM');
+    await cut;
+    expect(await gateway.exited).toBe(0);
+    const took = performance.now() - sentAt;
+    expect(took).toBeGreaterThanOrEqual(450);
+    expect(took).toBeLessThan(2_500);
+  });
+
+  it('so is a client that never finishes its request', async () => {
+    const gateway = await start({ SHUTDOWN_GRACE_MS: '500' });
+    const socket = await openSocket(gateway.port);
+    const head = `POST /api/v2/apikey/ HTTP/1.1\r\nHost: x\r\nAuthorization: Token ${secret()}\r\n`;
+    await socket.write(`${head}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{`);
+    await call(gateway.url, { path: '/livez' });
+    gateway.signal('SIGTERM');
+    expect(await gateway.exited).toBe(0);
+    await socket.closed;
+    expect(upstream.calls).toEqual([]);
+  });
+});
+
+describe('a write under way', () => {
+  it('is finished before the exit, even when its client has left', async () => {
+    const held = barrier();
+    upstream.on('POST /api/v2/apikey/', reply(hold(held), json(201, { id: 1, key: 'k', label: '' })));
+    const gateway = await start();
+    const leaving = new AbortController();
+    const write = call(gateway.url, { path: '/api/v2/apikey/', token: secret(), body: {}, signal: leaving.signal });
+    const gone = expect(write).rejects.toThrow();
+    const [sent] = await upstream.waitForCalls(1);
+    let isCut = false;
+    void upstream.disconnected(sent!).then(() => (isCut = true));
+    leaving.abort();
+    await gone;
+    gateway.signal('SIGTERM');
+    await draining(gateway);
+    // Longer than it takes an idle gateway to see that nobody is there any more.
+    await expect(Promise.race([gateway.exited, afterIdleExit()])).resolves.toBe('still there');
+    expect(isCut).toBe(false);
+    held.release();
+    expect(await gateway.exited).toBe(0);
+    expect(upstream.calls).toHaveLength(1);
+  });
+});
+
+/** What another gateway takes to start and leave with nothing to do. */
+async function afterIdleExit(): Promise<string> {
+  const other = await start();
+  other.signal('SIGTERM');
+  await other.exited;
+  return 'still there';
+}
+
+const CLIENTS = 50;
+const ROUNDS_BEFORE = 20;
+
+describe('under load', () => {
+  it.each([1, 2, 3, 4, 5])('no request is dropped, round %i', async () => {
+    upstream.on(READ, json(200, SUBSCRIPTION));
+    const gateway = await start({ CACHE_POLICY: '{"getSubscription":false}', RATE_LIMIT_PER_MINUTE: '0' });
+    const request = get(gateway.port, secret());
+    const sockets = await Promise.all(Array.from({ length: CLIENTS }, () => openSocket(gateway.port)));
+    let answers = 0;
+    const warm = sockets.map(() => Promise.withResolvers<void>());
+    const loops = sockets.map((socket, index) =>
+      askUntilTold(socket, request, (ofThisClient) => {
+        answers++;
+        if (ofThisClient === ROUNDS_BEFORE) warm[index]?.resolve();
+      }),
+    );
+    await Promise.all(warm.map(({ promise }) => promise));
+    gateway.signal('SIGTERM');
+    expect(await Promise.all(loops)).toEqual(sockets.map(() => 'told to leave'));
+    expect(await gateway.exited).toBe(0);
+    expect(upstream.unexpected).toEqual([]);
+    expect(gateway.records().filter(({ route }) => route === PATH)).toHaveLength(answers);
+  });
+
+  it('nor are those whose connection the kernel had taken before the process came to it', async () => {
+    upstream.on(READ, json(200, SUBSCRIPTION));
+    const gateway = await start();
+    gateway.signal('SIGSTOP');
+    const request = get(gateway.port, secret());
+    const sockets = await Promise.all(Array.from({ length: CLIENTS }, () => openSocket(gateway.port)));
+    const loops = sockets.map((socket) => askUntilTold(socket, request, () => undefined));
+    gateway.signal('SIGTERM');
+    gateway.signal('SIGCONT');
+    expect(await Promise.all(loops)).toEqual(sockets.map(() => 'told to leave'));
+    expect(await gateway.exited).toBe(0);
+  });
+});
+
+/** One request after another on one connection, until an answer says that it was the last. Resolves with how it ended. */
+async function askUntilTold(socket: RawSocket, request: string, answered: (times: number) => void): Promise<string> {
+  for (let answers = 0; ;) {
+    await socket.write(request);
+    try {
+      const { status, headers } = await socket.readResponse();
+      answered(++answers);
+      if (status !== 200) return `answered ${status}`;
+      if (headers['connection'] === 'close') return 'told to leave';
+    } catch {
+      return `dropped after ${answers} answers`;
+    }
+  }
+}

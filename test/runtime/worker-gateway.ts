@@ -1,0 +1,39 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { emptyFolder, freePort, ROOT, run, type Running } from './node-gateway.ts';
+
+export interface WorkerGateway extends Running {
+  readonly url: string;
+}
+
+/**
+ * The worker of `wrangler.toml` in a workerd of this machine, with these variables over those of the file. By
+ * `wrangler dev`: the test harness that wrangler has sends what the worker fetches through Node, which neither passes
+ * an abort on nor a connection that was cut.
+ */
+export async function startWorker(vars: Readonly<Record<string, string>>): Promise<WorkerGateway> {
+  const folder = emptyFolder();
+  const envFile = join(folder, 'variables.env');
+  writeFileSync(
+    envFile,
+    Object.entries(vars)
+      .map(([name, value]) => `${name}='${value}'\n`)
+      .join(''),
+  );
+  const port = String(await freePort());
+  const files = ['--env-file', envFile, '--persist-to', join(folder, 'state')];
+  const where = ['--ip', '127.0.0.1', '--port', port, '--inspector-port', '0'];
+  const running = run({
+    cwd: ROOT,
+    env: {
+      // The build that wrangler.toml names runs on the Node of the lockfile too.
+      PATH: `${join(ROOT, 'node_modules/.bin')}:${process.env['PATH'] ?? ''}`,
+      HOME: folder,
+      WRANGLER_SEND_METRICS: 'false',
+      CLOUDFLARE_CF_FETCH_ENABLED: 'false',
+    },
+    command: [process.execPath, join(ROOT, 'node_modules/wrangler/bin/wrangler.js'), 'dev', ...files, ...where],
+  });
+  const ready = /Ready on (http:\/\/\S+)/;
+  return { ...running, url: await running.until(() => ready.exec(running.stdout())?.[1]) };
+}
