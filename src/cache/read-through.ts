@@ -23,6 +23,8 @@ export interface ReadThroughOptions {
   readonly clock: Clock;
   readonly digest: Digest;
   readonly call: Call;
+  /** Refuses input that is not as documented; a copy is looked for first, since what it answered was checked. */
+  check(operation: Operation, input: OperationInput): void;
   /** The policy in force; nothing for an operation that is never cached. */
   policyOf(operation: Operation): CachePolicy | undefined;
 }
@@ -96,6 +98,7 @@ export class ReadThrough {
   }
 
   async #ask(read: Read, found: Found, fwd: NonNullable<CacheOutcome['fwd']>): Promise<Reading> {
+    this.#of.check(read.operation, read.input);
     const { result, joined } = this.#join(read, found, read.caller.signal());
     try {
       const { status, entry, stored } = await result;
@@ -130,6 +133,7 @@ export class ReadThrough {
   /** Neither answered from the cache nor put in it, and shared within its own request at most. */
   async #alone(read: Read, versions: Versions): Promise<Reading> {
     const { caller, place } = read;
+    this.#of.check(read.operation, read.input);
     const nothing = { entry: undefined, versions };
     const start = (ends: AbortSignal) => this.#fetch({ ...read, policy: undefined }, nothing, ends);
     const key = `${place.account} alone ${caller.from.requestId} ${versions} ${place.key}`;

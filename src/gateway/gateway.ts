@@ -9,7 +9,7 @@ import type { UpstreamAnswer } from '../upstream/answer.ts';
 import type { Caller } from '../upstream/caller.ts';
 import { type Call, upstreamClient, wasNeverSent } from '../upstream/client.ts';
 import { type DriftReport, watchDrift } from '../upstream/drift.ts';
-import { checkInput, guardInput } from '../upstream/input.ts';
+import { checkInput } from '../upstream/input.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
 import type { OperationInput } from '../upstream/request.ts';
 import { tallied } from '../upstream/tally.ts';
@@ -43,7 +43,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   // From the inside out: the bare exchange, counted, held against its schema, within its deadline.
   const client = tallied({ clock })(upstreamClient({ transport, clock, maxBodyBytes, upstream }));
   const call = deadline({ clock, timeoutMs: options.upstreamTimeoutMs })(watchDrift(options.onDrift)(client));
-  const cache = new ReadThrough({ ...options, call: guardInput(call) });
+  const cache = new ReadThrough({ ...options, call, check: checkInput });
 
   return {
     read(operation, input, caller) {

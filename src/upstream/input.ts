@@ -2,7 +2,6 @@ import type { ZodType } from 'zod';
 import * as z from 'zod';
 import { type ErrorItem, GatewayError } from '../core/errors.ts';
 import { cut, isDeeperThan, itemsOf, membersOf } from '../core/json.ts';
-import type { Call } from './client.ts';
 import type { Operation } from './operation.ts';
 import type { OperationInput } from './request.ts';
 
@@ -19,14 +18,6 @@ export function checkInput(operation: Operation, input: OperationInput): void {
     checkBody(operation.body.schema, input.body ?? '');
   }
 }
-
-/** Refuses input that is not as documented before anything is sent. */
-export const guardInput =
-  (next: Call): Call =>
-  async (call) => {
-    checkInput(call.operation, call.input);
-    return next(call);
-  };
 
 function queryErrors(documented: NonNullable<Operation['query']>, query: string): ErrorItem[] {
   const bad = new Map<string, ErrorItem>();
