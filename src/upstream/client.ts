@@ -7,7 +7,7 @@ import { headersOf, type OperationInput, type Provenance, targetOf, type Validat
 import { type RawAnswer, type Transport, TransportError, type TransportFault } from './transport.ts';
 
 /** One call of an operation, as the layers round it see it. */
-export interface UpstreamCall {
+interface UpstreamCall {
   readonly operation: Operation;
   readonly input: OperationInput;
   readonly from: Provenance;

@@ -29,7 +29,7 @@ export interface CachePolicy {
 }
 
 /** What a write touches: a whole group, the one item of a group that its path names, or all the account holds. */
-export type Touch = 'everything' | Group | { readonly item: Group };
+type Touch = 'everything' | Group | { readonly item: Group };
 
 /** One row of the table: all that Portico knows of one upstream endpoint. */
 export interface Row {

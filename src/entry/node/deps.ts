@@ -8,7 +8,7 @@ import { nodeDigest } from './digest.ts';
 import { undiciTransport } from './transport.ts';
 
 /** Monotonic, so that a clock set back neither keeps answers fresh nor makes ages negative. */
-export const systemClock: Clock = {
+const systemClock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
   after(ms, run) {
     const timer = setTimeout(run, ms);
