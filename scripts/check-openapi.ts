@@ -1,5 +1,5 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
-import { createOpenApiDocument } from '../src/routes/openapi.ts';
+import { createOpenApiDocument } from '../src/routes/openapi/document.ts';
 
 // As a client sees it: what JSON drops is not part of the document.
 const document = JSON.parse(JSON.stringify(createOpenApiDocument())) as Record<string, unknown>;

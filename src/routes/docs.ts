@@ -82,7 +82,7 @@ function documentAnswer(): Route['handler'] {
 }
 
 async function documentText(): Promise<string> {
-  const { createOpenApiDocument } = await import('./openapi.ts');
+  const { createOpenApiDocument } = await import('./openapi/document.ts');
   return JSON.stringify(createOpenApiDocument());
 }
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createOpenApiDocument } from '../../src/routes/openapi.ts';
+import { createOpenApiDocument } from '../../src/routes/openapi/document.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 
 const NOWHERE = 'http://127.0.0.1:9';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import { createOpenApiDocument } from '../../src/routes/openapi.ts';
+import { createOpenApiDocument } from '../../src/routes/openapi/document.ts';
 
 type Json = z.core.util.JSONType;
 export type Schema = Readonly<Record<string, unknown>>;

@@ -1,9 +1,9 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import * as z from 'zod';
-import { type ErrorCode, GatewayError } from '../core/errors.ts';
-import { type Problem, PROBLEM_TYPE, problemOf } from '../core/problem.ts';
-import { flag, integer, text } from '../upstream/fields.ts';
-import { referenceTo } from './openapi-schemas.ts';
+import { type ErrorCode, GatewayError } from '../../core/errors.ts';
+import { type Problem, PROBLEM_TYPE, problemOf } from '../../core/problem.ts';
+import { flag, integer, text } from '../../upstream/fields.ts';
+import { referenceTo } from './schemas.ts';
 
 const LIST = '/api/v2/payment/transaction/';
 const REQUEST_ID = '01981f0e-7d2c-7000-8000-5f3b9c0d1e2f';

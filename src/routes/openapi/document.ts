@@ -1,10 +1,10 @@
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
-import { aboutPaths } from './openapi-about.ts';
-import { batchPath } from './openapi-batch.ts';
-import { passthroughPaths } from './openapi-operations.ts';
-import { overviewPaths } from './openapi-overviews.ts';
-import { registerProblems } from './openapi-problem.ts';
-import { componentSchemas, nameTableSchemas } from './openapi-schemas.ts';
+import { aboutPaths } from './about.ts';
+import { batchPath } from './batch.ts';
+import { passthroughPaths } from './operations.ts';
+import { overviewPaths } from './overviews.ts';
+import { registerProblems } from './problem.ts';
+import { componentSchemas, nameTableSchemas } from './schemas.ts';
 
 const DESCRIPTION = `A backend-for-frontend gateway. Every endpoint of the upstream is here at its own path, with or
 without the trailing slash, and answers value for value as the upstream does; what is put together of several of them

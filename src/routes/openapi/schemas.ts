@@ -1,7 +1,7 @@
 import * as z from 'zod';
-import { exampleOf } from '../upstream/example.ts';
-import type { Operation } from '../upstream/operation.ts';
-import { allOperations } from '../upstream/operations/index.ts';
+import { exampleOf } from '../../upstream/example.ts';
+import type { Operation } from '../../upstream/operation.ts';
+import { allOperations } from '../../upstream/operations/index.ts';
 
 const COMPONENTS = '#/components/schemas/';
 

@@ -1,11 +1,11 @@
 import type { RouteConfig } from '@hono/zod-openapi';
 import * as z from 'zod';
-import { exampleOf } from '../upstream/example.ts';
-import { type CachePolicy, ID_FORMS, type Operation } from '../upstream/operation.ts';
-import { allOperations } from '../upstream/operations/index.ts';
-import { cachedAnswers, conditionalHeaders, UNSTORED } from './openapi-headers.ts';
-import { problemAnswers, refusedAnswer } from './openapi-problem.ts';
-import { jsonContent } from './openapi-schemas.ts';
+import { exampleOf } from '../../upstream/example.ts';
+import { type CachePolicy, ID_FORMS, type Operation } from '../../upstream/operation.ts';
+import { allOperations } from '../../upstream/operations/index.ts';
+import { cachedAnswers, conditionalHeaders, UNSTORED } from './headers.ts';
+import { problemAnswers, refusedAnswer } from './problem.ts';
+import { jsonContent } from './schemas.ts';
 
 /** The upstream's endpoints, row by row. */
 export function passthroughPaths(): RouteConfig[] {

@@ -1,10 +1,10 @@
 import type { RouteConfig } from '@hono/zod-openapi';
 import * as z from 'zod';
-import { type ErrorCode, ERRORS } from '../core/errors.ts';
-import { text } from '../upstream/fields.ts';
-import { UNSTORED } from './openapi-headers.ts';
-import { problemAnswers, problemSchema } from './openapi-problem.ts';
-import { jsonContent } from './openapi-schemas.ts';
+import { type ErrorCode, ERRORS } from '../../core/errors.ts';
+import { text } from '../../upstream/fields.ts';
+import { UNSTORED } from './headers.ts';
+import { problemAnswers, problemSchema } from './problem.ts';
+import { jsonContent } from './schemas.ts';
 
 /** What tells of the gateway itself. Takes no credential. */
 export function aboutPaths(tag: string): RouteConfig[] {
