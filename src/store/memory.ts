@@ -13,6 +13,7 @@ import {
 /** What is known of one account: its versions, and which answers are its. */
 interface Shelf {
   epoch: number;
+  tagBytes: number;
   readonly versions: Map<Tag, number>;
   readonly keys: Set<string>;
 }
@@ -23,8 +24,9 @@ interface Held {
   readonly shelf: Shelf;
 }
 
-/** An account that touches more tags than this starts afresh, which only costs it its cache. */
-const MAX_TAGS = 512;
+/** An account with more tags than this starts afresh, which only costs it its cache. */
+const MAX_TAG_BYTES = 1024;
+const MAX_VISITOR_TAG_BYTES = 256;
 const ENTRY_OVERHEAD_BYTES = 400;
 const SHELF_BYTES = 1024;
 const MIN_SHELVES = 16;
@@ -82,14 +84,18 @@ export class MemoryStore implements Store {
 
   touch(account: AccountId, tags: readonly Tag[]): void {
     const shelf = this.#shelfOf(account);
-    if (tags.includes(EVERYTHING) || shelf.versions.size + tags.length > MAX_TAGS) this.#renew(shelf);
-    else for (const tag of tags) shelf.versions.set(tag, ++this.#lastVersion);
+    for (const tag of tags) {
+      if (!shelf.versions.has(tag)) shelf.tagBytes += tag.length;
+      shelf.versions.set(tag, ++this.#lastVersion);
+    }
+    const isTooMuch = shelf.tagBytes > (shelf.keys.size > 0 ? MAX_TAG_BYTES : MAX_VISITOR_TAG_BYTES);
+    if (isTooMuch || tags.includes(EVERYTHING)) this.#renew(shelf);
   }
 
   #shelfOf(account: AccountId): Shelf {
     const known = this.#shelves.get(account) ?? this.#visitors.get(account);
     if (known) return known;
-    const shelf = { epoch: ++this.#lastVersion, versions: new Map<Tag, number>(), keys: new Set<string>() };
+    const shelf: Shelf = { epoch: ++this.#lastVersion, tagBytes: 0, versions: new Map(), keys: new Set() };
     this.#visitors.set(account, shelf);
     return shelf;
   }
@@ -97,6 +103,7 @@ export class MemoryStore implements Store {
   #renew(shelf: Shelf): void {
     shelf.epoch = ++this.#lastVersion;
     shelf.versions.clear();
+    shelf.tagBytes = 0;
     this.#empty(shelf);
   }
 

@@ -1,0 +1,43 @@
+import { createApp } from '../../src/app.ts';
+import type { Background, Clock } from '../../src/core/runtime.ts';
+import type { Logger } from '../../src/core/logger.ts';
+import { trackedBackground } from '../../src/entry/node/background.ts';
+import { nodeDeps } from '../../src/entry/node/deps.ts';
+import type { Transport } from '../../src/upstream/transport.ts';
+import { configOf } from '../support/gateway.ts';
+
+interface InProcessOptions {
+  /** Plays the upstream. */
+  readonly transport: Transport;
+  readonly clock?: Clock;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface InProcess {
+  readonly ask: (path: string, token: string, init?: RequestInit) => Promise<Response>;
+  readonly close: () => Promise<void>;
+}
+
+const UPSTREAM = 'http://upstream.test';
+
+/** Keeps nothing: a run of a hundred thousand requests is not one to read the log of. */
+const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined } satisfies Logger;
+
+/** The gateway without a socket on either side, for what has to be done many thousand times. */
+export function inProcess({ transport, clock, env = {} }: InProcessOptions): InProcess {
+  const config = configOf({ UPSTREAM_BASE_URL: UPSTREAM, RATE_LIMIT_PER_MINUTE: '0', ...env });
+  const readiness = { isReady: () => true };
+  const { deps, close } = nodeDeps({ config, upstream: new URL(UPSTREAM), logger: quiet, readiness });
+  const app = createApp({ ...deps, transport, ...(clock && { clock }) });
+  const { background, idle }: { background: Background; idle: () => Promise<unknown> } = trackedBackground();
+  return {
+    async ask(path, token, init = {}) {
+      const headers = { Authorization: `Token ${token}`, ...(init.headers as Record<string, string>) };
+      return app.fetch(new Request(`http://portico.test${path}`, { ...init, headers }), { background });
+    },
+    async close() {
+      await idle();
+      await close();
+    },
+  };
+}

@@ -1,0 +1,184 @@
+import { randomBytes } from 'node:crypto';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { describe, expect, test } from 'vitest';
+import { MemoryStore } from '../../src/store/memory.ts';
+import { EVERYTHING, type Place, type Store } from '../../src/store/store.ts';
+import { entryOf, heldIn, keep, newAccount, storeContract } from './contract.ts';
+
+const MEGABYTE = 1_048_576;
+
+const memoryStore = (maxBytes = MEGABYTE): Store => new MemoryStore({ maxBytes });
+
+storeContract('the memory store', memoryStore);
+
+const placeOf = (account: string, n: number, keyLength = 0): Place => ({
+  account,
+  key: `getTransaction/${n}?`.padEnd(keyLength, 'k'),
+  tags: ['transactions', `transactions/${n}`],
+});
+
+const countHeld = async (store: Store, places: readonly Place[]) => {
+  let count = 0;
+  for (const place of places) if ((await store.lookup(place)).entry) count += 1;
+  return count;
+};
+
+/** How much of what is put in stays: `count` entries with keys and bodies of these lengths. */
+const fill = async (store: Store, of: { count: number; keyLength: number; body: string; accounts: number }) => {
+  const accounts = Array.from({ length: of.accounts }, newAccount);
+  const places = Array.from({ length: of.count }, (_, n) => placeOf(accounts[n % of.accounts] ?? '', n, of.keyLength));
+  for (const place of places) await keep(store, place, entryOf(of.body));
+  return { places, held: await countHeld(store, places) };
+};
+
+/** `bytes` is what one entry takes at the very least. */
+const SHAPES = [
+  ['large bodies', { keyLength: 0, body: 'x'.repeat(20_000) }, 20_000],
+  ['small bodies', { keyLength: 0, body: 'x'.repeat(200) }, 200],
+  ['long keys', { keyLength: 8_000, body: '{}' }, 8_000],
+  ['bodies beyond Latin-1, of two bytes a character', { keyLength: 0, body: 'я'.repeat(10_000) }, 20_000],
+  ['keys beyond Latin-1', { keyLength: 4_000, body: 'я' }, 4_000],
+  ['bodies of nothing', { keyLength: 0, body: '' }, 100],
+] as const;
+
+describe.each([1, 7, 100])('of %i accounts', (accounts) => {
+  test.each(SHAPES)('the bytes held stay within the bound with %s, and come near it', async (_, shape, bytes) => {
+    const store = memoryStore();
+    const count = Math.ceil((3 * MEGABYTE) / bytes);
+    const { held } = await fill(store, { count, accounts, ...shape });
+    expect(held * bytes).toBeLessThanOrEqual(MEGABYTE);
+    // What it costs to hold an entry is counted as well, and there is a share for what is known of accounts.
+    expect(held * (bytes + 600)).toBeGreaterThan(MEGABYTE / 2);
+  });
+});
+
+describe('the bound', () => {
+  test('evicts what was used least recently', async () => {
+    const store = memoryStore();
+    const used = placeOf(newAccount(), 0);
+    await keep(store, used, entryOf('"used"'));
+    const { places } = await fill(store, { count: 20, accounts: 1, keyLength: 0, body: 'x'.repeat(20_000) });
+    for (let i = 0; i < 10; i += 1) {
+      expect(await heldIn(store, used)).toBe('"used"');
+      await fill(store, { count: 20, accounts: 1, keyLength: 0, body: 'x'.repeat(20_000) });
+    }
+    expect(await countHeld(store, places)).toBe(0);
+  });
+
+  test('refuses what is larger than all of it, forgets the copy from before and keeps the rest', async () => {
+    const store = memoryStore();
+    const account = newAccount();
+    await keep(store, placeOf(account, 1), entryOf('"rest"'));
+    await keep(store, placeOf(account, 2), entryOf('"small"'));
+    expect(await keep(store, placeOf(account, 2), entryOf('x'.repeat(2 * MEGABYTE)))).toBe(false);
+    expect(await heldIn(store, placeOf(account, 2))).toBeUndefined();
+    expect(await heldIn(store, placeOf(account, 1))).toBe('"rest"');
+    await store.touch(account, [EVERYTHING]);
+    expect(await heldIn(store, placeOf(account, 1))).toBeUndefined();
+  });
+
+  test('of nothing holds nothing', async () => {
+    const store = memoryStore(0);
+    const account = newAccount();
+    expect(await keep(store, placeOf(account, 1), entryOf(''))).toBe(false);
+    await store.touch(account, ['transactions']);
+    expect(await heldIn(store, placeOf(account, 1))).toBeUndefined();
+  });
+
+  test('counts anew what replaces another', async () => {
+    const store = memoryStore();
+    const account = newAccount();
+    const places = Array.from({ length: 20 }, (_, n) => placeOf(account, n));
+    for (let round = 0; round < 10; round += 1)
+      for (const place of places) expect(await keep(store, place, entryOf('x'.repeat(20_000)))).toBe(true);
+    expect(await countHeld(store, places)).toBe(20);
+  });
+
+  test('has room again for what was dropped or touched', async () => {
+    const store = memoryStore();
+    const kept = placeOf(newAccount(), 0);
+    await keep(store, kept, entryOf('"kept"'));
+    const account = newAccount();
+    const places = Array.from({ length: 30 }, (_, n) => placeOf(account, n));
+    for (let round = 0; round < 20; round += 1) {
+      for (const place of places) await keep(store, place, entryOf('x'.repeat(20_000)));
+      if (round % 2) for (const place of places) await store.drop(place);
+      else await store.touch(account, [EVERYTHING]);
+    }
+    expect(await heldIn(store, kept)).toBe('"kept"');
+  });
+});
+
+describe('many accounts', () => {
+  test('that hold nothing evict nobody, whatever they ask and touch', async () => {
+    const store = memoryStore();
+    const { places } = await fill(store, { count: 100, accounts: 50, keyLength: 0, body: 'x'.repeat(500) });
+    for (let i = 0; i < 50_000; i += 1) {
+      const account = `stranger-${i}`;
+      await store.lookup(placeOf(account, i));
+      if (i % 2) await store.touch(account, [EVERYTHING]);
+    }
+    expect(await countHeld(store, places)).toBe(places.length);
+  });
+
+  test('cannot make a fence fall that is in use', async () => {
+    const store = memoryStore();
+    const place = placeOf(newAccount(), 1);
+    const { versions } = await store.lookup(place);
+    await store.touch(place.account, ['transactions/1']);
+    for (let i = 0; i < 50_000; i += 1) await store.lookup(placeOf(`stranger-${i}`, i));
+    expect(await store.save(place, entryOf('"late"'), versions)).toBe(false);
+    await store.lookup(place);
+    expect(await store.save(place, entryOf('"late"'), versions)).toBe(false);
+  });
+
+  test('that hold something are bounded too, and whoever is evicted starts afresh', async () => {
+    const store = memoryStore();
+    const first = placeOf(newAccount(), 1);
+    await keep(store, first, entryOf('"first"'));
+    const before = await store.lookup(first);
+    const { held } = await fill(store, { count: 20_000, accounts: 20_000, keyLength: 0, body: '1' });
+    expect(held).toBeLessThan(20_000);
+    expect(await heldIn(store, first)).toBeUndefined();
+    expect(await store.save(first, entryOf('"late"'), before.versions)).toBe(false);
+    expect(await keep(store, first, entryOf('"again"'))).toBe(true);
+  });
+});
+
+/** Bytes of the heap that are in use, after a full collection. */
+const usedBytes = () => {
+  setFlagsFromString('--expose-gc');
+  (runInNewContext('gc') as () => void)();
+  return process.memoryUsage().heapUsed;
+};
+
+describe('what is known of accounts that hold nothing is bounded too,', () => {
+  const FORGETTING: readonly (readonly [string, (store: Store, place: Place) => unknown])[] = [
+    ['looked up', (store, place) => store.lookup(place)],
+    ['dropped', (store, place) => store.drop(place)],
+    ['touched', (store, { account, tags }) => store.touch(account, tags)],
+  ];
+
+  test.each(FORGETTING)('however much of theirs is %s', async (_, forget) => {
+    const store = memoryStore();
+    const before = usedBytes();
+    for (let i = 0; i < 20; i += 1) {
+      const account = newAccount();
+      for (let n = 0; n < 400; n += 1) {
+        const key = `getTransaction/${n}?${randomBytes(4000).toString('hex')}`;
+        await forget(store, { account, key, tags: ['transactions', `transactions/${n}`] });
+      }
+    }
+    const grown = usedBytes() - before;
+    expect(await heldIn(store, placeOf(newAccount(), 1))).toBeUndefined();
+    expect(grown).toBeLessThan(8 * MEGABYTE);
+  });
+});
+
+test('an answer comes at once, so that a hit can be synchronous', () => {
+  const store = memoryStore();
+  const place = placeOf(newAccount(), 1);
+  for (const result of [store.lookup(place), store.touch(place.account, ['transactions']), store.drop(place)])
+    expect(result).not.toBeInstanceOf(Promise);
+});
