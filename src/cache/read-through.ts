@@ -124,8 +124,10 @@ export class ReadThrough {
   /** Versions are part of the key: who reads after a write never joins a call from before it. */
   #join(read: Read, found: Found, signal?: AbortSignal) {
     const { caller, place } = read;
-    const mode = caller.wants === 'no-cache' ? 'fresh' : 'any';
-    const key = `${place.account} ${mode} ${found.versions} ${place.key}`;
+    const keyOf = (mode: 'any' | 'fresh') => `${place.account} ${mode} ${found.versions} ${place.key}`;
+    // A call that was begun for a fresh copy is good for all; an ordinary one may be from before it was wanted.
+    const isFresh = caller.wants === 'no-cache' || this.#flights.has(keyOf('fresh'));
+    const key = keyOf(isFresh ? 'fresh' : 'any');
     const start = (ends: AbortSignal) => this.#fetch(read, found, ends);
     return this.#flights.join(key, { start, background: caller.background, ...(signal && { signal }) });
   }
@@ -153,7 +155,9 @@ export class ReadThrough {
       const isConfirmed = answer.notModified && entry !== undefined;
       const status = isConfirmed ? 200 : answer.status;
       const made = isConfirmed ? confirmed(entry, answer, times) : await entryOf(answer, times, digest);
-      const stored = policy && made && status === 200 ? await store.save(place, made, versions) : false;
+      const isGood = made !== null && status === 200;
+      const stored = policy && isGood ? await store.save(place, made, versions) : false;
+      if (entry && !isGood) await store.drop(place);
       return { status, entry: made, stored };
     } catch (error) {
       await this.#forget(place, error);

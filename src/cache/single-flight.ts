@@ -22,8 +22,8 @@ interface Boarding<T> {
 export class SingleFlight<T> {
   readonly #flights = new Map<string, Flight<T>>();
 
-  get size(): number {
-    return this.#flights.size;
+  has(key: string): boolean {
+    return this.#flights.has(key);
   }
 
   join(key: string, boarding: Boarding<T>): { result: Promise<T>; joined: boolean } {

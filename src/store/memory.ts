@@ -27,7 +27,7 @@ interface Held {
 /** An account with more tags than this starts afresh, which only costs it its cache. */
 const MAX_TAG_BYTES = 1024;
 const MAX_VISITOR_TAG_BYTES = 256;
-const ENTRY_OVERHEAD_BYTES = 400;
+const ENTRY_OVERHEAD_BYTES = 800; // its object, its validators
 const SHELF_BYTES = 1024;
 const MIN_SHELVES = 16;
 const SHELVES_SHARE = 1 / 8;

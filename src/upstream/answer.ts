@@ -72,9 +72,13 @@ function jsonAnswer(operation: Operation, raw: RawAnswer, upstream: URL): Upstre
   return { ...local, status: raw.status, value, validators: validatorsOf(raw), notModified: false };
 }
 
+const MAX_VALIDATOR = 256;
+
+const isKept = (validator: string) => validator !== '' && validator.length <= MAX_VALIDATOR;
+
 function validatorsOf({ headers }: RawAnswer): Validators {
-  const { etag, 'last-modified': lastModified } = headers;
-  return { ...(etag && { etag }), ...(lastModified && { lastModified }) };
+  const { etag = '', 'last-modified': lastModified = '' } = headers;
+  return { ...(isKept(etag) && { etag }), ...(isKept(lastModified) && { lastModified }) };
 }
 
 function refusal(raw: RawAnswer, now: number, conceal: AnswerContext['conceal']): GatewayError {
