@@ -31,7 +31,7 @@ const policy = z.union(
   '{"fresh": s, "stale": s, "on_error": s} or false',
 );
 
-const cacheableIds = allOperations.filter(({ cache }) => cache).map(({ id }) => id);
+const cacheable = allOperations.filter(({ cache }) => cache).map(({ id }) => [id, policy.optional()] as const);
 
 const cachePolicy = z
   .string()
@@ -43,16 +43,9 @@ const cachePolicy = z
       return z.NEVER;
     }
   })
-  .pipe(
-    z.partialRecord(
-      z.enum(cacheableIds),
-      policy,
-      `JSON: {"<operation id>": {"fresh": s, "stale": s, "on_error": s} or false}`,
-    ),
-  );
+  .pipe(z.strictObject(Object.fromEntries(cacheable)));
 
 const variables = z.object({
-  NODE_ENV: z.string().optional(),
   HOST: z.string().min(1, 'a host name or address').default('127.0.0.1'),
   PORT: portVariable(8787),
   ADMIN_HOST: z.string().min(1, 'a host name or address').default('127.0.0.1'),
@@ -85,19 +78,29 @@ export type ParsedConfig = { readonly config: Config } | { readonly problems: re
 export function parseConfig(record: Readonly<Record<string, unknown>>): ParsedConfig {
   const given = Object.fromEntries(Object.entries(record).filter(([, value]) => value !== '' && value !== undefined));
   const parsed = variables.safeParse(given);
-  if (!parsed.success) return { problems: parsed.error.issues.map(problemOf) };
-  return { config: configOf(parsed.data) };
+  const problems = [...(parsed.error?.issues ?? []).map(problemOf), ...missingIn(given)];
+  return parsed.data && problems.length === 0 ? { config: configOf(parsed.data) } : { problems };
+}
+
+/** In production nobody wants the sandbox unasked. */
+function missingIn(given: Readonly<Record<string, unknown>>): ConfigProblem[] {
+  const isMissing = given['NODE_ENV'] === 'production' && given['UPSTREAM_BASE_URL'] === undefined;
+  return isMissing ? [{ variable: 'UPSTREAM_BASE_URL', expected: 'a URL, since NODE_ENV is production' }] : [];
 }
 
 function problemOf(issue: z.core.$ZodIssue): ConfigProblem {
   const [variable = '(configuration)', ...inside] = issue.path.map(String);
   const place = inside.length > 0 ? `${inside.join('.')}: ` : '';
-  return { variable, expected: place + issue.message.replace(/^Invalid \w+: expected /, '') };
+  return { variable, expected: place + expectationOf(issue) };
+}
+
+function expectationOf(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'unrecognized_keys') return `nothing called ${issue.keys.join(', ')}`;
+  return issue.message.replace(/^Invalid \w+: expected /, '').replace(/, received .*/, '');
 }
 
 function configOf(given: z.output<typeof variables>) {
   return {
-    production: given.NODE_ENV === 'production',
     host: given.HOST,
     port: given.PORT,
     adminHost: given.ADMIN_HOST,

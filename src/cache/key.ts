@@ -1,4 +1,4 @@
-import { type AccountId, EVERYTHING, type Place, type Tag } from '../store/store.ts';
+import { type AccountId, EVERYTHING, type Place, type Tag, type Versions } from '../store/store.ts';
 import type { Group, Operation } from '../upstream/operation.ts';
 import type { OperationInput } from '../upstream/request.ts';
 
@@ -12,6 +12,14 @@ export function placeOf(account: AccountId, operation: Operation, input: Operati
 function tagsOf({ group }: Operation, { id }: OperationInput): Tag[] {
   if (!group) return [];
   return id === undefined ? [group] : [group, itemTag(group, id)];
+}
+
+/**
+ * What equal reads under way are joined by. The versions are part of it: who reads after a write never joins a call
+ * from before it. `kind` keeps apart what may not answer for each other.
+ */
+export function flightKey({ account, key }: Place, versions: Versions, kind: string): string {
+  return `${account} ${kind} ${versions} ${key}`;
 }
 
 /** What a write makes worthless. */

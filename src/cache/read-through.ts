@@ -14,7 +14,7 @@ import type { Call } from '../upstream/client.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
 import type { OperationInput } from '../upstream/request.ts';
 import { confirmed, entryOf, freshMsOf, usabilityOf } from './entry.ts';
-import { placeOf } from './key.ts';
+import { flightKey, placeOf } from './key.ts';
 import type { CacheOutcome, Reading } from './reading.ts';
 import { SingleFlight } from './single-flight.ts';
 
@@ -121,13 +121,12 @@ export class ReadThrough {
     return usabilityOf(freshMs, policy) === 'expired' ? undefined : this.#hit(entry, freshMs);
   }
 
-  /** Versions are part of the key: who reads after a write never joins a call from before it. */
+  /** A call that was begun for a fresh copy is good for all; an ordinary one may be from before it was wanted. */
   #join(read: Read, found: Found, signal?: AbortSignal) {
     const { caller, place } = read;
-    const keyOf = (mode: 'any' | 'fresh') => `${place.account} ${mode} ${found.versions} ${place.key}`;
-    // A call that was begun for a fresh copy is good for all; an ordinary one may be from before it was wanted.
-    const isFresh = caller.wants === 'no-cache' || this.#flights.has(keyOf('fresh'));
-    const key = keyOf(isFresh ? 'fresh' : 'any');
+    const freshKey = flightKey(place, found.versions, 'fresh');
+    const isFresh = caller.wants === 'no-cache' || this.#flights.has(freshKey);
+    const key = isFresh ? freshKey : flightKey(place, found.versions, 'any');
     const start = (ends: AbortSignal) => this.#fetch(read, found, ends);
     return this.#flights.join(key, { start, background: caller.background, ...(signal && { signal }) });
   }
@@ -138,7 +137,7 @@ export class ReadThrough {
     this.#of.check(read.operation, read.input);
     const nothing = { entry: undefined, versions };
     const start = (ends: AbortSignal) => this.#fetch({ ...read, policy: undefined }, nothing, ends);
-    const key = `${place.account} alone ${caller.from.requestId} ${versions} ${place.key}`;
+    const key = flightKey(place, versions, `alone ${caller.from.requestId}`);
     const { result } = this.#flights.join(key, { start, background: caller.background, signal: caller.signal() });
     return { ...(await result), state: 'fresh', age: 0, outcome: { fwd: 'request' }, cacheable: false };
   }

@@ -87,7 +87,7 @@ interface Particulars {
   readonly cause?: unknown;
 }
 
-/** Anything that ends a request without an answer. Turned into a problem in one place, `http/exchange.ts`. */
+/** Anything that ends a request without an answer. Turned into a problem by `problem.ts`, and nowhere else. */
 export class GatewayError extends Error {
   readonly code: string;
   readonly status: number;

@@ -11,19 +11,14 @@ import { type RunningSandbox, startSandbox } from './node/sandbox.ts';
 
 /** `EX_CONFIG` of sysexits.h. */
 const BAD_CONFIG = 78;
+const NO_SUCH_HOST = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EADDRNOTAVAIL', 'EINVAL']);
 
 function readConfig(): Config {
   if (existsSync('.env')) loadEnvFile('.env');
   const parsed = parseConfig(process.env);
-  const problems = 'problems' in parsed ? parsed.problems : missingIn(parsed.config);
-  for (const { variable, expected } of problems) console.error(`${variable}: expected ${expected}`);
-  if ('problems' in parsed || problems.length > 0) process.exit(BAD_CONFIG);
-  return parsed.config;
-}
-
-function missingIn({ production, upstreamBaseUrl }: Config) {
-  const isMissing = production && !upstreamBaseUrl;
-  return isMissing ? [{ variable: 'UPSTREAM_BASE_URL', expected: 'a URL, since NODE_ENV is production' }] : [];
+  if ('config' in parsed) return parsed.config;
+  for (const { variable, expected } of parsed.problems) console.error(`${variable}: expected ${expected}`);
+  return process.exit(BAD_CONFIG);
 }
 
 const config = readConfig();
@@ -35,12 +30,13 @@ let ready = true;
 const { deps, close } = nodeDeps({ config, upstream, logger, readiness: { isReady: () => ready } });
 
 await warmUp(deps);
-const gateway = await open('PORT', { app: createApp(deps), background, host: config.host, port: config.port });
+const gateway = await open('PORT', { app: createApp(deps), logger, background, host: config.host, port: config.port });
 const admin =
   config.adminPort === 0
     ? undefined
     : await open('ADMIN_PORT', {
         app: createAdminApp(deps),
+        logger,
         background,
         host: config.adminHost,
         port: config.adminPort,
@@ -49,14 +45,17 @@ announce(gateway.url, sandbox);
 
 for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, (signal) => void stop(signal));
 
-async function open(variable: string, options: ListenerOptions): Promise<Listener> {
+/** `PORT` and `HOST` belong together, as do `ADMIN_PORT` and `ADMIN_HOST`. */
+async function open(portVariable: string, options: ListenerOptions): Promise<Listener> {
   try {
     return await listen(options);
   } catch (error) {
     const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    const isBadHost = NO_SUCH_HOST.has(reason);
     const words = reason === 'EADDRINUSE' ? 'it is already in use' : reason;
-    console.error(`${variable}: cannot listen on ${options.host}:${options.port}: ${words}`);
-    return process.exit(1);
+    if (isBadHost) console.error(`${portVariable.replace('PORT', 'HOST')}: expected a name or address of this machine`);
+    else console.error(`${portVariable}: cannot listen on ${options.host}:${options.port}: ${words}`);
+    return process.exit(isBadHost ? BAD_CONFIG : 1);
   }
 }
 

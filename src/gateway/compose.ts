@@ -1,4 +1,5 @@
-import { cardLeg, endingWith, isRefusal, type LegTools, readLeg } from './legs.ts';
+import { cardLeg } from './card.ts';
+import { endingWith, isRefusal, type LegTools, readLeg } from './legs.ts';
 import { isBad, type Leg, type Overview, type Section } from './overview.ts';
 
 /** What a client wants of an overview. */

@@ -4,7 +4,7 @@ import { localLinks } from './links.ts';
 import type { Operation } from './operation.ts';
 import { refusalOf, retryAfterOf } from './refusal.ts';
 import type { Validators } from './request.ts';
-import type { RawAnswer } from './transport.ts';
+import type { BodyFlaw, RawAnswer } from './transport.ts';
 
 /** A good answer: its JSON text as it came but for the links of a page, or null where there is no body. */
 export interface UpstreamAnswer {
@@ -44,7 +44,7 @@ export function answerOf(
   { now, conditional, conceal, upstream }: AnswerContext,
 ): UpstreamAnswer {
   const { status } = raw;
-  if (status === 204 || (status >= 200 && status < 300 && raw.body === '' && operation.answer === null)) {
+  if (status === 204 || (status >= 200 && status < 300 && isEmpty(raw) && operation.answer === null)) {
     return { ...EMPTY, status };
   }
   if (status >= 200 && status < 300) return jsonAnswer(operation, raw, upstream);
@@ -53,11 +53,23 @@ export function answerOf(
   throw failure(raw, now);
 }
 
+const textOf = ({ body }: RawAnswer) => ('text' in body ? body.text : '');
+
+const isEmpty = ({ body }: RawAnswer) => 'text' in body && body.text === '';
+
+const FLAWS: Readonly<Record<BodyFlaw, string>> = {
+  cut_short: 'The upstream broke off in the middle of its answer.',
+  too_large: 'The upstream answered with more than this server takes.',
+  coding: 'The upstream answered in a coding that cannot be read.',
+  charset: 'The upstream answered with text that is not UTF-8.',
+};
+
 const EMPTY = { text: null, links: [], value: undefined, validators: {}, notModified: false } as const;
 
 function jsonAnswer(operation: Operation, raw: RawAnswer, upstream: URL): UpstreamAnswer {
+  if ('flaw' in raw.body) throw GatewayError.of('upstream_bad_response', { detail: FLAWS[raw.body.flaw] });
+  const { text } = raw.body;
   let value: unknown;
-  const text = raw.body ?? '';
   try {
     value = JSON.parse(text);
   } catch {
@@ -84,7 +96,7 @@ function validatorsOf({ headers }: RawAnswer): Validators {
 function refusal(raw: RawAnswer, now: number, conceal: AnswerContext['conceal']): GatewayError {
   const header = raw.headers['retry-after'];
   const retryAfter = raw.status === 429 ? retryAfterOf(header, { now, otherwise: RATE_LIMITED_SECONDS }) : undefined;
-  return refusalOf(raw.status, raw.body ?? '', { retryAfter, conceal });
+  return refusalOf(raw.status, textOf(raw), { retryAfter, conceal });
 }
 
 function failure(raw: RawAnswer, now: number): GatewayError {

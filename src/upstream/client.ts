@@ -41,7 +41,7 @@ export function upstreamClient({ transport, clock, maxBodyBytes, upstream }: Cli
     const headers = headersOf(operation, { from, hasBody: body !== undefined, validators });
     const request = { method: operation.method, path: targetOf(operation, input), headers, signal, maxBodyBytes };
     const raw = await exchange(transport, { ...request, ...(body !== undefined && { body }) });
-    const conceal = (text: string) => concealing([from.credential, upstream.host, upstream.hostname])(text);
+    const conceal = concealing([from.credential, upstream.host, upstream.hostname]);
     const conditional = validators !== undefined;
     return answerOf(operation, raw, { now: clock.now(), conditional, conceal, upstream });
   };
@@ -67,8 +67,11 @@ async function exchange(transport: Transport, request: Parameters<Transport>[0])
 const LONG_WORD = 8;
 
 function concealing(words: readonly (string | undefined)[]): (text: string) => string {
-  const patterns = words.filter((word) => word !== undefined).map(patternOf);
-  return (text) => patterns.reduce((rest, pattern) => rest.replaceAll(pattern, '…'), text);
+  let patterns: readonly RegExp[] | undefined; // hardly any answer needs them
+  return (text) => {
+    patterns ??= words.filter((word) => word !== undefined).map(patternOf);
+    return patterns.reduce((rest, pattern) => rest.replaceAll(pattern, '…'), text);
+  };
 }
 
 function patternOf(word: string): RegExp {

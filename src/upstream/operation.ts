@@ -54,7 +54,7 @@ export interface Row {
   readonly group?: Group;
   /** Writes only. */
   readonly touches?: readonly Touch[];
-  /** Fields of the answer or the body that are secrets: never cached, never logged. */
+  /** Fields of the answer or the body that are secrets: an answer with one is never cached. */
   readonly secrets?: readonly string[];
   readonly tag: string;
   readonly summary: string;

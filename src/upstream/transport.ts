@@ -14,9 +14,14 @@ export interface UpstreamRequest {
 export interface RawAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
-  /** Null where it could not be read: cut short, too large, badly encoded, not UTF-8. */
-  readonly body: string | null;
+  readonly body: Body;
 }
+
+/** Broken off, larger than it may be, in a coding that is unknown or broken, or not UTF-8. */
+export type BodyFlaw = 'cut_short' | 'too_large' | 'coding' | 'charset';
+
+/** Text, or why there is none. The status of an answer counts all the same. */
+export type Body = { readonly text: string } | { readonly flaw: BodyFlaw };
 
 /** Undici's dispatcher on Node, `fetch` on Workers, the sandbox in process. Never follows a redirect, never retries. */
 export type Transport = (request: UpstreamRequest) => Promise<RawAnswer>;

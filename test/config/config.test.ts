@@ -16,7 +16,6 @@ describe('without variables', () => {
     const { policyOf, ...values } = configOf({});
     expect(policyOf).toBeTypeOf('function');
     expect(values).toMatchObject({
-      production: false,
       host: '127.0.0.1',
       port: 8787,
       adminHost: '127.0.0.1',
@@ -80,7 +79,6 @@ describe('variables', () => {
       SHUTDOWN_GRACE_MS: '0',
     });
     expect(config).toMatchObject({
-      production: true,
       host: '::1',
       port: 0,
       adminHost: 'admin.internal',

@@ -105,7 +105,8 @@ describe('no account is ever shown anything of another', () => {
       clock,
       async transport({ method, path, headers }) {
         for (let turns = random(3); turns > 0; turns -= 1) await turn();
-        return upstream.answer(method, path, headers);
+        const { status, headers: sent, body } = upstream.answer(method, path, headers);
+        return { status, headers: sent, body: { text: body } };
       },
     });
     const findings = new Findings();

@@ -47,12 +47,12 @@ export const touches = (write: Thing, read: Thing): boolean =>
   (!ITEM_WRITES.has(write.operation) || isSameId(write.id, read.id));
 
 const ANSWERS: Readonly<Record<Exclude<Outcome, 'good' | 'broken'>, RawAnswer>> = {
-  failed: { status: 503, headers: {}, body: '' },
-  html: { status: 200, headers: { 'content-type': 'text/html' }, body: '<html>' },
-  unauthorized: { status: 401, headers: {}, body: '{"detail":"No."}' },
-  forbidden: { status: 403, headers: {}, body: '{"detail":"No.","code":"account_suspended"}' },
-  gone: { status: 404, headers: {}, body: '{"detail":"Not found."}' },
-  limited: { status: 429, headers: { 'retry-after': '1' }, body: '' },
+  failed: { status: 503, headers: {}, body: { text: '' } },
+  html: { status: 200, headers: { 'content-type': 'text/html' }, body: { text: '<html>' } },
+  unauthorized: { status: 401, headers: {}, body: { text: '{"detail":"No."}' } },
+  forbidden: { status: 403, headers: {}, body: { text: '{"detail":"No.","code":"account_suspended"}' } },
+  gone: { status: 404, headers: {}, body: { text: '{"detail":"Not found."}' } },
+  limited: { status: 429, headers: { 'retry-after': '1' }, body: { text: '' } },
 };
 
 const PADDING = 'x'.repeat(200);
@@ -122,13 +122,13 @@ export class HeldUpstream {
     const version = this.#versions.get(account) ?? 1;
     if (method !== 'GET') {
       this.#versions.set(account, version + 1);
-      return { status: 200, headers: {}, body: '{}' };
+      return { status: 200, headers: {}, body: { text: '{}' } };
     }
     const etag = `"${account}-${version}"`;
-    if (headers['if-none-match'] === etag) return { status: 304, headers: { etag }, body: '' };
+    if (headers['if-none-match'] === etag) return { status: 304, headers: { etag }, body: { text: '' } };
     const mark = `"x_mark":"${account}|${operation}|${id}|${this.tick()}"`;
     const results = operation.startsWith('list') ? `,"results":[{"id":7,${mark}}]` : '';
     const body = `{${mark},"id":7,"payment_method":7,"padding":"${PADDING}"${results}}`;
-    return { status: 200, headers: { etag }, body };
+    return { status: 200, headers: { etag }, body: { text: body } };
   }
 }

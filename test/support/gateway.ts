@@ -33,15 +33,16 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const { env = {}, ...replaced } = options;
   const config = configOf({ UPSTREAM_BASE_URL: upstreamUrl, ...env });
   const lines: LogLine[] = [];
+  const logger = keepingLogger(lines);
   const built = nodeDeps({
     config,
     upstream: new URL(upstreamUrl),
-    logger: keepingLogger(lines),
+    logger,
     readiness: { isReady: () => true },
   });
   const { background, idle } = trackedBackground();
   const app = createApp({ ...built.deps, ...replaced });
-  const listener = await listen({ app, background, host: '127.0.0.1', port: 0 });
+  const listener = await listen({ app, logger, background, host: '127.0.0.1', port: 0 });
   return {
     url: listener.url,
     port: Number(new URL(listener.url).port),

@@ -3,6 +3,7 @@ import { type AddressInfo, Server as NetServer } from 'node:net';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import { getRequestListener } from '@hono/node-server';
 import type { App } from '../../app.ts';
+import type { Logger } from '../../core/logger.ts';
 import type { Background } from '../../core/runtime.ts';
 import type { Bindings } from '../../http/bindings.ts';
 import { bindingsOf } from './head.ts';
@@ -10,6 +11,7 @@ import { refuseConnect, refuseUnparsable } from './unparsable.ts';
 
 export interface ListenerOptions {
   readonly app: App;
+  readonly logger: Logger;
   readonly background: Background;
   readonly host: string;
   readonly port: number;
@@ -35,8 +37,9 @@ const LIMITS = {
 const QUIET_MS = 250;
 const POLL_MS = 25;
 
-const MAX_BACKLOG_MS = 100;
-const TURNS = 3;
+/** Turns of the event loop without a new connection after which the backlog is empty. */
+const QUIET_TURNS = 5;
+const MAX_BACKLOG_MS = 1_000;
 
 const BINDINGS = Symbol('bindings');
 
@@ -45,17 +48,17 @@ interface Marked extends IncomingMessage {
 }
 
 /** Serves an app on a port; 0 takes a free one. */
-export async function listen({ app, background, host, port }: ListenerOptions): Promise<Listener> {
+export async function listen({ app, logger, background, host, port }: ListenerOptions): Promise<Listener> {
   const answer = getRequestListener((request, { incoming }) => app.fetch(request, (incoming as Marked)[BINDINGS]));
-  const traffic = { accepted: 0, inFlight: 0, lastAt: 0, draining: false };
+  const traffic = { accepted: 0, inFlight: new Set<ServerResponse>(), lastAt: 0, draining: false };
 
   const serve = (incoming: Marked, outgoing: ServerResponse) => {
-    traffic.inFlight++;
+    traffic.inFlight.add(outgoing);
     outgoing.once('close', () => {
-      traffic.inFlight--;
+      traffic.inFlight.delete(outgoing);
       traffic.lastAt = Date.now();
     });
-    if (traffic.draining) outgoing.setHeader('Connection', 'close');
+    if (traffic.draining) closeAfter(outgoing);
     incoming[BINDINGS] = { ...bindingsOf(incoming), background };
     void answer(incoming, outgoing);
   };
@@ -63,8 +66,8 @@ export async function listen({ app, background, host, port }: ListenerOptions): 
   const server = createServer(LIMITS, serve)
     .on('connection', () => traffic.accepted++)
     .on('checkExpectation', serve)
-    .on('clientError', refuseUnparsable)
-    .on('connect', refuseConnect);
+    .on('clientError', refuseUnparsable(logger))
+    .on('connect', refuseConnect(logger));
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(port, host, resolve);
   });
@@ -74,24 +77,33 @@ export async function listen({ app, background, host, port }: ListenerOptions): 
     async drain(graceMs) {
       traffic.draining = true;
       traffic.lastAt = Date.now();
+      const endAt = Date.now() + graceMs;
+      for (const outgoing of traffic.inFlight) closeAfter(outgoing);
       await emptyBacklog(() => traffic.accepted);
       NetServer.prototype.close.call(server); // the listener only: http's own close drops requests on their way
-      const endAt = Date.now() + graceMs;
-      const isQuiet = () => traffic.inFlight === 0 && Date.now() - traffic.lastAt >= QUIET_MS;
+      const isQuiet = () => traffic.inFlight.size === 0 && Date.now() - traffic.lastAt >= QUIET_MS;
       while (!isQuiet() && Date.now() < endAt) await sleep(POLL_MS);
       server.closeAllConnections();
     },
   };
 }
 
-/** Connections that the kernel has taken would be reset with the listener; Node accepts one or so in a turn. */
+/**
+ * Connections that the kernel has taken would be reset with the listener. Node accepts one or so in a turn; a flood of
+ * new ones is given up on after a second.
+ */
 async function emptyBacklog(accepted: () => number): Promise<void> {
   const endAt = Date.now() + MAX_BACKLOG_MS;
   let seen: number;
   do {
     seen = accepted();
-    for (let turns = 0; turns < TURNS; turns++) await turn();
+    for (let turns = 0; turns < QUIET_TURNS; turns++) await turn();
   } while (accepted() > seen && Date.now() < endAt);
+}
+
+/** The client is told not to send another request on this connection. */
+function closeAfter(outgoing: ServerResponse): void {
+  if (!outgoing.headersSent) outgoing.setHeader('Connection', 'close');
 }
 
 function urlOf(host: string, { port }: AddressInfo): string {

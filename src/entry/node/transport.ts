@@ -1,7 +1,14 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { type Dispatcher, Pool } from 'undici';
-import { type RawAnswer, type Transport, TransportError, type UpstreamRequest } from '../../upstream/transport.ts';
+import {
+  type Body,
+  type BodyFlaw,
+  type RawAnswer,
+  type Transport,
+  TransportError,
+  type UpstreamRequest,
+} from '../../upstream/transport.ts';
 
 interface TransportOptions {
   readonly upstream: URL;
@@ -23,14 +30,14 @@ export function undiciTransport({ upstream, maxConnections, connectTimeoutMs }: 
   });
   const transport: Transport = async (request) => {
     const { status, headers, bytes } = await collect(pool, { ...request, path: prefix + request.path });
-    return { status, headers, body: bytes && (await textOf(bytes, headers['content-encoding'], request.maxBodyBytes)) };
+    if (typeof bytes === 'string') return { status, headers, body: { flaw: bytes } };
+    return { status, headers, body: await bodyOf(bytes, headers['content-encoding'], request.maxBodyBytes) };
   };
   return { transport, close: () => pool.destroy() };
 }
 
 interface Collected extends Omit<RawAnswer, 'body'> {
-  /** Null where the body broke off or grew too large. */
-  readonly bytes: Buffer | null;
+  readonly bytes: Buffer | BodyFlaw;
 }
 
 function collect(pool: Pool, request: UpstreamRequest): Promise<Collected> {
@@ -85,7 +92,7 @@ class Collector implements Dispatcher.DispatchHandler {
     this.#size += chunk.length;
     this.#chunks.push(chunk);
     if (this.#size <= this.#request.maxBodyBytes) return;
-    this.#answer(null);
+    this.#answer('too_large');
     this.#controller?.abort(new Error('too large'));
   }
 
@@ -94,17 +101,17 @@ class Collector implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error & { code?: string }): void {
-    if (this.#status > 0) this.#answer(null);
+    if (this.#status > 0) this.#answer('cut_short');
     else if (this.#settle()) this.#reject(this.#faultOf(error));
   }
 
-  #answer(bytes: Buffer | null): void {
+  #answer(bytes: Buffer | BodyFlaw): void {
     if (this.#settle()) this.#resolve({ status: this.#status, headers: this.#headers, bytes });
   }
 
   /** A refusal is known by its head: that its body hangs does not make it another answer. */
   end(reason: unknown): void {
-    if (this.#status >= 400) this.#answer(null);
+    if (this.#status >= 400) this.#answer('cut_short');
     else if (this.#settle()) this.#reject(reason);
     this.#controller?.abort(new Error('ended'));
   }
@@ -137,14 +144,23 @@ const decoders: Readonly<Record<string, (bytes: Buffer, options: { maxOutputLeng
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** We ask for no coding, but an upstream may use one all the same; what it unpacks to is bounded too. */
-async function textOf(bytes: Buffer, coding: string | undefined, maxOutputLength: number): Promise<string | null> {
+async function bodyOf(bytes: Buffer, coding: string | undefined, maxOutputLength: number): Promise<Body> {
   const name = coding?.trim().toLowerCase() ?? '';
+  if (name === '' || name === 'identity' || bytes.length === 0) return textOf(bytes);
   const decode = Object.hasOwn(decoders, name) ? decoders[name] : undefined;
-  const isPlain = name === '' || name === 'identity' || bytes.length === 0;
-  if (!decode && !isPlain) return null;
+  if (!decode) return { flaw: 'coding' };
   try {
-    return utf8.decode(decode && !isPlain ? await decode(bytes, { maxOutputLength }) : bytes);
+    return textOf(await decode(bytes, { maxOutputLength }));
+  } catch (error) {
+    const isTooLarge = error instanceof RangeError; // zlib's, beyond maxOutputLength
+    return { flaw: isTooLarge ? 'too_large' : 'coding' };
+  }
+}
+
+function textOf(bytes: Buffer): Body {
+  try {
+    return { text: utf8.decode(bytes) };
   } catch {
-    return null;
+    return { flaw: 'charset' };
   }
 }

@@ -1,6 +1,7 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, GatewayError } from '../../core/errors.ts';
+import type { Logger } from '../../core/logger.ts';
 import { SECURITY_HEADERS } from '../../http/answer.ts';
 import { problemAnswer } from '../../http/conduct.ts';
 
@@ -11,15 +12,15 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
 };
 
 /** What Node's parser gives up on never becomes a request; it gets its problem straight on the socket. */
-export function refuseUnparsable(error: Error & { code?: string }, socket: Duplex): void {
+export const refuseUnparsable = (logger: Logger) => (error: Error & { code?: string }, socket: Duplex) => {
   if (!socket.writable || error.code === 'ECONNRESET' || isAnswering(socket)) socket.destroy();
-  else refuse(socket, CODES[error.code ?? ''] ?? 'bad_request');
-}
+  else refuse(socket, CODES[error.code ?? ''] ?? 'bad_request', logger);
+};
 
-export function refuseConnect(_: IncomingMessage, socket: Duplex): void {
+export const refuseConnect = (logger: Logger) => (_: IncomingMessage, socket: Duplex) => {
   socket.on('error', () => socket.destroy());
-  refuse(socket, 'method_not_implemented');
-}
+  refuse(socket, 'method_not_implemented', logger);
+};
 
 /** What goes wrong in the body of a request is its answer; behind a whole request, it would be taken for that one's. */
 function isAnswering(socket: Duplex & { _httpMessage?: ServerResponse | null }): boolean {
@@ -28,9 +29,10 @@ function isAnswering(socket: Duplex & { _httpMessage?: ServerResponse | null }):
   return message ? message.headersSent || message.req.complete : false;
 }
 
-function refuse(socket: Duplex, code: ErrorCode): void {
+function refuse(socket: Duplex, code: ErrorCode, logger: Logger): void {
   const requestId = crypto.randomUUID();
   const { status, headers, body } = problemAnswer(GatewayError.of(code), { instance: '/', requestId });
+  logger.info({ request_id: requestId, route: '(none)', status, code }, 'request');
   const text = typeof body === 'string' ? body : '';
   const all = {
     ...SECURITY_HEADERS,

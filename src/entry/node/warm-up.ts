@@ -33,5 +33,5 @@ export async function warmUp(deps: Deps): Promise<void> {
 const exampleTransport: Transport = ({ path }) => {
   const [pathname = ''] = path.split('?', 1);
   const schema = matchPath(pathname)?.methods.get('GET')?.answer;
-  return Promise.resolve({ status: 200, headers: {}, body: JSON.stringify(schema ? exampleOf(schema) : {}) });
+  return Promise.resolve({ status: 200, headers: {}, body: { text: JSON.stringify(schema ? exampleOf(schema) : {}) } });
 };

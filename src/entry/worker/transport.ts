@@ -1,4 +1,11 @@
-import { type RawAnswer, type Transport, TransportError, type UpstreamRequest } from '../../upstream/transport.ts';
+import {
+  type Body,
+  type BodyFlaw,
+  type RawAnswer,
+  type Transport,
+  TransportError,
+  type UpstreamRequest,
+} from '../../upstream/transport.ts';
 
 /** Anything that answers requests as `fetch` does: the network, or the sandbox in this isolate. */
 export type Fetch = (request: Request) => Promise<Response> | Response;
@@ -31,21 +38,29 @@ async function begin(
 
 const headersOf = ({ headers }: Response): RawAnswer['headers'] => Object.fromEntries(headers);
 
-/** Read to its end or cancelled: an unread body holds one of the six connections that a request may have. */
-/** Null for a body that cannot be read, or that hangs behind a refusal, which is known by its head. */
-async function bodyOf(response: Response, { maxBodyBytes, signal }: UpstreamRequest): Promise<string | null> {
+/**
+ * Read to its end or cancelled: an unread body holds one of the six connections that a request may have. One that hangs
+ * behind a refusal counts as broken off: the refusal is known by its head.
+ */
+async function bodyOf(response: Response, { maxBodyBytes, signal }: UpstreamRequest): Promise<Body> {
   const reader = response.body?.getReader();
-  if (!reader) return '';
+  if (!reader) return { text: '' };
   const leave = () => void reader.cancel(signal.reason).catch(() => undefined);
   signal.addEventListener('abort', leave, { once: true });
   try {
-    return await decode(reader, maxBodyBytes);
-  } catch {
-    return null;
+    return { text: await decode(reader, maxBodyBytes) };
+  } catch (error) {
+    return { flaw: flawOf(error) };
   } finally {
     signal.removeEventListener('abort', leave);
     if (response.status < 400) signal.throwIfAborted();
   }
+}
+
+/** The decoder throws a TypeError for what is not UTF-8; the platform any error for a stream that broke. */
+function flawOf(error: unknown): BodyFlaw {
+  if (error instanceof RangeError) return 'too_large';
+  return error instanceof TypeError ? 'charset' : 'cut_short';
 }
 
 async function decode(reader: ReadableStreamDefaultReader<Uint8Array>, maxBytes: number): Promise<string> {
