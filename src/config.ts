@@ -21,6 +21,8 @@ const httpUrl = z
   .refine((url) => url.username === '' && url.password === '', 'a URL without a user name or password')
   .refine((url) => url.search === '' && url.hash === '', 'a URL without query or fragment');
 
+const withoutTrailingSlashes = (url: URL) => new URL(url.href.replace(/\/+$/, ''));
+
 const originUrl = httpUrl
   .refine((url) => url.pathname === '/', 'an origin, without a path')
   .transform((url) => url.origin);
@@ -50,7 +52,7 @@ const variables = z.object({
   PORT: portVariable(8787),
   ADMIN_HOST: z.string().min(1, 'a host name or address').default('127.0.0.1'),
   ADMIN_PORT: portVariable(8788),
-  UPSTREAM_BASE_URL: httpUrl.optional(),
+  UPSTREAM_BASE_URL: httpUrl.transform(withoutTrailingSlashes).optional(),
   UPSTREAM_TIMEOUT_MS: msVariable(5000),
   REQUEST_TIMEOUT_MS: msVariable(10_000),
   UPSTREAM_MAX_CONNECTIONS: integerVariable(1, 65_535, 256),

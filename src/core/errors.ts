@@ -25,22 +25,46 @@ export const ERRORS = {
   ),
   payment_required: kind(402, 'Payment required', 'The upstream asks for a payment.'),
   forbidden: kind(403, 'Forbidden', 'The upstream refuses this to the account.'),
+  origin_rejected: kind(403, 'Origin rejected', 'A write with a cookie came from an origin that is not allowed.'),
   not_found: kind(404, 'Not found', 'The upstream has no such thing.'),
   unknown_endpoint: kind(404, 'Unknown endpoint', 'There is nothing at this path.'),
   method_not_allowed: kind(405, 'Method not allowed', 'The path exists, but not with this method; see `Allow`.'),
   not_acceptable: kind(406, 'Not acceptable', 'The upstream cannot answer in the form asked for.'),
   request_timeout: kind(408, 'Request timeout', 'The request did not arrive in time.', true),
   conflict: kind(409, 'Conflict', 'The upstream says that this clashes with the state of the account.'),
+  idempotency_in_progress: kind(
+    409,
+    'Still in progress',
+    'The first request with this key, or an equal purchase, is under way.',
+  ),
+  outcome_unknown: kind(
+    409,
+    'Outcome unknown',
+    'The first request with this key was sent, and its outcome is not known.',
+  ),
   gone: kind(410, 'Gone', 'The upstream no longer has it.'),
+  precondition_failed: kind(
+    412,
+    'Precondition failed',
+    'The upstream says that a condition of the request does not hold.',
+  ),
   payload_too_large: kind(413, 'Payload too large', 'The request body is larger than this server takes.'),
   unsupported_media_type: kind(415, 'Unsupported media type', 'A body has to be sent as `application/json`.'),
+  im_a_teapot: kind(418, 'I’m a teapot', 'The upstream refuses to brew coffee.'),
   unprocessable_content: kind(422, 'Unprocessable content', 'The upstream understood the request and refused it.'),
+  idempotency_key_reused: kind(422, 'Idempotency key reused', 'The key was used before, with another body.'),
+  locked: kind(423, 'Locked', 'The upstream says that it is locked.'),
+  failed_dependency: kind(424, 'Failed dependency', 'The upstream says that what it depends on failed.'),
+  too_early: kind(425, 'Too early', 'The upstream does not want to act on this yet.', true),
+  upgrade_required: kind(426, 'Upgrade required', 'The upstream wants another protocol.'),
+  precondition_required: kind(428, 'Precondition required', 'The upstream wants a conditional request.'),
   rate_limited: kind(429, 'Rate limited', 'Too many requests; wait as long as `Retry-After` says.', true),
   request_header_fields_too_large: kind(
     431,
     'Request header fields too large',
     'The head of the request is too large.',
   ),
+  unavailable_for_legal_reasons: kind(451, 'Unavailable for legal reasons', 'The upstream may not show this.'),
   internal_error: kind(500, 'Internal error', 'A fault in the gateway.'),
   method_not_implemented: kind(501, 'Method not implemented', 'No path here knows this method.'),
   upstream_bad_response: kind(
@@ -51,6 +75,7 @@ export const ERRORS = {
   ),
   upstream_unreachable: kind(502, 'Upstream unreachable', 'No connection to the upstream, or it broke.', true),
   upstream_unavailable: kind(503, 'Upstream unavailable', 'The upstream is out of service for now.', true),
+  store_unavailable: kind(503, 'Store unavailable', 'The shared store is needed for this and does not answer.', true),
   not_ready: kind(503, 'Not ready', 'This instance is shutting down.', true),
   upstream_timeout: kind(504, 'Upstream timeout', 'The upstream gave no full answer in time.', true),
   paid_plan_active: kind(
@@ -87,6 +112,8 @@ interface Particulars {
   readonly cause?: unknown;
 }
 
+const RETRYABLE_REFUSALS = new Set([408, 425, 429]);
+
 /** Anything that ends a request without an answer. Turned into a problem by `problem.ts`, and nowhere else. */
 export class GatewayError extends Error {
   readonly code: string;
@@ -111,9 +138,10 @@ export class GatewayError extends Error {
 
   /** An upstream 4xx, under the upstream's own code and status. */
   static refusal(code: string, status: number, particulars: Particulars): GatewayError {
-    const known = isErrorCode(code) ? ERRORS[code] : undefined;
-    const title = known?.title ?? titleOf(code);
-    return new GatewayError(code, { status, title, retryable: known?.retryable ?? false }, particulars);
+    // One of our names with another status is a word of the upstream's own, and means what the upstream means by it.
+    const known = isErrorCode(code) && ERRORS[code].status === status ? ERRORS[code] : undefined;
+    const retryable = RETRYABLE_REFUSALS.has(status);
+    return new GatewayError(code, { status, title: known?.title ?? titleOf(code), retryable }, particulars);
   }
 
   with(particulars: Particulars): GatewayError {

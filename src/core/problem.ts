@@ -30,6 +30,6 @@ export type Problem = ReturnType<typeof problemOf>;
 
 /** What happened, for people: the error's own words, else those of its code. */
 export function detailOf(error: GatewayError): string {
-  const known = isErrorCode(error.code) ? ERRORS[error.code] : undefined;
+  const known = isErrorCode(error.code) && ERRORS[error.code].status === error.status ? ERRORS[error.code] : undefined;
   return error.particulars.detail ?? known?.description ?? error.title;
 }

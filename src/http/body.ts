@@ -17,7 +17,9 @@ interface BodyOptions {
 export async function jsonTextOf(request: Request, options: BodyOptions): Promise<string | undefined> {
   const bytes = await bytesOf(request, options);
   if (bytes.length === 0 || !options.typed) return undefined;
-  if (!JSON_TYPE.test(request.headers.get('content-type') ?? '')) throw GatewayError.of('unsupported_media_type');
+  const coding = request.headers.get('content-encoding') ?? 'identity';
+  if (coding !== 'identity' || !JSON_TYPE.test(request.headers.get('content-type') ?? ''))
+    throw GatewayError.of('unsupported_media_type');
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {

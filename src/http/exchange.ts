@@ -60,7 +60,7 @@ export class Exchange {
 
   /** The query as the client wrote it, without the question mark. */
   get query(): string {
-    const { url } = this.context.req;
+    const url = this.context.env?.target ?? this.context.req.url;
     const start = url.indexOf('?');
     return start < 0 ? '' : (url.slice(start + 1).split('#', 1)[0] ?? '');
   }

@@ -9,7 +9,9 @@ export interface CompositionRequest extends Composition {
   readonly fields: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-const FIELDS = /^fields\[(.*)\]$/;
+const FIELDS = /^fields\[([^]*)\]$/;
+/** A slip of the pen in these would cost calls that the client meant to save. */
+const LIKE_OURS = /^(section|field)/i;
 
 /**
  * Reads `?sections=a,b`, `?fields[section]=x,y` and `Prefer: handling=strict`.
@@ -23,6 +25,7 @@ export function compositionOf(overview: Overview, query: string, prefer: string 
     const section = FIELDS.exec(name)?.[1];
     if (name === 'sections') for (const wanted of namesIn(value)) asked.add(wanted);
     if (name === 'sections') errors.push(...unknownIn(namesIn(value), Object.keys(overview.sections), name));
+    if (section === undefined && name !== 'sections' && LIKE_OURS.test(name)) errors.push(unknown(name, name));
     if (section === undefined) continue;
     const known = knownFields(overview, section);
     errors.push(...(known ? unknownIn(namesIn(value), known, name) : [unknown(section, name)]));

@@ -11,8 +11,22 @@ export const problemsRoute: Route = {
   name: '/problems/{code}',
   handler({ context }) {
     const code = context.req.param('code') ?? '';
+    const unnamed = /^status_(4\d\d)$/.exec(code)?.[1];
+    if (unnamed !== undefined) return jsonAnswer(unnamedStatus(code, Number(unnamed)), CACHED);
     if (!isErrorCode(code)) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
     const { title, status, retryable, description } = ERRORS[code];
     return jsonAnswer({ type: `/problems/${code}`, title, status, code, detail: description, retryable }, CACHED);
   },
 };
+
+function unnamedStatus(code: string, status: number) {
+  const title = `Upstream status ${status}`;
+  return {
+    type: `/problems/${code}`,
+    title,
+    status,
+    code,
+    detail: 'The upstream refused with this status.',
+    retryable: false,
+  };
+}

@@ -44,7 +44,11 @@ export function answerOf(
   { now, conditional, conceal, upstream }: AnswerContext,
 ): UpstreamAnswer {
   const { status } = raw;
-  if (status === 204 || (status >= 200 && status < 300 && isEmpty(raw) && operation.answer === null)) {
+  if (
+    status === 204 ||
+    status === 205 ||
+    (status >= 200 && status < 300 && isEmpty(raw) && operation.answer === null)
+  ) {
     return { ...EMPTY, status };
   }
   if (status >= 200 && status < 300) return jsonAnswer(operation, raw, upstream);

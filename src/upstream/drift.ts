@@ -14,12 +14,25 @@ export function watchDrift(report: DriftReport) {
   return (next: Call): Call =>
     async (call) => {
       const answer = await next(call);
-      if (answer.text !== null && call.operation.answer) {
-        for (const field of misfits(call.operation.answer, answer.value))
-          report({ operation: call.operation.id, field });
+      const { id, answer: schema } = call.operation;
+      if (answer.text !== null && schema) {
+        const value = answer.text.length > WHOLE_UP_TO ? sampleOf(answer.value) : answer.value;
+        for (const field of misfits(schema, value)) report({ operation: id, field });
       }
       return answer;
     };
+}
+
+/** Characters up to which an answer is checked whole; of a larger one a sample, or a bad one stops the process. */
+const WHOLE_UP_TO = 8_192;
+const SAMPLE_ITEMS = 20;
+const SAMPLE_MEMBERS = 100;
+
+function sampleOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.slice(0, SAMPLE_ITEMS).map(sampleOf);
+  if (typeof value !== 'object' || value === null) return value;
+  const members = Object.entries(value).slice(0, SAMPLE_MEMBERS);
+  return Object.fromEntries(members.map(([name, inner]) => [name, sampleOf(inner)]));
 }
 
 const MAX_FIELDS = 20;

@@ -69,7 +69,13 @@ function hasTwins(text: string): boolean {
   return isTwin || values.some((value) => hasTwins(cut(text, value)));
 }
 
-export const invalid = (errors: readonly ErrorItem[]) => GatewayError.of('validation_failed', { errors });
+const MAX_ITEMS = 50;
+
+/** Each error once, and no more than anybody reads. */
+export function invalid(errors: readonly ErrorItem[]): GatewayError {
+  const distinct = new Map(errors.map((error) => [`${error.field} ${error.code} ${error.message}`, error]));
+  return GatewayError.of('validation_failed', { errors: [...distinct.values()].slice(0, MAX_ITEMS) });
+}
 
 function itemOf(issue: z.core.$ZodIssue | undefined, field: string | null): ErrorItem {
   return { code: issue?.code ?? 'invalid', message: issue?.message ?? 'Invalid value.', field };

@@ -1,8 +1,8 @@
 import * as z from 'zod';
-import { type ErrorItem, GatewayError } from '../core/errors.ts';
+import { type ErrorCode, type ErrorItem, GatewayError } from '../core/errors.ts';
 
 /** The name that a status goes by where the upstream gives no code of its own. */
-const STATUS_NAMES: Readonly<Record<number, string>> = {
+const STATUS_NAMES = {
   400: 'bad_request',
   401: 'unauthenticated',
   402: 'payment_required',
@@ -26,7 +26,7 @@ const STATUS_NAMES: Readonly<Record<number, string>> = {
   429: 'rate_limited',
   431: 'request_header_fields_too_large',
   451: 'unavailable_for_legal_reasons',
-};
+} as const satisfies Readonly<Record<number, ErrorCode>>;
 
 /** These two mean one thing to a client, whatever word the upstream has for it. */
 const FIXED_NAMES = new Set([401, 429]);
@@ -58,7 +58,7 @@ export function refusalOf(
   const findings = findingsIn(parsed(body))
     .slice(0, MAX_ITEMS)
     .map((finding) => concealed(finding, conceal));
-  const name = STATUS_NAMES[status] ?? `status_${status}`;
+  const name = nameOf(status);
   const own = findings.find((finding) => finding.field === null && finding.code)?.code;
   const code = FIXED_NAMES.has(status) ? name : (own ?? name);
   const detail = findings.find((finding) => finding.field === null)?.message;
@@ -85,13 +85,20 @@ function findingsIn(body: unknown): Finding[] {
   return object.success ? objectFindings(object.data, null, 0) : [];
 }
 
-/** An object is one error when it has a text of its own, else a set of fields. */
+/** The members that may be an object's own error; `code` and `detail` can be fields with a list too. */
+const OWN = ['message', 'detail', 'error', 'code'];
+
+/** An object is an error of its own when it has a text or a code, and besides a set of fields. */
 function objectFindings(object: Record<string, unknown>, field: string | null, depth: number): Finding[] {
   const text = [object['message'], object['detail'], object['error']].find((part) => typeof part === 'string');
-  const code = codeOf(object['code']);
-  if (text !== undefined) return messageOf(text, field, code);
-  if (code !== undefined) return [{ code, message: code, field }];
-  return Object.entries(object).flatMap(([name, value]) => itemFindings(value, pathOf(field, name), depth + 1));
+  const own = messageOf(text ?? '', field, codeOf(object['code']));
+  const rest = Object.entries(object).filter(([name, value]) => own.length === 0 || isField(name, value));
+  return [...own, ...rest.flatMap(([name, value]) => itemFindings(value, pathOf(field, name), depth + 1))];
+}
+
+/** Beside an error of its own, only what holds a list or an object is a field. */
+function isField(name: string, value: unknown): boolean {
+  return typeof value === 'object' && value !== null && (!OWN.includes(name) || Array.isArray(value));
 }
 
 function itemFindings(item: unknown, field: string | null, depth: number): Finding[] {
@@ -102,9 +109,11 @@ function itemFindings(item: unknown, field: string | null, depth: number): Findi
   return object.success ? objectFindings(object.data, field, depth) : [];
 }
 
+/** A code counts without words too: where there are none for people, it stands for them. */
 function messageOf(text: unknown, field: string | null, code?: string): Finding[] {
-  const message = typeof text === 'string' ? text.trim() : '';
-  return message === '' || MARKUP.test(message) ? [] : [{ code, message, field }];
+  const words = typeof text === 'string' ? text.trim() : '';
+  const message = MARKUP.test(words) ? '' : words;
+  return message === '' && code === undefined ? [] : [{ code, message: message || String(code), field }];
 }
 
 /** Before it is cut, or half a credential might be left. */
@@ -116,10 +125,15 @@ function concealed({ code, message, field }: Finding, conceal: (text: string) =>
   };
 }
 
+function nameOf(status: number): string {
+  const names: Readonly<Record<number, ErrorCode | undefined>> = STATUS_NAMES;
+  return names[status] ?? `status_${status}`;
+}
+
 const codeOf = (value: unknown) => (typeof value === 'string' && CODE.test(value) ? value : undefined);
 
-/** What Django files under no field. */
-const WHOLE = new Set(['non_field_errors', '__all__']);
+/** Names under which errors of the whole are filed. */
+const WHOLE = new Set(['non_field_errors', '__all__', 'errors', 'error']);
 
 function pathOf(field: string | null, name: string): string | null {
   if (WHOLE.has(name)) return field;

@@ -93,7 +93,7 @@ describe('variables', () => {
       logLevel: 'silent',
       shutdownGraceMs: 0,
     });
-    expect(config.upstreamBaseUrl?.href).toBe('https://api.example/base/');
+    expect(config.upstreamBaseUrl?.href).toBe('https://api.example/base');
   });
 
   it('that are empty count as not set', () => {

@@ -88,13 +88,19 @@ describe.each(templates.map((row) => [row.path, row] as const))('%s', (template,
   });
 });
 
-test.each(['/api/v2/subuser/١/', '/api/v2/subuser/1/é', '/api/v2/subscription/?q=é', '/api/v2/subuser/1/\x7f'])(
-  'bytes that no URL has are refused: %j',
+test.each(['/api/v2/subuser/١/', '/api/v2/subuser/1/é', '/api/v2/subuser/1/\x7f', '/api/v2/subuser/\x01/'])(
+  'there is nothing at a path of bytes that no URL has: %j',
   async (target) => {
-    expectProblem(await stage.raw(requestText({ target })), { status: 400, code: 'bad_request' });
+    expectProblem(await stage.raw(requestText({ target })), { status: 404, code: 'unknown_endpoint' });
     expect(stage.upstream.calls).toEqual([]);
   },
 );
+
+test('bytes that no URL has are refused in a query', async () => {
+  const answer = await stage.raw(requestText({ target: '/api/v2/subscription/?q=é' }));
+  expectProblem(answer, { status: 400, code: 'bad_request' });
+  expect(stage.upstream.calls).toEqual([]);
+});
 
 test.each([
   '/',

@@ -65,8 +65,25 @@ const SHAPES: Readonly<Record<string, Shape>> = {
     403,
     'account_suspended',
     { detail: 'Suspended.', code: 'account_suspended', status_code: 403, extra: { a: ['b'] } },
-    [['account_suspended', 'Suspended.', null]],
+    [
+      ['account_suspended', 'Suspended.', null],
+      ['invalid', 'b', 'extra.a'],
+    ],
   ),
+  'a code and the errors of a field': of(400, 'invalid', { code: 'invalid', label: ['Required.'] }, [
+    ['invalid', 'invalid', null],
+    ['invalid', 'Required.', 'label'],
+  ]),
+  'a code and no words': of(403, '2fa_needed', { detail: '', code: '2fa_needed' }, [
+    ['2fa_needed', '2fa_needed', null],
+  ]),
+  'a field that is called detail, and a code': of(400, 'invalid', { detail: ['Bad.'], code: 'invalid' }, [
+    ['invalid', 'invalid', null],
+    ['invalid', 'Bad.', 'detail'],
+  ]),
+  'an error in an envelope': of(402, 'card_declined', { error: { code: 'card_declined', message: 'No.' } }, [
+    ['card_declined', 'No.', null],
+  ]),
   'a detail alone': of(404, 'not_found', { detail: 'Not found.' }, [['invalid', 'Not found.', null]]),
   'a code alone': of(403, 'api_key_not_allowed', { code: 'api_key_not_allowed' }, [
     ['api_key_not_allowed', 'api_key_not_allowed', null],
@@ -143,7 +160,10 @@ const SHAPES: Readonly<Record<string, Shape>> = {
       { message: '<b onclick=a()>Hi</b>', code: 'x' },
       { message: 'Plain.', code: 'x' },
     ],
-    [['x', 'Plain.', null]],
+    [
+      ['x', 'x', null],
+      ['x', 'Plain.', null],
+    ],
   ),
 };
 

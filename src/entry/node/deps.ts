@@ -16,14 +16,22 @@ const systemClock: Clock = {
   },
 };
 
-/** Beside the bundle, else where npm put the package. */
-const docsAssets: DocsAssets = {
-  async read(name) {
-    const beside = new URL(`./swagger-ui/${name}`, import.meta.url);
-    const bytes = await readFile(beside).catch(() => readFile(new URL(import.meta.resolve(`swagger-ui-dist/${name}`))));
-    return new Uint8Array(bytes);
-  },
-};
+/** Beside the bundle, else where npm put the package. Read once, and shared by all answers. */
+function docsAssetsOf(): DocsAssets {
+  const kept = new Map<string, Uint8Array<ArrayBuffer>>();
+  return {
+    async read(name) {
+      const known = kept.get(name);
+      if (known) return known;
+      const beside = new URL(`./swagger-ui/${name}`, import.meta.url);
+      const bytes = await readFile(beside).catch(() =>
+        readFile(new URL(import.meta.resolve(`swagger-ui-dist/${name}`))),
+      );
+      kept.set(name, new Uint8Array(bytes));
+      return kept.get(name) ?? null;
+    },
+  };
+}
 
 type NodeDeps = Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness'>;
 
@@ -36,5 +44,8 @@ export function nodeDeps(given: NodeDeps): { deps: Deps; close: () => Promise<vo
     connectTimeoutMs: config.upstreamTimeoutMs,
   });
   const store = new MemoryStore({ maxBytes: config.cacheMaxBytes });
-  return { deps: { ...given, transport, store, clock: systemClock, digest: nodeDigest(), docsAssets }, close };
+  return {
+    deps: { ...given, transport, store, clock: systemClock, digest: nodeDigest(), docsAssets: docsAssetsOf() },
+    close,
+  };
 }

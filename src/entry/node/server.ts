@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { type AddressInfo, Server as NetServer } from 'node:net';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import { getRequestListener } from '@hono/node-server';
 import type { App } from '../../app.ts';
@@ -42,6 +42,17 @@ const QUIET_TURNS = 5;
 const MAX_BACKLOG_MS = 1_000;
 
 const BINDINGS = Symbol('bindings');
+const LAST = Symbol('last answer');
+
+/**
+ * The answer before this one on the same connection. Pipelined requests are begun one after the other: who sends
+ * thousands and reads none would have all their answers made and kept.
+ */
+function lastOn(socket: Socket & { [LAST]?: ServerResponse }, outgoing: ServerResponse): ServerResponse | undefined {
+  const before = socket[LAST];
+  socket[LAST] = outgoing;
+  return before;
+}
 
 interface Marked extends IncomingMessage {
   [BINDINGS]?: Bindings;
@@ -53,6 +64,14 @@ export async function listen({ app, logger, background, host, port }: ListenerOp
   const traffic = { accepted: 0, inFlight: new Set<ServerResponse>(), lastAt: 0, draining: false };
 
   const serve = (incoming: Marked, outgoing: ServerResponse) => {
+    const before = lastOn(incoming.socket, outgoing);
+    if (!before || before.closed) return begin(incoming, outgoing);
+    before.once('close', () => {
+      if (!incoming.socket.destroyed) begin(incoming, outgoing);
+    });
+  };
+
+  const begin = (incoming: Marked, outgoing: ServerResponse) => {
     traffic.inFlight.add(outgoing);
     outgoing.once('close', () => {
       traffic.inFlight.delete(outgoing);

@@ -1,6 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { type Dispatcher, Pool } from 'undici';
+import { GatewayError } from '../../core/errors.ts';
 import {
   type Body,
   type BodyFlaw,
@@ -112,7 +113,7 @@ class Collector implements Dispatcher.DispatchHandler {
   /** A refusal is known by its head: that its body hangs does not make it another answer. */
   end(reason: unknown): void {
     if (this.#status >= 400) this.#answer('cut_short');
-    else if (this.#settle()) this.#reject(reason);
+    else if (this.#settle()) this.#reject(this.#controller ? reason : unsent(reason));
     this.#controller?.abort(new Error('ended'));
   }
 
@@ -131,6 +132,9 @@ class Collector implements Dispatcher.DispatchHandler {
     return new TransportError(isGarbage ? 'malformed' : 'broken', error);
   }
 }
+
+/** Time that ran out in the queue is known to have left nothing behind. */
+const unsent = (reason: unknown) => (reason instanceof GatewayError ? new TransportError('timeout', reason) : reason);
 
 const NOT_HTTP = /^(HTTPParserError|ERR_ASSERTION|HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_))/;
 
