@@ -78,10 +78,18 @@ export type ParsedConfig = { readonly config: Config } | { readonly problems: re
 
 /** Parses a record of variables; an empty one counts as not set. Names every bad variable, not only the first. */
 export function parseConfig(record: Readonly<Record<string, unknown>>): ParsedConfig {
-  const given = Object.fromEntries(Object.entries(record).filter(([, value]) => value !== '' && value !== undefined));
+  const present = Object.entries(record).filter(([, value]) => value !== '' && value !== undefined);
+  const given = Object.fromEntries(present.map(([name, value]) => [name, asText(value)]));
   const parsed = variables.safeParse(given);
   const problems = [...(parsed.error?.issues ?? []).map(problemOf), ...missingIn(given)];
   return parsed.data && problems.length === 0 ? { config: configOf(parsed.data) } : { problems };
+}
+
+/** The vars of `wrangler.toml` may be numbers, booleans and objects. */
+function asText(value: unknown): unknown {
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value);
+  const isPlain = typeof value === 'object' && value !== null && Object.getPrototypeOf(value) === Object.prototype;
+  return isPlain ? JSON.stringify(value) : value;
 }
 
 /** In production nobody wants the sandbox unasked. */

@@ -201,3 +201,14 @@ describe('CACHE_POLICY', () => {
     expect(policyWith({})(operations.getSubscription)).toEqual({ fresh: 30, stale: 300, onError: 3600 });
   });
 });
+
+it('takes the vars of a Worker, which may be numbers, booleans and objects', () => {
+  const parsed = parseConfig({
+    UPSTREAM_TIMEOUT_MS: 250,
+    CACHE_POLICY: { getSubscription: false },
+    ASSETS: { fetch() {} },
+  });
+  const config = 'config' in parsed ? parsed.config : undefined;
+  expect(config?.upstreamTimeoutMs).toBe(250);
+  expect(config?.policyOf(operations.getSubscription)).toBeUndefined();
+});
