@@ -85,11 +85,6 @@ export async function hold(stage: Stage, operation: string): Promise<Barrier> {
 /** Text of the upstream's as the gateway gives it: pages link to the gateway. */
 export const linked = ({ gateway, sandbox }: Stage, text: string) => text.replaceAll(sandbox.url, gateway);
 
-/** Resolves when the gateway has had time to take in what was sent to it before: it has answered others meanwhile. */
-export async function settled({ gateway }: Stage): Promise<void> {
-  for (let round = 0; round < 5; round++) await call(gateway, { path: '/livez' });
-}
-
 /** Looks again and again, for at most five seconds. */
 export async function eventually(look: () => Promise<void>): Promise<void> {
   await expect.poll(() => look().then(() => 'so it is', String), { timeout: 5_000, interval: 25 }).toBe('so it is');

@@ -7,9 +7,9 @@ export interface WorkerGateway extends Running {
 }
 
 /**
- * The worker of `wrangler.toml` in a workerd of this machine, with these variables over those of the file. By
- * `wrangler dev`: the test harness that wrangler has sends what the worker fetches through Node, which neither passes
- * an abort on nor a connection that was cut.
+ * The worker of `wrangler.toml` in a workerd of this machine, with these variables over those of the file, by
+ * `wrangler dev`: with the build, the assets and the log of a deployment. The proxy that it puts before the worker does
+ * not pass it on when a client leaves before the answer has begun; bare-worker.ts is for that.
  */
 export async function startWorker(vars: Readonly<Record<string, string>>): Promise<WorkerGateway> {
   const folder = emptyFolder();
