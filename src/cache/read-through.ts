@@ -73,8 +73,8 @@ export class ReadThrough {
     const { policy, caller } = read;
     const { entry } = found;
     if (!policy) return this.#ask(read, found, 'bypass');
-    if (!entry || caller.wants === 'no-cache')
-      return this.#ask(read, found, caller.wants === 'no-cache' ? 'request' : 'miss');
+    if (caller.wants === 'no-cache') return this.#ask(read, found, 'request');
+    if (!entry) return this.#ask(read, found, 'miss');
     const freshMs = freshMsOf(entry, policy, this.#of.clock.now());
     const usability = usabilityOf(freshMs, policy);
     if (usability === 'fresh') return this.#hit(entry, freshMs);

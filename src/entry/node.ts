@@ -43,7 +43,7 @@ const admin =
       });
 announce(gateway.url, sandbox);
 
-for (const name of ['SIGTERM', 'SIGINT'] as const) process.once(name, (signal) => void stop(signal));
+for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, (signal) => void stop(signal));
 
 /** `PORT` and `HOST` belong together, as do `ADMIN_PORT` and `ADMIN_HOST`. */
 async function open(portVariable: string, options: ListenerOptions): Promise<Listener> {
@@ -61,8 +61,9 @@ async function open(portVariable: string, options: ListenerOptions): Promise<Lis
 
 /** Readiness first, then the public listener; the admin one goes last, so that probes see it all. */
 async function stop(signal: NodeJS.Signals): Promise<void> {
-  logger.info({ signal }, 'stopping');
+  if (!ready) return; // asked twice: what is in flight still finishes
   ready = false;
+  logger.info({ signal }, 'stopping');
   const endAt = Date.now() + config.shutdownGraceMs;
   const left = () => Math.max(0, endAt - Date.now());
   await gateway.drain(left());
