@@ -1,0 +1,46 @@
+import { expect, test } from 'vitest';
+import { openSocket } from '../support/raw-client.ts';
+import { barrier, hold, json, perCall, reply } from '../support/scripted-upstream.ts';
+import { secret } from '../support/secrets.ts';
+import { requestText, useStage } from './stage.ts';
+
+const stage = useStage();
+
+const TOTAL = 20;
+
+const pipelined = (token: string): string =>
+  Array.from({ length: TOTAL }, (_, index) =>
+    requestText({ target: `/api/v2/payment/pending/${index + 1}/`, headers: [['Authorization', `Token ${token}`]] }),
+  ).join('');
+
+test('pipelined requests are begun one after the other and answered in their order', async () => {
+  const gate = barrier();
+  const answer = perCall(({ path }) => json(200, { id: Number(/\d+(?=\/$)/.exec(path)?.[0]) }));
+  stage.upstream.on(({ path }) => path.startsWith('/api/v2/payment/pending/'), reply(hold(gate), answer), answer);
+  const socket = await openSocket(stage.gateway.port);
+  await socket.write(pipelined(secret()));
+  await gate.reached;
+  await stage.call({ path: '/livez' }); // the gateway has had its turn, and begun no other
+  expect(stage.upstream.calls).toHaveLength(1);
+  gate.release();
+  const seen: unknown[] = [];
+  for (let index = 0; index < TOTAL; index++) {
+    const { body } = await socket.readResponse();
+    seen.push((JSON.parse(body) as { id: number }).id);
+  }
+  expect(seen).toEqual(Array.from({ length: TOTAL }, (_, index) => index + 1));
+  socket.destroy();
+});
+
+test('those behind an answer that its client did not wait for are never begun', async () => {
+  const gate = barrier();
+  stage.upstream.on('GET /api/v2/payment/pending/1/', reply(hold(gate), json(200, { id: 1 })));
+  const socket = await openSocket(stage.gateway.port);
+  await socket.write(pipelined(secret()));
+  const [first] = await stage.upstream.waitForCalls(1);
+  socket.reset();
+  await stage.upstream.disconnected(first!);
+  await stage.call({ path: '/livez' });
+  expect(stage.upstream.calls).toHaveLength(1);
+  gate.release();
+});
