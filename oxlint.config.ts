@@ -51,15 +51,14 @@ const packages: Record<string, Pattern> = {
   },
   'lru-cache': {
     regex: '^lru-cache$',
-    message:
-      'lru-cache lives in src/store/memory.ts only. Use the Store port, or the bounded map that memory.ts offers.',
+    message: 'lru-cache lives in src/store/bounded.ts only. Use its boundedMap, or the Store port.',
   },
   '@hono/zod-openapi': {
     regex: '^@hono/zod-openapi$',
     message: '@hono/zod-openapi lives in src/routes/openapi/ only. Schemas are plain zod with .meta().',
   },
   node: {
-    regex: '^(node:|(ioredis|undici|pino|swagger-ui-dist|@hono/node-server)(/|$))',
+    regex: '^(node:|(ioredis|undici|pino|prom-client|swagger-ui-dist|@hono/node-server)(/|$))',
     message:
       'Node and its drivers live under src/entry only. Declare a port in the room, and pass its Node adapter in.',
   },
@@ -165,7 +164,7 @@ export default defineConfig({
   },
   overrides: [
     ...boundaries,
-    { files: ['src/store/memory.ts'], rules: restrictedImports('store', 1, ['lru-cache']) },
+    { files: ['src/store/bounded.ts'], rules: restrictedImports('store', 1, ['lru-cache']) },
     { files: ['src/routes/openapi/*.ts'], rules: restrictedImports('routes', 2, ['@hono/zod-openapi']) },
     {
       files: ['src/entry/**/*.ts'],

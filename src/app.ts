@@ -2,13 +2,16 @@ import { Hono } from 'hono';
 import type { Config } from './config.ts';
 import { GatewayError } from './core/errors.ts';
 import type { Logger } from './core/logger.ts';
+import { type Metrics, noMetrics } from './core/metrics.ts';
 import type { Clock, Digest } from './core/runtime.ts';
 import { createGateway } from './gateway/gateway.ts';
 import type { Env } from './http/bindings.ts';
 import { type Conductor, conductor, type Handler } from './http/conduct.ts';
+import { rateLimit } from './http/rate-limit.ts';
 import { batchRoute } from './routes/batch.ts';
 import { type DocsAssets, docsRoutes } from './routes/docs.ts';
 import { healthRoutes, type Readiness } from './routes/health.ts';
+import { metricsRoute, type Scrape } from './routes/metrics.ts';
 import { overviewRoutes } from './routes/overviews.ts';
 import { passthroughRoutes } from './routes/passthrough.ts';
 import { problemsRoute } from './routes/problems.ts';
@@ -27,6 +30,9 @@ export interface Deps {
   readonly clock: Clock;
   readonly digest: Digest;
   readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** Upstream calls under way at once; undefined where the platform sees to it. */
+  readonly slots: number | undefined;
   readonly readiness: Readiness;
   readonly docsAssets: DocsAssets;
 }
@@ -38,7 +44,9 @@ export function createApp(deps: Deps): App {
   const { config, clock, digest, logger } = deps;
   const gateway = createGateway({
     ...deps,
-    upstreamTimeoutMs: config.upstreamTimeoutMs,
+    attemptTimeoutMs: config.upstreamTimeoutMs,
+    requestTimeoutMs: config.requestTimeoutMs,
+    budgetPerMinute: config.upstreamBudgetPerMinute,
     maxBodyBytes: config.upstreamMaxBodyBytes,
     policyOf: config.policyOf,
     onDrift: countedDrift((drift) => logger.warn(drift, 'upstream answer does not fit its schema')),
@@ -53,13 +61,15 @@ export function createApp(deps: Deps): App {
   ]);
 }
 
-/** What the operator sees, on the admin listener. */
-export function createAdminApp(deps: Deps): App {
-  return mount(conductorOf(deps), healthRoutes(deps.readiness));
+/** What the operator sees, on the admin listener. Probes and scrapes are no traffic to measure. */
+export function createAdminApp(deps: Deps, scrape: Scrape): App {
+  return mount(conductorOf({ ...deps, metrics: noMetrics }), [...healthRoutes(deps.readiness), metricsRoute(scrape)]);
 }
 
-function conductorOf({ config, clock, digest, logger }: Deps): Conductor {
-  return conductor({ clock, digest, logger, requestTimeoutMs: config.requestTimeoutMs, publicUrl: config.publicUrl });
+function conductorOf({ config, clock, digest, logger, metrics, store }: Deps): Conductor {
+  const { requestTimeoutMs, publicUrl, rateLimitPerMinute: perMinute } = config;
+  const admit = rateLimit({ limits: store.limits, clock, metrics, perMinute });
+  return conductor({ clock, digest, logger, metrics, requestTimeoutMs, publicUrl, admit });
 }
 
 function mount(conduct: Conductor, routes: readonly Route[]): App {

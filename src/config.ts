@@ -47,6 +47,13 @@ const cachePolicy = z
   })
   .pipe(z.strictObject(Object.fromEntries(cacheable)));
 
+const address = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()]);
+
+const addressList = z
+  .string()
+  .transform((text) => text.split(',').map((part) => part.trim()))
+  .refine((parts) => parts.every((part) => address.safeParse(part).success), 'comma-separated addresses or CIDRs');
+
 const variables = z.object({
   HOST: z.string().min(1, 'a host name or address').default('127.0.0.1'),
   PORT: portVariable(8787),
@@ -61,6 +68,9 @@ const variables = z.object({
   PUBLIC_URL: originUrl.optional(),
   CACHE_MAX_BYTES: integerVariable(0, 17_179_869_184, 134_217_728),
   CACHE_POLICY: cachePolicy.optional(),
+  RATE_LIMIT_PER_MINUTE: integerVariable(0, 1_000_000_000, 600),
+  UPSTREAM_BUDGET_PER_MINUTE: integerVariable(0, 1_000_000_000, 0),
+  TRUSTED_PROXIES: addressList.optional(),
   LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
   SHUTDOWN_GRACE_MS: integerVariable(0, 600_000, 10_000),
 });
@@ -124,6 +134,10 @@ function configOf(given: z.output<typeof variables>) {
     publicUrl: given.PUBLIC_URL,
     cacheMaxBytes: given.CACHE_MAX_BYTES,
     policyOf: policiesOf(given.CACHE_POLICY ?? {}),
+    rateLimitPerMinute: given.RATE_LIMIT_PER_MINUTE,
+    upstreamBudgetPerMinute: given.UPSTREAM_BUDGET_PER_MINUTE,
+    /** Addresses and CIDRs. */
+    trustedProxies: given.TRUSTED_PROXIES ?? [],
     logLevel: given.LOG_LEVEL,
     shutdownGraceMs: given.SHUTDOWN_GRACE_MS,
   };

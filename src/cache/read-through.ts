@@ -1,12 +1,13 @@
 import { GatewayError } from '../core/errors.ts';
+import type { Metrics } from '../core/metrics.ts';
 import { andThen, type Clock, type Digest, type MaybePromise } from '../core/runtime.ts';
 import {
   type AccountId,
+  type Answers,
   type Entry,
   EVERYTHING,
   type Found,
   type Place,
-  type Store,
   type Versions,
 } from '../store/store.ts';
 import type { Caller } from '../upstream/caller.ts';
@@ -19,10 +20,13 @@ import type { CacheOutcome, Reading } from './reading.ts';
 import { SingleFlight } from './single-flight.ts';
 
 export interface ReadThroughOptions {
-  readonly store: Store;
+  readonly answers: Answers;
   readonly clock: Clock;
   readonly digest: Digest;
   readonly call: Call;
+  readonly metrics: Metrics;
+  /** How long a call may take with all its attempts, whoever waits for it. */
+  readonly timeoutMs: number;
   /** Refuses input that is not as documented; a copy is looked for first, since what it answered was checked. */
   check(operation: Operation, input: OperationInput): void;
   /** The policy in force; nothing for an operation that is never cached. */
@@ -53,20 +57,21 @@ export class ReadThrough {
 
   constructor(options: ReadThroughOptions) {
     this.#of = options;
+    options.metrics.watch('flights', () => this.#flights.size);
   }
 
   /** @throws GatewayError `validation_failed`, a refusal or a failure of the upstream */
   read(operation: Operation, input: OperationInput, caller: Caller & { account: AccountId }): MaybePromise<Reading> {
     const place = placeOf(caller.account, operation, input);
     const read: Read = { operation, input, caller, place, policy: this.#of.policyOf(operation) };
-    return andThen(this.#of.store.lookup(place), (found) =>
+    return andThen(this.#of.answers.lookup(place), (found) =>
       caller.wants === 'no-store' ? this.#alone(read, found.versions) : this.#answer(read, found),
     );
   }
 
   /** A copy of any age, without asking the upstream for it. */
   peek(operation: Operation, input: OperationInput, account: AccountId): MaybePromise<Entry | undefined> {
-    return andThen(this.#of.store.lookup(placeOf(account, operation, input)), ({ entry }) => entry);
+    return andThen(this.#of.answers.lookup(placeOf(account, operation, input)), ({ entry }) => entry);
   }
 
   #answer(read: Read, found: Found): MaybePromise<Reading> {
@@ -85,6 +90,7 @@ export class ReadThrough {
 
   #hit(entry: Entry, freshMs: number): Reading {
     const isFresh = freshMs > 0;
+    this.#of.metrics.readDone(isFresh ? 'hit' : 'stale');
     const ttl = isFresh ? Math.floor(freshMs / 1000) : Math.min(-1, Math.floor(freshMs / 1000));
     const outcome = { hit: { ttl } };
     return {
@@ -102,20 +108,27 @@ export class ReadThrough {
     const { result, joined } = this.#join(read, found, read.caller.signal());
     try {
       const { status, entry, stored } = await result;
+      this.#asked(read, joined);
       const outcome = { fwd, stored, collapsed: joined };
       const age = entry ? this.#ageOf(entry) : 0;
       return { status, entry, state: 'fresh', age, outcome, cacheable: read.policy !== undefined };
     } catch (error) {
       const older = await this.#olderCopy(read, error);
       if (older) return older;
+      this.#asked(read, joined);
       throw error;
     }
+  }
+
+  #asked({ policy }: Read, joined: boolean): void {
+    const outcome = policy ? 'miss' : 'bypass';
+    this.#of.metrics.readDone(joined ? 'collapsed' : outcome);
   }
 
   /** Looked up again: a write or a refusal in the meantime has made the copy worthless. */
   async #olderCopy({ policy, place, caller }: Read, error: unknown): Promise<Reading | undefined> {
     if (!policy || caller.wants === 'no-cache' || !isFailure(error)) return undefined;
-    const { entry } = await this.#of.store.lookup(place);
+    const { entry } = await this.#of.answers.lookup(place);
     if (!entry) return undefined;
     const freshMs = freshMsOf(entry, policy, this.#of.clock.now());
     return usabilityOf(freshMs, policy) === 'expired' ? undefined : this.#hit(entry, freshMs);
@@ -135,6 +148,7 @@ export class ReadThrough {
   async #alone(read: Read, versions: Versions): Promise<Reading> {
     const { caller, place } = read;
     this.#of.check(read.operation, read.input);
+    this.#of.metrics.readDone('bypass');
     const nothing = { entry: undefined, versions };
     const start = (ends: AbortSignal) => this.#fetch({ ...read, policy: undefined }, nothing, ends);
     const key = flightKey(place, versions, `alone ${caller.from.requestId}`);
@@ -144,19 +158,21 @@ export class ReadThrough {
 
   async #fetch(read: Read, { entry, versions }: Found, signal: AbortSignal): Promise<Landed> {
     const { operation, input, caller, place, policy } = read;
-    const { store, clock, call, digest } = this.#of;
+    const { account } = place;
+    const { answers, clock, call, digest, timeoutMs } = this.#of;
     const validators = entry && hasAny(entry.validators) ? entry.validators : undefined;
     const { from, tally } = caller;
     const askedAt = this.#nextAskedAt();
     try {
-      const answer = await call({ operation, input, from, tally, validators, signal, leftMs: Infinity });
+      const endsAt = clock.now() + timeoutMs;
+      const answer = await call({ account, operation, input, from, tally, validators, signal, endsAt });
       const times = { askedAt, storedAt: clock.now() };
       const isConfirmed = answer.notModified && entry !== undefined;
       const status = isConfirmed ? 200 : answer.status;
       const made = isConfirmed ? confirmed(entry, answer, times) : await entryOf(answer, times, digest);
       const isGood = made !== null && status === 200;
-      const stored = policy && isGood ? await store.save(place, made, versions) : false;
-      if (entry && !isGood) await store.drop(place);
+      const stored = policy && isGood ? await answers.save(place, made, versions) : false;
+      if (entry && !isGood) await answers.drop(place);
       return { status, entry: made, stored };
     } catch (error) {
       await this.#forget(place, error);
@@ -167,8 +183,8 @@ export class ReadThrough {
   /** A refusal says that what is held is no longer true, or no longer the account's to see. */
   async #forget(place: Place, error: unknown): Promise<void> {
     if (!(error instanceof GatewayError) || error.status >= 500 || error.status === 429) return;
-    if (error.status === 401 || error.status === 403) await this.#of.store.touch(place.account, [EVERYTHING]);
-    else await this.#of.store.drop(place);
+    if (error.status === 401 || error.status === 403) await this.#of.answers.touch(place.account, [EVERYTHING]);
+    else await this.#of.answers.drop(place);
   }
 
   /** Calls of one moment still have an order. */

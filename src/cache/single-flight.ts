@@ -3,8 +3,8 @@ import type { Background } from '../core/runtime.ts';
 interface Flight<T> {
   readonly result: Promise<T>;
   waiting: number;
-  /** Ends the work: nobody waits for it any more. */
-  abandon(): void;
+  /** Ends the work, for the reason that the last who waited had to leave. */
+  abandon(reason: unknown): void;
 }
 
 interface Boarding<T> {
@@ -22,6 +22,10 @@ interface Boarding<T> {
 export class SingleFlight<T> {
   readonly #flights = new Map<string, Flight<T>>();
 
+  get size(): number {
+    return this.#flights.size;
+  }
+
   has(key: string): boolean {
     return this.#flights.has(key);
   }
@@ -34,18 +38,18 @@ export class SingleFlight<T> {
 
   #takeOff(key: string, { start, background }: Boarding<T>): Flight<T> {
     const controller = new AbortController();
-    const abandoned = Promise.withResolvers<void>();
+    const abandoned = Promise.withResolvers<unknown>();
     // Workers forbid to abort what another request began; a promise brings it home to the request that began it.
-    void abandoned.promise.then(() => controller.abort(new Error('abandoned by all who waited')));
+    void abandoned.promise.then((reason) => controller.abort(reason));
     const remove = () => {
       if (this.#flights.get(key) === flight) this.#flights.delete(key);
     };
     const flight: Flight<T> = {
       result: start(controller.signal).finally(remove),
       waiting: 0,
-      abandon() {
+      abandon(reason) {
         remove();
-        abandoned.resolve();
+        abandoned.resolve(reason);
       },
     };
     this.#flights.set(key, flight);
@@ -60,7 +64,7 @@ function wait<T>(flight: Flight<T>, signal: AbortSignal | undefined): Promise<T>
   return new Promise<T>((resolve, reject) => {
     const leave = () => {
       reject(signal.reason);
-      if (--flight.waiting === 0) flight.abandon();
+      if (--flight.waiting === 0) flight.abandon(signal.reason);
     };
     const stay = () => signal.removeEventListener('abort', leave);
     if (signal.aborted) return leave();

@@ -75,6 +75,12 @@ export const ERRORS = {
   ),
   upstream_unreachable: kind(502, 'Upstream unreachable', 'No connection to the upstream, or it broke.', true),
   upstream_unavailable: kind(503, 'Upstream unavailable', 'The upstream is out of service for now.', true),
+  overloaded: kind(
+    503,
+    'Overloaded',
+    'More requests than this instance can serve; wait as long as `Retry-After` says.',
+    true,
+  ),
   store_unavailable: kind(503, 'Store unavailable', 'The shared store is needed for this and does not answer.', true),
   not_ready: kind(503, 'Not ready', 'This instance is shutting down.', true),
   upstream_timeout: kind(504, 'Upstream timeout', 'The upstream gave no full answer in time.', true),
@@ -101,6 +107,26 @@ export interface ErrorItem {
   readonly field: string | null;
 }
 
+/** How a call of the upstream failed, for those who decide what follows from it; no client sees it. */
+export type Fault =
+  /** A layer of ours did not let it through. */
+  | 'withheld'
+  /** No connection: refused, or none in time. */
+  | 'refused'
+  | 'unconnected'
+  /** The connection went away before an answer. */
+  | 'broken'
+  | 'timeout'
+  /** The upstream said 502, 503 or 504. */
+  | 'unavailable'
+  /** It said another 5xx, broke off in the middle of its answer, or what came is not HTTP. */
+  | 'failed'
+  /** It answered, with something that is of no use. */
+  | 'unusable';
+
+/** Those that prove that the upstream never saw the call. */
+const UNSENT: ReadonlySet<Fault> = new Set(['withheld', 'refused', 'unconnected']);
+
 interface Particulars {
   readonly detail?: string;
   readonly errors?: readonly ErrorItem[];
@@ -109,6 +135,7 @@ interface Particulars {
   /** A write that went out and got no readable answer. */
   readonly outcome?: 'unknown';
   readonly headers?: Readonly<Record<string, string>>;
+  readonly fault?: Fault;
   readonly cause?: unknown;
 }
 
@@ -142,6 +169,12 @@ export class GatewayError extends Error {
     const known = isErrorCode(code) && ERRORS[code].status === status ? ERRORS[code] : undefined;
     const retryable = RETRYABLE_REFUSALS.has(status);
     return new GatewayError(code, { status, title: known?.title ?? titleOf(code), retryable }, particulars);
+  }
+
+  /** Whether nothing was sent to the upstream. */
+  get isUnsent(): boolean {
+    const { fault } = this.particulars;
+    return fault !== undefined && UNSENT.has(fault);
   }
 
   with(particulars: Particulars): GatewayError {

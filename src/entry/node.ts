@@ -27,7 +27,7 @@ const upstream = config.upstreamBaseUrl ?? new URL(sandbox?.url ?? '');
 const logger = pinoLogger(config.logLevel);
 const { background, idle } = trackedBackground();
 let ready = true;
-const { deps, close } = nodeDeps({ config, upstream, logger, readiness: { isReady: () => ready } });
+const { deps, scrape, close } = nodeDeps({ config, upstream, logger, readiness: { isReady: () => ready } });
 
 await warmUp(deps);
 const gateway = await open('PORT', { app: createApp(deps), logger, background, host: config.host, port: config.port });
@@ -35,7 +35,7 @@ const admin =
   config.adminPort === 0
     ? undefined
     : await open('ADMIN_PORT', {
-        app: createAdminApp(deps),
+        app: createAdminApp(deps, scrape),
         logger,
         background,
         host: config.adminHost,

@@ -1,5 +1,6 @@
 import { type App, createApp } from '../app.ts';
 import { type Config, parseConfig } from '../config.ts';
+import { noMetrics } from '../core/metrics.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { DocsAssets } from '../routes/docs.ts';
 import { createSandbox } from '../sandbox/sandbox.ts';
@@ -34,7 +35,9 @@ let app: App | undefined;
 export default {
   fetch(request: Request, env: WorkerEnv, context: WorkerContext): Response | Promise<Response> {
     app ??= appOf(env);
-    return app.fetch(request, { background: (work) => context.waitUntil(work) });
+    // The platform sets this header, whatever a client sends.
+    const address = request.headers.get('cf-connecting-ip') ?? '';
+    return app.fetch(request, { background: (work) => context.waitUntil(work), address });
   },
 };
 
@@ -45,10 +48,12 @@ function appOf(env: WorkerEnv): App {
     config,
     upstream,
     transport: fetchTransport(upstream, config.upstreamBaseUrl ? (request) => fetch(request) : sandboxFetch()),
+    slots: undefined,
     store: new MemoryStore({ maxBytes: config.cacheMaxBytes }),
     clock,
     digest: webDigest(),
     logger: consoleLogger(config.logLevel),
+    metrics: noMetrics,
     readiness: { isReady: () => true },
     docsAssets: docsAssets(env),
   });

@@ -8,6 +8,8 @@ export interface Bindings {
   /** Set where the head alone is reason enough to refuse the request. */
   readonly refused?: ErrorCode;
   readonly background?: Background;
+  /** Address of the client, for limits where there is no credential. */
+  readonly address?: string;
 }
 
 export interface Env {

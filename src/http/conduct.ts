@@ -1,6 +1,7 @@
 import type { Context } from 'hono';
 import { GatewayError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
+import type { Metrics, StatusClass } from '../core/metrics.ts';
 import { PROBLEM_TYPE, problemOf } from '../core/problem.ts';
 import type { MaybePromise } from '../core/runtime.ts';
 import { ClientLeft } from '../upstream/caller.ts';
@@ -12,6 +13,7 @@ export type Handler = (exchange: Exchange) => MaybePromise<Answer>;
 
 export interface ConductorTools extends ExchangeTools {
   readonly logger: Logger;
+  readonly metrics: Metrics;
 }
 
 /** What Hono mounts: a handler with everything that every request has in common round it. */
@@ -56,7 +58,11 @@ interface Outcome {
 }
 
 function respond(tools: ConductorTools, exchange: Exchange, { route, answer, error }: Outcome): Response {
-  exchange.whenOver(() => tools.logger.info(accessLine(exchange, { route, answer, error }), 'request'));
+  exchange.whenOver(() => {
+    tools.logger.info(accessLine(exchange, { route, answer, error }), 'request');
+    const { operation = '(none)', cache = '(none)' } = exchange.notes;
+    tools.metrics.requestDone({ operation, status: classOf(answer.status), cache }, exchange.elapsedMs);
+  });
   const total = `total;dur=${exchange.elapsedMs.toFixed(1)}`;
   return new Response(answer.body, {
     status: answer.status,
@@ -64,6 +70,7 @@ function respond(tools: ConductorTools, exchange: Exchange, { route, answer, err
       ...SECURITY_HEADERS,
       'X-Request-Id': exchange.requestId,
       'Server-Timing': answer.timing ? `${answer.timing}, ${total}` : total,
+      ...exchange.limitHeaders,
       ...answer.headers,
     },
   });
@@ -120,6 +127,12 @@ function accessLine(
     upstream_ms: rounded(tally.upstreamMs),
     ...(error !== undefined && { code: error instanceof GatewayError ? error.code : codeOfFault(error) }),
   };
+}
+
+function classOf(status: number): StatusClass {
+  if (status < 300) return '2xx';
+  if (status < 400) return '3xx';
+  return status < 500 ? '4xx' : '5xx';
 }
 
 const codeOfFault = (error: unknown) => (error instanceof ClientLeft ? 'client_left' : 'internal_error');

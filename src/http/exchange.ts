@@ -2,12 +2,14 @@ import type { Context } from 'hono';
 import { GatewayError } from '../core/errors.ts';
 import type { LogFields } from '../core/logger.ts';
 import { andThen, type Background, type Clock, type Digest, type MaybePromise } from '../core/runtime.ts';
+import type { AccountId } from '../store/store.ts';
 import { type Caller, ClientLeft, type Tally } from '../upstream/caller.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { Trace } from '../upstream/request.ts';
 import type { Env } from './bindings.ts';
 import { wantsOf } from './conditional.ts';
 import { credentialOf } from './credential.ts';
+import { type Admit, assertAdmitted, type Quota, type RateLimitHeaders } from './rate-limit.ts';
 import { requestIdOf, traceOf } from './trace.ts';
 
 export interface ExchangeTools {
@@ -16,6 +18,14 @@ export interface ExchangeTools {
   readonly requestTimeoutMs: number;
   /** Origin for links; the request's own when not set. */
   readonly publicUrl?: string | undefined;
+  readonly admit: Admit;
+}
+
+/** Who a request is counted for; with a credential, also whose it is. */
+interface Party {
+  readonly party: AccountId;
+  readonly account?: AccountId;
+  readonly credential?: string;
 }
 
 const PRINTABLE = /^[\x20-\x7e]{1,256}$/;
@@ -30,6 +40,8 @@ export class Exchange {
   readonly tally: Tally = { upstreamCalls: 0, upstreamMs: 0 };
   /** What the access log says besides what every line has. */
   notes: Pick<LogFields, 'operation' | 'account' | 'cache'> = {};
+  /** On the answer, where a limit applies. */
+  limitHeaders: RateLimitHeaders = {};
   #streams = false;
   #onEnd: (() => void) | undefined;
   readonly #tools: ExchangeTools;
@@ -79,8 +91,8 @@ export class Exchange {
     return this.#tools.clock.now() - this.startedAt;
   }
 
-  leftMs(): number {
-    return Math.max(0, this.#tools.requestTimeoutMs - this.elapsedMs);
+  get endsAt(): number {
+    return this.startedAt + this.#tools.requestTimeoutMs;
   }
 
   /** Made when first asked for: an answer from the cache never needs it. */
@@ -92,8 +104,8 @@ export class Exchange {
     const leave = () => ends.abort(new ClientLeft());
     if (client.aborted) leave();
     else client.addEventListener('abort', leave, { once: true });
-    const expire = () => ends.abort(GatewayError.of('upstream_timeout'));
-    this.#cancelTimer = this.#tools.clock.after(this.leftMs(), expire);
+    const expire = () => ends.abort(GatewayError.of('upstream_timeout', { fault: 'timeout' }));
+    this.#cancelTimer = this.#tools.clock.after(Math.max(0, this.endsAt - this.#tools.clock.now()), expire);
     return ends.signal;
   }
 
@@ -116,19 +128,35 @@ export class Exchange {
 
   /**
    * Who asks, for an operation or, without one, for a composed answer.
-   * @throws GatewayError `unauthenticated`
+   * @throws GatewayError `unauthenticated`, `rate_limited`
    */
   caller(operation?: Operation): MaybePromise<Caller> {
-    if (operation?.credential === 'none') return this.#callerFor(undefined, undefined);
+    const { digest } = this.#tools;
+    if (operation?.credential === 'none') {
+      // No credential holds a space, so that no address is ever taken for one.
+      const visitor = digest.account(`address ${this.context.env?.address ?? ''}`);
+      return andThen(visitor, (party) => this.#admitted(party, 'address', () => this.#callerFor({ party })));
+    }
     const credential = credentialOf(this.header('authorization'));
-    return andThen(this.#tools.digest.account(credential), (account) => this.#callerFor(account, credential));
+    return andThen(digest.account(credential), (account) => {
+      this.notes = { ...this.notes, account };
+      return this.#admitted(account, 'account', () => this.#callerFor({ party: account, account, credential }));
+    });
   }
 
-  #callerFor(account: string | undefined, credential: string | undefined): Caller {
-    this.notes = { ...this.notes, account };
+  #admitted(party: AccountId, kind: Quota['name'], go: () => Caller): MaybePromise<Caller> {
+    return andThen(this.#tools.admit(party, kind), (admission) => {
+      this.limitHeaders = admission.headers;
+      assertAdmitted(admission);
+      return go();
+    });
+  }
+
+  #callerFor({ party, account, credential }: Party): Caller {
     const userAgent = this.header('user-agent');
     return {
       account,
+      party,
       from: {
         requestId: this.requestId,
         credential,
@@ -140,7 +168,7 @@ export class Exchange {
       tally: this.tally,
       background: this.background,
       signal: () => this.signal(),
-      leftMs: () => this.leftMs(),
+      endsAt: this.endsAt,
     };
   }
 

@@ -1,26 +1,25 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { Call } from '../upstream/client.ts';
+import type { Layer } from '../upstream/client.ts';
 
 /**
- * Ends a call after `timeoutMs`, or sooner when its request has less left: one signal over connecting, waiting and
+ * Ends an attempt after `timeoutMs`, or sooner when its request has less left: one signal over connecting, waiting and
  * reading, since a body that drips would renew any timer on idleness.
  * @throws GatewayError `upstream_timeout`
  */
-export function deadline({ clock, timeoutMs }: { clock: Clock; timeoutMs: number }) {
-  return (next: Call): Call =>
-    async (call) => {
-      const controller = new AbortController();
-      const leave = () => controller.abort(call.signal.reason);
-      const expire = () => controller.abort(GatewayError.of('upstream_timeout'));
-      const cancel = clock.after(Math.min(timeoutMs, call.leftMs), expire);
-      if (call.signal.aborted) leave();
-      call.signal.addEventListener('abort', leave, { once: true });
-      try {
-        return await next({ ...call, signal: controller.signal });
-      } finally {
-        cancel();
-        call.signal.removeEventListener('abort', leave);
-      }
-    };
+export function deadline({ clock, timeoutMs }: { clock: Clock; timeoutMs: number }): Layer {
+  return (next) => async (call) => {
+    const controller = new AbortController();
+    const leave = () => controller.abort(call.signal.reason);
+    const expire = () => controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout' }));
+    const cancel = clock.after(Math.min(timeoutMs, call.endsAt - clock.now()), expire);
+    if (call.signal.aborted) leave();
+    call.signal.addEventListener('abort', leave, { once: true });
+    try {
+      return await next({ ...call, signal: controller.signal });
+    } finally {
+      cancel();
+      call.signal.removeEventListener('abort', leave);
+    }
+  };
 }

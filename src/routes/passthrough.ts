@@ -1,5 +1,6 @@
 import { andThen } from '../core/runtime.ts';
 import type { Gateway } from '../gateway/gateway.ts';
+import type { Written } from '../gateway/idempotency.ts';
 import { type Answer, NO_STORE } from '../http/answer.ts';
 import { jsonTextOf } from '../http/body.ts';
 import type { Handler } from '../http/conduct.ts';
@@ -53,13 +54,13 @@ function writeHandler(operation: Operation, { gateway, maxBodyBytes }: Passthrou
       typed: Boolean(operation.body),
     });
     const body = operation.body ? sent : undefined;
-    const { status, text } = await gateway.write(operation, { ...inputOf(exchange), body }, caller);
-    return writtenAnswer(status, text);
+    return writtenAnswer(await gateway.write(operation, { ...inputOf(exchange), body }, caller));
   };
 }
 
-function writtenAnswer(status: number, text: string | null): Answer {
-  const headers = { ...NO_STORE, 'Cache-Status': 'portico; fwd=method' };
+function writtenAnswer({ status, text, replayed }: Written): Answer {
+  const outcome = replayed ? { 'Idempotency-Replayed': 'true' } : { 'Cache-Status': 'portico; fwd=method' };
+  const headers = { ...NO_STORE, ...outcome };
   if (text === null) return { status, headers, body: null };
   return { status, headers: { ...headers, 'Content-Type': 'application/json' }, body: text };
 }

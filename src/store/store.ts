@@ -41,11 +41,8 @@ export interface Place {
   readonly tags: readonly Tag[];
 }
 
-/**
- * State that instances may share. Everything is per account; versions are unguessable or never repeat, so that a store
- * that comes back empty invalidates everything (`contract.md` sections 5 and 7).
- */
-export interface Store {
+/** Answers that may be given again. */
+export interface Answers {
   lookup(place: Place): MaybePromise<Found>;
   /** Stores only while `versions` still hold, and in the place of older answers only; says whether it did. */
   save(place: Place, entry: Entry, versions: Versions): MaybePromise<boolean>;
@@ -53,4 +50,83 @@ export interface Store {
   drop(place: Place): MaybePromise<void>;
   /** Makes every answer with one of these tags, and every read under way, worthless. */
   touch(account: AccountId, tags: readonly Tag[]): MaybePromise<void>;
+}
+
+/** A definite answer to a write, as its client got it. */
+export interface WriteAnswer {
+  readonly status: number;
+  readonly text: string | null;
+}
+
+/** One write that must not happen twice. Instants in milliseconds since the epoch. */
+export interface Claim {
+  /** Whose key it is. */
+  readonly account: AccountId;
+  readonly key: string;
+  /** Hash of what is asked. */
+  readonly fingerprint: string;
+  readonly now: number;
+  readonly expiresAt: number;
+}
+
+/** What is known of such a write. */
+export interface WriteRecord {
+  readonly fingerprint: string;
+  readonly outcome: 'under_way' | 'unknown' | WriteAnswer;
+}
+
+/** Records of writes, each written before the first byte goes out: one that is found unsettled is never free. */
+export interface Records {
+  /**
+   * Takes the key, if it is free; else comes back with what is known of it.
+   * @throws GatewayError `store_unavailable` where no record can be written
+   */
+  claim(claim: Claim): MaybePromise<WriteRecord | undefined>;
+  settle(claim: Claim, outcome: 'unknown' | WriteAnswer): MaybePromise<void>;
+  /** Frees the key: nothing happened. */
+  release(claim: Claim): MaybePromise<void>;
+}
+
+/** A span of time in which something of an account is counted, from the first of it on. */
+export interface Window {
+  readonly account: AccountId;
+  readonly name: string;
+  readonly lengthMs: number;
+  readonly now: number;
+}
+
+export interface WindowUse {
+  /** This one included. */
+  readonly used: number;
+  readonly endsAt: number;
+}
+
+/** How much an account may do. */
+export interface Limits {
+  take(window: Window): MaybePromise<WindowUse>;
+  /** The upstream wants no calls of this account until then. */
+  hold(account: AccountId, until: number): MaybePromise<void>;
+  heldUntil(account: AccountId): MaybePromise<number>;
+}
+
+/**
+ * State that instances may share. Everything is per account; versions are unguessable or never repeat, so that a store
+ * that comes back empty invalidates everything (`contract.md` sections 5 and 7).
+ */
+export interface Store {
+  readonly answers: Answers;
+  readonly records: Records;
+  readonly limits: Limits;
+}
+
+/** What an in-process store holds; bytes and counts, each of them bounded. */
+export interface Usage {
+  readonly bytes: number;
+  readonly entries: number;
+  readonly accounts: number;
+  /** Idempotency records: `firm` ones, under way or of unknown outcome, are never evicted. */
+  readonly records: number;
+  readonly firmRecords: number;
+  /** Windows of rate limits and budgets, and holds. */
+  readonly windows: number;
 }

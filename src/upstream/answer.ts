@@ -1,4 +1,4 @@
-import { GatewayError } from '../core/errors.ts';
+import { type Fault, GatewayError } from '../core/errors.ts';
 import { isDeeperThan } from '../core/json.ts';
 import { localLinks } from './links.ts';
 import type { Operation } from './operation.ts';
@@ -71,22 +71,23 @@ const FLAWS: Readonly<Record<BodyFlaw, string>> = {
 const EMPTY = { text: null, links: [], value: undefined, validators: {}, notModified: false } as const;
 
 function jsonAnswer(operation: Operation, raw: RawAnswer, upstream: URL): UpstreamAnswer {
-  if ('flaw' in raw.body) throw GatewayError.of('upstream_bad_response', { detail: FLAWS[raw.body.flaw] });
+  if ('flaw' in raw.body) {
+    const fault = raw.body.flaw === 'cut_short' ? 'failed' : 'unusable';
+    throw GatewayError.of('upstream_bad_response', { fault, detail: FLAWS[raw.body.flaw] });
+  }
   const { text } = raw.body;
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw GatewayError.of('upstream_bad_response', {
-      detail: 'The upstream answered with something that is not JSON.',
-    });
+    throw unusable('The upstream answered with something that is not JSON.');
   }
-  if (isDeeperThan(text, MAX_JSON_DEPTH)) {
-    throw GatewayError.of('upstream_bad_response', { detail: 'The upstream answered with JSON nested too deeply.' });
-  }
+  if (isDeeperThan(text, MAX_JSON_DEPTH)) throw unusable('The upstream answered with JSON nested too deeply.');
   const local = operation.paged ? localLinks(text, { upstream, path: operation.path }) : { text, links: [] };
   return { ...local, status: raw.status, value, validators: validatorsOf(raw), notModified: false };
 }
+
+const unusable = (detail: string) => GatewayError.of('upstream_bad_response', { fault: 'unusable', detail });
 
 const MAX_VALIDATOR = 256;
 
@@ -103,9 +104,15 @@ function refusal(raw: RawAnswer, now: number, conceal: AnswerContext['conceal'])
   return refusalOf(raw.status, textOf(raw), { retryAfter, conceal });
 }
 
-function failure(raw: RawAnswer, now: number): GatewayError {
-  if (raw.status === 504) return GatewayError.of('upstream_timeout');
-  if (raw.status !== 503) return GatewayError.of('upstream_bad_response');
-  const retryAfter = retryAfterOf(raw.headers['retry-after'], { now, otherwise: UNAVAILABLE_SECONDS });
-  return GatewayError.of('upstream_unavailable', { retryAfter });
+function failure({ status, headers }: RawAnswer, now: number): GatewayError {
+  const fault = faultOf(status);
+  if (status === 504) return GatewayError.of('upstream_timeout', { fault });
+  if (status !== 503) return GatewayError.of('upstream_bad_response', { fault });
+  const retryAfter = retryAfterOf(headers['retry-after'], { now, otherwise: UNAVAILABLE_SECONDS });
+  return GatewayError.of('upstream_unavailable', { fault, retryAfter });
+}
+
+function faultOf(status: number): Fault {
+  if (status < 500) return 'unusable';
+  return status >= 502 && status <= 504 ? 'unavailable' : 'failed';
 }

@@ -12,6 +12,8 @@ export interface Tally {
 export interface Caller {
   /** Absent for the social calls, which take no credential. */
   readonly account: AccountId | undefined;
+  /** Whose limits and idempotency keys count: the account's, for the social calls the client's address. */
+  readonly party: AccountId;
   readonly from: Provenance;
   /** `no-cache`: a fresh copy, which is stored. `no-store`: neither answered from the cache nor put in it. */
   readonly wants: 'any' | 'no-cache' | 'no-store';
@@ -19,8 +21,8 @@ export interface Caller {
   readonly background: Background;
   /** Aborted when the client leaves or its time is up; its reason is the error to end with. */
   signal(): AbortSignal;
-  /** Milliseconds left of `REQUEST_TIMEOUT_MS`. */
-  leftMs(): number;
+  /** When `REQUEST_TIMEOUT_MS` is over, in milliseconds since the epoch. */
+  readonly endsAt: number;
 }
 
 /** The client went away; nobody is there to be answered. */

@@ -1,5 +1,6 @@
-import { GatewayError } from '../core/errors.ts';
+import { type ErrorCode, type Fault, GatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/runtime.ts';
+import type { AccountId } from '../store/store.ts';
 import type { Tally } from './caller.ts';
 import { answerOf, type UpstreamAnswer } from './answer.ts';
 import type { Operation } from './operation.ts';
@@ -7,7 +8,9 @@ import { headersOf, type OperationInput, type Provenance, targetOf, type Validat
 import { type RawAnswer, type Transport, TransportError, type TransportFault } from './transport.ts';
 
 /** One call of an operation, as the layers round it see it. */
-interface UpstreamCall {
+export interface UpstreamCall {
+  /** Whose call it is; absent for the social calls. */
+  readonly account: AccountId | undefined;
   readonly operation: Operation;
   readonly input: OperationInput;
   readonly from: Provenance;
@@ -16,12 +19,19 @@ interface UpstreamCall {
   readonly tally: Tally;
   /** Ends the call; it then rejects with the signal's reason. */
   readonly signal: AbortSignal;
-  /** Milliseconds that the request behind the call has left. */
-  readonly leftMs: number;
+  /** When the request behind the call has to be over, in milliseconds since the epoch. */
+  readonly endsAt: number;
 }
 
 /** The one shape of everything round an upstream call: a layer takes the next one and gives one back. */
 export type Call = (call: UpstreamCall) => Promise<UpstreamAnswer>;
+
+export type Layer = (next: Call) => Call;
+
+/** Puts layers round a call, the first outermost. */
+export function layered(layers: readonly Layer[], innermost: Call): Call {
+  return layers.reduceRight((next, layer) => layer(next), innermost);
+}
 
 interface ClientOptions {
   readonly transport: Transport;
@@ -47,19 +57,20 @@ export function upstreamClient({ transport, clock, maxBodyBytes, upstream }: Cli
   };
 }
 
-const CODES = {
-  refused: 'upstream_unreachable',
-  broken: 'upstream_unreachable',
-  malformed: 'upstream_bad_response',
-  timeout: 'upstream_timeout',
-} as const satisfies Record<TransportFault, string>;
+const FAULTS = {
+  refused: ['upstream_unreachable', 'refused'],
+  broken: ['upstream_unreachable', 'broken'],
+  malformed: ['upstream_bad_response', 'failed'],
+  timeout: ['upstream_timeout', 'unconnected'],
+} as const satisfies Record<TransportFault, readonly [ErrorCode, Fault]>;
 
 async function exchange(transport: Transport, request: Parameters<Transport>[0]): Promise<RawAnswer> {
   try {
     return await transport(request);
   } catch (error) {
     if (!(error instanceof TransportError)) throw error;
-    throw GatewayError.of(CODES[error.fault], { cause: error });
+    const [code, fault] = FAULTS[error.fault];
+    throw GatewayError.of(code, { fault, cause: error });
   }
 }
 
@@ -77,10 +88,4 @@ function concealing(words: readonly (string | undefined)[]): (text: string) => s
 function patternOf(word: string): RegExp {
   const literal = word.replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
   return new RegExp(word.length >= LONG_WORD ? literal : `(?<![A-Za-z0-9])${literal}(?![A-Za-z0-9])`, 'g');
-}
-
-/** Whether a failed call proves that the upstream never saw it. */
-export function wasNeverSent(error: unknown): boolean {
-  if (!(error instanceof GatewayError) || !(error.cause instanceof TransportError)) return false;
-  return error.cause.fault === 'refused' || error.cause.fault === 'timeout';
 }

@@ -1,5 +1,5 @@
 import type { ZodType } from 'zod';
-import type { Call } from './client.ts';
+import type { Layer } from './client.ts';
 
 interface Drift {
   readonly operation: string;
@@ -10,17 +10,16 @@ interface Drift {
 export type DriftReport = (drift: Drift) => void;
 
 /** Holds every fresh answer against its schema. What does not fit is reported by field and passed on as it came. */
-export function watchDrift(report: DriftReport) {
-  return (next: Call): Call =>
-    async (call) => {
-      const answer = await next(call);
-      const { id, answer: schema } = call.operation;
-      if (answer.text !== null && schema) {
-        const value = answer.text.length > WHOLE_UP_TO ? sampleOf(answer.value) : answer.value;
-        for (const field of misfits(schema, value)) report({ operation: id, field });
-      }
-      return answer;
-    };
+export function watchDrift(report: DriftReport): Layer {
+  return (next) => async (call) => {
+    const answer = await next(call);
+    const { id, answer: schema } = call.operation;
+    if (answer.text !== null && schema) {
+      const value = answer.text.length > WHOLE_UP_TO ? sampleOf(answer.value) : answer.value;
+      for (const field of misfits(schema, value)) report({ operation: id, field });
+    }
+    return answer;
+  };
 }
 
 /** Characters up to which an answer is checked whole; of a larger one a sample, or a bad one stops the process. */

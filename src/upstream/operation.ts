@@ -54,6 +54,8 @@ export interface Row {
   readonly group?: Group;
   /** Writes only. */
   readonly touches?: readonly Touch[];
+  /** Writes only. Two equal ones of an account at the same moment are a slip: the second is refused. */
+  readonly exclusive?: true;
   /** Fields of the answer or the body that are secrets: an answer with one is never cached. */
   readonly secrets?: readonly string[];
   readonly tag: string;

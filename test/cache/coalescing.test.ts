@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Store } from '../../src/store/store.ts';
+import { MemoryStore } from '../../src/store/memory.ts';
+import type { Answers } from '../../src/store/store.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import type { TextAnswer } from '../support/http.ts';
 import { openSocket } from '../support/raw-client.ts';
@@ -146,8 +147,9 @@ describe('never share', () => {
       save: () => false,
       drop: () => undefined,
       touch: () => undefined,
-    } satisfies Store;
-    const world = await openWorld({}, forgetful);
+    } satisfies Answers;
+    const { records, limits } = new MemoryStore({ maxBytes: 0 });
+    const world = await openWorld({}, { answers: forgetful, records, limits });
     const gate = barrier();
     let calls = 0;
     world.upstream.on(

@@ -108,6 +108,7 @@ interface WatchedStore extends Store {
 }
 
 const watchedStore = (store: Store): WatchedStore => {
+  const { answers } = store;
   const turnstiles = {
     lookups: new Turnstile(),
     saves: new Turnstile(),
@@ -120,10 +121,14 @@ const watchedStore = (store: Store): WatchedStore => {
   };
   return {
     ...turnstiles,
-    lookup: (place) => passing(turnstiles.lookups, store.lookup(place)),
-    save: (place, entry, versions) => passing(turnstiles.saves, store.save(place, entry, versions)),
-    drop: (place) => passing(turnstiles.drops, store.drop(place)),
-    touch: (account, tags) => passing(turnstiles.touches, store.touch(account, tags)),
+    records: store.records,
+    limits: store.limits,
+    answers: {
+      lookup: (place) => passing(turnstiles.lookups, answers.lookup(place)),
+      save: (place, entry, versions) => passing(turnstiles.saves, answers.save(place, entry, versions)),
+      drop: (place) => passing(turnstiles.drops, answers.drop(place)),
+      touch: (account, tags) => passing(turnstiles.touches, answers.touch(account, tags)),
+    },
   };
 };
 

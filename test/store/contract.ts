@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import type { MaybePromise } from '../../src/core/runtime.ts';
-import { type Entry, EVERYTHING, type Place, type Store, type Tag, type Versions } from '../../src/store/store.ts';
+import { type Answers, type Entry, EVERYTHING, type Place, type Tag, type Versions } from '../../src/store/store.ts';
 
-export type MakeStore = () => MaybePromise<Store>;
+export type MakeAnswers = () => MaybePromise<Answers>;
 
 let accounts = 0;
 
@@ -20,12 +20,12 @@ export const entryOf = (text: string, changes: Partial<Entry> = {}): Entry => ({
 });
 
 /** A read from its beginning to its end. */
-export const keep = async (store: Store, place: Place, entry: Entry): Promise<boolean> => {
+export const keep = async (store: Answers, place: Place, entry: Entry): Promise<boolean> => {
   const { versions } = await store.lookup(place);
   return store.save(place, entry, versions);
 };
 
-export const heldIn = async (store: Store, place: Place): Promise<string | undefined> =>
+export const heldIn = async (store: Answers, place: Place): Promise<string | undefined> =>
   (await store.lookup(place)).entry?.text;
 
 const KEY = 'getSubuser/5?';
@@ -48,14 +48,14 @@ const TOUCHES: readonly (readonly [string, readonly Tag[], boolean])[] = [
 ];
 
 /** What any store has to keep, whatever it keeps it in. */
-export function storeContract(name: string, makeStore: MakeStore): void {
-  describe(`${name}, as a store`, () => {
-    let store: Store;
+export function answersContract(name: string, makeAnswers: MakeAnswers): void {
+  describe(`${name}, as a keeper of answers`, () => {
+    let store: Answers;
     let account: string;
     let place: Place;
 
     beforeEach(async () => {
-      store = await makeStore();
+      store = await makeAnswers();
       account = newAccount();
       place = placeIn(account);
     });

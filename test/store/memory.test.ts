@@ -3,14 +3,14 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
-import { EVERYTHING, type Place, type Store } from '../../src/store/store.ts';
-import { entryOf, heldIn, keep, newAccount, storeContract } from './contract.ts';
+import { type Answers, EVERYTHING, type Place } from '../../src/store/store.ts';
+import { entryOf, heldIn, keep, newAccount, answersContract } from './contract.ts';
 
 const MEGABYTE = 1_048_576;
 
-const memoryStore = (maxBytes = MEGABYTE): Store => new MemoryStore({ maxBytes });
+const memoryStore = (maxBytes = MEGABYTE): Answers => new MemoryStore({ maxBytes }).answers;
 
-storeContract('the memory store', memoryStore);
+answersContract('the memory store', memoryStore);
 
 const placeOf = (account: string, n: number, keyLength = 0): Place => ({
   account,
@@ -18,14 +18,14 @@ const placeOf = (account: string, n: number, keyLength = 0): Place => ({
   tags: ['transactions', `transactions/${n}`],
 });
 
-const countHeld = async (store: Store, places: readonly Place[]) => {
+const countHeld = async (store: Answers, places: readonly Place[]) => {
   let count = 0;
   for (const place of places) if ((await store.lookup(place)).entry) count += 1;
   return count;
 };
 
 /** How much of what is put in stays: `count` entries with keys and bodies of these lengths. */
-const fill = async (store: Store, of: { count: number; keyLength: number; body: string; accounts: number }) => {
+const fill = async (store: Answers, of: { count: number; keyLength: number; body: string; accounts: number }) => {
   const accounts = Array.from({ length: of.accounts }, newAccount);
   const places = Array.from({ length: of.count }, (_, n) => placeOf(accounts[n % of.accounts] ?? '', n, of.keyLength));
   for (const place of places) await keep(store, place, entryOf(of.body));
@@ -154,7 +154,7 @@ const usedBytes = () => {
 };
 
 describe('what is known of accounts that hold nothing is bounded too,', () => {
-  const FORGETTING: readonly (readonly [string, (store: Store, place: Place) => unknown])[] = [
+  const FORGETTING: readonly (readonly [string, (store: Answers, place: Place) => unknown])[] = [
     ['looked up', (store, place) => store.lookup(place)],
     ['dropped', (store, place) => store.drop(place)],
     ['touched', (store, { account, tags }) => store.touch(account, tags)],

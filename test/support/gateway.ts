@@ -1,6 +1,6 @@
 import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { createApp, type Deps } from '../../src/app.ts';
+import { createAdminApp, createApp, type Deps } from '../../src/app.ts';
 import { type Config, parseConfig } from '../../src/config.ts';
 import type { LogFields, Logger } from '../../src/core/logger.ts';
 import { trackedBackground } from '../../src/entry/node/background.ts';
@@ -18,6 +18,8 @@ export interface LogLine extends LogFields {
 export interface TestGateway {
   readonly url: string;
   readonly port: number;
+  /** Of the admin listener, where one was asked for. */
+  readonly adminUrl: string | undefined;
   /** Lines so far, oldest first. */
   readonly lines: readonly LogLine[];
   close(): Promise<void>;
@@ -26,11 +28,13 @@ export interface TestGateway {
 interface TestGatewayOptions extends Partial<Omit<Deps, 'upstream' | 'config' | 'logger'>> {
   /** Variables of contract.md section 1, over what tests want by default. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Whether to start the admin listener too. */
+  readonly admin?: boolean;
 }
 
 /** The gateway as `entry/node.ts` builds it, on a free port, with a log that is kept. */
 export async function startGateway(upstreamUrl: string, options: TestGatewayOptions = {}): Promise<TestGateway> {
-  const { env = {}, ...replaced } = options;
+  const { env = {}, admin: isWanted = false, ...replaced } = options;
   const config = configOf({ UPSTREAM_BASE_URL: upstreamUrl, ...env });
   const lines: LogLine[] = [];
   const logger = keepingLogger(lines);
@@ -41,14 +45,17 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
     readiness: { isReady: () => true },
   });
   const { background, idle } = trackedBackground();
-  const app = createApp({ ...built.deps, ...replaced });
-  const listener = await listen({ app, logger, background, host: '127.0.0.1', port: 0 });
+  const deps = { ...built.deps, ...replaced };
+  const on = { logger, background, host: '127.0.0.1', port: 0 };
+  const listener = await listen({ app: createApp(deps), ...on });
+  const admin = isWanted ? await listen({ app: createAdminApp(deps, built.scrape), ...on }) : undefined;
   return {
     url: listener.url,
     port: Number(new URL(listener.url).port),
+    adminUrl: admin?.url,
     lines,
     async close() {
-      await listener.drain(0);
+      await Promise.all([listener.drain(0), admin?.drain(0)]);
       await built.close();
       await idle();
     },

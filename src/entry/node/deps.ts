@@ -3,8 +3,10 @@ import { performance } from 'node:perf_hooks';
 import type { Deps } from '../../app.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
+import type { Scrape } from '../../routes/metrics.ts';
 import { MemoryStore } from '../../store/memory.ts';
 import { nodeDigest } from './digest.ts';
+import { promMetrics } from './metrics.ts';
 import { undiciTransport } from './transport.ts';
 
 /** Monotonic, so that a clock set back neither keeps answers fresh nor makes ages negative. */
@@ -36,7 +38,7 @@ function docsAssetsOf(): DocsAssets {
 type NodeDeps = Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness'>;
 
 /** What Node gives the app. */
-export function nodeDeps(given: NodeDeps): { deps: Deps; close: () => Promise<void> } {
+export function nodeDeps(given: NodeDeps): { deps: Deps; scrape: Scrape; close: () => Promise<void> } {
   const { config, upstream } = given;
   const { transport, close } = undiciTransport({
     upstream,
@@ -44,8 +46,19 @@ export function nodeDeps(given: NodeDeps): { deps: Deps; close: () => Promise<vo
     connectTimeoutMs: config.upstreamTimeoutMs,
   });
   const store = new MemoryStore({ maxBytes: config.cacheMaxBytes });
+  const { scrape, ...metrics } = promMetrics({ usage: () => store.usage() });
   return {
-    deps: { ...given, transport, store, clock: systemClock, digest: nodeDigest(), docsAssets: docsAssetsOf() },
+    deps: {
+      ...given,
+      transport,
+      slots: config.upstreamMaxConnections,
+      store,
+      metrics,
+      clock: systemClock,
+      digest: nodeDigest(),
+      docsAssets: docsAssetsOf(),
+    },
+    scrape,
     close,
   };
 }

@@ -1,4 +1,5 @@
 import { createApp, type Deps } from '../../app.ts';
+import { noMetrics } from '../../core/metrics.ts';
 import { allOverviews } from '../../gateway/overviews/index.ts';
 import { MemoryStore } from '../../store/memory.ts';
 import { exampleOf } from '../../upstream/example.ts';
@@ -19,6 +20,7 @@ export async function warmUp(deps: Deps): Promise<void> {
     const app = createApp({
       ...deps,
       logger,
+      metrics: noMetrics,
       transport: exampleTransport,
       store: new MemoryStore({ maxBytes: CACHE_BYTES }),
     });

@@ -207,6 +207,7 @@ export const billing = nameRows({
     body: { schema: purchase },
     answer: purchaseAnswer,
     touches: ['everything'],
+    exclusive: true,
     secrets: ['processor_client_secret', 'recaptcha'],
     tag: 'Billing',
     summary: 'Buy a plan',

@@ -1,0 +1,31 @@
+import type { Registry } from 'prom-client';
+import type { Gauge, Metrics } from '../../core/metrics.ts';
+import type { Usage } from '../../store/store.ts';
+import { gauge } from './instruments.ts';
+
+/** What is under way, as far as somebody lets it be watched. */
+export function underWayGauges(registry: Registry): Metrics['watch'] {
+  const now: Record<Gauge, () => number> = { flights: () => 0, calls: () => 0, waiting_calls: () => 0 };
+  const gauges = [
+    { name: 'portico_flights', help: 'Reads under way that equal reads join.', read: () => now.flights() },
+    { name: 'portico_upstream_calls_under_way', help: 'Calls of the upstream under way.', read: () => now.calls() },
+    { name: 'portico_upstream_calls_waiting', help: 'Calls that wait for a slot.', read: () => now.waiting_calls() },
+  ];
+  for (const one of gauges) gauge(registry, one);
+  return (which, read) => {
+    now[which] = read;
+  };
+}
+
+export function storeGauges(registry: Registry, usage: () => Usage): void {
+  const firm = 'Idempotency records under way or of unknown outcome, which are never evicted.';
+  const gauges = [
+    { name: 'portico_cache_bytes', help: 'Keys and bodies of cached answers.', read: () => usage().bytes },
+    { name: 'portico_cache_entries', help: 'Cached answers.', read: () => usage().entries },
+    { name: 'portico_accounts', help: 'Accounts of which something is held.', read: () => usage().accounts },
+    { name: 'portico_idempotency_records', help: 'Idempotency records.', read: () => usage().records },
+    { name: 'portico_idempotency_firm_records', help: firm, read: () => usage().firmRecords },
+    { name: 'portico_limit_windows', help: 'Windows of limits and budgets, and holds.', read: () => usage().windows },
+  ];
+  for (const one of gauges) gauge(registry, one);
+}

@@ -1,0 +1,37 @@
+import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
+
+interface Named {
+  readonly name: string;
+  readonly help: string;
+}
+
+/** A gauge that is read when somebody looks. */
+export function gauge(registry: Registry, { read, ...named }: Named & { readonly read: () => number }): void {
+  const made: Gauge = new Gauge({ ...named, registers: [registry], collect: () => made.set(read()) });
+}
+
+interface Counts<Value extends string> extends Named {
+  readonly label: string;
+  /** Objects, so that the compiler misses a value that is not there. */
+  readonly values: Readonly<Record<Value, 0>>;
+}
+
+/** Counts by one label. All its values are there from the start: a series that begins with 1 has no rate. */
+export function counter<Value extends string>(
+  registry: Registry,
+  { label, values, ...named }: Counts<Value>,
+): (value: Value) => void {
+  const made = new Counter({ ...named, labelNames: [label], registers: [registry] });
+  for (const value of Object.keys(values)) made.inc({ [label]: value }, 0);
+  return (value) => made.inc({ [label]: value });
+}
+
+let process: Registry | undefined;
+
+/** Of the process, and so once for all gateways in it: each time would start a timer and an observer that never end. */
+export function processRegistry(): Registry {
+  if (process) return process;
+  process = new Registry();
+  collectDefaultMetrics({ register: process });
+  return process;
+}

@@ -1,0 +1,52 @@
+import { GatewayError } from '../core/errors.ts';
+import { touchedBy } from '../cache/key.ts';
+import { type Answers, EVERYTHING, type Tag } from '../store/store.ts';
+import type { UpstreamAnswer } from '../upstream/answer.ts';
+import type { Call } from '../upstream/client.ts';
+import { checkInput } from '../upstream/input.ts';
+import { type IdempotencyTools, isUnknown, once, type Write, type Written } from './idempotency.ts';
+
+export interface WriteTools extends IdempotencyTools {
+  readonly call: Call;
+  readonly answers: Answers;
+}
+
+/**
+ * Anything but a GET. In the background too: whoever leaves, a write that has begun is seen to its end.
+ * @throws GatewayError
+ */
+export async function write(tools: WriteTools, wanted: Write): Promise<Written> {
+  const { operation, input, caller } = wanted;
+  checkInput(operation, input);
+  caller.signal().throwIfAborted();
+  const written = once(tools, wanted, () => carryOut(tools, wanted));
+  caller.background(written.catch(() => undefined));
+  return written;
+}
+
+/**
+ * What the write touches is made worthless before it is sent, so that reads under way are not stored, and again when
+ * it is over, so that reads from in between are not kept; whatever its outcome.
+ */
+async function carryOut({ call, answers }: WriteTools, wanted: Write): Promise<UpstreamAnswer> {
+  const { operation, input, caller } = wanted;
+  const touch = async (tags: readonly Tag[]) => {
+    if (caller.account !== undefined && tags.length > 0) await answers.touch(caller.account, tags);
+  };
+  const tags = touchedBy(operation, input);
+  await touch(tags);
+  try {
+    return await send(call, wanted);
+  } catch (error) {
+    if (error instanceof GatewayError && (error.status === 401 || error.status === 403)) await touch([EVERYTHING]);
+    throw error instanceof GatewayError && isUnknown(error) ? error.with({ outcome: 'unknown' }) : error;
+  } finally {
+    await touch(tags);
+  }
+}
+
+/** Followed to its end even if the client leaves, hence a signal of its own; the deadline still holds. */
+function send(call: Call, { operation, input, caller }: Write): Promise<UpstreamAnswer> {
+  const { account, from, tally, endsAt } = caller;
+  return call({ account, operation, input, from, tally, signal: new AbortController().signal, endsAt });
+}
