@@ -15,6 +15,12 @@ is under \`/bff/v1\`.
 **Errors.** Every answer that is no success is \`application/problem+json\` (RFC 9457) with a \`code\` that
 \`/problems/{code}\` describes.
 
+**Writes** are sent to the upstream once. A POST with an \`Idempotency-Key\` may be repeated for 24 hours: it is answered
+as it was first. A write whose outcome nobody knows is a problem with \`"outcome":"unknown"\`, and its key is not sent again.
+
+**Limits.** So many requests a minute for each account; \`RateLimit\` and \`RateLimit-Policy\` say how many, 429 and 503 when to
+come again.
+
 **Every answer** has an \`X-Request-Id\`, yours if you send one, and \`Server-Timing\`. HEAD works where GET does.
 Query parameters that are not documented go to the upstream as they are.`;
 

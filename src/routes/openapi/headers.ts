@@ -12,6 +12,15 @@ const VALIDATED = {
   'Cache-Status': CACHE_STATUS,
 } as const;
 
+/** On every answer to a request that is counted (draft-ietf-httpapi-ratelimit-headers). */
+export const LIMITED = {
+  RateLimit: text('Requests left, and seconds until the count begins anew.', '"account";r=588;t=41'),
+  'RateLimit-Policy': text('Requests in so many seconds.', '"account";q=600;w=60'),
+} as const;
+
+/** On the answer to a write with a key that was answered before. */
+export const REPLAYED = { 'Idempotency-Replayed': text('This is the first answer again.', 'true') } as const;
+
 /** Headers of an answer that nobody may keep. */
 export const UNSTORED = { 'Cache-Control': text('Not to be kept.', 'no-store') };
 

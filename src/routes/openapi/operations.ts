@@ -3,8 +3,8 @@ import * as z from 'zod';
 import { exampleOf } from '../../upstream/example.ts';
 import { type CachePolicy, ID_FORMS, type Operation } from '../../upstream/operation.ts';
 import { allOperations } from '../../upstream/operations/index.ts';
-import { cachedAnswers, conditionalHeaders, UNSTORED } from './headers.ts';
-import { problemAnswers, refusedAnswer } from './problem.ts';
+import { cachedAnswers, conditionalHeaders, REPLAYED, UNSTORED } from './headers.ts';
+import { idempotencyAnswers, limitedAnswer, problemAnswers, refusedAnswer } from './problem.ts';
 import { jsonContent } from './schemas.ts';
 
 /** The upstream's endpoints, row by row. */
@@ -26,15 +26,21 @@ function pathOf(operation: Operation): RouteConfig {
       ...parametersOf(operation),
       ...(body && { body: { required: !body.optional, content: jsonContent(body.schema) } }),
     },
-    responses: { ...goodAnswers(operation), ...(operation.credential !== 'none' && refusedAnswer), ...problemAnswers },
+    responses: {
+      ...goodAnswers(operation),
+      ...(operation.credential === 'none' ? limitedAnswer : refusedAnswer),
+      ...(method === 'POST' && idempotencyAnswers),
+      ...problemAnswers,
+    },
   };
 }
 
 const METHODS = { GET: 'get', POST: 'post', PATCH: 'patch', DELETE: 'delete' } as const;
 
-function descriptionOf({ method, description, cache }: Operation): string {
+function descriptionOf({ method, description, cache, exclusive }: Operation): string {
   const held = cache ? cacheWords(cache) : method === 'GET' && 'Never held in the cache.';
-  return [description, held].filter(Boolean).join(' ');
+  const once = exclusive && 'Without a key, the second of two equal ones at the same moment is refused with 409.';
+  return [description, held, once].filter(Boolean).join(' ');
 }
 
 const cacheWords = ({ fresh, stale, onError }: CachePolicy) =>
@@ -69,14 +75,15 @@ const writeHeaders = z.object({
     .string()
     .regex(/^[\x21-\x7e]{1,255}$/)
     .optional()
-    .meta({ description: 'your name for this write; 1 to 255 visible ASCII characters' }),
+    .meta({ description: 'your name for this write: sent again within 24 hours, it is answered as it was first' }),
 });
 
 function goodAnswers({ method, answer, cache }: Operation): RouteConfig['responses'] {
-  if (answer === null) return { 204: { description: 'Done. No body.', headers: UNSTORED } };
+  const headers = method === 'POST' ? { ...UNSTORED, ...REPLAYED } : UNSTORED;
+  if (answer === null) return { 204: { description: 'Done. No body.', headers } };
   const content = jsonContent(answer);
   if (cache) return cachedAnswers(content);
   // Which 2xx status a write has is the upstream's to say; its documentation does not.
   const status = method === 'GET' ? '200' : '2XX';
-  return { [status]: { description: 'As the upstream sent it.', headers: UNSTORED, content } };
+  return { [status]: { description: 'As the upstream sent it.', headers, content } };
 }

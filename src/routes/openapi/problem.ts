@@ -3,6 +3,7 @@ import * as z from 'zod';
 import { type ErrorCode, GatewayError } from '../../core/errors.ts';
 import { type Problem, PROBLEM_TYPE, problemOf } from '../../core/problem.ts';
 import { flag, integer, text } from '../../upstream/fields.ts';
+import { LIMITED } from './headers.ts';
 import { referenceTo } from './schemas.ts';
 
 const LIST = '/api/v2/payment/transaction/';
@@ -63,10 +64,41 @@ const CHALLENGE = { description: 'The scheme to use.', schema: { type: 'string' 
 /** What any call may answer instead of its own. */
 export const problemAnswers = { default: { $ref: '#/components/responses/Problem' } };
 
+/** What any call whose requests are counted may answer. */
+export const limitedAnswer = { 429: { $ref: '#/components/responses/RateLimited' } };
+
 /** What any call that takes a credential may answer. */
-export const refusedAnswer = { 401: { $ref: '#/components/responses/Unauthenticated' } };
+export const refusedAnswer = { 401: { $ref: '#/components/responses/Unauthenticated' }, ...limitedAnswer };
+
+/** What a write with an idempotency key may answer. */
+export const idempotencyAnswers = {
+  409: { $ref: '#/components/responses/NotTwice' },
+  422: { $ref: '#/components/responses/KeyReused' },
+};
+
+const PURCHASE = '/api/v2/subscription/checkout/purchase/';
 
 export function registerProblems(registry: OpenAPIHono['openAPIRegistry']): void {
+  registry.registerComponent('responses', 'RateLimited', {
+    description: 'Too many requests, or the upstream wants fewer.',
+    headers: { 'Retry-After': RETRY_AFTER, ...LIMITED },
+    content: content([{ code: 'rate_limited', instance: LIST, particulars: { retryAfter: 12 } }]),
+  });
+  registry.registerComponent('responses', 'NotTwice', {
+    description: 'The first request with this key is under way, or nobody knows how it ended; or the upstream refused.',
+    content: content([
+      { code: 'idempotency_in_progress', instance: PURCHASE },
+      { code: 'outcome_unknown', instance: PURCHASE },
+      { code: 'conflict', instance: PURCHASE },
+    ]),
+  });
+  registry.registerComponent('responses', 'KeyReused', {
+    description: 'The key was used with another body; or the upstream refused.',
+    content: content([
+      { code: 'idempotency_key_reused', instance: PURCHASE },
+      { code: 'unprocessable_content', instance: PURCHASE },
+    ]),
+  });
   registry.registerComponent('responses', 'Problem', {
     description: 'Anything but success (RFC 9457). `/problems/{code}` describes each code.',
     headers: { 'Retry-After': RETRY_AFTER },
