@@ -4,6 +4,7 @@ import { concurrencyScenarios } from './scenarios/concurrency.ts';
 import { documentationScenarios } from './scenarios/documentation.ts';
 import { errorScenarios } from './scenarios/errors.ts';
 import { operationScenarios } from './scenarios/operations.ts';
+import { troubleScenarios } from './scenarios/trouble.ts';
 import type { Scenario } from './stage.ts';
 
 /** What holds on every runtime, over sockets, with the sandbox for an upstream. */
@@ -13,5 +14,6 @@ export const scenarios: readonly Scenario[] = [
   ...cachingScenarios,
   ...concurrencyScenarios,
   ...composedScenarios,
+  ...troubleScenarios,
   ...documentationScenarios,
 ];

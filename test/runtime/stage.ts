@@ -18,8 +18,8 @@ export interface Scenario {
 
 /** Variables that the scenarios rely on, besides the upstream's. */
 export const VARIABLES = {
-  // Stale as soon as it is stored; no other scenario reads sub-users through the cache.
-  CACHE_POLICY: '{"getSubuser":{"fresh":0,"stale":300}}',
+  // Stale as soon as it is stored, the one with a refresh behind it; no other scenario reads these through the cache.
+  CACHE_POLICY: '{"getSubuser":{"fresh":0,"stale":300},"getIpAuthorization":{"fresh":0,"stale":0}}',
   UPSTREAM_TIMEOUT_MS: '3000',
 } as const;
 

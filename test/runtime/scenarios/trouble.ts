@@ -1,0 +1,67 @@
+import { expect } from 'vitest';
+import { expectProblem, fail, type Scenario, visit } from '../stage.ts';
+
+const PATH = '/api/v2/payment/transaction/';
+const AUTHORIZATION = '/api/v2/proxy/ipauthorization/1091/';
+
+/** What a read outlives, on every runtime. */
+const PASSING = [
+  { what: 'two answers of 503', fault: { status: 503, times: 2 } },
+  { what: 'two answers of 502', fault: { status: 502, times: 2 } },
+  { what: 'two connections that are cut', fault: { reset: true, times: 2 } },
+] as const;
+
+const retryScenarios = PASSING.map(({ what, fault }): Scenario => ({
+  name: `a read outlives ${what}`,
+  async run(stage) {
+    const visitor = await visit(stage, 'paid');
+    await fail(stage, { operation: 'listTransactions', ...fault });
+    expect(await visitor.call({ path: PATH })).toMatchObject({ status: 200 });
+    expect(await visitor.upstreamCalls()).toHaveLength(3);
+  },
+}));
+
+/** When the upstream is in trouble, and how much an account may ask. */
+export const troubleScenarios: readonly Scenario[] = [
+  ...retryScenarios,
+  {
+    name: 'an older copy is answered while the upstream fails, and marked',
+    async run(stage) {
+      const visitor = await visit(stage, 'paid');
+      const before = await visitor.call({ path: AUTHORIZATION });
+      await fail(stage, { operation: 'getIpAuthorization', status: 500 });
+      const older = await visitor.call({ path: AUTHORIZATION });
+      expect([older.status, older.text]).toEqual([200, before.text]);
+      expect(older.headers['cache-status']).toMatch(/^portico; hit; ttl=-\d+$/);
+      expect(await visitor.upstreamCalls()).toHaveLength(2);
+    },
+  },
+  {
+    name: 'a 429 holds back the calls of its account, reads and writes, and of no other',
+    async run(stage) {
+      const [visitor, other] = [await visit(stage, 'paid'), await visit(stage, 'affiliate')];
+      await fail(stage, { operation: 'listTransactions', status: 429, headers: { 'retry-after': '60' } });
+      expectProblem(await visitor.call({ path: PATH }), 429, 'rate_limited');
+      for (const held of [{ path: '/api/v2/subscription/' }, { path: '/api/v2/apikey/', body: { label: 'x' } }]) {
+        const answer = await visitor.call(held);
+        expect(expectProblem(answer, 429, 'rate_limited').outcome).toBeUndefined();
+        expect(Number(answer.headers['retry-after'])).toBeGreaterThan(30);
+      }
+      expect(await visitor.upstreamCalls()).toEqual(['listTransactions']);
+      expect(await other.call({ path: PATH })).toMatchObject({ status: 200 });
+    },
+  },
+  {
+    name: 'answers say how many requests an account has left',
+    async run(stage) {
+      const visitor = await visit(stage, 'paid');
+      const lefts = [];
+      for (const path of [PATH, PATH, '/bff/v1/account-overview']) {
+        const { headers } = await visitor.call({ path });
+        expect(headers['ratelimit-policy']).toBe('"account";q=600;w=60');
+        lefts.push(/^"account";r=(\d+);t=\d+$/.exec(headers['ratelimit'] ?? '')?.[1]);
+      }
+      expect(lefts).toEqual(['599', '598', '597']);
+    },
+  },
+];
