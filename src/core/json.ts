@@ -34,9 +34,14 @@ function skipSpace(text: string, at: number): number {
 
 /** From the opening quote to behind the closing one. */
 function endOfString(text: string, at: number): number {
-  let position = text.indexOf('"', at + 1);
-  while (isEscaped(text, position)) position = text.indexOf('"', position + 1);
-  return position + 1;
+  return closingQuote(text, at) + 1;
+}
+
+/** Negative where the string has no end. */
+function closingQuote(text: string, opening: number): number {
+  let position = text.indexOf('"', opening + 1);
+  while (position > 0 && isEscaped(text, position)) position = text.indexOf('"', position + 1);
+  return position;
 }
 
 function isEscaped(text: string, quote: number): boolean {
@@ -112,13 +117,19 @@ export function stringAt(text: string, { start, end }: Span): string {
   return inner.includes('\\') ? String(JSON.parse(text.slice(start, end))) : inner;
 }
 
-/** Whether arrays and objects are nested deeper than `limit`; what is, breaks `JSON.stringify` somewhere later. */
+/**
+ * Whether arrays and objects are nested deeper than `limit`; what is, breaks `JSON.stringify` somewhere later, and takes
+ * a hundred times its size to parse. Hence the one function here that takes any text, valid JSON or not.
+ */
 export function isDeeperThan(text: string, limit: number): boolean {
   let depth = 0;
   for (let position = 0; position < text.length; position++) {
     const code = text.charCodeAt(position);
-    if (code === QUOTE) position = endOfString(text, position) - 1;
-    else if (opens(code) && ++depth > limit) return true;
+    if (code === QUOTE) {
+      const closing = closingQuote(text, position);
+      if (closing < 0) return false; // no JSON, as whoever parses it will find
+      position = closing;
+    } else if (opens(code) && ++depth > limit) return true;
     else if (closes(code)) depth--;
   }
   return false;

@@ -4,7 +4,7 @@ import type { MaybePromise } from '../core/runtime.ts';
 import type { Reading } from '../cache/reading.ts';
 import { operations } from '../upstream/operations/index.ts';
 import type { OperationInput } from '../upstream/request.ts';
-import { badLeg, endingWith, goodLeg, isRefusal, type LegTools, textOf } from './legs.ts';
+import { badLeg, endingWith, goodLeg, isRefusal, type LegTools, sectionOf } from './legs.ts';
 import { isBad, isGood, type Leg } from './overview.ts';
 
 const { getPaymentMethod, getSubscription, listPaymentMethods } = operations;
@@ -87,7 +87,7 @@ function cardIn({ reading }: Guess, id: string): Card | undefined {
 async function cardById(tools: LegTools, id: string, guess: Guess): Promise<Card> {
   if (guess.error && !(await mayAskAfter(guess.error, { tools, isSame: guess.id === id, id }))) throw guess.error;
   const reading = await tools.gateway.read(getPaymentMethod, { id, query: '' }, tools.caller);
-  return { reading, text: textOf(reading, tools.origin) };
+  return { reading, text: sectionOf(reading, tools.origin) };
 }
 
 interface AfterGuess {

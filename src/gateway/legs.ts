@@ -22,7 +22,7 @@ export async function readLeg(tools: LegTools, operation: Operation, input: Oper
   const begunAt = tools.clock.now();
   try {
     const reading = await tools.gateway.read(operation, input, tools.caller);
-    return goodLeg(reading, textOf(reading, tools.origin), tools.clock.now() - begunAt);
+    return goodLeg(reading, sectionOf(reading, tools.origin), tools.clock.now() - begunAt);
   } catch (error) {
     return badLeg(error, tools.clock.now() - begunAt);
   }
@@ -32,7 +32,11 @@ export function goodLeg({ state, age, outcome }: Reading, text: string, ms: numb
   return { state, text, age, ttl: outcome.hit?.ttl, ms };
 }
 
-export const textOf = ({ entry }: Reading, origin: string) => (entry === null ? 'null' : withOrigin(entry, origin));
+/** @throws GatewayError `upstream_bad_response` where the upstream answered a read without a body */
+export function sectionOf({ entry }: Reading, origin: string): string {
+  if (entry !== null) return withOrigin(entry, origin);
+  throw GatewayError.of('upstream_bad_response', { detail: 'The upstream answered without a body.' });
+}
 
 export function badLeg(error: unknown, ms: number): BadLeg {
   if (!(error instanceof GatewayError)) throw error;

@@ -76,13 +76,13 @@ function jsonAnswer(operation: Operation, raw: RawAnswer, upstream: URL): Upstre
     throw GatewayError.of('upstream_bad_response', { fault, detail: FLAWS[raw.body.flaw] });
   }
   const { text } = raw.body;
+  if (isDeeperThan(text, MAX_JSON_DEPTH)) throw unusable('The upstream answered with JSON nested too deeply.');
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
     throw unusable('The upstream answered with something that is not JSON.');
   }
-  if (isDeeperThan(text, MAX_JSON_DEPTH)) throw unusable('The upstream answered with JSON nested too deeply.');
   const local = operation.paged ? localLinks(text, { upstream, path: operation.path }) : { text, links: [] };
   return { ...local, status: raw.status, value, validators: validatorsOf(raw), notModified: false };
 }

@@ -42,14 +42,14 @@ export function checkBody<T>(schema: ZodType<T>, text: string): T {
  *   other one than the one that was checked
  */
 function parseJson(text: string): unknown {
+  if (isDeeperThan(text, MAX_JSON_DEPTH))
+    throw GatewayError.of('malformed_json', { detail: 'The body is nested too deeply.' });
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
     throw GatewayError.of('malformed_json');
   }
-  if (isDeeperThan(text, MAX_JSON_DEPTH))
-    throw GatewayError.of('malformed_json', { detail: 'The body is nested too deeply.' });
   if (hasTwins(text)) {
     throw GatewayError.of('malformed_json', { detail: 'A name stands twice in the body.' });
   }

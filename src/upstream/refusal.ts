@@ -70,7 +70,11 @@ export function refusalOf(
   });
 }
 
+/** Errors are short; a longer body is none, and parsing it could cost a hundred times its size. */
+const MAX_BODY = 65_536;
+
 function parsed(body: string): unknown {
+  if (body.length > MAX_BODY) return undefined;
   try {
     return JSON.parse(body) as unknown;
   } catch {

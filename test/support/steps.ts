@@ -1,5 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Barrier } from './barrier.ts';
 import type { Call } from './calls.ts';
 
@@ -100,3 +101,26 @@ export const hang =
   (): Step =>
   async ({ gone }) =>
     gone;
+
+/** One byte after the other, for as long as the other side waits. */
+export const drip =
+  (raw: string | Uint8Array, everyMs = 10): Step =>
+  async ({ socket, gone }) => {
+    for (const byte of Buffer.from(raw)) {
+      if (socket.destroyed) return;
+      await write(socket, Uint8Array.of(byte));
+      await Promise.race([setTimeout(everyMs, undefined, { ref: false }), gone]);
+    }
+  };
+
+/** The same bytes over and over, as fast as the other side takes them: so many times, or until it leaves. */
+export const flood =
+  (raw: string | Uint8Array, times = Infinity): Step =>
+  async ({ socket }) => {
+    for (let sent = 0; sent < times && !socket.destroyed; sent++) await write(socket, raw);
+  };
+
+/** Lets the event loop go round, so that a peer in this process has read the little that was written. */
+export const letRead = (): Step => async () => {
+  for (let turn = 0; turn < 3; turn++) await setImmediate();
+};
