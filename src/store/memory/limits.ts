@@ -20,11 +20,11 @@ export class MemoryLimits implements Limits {
     const known = this.#windows.get(key);
     if (known && known.endsAt > now) {
       known.used++;
-      return known;
+      return { ...known };
     }
     const opened = { used: 1, endsAt: now + lengthMs };
     this.#windows.set(key, opened);
-    return opened;
+    return { ...opened };
   }
 
   hold(account: AccountId, until: number): void {

@@ -1,15 +1,18 @@
 import { GatewayError } from '../../core/errors.ts';
 import { boundedMap } from '../bounded.ts';
-import type { Claim, Records, WriteAnswer, WriteRecord } from '../store.ts';
+import type { AccountId, Claim, Records, WriteAnswer, WriteRecord } from '../store.ts';
 import { sizeOf } from './size.ts';
 
 interface Kept extends WriteRecord {
+  readonly account: AccountId;
   readonly expiresAt: number;
 }
 
 const MAX_ANSWERED_BYTES = 67_108_864;
 const RECORD_OVERHEAD_BYTES = 500;
 const MAX_FIRM = 20_000;
+/** Of one account: who writes more than this in a day loses its own oldest answers, not those of others. */
+const MAX_OF_ACCOUNT = 1_000;
 const FULL_RETRY_SECONDS = 60;
 
 /**
@@ -22,33 +25,33 @@ export class MemoryRecords implements Records {
   readonly #answered = boundedMap<string, Kept>({
     maxSize: MAX_ANSWERED_BYTES,
     sizeOf: (record, key) => sizeOf(key) + answerSizeOf(record) + RECORD_OVERHEAD_BYTES,
+    onGone: ({ account }, key) => this.#unlist(account, key),
   });
+  /** Keys of each account, oldest first. */
+  readonly #keys = new Map<AccountId, Set<string>>();
 
-  claim(claim: Claim): WriteRecord | undefined {
-    const key = keyOf(claim);
-    const known = this.#firm.get(key) ?? this.#answered.get(key);
-    if (known && (known.outcome === 'under_way' || known.expiresAt > claim.now)) return known;
-    this.#answered.delete(key);
-    this.#firm.delete(key);
-    if (this.#firm.size >= MAX_FIRM) this.#makeRoom(claim.now);
-    const { fingerprint, expiresAt } = claim;
-    this.#firm.set(key, { fingerprint, expiresAt, outcome: 'under_way' });
+  claim({ account, key, fingerprint, now, expiresAt }: Claim): WriteRecord | undefined {
+    const fullKey = keyOf({ account, key });
+    const known = this.#firm.get(fullKey) ?? this.#answered.get(fullKey);
+    if (known && (known.outcome === 'under_way' || known.expiresAt > now)) return known;
+    this.#forget(account, fullKey);
+    this.#makeRoom(account, now);
+    this.#firm.set(fullKey, { account, fingerprint, expiresAt, outcome: 'under_way' });
+    this.#keys.set(account, (this.#keys.get(account) ?? new Set()).add(fullKey));
     return undefined;
   }
 
-  settle(claim: Claim, outcome: 'unknown' | WriteAnswer): void {
-    const { fingerprint, expiresAt } = claim;
-    const key = keyOf(claim);
-    const settled = { fingerprint, expiresAt, outcome };
-    if (outcome === 'unknown') return void this.#firm.set(key, settled);
-    this.#answered.set(key, settled);
+  settle({ account, key, fingerprint, expiresAt }: Claim, outcome: 'unknown' | WriteAnswer): void {
+    const fullKey = keyOf({ account, key });
+    const settled = { account, fingerprint, expiresAt, outcome };
+    if (outcome !== 'unknown') this.#answered.set(fullKey, settled);
     // An answer too large to be held leaves at least that there was one.
-    if (this.#answered.has(key)) this.#firm.delete(key);
-    else this.#firm.set(key, { ...settled, outcome: 'unknown' });
+    if (this.#answered.has(fullKey)) this.#firm.delete(fullKey);
+    else this.#firm.set(fullKey, { ...settled, outcome: 'unknown' });
   }
 
-  release(claim: Claim): void {
-    this.#firm.delete(keyOf(claim));
+  release({ account, key }: Claim): void {
+    this.#forget(account, keyOf({ account, key }));
   }
 
   usage() {
@@ -56,16 +59,37 @@ export class MemoryRecords implements Records {
   }
 
   /** @throws GatewayError `store_unavailable` */
-  #makeRoom(now: number): void {
-    for (const [key, { outcome, expiresAt }] of this.#firm) {
-      if (outcome === 'unknown' && expiresAt <= now) this.#firm.delete(key);
+  #makeRoom(account: AccountId, now: number): void {
+    const own = this.#keys.get(account);
+    if (own && own.size >= MAX_OF_ACCOUNT) this.#forgetFirst(own, now);
+    if (this.#firm.size >= MAX_FIRM) this.#forgetFirst(this.#firm.keys(), now);
+  }
+
+  /** The first that may go: one that was answered, or that is over. */
+  #forgetFirst(keys: Iterable<string>, now: number): void {
+    for (const key of keys) {
+      const kept = this.#answered.peek(key) ?? this.#firm.get(key);
+      const isOver = kept?.outcome !== 'under_way' && (kept?.expiresAt ?? 0) <= now;
+      if (kept && (isOver || typeof kept.outcome === 'object')) return this.#forget(kept.account, key);
     }
-    if (this.#firm.size >= MAX_FIRM) throw GatewayError.of('store_unavailable', { retryAfter: FULL_RETRY_SECONDS });
+    throw GatewayError.of('store_unavailable', { fault: 'withheld', retryAfter: FULL_RETRY_SECONDS });
+  }
+
+  #forget(account: AccountId, fullKey: string): void {
+    this.#firm.delete(fullKey);
+    this.#answered.delete(fullKey);
+    this.#unlist(account, fullKey);
+  }
+
+  #unlist(account: AccountId, fullKey: string): void {
+    const keys = this.#keys.get(account);
+    keys?.delete(fullKey);
+    if (keys?.size === 0) this.#keys.delete(account);
   }
 }
 
 /** Neither the account's hash nor a key holds a line break. */
-const keyOf = ({ account, key }: Claim) => `${account}\n${key}`;
+const keyOf = ({ account, key }: Pick<Claim, 'account' | 'key'>) => `${account}\n${key}`;
 
 const answerSizeOf = ({ outcome }: WriteRecord) =>
   typeof outcome === 'object' && outcome.text !== null ? sizeOf(outcome.text) : 0;

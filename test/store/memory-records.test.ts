@@ -1,0 +1,211 @@
+import { describe, expect, test } from 'vitest';
+import { GatewayError } from '../../src/core/errors.ts';
+import { MemoryRecords } from '../../src/store/memory/records.ts';
+import type { Claim } from '../../src/store/store.ts';
+import { claimOf, DAY_MS, later, recordsContract } from './records.ts';
+
+recordsContract('the memory store', () => new MemoryRecords());
+
+const MAX_FIRM = 20_000;
+const MAX_ANSWERED_BYTES = 67_108_864;
+const MEGABYTE = 1_048_576;
+
+const NOW = Date.UTC(2026, 5, 9, 12);
+
+const nth = (n: number, changes: Partial<Claim> = {}): Claim =>
+  claimOf({ account: `account-${n % 300}`, key: `key-${n}`, now: NOW, ...changes });
+
+/** Without `expect`, which takes its time when it is called a hundred thousand times. */
+const claimFree = (records: MemoryRecords, claim: Claim) => {
+  if (records.claim(claim)) throw new Error(`${claim.key} is not free`);
+};
+
+const claimMany = (records: MemoryRecords, count: number, from = 0) => {
+  for (let n = from; n < from + count; n += 1) claimFree(records, nth(n));
+};
+
+/** What refuses the claim, if anything does. */
+const refusalOf = (records: MemoryRecords, claim: Claim): unknown => {
+  try {
+    return records.claim(claim);
+  } catch (error) {
+    return error;
+  }
+};
+
+const expectRefusal = (refusal: unknown) => {
+  expect(refusal).toBeInstanceOf(GatewayError);
+  expect(refusal).toMatchObject({ code: 'store_unavailable', status: 503, particulars: { retryAfter: 60 } });
+};
+
+describe('with as many writes under way or of unknown outcome as there may be', () => {
+  test('another is refused, and leaves nothing behind', () => {
+    const records = new MemoryRecords();
+    claimMany(records, MAX_FIRM);
+    for (let time = 0; time < 3; time += 1) expectRefusal(refusalOf(records, nth(MAX_FIRM)));
+    expect(records.usage()).toEqual({ records: MAX_FIRM, firmRecords: MAX_FIRM });
+    records.release(nth(0));
+    expect(records.claim(nth(MAX_FIRM))).toBeUndefined();
+  });
+
+  test('all of them are still known', () => {
+    const records = new MemoryRecords();
+    claimMany(records, MAX_FIRM);
+    for (let n = 0; n < MAX_FIRM; n += 2) records.settle(nth(n), 'unknown');
+    for (let n = 0; n < 100; n += 1) expectRefusal(refusalOf(records, nth(MAX_FIRM + n)));
+    const outcomes = Array.from({ length: MAX_FIRM }, (_, n) => records.claim(nth(n))?.outcome);
+    expect(outcomes).toEqual(outcomes.map((_, n) => (n % 2 === 0 ? 'unknown' : 'under_way')));
+  });
+
+  test.each([
+    ['a release', (records: MemoryRecords) => records.release(nth(5))],
+    ['an answer', (records: MemoryRecords) => records.settle(nth(5), { status: 200, text: '1' })],
+  ])('%s makes room for one', (_, end) => {
+    const records = new MemoryRecords();
+    claimMany(records, MAX_FIRM);
+    end(records);
+    expect(records.claim(nth(MAX_FIRM))).toBeUndefined();
+    expectRefusal(refusalOf(records, nth(MAX_FIRM + 1)));
+  });
+
+  test('those of unknown outcome make room when their day is over, by the time of who asks', () => {
+    const records = new MemoryRecords();
+    claimMany(records, MAX_FIRM);
+    for (let n = 0; n < 3; n += 1) records.settle(nth(n), 'unknown');
+    const late = (n: number, ms: number) => later(nth(MAX_FIRM + n), ms);
+    expectRefusal(refusalOf(records, late(0, DAY_MS - 1)));
+    for (let n = 0; n < 3; n += 1) expect(records.claim(late(n, DAY_MS))).toBeUndefined();
+    expectRefusal(refusalOf(records, late(3, DAY_MS)));
+    expect(records.usage().firmRecords).toBe(MAX_FIRM);
+  });
+
+  test('those under way never make room', () => {
+    const records = new MemoryRecords();
+    claimMany(records, MAX_FIRM);
+    expectRefusal(refusalOf(records, later(nth(MAX_FIRM), 1000 * DAY_MS)));
+    const known = Array.from({ length: MAX_FIRM }, (_, n) => records.claim(later(nth(n), 1000 * DAY_MS)));
+    expect(known).not.toContain(undefined);
+  });
+
+  test('a key whose day is over can be had in its own place', () => {
+    const records = new MemoryRecords();
+    claimMany(records, MAX_FIRM);
+    records.settle(nth(0), 'unknown');
+    expect(records.claim(later(nth(0), DAY_MS))).toBeUndefined();
+    expectRefusal(refusalOf(records, later(nth(MAX_FIRM), DAY_MS)));
+  });
+});
+
+/** Claims and settles with a text of its own. */
+const answer = (records: MemoryRecords, n: number, text: string) => {
+  claimFree(records, nth(n));
+  records.settle(nth(n), { status: 200, text });
+};
+
+const isKnown = (records: MemoryRecords, n: number) => {
+  const known = records.claim(nth(n)) !== undefined;
+  if (!known) records.release(nth(n));
+  return known;
+};
+
+const countKnown = (records: MemoryRecords, count: number) =>
+  Array.from({ length: count }, (_, n) => n).filter((n) => isKnown(records, n)).length;
+
+describe('answers', () => {
+  test.each([
+    ['large', 200, 'x'.repeat(MEGABYTE), MEGABYTE],
+    ['beyond Latin-1, of two bytes a character', 200, 'я'.repeat(MEGABYTE / 2), MEGABYTE],
+    ['small', 150_000, '{"id":1}', 500],
+  ])('that are %s stay within their bytes and come near them', (_, count, text, bytes) => {
+    const records = new MemoryRecords();
+    for (let n = 0; n < count; n += 1) answer(records, n, text);
+    const held = countKnown(records, count);
+    expect(records.usage()).toEqual({ records: held, firmRecords: 0 });
+    expect(held * bytes).toBeLessThanOrEqual(MAX_ANSWERED_BYTES);
+    expect(held * (bytes + 100)).toBeGreaterThan(MAX_ANSWERED_BYTES * 0.8);
+  });
+
+  test('give way to newer ones, the oldest first', () => {
+    const records = new MemoryRecords();
+    for (let n = 0; n < 100; n += 1) answer(records, n, 'x'.repeat(MEGABYTE));
+    const known = Array.from({ length: 100 }, (_, n) => isKnown(records, n));
+    expect(known.toSorted((one, other) => Number(one) - Number(other))).toEqual(known);
+    expect([known[0], known[99]]).toEqual([false, true]);
+  });
+
+  test('never make those give way that are under way or of unknown outcome', () => {
+    const records = new MemoryRecords();
+    claimMany(records, 2);
+    records.settle(nth(1), 'unknown');
+    for (let n = 2; n < 200; n += 1) answer(records, n, 'x'.repeat(MEGABYTE));
+    expect(records.claim(nth(0))?.outcome).toBe('under_way');
+    expect(records.claim(nth(1))?.outcome).toBe('unknown');
+  });
+
+  test('are no part of what may be under way at once', () => {
+    const records = new MemoryRecords();
+    for (let n = 0; n < 2 * MAX_FIRM; n += 1) answer(records, n, '1');
+    expect(records.usage()).toEqual({ records: 2 * MAX_FIRM, firmRecords: 0 });
+    claimMany(records, MAX_FIRM, 2 * MAX_FIRM);
+    expect(isKnown(records, 0)).toBe(true);
+  });
+
+  test('too large to be held leave that there was one, of which nothing is known', () => {
+    const records = new MemoryRecords();
+    answer(records, 0, '1');
+    expect(records.claim(nth(1))).toBeUndefined();
+    records.settle(nth(1), { status: 200, text: 'x'.repeat(MAX_ANSWERED_BYTES + 1) });
+    expect(records.claim(nth(1))?.outcome).toBe('unknown');
+    expect(records.claim(nth(0))?.outcome).toEqual({ status: 200, text: '1' });
+    expect(records.usage()).toEqual({ records: 2, firmRecords: 1 });
+  });
+});
+
+const MAX_OF_ACCOUNT = 1000;
+
+const own = (n: number) => nth(n, { account: 'busy' });
+
+describe('of one account', () => {
+  test('the thousand newest are kept, and those of others with them', () => {
+    const records = new MemoryRecords();
+    answer(records, 0, 'of another');
+    for (let n = 0; n < 2 * MAX_OF_ACCOUNT; n += 1) {
+      claimFree(records, own(n));
+      records.settle(own(n), { status: 200, text: String(n) });
+    }
+    expect(records.usage()).toEqual({ records: MAX_OF_ACCOUNT + 1, firmRecords: 0 });
+    expect(records.claim(nth(0))?.outcome).toEqual({ status: 200, text: 'of another' });
+    expect(records.claim(own(MAX_OF_ACCOUNT))?.outcome).toEqual({ status: 200, text: String(MAX_OF_ACCOUNT) });
+  });
+
+  test('a thousand of unknown outcome have its next write refused, and nobody else’s', () => {
+    const records = new MemoryRecords();
+    for (let n = 0; n < MAX_OF_ACCOUNT; n += 1) {
+      claimFree(records, own(n));
+      records.settle(own(n), 'unknown');
+    }
+    expectRefusal(refusalOf(records, own(MAX_OF_ACCOUNT)));
+    claimFree(records, nth(0));
+    expect(records.claim(own(0))?.outcome).toBe('unknown');
+    expect(records.claim(later(own(MAX_OF_ACCOUNT), DAY_MS))).toBeUndefined();
+  });
+});
+
+test('what is released, and what has had its day and is claimed anew, is held no longer', () => {
+  const records = new MemoryRecords();
+  for (let n = 0; n < 10; n += 1) {
+    records.claim(nth(n));
+    if (n % 2 === 0) records.release(nth(n));
+    else records.settle(nth(n), { status: 200, text: '1' });
+  }
+  expect(records.usage()).toEqual({ records: 5, firmRecords: 0 });
+  for (let n = 1; n < 10; n += 2) records.claim(later(nth(n), DAY_MS));
+  expect(records.usage()).toEqual({ records: 5, firmRecords: 5 });
+});
+
+test('an answer comes at once, so that one process never asks itself to wait', () => {
+  const records = new MemoryRecords();
+  const claim = claimOf();
+  for (const result of [records.claim(claim), records.settle(claim, 'unknown'), records.release(claim)])
+    expect(result).not.toBeInstanceOf(Promise);
+});
