@@ -24,6 +24,8 @@ export interface ReadThroughOptions {
   readonly clock: Clock;
   readonly digest: Digest;
   readonly call: Call;
+  /** Whether the upstream is taken to be out of service: then nobody who may have a copy waits for its answer. */
+  readonly isOut: () => boolean;
   readonly metrics: Metrics;
   /** How long a call may take with all its attempts, whoever waits for it. */
   readonly timeoutMs: number;
@@ -49,7 +51,7 @@ interface Landed {
   readonly stored: boolean;
 }
 
-/** Fresh copy → stale copy and a refresh behind it → the upstream → on its failure an older copy. */
+/** Fresh copy → stale copy and a refresh behind it → the upstream → on its failure an older copy, at once when it is out. */
 export class ReadThrough {
   readonly #of: ReadThroughOptions;
   readonly #flights = new SingleFlight<Landed>();
@@ -83,7 +85,8 @@ export class ReadThrough {
     const freshMs = freshMsOf(entry, policy, this.#of.clock.now());
     const usability = usabilityOf(freshMs, policy);
     if (usability === 'fresh') return this.#hit(entry, freshMs);
-    if (usability !== 'stale') return this.#ask(read, found, 'stale');
+    const isCopyEnough = usability === 'stale' || (usability === 'on-error' && this.#of.isOut());
+    if (!isCopyEnough) return this.#ask(read, found, 'stale');
     this.#join(read, found); // the refresh, behind the answer; nobody waits for it and nobody can leave it
     return this.#hit(entry, freshMs);
   }

@@ -19,7 +19,8 @@ export function problemOf(error: GatewayError, { instance, requestId }: ProblemC
     detail: detailOf(error),
     instance,
     request_id: requestId,
-    retryable: error.retryable,
+    // What may have happened must not be tried again by who goes by this.
+    retryable: error.retryable && outcome === undefined,
     ...(retryAfter !== undefined && { retry_after: retryAfter }),
     ...(outcome && { outcome }),
     errors: errors ?? [],

@@ -31,11 +31,12 @@ export interface Gateway {
 
 export function createGateway(options: GatewayOptions): Gateway {
   const { answers, records, limits } = options.store;
-  const call = upstreamCall({ ...options, limits });
+  const { call, isOut } = upstreamCall({ ...options, limits });
   const cache = new ReadThrough({
     ...options,
     answers,
     call,
+    isOut,
     timeoutMs: options.requestTimeoutMs,
     check: checkInput,
   });

@@ -39,10 +39,14 @@ export async function once(tools: IdempotencyTools, write: Write, send: () => Pr
   const known = await tools.records.claim(claim);
   if (known) return again(tools, known, claim);
   const isKept = write.caller.from.idempotencyKey !== undefined;
-  const settle = async (outcome: IdempotencyOutcome & ('answered' | 'released' | 'unknown'), answer?: WriteAnswer) => {
+  const settle = async (outcome: 'answered' | 'released' | 'unknown', answer?: WriteAnswer) => {
     tools.metrics.idempotency(outcome);
-    if (!isKept || outcome === 'released') await tools.records.release(claim);
-    else await tools.records.settle(claim, answer ?? 'unknown');
+    try {
+      if (!isKept || outcome === 'released') await tools.records.release(claim);
+      else await tools.records.settle(claim, answer ?? 'unknown');
+    } catch {
+      // The write is over, and its client learns how it ended. A record left unsettled is never taken for free.
+    }
   };
   const { status, text } = await send().catch(async (error: unknown) => {
     await settle(isUnknown(error) ? 'unknown' : 'released');

@@ -28,14 +28,23 @@ export interface UpstreamCallOptions {
   readonly onDrift: DriftReport;
 }
 
+interface GuardedCall {
+  readonly call: Call;
+  /** Whether the upstream is taken to be out of service. */
+  readonly isOut: () => boolean;
+}
+
 /** What stands round each call of the upstream: the order of the lines is the order of the layers, outermost first. */
-export function upstreamCall(options: UpstreamCallOptions & { readonly limits: Limits }): Call {
-  return layered(
+export function upstreamCall(options: UpstreamCallOptions & { readonly limits: Limits }): GuardedCall {
+  const breaker = circuit(options);
+  const holdBack = hold(options);
+  const call = layered(
     [
       retry(options),
-      hold(options),
-      circuit(options),
+      holdBack,
+      breaker.layer,
       bulkhead(options),
+      holdBack, // again: a 429 may have come while the call waited for its slot
       budget({ ...options, perMinute: options.budgetPerMinute }),
       deadline({ ...options, timeoutMs: options.attemptTimeoutMs }),
       watchDrift(options.onDrift),
@@ -43,4 +52,5 @@ export function upstreamCall(options: UpstreamCallOptions & { readonly limits: L
     ],
     upstreamClient(options),
   );
+  return { call, isOut: breaker.isOpen };
 }

@@ -26,7 +26,7 @@ export async function write(tools: WriteTools, wanted: Write): Promise<Written> 
 
 /**
  * What the write touches is made worthless before it is sent, so that reads under way are not stored, and again when
- * it is over, so that reads from in between are not kept; whatever its outcome.
+ * it is over, so that reads from in between are not kept; whatever its outcome. One that is held back touches nothing.
  */
 async function carryOut({ call, answers }: WriteTools, wanted: Write): Promise<UpstreamAnswer> {
   const { operation, input, caller } = wanted;
@@ -34,19 +34,28 @@ async function carryOut({ call, answers }: WriteTools, wanted: Write): Promise<U
     if (caller.account !== undefined && tags.length > 0) await answers.touch(caller.account, tags);
   };
   const tags = touchedBy(operation, input);
-  await touch(tags);
+  let isSent = false;
+  const beforeSend = async () => {
+    await touch(tags);
+    isSent = true;
+  };
   try {
-    return await send(call, wanted);
+    return await send(call, wanted, beforeSend);
   } catch (error) {
     if (error instanceof GatewayError && (error.status === 401 || error.status === 403)) await touch([EVERYTHING]);
     throw error instanceof GatewayError && isUnknown(error) ? error.with({ outcome: 'unknown' }) : error;
   } finally {
-    await touch(tags);
+    if (isSent) await touch(tags);
   }
 }
 
 /** Followed to its end even if the client leaves, hence a signal of its own; the deadline still holds. */
-function send(call: Call, { operation, input, caller }: Write): Promise<UpstreamAnswer> {
+function send(
+  call: Call,
+  { operation, input, caller }: Write,
+  beforeSend: () => Promise<void>,
+): Promise<UpstreamAnswer> {
   const { account, from, tally, endsAt } = caller;
-  return call({ account, operation, input, from, tally, signal: new AbortController().signal, endsAt });
+  const { signal } = new AbortController();
+  return call({ account, operation, input, from, tally, signal, endsAt, beforeSend });
 }

@@ -32,10 +32,11 @@ export function bulkhead({ clock, metrics, slots }: BulkheadOptions): Layer {
   const share = Math.min(slots, Math.max(LEAST_SHARE, Math.ceil(slots * SHARE)));
   const queue = new FairQueue({ slots, share });
   metrics.watch('waiting_calls', () => queue.waiting);
-  let lastFreeAt = clock.now();
+  let lastEmptyAt = clock.now();
 
   const stand = async (account: string, signal: AbortSignal): Promise<void> => {
-    const waitMs = clock.now() - lastFreeAt > STANDS_AFTER_MS ? STANDING_MS : BURST_MS;
+    if (queue.waiting === 0) lastEmptyAt = clock.now();
+    const waitMs = clock.now() - lastEmptyAt > STANDS_AFTER_MS ? STANDING_MS : BURST_MS;
     const ticket = queue.wait(account);
     const gone = Promise.withResolvers<never>();
     const cancel = clock.after(waitMs, () => {
@@ -58,8 +59,7 @@ export function bulkhead({ clock, metrics, slots }: BulkheadOptions): Layer {
 
   return (next) => async (call) => {
     const account = call.account ?? '';
-    if (queue.take(account)) lastFreeAt = clock.now();
-    else await stand(account, call.signal);
+    if (!queue.take(account)) await stand(account, call.signal);
     try {
       return await next(call);
     } finally {

@@ -1,7 +1,7 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { Layer } from '../upstream/client.ts';
+import type { Layer, UpstreamCall } from '../upstream/client.ts';
 import { Recent } from './recent.ts';
 
 interface CircuitOptions {
@@ -13,6 +13,11 @@ const SPAN_MS = 10_000;
 const LEAST_CALLS = 20;
 const PROBE_MS = 5_000;
 
+interface Circuit {
+  readonly layer: Layer;
+  readonly isOpen: () => boolean;
+}
+
 /** What a call has shown of the upstream's health; `nothing` where it was held back or given up. */
 type Sign = 'good' | 'bad' | 'nothing';
 
@@ -22,9 +27,9 @@ type Sign = 'good' | 'bad' | 'nothing';
  * upstream that hangs takes, and opens at more than half.
  * @throws GatewayError `upstream_unavailable` while open
  */
-export function circuit({ clock, metrics }: CircuitOptions): Layer {
+export function circuit({ clock, metrics }: CircuitOptions): Circuit {
   const breaker = new Breaker(metrics);
-  return (next) => async (call) => {
+  const layer: Layer = (next) => async (call) => {
     const pass = breaker.admit(clock.now());
     if (typeof pass === 'number') {
       metrics.refused('circuit');
@@ -36,18 +41,20 @@ export function circuit({ clock, metrics }: CircuitOptions): Layer {
       breaker.learn('good', pass, clock.now());
       return answer;
     } catch (error) {
-      breaker.learn(signOf(error), pass, clock.now());
+      breaker.learn(signOf(error, call), pass, clock.now());
       throw error;
     }
   };
+  return { layer, isOpen: () => breaker.isOpen };
 }
 
 const BAD: ReadonlySet<Fault> = new Set(['refused', 'unconnected', 'broken', 'timeout', 'unavailable', 'failed']);
 
-function signOf(error: unknown): Sign {
+function signOf(error: unknown, { signal }: UpstreamCall): Sign {
   if (!(error instanceof GatewayError)) return 'nothing';
   const { fault } = error.particulars;
-  if (fault === 'withheld') return 'nothing';
+  // A call that was given up ends with the reason of whoever gave it up: only its time is news of the upstream.
+  if (fault === 'withheld' || (signal.aborted && fault !== 'timeout')) return 'nothing';
   return fault !== undefined && BAD.has(fault) ? 'bad' : 'good';
 }
 
@@ -64,6 +71,10 @@ class Breaker {
 
   constructor(metrics: Metrics) {
     this.#metrics = metrics;
+  }
+
+  get isOpen(): boolean {
+    return this.#era.probeAt !== undefined;
   }
 
   /** A pass, or the milliseconds until the next call is let through. */

@@ -9,10 +9,12 @@ import type { Layer } from '../upstream/client.ts';
  */
 export function deadline({ clock, timeoutMs }: { clock: Clock; timeoutMs: number }): Layer {
   return (next) => async (call) => {
+    const leftMs = call.endsAt - clock.now();
+    if (leftMs <= 0) throw GatewayError.of('upstream_timeout', { fault: 'withheld' });
     const controller = new AbortController();
     const leave = () => controller.abort(call.signal.reason);
     const expire = () => controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout' }));
-    const cancel = clock.after(Math.min(timeoutMs, call.endsAt - clock.now()), expire);
+    const cancel = clock.after(Math.min(timeoutMs, leftMs), expire);
     if (call.signal.aborted) leave();
     call.signal.addEventListener('abort', leave, { once: true });
     try {

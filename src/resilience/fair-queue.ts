@@ -31,7 +31,7 @@ export class FairQueue {
 
   /** Takes a slot, if the account may have one now. */
   take(account: string): boolean {
-    if (this.#free === 0 || !this.#mayHaveMore(account) || this.#lines.has(account)) return false;
+    if (this.#free === 0 || !this.#mayHaveMore(account)) return false;
     this.#grant(account);
     return true;
   }

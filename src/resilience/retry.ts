@@ -36,8 +36,8 @@ export function retry({ clock, metrics, random = Math.random }: RetryOptions): L
   /** Waits for the next attempt; throws the failure where there is to be none. */
   const pauseAfter = async (failure: unknown, call: UpstreamCall, attempts: number): Promise<void> => {
     const pauseMs = random() * FIRST_PAUSE_MS * 2 ** (attempts - 1);
-    const isInTime = clock.now() + pauseMs < call.endsAt;
-    if (attempts > MAX_RETRIES || !isRetried(failure) || !isInTime || !isInBudget()) throw failure;
+    const isWanted = !call.signal.aborted && clock.now() + pauseMs < call.endsAt;
+    if (attempts > MAX_RETRIES || !isRetried(failure) || !isWanted || !isInBudget()) throw failure;
     recent.mark(clock.now());
     metrics.retried(call.operation.id);
     await pause(clock, pauseMs, call.signal);

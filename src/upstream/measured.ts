@@ -34,6 +34,9 @@ export function measured({ clock, metrics }: MeasuredOptions): Layer {
 }
 
 function outcomeOf(error: unknown, { signal }: UpstreamCall): CallOutcome {
-  if (error instanceof GatewayError) return error.status < 500 ? 'refused' : 'failed';
-  return signal.aborted ? 'abandoned' : 'failed';
+  const { status, particulars } = error instanceof GatewayError ? error : NO_ANSWER;
+  if (signal.aborted && particulars.fault !== 'timeout') return 'abandoned';
+  return status < 500 ? 'refused' : 'failed';
 }
+
+const NO_ANSWER: Pick<GatewayError, 'status' | 'particulars'> = { status: 500, particulars: {} };

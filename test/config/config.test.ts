@@ -26,6 +26,9 @@ describe('without variables', () => {
       upstreamMaxBodyBytes: 5_242_880,
       maxBodyBytes: 65_536,
       cacheMaxBytes: 134_217_728,
+      rateLimitPerMinute: 600,
+      upstreamBudgetPerMinute: 0,
+      trustedProxies: [],
       logLevel: 'info',
       shutdownGraceMs: 10_000,
     });
@@ -75,6 +78,9 @@ describe('variables', () => {
       MAX_BODY_BYTES: '2',
       PUBLIC_URL: 'https://gateway.example:8443/',
       CACHE_MAX_BYTES: '0',
+      RATE_LIMIT_PER_MINUTE: '0',
+      UPSTREAM_BUDGET_PER_MINUTE: '240',
+      TRUSTED_PROXIES: '10.0.0.0/8, 192.0.2.7,2001:db8::/32 ,::1',
       LOG_LEVEL: 'silent',
       SHUTDOWN_GRACE_MS: '0',
     });
@@ -90,6 +96,9 @@ describe('variables', () => {
       maxBodyBytes: 2,
       publicUrl: 'https://gateway.example:8443',
       cacheMaxBytes: 0,
+      rateLimitPerMinute: 0,
+      upstreamBudgetPerMinute: 240,
+      trustedProxies: ['10.0.0.0/8', '192.0.2.7', '2001:db8::/32', '::1'],
       logLevel: 'silent',
       shutdownGraceMs: 0,
     });
@@ -98,6 +107,7 @@ describe('variables', () => {
 
   it('that are empty count as not set', () => {
     const names = ['HOST', 'PORT', 'ADMIN_PORT', 'UPSTREAM_BASE_URL', 'CACHE_POLICY', 'PUBLIC_URL', 'LOG_LEVEL'];
+    names.push('RATE_LIMIT_PER_MINUTE', 'UPSTREAM_BUDGET_PER_MINUTE', 'TRUSTED_PROXIES');
     const { policyOf: _, ...empty } = configOf(Object.fromEntries(names.map((name) => [name, ''])));
     const { policyOf: __, ...unset } = configOf({});
     expect(empty).toEqual(unset);
@@ -135,6 +145,26 @@ const BAD: Readonly<Record<string, readonly string[]>> = {
     '{"getNothing":{"fresh":1}}',
     '{"getApiKey":{"fresh":1}}',
     '{"updateReferralConfig":false}',
+  ],
+  RATE_LIMIT_PER_MINUTE: [...NOT_INTEGERS, '1000000001'],
+  UPSTREAM_BUDGET_PER_MINUTE: [...NOT_INTEGERS, '1000000001'],
+  TRUSTED_PROXIES: [
+    'x',
+    'proxy.internal',
+    '*',
+    ',',
+    '10.0.0.1,',
+    '10.0.0.1 10.0.0.2',
+    '10.0.0.1;10.0.0.2',
+    '10.0.0',
+    '10.0.0.256',
+    '10.0.0.0/33',
+    '10.0.0.0/-1',
+    '10.0.0.0/',
+    '10.0.0.1:80',
+    '2001:db8::/129',
+    '[::1]',
+    '10.0.0.1,proxy.internal',
   ],
   LOG_LEVEL: ['x', 'INFO', 'verbose'],
   SHUTDOWN_GRACE_MS: NOT_INTEGERS,

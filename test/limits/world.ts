@@ -1,0 +1,32 @@
+import { expect } from 'vitest';
+import { openWorld, type World } from '../cache/world.ts';
+import { expectProblem } from '../http/problem.ts';
+import type { TextAnswer } from '../support/http.ts';
+import { answerAll } from '../resilience/world.ts';
+
+/** A gateway that takes so many requests of an account in a minute, before an upstream that answers all of them. */
+export const openLimited = async (perMinute: number, env: Readonly<Record<string, string>> = {}): Promise<World> => {
+  const world = await openWorld({ RATE_LIMIT_PER_MINUTE: String(perMinute), ...env });
+  answerAll(world.upstream);
+  return world;
+};
+
+/** What an answer says of the limit: whose, how many a minute, how many left, until when. */
+export const limitOf = ({ headers }: Pick<TextAnswer, 'headers'>): readonly unknown[] => {
+  const policy = /^"(\w+)";q=(\d+);w=60$/.exec(headers['ratelimit-policy'] ?? '');
+  const limit = /^"(\w+)";r=(\d+);t=(\d+)$/.exec(headers['ratelimit'] ?? '');
+  if (!policy || !limit) return [headers['ratelimit-policy'], headers['ratelimit']];
+  expect(limit[1]).toBe(policy[1]);
+  return [policy[1], Number(policy[2]), Number(limit[2]), Number(limit[3])];
+};
+
+export const NO_LIMIT = [undefined, undefined];
+
+/** Seconds to wait, which the headers say too. */
+export const limitedFor = (answer: TextAnswer): unknown => {
+  const problem = expectProblem(answer, { status: 429, code: 'rate_limited' });
+  expect(problem.retryable).toBe(true);
+  const [, , left, seconds] = limitOf(answer);
+  expect([left, seconds]).toEqual([0, problem.retry_after]);
+  return problem.retry_after;
+};

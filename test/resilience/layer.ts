@@ -1,0 +1,51 @@
+import { noMetrics } from '../../src/core/metrics.ts';
+import type { Clock } from '../../src/core/runtime.ts';
+import type { UpstreamAnswer } from '../../src/upstream/answer.ts';
+import type { Call, Layer, UpstreamCall } from '../../src/upstream/client.ts';
+import { operations } from '../../src/upstream/operations/index.ts';
+
+/** For a layer alone, where a gateway round it would blur what is asked. */
+export const callFor = (clock: Clock, changes: Partial<UpstreamCall> = {}): UpstreamCall => ({
+  account: 'account',
+  operation: operations.getSubscription,
+  input: { query: '' },
+  from: {
+    requestId: 'r',
+    credential: 'key',
+    userAgent: undefined,
+    trace: { traceId: '0'.repeat(32), flags: '00', tracestate: undefined },
+  },
+  tally: { upstreamCalls: 0, upstreamMs: 0 },
+  signal: new AbortController().signal,
+  endsAt: clock.now() + 10_000,
+  ...changes,
+});
+
+export const GOOD: UpstreamAnswer = {
+  status: 200,
+  text: '{}',
+  links: [],
+  value: {},
+  validators: {},
+  notModified: false,
+};
+
+/** A layer round calls that come out as `outcome` says. */
+export const round = (layer: Layer, outcome: (call: UpstreamCall) => unknown): { call: Call; made: () => number } => {
+  let calls = 0;
+  const call = layer(async (one) => {
+    calls++;
+    await outcome(one);
+    return GOOD;
+  });
+  return { call, made: () => calls };
+};
+
+export const metrics = noMetrics;
+
+/** What became of it, for those who do not care for more. */
+export const settled = (work: Promise<unknown>): Promise<unknown> =>
+  work.then(
+    () => 'good',
+    (error: unknown) => error,
+  );
