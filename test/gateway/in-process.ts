@@ -14,7 +14,8 @@ interface InProcessOptions {
 }
 
 export interface InProcess {
-  readonly ask: (path: string, token: string, init?: RequestInit) => Promise<Response>;
+  /** `address` is the client's. */
+  readonly ask: (path: string, token: string, init?: RequestInit, address?: string) => Promise<Response>;
   readonly close: () => Promise<void>;
 }
 
@@ -31,9 +32,9 @@ export function inProcess({ transport, clock, env = {} }: InProcessOptions): InP
   const app = createApp({ ...deps, transport, ...(clock && { clock }) });
   const { background, idle }: { background: Background; idle: () => Promise<unknown> } = trackedBackground();
   return {
-    async ask(path, token, init = {}) {
+    async ask(path, token, init = {}, address = '192.0.2.1') {
       const headers = { Authorization: `Token ${token}`, ...(init.headers as Record<string, string>) };
-      return app.fetch(new Request(`http://portico.test${path}`, { ...init, headers }), { background });
+      return app.fetch(new Request(`http://portico.test${path}`, { ...init, headers }), { background, address });
     },
     async close() {
       await idle();

@@ -3,6 +3,7 @@ import { composedScenarios } from './scenarios/composed.ts';
 import { concurrencyScenarios } from './scenarios/concurrency.ts';
 import { documentationScenarios } from './scenarios/documentation.ts';
 import { errorScenarios } from './scenarios/errors.ts';
+import { idempotencyScenarios } from './scenarios/idempotency.ts';
 import { operationScenarios } from './scenarios/operations.ts';
 import { troubleScenarios } from './scenarios/trouble.ts';
 import type { Scenario } from './stage.ts';
@@ -13,6 +14,7 @@ export const scenarios: readonly Scenario[] = [
   ...errorScenarios,
   ...cachingScenarios,
   ...concurrencyScenarios,
+  ...idempotencyScenarios,
   ...composedScenarios,
   ...troubleScenarios,
   ...documentationScenarios,

@@ -1,0 +1,132 @@
+import { describe, expect, test } from 'vitest';
+import { MemoryStore } from '../../src/store/memory.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
+import { secret } from '../support/secrets.ts';
+import { callOf } from '../cache/world.ts';
+import { accountIds, gist, good, goodGist, openShop, postIds, socialIds, UNKNOWN } from './shop.ts';
+
+const READ = 'getVerificationFlow';
+
+/** The circuit judges by so many calls, and lets one through after so long. */
+const LEAST_CALLS = 20;
+const PROBE_SECONDS = 5;
+
+describe.each(postIds)('%s that the gateway keeps back was never sent, so that its key is free', (id) => {
+  test('while the circuit is open', async () => {
+    const shop = await openShop();
+    shop.upstream.on(callOf('createApiKey'), json(500));
+    for (let call = 0; call < LEAST_CALLS; call += 1) await shop.ask('createApiKey', { token: secret() });
+    const callsBefore = shop.upstream.calls.length;
+    for (let time = 0; time < 2; time += 1) expect(gist(await shop.keyed(id))).toBe('503 upstream_unavailable');
+    expect(shop.upstream.calls).toHaveLength(callsBefore);
+    shop.advance(PROBE_SECONDS);
+    shop.script(id, good(id, 1));
+    expect(gist(await shop.keyed(id))).toBe(goodGist(id, 1));
+  });
+
+  test('for want of a slot', async () => {
+    const shop = await openShop({ env: { UPSTREAM_MAX_CONNECTIONS: '1' } });
+    const gate = barrier();
+    shop.script(READ, reply(hold(gate), json(200, '{"id":1}')));
+    const reading = shop.ask(READ, { token: secret() });
+    await gate.reached;
+    const waiting = shop.keyed(id);
+    expect(gist(await shop.keyed(id))).toBe('409 idempotency_in_progress');
+    shop.advance(1);
+    expect(gist(await waiting)).toBe('503 overloaded');
+    gate.release();
+    await reading;
+    shop.script(id, good(id, 1));
+    expect(gist(await shop.keyed(id))).toBe(goodGist(id, 1));
+  });
+});
+
+describe.each(accountIds)('%s that the gateway keeps back was never sent, so that its key is free', (id) => {
+  test('while the upstream wants no calls of the account', async () => {
+    const shop = await openShop();
+    shop.script(READ, json(429, '', { 'Retry-After': '30' }));
+    await shop.ask(READ);
+    for (let time = 0; time < 2; time += 1) expect(gist(await shop.keyed(id))).toBe('429 rate_limited');
+    shop.advance(30);
+    shop.script(id, good(id, 1));
+    expect(gist(await shop.keyed(id))).toBe(goodGist(id, 1));
+    expect(shop.upstream.calls).toHaveLength(2);
+  });
+
+  test('while the account has used up its calls', async () => {
+    const shop = await openShop({ env: { UPSTREAM_BUDGET_PER_MINUTE: '1' } });
+    shop.script(READ, json(200, '{"id":1}'));
+    await shop.ask(READ);
+    for (let time = 0; time < 2; time += 1) expect(gist(await shop.keyed(id))).toBe('429 rate_limited');
+    shop.advance(60);
+    shop.script(id, good(id, 1));
+    expect(gist(await shop.keyed(id))).toBe(goodGist(id, 1));
+    expect(gist(await shop.keyed(id))).toBe(goodGist(id, 1, { isReplay: true }));
+  });
+
+  test('while the account has asked too often', async () => {
+    const shop = await openShop({ env: { RATE_LIMIT_PER_MINUTE: '1' } });
+    shop.script(READ, json(200, '{"id":1}'));
+    await shop.ask(READ);
+    expect(gist(await shop.keyed(id))).toBe('429 rate_limited');
+    shop.advance(60);
+    shop.script(id, good(id, 1));
+    expect(gist(await shop.keyed(id))).toBe(goodGist(id, 1));
+  });
+});
+
+test.each(socialIds)('%s of an address that has asked too often has used no key', async (id) => {
+  const shop = await openShop({ env: { RATE_LIMIT_PER_MINUTE: '600' } });
+  const body = '{}'; // refused, and counted
+  for (let time = 0; time < 20; time += 1) await shop.ask(id, { body });
+  expect(gist(await shop.keyed(id))).toBe('429 rate_limited');
+  shop.advance(60);
+  shop.script(id, good(id, 1));
+  expect(gist(await shop.keyed(id))).toBe(goodGist(id, 1));
+});
+
+test.each(postIds)('what is known of %s is told also while nothing may be sent', async (id) => {
+  const shop = await openShop();
+  shop.script(id, good(id, 1), json(500));
+  await shop.keyed(id);
+  await shop.keyed(id, { key: 'unknown' });
+  shop.upstream.on(callOf('createApiKey'), json(500));
+  for (let call = 0; call < LEAST_CALLS; call += 1) await shop.ask('createApiKey', { token: secret() });
+  expect(gist(await shop.keyed(id, { key: 'another' }))).toBe('503 upstream_unavailable');
+  expect(gist(await shop.keyed(id))).toBe(goodGist(id, 1, { isReplay: true }));
+  expect(gist(await shop.keyed(id, { key: 'unknown' }))).toBe(UNKNOWN);
+});
+
+const fullStore = () => {
+  const store = new MemoryStore({ maxBytes: 1_048_576 });
+  for (let n = 0; n < 20_000; n += 1)
+    store.records.claim({
+      account: `account-${n % 300}`,
+      key: String(n),
+      fingerprint: '',
+      now: 0,
+      expiresAt: Infinity,
+    });
+  return store;
+};
+
+describe('with no room for another record', () => {
+  test.each(postIds)('%s with a key is refused before anything is sent', async (id) => {
+    const shop = await openShop({ store: fullStore() });
+    const answer = await shop.keyed(id);
+    expect(gist(answer)).toBe('503 store_unavailable');
+    expect(answer.headers['retry-after']).toBe('60');
+    expect(shop.upstream.calls).toEqual([]);
+  });
+
+  test('so is a purchase without one, and everything else goes through', async () => {
+    const shop = await openShop({ store: fullStore() });
+    expect(gist(await shop.ask('purchasePlan'))).toBe('503 store_unavailable');
+    shop.script(READ, json(200, '{"id":1}'));
+    expect((await shop.ask(READ)).status).toBe(200);
+    for (const id of postIds.filter((one) => one !== 'purchasePlan')) {
+      shop.script(id, good(id, 1));
+      expect(gist(await shop.ask(id))).toBe(goodGist(id, 1));
+    }
+  });
+});

@@ -1,0 +1,52 @@
+import { describe, expect, test } from 'vitest';
+import { GatewayError } from '../../src/core/errors.ts';
+import { MemoryStore } from '../../src/store/memory.ts';
+import type { Records, Store } from '../../src/store/store.ts';
+import { json, reset } from '../support/scripted-upstream.ts';
+import { gist, good, goodGist, IN_PROGRESS, openShop } from './shop.ts';
+
+const ID = 'purchasePlan';
+
+/** A store that is gone from one call to the next. */
+const failing = (...names: readonly (keyof Records)[]): Store => {
+  const { answers, limits, records } = new MemoryStore({ maxBytes: 1_048_576 });
+  const unlessFailing =
+    <A extends readonly unknown[], R>(name: keyof Records, work: (...args: A) => R) =>
+    async (...args: A): Promise<Awaited<R>> => {
+      if (names.includes(name)) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
+      return await work(...args);
+    };
+  return {
+    answers,
+    limits,
+    records: {
+      claim: unlessFailing('claim', (claim) => records.claim(claim)),
+      settle: unlessFailing('settle', (claim, outcome) => records.settle(claim, outcome)),
+      release: unlessFailing('release', (claim) => records.release(claim)),
+    },
+  };
+};
+
+test.each([
+  ['with a key', true],
+  ['without one', false],
+])('a purchase %s that no record can be made of is not sent', async (_, hasKey) => {
+  const shop = await openShop({ store: failing('claim') });
+  expect(gist(await (hasKey ? shop.keyed(ID) : shop.ask(ID)))).toBe('503 store_unavailable');
+  expect(shop.upstream.calls).toEqual([]);
+});
+
+/** The client is told what the upstream said, not what became of our record of it. */
+describe('when the store is gone after a purchase was sent', () => {
+  test.each([
+    ['the answer', good(ID, 1), goodGist(ID, 1)],
+    ['that the outcome is not known', reset(), '502 upstream_unreachable unknown'],
+    ['the refusal', json(400, '[{"message":"No.","code":"card_declined"}]'), '400 card_declined'],
+  ])('its client gets %s, and its key sends it no more', async (_, step, seen) => {
+    const shop = await openShop({ store: failing('settle', 'release') });
+    shop.script(ID, step);
+    expect(gist(await shop.keyed(ID))).toBe(seen);
+    expect(gist(await shop.keyed(ID))).toBe(IN_PROGRESS);
+    expect(shop.upstream.calls).toHaveLength(1);
+  });
+});

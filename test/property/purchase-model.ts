@@ -1,0 +1,152 @@
+import { endingOf, type EndingName, HOLD_SECONDS } from './charges.ts';
+
+/** What a client asks for; `prints` are texts of one body, which mean the same. */
+export interface Ask {
+  readonly path: string;
+  readonly prints: readonly string[];
+  /** Two equal ones at the same moment are refused also without a key. */
+  readonly isExclusive: boolean;
+}
+
+const PURCHASE = '/api/v2/subscription/checkout/purchase/';
+
+const purchase = (...prints: readonly string[]): Ask => ({ path: PURCHASE, prints, isExclusive: true });
+
+export const ASKS: readonly Ask[] = [
+  purchase(
+    '{"term":"monthly","proxy_countries":{"US":5,"FR":1}}',
+    ' { "proxy_countries" : {"FR":1,\n"US":5}, "term":"monthly"}\n',
+    String.raw`{"\u0074erm":"month\u006cy","proxy_countries":{"\u0055S":5,"FR":1}}`,
+  ),
+  purchase('{"term":"yearly","proxy_countries":{"US":5,"FR":1}}'),
+  purchase('{"x_price":25}', '{"x_price" :25 }'),
+  purchase('{"x_price":25.0}'),
+  // Another operation with the body of the one before.
+  purchase('{"label":"é"}'),
+  { path: '/api/v2/apikey/', prints: ['{"label":"é"}', String.raw`{"label":"\u00e9"}`], isExclusive: false },
+  // These take no body: one that comes all the same is no part of what is asked.
+  { path: '/api/v2/subuser/5/refresh/', prints: ['{}', '[1]'], isExclusive: false },
+  { path: '/api/v2/subuser/6/refresh/', prints: ['{}'], isExclusive: false },
+  { path: '/api/v2/proxy/list/refresh/?plan_id=3', prints: ['{}'], isExclusive: false },
+  { path: '/api/v2/proxy/list/refresh/?plan_id=4', prints: ['{}'], isExclusive: false },
+];
+
+export const askAt = (index: number): Ask => ASKS[index] ?? purchase('{}');
+
+export interface Wanted {
+  readonly account: number;
+  /** Of a few; or none. */
+  readonly key: number | undefined;
+  /** Index into `ASKS`, and of the print of it. */
+  readonly ask: number;
+  readonly print: number;
+}
+
+/** An answer in a form that is easy to compare: `200 {…} replayed`, `409 outcome_unknown`, `502 … unknown`. */
+export type Seen = string;
+
+interface Record {
+  readonly ask: number;
+  readonly expiresAt: number;
+  /** Under way, not known, or answered with this. */
+  readonly state: 'under_way' | 'unknown' | { readonly seen: Seen };
+}
+
+interface Sent extends Wanted {
+  readonly id: string;
+  readonly sentAt: number;
+}
+
+const DAY_MS = 86_400_000;
+const TIMEOUT_MS = 5000;
+
+/** What contract.md section 7 says of writes, and nothing of how it is done. */
+export class Expectation {
+  /** Oldest first. */
+  readonly underWay: Sent[] = [];
+  readonly answers = new Map<string, Seen>();
+  readonly #records = new Map<string, Record>();
+  readonly #heldUntil = new Map<number, number>();
+  /** Calls that the upstream has had. */
+  sent = 0;
+
+  /** Requests of one moment, in their order: what frees its key at once has had it for that moment. */
+  ask(requests: readonly (readonly [id: string, wanted: Wanted])[], now: number): void {
+    const heldBack = requests.filter(([id, wanted]) => this.#claim(id, wanted, now) && this.#holds(id, wanted, now));
+    for (const [, wanted] of heldBack) this.#free(wanted);
+  }
+
+  /** Whether nothing is known that speaks against sending it. */
+  #claim(id: string, wanted: Wanted, now: number): boolean {
+    const slot = slotOf(wanted);
+    const known = slot === undefined ? undefined : this.#records.get(slot);
+    if (known && (known.state === 'under_way' || known.expiresAt > now)) {
+      this.answers.set(id, known.ask === wanted.ask ? again(known.state) : '422 idempotency_key_reused');
+      return false;
+    }
+    const record = { ask: wanted.ask, expiresAt: now + DAY_MS, state: 'under_way' } as const;
+    if (slot !== undefined) this.#records.set(slot, record);
+    return true;
+  }
+
+  /** Whether the upstream wants no calls of the account just now; else it is sent. */
+  #holds(id: string, wanted: Wanted, now: number): boolean {
+    const isHeld = (this.#heldUntil.get(wanted.account) ?? 0) > now;
+    if (isHeld) this.answers.set(id, '429 rate_limited');
+    else this.underWay.push({ ...wanted, id, sentAt: now });
+    if (!isHeld) this.sent += 1;
+    return isHeld;
+  }
+
+  /** `text` is that of a definite answer. */
+  end(id: string, name: EndingName, { text, now }: { text: string; now: number }): void {
+    const { status, code, proves } = endingOf(name);
+    const suffix = proves === 'nothing' && name !== 'bug' ? ' unknown' : '';
+    const call = this.#over(id, code === undefined ? seenOf(status, text) : `${status} ${code}${suffix}`);
+    if (name === 'limited') this.#heldUntil.set(call.account, now + HOLD_SECONDS * 1000);
+    if (proves === 'done') this.#settle(call, { seen: seenOf(status, text) });
+    else if (proves === 'nothing') this.#settle(call, 'unknown');
+    else this.#free(call);
+  }
+
+  /** What has been under way for too long is given up. */
+  passTo(now: number): void {
+    for (const call of this.underWay.filter(({ sentAt }) => sentAt + TIMEOUT_MS <= now)) {
+      this.#over(call.id, '504 upstream_timeout unknown');
+      this.#settle(call, 'unknown');
+    }
+  }
+
+  #over(id: string, seen: Seen): Sent {
+    const index = this.underWay.findIndex((call) => call.id === id);
+    const [call] = this.underWay.splice(index, 1);
+    if (!call) throw new Error(`${id} is not under way`);
+    this.answers.set(id, seen);
+    return call;
+  }
+
+  /** Without a key nothing is kept of what is over. */
+  #settle(call: Sent, state: Record['state']): void {
+    const slot = slotOf(call);
+    if (slot === undefined || call.key === undefined) return this.#free(call);
+    this.#records.set(slot, { ask: call.ask, expiresAt: call.sentAt + DAY_MS, state });
+  }
+
+  #free(call: Wanted): void {
+    const slot = slotOf(call);
+    if (slot !== undefined) this.#records.delete(slot);
+  }
+}
+
+/** Writes with one slot exclude each other. */
+function slotOf({ account, key, ask }: Wanted): string | undefined {
+  if (key !== undefined) return `${account} key ${key}`;
+  return askAt(ask).isExclusive ? `${account} ask ${ask}` : undefined;
+}
+
+function again(state: Record['state']): Seen {
+  if (state === 'under_way') return '409 idempotency_in_progress';
+  return state === 'unknown' ? '409 outcome_unknown' : `${state.seen} replayed`;
+}
+
+export const seenOf = (status: number, text: string): Seen => `${status} ${text}`.trim();
