@@ -1,10 +1,13 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, spawn, type SpawnOptions } from 'node:child_process';
 import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 
 export interface Running {
   readonly url: string;
+  /** Sends a message and gives back what comes for it, where the process answers messages. One at a time. */
+  ask(message: object): Promise<unknown>;
   stop(): Promise<void>;
 }
 
@@ -12,19 +15,45 @@ interface Start {
   readonly script: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Processor that the process is pinned to. */
-  readonly core: number;
+  /** Options of Node itself. */
+  readonly node?: readonly string[];
+  /** Processor that the process is pinned to; any, where others run load too. */
+  readonly core?: number;
 }
 
 /** Starts a script on a core of its own; it prints its URL in its first line that has one. */
-export async function start({ script, args = [], env = {}, core }: Start): Promise<Running> {
-  const child = spawn('taskset', ['-c', String(core), process.execPath, script, ...args], {
+export async function start({ script, args = [], env = {}, node = [], core }: Start): Promise<Running> {
+  const command = [process.execPath, ...node, script, ...args] as const;
+  const options = {
     env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
+    stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
+  } satisfies SpawnOptions;
+  const child =
+    core === undefined
+      ? spawn(command[0], command.slice(1), options)
+      : spawn('taskset', ['-c', String(core), ...command], options);
   const url = await firstUrl(child);
   child.stdout?.resume(); // log lines are made, as in service, and read by nobody
-  return { url, stop: () => stop(child) };
+  return { url, ask: (message) => ask(child, message), stop: () => stop(child) };
+}
+
+const ASK_MS = 60_000;
+
+async function ask(child: ChildProcess, message: object): Promise<unknown> {
+  const answered = once(child, 'message', { signal: AbortSignal.timeout(ASK_MS) });
+  child.send(message);
+  const [answer] = (await answered) as [unknown];
+  return answer;
+}
+
+/** For a listener that says nowhere which one it took. */
+export async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = server.address();
+  server.close();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
 }
 
 async function firstUrl(child: ChildProcess): Promise<string> {
@@ -37,6 +66,7 @@ async function firstUrl(child: ChildProcess): Promise<string> {
 }
 
 async function stop(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, 'exit');
   child.kill('SIGKILL');
   await ended;
