@@ -1,3 +1,4 @@
+import { onStop } from './node/signals.ts';
 import { existsSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
 import { createAdminApp, createApp } from '../app.ts';
@@ -8,6 +9,9 @@ import { pinoLogger } from './node/logger.ts';
 import { listen, type Listener, type ListenerOptions } from './node/server.ts';
 import { warmUp } from './node/warm-up.ts';
 import { type RunningSandbox, startSandbox } from './node/sandbox.ts';
+
+/** Enough for some hundred new clients a second while the process is busiest. */
+const LISTENING_SOCKETS = 32;
 
 /** `EX_CONFIG` of sysexits.h. */
 const BAD_CONFIG = 78;
@@ -30,20 +34,27 @@ let ready = true;
 const { deps, scrape, close } = nodeDeps({ config, upstream, logger, readiness: { isReady: () => ready } });
 
 await warmUp(deps);
-const gateway = await open('PORT', { app: createApp(deps), logger, background, host: config.host, port: config.port });
-const admin =
-  config.adminPort === 0
-    ? undefined
-    : await open('ADMIN_PORT', {
-        app: createAdminApp(deps, scrape),
-        logger,
-        background,
-        host: config.adminHost,
-        port: config.adminPort,
-      });
+let admin: Listener | undefined;
+const gateway = await open('PORT', {
+  app: createApp(deps),
+  logger,
+  background,
+  host: config.host,
+  port: config.port,
+  trustedProxies: config.trustedProxies,
+  sockets: LISTENING_SOCKETS,
+  shedding: deps.metrics,
+});
+onStop((signal) => void stop(signal));
+if (config.adminPort !== 0)
+  admin = await open('ADMIN_PORT', {
+    app: createAdminApp(deps, scrape),
+    logger,
+    background,
+    host: config.adminHost,
+    port: config.adminPort,
+  });
 announce(gateway.url, sandbox);
-
-for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, (signal) => void stop(signal));
 
 /** `PORT` and `HOST` belong together, as do `ADMIN_PORT` and `ADMIN_HOST`. */
 async function open(portVariable: string, options: ListenerOptions): Promise<Listener> {

@@ -70,10 +70,42 @@ describe('a head that is refused', () => {
     ['a length below zero', () => get(`${HOST}Content-Length: -1\r\n`)],
     ['a length in hexadecimal', () => get(`${HOST}Content-Length: 0x5\r\n`)],
     ['a coding after the chunks', () => get(`${HOST}Transfer-Encoding: chunked, identity\r\n`)],
+    ['two equal lengths', () => get(`${HOST}Content-Length: 5\r\nContent-Length: 5\r\n`)],
+    ['two equal lengths in one', () => get(`${HOST}Content-Length: 5, 5\r\n`)],
+    ['a length with a sign', () => get(`${HOST}Content-Length: +5\r\n`)],
+    ['a length that is empty', () => get(`${HOST}Content-Length:\r\n`)],
+    ['a length beyond all numbers', () => get(`${HOST}Content-Length: 99999999999999999999999\r\n`)],
+    ['a coding before the chunks', () => get(`${HOST}Transfer-Encoding: gzip, chunked\r\n`)],
+    [
+      'a coding before the chunks, by itself',
+      () => get(`${HOST}Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n`),
+    ],
+    ['no coding before the chunks', () => get(`${HOST}Transfer-Encoding: , chunked\r\n`)],
+    ['identity before the chunks', () => get(`${HOST}Transfer-Encoding: identity, chunked\r\n`)],
+    ['chunks twice', () => get(`${HOST}Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n`)],
+    ['chunks twice in one', () => get(`${HOST}Transfer-Encoding: chunked, chunked\r\n`)],
+    ['chunks with a parameter', () => get(`${HOST}Transfer-Encoding: chunked;q=1\r\n`)],
+    ['chunks in quotes', () => get(`${HOST}Transfer-Encoding: "chunked"\r\n`)],
+    ['an empty coding', () => get(`${HOST}Transfer-Encoding:\r\n`)],
+    ['an empty coding and a length', () => get(`${HOST}Transfer-Encoding:\r\nContent-Length: 5\r\n`)],
+    ['a coding after a vertical tab', () => get(`${HOST}Transfer-Encoding:\x0bchunked\r\n`)],
+    ['chunks in HTTP/1.0', () => get(`${HOST}Transfer-Encoding: chunked\r\n`).replace('1.1', '1.0')],
+    ['line feeds for line ends', () => get(HOST).replaceAll('\r\n', '\n')],
+    ['a lone carriage return in a header', () => get(`${HOST}X-Name: a\rX-Other: b\r\n`)],
+    ['a header without a name', () => get(`${HOST}: x\r\n`)],
+    ['a first header that is indented', () => get(` ${HOST}`)],
+    ['no version', () => `GET ${PATH}\r\n\r\n`],
   ])('because of %s', async (_, bytes) => {
     expectProblem(await stage.raw(bytes()), { status: 400, code: 'bad_request' });
     expect(stage.upstream.calls).toEqual([]);
     await expectServing();
+  });
+
+  test('because of a length behind the chunks', async () => {
+    const lines = `${HOST}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n`;
+    const chunks = '2\r\n{}\r\n0\r\nContent-Length: 5\r\n\r\n';
+    expectProblem(await stage.raw(head('POST /api/v2/apikey/', lines, chunks)), { status: 400, code: 'bad_request' });
+    expect(stage.upstream.calls).toEqual([]);
   });
 
   test('because of bytes that are no HTTP', async () => {
@@ -106,6 +138,9 @@ describe('a head that is refused', () => {
     ['many headers of 20 KB together', () => get(HOST + `X-Many: ${'x'.repeat(50)}\r\n`.repeat(400))],
     ['a path of 20 KB', () => head(`GET /${'x'.repeat(20_000)}`, HOST)],
     ['a query of 20 KB', () => head(`GET ${PATH}?${'x'.repeat(20_000)}`, HOST)],
+    ['257 headers', () => get(HOST + 'X:\r\n'.repeat(255))],
+    ['900 headers and another host behind them', () => get(`${HOST}${'X:\r\n'.repeat(900)}Host: other.example\r\n`)],
+    ['3,000 headers', () => get(HOST + 'X:\r\n'.repeat(3_000))],
   ])('because of %s', async (_, bytes) => {
     expectProblem(await stage.raw(bytes()), { status: 431, code: 'request_header_fields_too_large' });
     expect(stage.upstream.calls).toEqual([]);
@@ -155,6 +190,8 @@ describe('a head that is served', () => {
       'a body in chunks that GET has not',
       () => `${get(`${HOST}Transfer-Encoding: chunked\r\n`)}5\r\nGET /\r\n0\r\n\r\n`,
     ],
+    ['256 headers', () => get(HOST + 'X:\r\n'.repeat(254))],
+    ['chunks in capitals', () => `${get(`${HOST}Transfer-Encoding: CHUNKED\r\n`)}0\r\n\r\n`],
     ['an X-Forwarded-Host', () => get(`${HOST}X-Forwarded-Host: other.example\r\nX-Forwarded-Proto: gopher\r\n`)],
   ])('with %s', async (_, bytes) => {
     const answer = await stage.raw(bytes());
@@ -183,6 +220,25 @@ describe('a head that is served', () => {
     await socket.write('{}');
     expect((await socket.readResponse()).status).toBe(200);
     socket.destroy();
+  });
+});
+
+describe('two credentials', () => {
+  test('are none, however far apart they stand', async () => {
+    const lines = `${HOST}${authorization()}${'X:\r\n'.repeat(200)}`;
+    expectProblem(await stage.raw(get(lines)), { status: 401, code: 'unauthenticated' });
+    expect(stage.upstream.calls).toEqual([]);
+  });
+
+  test('are one when the other stands behind the body', async () => {
+    stage.upstream.on('POST /api/v2/apikey/', json(200, exampleBody('createApiKey')));
+    const lines = `${HOST}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n`;
+    const behind = `2\r\n{}\r\n0\r\n${authorization()}X-Request-Id: behind\r\n\r\n`;
+    const request = head('POST /api/v2/apikey/', lines, behind);
+    expect((await stage.raw(request)).status).toBe(200);
+    const [, token] = /Authorization: (.*)\r\n/.exec(request) ?? [];
+    expect(stage.upstream.calls[0]?.headers['authorization']).toBe(token);
+    expect(stage.upstream.calls[0]?.headers['x-request-id']).not.toBe('behind');
   });
 });
 
@@ -221,7 +277,12 @@ describe('a connection', () => {
 
   test('does not take a body for a request, nor what follows a refused one', async () => {
     const smuggled = get(HOST);
-    for (const lines of ['Content-Length: 3\r\nTransfer-Encoding: chunked\r\n', 'Transfer-Encoding: x\r\n']) {
+    for (const lines of [
+      'Content-Length: 3\r\nTransfer-Encoding: chunked\r\n',
+      'Transfer-Encoding: x\r\n',
+      'Transfer-Encoding: gzip, chunked\r\n',
+      'Transfer-Encoding: identity\r\nTransfer-Encoding: chunked\r\n',
+    ]) {
       const socket = await openSocket(stage.gateway.port);
       await socket.write(`${head('POST /api/v2/apikey/', HOST + lines)}0\r\n\r\n${smuggled}`);
       await socket.closed;

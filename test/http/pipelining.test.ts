@@ -1,4 +1,6 @@
+import { connect } from 'node:net';
 import { expect, test } from 'vitest';
+import { exampleBody } from '../support/examples.ts';
 import { openSocket } from '../support/raw-client.ts';
 import { barrier, hold, json, perCall, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
@@ -43,4 +45,21 @@ test('those behind an answer that its client did not wait for are never begun', 
   await stage.call({ path: '/livez' });
   expect(stage.upstream.calls).toHaveLength(1);
   gate.release();
+});
+
+const FLOOD = 20_000;
+const OTHERS = 50;
+
+test('a flood of them from one client holds nobody up, and is begun only as far as its answers are read', async () => {
+  stage.upstream.on('GET /api/v2/subscription/', json(200, exampleBody('getSubscription')));
+  const token = secret();
+  const request = requestText({ target: '/api/v2/subscription/', headers: [['Authorization', `Token ${token}`]] });
+  const flood = connect({ port: stage.gateway.port, host: '127.0.0.1' }).pause();
+  flood.write(request.repeat(FLOOD));
+  await stage.upstream.waitForCalls(1);
+  const others = Array.from({ length: OTHERS }, () => stage.call({ path: '/livez' }));
+  for (const { status } of await Promise.all(others)) expect(status).toBe(200);
+  const begun = () => stage.gateway.lines.filter(({ operation }) => operation === 'getSubscription').length;
+  expect(begun()).toBeLessThan(FLOOD / 2); // the kernel takes some thousand answers for a client who reads none
+  flood.destroy();
 });

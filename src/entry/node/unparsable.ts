@@ -2,14 +2,16 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, GatewayError } from '../../core/errors.ts';
 import type { Logger } from '../../core/logger.ts';
-import { SECURITY_HEADERS } from '../../http/answer.ts';
-import { problemAnswer } from '../../http/conduct.ts';
+import { refusal } from './refusal.ts';
 
 const CODES: Readonly<Record<string, ErrorCode>> = {
   HPE_HEADER_OVERFLOW: 'request_header_fields_too_large',
   HPE_INVALID_METHOD: 'method_not_implemented',
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
+
+/** How long a client may take to read its refusal and leave; at once, a reset would overtake the answer. */
+const LINGER_MS = 1_000;
 
 interface ParseError extends Error {
   readonly code?: string;
@@ -27,8 +29,10 @@ const asksForHead = ({ rawPacket }: ParseError) => rawPacket?.subarray(0, 5).toS
 
 /** What Node's parser gives up on never becomes a request; it gets its problem straight on the socket. */
 export const refuseUnparsable = (logger: Logger) => (error: ParseError, socket: Duplex) => {
-  if (!socket.writable || error.code === 'ECONNRESET' || isAnswering(socket)) socket.destroy();
-  else refuse(socket, codeOf(error), { logger, isHead: asksForHead(error) });
+  const message = answerTo(socket);
+  if (!socket.writable || error.code === 'ECONNRESET' || isAnswering(message)) socket.destroy();
+  // A request whose body breaks off has a line already: for the app, its client has left.
+  else refuse(socket, codeOf(error), { isHead: asksForHead(error), ...(!message && { logger }) });
 };
 
 export const refuseConnect = (logger: Logger) => (_: IncomingMessage, socket: Duplex) => {
@@ -36,25 +40,26 @@ export const refuseConnect = (logger: Logger) => (_: IncomingMessage, socket: Du
   refuse(socket, 'method_not_implemented', { logger, isHead: false });
 };
 
-/** What goes wrong in the body of a request is its answer; behind a whole request, it would be taken for that one's. */
-function isAnswering(socket: Duplex & { _httpMessage?: ServerResponse | null }): boolean {
+/** The answer that is being made on a socket. */
+function answerTo(socket: Duplex & { _httpMessage?: ServerResponse | null }): ServerResponse | undefined {
   // oxlint-disable-next-line no-underscore-dangle -- Node shows it nowhere else
-  const message = socket._httpMessage;
-  return message ? message.headersSent || message.req.complete : false;
+  return socket._httpMessage ?? undefined;
 }
 
-function refuse(socket: Duplex, code: ErrorCode, { logger, isHead }: { logger: Logger; isHead: boolean }): void {
+/** What goes wrong in the body of a request is its answer; behind a whole request, it would be taken for that one's. */
+const isAnswering = (message: ServerResponse | undefined) =>
+  message !== undefined && (message.headersSent || message.req.complete);
+
+interface RefuseOptions {
+  readonly logger?: Logger;
+  readonly isHead: boolean;
+}
+
+function refuse(socket: Duplex, code: ErrorCode, { logger, isHead }: RefuseOptions): void {
   const requestId = crypto.randomUUID();
-  const { status, headers, body } = problemAnswer(GatewayError.of(code), { instance: '/', requestId });
-  logger.info({ request_id: requestId, route: '(none)', status, code }, 'request');
-  const text = typeof body === 'string' ? body : '';
-  const all = {
-    ...SECURITY_HEADERS,
-    'X-Request-Id': requestId,
-    ...headers,
-    'Content-Length': Buffer.byteLength(text),
-    Connection: 'close',
-  };
-  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
+  const { status, headers, text } = refusal(GatewayError.of(code), { logger, requestId, instance: '/' });
+  const lines = Object.entries({ ...headers, Connection: 'close' }).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n${isHead ? '' : text}`);
+  const leave = setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  socket.once('close', () => clearTimeout(leave));
 }

@@ -1,0 +1,73 @@
+import type { IncomingMessage } from 'node:http';
+import { BlockList, isIP, SocketAddress } from 'node:net';
+
+/** Of a client without a usable address; all such share what one client may have. */
+const UNKNOWN = 'unknown';
+
+const MAPPED_IPV4 = '::ffff:';
+const WITH_PORT = /^(?:\[(?<ipv6>[^\]]+)\](?::\d+)?|(?<ipv4>[\d.]+):\d+)$/;
+
+export type AddressOf = (incoming: IncomingMessage) => string;
+
+/**
+ * Tells clients apart by their address: an IPv4 address, or the /64 of an IPv6 one, since that is what one customer
+ * has. `X-Forwarded-For` is read from its end for as long as those who wrote it are trusted, and no further.
+ * @param trusted CIDRs, or addresses
+ */
+export function addresses(trusted: readonly string[]): AddressOf {
+  if (trusted.length === 0) return ({ socket }) => clientOf(canonical(socket.remoteAddress ?? ''));
+  const proxies = blockListOf(trusted);
+  const isTrusted = (address: string) => proxies.check(address, familyOf(address));
+  return ({ socket, headers }) => {
+    let address = canonical(socket.remoteAddress ?? '');
+    const hops = [headers['x-forwarded-for'] ?? []].flat().join(',').split(',');
+    while (address !== undefined && isTrusted(address)) {
+      const before = canonical(withoutPort(hops.pop() ?? ''));
+      if (before === undefined) break;
+      address = before;
+    }
+    return clientOf(address);
+  };
+}
+
+function blockListOf(ranges: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const [address = '', bits] = range.split('/');
+    if (bits === undefined) list.addAddress(address, familyOf(address));
+    else list.addSubnet(address, Number(bits), familyOf(address));
+  }
+  return list;
+}
+
+const familyOf = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4');
+
+/** Some proxies add the port. */
+function withoutPort(hop: string): string {
+  const { ipv4, ipv6 } = WITH_PORT.exec(hop.trim())?.groups ?? {};
+  return ipv4 ?? ipv6 ?? hop.trim();
+}
+
+/** Undefined for what is no address. An IPv4 address in the guise of an IPv6 one is the IPv4 address. */
+function canonical(text: string): string | undefined {
+  const kind = isIP(text);
+  if (kind !== 6) return kind === 4 ? text : undefined;
+  const [address = ''] = text.split('%', 1); // a zone says which interface, not who
+  const { address: shortest } = new SocketAddress({ address, family: 'ipv6' });
+  return shortest.startsWith(MAPPED_IPV4) && shortest.includes('.') ? shortest.slice(MAPPED_IPV4.length) : shortest;
+}
+
+function clientOf(address: string | undefined): string {
+  if (address === undefined) return UNKNOWN;
+  return isIP(address) === 6 ? prefixOf(address) : address;
+}
+
+/** `2001:db8::7` becomes `2001:db8:0:0::/64`. */
+function prefixOf(address: string): string {
+  const [start = '', end = ''] = address.replace(/[\d.]+\.[\d.]+$/, '0:0').split('::');
+  const [left, right] = [groupsOf(start), groupsOf(end)];
+  const zeros = Array.from({ length: 8 - left.length - right.length }, () => '0');
+  return `${[...left, ...zeros, ...right].slice(0, 4).join(':')}::/64`;
+}
+
+const groupsOf = (part: string) => (part === '' ? [] : part.split(':'));

@@ -1,0 +1,83 @@
+import type { ServerResponse } from 'node:http';
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
+
+/** How long there has to be no request before idle connections are closed: one may be on its way. */
+const QUIET_MS = 250;
+const POLL_MS = 25;
+
+/** Turns of the event loop without a new connection after which the backlog is empty. */
+const QUIET_TURNS = 5;
+const MAX_BACKLOG_MS = 1_000;
+
+interface Ends {
+  readonly stopAccepting: () => void;
+  readonly cutAll: () => void;
+}
+
+/** What goes through a listener, so that it can be closed without dropping any of it. */
+export class Traffic {
+  readonly inFlight = new Set<ServerResponse>();
+  #accepted = 0;
+  #over = 0;
+  #refused = 0;
+  #lastAt = 0;
+  #isDraining = false;
+
+  /** Requests that are over and were not turned away. */
+  get done(): number {
+    return this.#over - this.#refused;
+  }
+
+  accept(): void {
+    this.#accepted++;
+  }
+
+  /** The request that was begun last is turned away. */
+  refuse(): void {
+    this.#refused++;
+  }
+
+  begin(outgoing: ServerResponse): void {
+    this.inFlight.add(outgoing);
+    outgoing.once('close', () => {
+      this.inFlight.delete(outgoing);
+      this.#over++;
+      this.#lastAt = Date.now();
+    });
+    if (this.#isDraining) closeAfter(outgoing);
+  }
+
+  /** Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`. */
+  async drain(graceMs: number, { stopAccepting, cutAll }: Ends): Promise<void> {
+    this.#isDraining = true;
+    this.#lastAt = Date.now();
+    const endAt = Date.now() + graceMs;
+    for (const outgoing of this.inFlight) closeAfter(outgoing);
+    await this.#emptyBacklog();
+    stopAccepting();
+    while (!this.#isQuiet() && Date.now() < endAt) await sleep(POLL_MS);
+    cutAll();
+  }
+
+  #isQuiet(): boolean {
+    return this.inFlight.size === 0 && Date.now() - this.#lastAt >= QUIET_MS;
+  }
+
+  /**
+   * Connections that the kernel has taken would be reset with the listener. Node accepts one or so in a turn; a flood
+   * of new ones is given up on after a second.
+   */
+  async #emptyBacklog(): Promise<void> {
+    const endAt = Date.now() + MAX_BACKLOG_MS;
+    let seen: number;
+    do {
+      seen = this.#accepted;
+      for (let turns = 0; turns < QUIET_TURNS; turns++) await turn();
+    } while (this.#accepted > seen && Date.now() < endAt);
+  }
+}
+
+/** The client is told not to send another request on this connection. */
+export function closeAfter(outgoing: ServerResponse): void {
+  if (!outgoing.headersSent) outgoing.setHeader('Connection', 'close');
+}

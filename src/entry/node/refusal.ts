@@ -1,0 +1,36 @@
+import type { GatewayError } from '../../core/errors.ts';
+import type { Logger } from '../../core/logger.ts';
+import { SECURITY_HEADERS } from '../../http/answer.ts';
+import { problemAnswer } from '../../http/conduct.ts';
+
+interface Of {
+  /** Unless somebody else has a line for the request. */
+  readonly logger?: Logger | undefined;
+  readonly requestId: string;
+  /** Path of the request, and its method, where there was one. */
+  readonly instance: string;
+  readonly method?: string;
+}
+
+export interface Refusal {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | number>>;
+  readonly text: string;
+}
+
+/** A problem that the app never sees, with the headers that every answer has and the log line of every request. */
+export function refusal(error: GatewayError, { logger, requestId, instance, method }: Of): Refusal {
+  const { status, headers, body } = problemAnswer(error, { instance, requestId });
+  logger?.info(
+    { request_id: requestId, ...(method !== undefined && { method }), route: '(none)', status, code: error.code },
+    'request',
+  );
+  const text = typeof body === 'string' ? body : '';
+  const all = {
+    ...SECURITY_HEADERS,
+    'X-Request-Id': requestId,
+    ...headers,
+    'Content-Length': Buffer.byteLength(text),
+  };
+  return { status, headers: all, text };
+}

@@ -1,0 +1,71 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { noMetrics } from '../../src/core/metrics.ts';
+import { shedder } from '../../src/entry/node/shed.ts';
+import { expectProblem } from '../http/problem.ts';
+import { requestText } from '../http/stage.ts';
+import { keepingLogger, type LogLine } from '../support/gateway.ts';
+import { openSocket, rawRequest } from '../support/raw-client.ts';
+
+let server: Server;
+let port: number;
+let isOverloaded: boolean;
+let lines: LogLine[];
+let refusals: string[];
+
+beforeEach(async () => {
+  [isOverloaded, lines, refusals] = [true, [], []];
+  const metrics = { ...noMetrics, refused: (by: string) => void refusals.push(by) };
+  const pressure = { isOverloaded: () => isOverloaded };
+  const shed = shedder({ pressure, logger: keepingLogger(lines), metrics });
+  server = createServer((incoming, outgoing) => {
+    if (!shed({ incoming, outgoing, target: incoming.url ?? '', inFlight: 1 })) outgoing.end('served');
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  port = (server.address() as AddressInfo).port; // a listening TCP server has one
+});
+
+afterEach(() => {
+  server.closeAllConnections();
+  server.close();
+});
+
+const READ = { target: '/api/v2/subscription/?page=2', headers: [['X-Request-Id', 'of-the-client']] } as const;
+
+test('a request too many gets its problem at once, a line in the log and its place in the figures', async () => {
+  const answer = await rawRequest(port, requestText(READ));
+  const problem = expectProblem(answer, { status: 503, code: 'overloaded', instance: '/api/v2/subscription/' });
+  expect(problem).toMatchObject({ retryable: true, retry_after: 1 });
+  expect(answer.headers).toMatchObject({ 'retry-after': '1', 'x-request-id': 'of-the-client' });
+  const line = { request_id: 'of-the-client', method: 'GET', route: '(none)', status: 503, code: 'overloaded' };
+  expect(lines).toMatchObject([line]);
+  expect(refusals).toEqual(['event_loop']);
+});
+
+test.each(['/livez', '/readyz', '/livez/', '/readyz?from=lb'])('a probe is never one: %s', async (target) => {
+  expect(await rawRequest(port, requestText({ target }))).toMatchObject({ status: 200, body: 'served' });
+  expect(refusals).toEqual([]);
+});
+
+test.each(['/livezx', '/api/livez', '/livez/more'])('what only looks like a probe may be one: %s', async (target) => {
+  expect((await rawRequest(port, requestText({ target }))).status).toBe(503);
+});
+
+test('its connection goes on, with or without a body that nobody reads, and in order', async () => {
+  const socket = await openSocket(port);
+  const body = JSON.stringify({ label: 'x'.repeat(10_000) });
+  await socket.write(requestText({ ...READ, method: 'HEAD' }));
+  const { status, body: none } = await socket.readResponse({ head: true });
+  expect([status, none]).toEqual([503, '']);
+  await socket.write(
+    requestText({ method: 'POST', target: '/api/v2/apikey/', body }) + requestText({ target: '/livez' }),
+  );
+  expect((await socket.readResponse()).status).toBe(503);
+  expect(await socket.readResponse()).toMatchObject({ status: 200, body: 'served' });
+  isOverloaded = false;
+  await socket.write(requestText(READ));
+  expect(await socket.readResponse()).toMatchObject({ status: 200, body: 'served' });
+  socket.destroy();
+});
