@@ -58,16 +58,23 @@ describe('a loop', () => {
     expect(pressure.isOverloaded(100)).toBe(true);
   });
 
+  test('that is busy is so also with an idle moment now and then', () => {
+    pass({ ms: 3_000, busy: 1, rate: 400 });
+    pass({ ms: 50, busy: 0.8, rate: 400 });
+    pass({ ms: 50, busy: 1, rate: 400 });
+    expect(pressure.isOverloaded(MANY)).toBe(true);
+  });
+
   test('that stays busy with few in flight is not overloaded: it is not their doing', () => {
     pass({ ms: 5_000, busy: 1, rate: 0 });
     expect(pressure.isOverloaded(50)).toBe(false);
     expect(pressure.isOverloaded(51)).toBe(true);
   });
 
-  test('is well again with its first idle moment', () => {
+  test('is well again soon after it has idle moments', () => {
     pass({ ms: 5_000, busy: 1 });
     expect(pressure.isOverloaded(MANY)).toBe(true);
-    pass({ ms: 50, busy: 0.5 });
+    pass({ ms: 500, busy: 0.5 });
     expect(pressure.isOverloaded(MANY)).toBe(false);
   });
 });

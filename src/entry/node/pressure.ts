@@ -2,12 +2,12 @@ import { performance } from 'node:perf_hooks';
 
 const LOOK_MS = 50;
 
-/** A loop that is idle for less of its time than this has no time left. */
-const BUSY = 0.95;
+/** A loop that has been busy for more of its time than this has none left. */
+const BUSY = 0.9;
 
-/** Busy for so long, in so many looks, it is more than with a burst or a pause of the collector. */
-const STANDING_MS = 1_500;
-const STANDING_LOOKS = 5;
+/** The share is smoothed over so long, that a burst or a pause of the collector is none of it. */
+const SMOOTHED_MS = 750;
+const LONGEST_LOOK_MS = 200;
 
 /** How long what is in flight may take to work off then; what comes on top is refused. */
 const ENOUGH_MS = 150;
@@ -40,12 +40,11 @@ export class LoopPressure implements Pressure {
   #doneBefore = 0;
   #donePerMs = 0;
   #lookedAt: number;
-  #idleAt: number;
-  #busyLooks = 0;
+  #busy = 0;
 
   constructor(senses: Pick<Senses, 'done'> & Partial<Senses>) {
     this.#senses = { ...loopSenses(), ...senses };
-    [this.#lookedAt, this.#idleAt] = [this.#senses.now(), this.#senses.now()];
+    this.#lookedAt = this.#senses.now();
   }
 
   /** Looks again and again until the process ends. */
@@ -55,19 +54,17 @@ export class LoopPressure implements Pressure {
   }
 
   look(): void {
-    const now = this.#senses.now();
-    const isBusy = this.#senses.utilization() >= BUSY;
-    if (!isBusy) this.#idleAt = now;
-    this.#busyLooks = isBusy ? this.#busyLooks + 1 : 0;
-    const done = this.#senses.done();
-    this.#donePerMs += ((done - this.#doneBefore) / (now - this.#lookedAt) - this.#donePerMs) * SMOOTHING;
-    this.#doneBefore = done;
-    this.#lookedAt = now;
+    const { now, utilization, done } = this.#senses;
+    const [at, doneSoFar] = [now(), done()];
+    const ms = Math.min(at - this.#lookedAt, LONGEST_LOOK_MS);
+    this.#busy += (utilization() - this.#busy) * (1 - Math.exp(-ms / SMOOTHED_MS));
+    this.#donePerMs += ((doneSoFar - this.#doneBefore) / (at - this.#lookedAt) - this.#donePerMs) * SMOOTHING;
+    this.#doneBefore = doneSoFar;
+    this.#lookedAt = at;
   }
 
   isOverloaded(inFlight: number): boolean {
-    if (this.#busyLooks < STANDING_LOOKS || inFlight <= FEW) return false;
-    return this.#senses.now() - this.#idleAt > STANDING_MS && inFlight > this.#donePerMs * ENOUGH_MS;
+    return this.#busy > BUSY && inFlight > FEW && inFlight > this.#donePerMs * ENOUGH_MS;
   }
 }
 
