@@ -20,6 +20,8 @@ const server = createServer((request, response) => {
     'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
     'X-Request-Id': crypto.randomUUID(),
     'Server-Timing': 'upstream;dur=0.0;desc="hit", total;dur=0.1',
+    RateLimit: '"account";r=588;t=41',
+    'RateLimit-Policy': '"account";q=600;w=60',
     'Cache-Status': 'portico; hit; ttl=29',
     Vary: 'Authorization',
     'Cache-Control': 'private, no-cache',

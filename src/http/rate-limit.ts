@@ -21,6 +21,8 @@ export interface Quota {
 const SOCIAL_PER_MINUTE = 20;
 
 const WINDOW_SECONDS = 60;
+const WINDOW_MS = 60_000;
+const WINDOWS = { account: 'requests by account', address: 'requests by address' } as const;
 
 /** `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10). */
 export type RateLimitHeaders = Readonly<Record<string, string>>;
@@ -41,7 +43,7 @@ export function rateLimit({ limits, clock, metrics, perMinute }: RateLimitTools)
   const quotas = { account: perMinute, address: SOCIAL_PER_MINUTE };
   return (party, kind) => {
     const now = clock.now();
-    const taken = limits.take({ account: party, name: `requests by ${kind}`, lengthMs: WINDOW_SECONDS * 1000, now });
+    const taken = limits.take({ account: party, name: WINDOWS[kind], lengthMs: WINDOW_MS, now });
     return andThen(taken, (use) => {
       const admission = admissionOf({ name: kind, perMinute: quotas[kind] }, use, now);
       if (admission.retryAfter !== undefined) metrics.refused('rate_limit');
