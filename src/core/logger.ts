@@ -27,5 +27,7 @@ export interface LogFields {
   /** Name and stack of a fault of ours, without its message, which may quote input. */
   readonly fault?: string;
   readonly signal?: string;
+  /** Name of a variable, never its value. */
+  readonly variable?: string;
   readonly url?: string;
 }

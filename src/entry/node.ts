@@ -33,6 +33,7 @@ const { background, idle } = trackedBackground();
 let ready = true;
 const { deps, scrape, close } = nodeDeps({ config, upstream, logger, readiness: { isReady: () => ready } });
 
+for (const variable of config.ignored) logger.warn({ variable }, 'variable has no effect yet');
 await warmUp(deps);
 let admin: Listener | undefined;
 const gateway = await open('PORT', {

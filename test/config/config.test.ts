@@ -242,3 +242,11 @@ it('takes the vars of a Worker, which may be numbers, booleans and objects', () 
   expect(config?.upstreamTimeoutMs).toBe(250);
   expect(config?.policyOf(operations.getSubscription)).toBeUndefined();
 });
+
+it('names the variables that are set and have no effect yet, and nothing else', () => {
+  expect(configOf({ STORE_URL: 'redis://x', SECRETS: LEAK_MARK, SESSIONS: '' }).ignored).toEqual([
+    'STORE_URL',
+    'SECRETS',
+  ]);
+  expect(configOf({}).ignored).toEqual([]);
+});
