@@ -1,18 +1,74 @@
-import { cut, itemsOf, membersOf } from './json.ts';
+import { endOfScalar, endOfString, skipSpace } from './json.ts';
 
-/**
- * One text for all JSON texts that mean the same: members by name, no space, strings escaped in one way. Numbers stay
- * as they are written, since parsing would make one of two that differ.
- */
-export function canonical(text: string): string {
-  const value = text.trim();
-  if (value.startsWith('{')) return `{${membersIn(value).join(',')}}`;
-  if (value.startsWith('[')) return `[${Array.from(itemsOf(value), (item) => canonical(cut(value, item))).join(',')}]`;
-  return value.startsWith('"') ? JSON.stringify(JSON.parse(value)) : value;
+export interface Canonical {
+  /** One text for all JSON texts that mean the same. */
+  readonly text: string;
+  /** Whether a name stands twice in an object. */
+  readonly hasTwins: boolean;
 }
 
-function membersIn(object: string): string[] {
-  const members = Array.from(membersOf(object), (member) => [JSON.stringify(member.name), member] as const);
-  const sorted = members.toSorted(([one], [other]) => (one < other ? -1 : 1));
-  return sorted.map(([name, member]) => `${name}:${canonical(cut(object, member))}`);
+/**
+ * Members by name, no space, strings escaped in one way; numbers stay as they are written, since parsing would make one
+ * of two that differ. In one pass, since the texts are a client's; they have to be valid JSON, and not deep.
+ */
+export function canonical(text: string): Canonical {
+  const reader = new Reader(text);
+  return { text: reader.value(), hasTwins: reader.hasTwins };
+}
+
+class Reader {
+  hasTwins = false;
+  #at = 0;
+  readonly #text: string;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  value(): string {
+    this.#at = skipSpace(this.#text, this.#at);
+    const first = this.#text[this.#at];
+    if (first === '{') return `{${this.#members().join(',')}}`;
+    if (first === '[') return `[${this.#upTo(']', () => this.value()).join(',')}]`;
+    return first === '"' ? this.#string() : this.#cut(endOfScalar(this.#text, this.#at));
+  }
+
+  #members(): string[] {
+    const members = new Map<string, string>();
+    const all = this.#upTo('}', () => {
+      const name = this.#string();
+      this.#at = skipSpace(this.#text, this.#at) + 1; // the colon
+      const member = `${name}:${this.value()}`;
+      if (members.has(name)) this.hasTwins = true;
+      members.set(name, member);
+      return member;
+    });
+    return this.hasTwins
+      ? all
+      : [...members].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, member]) => member);
+  }
+
+  /** Items of an array or an object, from its opening to behind its closing. */
+  #upTo(closing: string, item: () => string): string[] {
+    const items: string[] = [];
+    this.#at = skipSpace(this.#text, this.#at + 1);
+    while (this.#text[this.#at] !== closing) {
+      items.push(item());
+      this.#at = skipSpace(this.#text, this.#at);
+      if (this.#text[this.#at] === ',') this.#at = skipSpace(this.#text, this.#at + 1);
+    }
+    this.#at++;
+    return items;
+  }
+
+  #string(): string {
+    const raw = this.#cut(endOfString(this.#text, this.#at));
+    return raw.includes('\\') || !raw.isWellFormed() ? JSON.stringify(JSON.parse(raw)) : raw;
+  }
+
+  #cut(end: number): string {
+    const part = this.#text.slice(this.#at, end);
+    this.#at = end;
+    return part;
+  }
 }

@@ -26,14 +26,14 @@ const opens = (code: number) => code === OPEN_BRACE || code === OPEN_BRACKET;
 
 const closes = (code: number) => code === CLOSE_BRACE || code === CLOSE_BRACKET;
 
-function skipSpace(text: string, at: number): number {
+export function skipSpace(text: string, at: number): number {
   let position = at;
   while (isSpace(text.charCodeAt(position))) position++;
   return position;
 }
 
 /** From the opening quote to behind the closing one. */
-function endOfString(text: string, at: number): number {
+export function endOfString(text: string, at: number): number {
   return closingQuote(text, at) + 1;
 }
 
@@ -66,7 +66,7 @@ function endOfValue(text: string, at: number): number {
   return position;
 }
 
-function endOfScalar(text: string, at: number): number {
+export function endOfScalar(text: string, at: number): number {
   let position = at;
   while (position < text.length && !isSpace(text.charCodeAt(position)) && !',}]'.includes(text[position] ?? ''))
     position++;

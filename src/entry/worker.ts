@@ -1,5 +1,6 @@
 import { type App, createApp } from '../app.ts';
 import { type Config, parseConfig } from '../config.ts';
+import { customerOf } from '../core/address.ts';
 import { noMetrics } from '../core/metrics.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { DocsAssets } from '../routes/docs.ts';
@@ -36,7 +37,7 @@ export default {
   fetch(request: Request, env: WorkerEnv, context: WorkerContext): Response | Promise<Response> {
     app ??= appOf(env);
     // The platform sets this header, whatever a client sends.
-    const address = request.headers.get('cf-connecting-ip') ?? '';
+    const address = customerOf(request.headers.get('cf-connecting-ip') ?? '');
     return app.fetch(request, { background: (work) => context.waitUntil(work), address });
   },
 };

@@ -3,7 +3,7 @@ import { canonical } from '../core/canonical.ts';
 import type { IdempotencyOutcome, Metrics } from '../core/metrics.ts';
 import type { Clock, Digest } from '../core/runtime.ts';
 import type { Claim, Records, WriteAnswer, WriteRecord } from '../store/store.ts';
-import type { Caller } from '../upstream/caller.ts';
+import { type Caller, ClientLeft } from '../upstream/caller.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { OperationInput } from '../upstream/request.ts';
 
@@ -58,6 +58,7 @@ export async function once(tools: IdempotencyTools, write: Write, send: () => Pr
 
 /** Whether a write that failed may have been carried out all the same. A fault of ours proves nothing. */
 export function isUnknown(error: unknown): boolean {
+  if (error instanceof ClientLeft) return false; // only who has not been sent yet ends with its client
   return !(error instanceof GatewayError) || (error.status >= 500 && !error.isUnsent);
 }
 
@@ -65,12 +66,13 @@ export function isUnknown(error: unknown): boolean {
 async function claimOf({ clock, digest }: IdempotencyTools, { operation, input, caller }: Write) {
   const key = caller.from.idempotencyKey;
   if (key === undefined && !operation.exclusive) return undefined;
-  const asked = [operation.id, input.id ?? '', input.query, canonical(input.body ?? '')].join(' ');
+  const asked = [operation.id, input.id ?? '', input.query, canonical(input.body ?? '').text].join(' ');
   const fingerprint = await digest.body(asked);
   const now = clock.now();
   // A client's key holds no space, so that none is ever taken for one of ours.
   const ownKey = `equal ${fingerprint}`;
-  return { account: caller.party, key: key ?? ownKey, fingerprint, now, expiresAt: now + LIFETIME_MS };
+  const lasting = operation.exclusive === true;
+  return { account: caller.party, key: key ?? ownKey, fingerprint, now, expiresAt: now + LIFETIME_MS, lasting };
 }
 
 function again({ metrics }: IdempotencyTools, { fingerprint, outcome }: WriteRecord, claim: Claim): Written {

@@ -35,27 +35,25 @@ async function carryOut({ call, answers }: WriteTools, wanted: Write): Promise<U
   };
   const tags = touchedBy(operation, input);
   let isSent = false;
-  const beforeSend = async () => {
-    await touch(tags);
-    isSent = true;
+  const ends = new AbortController();
+  const client = caller.signal();
+  const leave = () => {
+    if (!isSent) ends.abort(client.reason);
   };
+  client.addEventListener('abort', leave, { once: true });
+  const beforeSend = async () => {
+    isSent = true; // from here on it is followed to its end, even if the client leaves
+    await touch(tags);
+  };
+  const { account, from, tally, endsAt } = caller;
   try {
-    return await send(call, wanted, beforeSend);
-  } catch (error) {
+    return await call({ account, operation, input, from, tally, signal: ends.signal, endsAt, beforeSend });
+  } catch (thrown) {
+    const error = !isSent && thrown instanceof GatewayError ? thrown.with({ fault: 'withheld' }) : thrown;
     if (error instanceof GatewayError && (error.status === 401 || error.status === 403)) await touch([EVERYTHING]);
     throw error instanceof GatewayError && isUnknown(error) ? error.with({ outcome: 'unknown' }) : error;
   } finally {
+    client.removeEventListener('abort', leave);
     if (isSent) await touch(tags);
   }
-}
-
-/** Followed to its end even if the client leaves, hence a signal of its own; the deadline still holds. */
-function send(
-  call: Call,
-  { operation, input, caller }: Write,
-  beforeSend: () => Promise<void>,
-): Promise<UpstreamAnswer> {
-  const { account, from, tally, endsAt } = caller;
-  const { signal } = new AbortController();
-  return call({ account, operation, input, from, tally, signal, endsAt, beforeSend });
 }

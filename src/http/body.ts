@@ -1,7 +1,12 @@
 import { GatewayError } from '../core/errors.ts';
 import { ClientLeft } from '../upstream/caller.ts';
 
-const JSON_TYPE = /^application\/json\s*(;.*)?$/i;
+const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
+const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
+
+/** In UTF-8, as JSON is (RFC 8259 section 8.1). */
+const isJsonType = (type: string) =>
+  JSON_TYPE.test(type) && (CHARSET.exec(type)?.[1] ?? 'utf-8').toLowerCase() === 'utf-8';
 
 interface BodyOptions {
   readonly maxBytes: number;
@@ -18,7 +23,7 @@ export async function jsonTextOf(request: Request, options: BodyOptions): Promis
   const bytes = await bytesOf(request, options);
   if (bytes.length === 0 || !options.typed) return undefined;
   const coding = request.headers.get('content-encoding') ?? 'identity';
-  if (coding !== 'identity' || !JSON_TYPE.test(request.headers.get('content-type') ?? ''))
+  if (coding !== 'identity' || !isJsonType(request.headers.get('content-type') ?? ''))
     throw GatewayError.of('unsupported_media_type');
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);

@@ -32,11 +32,15 @@ export function bulkhead({ clock, metrics, slots }: BulkheadOptions): Layer {
   const share = Math.min(slots, Math.max(LEAST_SHARE, Math.ceil(slots * SHARE)));
   const queue = new FairQueue({ slots, share });
   metrics.watch('waiting_calls', () => queue.waiting);
-  let lastEmptyAt = clock.now();
+  let waitingSince = clock.now();
+  let fullSince: number | undefined;
 
   const stand = async (account: string, signal: AbortSignal): Promise<void> => {
-    if (queue.waiting === 0) lastEmptyAt = clock.now();
-    const waitMs = clock.now() - lastEmptyAt > STANDS_AFTER_MS ? STANDING_MS : BURST_MS;
+    const now = clock.now();
+    if (queue.waiting === 0) waitingSince = now;
+    // With slots free it is only its own share that an account waits for, and no queue for others.
+    const standsSince = Math.max(waitingSince, fullSince ?? now);
+    const waitMs = now - standsSince > STANDS_AFTER_MS ? STANDING_MS : BURST_MS;
     const ticket = queue.wait(account);
     const gone = Promise.withResolvers<never>();
     const cancel = clock.after(waitMs, () => {
@@ -60,10 +64,12 @@ export function bulkhead({ clock, metrics, slots }: BulkheadOptions): Layer {
   return (next) => async (call) => {
     const account = call.account ?? '';
     if (!queue.take(account)) await stand(account, call.signal);
+    if (queue.isFull) fullSince ??= clock.now();
     try {
       return await next(call);
     } finally {
       queue.release(account);
+      if (!queue.isFull) fullSince = undefined;
     }
   };
 }

@@ -25,6 +25,10 @@ export class FairQueue {
     this.#share = share;
   }
 
+  get isFull(): boolean {
+    return this.#free === 0;
+  }
+
   get waiting(): number {
     return this.#waiting;
   }

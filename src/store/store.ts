@@ -67,6 +67,8 @@ export interface Claim {
   readonly fingerprint: string;
   readonly now: number;
   readonly expiresAt: number;
+  /** Its record outlasts all others: no bound of a store makes its key free before its time. */
+  readonly lasting: boolean;
 }
 
 /** What is known of such a write. */

@@ -1,7 +1,8 @@
 import type { ZodType } from 'zod';
 import * as z from 'zod';
+import { canonical } from '../core/canonical.ts';
 import { type ErrorItem, GatewayError } from '../core/errors.ts';
-import { cut, isDeeperThan, itemsOf, membersOf } from '../core/json.ts';
+import { isDeeperThan } from '../core/json.ts';
 import type { Operation } from './operation.ts';
 import type { OperationInput } from './request.ts';
 
@@ -50,7 +51,7 @@ function parseJson(text: string): unknown {
   } catch {
     throw GatewayError.of('malformed_json');
   }
-  if (hasTwins(text)) {
+  if (canonical(text).hasTwins) {
     throw GatewayError.of('malformed_json', { detail: 'A name stands twice in the body.' });
   }
   return value;
@@ -60,13 +61,6 @@ function parseJson(text: string): unknown {
 function itemsOfIssue(issue: z.core.$ZodIssue): ErrorItem[] {
   if (issue.code !== 'unrecognized_keys') return [itemOf(issue, issue.path.join('.') || null)];
   return issue.keys.map((key) => itemOf({ ...issue, message: 'unknown field' }, [...issue.path, key].join('.')));
-}
-
-function hasTwins(text: string): boolean {
-  const members = [...membersOf(text)];
-  const values = members.length > 0 ? members : [...itemsOf(text)];
-  const isTwin = new Set(members.map(({ name }) => name)).size < members.length;
-  return isTwin || values.some((value) => hasTwins(cut(text, value)));
 }
 
 const MAX_ITEMS = 50;

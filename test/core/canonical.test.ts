@@ -1,6 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { canonical } from '../../src/core/canonical.ts';
+import { canonical as canonicalOf } from '../../src/core/canonical.ts';
+
+const canonical = (text: string): string => canonicalOf(text).text;
 
 /** A JSON value whose numbers are as they are written. */
 type Tree =
@@ -246,4 +248,20 @@ describe('canonical texts', () => {
       expect(performance.now() - begunAt).toBeLessThan(1000);
     }
   });
+});
+
+describe('twins', () => {
+  test.each(['{"a":1,"a":1}', '{"a":1,"\\u0061":2}', '[{"b":{"a":1,"c":[],"a":{}}}]', '{"":1,"":1}'])(
+    'are found in %s',
+    (json) => {
+      expect(canonicalOf(json).hasTwins).toBe(true);
+    },
+  );
+
+  test.each(['{"a":1,"b":{"a":1}}', '[{"a":1},{"a":1}]', '["a","a"]', '{"a":"a","A":1}', '1', ''])(
+    'are not found in %s',
+    (json) => {
+      expect(canonicalOf(json).hasTwins).toBe(false);
+    },
+  );
 });

@@ -3,6 +3,7 @@ import { MemoryStore } from '../../src/store/memory.ts';
 import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { callOf } from '../cache/world.ts';
+import { noticed } from '../resilience/world.ts';
 import { accountIds, gist, good, goodGist, openShop, postIds, socialIds, UNKNOWN } from './shop.ts';
 
 const READ = 'getVerificationFlow';
@@ -36,6 +37,25 @@ describe.each(postIds)('%s that the gateway keeps back was never sent, so that i
     expect(gist(await waiting)).toBe('503 overloaded');
     gate.release();
     await reading;
+    shop.script(id, good(id, 1));
+    expect(gist(await shop.keyed(id))).toBe(goodGist(id, 1));
+  });
+
+  test('because its client has left before there was a slot', async () => {
+    const shop = await openShop({ env: { UPSTREAM_MAX_CONNECTIONS: '1' } });
+    const gate = barrier();
+    shop.script(READ, reply(hold(gate), json(200, '{"id":1}')));
+    const reading = shop.ask(READ, { token: secret() });
+    await gate.reached;
+    const client = new AbortController();
+    const left = shop.keyed(id, { signal: client.signal });
+    expect(gist(await shop.keyed(id))).toBe('409 idempotency_in_progress');
+    client.abort();
+    await expect(left).rejects.toThrow();
+    await noticed(shop, 1);
+    gate.release();
+    await reading;
+    expect(shop.upstream.calls).toHaveLength(1);
     shop.script(id, good(id, 1));
     expect(gist(await shop.keyed(id))).toBe(goodGist(id, 1));
   });
@@ -106,6 +126,7 @@ const fullStore = () => {
       fingerprint: '',
       now: 0,
       expiresAt: Infinity,
+      lasting: true,
     });
   return store;
 };

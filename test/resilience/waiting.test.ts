@@ -6,7 +6,7 @@ import type { TextAnswer } from '../support/http.ts';
 import { barrier, hold, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { settled } from './layer.ts';
-import { askMany, burst, busyWorld, GOOD, standing, statuses } from './slots.ts';
+import { askMany, burst, busyWorld, GOOD, open, standing, statuses } from './slots.ts';
 import { noticed, PLAIN } from './world.ts';
 
 const overloaded = (answer: TextAnswer) => {
@@ -78,6 +78,23 @@ describe('a call that finds no slot', () => {
     expect(world.clock.lengths.filter(standing)).toEqual([]);
     gate.release();
     expect(await statuses([...busy, late])).toEqual([200, 200, 200]);
+  });
+
+  test('waits as in a burst while others wait only for their own share', async () => {
+    const world = await open(16);
+    const hog = secret();
+    const gate = barrier();
+    world.upstream.on(callOf(PLAIN), reply(hold(gate), GOOD));
+    const hogs = askMany(world, 12, hog); // eight of them may be under way
+    await gate.count(8);
+    await world.clock.waits(burst, 4);
+    world.clock.advance(600);
+    const others = askMany(world, 10);
+    await gate.count(16);
+    await world.clock.waits((ms) => burst(ms) || standing(ms), 6);
+    expect(world.clock.lengths.filter(standing)).toEqual([]);
+    gate.release();
+    expect(new Set(await statuses([...hogs, ...others]))).toEqual(new Set([200]));
   });
 
   test('leaves no trace when its client leaves', async () => {

@@ -191,6 +191,41 @@ describe('of one account', () => {
   });
 });
 
+describe('a lasting record', () => {
+  const purchase = nth(0, { account: 'busy', key: 'purchase', lasting: true });
+  const answered = { status: 200, text: '{"plan":4}' };
+
+  test('outlasts whatever its account and others write besides, for its day', () => {
+    const records = new MemoryRecords();
+    claimFree(records, purchase);
+    records.settle(purchase, answered);
+    for (let n = 1; n < 3 * MAX_OF_ACCOUNT; n += 1) {
+      claimFree(records, own(n));
+      records.settle(own(n), { status: 200, text: '1' });
+    }
+    for (let n = 0; n < 100; n += 1) answer(records, n, 'x'.repeat(MEGABYTE));
+    expect(records.claim(purchase)?.outcome).toEqual(answered);
+    expect(records.claim(later(purchase, DAY_MS))).toBeUndefined();
+  });
+
+  test('with a large answer says that there was one', () => {
+    const records = new MemoryRecords();
+    claimFree(records, purchase);
+    records.settle(purchase, { status: 200, text: 'x'.repeat(MEGABYTE) });
+    expect(records.claim(purchase)?.outcome).toBe('unknown');
+  });
+
+  test('is one of those that leave no room for more', () => {
+    const records = new MemoryRecords();
+    for (let n = 0; n < MAX_FIRM; n += 1) {
+      const claim = nth(n, { lasting: true });
+      claimFree(records, claim);
+      records.settle(claim, answered);
+    }
+    expectRefusal(refusalOf(records, nth(MAX_FIRM)));
+  });
+});
+
 test('what is released, and what has had its day and is claimed anew, is held no longer', () => {
   const records = new MemoryRecords();
   for (let n = 0; n < 10; n += 1) {

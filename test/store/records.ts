@@ -10,7 +10,15 @@ export const DAY_MS = 86_400_000;
 /** Of now, since a store may count its own time as well. */
 export const claimOf = (changes: Partial<Claim> = {}): Claim => {
   const now = changes.now ?? Date.now();
-  return { account: newAccount(), key: 'key', fingerprint: 'print', now, expiresAt: now + DAY_MS, ...changes };
+  return {
+    account: newAccount(),
+    key: 'key',
+    fingerprint: 'print',
+    now,
+    expiresAt: now + DAY_MS,
+    lasting: false,
+    ...changes,
+  };
 };
 
 /** The same client so much later. */

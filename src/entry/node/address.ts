@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, SocketAddress } from 'node:net';
+import { customerOf } from '../../core/address.ts';
 
 /** Of a client without a usable address; all such share what one client may have. */
 const UNKNOWN = 'unknown';
@@ -59,15 +60,5 @@ function canonical(text: string): string | undefined {
 
 function clientOf(address: string | undefined): string {
   if (address === undefined) return UNKNOWN;
-  return isIP(address) === 6 ? prefixOf(address) : address;
+  return customerOf(address);
 }
-
-/** `2001:db8::7` becomes `2001:db8:0:0::/64`. */
-function prefixOf(address: string): string {
-  const [start = '', end = ''] = address.replace(/[\d.]+\.[\d.]+$/, '0:0').split('::');
-  const [left, right] = [groupsOf(start), groupsOf(end)];
-  const zeros = Array.from({ length: 8 - left.length - right.length }, () => '0');
-  return `${[...left, ...zeros, ...right].slice(0, 4).join(':')}::/64`;
-}
-
-const groupsOf = (part: string) => (part === '' ? [] : part.split(':'));

@@ -13,11 +13,13 @@ const RECORD_OVERHEAD_BYTES = 500;
 const MAX_FIRM = 20_000;
 /** Of one account: who writes more than this in a day loses its own oldest answers, not those of others. */
 const MAX_OF_ACCOUNT = 1_000;
+/** Characters of the answer of a lasting record. */
+const MAX_LASTING = 16_384;
 const FULL_RETRY_SECONDS = 60;
 
 /**
- * Records of one process. What is under way or of unknown outcome is never evicted: where there is no room for more,
- * a write is refused rather than sent twice. Answered ones give way to newer ones.
+ * Records of one process. What is under way, of unknown outcome or lasting is never evicted: where there is no room for
+ * more, a write is refused rather than sent twice. Other answered ones give way to newer ones.
  */
 export class MemoryRecords implements Records {
   /** In the order in which they were written. */
@@ -41,10 +43,12 @@ export class MemoryRecords implements Records {
     return undefined;
   }
 
-  settle({ account, key, fingerprint, expiresAt }: Claim, outcome: 'unknown' | WriteAnswer): void {
+  settle({ account, key, fingerprint, expiresAt, lasting }: Claim, outcome: 'unknown' | WriteAnswer): void {
     const fullKey = keyOf({ account, key });
     const settled = { account, fingerprint, expiresAt, outcome };
-    if (outcome !== 'unknown') this.#answered.set(fullKey, settled);
+    const isSmall = outcome !== 'unknown' && (outcome.text?.length ?? 0) <= MAX_LASTING;
+    if (lasting && isSmall) return void this.#firm.set(fullKey, settled);
+    if (!lasting && outcome !== 'unknown') this.#answered.set(fullKey, settled);
     // An answer too large to be held leaves at least that there was one.
     if (this.#answered.has(fullKey)) this.#firm.delete(fullKey);
     else this.#firm.set(fullKey, { ...settled, outcome: 'unknown' });
@@ -62,15 +66,24 @@ export class MemoryRecords implements Records {
   #makeRoom(account: AccountId, now: number): void {
     const own = this.#keys.get(account);
     if (own && own.size >= MAX_OF_ACCOUNT) this.#forgetFirst(own, now);
-    if (this.#firm.size >= MAX_FIRM) this.#forgetFirst(this.#firm.keys(), now);
+    if (this.#firm.size >= MAX_FIRM) this.#forgetFirst(this.#expired(now), now);
   }
 
-  /** The first that may go: one that was answered, or that is over. */
+  /** Of the firm ones; they stand in the order of their time. */
+  *#expired(now: number): Generator<string> {
+    for (const [key, { expiresAt }] of this.#firm) {
+      if (expiresAt > now) return;
+      yield key;
+    }
+  }
+
+  /** The first that may go: one that may be evicted, or that is over. */
   #forgetFirst(keys: Iterable<string>, now: number): void {
     for (const key of keys) {
-      const kept = this.#answered.peek(key) ?? this.#firm.get(key);
+      const evictable = this.#answered.peek(key);
+      const kept = evictable ?? this.#firm.get(key);
       const isOver = kept?.outcome !== 'under_way' && (kept?.expiresAt ?? 0) <= now;
-      if (kept && (isOver || typeof kept.outcome === 'object')) return this.#forget(kept.account, key);
+      if (kept && (evictable || isOver)) return this.#forget(kept.account, key);
     }
     throw GatewayError.of('store_unavailable', { fault: 'withheld', retryAfter: FULL_RETRY_SECONDS });
   }
