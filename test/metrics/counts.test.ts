@@ -157,7 +157,7 @@ describe('upstream calls', () => {
 
 test('writes with a key are counted by what became of them', async () => {
   const stage = await openMetrics();
-  const { path, body } = exampleInput('purchasePlan');
+  const { path, body } = exampleInput('createApiKey');
   const buy = (key: string, text = body) =>
     stage.call({
       path,
@@ -167,7 +167,7 @@ test('writes with a key are counted by what became of them', async () => {
     });
   await buy('a');
   await buy('a');
-  await buy('a', '{"term":"yearly"}');
+  await buy('a', '{"label":"another"}');
   stage.upstream.once(`POST ${path}`, reset());
   await buy('b');
   await buy('b');

@@ -14,7 +14,7 @@ const MAX_FIRM = 20_000;
 /** Of one account: who writes more than this in a day loses its own oldest answers, not those of others. */
 const MAX_OF_ACCOUNT = 1_000;
 /** Characters of the answer of a lasting record. */
-const MAX_LASTING = 16_384;
+const MAX_LASTING = 65_536;
 const FULL_RETRY_SECONDS = 60;
 
 /**
