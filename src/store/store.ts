@@ -126,7 +126,7 @@ export interface Usage {
   readonly bytes: number;
   readonly entries: number;
   readonly accounts: number;
-  /** Idempotency records: `firm` ones, under way or of unknown outcome, are never evicted. */
+  /** Idempotency records: `firm` ones, under way, of unknown outcome or of purchases, are not evicted before their time. */
   readonly records: number;
   readonly firmRecords: number;
   /** Windows of rate limits and budgets, and holds. */

@@ -18,7 +18,8 @@ export function underWayGauges(registry: Registry): Metrics['watch'] {
 }
 
 export function storeGauges(registry: Registry, usage: () => Usage): void {
-  const firm = 'Idempotency records under way or of unknown outcome, which are never evicted.';
+  const firm =
+    'Idempotency records under way, of unknown outcome or of purchases, which are not evicted before their time.';
   const gauges = [
     { name: 'portico_cache_bytes', help: 'Keys and bodies of cached answers.', read: () => usage().bytes },
     { name: 'portico_cache_entries', help: 'Cached answers.', read: () => usage().entries },
