@@ -1,0 +1,45 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parseAllDocuments } from 'yaml';
+import { type Config, parseConfig } from '../../src/config.ts';
+
+export const ROOT = join(import.meta.dirname, '../..');
+
+export const textOf = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
+
+/** Every YAML document of a file; throws where one is not YAML, or says a key twice. */
+export function documentsOf(file: string): unknown[] {
+  return parseAllDocuments(textOf(file), { merge: true }).map((document) => {
+    const [error] = [...document.errors, ...document.warnings];
+    if (error) throw new Error(`${file}: ${error.message}`);
+    return document.toJS() as unknown;
+  });
+}
+
+export const yaml = (file: string): unknown => documentsOf(file)[0];
+
+export const filesIn = (folder: string): string[] => readdirSync(join(ROOT, folder)).map((name) => `${folder}/${name}`);
+
+/** What compose makes of a text when nobody has set a variable. */
+export const withDefaults = (text: string): string => text.replace(/\$\{[A-Z_]+:-([^}]*)\}/g, '$1');
+
+/** Names of variables that the gateway's configuration speaks of. */
+export const variables = new Set(textOf('src/config.ts').match(/\b[A-Z][A-Z_]+\b/g));
+
+/** As the image starts the gateway: with the Dockerfile's variables under the given ones. */
+export function configIn(env: Readonly<Record<string, string>>): Config {
+  const [, ofImage = ''] = /^ENV (.*)$/m.exec(textOf('Dockerfile')) ?? [];
+  const pairs = ofImage.split(' ').map((pair) => pair.split('=') as [string, string]);
+  const parsed = parseConfig({ ...Object.fromEntries(pairs), ...env });
+  if ('problems' in parsed) throw new Error(JSON.stringify(parsed.problems));
+  return parsed.config;
+}
+
+export const isInstalled = (program: string): boolean => spawnSync(program, ['--help']).error === undefined;
+
+/** What the program has to say against it; empty when it exits with 0. */
+export function complaintsOf(program: string, args: readonly string[]): string {
+  const { status, stdout, stderr } = spawnSync(program, args, { cwd: ROOT, encoding: 'utf8' });
+  return status === 0 ? '' : `${program} exits with ${status}: ${stdout}${stderr}`;
+}
