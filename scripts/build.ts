@@ -1,7 +1,10 @@
-import { copyFile, mkdir, rm } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { readFile, rm } from 'node:fs/promises';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
+import { openApiText } from '../src/routes/openapi/document.ts';
+import { replaceFile } from './replace-file.ts';
+import { bundleWorker } from './worker-bundle.ts';
 
 const out = 'dist';
 const docsAssets = ['swagger-ui-bundle.js', 'swagger-ui.css'];
@@ -28,16 +31,24 @@ async function bundleNode(): Promise<void> {
 /** The two files that the documentation page needs: beside the Node bundle, and where Workers serves assets from. */
 async function copyDocsAssets(): Promise<void> {
   const from = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/package.json')));
-  for (const folder of [join(out, 'swagger-ui'), join(out, 'assets', 'docs')]) {
-    await mkdir(folder, { recursive: true });
-    await Promise.all(docsAssets.map((name) => copyFile(join(from, name), join(folder, name))));
+  const folders = [join(out, 'swagger-ui'), join(out, 'assets', 'docs')];
+  for (const name of docsAssets) {
+    const contents = await readFile(join(from, name));
+    await Promise.all(folders.map((folder) => replaceFile(join(folder, name), contents)));
   }
 }
 
-if (process.argv.includes('--assets')) {
-  await copyDocsAssets();
-} else {
+/** What Node makes when it is asked for it; the worker has no code for that. */
+async function writeDocument(): Promise<void> {
+  await replaceFile(join(out, 'assets', 'openapi.json'), new TextEncoder().encode(openApiText()));
+}
+
+const isOnlyWorker = process.argv.includes('--worker');
+
+if (!isOnlyWorker) {
   await rm(out, { recursive: true, force: true });
   await bundleNode();
-  await copyDocsAssets();
 }
+await bundleWorker(resolve(out, 'worker'));
+await copyDocsAssets();
+await writeDocument();

@@ -7,9 +7,9 @@ import type { Clock, Digest } from './core/runtime.ts';
 import { createGateway } from './gateway/gateway.ts';
 import type { Env } from './http/bindings.ts';
 import { type Conductor, conductor, type Handler } from './http/conduct.ts';
-import { rateLimit } from './http/rate-limit.ts';
+import { reception } from './http/rate-limit.ts';
 import { batchRoute } from './routes/batch.ts';
-import { type DocsAssets, docsRoutes } from './routes/docs.ts';
+import { type DocsAssets, docsRoutes, type OpenApiText } from './routes/docs.ts';
 import { healthRoutes, type Readiness } from './routes/health.ts';
 import { metricsRoute, type Scrape } from './routes/metrics.ts';
 import { overviewRoutes } from './routes/overviews.ts';
@@ -35,6 +35,7 @@ export interface Deps {
   readonly slots: number | undefined;
   readonly readiness: Readiness;
   readonly docsAssets: DocsAssets;
+  readonly openApiText: OpenApiText;
 }
 
 export type App = Hono<Env>;
@@ -56,7 +57,7 @@ export function createApp(deps: Deps): App {
     ...overviewRoutes({ gateway, clock, digest }),
     batchRoute({ gateway, maxBodyBytes: config.maxBodyBytes }),
     problemsRoute,
-    ...docsRoutes(deps.docsAssets),
+    ...docsRoutes(deps.docsAssets, deps.openApiText),
     ...healthRoutes(deps.readiness),
   ]);
 }
@@ -68,8 +69,8 @@ export function createAdminApp(deps: Deps, scrape: Scrape): App {
 
 function conductorOf({ config, clock, digest, logger, metrics, store }: Deps): Conductor {
   const { requestTimeoutMs, publicUrl, rateLimitPerMinute: perMinute } = config;
-  const admit = rateLimit({ limits: store.limits, clock, metrics, perMinute });
-  return conductor({ clock, digest, logger, metrics, requestTimeoutMs, publicUrl, admit });
+  const receive = reception({ store, clock, metrics, perMinute });
+  return conductor({ clock, digest, logger, metrics, requestTimeoutMs, publicUrl, receive });
 }
 
 function mount(conduct: Conductor, routes: readonly Route[]): App {

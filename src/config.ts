@@ -54,6 +54,20 @@ const addressList = z
   .transform((text) => text.split(',').map((part) => part.trim()))
   .refine((parts) => parts.every((part) => address.safeParse(part).success), 'comma-separated addresses or CIDRs');
 
+const redisUrl = z
+  .string()
+  .refine((text) => /^rediss?:$/.test(URL.parse(text)?.protocol ?? ''), 'a redis:// or rediss:// URL');
+
+const LEAST_SECRET = 32;
+
+const secretList = z
+  .string()
+  .transform((text) => text.split(',').map((part) => part.trim()))
+  .refine(
+    (parts) => parts.every((part) => part.length >= LEAST_SECRET),
+    `comma-separated secrets of ${LEAST_SECRET} characters or more`,
+  );
+
 const variables = z.object({
   HOST: z.string().min(1, 'a host name or address').default('127.0.0.1'),
   PORT: portVariable(8787),
@@ -68,6 +82,8 @@ const variables = z.object({
   PUBLIC_URL: originUrl.optional(),
   CACHE_MAX_BYTES: integerVariable(0, 17_179_869_184, 134_217_728),
   CACHE_POLICY: cachePolicy.optional(),
+  STORE_URL: redisUrl.optional(),
+  SECRETS: secretList.optional(),
   RATE_LIMIT_PER_MINUTE: integerVariable(0, 1_000_000_000, 600),
   UPSTREAM_BUDGET_PER_MINUTE: integerVariable(0, 1_000_000_000, 0),
   TRUSTED_PROXIES: addressList.optional(),
@@ -76,7 +92,7 @@ const variables = z.object({
 });
 
 /** Named in `contract.md` section 1, of no effect yet: an operator who sets one has to hear of it. */
-const NOT_YET = ['STORE_URL', 'SECRETS', 'SESSIONS', 'ALLOWED_ORIGINS', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
+const NOT_YET = ['SESSIONS', 'ALLOWED_ORIGINS', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
 
 /** Durations in milliseconds, sizes in bytes, as named in `contract.md` section 1. */
 export type Config = ReturnType<typeof configOf> & {
@@ -110,10 +126,15 @@ function asText(value: unknown): unknown {
   return isPlain ? JSON.stringify(value) : value;
 }
 
-/** In production nobody wants the sandbox unasked. */
+/** What is wanted because of another variable. */
 function missingIn(given: Readonly<Record<string, unknown>>): ConfigProblem[] {
-  const isMissing = given['NODE_ENV'] === 'production' && given['UPSTREAM_BASE_URL'] === undefined;
-  return isMissing ? [{ variable: 'UPSTREAM_BASE_URL', expected: 'a URL, since NODE_ENV is production' }] : [];
+  const missing: ConfigProblem[] = [];
+  // In production nobody wants the sandbox unasked.
+  if (given['NODE_ENV'] === 'production' && given['UPSTREAM_BASE_URL'] === undefined)
+    missing.push({ variable: 'UPSTREAM_BASE_URL', expected: 'a URL, since NODE_ENV is production' });
+  if (given['STORE_URL'] !== undefined && given['SECRETS'] === undefined)
+    missing.push({ variable: 'SECRETS', expected: 'a secret of 32 characters or more, since STORE_URL is set' });
+  return missing;
 }
 
 function problemOf(issue: z.core.$ZodIssue): ConfigProblem {
@@ -141,6 +162,9 @@ function configOf(given: z.output<typeof variables>) {
     maxBodyBytes: given.MAX_BODY_BYTES,
     publicUrl: given.PUBLIC_URL,
     cacheMaxBytes: given.CACHE_MAX_BYTES,
+    storeUrl: given.STORE_URL,
+    /** The first seals, all open. */
+    secrets: given.SECRETS ?? [],
     policyOf: policiesOf(given.CACHE_POLICY ?? {}),
     rateLimitPerMinute: given.RATE_LIMIT_PER_MINUTE,
     upstreamBudgetPerMinute: given.UPSTREAM_BUDGET_PER_MINUTE,

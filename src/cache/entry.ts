@@ -3,10 +3,12 @@ import type { Entry } from '../store/store.ts';
 import type { UpstreamAnswer } from '../upstream/answer.ts';
 import type { CachePolicy } from '../upstream/operation.ts';
 
-/** When the upstream was asked, and when it answered. */
-interface Times {
-  readonly askedAt: number;
-  readonly storedAt: number;
+type Times = Pick<Entry, 'askedAt' | 'storedAt' | 'expiresAt'>;
+
+/** The times of an answer that came just now. */
+export function timesOf(askedAt: number, storedAt: number, policy: CachePolicy | undefined): Times {
+  const usableSeconds = policy ? policy.fresh + Math.max(policy.stale, policy.onError) : 0;
+  return { askedAt, storedAt, expiresAt: storedAt + usableSeconds * 1000 };
 }
 
 /** Makes a cached answer of a fresh one; nothing of one without a body. */

@@ -14,7 +14,7 @@ import type { Caller } from '../upstream/caller.ts';
 import type { Call } from '../upstream/client.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
 import type { OperationInput } from '../upstream/request.ts';
-import { confirmed, entryOf, freshMsOf, usabilityOf } from './entry.ts';
+import { confirmed, entryOf, freshMsOf, timesOf, usabilityOf } from './entry.ts';
 import { flightKey, placeOf } from './key.ts';
 import type { CacheOutcome, Reading } from './reading.ts';
 import { SingleFlight } from './single-flight.ts';
@@ -34,6 +34,8 @@ export interface ReadThroughOptions {
   /** The policy in force; nothing for an operation that is never cached. */
   policyOf(operation: Operation): CachePolicy | undefined;
 }
+
+type Account = Caller & { readonly account: AccountId };
 
 /** One read: what is wanted, for whom, and where its answer would be kept. */
 interface Read {
@@ -63,17 +65,17 @@ export class ReadThrough {
   }
 
   /** @throws GatewayError `validation_failed`, a refusal or a failure of the upstream */
-  read(operation: Operation, input: OperationInput, caller: Caller & { account: AccountId }): MaybePromise<Reading> {
+  read(operation: Operation, input: OperationInput, caller: Account): MaybePromise<Reading> {
     const place = placeOf(caller.account, operation, input);
     const read: Read = { operation, input, caller, place, policy: this.#of.policyOf(operation) };
-    return andThen(this.#of.answers.lookup(place), (found) =>
+    return andThen(caller.known.lookup(place), (found) =>
       caller.wants === 'no-store' ? this.#alone(read, found.versions) : this.#answer(read, found),
     );
   }
 
   /** A copy of any age, without asking the upstream for it. */
-  peek(operation: Operation, input: OperationInput, account: AccountId): MaybePromise<Entry | undefined> {
-    return andThen(this.#of.answers.lookup(placeOf(account, operation, input)), ({ entry }) => entry);
+  peek(operation: Operation, input: OperationInput, { account, known }: Account): MaybePromise<Entry | undefined> {
+    return andThen(known.lookup(placeOf(account, operation, input)), ({ entry }) => entry);
   }
 
   #answer(read: Read, found: Found): MaybePromise<Reading> {
@@ -169,7 +171,7 @@ export class ReadThrough {
     try {
       const endsAt = clock.now() + timeoutMs;
       const answer = await call({ account, operation, input, from, tally, validators, signal, endsAt });
-      const times = { askedAt, storedAt: clock.now() };
+      const times = timesOf(askedAt, clock.now(), policy);
       const isConfirmed = answer.notModified && entry !== undefined;
       const status = isConfirmed ? 200 : answer.status;
       const made = isConfirmed ? confirmed(entry, answer, times) : await entryOf(answer, times, digest);

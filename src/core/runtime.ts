@@ -14,7 +14,7 @@ export type MaybePromise<T> = T | Promise<T>;
 
 /** Hashes, at once on Node and through WebCrypto elsewhere. */
 export interface Digest {
-  /** Keyed hash of a credential: the name of an account in keys and logs. */
+  /** Keyed hash of a credential, one for each secret: an `AccountId` of the store. */
   account(credential: string): MaybePromise<string>;
   /** Hash of a body, for a strong ETag. */
   body(text: string): MaybePromise<string>;

@@ -4,9 +4,10 @@ import { loadEnvFile } from 'node:process';
 import { createAdminApp, createApp } from '../app.ts';
 import { type Config, parseConfig } from '../config.ts';
 import { trackedBackground } from './node/background.ts';
-import { nodeDeps } from './node/deps.ts';
+import { nodeDeps, systemClock } from './node/deps.ts';
 import { pinoLogger } from './node/logger.ts';
 import { listen, type Listener, type ListenerOptions } from './node/server.ts';
+import { openStore } from './node/store.ts';
 import { warmUp } from './node/warm-up.ts';
 import { type RunningSandbox, startSandbox } from './node/sandbox.ts';
 
@@ -31,7 +32,9 @@ const upstream = config.upstreamBaseUrl ?? new URL(sandbox?.url ?? '');
 const logger = pinoLogger(config.logLevel);
 const { background, idle } = trackedBackground();
 let ready = true;
-const { deps, scrape, close } = nodeDeps({ config, upstream, logger, readiness: { isReady: () => ready } });
+const given = { config, upstream, logger, readiness: { isReady: () => ready } };
+const opened = await openStore({ config, clock: systemClock, logger });
+const { deps, scrape, close } = nodeDeps(given, opened);
 
 for (const variable of config.ignored) logger.warn({ variable }, 'variable has no effect yet');
 await warmUp(deps);

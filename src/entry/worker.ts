@@ -3,17 +3,22 @@ import { type Config, parseConfig } from '../config.ts';
 import { customerOf } from '../core/address.ts';
 import { noMetrics } from '../core/metrics.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { DocsAssets } from '../routes/docs.ts';
-import { createSandbox } from '../sandbox/sandbox.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
 import { MemoryStore } from '../store/memory.ts';
+import { SharedStore } from '../store/shared.ts';
+import { Vault } from '../store/shared/vault.ts';
+import type { Store } from '../store/store.ts';
+import { type AssetsBinding, docsAssets, openApiAsset } from './worker/assets.ts';
 import { webDigest } from './worker/digest.ts';
+import { type AccountsBinding, DurableRemote, keptSecret } from './worker/remote.ts';
 import { consoleLogger } from './worker/logger.ts';
 import { type Fetch, fetchTransport } from './worker/transport.ts';
 
 /** Bindings of `wrangler.toml`, besides the variables of `config.ts`. */
 interface WorkerEnv extends Record<string, unknown> {
   readonly SANDBOX?: string;
-  readonly ASSETS?: { fetch(request: Request): Promise<Response> };
+  readonly ASSETS?: AssetsBinding;
+  readonly ACCOUNTS?: AccountsBinding;
 }
 
 interface WorkerContext {
@@ -33,31 +38,51 @@ const SANDBOX_URL = 'http://sandbox.invalid';
 /** One app per isolate: variables do not change while it lives. */
 let app: App | undefined;
 
+export { Account } from './worker/account.ts';
+
 export default {
-  fetch(request: Request, env: WorkerEnv, context: WorkerContext): Response | Promise<Response> {
-    app ??= appOf(env);
+  async fetch(request: Request, env: WorkerEnv, context: WorkerContext): Promise<Response> {
+    if (!app) {
+      const built = await appOf(env); // of each of the first requests, since none may wait for another's
+      app ??= built;
+    }
     // The platform sets this header, whatever a client sends.
     const address = customerOf(request.headers.get('cf-connecting-ip') ?? '');
     return app.fetch(request, { background: (work) => context.waitUntil(work), address });
   },
 };
 
-function appOf(env: WorkerEnv): App {
+async function appOf(env: WorkerEnv): Promise<App> {
   const config = configOf(env);
   const upstream = config.upstreamBaseUrl ?? new URL(SANDBOX_URL);
+  const { store, secrets } = await stateOf(env, config);
   return createApp({
     config,
     upstream,
     transport: fetchTransport(upstream, config.upstreamBaseUrl ? (request) => fetch(request) : sandboxFetch()),
     slots: undefined,
-    store: new MemoryStore({ maxBytes: config.cacheMaxBytes }),
+    store,
     clock,
-    digest: webDigest(),
+    digest: webDigest(secrets),
     logger: consoleLogger(config.logLevel),
     metrics: noMetrics,
     readiness: { isReady: () => true },
-    docsAssets: docsAssets(env),
+    docsAssets: docsAssets(env.ASSETS),
+    openApiText: openApiAsset(env.ASSETS),
   });
+}
+
+/** What all isolates share; the isolate's own state where the binding is missing. */
+async function stateOf(
+  { ACCOUNTS: accounts }: WorkerEnv,
+  config: Config,
+): Promise<{ store: Store; secrets: readonly string[] }> {
+  const { cacheMaxBytes: maxBytes } = config;
+  if (!accounts) return { store: new MemoryStore({ maxBytes }), secrets: config.secrets };
+  const secrets = config.secrets.length > 0 ? config.secrets : [await keptSecret(accounts)];
+  const remote = new DurableRemote(accounts, clock);
+  const vault = new Vault(secrets);
+  return { store: new SharedStore({ remote, vault, maxBytes, clock, isVolatile: false }), secrets };
 }
 
 /** @throws Error naming every bad variable; the platform then answers 500 and logs it */
@@ -72,16 +97,12 @@ function configOf(env: WorkerEnv): Config {
   throw new Error(`bad configuration\n${named.join('\n')}`);
 }
 
+/** A module of its own: an isolate that has an upstream never loads it. */
 function sandboxFetch(): Fetch {
-  const sandbox = createSandbox();
-  return (request) => sandbox.app.fetch(request);
-}
-
-function docsAssets({ ASSETS }: WorkerEnv): DocsAssets {
-  return {
-    async read(name) {
-      const response = await ASSETS?.fetch(new Request(`https://assets.invalid/docs/${name}`));
-      return response?.ok ? new Uint8Array(await response.arrayBuffer()) : null;
-    },
+  let sandbox: Sandbox | undefined;
+  return async (request) => {
+    const { createSandbox } = await import('../sandbox/sandbox.ts');
+    sandbox ??= createSandbox();
+    return sandbox.app.fetch(request);
   };
 }

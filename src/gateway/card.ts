@@ -3,13 +3,17 @@ import { cut, itemsOf, memberOf, stringAt } from '../core/json.ts';
 import type { MaybePromise } from '../core/runtime.ts';
 import type { Reading } from '../cache/reading.ts';
 import { operations } from '../upstream/operations/index.ts';
-import type { OperationInput } from '../upstream/request.ts';
+import type { OperationInput, Read } from '../upstream/request.ts';
 import { badLeg, endingWith, goodLeg, isRefusal, type LegTools, sectionOf } from './legs.ts';
 import { isBad, isGood, type Leg } from './overview.ts';
 
 const { getPaymentMethod, getSubscription, listPaymentMethods } = operations;
 
 const LIST: OperationInput = { query: '' };
+
+/** Where the card is looked for first. */
+export const CARD_READ: Read = { operation: listPaymentMethods, input: LIST };
+
 const CARD_ID = /^[0-9]{1,19}$/;
 
 /** A read that was begun before the subscription was there. */

@@ -1,4 +1,5 @@
-import { cardLeg } from './card.ts';
+import type { Read } from '../upstream/request.ts';
+import { CARD_READ, cardLeg } from './card.ts';
 import { endingWith, isRefusal, type LegTools, readLeg } from './legs.ts';
 import { isBad, type Leg, type Overview, type Section } from './overview.ts';
 
@@ -38,6 +39,13 @@ export function compose(tools: LegTools, composition: Composition): Legs {
 /** The sections whose failure fails the whole. */
 export function vitalOf({ overview, wanted, strict }: Composition): string[] {
   return wanted.filter((name) => strict || isRequired(overview.sections[name]));
+}
+
+/** All that an overview may have to read, but for a card that is asked for by an id of which nobody knows yet. */
+export function readsOf({ sections }: Overview): Read[] {
+  return Object.values(sections).map((section) =>
+    section.from === 'card' ? CARD_READ : { operation: section.operation, input: { query: section.query ?? '' } },
+  );
 }
 
 const isRequired = (section: Section | undefined) => section?.from === 'read' && section.required === true;

@@ -50,7 +50,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     write: (operation, input, caller) => write(writeTools, { operation, input, caller }),
     peek(operation, input, caller) {
       assertAccount(caller);
-      return cache.peek(operation, input, caller.account);
+      return cache.peek(operation, input, caller);
     },
   };
 }

@@ -1,7 +1,7 @@
 import { type ErrorCode, GatewayError } from '../core/errors.ts';
 import { canonical } from '../core/canonical.ts';
 import type { IdempotencyOutcome, Metrics } from '../core/metrics.ts';
-import type { Clock, Digest } from '../core/runtime.ts';
+import type { Clock, Digest, MaybePromise } from '../core/runtime.ts';
 import type { Claim, Records, WriteAnswer, WriteRecord } from '../store/store.ts';
 import { type Caller, ClientLeft } from '../upstream/caller.ts';
 import type { Operation } from '../upstream/operation.ts';
@@ -26,6 +26,9 @@ export interface IdempotencyTools {
   readonly metrics: Metrics;
 }
 
+/** Carries a write out; calls `begin` when it is about to be sent, and sends nothing if that throws. */
+type Send = (begin: () => MaybePromise<void>) => Promise<WriteAnswer>;
+
 const LIFETIME_MS = 24 * 60 * 60 * 1000;
 
 /**
@@ -33,9 +36,9 @@ const LIFETIME_MS = 24 * 60 * 60 * 1000;
  * record is there before the first byte goes out, and stays unless nothing can have happened (`contract.md` section 7).
  * @throws GatewayError `idempotency_key_reused`, `idempotency_in_progress`, `outcome_unknown`, `store_unavailable`
  */
-export async function once(tools: IdempotencyTools, write: Write, send: () => Promise<WriteAnswer>): Promise<Written> {
+export async function once(tools: IdempotencyTools, write: Write, send: Send): Promise<Written> {
   const claim = await claimOf(tools, write);
-  if (!claim) return { ...(await send()), replayed: false };
+  if (!claim) return { ...(await send(() => undefined)), replayed: false };
   const known = await tools.records.claim(claim);
   if (known) return again(tools, known, claim);
   const isKept = write.caller.from.idempotencyKey !== undefined;
@@ -48,7 +51,7 @@ export async function once(tools: IdempotencyTools, write: Write, send: () => Pr
       // The write is over, and its client learns how it ended. A record left unsettled is never taken for free.
     }
   };
-  const { status, text } = await send().catch(async (error: unknown) => {
+  const { status, text } = await send(() => tools.records.begin(claim)).catch(async (error: unknown) => {
     await settle(isUnknown(error) ? 'unknown' : 'released');
     throw error;
   });
@@ -63,7 +66,10 @@ export function isUnknown(error: unknown): boolean {
 }
 
 /** Nothing for a write that may be sent as often as it comes. */
-async function claimOf({ clock, digest }: IdempotencyTools, { operation, input, caller }: Write) {
+async function claimOf(
+  { clock, digest }: IdempotencyTools,
+  { operation, input, caller }: Write,
+): Promise<Claim | undefined> {
   const key = caller.from.idempotencyKey;
   if (key === undefined && !operation.exclusive) return undefined;
   const asked = [operation.id, input.id ?? '', input.query, canonical(input.body ?? '').text].join(' ');
@@ -71,8 +77,16 @@ async function claimOf({ clock, digest }: IdempotencyTools, { operation, input, 
   const now = clock.now();
   // A client's key holds no space, so that none is ever taken for one of ours.
   const ownKey = `equal ${fingerprint}`;
-  const lasting = operation.exclusive === true;
-  return { account: caller.party, key: key ?? ownKey, fingerprint, now, expiresAt: now + LIFETIME_MS, lasting };
+  return {
+    account: caller.party,
+    key: key ?? ownKey,
+    fingerprint,
+    nonce: crypto.randomUUID(),
+    now,
+    endsAt: caller.endsAt,
+    expiresAt: key === undefined ? caller.endsAt : now + LIFETIME_MS,
+    lasting: operation.exclusive === true,
+  };
 }
 
 function again({ metrics }: IdempotencyTools, { fingerprint, outcome }: WriteRecord, claim: Claim): Written {

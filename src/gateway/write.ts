@@ -1,5 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
 import { touchedBy } from '../cache/key.ts';
+import type { MaybePromise } from '../core/runtime.ts';
 import { type Answers, EVERYTHING, type Tag } from '../store/store.ts';
 import type { UpstreamAnswer } from '../upstream/answer.ts';
 import type { Call } from '../upstream/client.ts';
@@ -19,7 +20,7 @@ export async function write(tools: WriteTools, wanted: Write): Promise<Written> 
   const { operation, input, caller } = wanted;
   checkInput(operation, input);
   caller.signal().throwIfAborted();
-  const written = once(tools, wanted, () => carryOut(tools, wanted));
+  const written = once(tools, wanted, (begin) => carryOut(tools, wanted, begin));
   caller.background(written.catch(() => undefined));
   return written;
 }
@@ -28,7 +29,11 @@ export async function write(tools: WriteTools, wanted: Write): Promise<Written> 
  * What the write touches is made worthless before it is sent, so that reads under way are not stored, and again when
  * it is over, so that reads from in between are not kept; whatever its outcome. One that is held back touches nothing.
  */
-async function carryOut({ call, answers }: WriteTools, wanted: Write): Promise<UpstreamAnswer> {
+async function carryOut(
+  { call, answers }: WriteTools,
+  wanted: Write,
+  begin: () => MaybePromise<void>,
+): Promise<UpstreamAnswer> {
   const { operation, input, caller } = wanted;
   const touch = async (tags: readonly Tag[]) => {
     if (caller.account !== undefined && tags.length > 0) await answers.touch(caller.account, tags);
@@ -42,8 +47,9 @@ async function carryOut({ call, answers }: WriteTools, wanted: Write): Promise<U
   };
   client.addEventListener('abort', leave, { once: true });
   const beforeSend = async () => {
+    await Promise.all([begin(), touch(tags)]);
+    client.throwIfAborted();
     isSent = true; // from here on it is followed to its end, even if the client leaves
-    await touch(tags);
   };
   const { account, from, tally, endsAt } = caller;
   try {

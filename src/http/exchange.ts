@@ -2,14 +2,15 @@ import type { Context } from 'hono';
 import { GatewayError } from '../core/errors.ts';
 import type { LogFields } from '../core/logger.ts';
 import { andThen, type Background, type Clock, type Digest, type MaybePromise } from '../core/runtime.ts';
-import type { AccountId } from '../store/store.ts';
+import { placeOf } from '../cache/key.ts';
+import { type AccountId, accountNameOf, type Known } from '../store/store.ts';
 import { type Caller, ClientLeft, type Tally } from '../upstream/caller.ts';
 import type { Operation } from '../upstream/operation.ts';
-import type { Trace } from '../upstream/request.ts';
+import type { Read, Trace } from '../upstream/request.ts';
 import type { Env } from './bindings.ts';
 import { wantsOf } from './conditional.ts';
 import { credentialOf } from './credential.ts';
-import { type Admit, assertAdmitted, type Quota, type RateLimitHeaders } from './rate-limit.ts';
+import { assertAdmitted, type Quota, type RateLimitHeaders, type Receive } from './rate-limit.ts';
 import { requestIdOf, traceOf } from './trace.ts';
 
 export interface ExchangeTools {
@@ -18,7 +19,15 @@ export interface ExchangeTools {
   readonly requestTimeoutMs: number;
   /** Origin for links; the request's own when not set. */
   readonly publicUrl?: string | undefined;
-  readonly admit: Admit;
+  readonly receive: Receive;
+}
+
+/** What a request asks for. */
+interface Errand {
+  /** None for a composed answer. */
+  readonly operation?: Operation;
+  /** What will be read, so that the store is asked once for all of it. */
+  readonly reads?: readonly Read[];
 }
 
 /** Who a request is counted for; with a credential, also whose it is. */
@@ -127,36 +136,38 @@ export class Exchange {
   }
 
   /**
-   * Who asks, for an operation or, without one, for a composed answer.
+   * Who asks, and what the store knows of it.
    * @throws GatewayError `unauthenticated`, `rate_limited`
    */
-  caller(operation?: Operation): MaybePromise<Caller> {
+  caller({ operation, reads = [] }: Errand): MaybePromise<Caller> {
     const { digest } = this.#tools;
     if (operation?.credential === 'none') {
       // No credential holds a space, so that no address is ever taken for one.
       const visitor = digest.account(`address ${this.context.env?.address ?? ''}`);
-      return andThen(visitor, (party) => this.#admitted(party, 'address', () => this.#callerFor({ party })));
+      return andThen(visitor, (party) => this.#received({ party }, 'address', reads));
     }
     const credential = credentialOf(this.header('authorization'));
     return andThen(digest.account(credential), (account) => {
-      this.notes = { ...this.notes, account };
-      return this.#admitted(account, 'account', () => this.#callerFor({ party: account, account, credential }));
+      this.notes = { ...this.notes, account: accountNameOf(account) };
+      return this.#received({ party: account, account, credential }, 'account', reads);
     });
   }
 
-  #admitted(party: AccountId, kind: Quota['name'], go: () => Caller): MaybePromise<Caller> {
-    return andThen(this.#tools.admit(party, kind), (admission) => {
+  #received(party: Party, kind: Quota['name'], reads: readonly Read[]): MaybePromise<Caller> {
+    const places = () => reads.map(({ operation, input }) => placeOf(party.party, operation, input));
+    return andThen(this.#tools.receive({ party: party.party, kind, places }), (admission) => {
       this.limitHeaders = admission.headers;
       assertAdmitted(admission);
-      return go();
+      return this.#callerFor(party, admission.known);
     });
   }
 
-  #callerFor({ party, account, credential }: Party): Caller {
+  #callerFor({ party, account, credential }: Party, known: Known): Caller {
     const userAgent = this.header('user-agent');
     return {
       account,
       party,
+      known,
       from: {
         requestId: this.requestId,
         credential,

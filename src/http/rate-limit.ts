@@ -1,10 +1,10 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import { andThen, type Clock, type MaybePromise } from '../core/runtime.ts';
-import type { AccountId, Limits, WindowUse } from '../store/store.ts';
+import type { AccountId, Arrival, Known, Store, WindowUse } from '../store/store.ts';
 
-export interface RateLimitTools {
-  readonly limits: Limits;
+export interface ReceptionTools {
+  readonly store: Store;
   readonly clock: Clock;
   readonly metrics: Metrics;
   /** Requests of one account; 0 turns all limits off. */
@@ -21,8 +21,10 @@ export interface Quota {
 const SOCIAL_PER_MINUTE = 20;
 
 const WINDOW_SECONDS = 60;
-const WINDOW_MS = 60_000;
-const WINDOWS = { account: 'requests by account', address: 'requests by address' } as const;
+const WINDOWS = {
+  account: { name: 'requests by account', lengthMs: 60_000 },
+  address: { name: 'requests by address', lengthMs: 60_000 },
+} as const;
 
 /** `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10). */
 export type RateLimitHeaders = Readonly<Record<string, string>>;
@@ -31,28 +33,34 @@ export interface Admission {
   readonly headers: RateLimitHeaders;
   /** Seconds until the next request is taken; undefined where this one is. */
   readonly retryAfter: number | undefined;
+  readonly known: Known;
 }
 
-/** Counts a request of a party against its quota. */
-export type Admit = (party: AccountId, kind: Quota['name']) => MaybePromise<Admission>;
+/** Who comes, and what will be looked for. */
+interface Guest {
+  readonly party: AccountId;
+  readonly kind: Quota['name'];
+  readonly places: Arrival['places'];
+}
 
-const UNLIMITED: Admission = { headers: {}, retryAfter: undefined };
+/** Counts a request of a party against its quota, and brings what the store knows. */
+export type Receive = (guest: Guest) => MaybePromise<Admission>;
 
-export function rateLimit({ limits, clock, metrics, perMinute }: RateLimitTools): Admit {
-  if (perMinute === 0) return () => UNLIMITED;
+export function reception({ store, clock, metrics, perMinute }: ReceptionTools): Receive {
   const quotas = { account: perMinute, address: SOCIAL_PER_MINUTE };
-  return (party, kind) => {
+  return ({ party, kind, places }) => {
     const now = clock.now();
-    const taken = limits.take({ account: party, name: WINDOWS[kind], lengthMs: WINDOW_MS, now });
-    return andThen(taken, (use) => {
-      const admission = admissionOf({ name: kind, perMinute: quotas[kind] }, use, now);
-      if (admission.retryAfter !== undefined) metrics.refused('rate_limit');
-      return admission;
+    const window = perMinute === 0 ? undefined : WINDOWS[kind];
+    return andThen(store.visit({ account: party, now, window, places }), ({ use, known }) => {
+      if (use === undefined) return { headers: {}, retryAfter: undefined, known };
+      const standing = standingOf({ name: kind, perMinute: quotas[kind] }, use, now);
+      if (standing.retryAfter !== undefined) metrics.refused('rate_limit');
+      return { ...standing, known };
     });
   };
 }
 
-function admissionOf({ name, perMinute }: Quota, { used, endsAt }: WindowUse, now: number): Admission {
+function standingOf({ name, perMinute }: Quota, { used, endsAt }: WindowUse, now: number): Omit<Admission, 'known'> {
   const seconds = Math.max(1, Math.ceil((endsAt - now) / 1000));
   const headers = {
     RateLimit: `"${name}";r=${Math.max(0, perMinute - used)};t=${seconds}`,

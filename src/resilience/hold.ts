@@ -18,7 +18,7 @@ export function hold({ clock, metrics, limits }: HoldOptions): Layer {
   return (next) => async (call) => {
     const { account } = call;
     if (account === undefined) return next(call);
-    const leftMs = (await limits.heldUntil(account)) - clock.now();
+    const leftMs = limits.heldUntil(account) - clock.now();
     if (leftMs > 0) {
       metrics.refused('hold');
       const detail = 'The upstream has asked for fewer calls of this account.';

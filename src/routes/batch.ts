@@ -42,7 +42,7 @@ export function batchRoute({ gateway, maxBodyBytes }: BatchOptions): Route {
     name: '/bff/v1/batch',
     async handler(exchange) {
       exchange.notes = { operation: 'batch' };
-      const caller = await exchange.caller();
+      const caller = await exchange.caller({});
       const text = await jsonTextOf(exchange.request, {
         maxBytes: maxBodyBytes,
         signal: exchange.signal(),

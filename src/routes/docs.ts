@@ -9,6 +9,9 @@ export interface DocsAssets {
   read(name: DocsAsset): Promise<Uint8Array<ArrayBuffer> | null>;
 }
 
+/** The text of the OpenAPI document; null where the runtime has none. */
+export type OpenApiText = () => Promise<string | null>;
+
 const PAGE = `<!doctype html>
 <html lang="en">
 <head>
@@ -59,10 +62,10 @@ const SCRIPT = { 'Content-Type': 'text/javascript; charset=utf-8' } as const;
 const STYLE = { 'Content-Type': 'text/css; charset=utf-8' } as const;
 
 /** The OpenAPI document, and a page of it that needs no other host (`contract.md` section 10). */
-export function docsRoutes(assets: DocsAssets): Route[] {
+export function docsRoutes(assets: DocsAssets, openApiText: OpenApiText): Route[] {
   const html = { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': PAGE_POLICY };
   return [
-    route('/openapi.json', documentAnswer()),
+    route('/openapi.json', () => documentAnswer(openApiText)),
     route('/docs', () => ({ status: 200, headers: { ...REVALIDATED, ...html }, body: PAGE })),
     route('/docs/start.js', () => ({ status: 200, headers: { ...REVALIDATED, ...SCRIPT }, body: START })),
     route('/docs/swagger-ui-bundle.js', () => assetAnswer(assets, 'swagger-ui-bundle.js', SCRIPT)),
@@ -72,18 +75,10 @@ export function docsRoutes(assets: DocsAssets): Route[] {
 
 const route = (path: string, handler: Route['handler']): Route => ({ method: 'GET', path, name: path, handler });
 
-/** Built when first asked for, and the code for it loaded then: a start needs neither. */
-function documentAnswer(): Route['handler'] {
-  let text: string | undefined;
-  return async () => {
-    text ??= await documentText();
-    return { status: 200, headers: { ...REVALIDATED, 'Content-Type': 'application/json' }, body: text };
-  };
-}
-
-async function documentText(): Promise<string> {
-  const { createOpenApiDocument } = await import('./openapi/document.ts');
-  return JSON.stringify(createOpenApiDocument());
+async function documentAnswer(openApiText: OpenApiText): Promise<Answer> {
+  const body = await openApiText();
+  if (body === null) throw GatewayError.of('not_found', { detail: 'This server has no OpenAPI document.' });
+  return { status: 200, headers: { ...REVALIDATED, 'Content-Type': 'application/json' }, body };
 }
 
 async function assetAnswer(assets: DocsAssets, name: DocsAsset, type: Record<string, string>): Promise<Answer> {

@@ -1,6 +1,6 @@
 import { accepts } from 'hono/accepts';
 import type { Clock, Digest } from '../core/runtime.ts';
-import { compose, type Legs } from '../gateway/compose.ts';
+import { compose, type Legs, readsOf } from '../gateway/compose.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { isBad, isGood, type Leg, type Overview } from '../gateway/overview.ts';
 import { allOverviews } from '../gateway/overviews/index.ts';
@@ -32,9 +32,10 @@ export function overviewRoutes(options: OverviewOptions): Route[] {
 }
 
 function overviewHandler(overview: Overview, { gateway, clock, digest }: OverviewOptions): Handler {
+  const reads = readsOf(overview);
   return async (exchange) => {
     exchange.notes = { operation: overview.id };
-    const caller = await exchange.caller();
+    const caller = await exchange.caller({ reads });
     const request = compositionOf(overview, exchange.query, exchange.header('prefer'));
     const legs = compose({ gateway, clock, caller, origin: exchange.origin }, request);
     if (wantsLines(exchange)) return ndjsonAnswer(exchange, request, { legs, headers: headersOf(request) });

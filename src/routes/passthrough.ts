@@ -38,8 +38,9 @@ function inputOf({ context, query }: Exchange): OperationInput {
 function readHandler(operation: Operation, { gateway }: PassthroughOptions): Handler {
   return (exchange) => {
     exchange.notes = { operation: operation.id };
-    return andThen(exchange.caller(operation), (caller) =>
-      andThen(gateway.read(operation, inputOf(exchange), caller), (reading) => readingAnswer(exchange, reading)),
+    const input = inputOf(exchange);
+    return andThen(exchange.caller({ operation, reads: [{ operation, input }] }), (caller) =>
+      andThen(gateway.read(operation, input, caller), (reading) => readingAnswer(exchange, reading)),
     );
   };
 }
@@ -47,7 +48,7 @@ function readHandler(operation: Operation, { gateway }: PassthroughOptions): Han
 function writeHandler(operation: Operation, { gateway, maxBodyBytes }: PassthroughOptions): Handler {
   return async (exchange) => {
     exchange.notes = { operation: operation.id, cache: 'method' };
-    const caller = await exchange.caller(operation);
+    const caller = await exchange.caller({ operation });
     const sent = await jsonTextOf(exchange.request, {
       maxBytes: maxBodyBytes,
       signal: exchange.signal(),

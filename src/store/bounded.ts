@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 /** A map that stays within its bounds by letting go of what was used least recently. No ttl and no fetch. */
 export type BoundedMap<K extends {}, V extends {}> = Pick<
   LRUCache<K, V>,
-  'get' | 'peek' | 'has' | 'set' | 'delete' | 'size' | 'calculatedSize'
+  'get' | 'peek' | 'has' | 'set' | 'delete' | 'size' | 'calculatedSize' | 'keys'
 >;
 
 interface Bounds<K, V> {

@@ -1,7 +1,13 @@
 import type { MaybePromise } from '../core/runtime.ts';
 
-/** Keyed hash of a credential. */
+/** Keyed hash of a credential; several, joined by `.`, while several secrets are listed, the first's first. */
 export type AccountId = string;
+
+/** The names of an account, one for each secret. */
+export const accountNamesOf = (account: AccountId): readonly string[] => account.split('.');
+
+/** The one that logs know. */
+export const accountNameOf = (account: AccountId): string => account.split('.', 1)[0] ?? '';
 
 /** What versions are kept for: a group, one item of it, or all of the account. */
 export type Tag = string;
@@ -24,6 +30,8 @@ export interface Entry {
   readonly askedAt: number;
   /** When it answered. */
   readonly storedAt: number;
+  /** From when on it is of no use, not even where the upstream fails. */
+  readonly expiresAt: number;
   /** What the upstream can be asked with whether it still holds. */
   readonly validators: { readonly etag?: string; readonly lastModified?: string };
 }
@@ -65,7 +73,11 @@ export interface Claim {
   readonly key: string;
   /** Hash of what is asked. */
   readonly fingerprint: string;
+  /** Tells its record from that of another request with the same key. */
+  readonly nonce: string;
   readonly now: number;
+  /** When the request behind it is over, whatever becomes of it: from then on an unsettled record is one of unknown outcome. */
+  readonly endsAt: number;
   readonly expiresAt: number;
   /** Its record outlasts all others: no bound of a store makes its key free before its time. */
   readonly lasting: boolean;
@@ -77,13 +89,18 @@ export interface WriteRecord {
   readonly outcome: 'under_way' | 'unknown' | WriteAnswer;
 }
 
-/** Records of writes, each written before the first byte goes out: one that is found unsettled is never free. */
+/** Records of writes, each written before the first byte goes out: one of a write that was sent is never free. */
 export interface Records {
   /**
    * Takes the key, if it is free; else comes back with what is known of it.
    * @throws GatewayError `store_unavailable` where no record can be written
    */
   claim(claim: Claim): MaybePromise<WriteRecord | undefined>;
+  /**
+   * Says that the write is about to be sent. Until then the record may end with the process that has claimed.
+   * @throws GatewayError `store_unavailable` where that cannot be written, or the claim is no longer held
+   */
+  begin(claim: Claim): MaybePromise<void>;
   settle(claim: Claim, outcome: 'unknown' | WriteAnswer): MaybePromise<void>;
   /** Frees the key: nothing happened. */
   release(claim: Claim): MaybePromise<void>;
@@ -108,7 +125,25 @@ export interface Limits {
   take(window: Window): MaybePromise<WindowUse>;
   /** The upstream wants no calls of this account until then. */
   hold(account: AccountId, until: number): MaybePromise<void>;
-  heldUntil(account: AccountId): MaybePromise<number>;
+  /** As far as this instance knows, which each visit brings up to date. */
+  heldUntil(account: AccountId): number;
+}
+
+/** A request of an account: what it counts in, and what it will look for. */
+export interface Arrival {
+  readonly account: AccountId;
+  readonly now: number;
+  /** None where no limit applies. */
+  readonly window: Pick<Window, 'name' | 'lengthMs'> | undefined;
+  readonly places: () => readonly Place[];
+}
+
+/** The answers of an account as they stood when a request came; of a place that it did not name, as they stand when asked. */
+export type Known = Pick<Answers, 'lookup'>;
+
+export interface Visit {
+  readonly use: WindowUse | undefined;
+  readonly known: Known;
 }
 
 /**
@@ -116,6 +151,8 @@ export interface Limits {
  * that comes back empty invalidates everything (`contract.md` sections 5 and 7).
  */
 export interface Store {
+  /** All that a request needs to begin, in one round trip. Comes out without what the store cannot tell. */
+  visit(arrival: Arrival): MaybePromise<Visit>;
   readonly answers: Answers;
   readonly records: Records;
   readonly limits: Limits;

@@ -1,5 +1,5 @@
 import type { Background } from '../core/runtime.ts';
-import type { AccountId } from '../store/store.ts';
+import type { AccountId, Known } from '../store/store.ts';
 import type { Provenance } from './request.ts';
 
 /** What the work for one client request has cost so far. */
@@ -14,6 +14,8 @@ export interface Caller {
   readonly account: AccountId | undefined;
   /** Whose limits and idempotency keys count: the account's, for the social calls the client's address. */
   readonly party: AccountId;
+  /** What the store knew of the account when the request came. */
+  readonly known: Known;
   readonly from: Provenance;
   /** `no-cache`: a fresh copy, which is stored. `no-store`: neither answered from the cache nor put in it. */
   readonly wants: 'any' | 'no-cache' | 'no-store';

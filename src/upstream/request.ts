@@ -10,6 +10,12 @@ export interface OperationInput {
   readonly body?: string | undefined;
 }
 
+/** A GET that somebody wants. */
+export interface Read {
+  readonly operation: Operation;
+  readonly input: OperationInput;
+}
+
 /** The trace that a request belongs to (W3C Trace Context). */
 export interface Trace {
   readonly traceId: string;

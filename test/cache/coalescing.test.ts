@@ -149,7 +149,8 @@ describe('never share', () => {
       touch: () => undefined,
     } satisfies Answers;
     const { records, limits } = new MemoryStore({ maxBytes: 0 });
-    const world = await openWorld({}, { answers: forgetful, records, limits });
+    const visit = () => ({ use: undefined, known: forgetful });
+    const world = await openWorld({}, { answers: forgetful, records, limits, visit });
     const gate = barrier();
     let calls = 0;
     world.upstream.on(

@@ -1,6 +1,7 @@
 import { expect, onTestFinished } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
-import type { Store } from '../../src/store/store.ts';
+import { andThen } from '../../src/core/runtime.ts';
+import type { Answers, Store } from '../../src/store/store.ts';
 import { matchPath } from '../../src/upstream/match.ts';
 import type { Method, Operation } from '../../src/upstream/operation.ts';
 import { allOperations, type OperationId, operations } from '../../src/upstream/operations/index.ts';
@@ -119,16 +120,18 @@ const watchedStore = (store: Store): WatchedStore => {
     turnstile.pass();
     return result;
   };
+  const watched: Answers = {
+    lookup: (place) => passing(turnstiles.lookups, answers.lookup(place)),
+    save: (place, entry, versions) => passing(turnstiles.saves, answers.save(place, entry, versions)),
+    drop: (place) => passing(turnstiles.drops, answers.drop(place)),
+    touch: (account, tags) => passing(turnstiles.touches, answers.touch(account, tags)),
+  };
   return {
     ...turnstiles,
     records: store.records,
     limits: store.limits,
-    answers: {
-      lookup: (place) => passing(turnstiles.lookups, answers.lookup(place)),
-      save: (place, entry, versions) => passing(turnstiles.saves, answers.save(place, entry, versions)),
-      drop: (place) => passing(turnstiles.drops, answers.drop(place)),
-      touch: (account, tags) => passing(turnstiles.touches, answers.touch(account, tags)),
-    },
+    answers: watched,
+    visit: (arrival) => andThen(store.visit(arrival), ({ use }) => ({ use, known: watched })),
   };
 };
 

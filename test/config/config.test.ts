@@ -244,9 +244,40 @@ it('takes the vars of a Worker, which may be numbers, booleans and objects', () 
 });
 
 it('names the variables that are set and have no effect yet, and nothing else', () => {
-  expect(configOf({ STORE_URL: 'redis://x', SECRETS: LEAK_MARK, SESSIONS: '' }).ignored).toEqual([
-    'STORE_URL',
-    'SECRETS',
-  ]);
+  const given = { SESSIONS: 'true', ALLOWED_ORIGINS: LEAK_MARK, OTEL_EXPORTER_OTLP_ENDPOINT: '' };
+  expect(configOf(given).ignored).toEqual(['SESSIONS', 'ALLOWED_ORIGINS']);
   expect(configOf({}).ignored).toEqual([]);
+});
+
+describe('a store that instances share', () => {
+  const SECRET = 'x'.repeat(32);
+
+  it('takes secrets apart, without the blanks round them', () => {
+    const { storeUrl, secrets } = configOf({
+      STORE_URL: 'rediss://u:p@store:6380/1',
+      SECRETS: `${SECRET}, ${SECRET}y`,
+    });
+    expect([storeUrl, secrets]).toEqual(['rediss://u:p@store:6380/1', [SECRET, `${SECRET}y`]]);
+    expect(configOf({}).secrets).toEqual([]);
+  });
+
+  it('needs secrets', () => {
+    const parsed = parseConfig({ STORE_URL: 'redis://store' });
+    expect(parsed).toEqual({
+      problems: [{ variable: 'SECRETS', expected: 'a secret of 32 characters or more, since STORE_URL is set' }],
+    });
+  });
+
+  it.each([
+    ['STORE_URL', `http://${LEAK_MARK}`],
+    ['STORE_URL', `${LEAK_MARK}:6379`],
+    ['STORE_URL', LEAK_MARK],
+    ['SECRETS', 'x'.repeat(31)],
+    ['SECRETS', `${SECRET},`],
+    ['SECRETS', `${SECRET},${LEAK_MARK}`],
+  ])('is refused for a bad %s without its value', (variable, value) => {
+    const parsed = parseConfig({ SECRETS: SECRET, STORE_URL: 'redis://store', [variable]: value });
+    expect(parsed).toMatchObject({ problems: [{ variable }] });
+    expect(JSON.stringify(parsed)).not.toContain(value.slice(-6));
+  });
 });

@@ -124,7 +124,9 @@ const fullStore = () => {
       account: `account-${n % 300}`,
       key: String(n),
       fingerprint: '',
+      nonce: String(n),
       now: 0,
+      endsAt: 0,
       expiresAt: Infinity,
       lasting: true,
     });

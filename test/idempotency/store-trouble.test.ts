@@ -9,7 +9,8 @@ const ID = 'purchasePlan';
 
 /** A store that is gone from one call to the next. */
 const failing = (...names: readonly (keyof Records)[]): Store => {
-  const { answers, limits, records } = new MemoryStore({ maxBytes: 1_048_576 });
+  const store = new MemoryStore({ maxBytes: 1_048_576 });
+  const { answers, limits, records } = store;
   const unlessFailing =
     <A extends readonly unknown[], R>(name: keyof Records, work: (...args: A) => R) =>
     async (...args: A): Promise<Awaited<R>> => {
@@ -19,7 +20,9 @@ const failing = (...names: readonly (keyof Records)[]): Store => {
   return {
     answers,
     limits,
+    visit: (arrival) => store.visit(arrival),
     records: {
+      begin: unlessFailing('begin', () => records.begin()),
       claim: unlessFailing('claim', (claim) => records.claim(claim)),
       settle: unlessFailing('settle', (claim, outcome) => records.settle(claim, outcome)),
       release: unlessFailing('release', (claim) => records.release(claim)),

@@ -1,8 +1,8 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { build } from 'esbuild';
 import { expect, vi } from 'vitest';
+import { bundleWorker, WORKER_MAIN } from '../../scripts/worker-bundle.ts';
 import { call } from '../support/http.ts';
 import { emptyFolder, freePort, ROOT, run } from './node-gateway.ts';
 import type { WorkerGateway } from './worker-gateway.ts';
@@ -15,8 +15,8 @@ import type { WorkerGateway } from './worker-gateway.ts';
 export async function startBareWorker(vars: Readonly<Record<string, string>>): Promise<WorkerGateway> {
   const folder = emptyFolder();
   const address = `127.0.0.1:${await freePort()}`;
-  await bundle(join(folder, 'worker.js'));
-  writeFileSync(join(folder, 'config.capnp'), configOf(address, vars));
+  await bundleWorker(folder);
+  writeFileSync(join(folder, 'config.capnp'), configOf({ address, vars, modules: modulesIn(folder) }));
   const running = run({ cwd: folder, command: [workerd(), 'serve', 'config.capnp'] });
   const url = `http://${address}`;
   await vi.waitFor(
@@ -29,22 +29,20 @@ export async function startBareWorker(vars: Readonly<Record<string, string>>): P
   return { ...running, url };
 }
 
-/** As wrangler bundles it. */
-async function bundle(outfile: string): Promise<void> {
-  await build({
-    entryPoints: [join(ROOT, 'src/entry/worker.ts')],
-    outfile,
-    bundle: true,
-    format: 'esm',
-    target: 'es2024',
-    conditions: ['workerd', 'worker', 'browser'],
-    mainFields: ['browser', 'module', 'main'],
-    logLevel: 'warning',
-  });
+/** The first is the one that runs. */
+function modulesIn(folder: string): string[] {
+  const others = readdirSync(folder).filter((name) => name.endsWith('.js') && name !== WORKER_MAIN);
+  return [WORKER_MAIN, ...others];
+}
+
+interface BareWorker {
+  readonly address: string;
+  readonly vars: Readonly<Record<string, string>>;
+  readonly modules: readonly string[];
 }
 
 /** Strings and lists of them are written alike in TOML, JSON and the text form of Cap'n Proto. */
-function configOf(address: string, vars: Readonly<Record<string, string>>): string {
+function configOf({ address, vars, modules }: BareWorker): string {
   const toml = readFileSync(join(ROOT, 'wrangler.toml'), 'utf8');
   const setting = (name: string) => new RegExp(`^${name} = (.+)$`, 'm').exec(toml)?.[1];
   const bindings = Object.entries(vars).map(
@@ -54,7 +52,7 @@ function configOf(address: string, vars: Readonly<Record<string, string>>): stri
 const config :Workerd.Config = (
   services = [
     (name = "portico", worker = (
-      modules = [(name = "worker.js", esModule = embed "worker.js")],
+      modules = [${modules.map((name) => `(name = "${name}", esModule = embed "${name}")`).join(', ')}],
       compatibilityDate = ${setting('compatibility_date')},
       compatibilityFlags = ${setting('compatibility_flags')},
       bindings = [${bindings.join(', ')}],

@@ -4,13 +4,14 @@ import type { Deps } from '../../app.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
 import type { Scrape } from '../../routes/metrics.ts';
-import { MemoryStore } from '../../store/memory.ts';
+import { type OpenedStore, ownStore } from './store.ts';
 import { nodeDigest } from './digest.ts';
 import { promMetrics } from './metrics.ts';
+import { generatedOpenApi } from './openapi.ts';
 import { undiciTransport } from './transport.ts';
 
 /** Monotonic, so that a clock set back neither keeps answers fresh nor makes ages negative. */
-const systemClock: Clock = {
+export const systemClock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
   after(ms, run) {
     const timer = setTimeout(run, ms);
@@ -38,14 +39,16 @@ function docsAssetsOf(): DocsAssets {
 type NodeDeps = Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness'>;
 
 /** What Node gives the app. */
-export function nodeDeps(given: NodeDeps): { deps: Deps; scrape: Scrape; close: () => Promise<void> } {
+export function nodeDeps(
+  given: NodeDeps,
+  { store, close: closeStore }: OpenedStore = ownStore(given.config),
+): { deps: Deps; scrape: Scrape; close: () => Promise<void> } {
   const { config, upstream } = given;
-  const { transport, close } = undiciTransport({
+  const { transport, close: closeTransport } = undiciTransport({
     upstream,
     maxConnections: config.upstreamMaxConnections,
     connectTimeoutMs: config.upstreamTimeoutMs,
   });
-  const store = new MemoryStore({ maxBytes: config.cacheMaxBytes });
   const { scrape, ...metrics } = promMetrics({ usage: () => store.usage() });
   return {
     deps: {
@@ -55,10 +58,13 @@ export function nodeDeps(given: NodeDeps): { deps: Deps; scrape: Scrape; close: 
       store,
       metrics,
       clock: systemClock,
-      digest: nodeDigest(),
+      digest: nodeDigest(config.secrets),
       docsAssets: docsAssetsOf(),
+      openApiText: generatedOpenApi(),
     },
     scrape,
-    close,
+    async close() {
+      await Promise.all([closeTransport(), closeStore()]);
+    },
   };
 }

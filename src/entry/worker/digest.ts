@@ -1,25 +1,30 @@
+import { base64Url } from '../../core/base64.ts';
 import type { Digest } from '../../core/runtime.ts';
 
 const encoder = new TextEncoder();
 
-/** WebCrypto hashes. The key is the isolate's own, made when it is first needed: not before a request may be. */
-export function webDigest(): Digest {
-  let key: Promise<CryptoKey> | undefined;
+/** WebCrypto hashes. A name for each secret; without one the key is the isolate's own, made when it is first needed. */
+export function webDigest(secrets: readonly string[]): Digest {
+  let keys: readonly Promise<CryptoKey>[] | undefined;
   return {
     async account(credential) {
-      key ??= makeKey();
-      return base64Url(await crypto.subtle.sign('HMAC', await key, encoder.encode(credential)));
+      keys ??= secrets.length > 0 ? secrets.map(deriveKey) : [makeKey()];
+      const bytes = encoder.encode(credential);
+      const names = keys.map(async (key) => base64Url(await crypto.subtle.sign('HMAC', await key, bytes)));
+      return (await Promise.all(names)).join('.');
     },
     body: async (text) => base64Url(await crypto.subtle.digest('SHA-256', encoder.encode(text))).slice(0, 27),
   };
 }
 
-function makeKey(): Promise<CryptoKey> {
-  const bytes = crypto.getRandomValues(new Uint8Array(32));
-  return crypto.subtle.importKey('raw', bytes, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
+const HMAC = { name: 'HMAC', hash: 'SHA-256', length: 256 };
+
+async function deriveKey(secret: string): Promise<CryptoKey> {
+  const material = await crypto.subtle.importKey('raw', encoder.encode(secret), 'HKDF', false, ['deriveKey']);
+  const hkdf = { name: 'HKDF', hash: 'SHA-256', salt: new Uint8Array(), info: encoder.encode('portico account') };
+  return crypto.subtle.deriveKey(hkdf, material, HMAC, false, ['sign']);
 }
 
-function base64Url(bytes: ArrayBuffer): string {
-  const base64 = btoa(String.fromCharCode(...new Uint8Array(bytes)));
-  return base64.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+function makeKey(): Promise<CryptoKey> {
+  return crypto.subtle.importKey('raw', crypto.getRandomValues(new Uint8Array(32)), HMAC, false, ['sign']);
 }

@@ -66,6 +66,9 @@ export function createOpenApiDocument(): object {
   });
 }
 
+/** As every runtime answers it. */
+export const openApiText = (): string => JSON.stringify(createOpenApiDocument());
+
 function allPaths(): RouteConfig[] {
   nameTableSchemas();
   return [...overviewPaths(COMPOSED), batchPath(COMPOSED), ...passthroughPaths(), ...aboutPaths(ABOUT)];

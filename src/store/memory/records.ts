@@ -43,6 +43,9 @@ export class MemoryRecords implements Records {
     return undefined;
   }
 
+  /** A record of this process ends with it in any case. */
+  begin(): void {}
+
   settle({ account, key, fingerprint, expiresAt, lasting }: Claim, outcome: 'unknown' | WriteAnswer): void {
     const fullKey = keyOf({ account, key });
     const settled = { account, fingerprint, expiresAt, outcome };

@@ -1,0 +1,105 @@
+import { createHash } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { SCRIPTS, type ScriptName } from './scripts.ts';
+
+type Argument = string | number | Buffer;
+
+interface Call {
+  readonly keys: readonly string[];
+  readonly args: readonly Argument[];
+}
+
+interface ConnectionOptions {
+  readonly url: string;
+  /** Told once of each time that the engine is lost or there again. */
+  readonly onChange: (isThere: boolean) => void;
+}
+
+const COMMAND_MS = 100;
+const FIRST_MS = 1_000;
+/** An engine that says nothing for so long is dropped and looked for again. */
+const SILENCE_MS = 2_000;
+const MOST_RECONNECT_MS = 500;
+
+const shas = Object.fromEntries(
+  Object.entries(SCRIPTS).map(([name, lua]) => [name, createHash('sha1').update(lua).digest('hex')]),
+) as Record<ScriptName, string>;
+
+/**
+ * One connection to Redis or Valkey that fails fast: nothing waits for a connection, nothing is sent twice, no reply is
+ * waited for longer than 100 ms.
+ */
+export class Connection {
+  readonly #redis: Redis;
+  readonly #onChange: (isThere: boolean) => void;
+  #isThere = true;
+
+  constructor({ url, onChange }: ConnectionOptions) {
+    this.#onChange = onChange;
+    this.#redis = new Redis(url, {
+      protocol: 2,
+      lazyConnect: true,
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 0,
+      connectTimeout: 1_000,
+      socketTimeout: SILENCE_MS,
+      retryStrategy: (times) => Math.min(50 * times, MOST_RECONNECT_MS),
+    });
+    this.#redis.on('error', () => this.#is(false)); // each command fails with its own error
+    this.#redis.on('close', () => this.#is(false));
+  }
+
+  /** Whether the last that was heard of the engine is an answer. */
+  get isThere(): boolean {
+    return this.#isThere;
+  }
+
+  /** Comes out after the first attempt, or when that takes long; all else goes on behind it. */
+  async open(): Promise<void> {
+    await within(FIRST_MS, this.#redis.connect()).catch(() => undefined);
+  }
+
+  /** Runs a script by its hash, and by its text where the engine does not know it. @throws where no reply comes in time */
+  async run(name: ScriptName, { keys, args }: Call): Promise<unknown> {
+    try {
+      const rest = [keys.length, ...keys, ...args];
+      const reply = await within(
+        COMMAND_MS,
+        this.#redis.callBuffer('EVALSHA', [shas[name], ...rest]).catch((error: unknown) => {
+          if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+          return this.#redis.callBuffer('EVAL', [SCRIPTS[name], ...rest]);
+        }),
+      );
+      this.#is(true);
+      return reply;
+    } catch (error) {
+      if (!isReply(error)) this.#is(false);
+      throw error;
+    }
+  }
+
+  close(): void {
+    this.#redis.disconnect();
+  }
+
+  #is(isThere: boolean): void {
+    if (isThere === this.#isThere) return;
+    this.#isThere = isThere;
+    this.#onChange(isThere);
+  }
+}
+
+/** The engine's own words for why it does not. */
+const isReply = (error: unknown) => error instanceof Error && error.name === 'ReplyError';
+
+/**
+ * Looks once more after the time is up: after a stall of the event loop replies lie in the socket while the timers run.
+ * ioredis' own `commandTimeout` takes those for missing.
+ */
+function within<T>(ms: number, reply: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => setImmediate(() => reject(new Error(`nothing in ${ms} ms`))), ms);
+    reply.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

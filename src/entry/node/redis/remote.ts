@@ -1,0 +1,117 @@
+import { randomUUID } from 'node:crypto';
+import type {
+  KnownRecord,
+  NewCopy,
+  NewRecord,
+  PlaceReply,
+  Question,
+  Remote,
+  Reply,
+  Stage,
+} from '../../../store/shared/remote.ts';
+import type { Connection } from './connection.ts';
+import type { RollCall } from './roll-call.ts';
+
+/** Versions of an account that holds nothing: longer than any request takes. Whoever holds something keeps them as long. */
+const VERSIONS_MS = 120_000;
+/** Versions of an account; more of them are one new epoch. */
+const MAX_TAGS = 64;
+
+const of = (kind: string, account: string) => `portico:${kind}:${account}`;
+
+/** The engine's side of the shared store, on Redis or Valkey. */
+export class RedisRemote implements Remote {
+  readonly #connection: Connection;
+  readonly #rollCall: RollCall;
+
+  constructor(connection: Connection, rollCall: RollCall) {
+    this.#connection = connection;
+    this.#rollCall = rollCall;
+  }
+
+  async visit(account: string, { places, window }: Question): Promise<Reply> {
+    this.#assertThere();
+    const keys = [
+      of('versions', account),
+      of('hold', account),
+      of('window', `${account}:${window?.name.replaceAll(' ', '-') ?? ''}`),
+      ...places.map(({ key }) => of('copy', `${account}:${key}`)),
+    ];
+    const args = places.flatMap(({ tags, have }) => [have?.versions ?? '', have?.askedAt ?? '', tags.length, ...tags]);
+    const head = [randomUUID(), VERSIONS_MS, window?.lengthMs ?? 0];
+    const reply = (await this.#connection.run('visit', { keys, args: [...head, ...args] })) as [
+      number,
+      number,
+      number,
+      ...Buffer[],
+    ];
+    const [used, leftMs, heldMs, ...rest] = reply;
+    return { use: window && { used, leftMs }, heldMs, places: places.map((_, i) => placeReply(rest.slice(3 * i))) };
+  }
+
+  async save(account: string, { key, tags, versions, askedAt, value, lifeMs }: NewCopy): Promise<boolean> {
+    this.#assertThere();
+    const keys = [of('versions', account), of('copy', `${account}:${key}`)];
+    const args = [versions, askedAt, bufferOf(value), lifeMs, ...tags];
+    return (await this.#connection.run('save', { keys, args })) === 1;
+  }
+
+  async touch(account: string, tags: readonly string[]): Promise<void> {
+    await this.#connection.run('touch', {
+      keys: [of('versions', account)],
+      args: [randomUUID(), MAX_TAGS, ...tags],
+    });
+  }
+
+  async hold(account: string, ms: number): Promise<void> {
+    await this.#connection.run('hold', { keys: [of('hold', account)], args: [ms] });
+  }
+
+  async claim(account: string, record: NewRecord): Promise<KnownRecord | undefined> {
+    const life = await this.#rollCall.complete();
+    const keys = [recordKey(account, record.key), this.#rollCall.lifeKey];
+    const reply = (await this.#connection.run('claim', { keys, args: [...argsOf(record), life] })) as [
+      Buffer,
+      Buffer,
+      number,
+    ];
+    const [state, value, ageMs] = reply;
+    if (String(state) === 'free') return undefined;
+    if (String(state) !== 'reborn') return { stage: String(state) as Stage, value, ageMs };
+    this.#rollCall.isReborn();
+    return this.claim(account, record);
+  }
+
+  async advance(account: string, record: NewRecord): Promise<boolean> {
+    const keys = [recordKey(account, record.key)];
+    return (await this.#connection.run('advance', { keys, args: argsOf(record) })) === 1;
+  }
+
+  async settle(account: string, record: NewRecord): Promise<void> {
+    await this.#connection.run('settle', { keys: [recordKey(account, record.key)], args: argsOf(record) });
+  }
+
+  async release(account: string, { key, nonce }: Pick<NewRecord, 'key' | 'nonce'>): Promise<void> {
+    await this.#connection.run('release', { keys: [recordKey(account, key)], args: [nonce] });
+  }
+
+  /** A read does not wait for an engine that has just failed to answer; the beat of the roll call finds it again. */
+  #assertThere(): void {
+    if (!this.#connection.isThere) throw new Error('the store does not answer');
+  }
+}
+
+const recordKey = (account: string, key: string) => of('record', `${account}:${key}`);
+
+const argsOf = ({ nonce, stage, value, lifeMs }: NewRecord) => [nonce, stage, bufferOf(value), Math.ceil(lifeMs)];
+
+const bufferOf = (value: Uint8Array) => Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+
+function placeReply([versions, askedAt, value]: Buffer[]): PlaceReply {
+  const isKept = askedAt !== undefined && askedAt.length > 0;
+  return {
+    versions: String(versions),
+    askedAt: isKept ? Number(String(askedAt)) : undefined,
+    value: value && value.length > 0 ? value : undefined,
+  };
+}

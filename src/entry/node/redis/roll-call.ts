@@ -1,0 +1,131 @@
+import { randomUUID } from 'node:crypto';
+import type { Connection } from './connection.ts';
+
+interface RollCallOptions {
+  readonly connection: Connection;
+  /** Writes again what this instance has written, into a store that came back empty. */
+  readonly writeAgain: () => Promise<void>;
+  /** Comes with each beat that the store has answered. */
+  readonly onBeat: () => Promise<void>;
+}
+
+const BEAT_MS = 200;
+/** A peer that was not heard of for so long is gone. */
+const PEER_MS = 2_000;
+const LIFE_MS = 86_400_000;
+/** How long a write waits for the roll call. */
+const PATIENCE_MS = 1_500;
+
+/** Instances that have not written again yet, and until when they are waited for. */
+interface Gathering {
+  readonly missing: ReadonlySet<string>;
+  readonly until: number;
+}
+
+/**
+ * Keeps what was promised when the store comes back empty. The store has a life, which every instance knows by name; who
+ * finds another one writes its records again and then answers the roll call. Nobody takes a key before all those who
+ * were there have answered, or have been silent for too long.
+ */
+export class RollCall {
+  readonly lifeKey = 'portico:life';
+  readonly #peersKey = 'portico:peers';
+  readonly #me = randomUUID();
+  readonly #of: RollCallOptions;
+  #life: string | undefined;
+  #peers: readonly string[] = [];
+  #gathering: Gathering | undefined;
+  #next: NodeJS.Timeout | undefined;
+  #underWay: Promise<void> | undefined;
+  #waiting: (() => void)[] = [];
+  #isClosed = false;
+
+  constructor(options: RollCallOptions) {
+    this.#of = options;
+  }
+
+  /** Comes out after the first beat, whatever came of it. */
+  begin(): Promise<void> {
+    return this.#beatNow();
+  }
+
+  /** The life of the store, once nobody is missing. @throws where that takes too long */
+  async complete(): Promise<string> {
+    const until = Date.now() + PATIENCE_MS;
+    while (this.#life === undefined || this.#gathering) {
+      const leftMs = until - Date.now();
+      if (leftMs <= 0) throw new Error('the store is not complete');
+      await this.#nextBeat(leftMs);
+    }
+    return this.#life;
+  }
+
+  /** Somebody has seen that the store is another one. */
+  isReborn(): void {
+    this.#gathering ??= { missing: new Set(this.#peers), until: Date.now() + PEER_MS };
+    void this.#beatNow();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    clearTimeout(this.#next);
+    const { connection } = this.#of;
+    await connection.run('leave', { keys: [this.#peersKey], args: [this.#me] }).catch(() => undefined);
+  }
+
+  /** One at a time, and the next a while after. */
+  #beatNow(): Promise<void> {
+    clearTimeout(this.#next);
+    this.#underWay ??= this.#beat()
+      .catch(() => undefined)
+      .finally(() => {
+        this.#underWay = undefined;
+        if (!this.#isClosed) this.#next = setTimeout(() => void this.#beatNow(), BEAT_MS).unref();
+        for (const go of this.#waiting.splice(0)) go();
+      });
+    return this.#underWay;
+  }
+
+  async #beat(): Promise<void> {
+    const { life, peers } = await this.#ask();
+    if (life === this.#life) this.#look(peers);
+    else await this.#meet(life);
+    await this.#of.onBeat();
+  }
+
+  /** A store that is not the one known, or the first. */
+  async #meet(life: string): Promise<void> {
+    if (this.#life !== undefined) {
+      this.#gathering = { missing: new Set(this.#peers), until: Date.now() + PEER_MS };
+      await this.#of.writeAgain();
+    }
+    this.#life = life;
+    this.#look((await this.#ask()).peers);
+  }
+
+  /** Whether all have answered whose answer is waited for. */
+  #look(peers: readonly string[]): void {
+    const { missing = new Set<string>(), until = 0 } = this.#gathering ?? {};
+    if (Date.now() < until && [...missing].some((peer) => !peers.includes(peer))) return;
+    this.#gathering = undefined;
+    this.#peers = peers;
+  }
+
+  async #ask(): Promise<{ life: string; peers: string[] }> {
+    const reply = (await this.#of.connection.run('beat', {
+      keys: [this.lifeKey, this.#peersKey],
+      args: [randomUUID(), LIFE_MS, this.#me, this.#life ?? '', PEER_MS],
+    })) as [Buffer, Buffer[]];
+    return { life: String(reply[0]), peers: reply[1].map(String) };
+  }
+
+  #nextBeat(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#waiting.push(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * What has to be atomic, in Lua. An account has one hash of versions: `e` holds its epoch, any other field the version of a
+ * tag. Whoever finds none makes one, out of random text: what was noted before a store came back empty never holds again.
+ */
+
+const VERSIONS = `
+local function versionsOf(hash, tags)
+  local epoch = redis.call('HGET', hash, 'e')
+  if not epoch then return nil end
+  if #tags == 0 then return epoch end
+  local found = redis.call('HMGET', hash, unpack(tags))
+  for i = 1, #found do found[i] = found[i] or '0' end
+  return epoch .. '.' .. table.concat(found, '.')
+end
+local function slice(from, to)
+  local part = {}
+  for i = from, to do part[#part + 1] = ARGV[i] end
+  return part
+end
+local function live(key, ms)
+  if redis.call('PTTL', key) < tonumber(ms) then redis.call('PEXPIRE', key, ms) end
+end
+`;
+
+/**
+ * KEYS: versions, hold, window, one copy for each place.
+ * ARGV: new epoch, life of the versions, length of the window or 0; for each place: versions and time of the copy that is
+ * there, number of tags, tags. → used, left, held; for each place: versions, asked at, value.
+ */
+const visit = `${VERSIONS}
+local reply = { 0, 0, math.max(0, redis.call('PTTL', KEYS[2])) }
+if ARGV[3] ~= '0' then
+  reply[1] = redis.call('INCR', KEYS[3])
+  if reply[1] == 1 then redis.call('PEXPIRE', KEYS[3], ARGV[3]) end
+  reply[2] = redis.call('PTTL', KEYS[3])
+end
+if #KEYS == 3 then return reply end
+redis.call('HSETNX', KEYS[1], 'e', ARGV[1])
+live(KEYS[1], ARGV[2])
+local at = 4
+for i = 4, #KEYS do
+  local last = at + 2 + tonumber(ARGV[at + 2])
+  local versions = versionsOf(KEYS[1], slice(at + 3, last))
+  local copy = redis.call('HMGET', KEYS[i], 'v', 'a')
+  reply[#reply + 1] = versions
+  if copy[1] ~= versions then
+    reply[#reply + 1] = ''
+    reply[#reply + 1] = ''
+  else
+    local isThere = ARGV[at] == versions and ARGV[at + 1] == copy[2]
+    reply[#reply + 1] = copy[2]
+    reply[#reply + 1] = isThere and '' or redis.call('HGET', KEYS[i], 'd')
+  end
+  at = last + 1
+end
+return reply`;
+
+/** KEYS: versions, copy. ARGV: versions, asked at, value, life, tags. */
+const save = `${VERSIONS}
+if versionsOf(KEYS[1], slice(5, #ARGV)) ~= ARGV[1] then return 0 end
+local known = redis.call('HMGET', KEYS[2], 'v', 'a')
+if known[1] == ARGV[1] and tonumber(known[2]) > tonumber(ARGV[2]) then return 0 end
+redis.call('HSET', KEYS[2], 'v', ARGV[1], 'a', ARGV[2], 'd', ARGV[3])
+redis.call('PEXPIRE', KEYS[2], ARGV[4])
+live(KEYS[1], ARGV[4])
+return 1`;
+
+/** KEYS: versions. ARGV: new version, most tags, tags. Where nothing is kept there is nothing to make worthless. */
+const touch = `
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+local isAll = false
+for i = 3, #ARGV do
+  if ARGV[i] == '*' then isAll = true else redis.call('HSET', KEYS[1], ARGV[i], ARGV[1]) end
+end
+if isAll or redis.call('HLEN', KEYS[1]) > tonumber(ARGV[2]) then
+  local left = redis.call('PTTL', KEYS[1])
+  redis.call('DEL', KEYS[1])
+  redis.call('HSET', KEYS[1], 'e', ARGV[1])
+  redis.call('PEXPIRE', KEYS[1], math.max(1, left))
+end
+return 1`;
+
+/** KEYS: hold. ARGV: ms. */
+const hold = `
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], '1', 'PX', ARGV[1]) end
+return 1`;
+
+const WRITE = `
+local function write()
+  redis.call('HSET', KEYS[1], 'n', ARGV[1], 's', ARGV[2], 'd', ARGV[3], 'l', ARGV[4])
+  redis.call('PEXPIRE', KEYS[1], ARGV[4])
+end
+local owner = redis.call('HGET', KEYS[1], 'n')
+`;
+
+/** KEYS: record, life of the store. ARGV: nonce, stage, value, life; the life that the instance knows. */
+const claim = `${WRITE}
+if redis.call('GET', KEYS[2]) ~= ARGV[5] then return { 'reborn' } end
+if not owner then
+  write()
+  return { 'free' }
+end
+local known = redis.call('HMGET', KEYS[1], 's', 'd', 'l')
+return { known[1], known[2], tonumber(known[3]) - redis.call('PTTL', KEYS[1]) }`;
+
+/** KEYS: record. ARGV: nonce, stage, value, life. */
+const advance = `${WRITE}
+if owner ~= ARGV[1] then return 0 end
+write()
+return 1`;
+
+/** KEYS: record. ARGV: nonce, stage, value, life. */
+const settle = `${WRITE}
+if owner and owner ~= ARGV[1] then return 0 end
+write()
+return 1`;
+
+/** KEYS: record. ARGV: nonce. */
+const release = `
+if redis.call('HGET', KEYS[1], 'n') == ARGV[1] then return redis.call('DEL', KEYS[1]) end
+return 0`;
+
+/**
+ * KEYS: life of the store, peers. ARGV: a new life, how long it lasts; name of the instance, the life in which it is to be
+ * counted; how long a peer is. → life, peers.
+ */
+const beat = `
+redis.call('SET', KEYS[1], ARGV[1], 'NX')
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local life = redis.call('GET', KEYS[1])
+if life == ARGV[4] then redis.call('ZADD', KEYS[2], now, ARGV[3]) end
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[5])
+redis.call('PEXPIRE', KEYS[2], ARGV[5])
+return { life, redis.call('ZRANGE', KEYS[2], 0, -1) }`;
+
+/** KEYS: peers. ARGV: name of the instance. */
+const leave = `return redis.call('ZREM', KEYS[1], ARGV[1])`;
+
+export const SCRIPTS = { visit, save, touch, hold, claim, advance, settle, release, beat, leave } as const;
+
+export type ScriptName = keyof typeof SCRIPTS;

@@ -1,0 +1,116 @@
+import type { Clock } from '../core/runtime.ts';
+import { MemoryLimits } from './memory/limits.ts';
+import { foundNowhere, SharedAnswers } from './shared/answers.ts';
+import { Copies } from './shared/copies.ts';
+import { facesOf } from './shared/face.ts';
+import { SharedLimits } from './shared/limits.ts';
+import { OwnRecords } from './shared/own-records.ts';
+import { SharedRecords } from './shared/records.ts';
+import type { Remote } from './shared/remote.ts';
+import { Untold } from './shared/untold.ts';
+import type { Vault } from './shared/vault.ts';
+import type { Arrival, Found, Place, Store, Usage, Visit } from './store.ts';
+
+interface SharedStoreOptions {
+  readonly remote: Remote;
+  readonly vault: Vault;
+  /** Bounds the copies of answers that this instance keeps, keys and bodies together. */
+  readonly maxBytes: number;
+  readonly clock: Clock;
+  /** Whether the engine may come back empty. */
+  readonly isVolatile: boolean;
+}
+
+/**
+ * State that instances share through an engine: Redis, or Durable Objects. Everything that leaves this process has a
+ * hashed name and a sealed value. What the engine does not hear is kept until it does.
+ */
+export class SharedStore implements Store {
+  readonly answers: SharedAnswers;
+  readonly records: SharedRecords;
+  readonly limits: SharedLimits;
+  readonly #of: SharedStoreOptions;
+  readonly #copies: Copies;
+  readonly #untold: Untold;
+  readonly #own: OwnRecords | undefined;
+  readonly #localLimits = new MemoryLimits();
+
+  constructor(options: SharedStoreOptions) {
+    const { remote, vault, clock } = options;
+    this.#of = options;
+    this.#copies = new Copies(options);
+    this.#own = options.isVolatile ? new OwnRecords() : undefined;
+    this.#untold = new Untold((account, tags) => this.answers.tell(account, tags));
+    this.answers = new SharedAnswers({ remote, vault, copies: this.#copies, untold: this.#untold });
+    this.records = new SharedRecords({ remote, vault, untold: this.#untold, own: this.#own });
+    this.limits = new SharedLimits({ remote, local: this.#localLimits, clock });
+  }
+
+  async visit(arrival: Arrival): Promise<Visit> {
+    const { account, now, window } = arrival;
+    try {
+      await this.#untold.tell(account);
+      return await this.#ask(arrival, arrival.places());
+    } catch {
+      const use = window && this.#localLimits.take({ account, now, ...window });
+      return { use, known: { lookup: foundNowhere } };
+    }
+  }
+
+  /** For an engine that is there again: what it has not heard. */
+  tellAll(): Promise<void> {
+    return this.#untold.tellAll();
+  }
+
+  /** For one that came back empty: the records that this instance has written. */
+  async writeAgain(): Promise<void> {
+    const records = [...(this.#own?.alive(this.#of.clock.now()) ?? [])];
+    for (let i = 0; i < records.length; i += AT_ONCE) {
+      const some = records.slice(i, i + AT_ONCE);
+      await Promise.all(some.map(({ claim, outcome }) => this.records.write(claim, outcome)));
+    }
+  }
+
+  usage(): Usage {
+    const own = this.#own?.size ?? 0;
+    return {
+      ...this.#copies.usage(),
+      ...this.#localLimits.usage(),
+      accounts: this.#untold.accounts,
+      records: own,
+      firmRecords: 0,
+    };
+  }
+
+  async #ask({ account, now, window }: Arrival, places: readonly Place[]): Promise<Visit> {
+    const { remote, vault } = this.#of;
+    const faces = facesOf(account, vault);
+    const replies = await Promise.all(
+      faces.map(async (face, i) => {
+        const asked = await Promise.all(places.map((place) => this.answers.question(face, place, i)));
+        return remote.visit(face.account, { places: asked, window: i === 0 ? window : undefined });
+      }),
+    );
+    const [first] = replies;
+    if (first && first.heldMs > 0) this.#localLimits.hold(account, now + first.heldMs);
+    const found = new Map<string, Found>();
+    await Promise.all(
+      places.map(async (place, i) => {
+        found.set(
+          place.key,
+          await this.answers.found(
+            place,
+            replies.map((reply) => reply.places[i]),
+          ),
+        );
+      }),
+    );
+    return {
+      use: first?.use && { used: first.use.used, endsAt: now + first.use.leftMs },
+      known: { lookup: (place) => found.get(place.key) ?? this.answers.lookup(place) },
+    };
+  }
+}
+
+/** Records that are written again in one go. */
+const AT_ONCE = 500;

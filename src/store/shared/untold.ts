@@ -1,0 +1,70 @@
+import { boundedMap } from '../bounded.ts';
+import { type AccountId, EVERYTHING, type Tag } from '../store.ts';
+
+/** Accounts; beyond it the oldest are let go of, and their copies elsewhere end by their age alone. */
+const MAX_ACCOUNTS = 100_000;
+/** Of one account; more is everything of it. */
+const MAX_TAGS = 32;
+
+/** What has happened to one account and the engine has not heard of. */
+interface News {
+  /** Each with the number of the last time that it was touched. */
+  readonly tags: Map<Tag, number>;
+  /** What is to be said of records, by their keys: the last word counts. */
+  readonly records: Map<string, Say>;
+}
+
+type Say = () => Promise<void>;
+type Tell = (account: AccountId, tags: readonly Tag[]) => Promise<void>;
+
+/** Keeps what an engine that did not answer has to hear before it is used again (`contract.md` section 7). */
+export class Untold {
+  readonly #news = boundedMap<AccountId, News>({ max: MAX_ACCOUNTS });
+  readonly #tell: Tell;
+  #times = 0;
+
+  constructor(tell: Tell) {
+    this.#tell = tell;
+  }
+
+  get accounts(): number {
+    return this.#news.size;
+  }
+
+  keepTags(account: AccountId, tags: readonly Tag[]): void {
+    const { tags: kept } = this.#of(account);
+    for (const tag of tags) kept.set(tag, ++this.#times);
+    if (kept.size <= MAX_TAGS) return;
+    kept.clear();
+    kept.set(EVERYTHING, ++this.#times);
+  }
+
+  keepRecord(account: AccountId, key: string, say: Say): void {
+    this.#of(account).records.set(key, say);
+  }
+
+  /** Rejects where the engine still does not answer. What came while it was being told stays kept. */
+  async tell(account: AccountId): Promise<void> {
+    const news = this.#news.get(account);
+    if (!news) return;
+    const tags = [...news.tags];
+    const records = [...news.records];
+    await Promise.all([this.#tell(account, [...news.tags.keys()]), ...records.map(([, say]) => say())]);
+    for (const [tag, time] of tags) if (news.tags.get(tag) === time) news.tags.delete(tag);
+    for (const [key, say] of records) if (news.records.get(key) === say) news.records.delete(key);
+    if (news.tags.size + news.records.size === 0 && this.#news.peek(account) === news) this.#news.delete(account);
+  }
+
+  /** Whoever waits longest, first. */
+  async tellAll(): Promise<void> {
+    for (const account of [...this.#news.keys()].toReversed()) await this.tell(account);
+  }
+
+  #of(account: AccountId): News {
+    const known = this.#news.get(account);
+    if (known) return known;
+    const news: News = { tags: new Map(), records: new Map() };
+    this.#news.set(account, news);
+    return news;
+  }
+}
