@@ -171,7 +171,7 @@ export default defineConfig({
       rules: { ...only('lru-cache', '@hono/zod-openapi', 'cloudflare'), 'no-console': 'off' },
     },
     { files: ['src/entry/worker*.ts', 'src/entry/worker/*.ts'], rules: only('lru-cache', '@hono/zod-openapi', 'node') },
-    { files: ['src/entry/worker.ts', '*.config.ts'], rules: { 'import/no-default-export': 'off' } },
+    { files: ['src/entry/worker*.ts', '*.config.ts'], rules: { 'import/no-default-export': 'off' } },
     {
       files: ['test/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts', '*.config.ts'],
       rules: {

@@ -49,6 +49,8 @@ if (!isOnlyWorker) {
   await rm(out, { recursive: true, force: true });
   await bundleNode();
 }
-await bundleWorker(resolve(out, 'worker'));
+// Said by wrangler, for which this is the build of wrangler.toml.
+const sandbox = process.env['WRANGLER_COMMAND'] === 'dev';
+await bundleWorker({ folder: resolve(out, 'worker'), sandbox });
 await copyDocsAssets();
 await writeDocument();

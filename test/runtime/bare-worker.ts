@@ -1,10 +1,10 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { expect, vi } from 'vitest';
 import { bundleWorker, WORKER_MAIN } from '../../scripts/worker-bundle.ts';
 import { call } from '../support/http.ts';
-import { emptyFolder, freePort, ROOT, run } from './node-gateway.ts';
+import { emptyFolder, freePort, ROOT, run, type Running } from './node-gateway.ts';
 import type { WorkerGateway } from './worker-gateway.ts';
 
 /**
@@ -13,53 +13,70 @@ import type { WorkerGateway } from './worker-gateway.ts';
  * the end of what they say.
  */
 export async function startBareWorker(vars: Readonly<Record<string, string>>): Promise<WorkerGateway> {
+  const { urls, ...running } = await startBareWorkers(vars, 1);
+  return { ...running, url: urls[0]! };
+}
+
+export interface WorkerFleet extends Running {
+  /** One for each isolate. */
+  readonly urls: readonly string[];
+}
+
+/** Several isolates of the worker, which have nothing in common but the objects of the accounts. */
+export async function startBareWorkers(vars: Readonly<Record<string, string>>, isolates: number): Promise<WorkerFleet> {
   const folder = emptyFolder();
-  const address = `127.0.0.1:${await freePort()}`;
-  await bundleWorker(folder);
-  writeFileSync(join(folder, 'config.capnp'), configOf({ address, vars, modules: modulesIn(folder) }));
+  mkdirSync(join(folder, 'objects'));
+  const addresses = await Promise.all(Array.from({ length: isolates }, async () => `127.0.0.1:${await freePort()}`));
+  await bundleWorker({ folder, sandbox: false });
+  writeFileSync(join(folder, 'config.capnp'), configOf({ addresses, vars }));
   const running = run({ cwd: folder, command: [workerd(), 'serve', 'config.capnp'] });
-  const url = `http://${address}`;
-  await vi.waitFor(
-    async () => {
-      if (running.hasExited()) throw new Error(running.stderr());
-      expect((await call(url, { path: '/livez' })).status).toBe(200);
-    },
-    { timeout: 15_000, interval: 25 },
-  );
-  return { ...running, url };
+  const urls = addresses.map((address) => `http://${address}`);
+  const isUp = async (url: string) => {
+    if (running.hasExited()) throw new Error(running.stderr());
+    expect((await call(url, { path: '/livez' })).status).toBe(200);
+  };
+  await Promise.all(urls.map((url) => vi.waitFor(() => isUp(url), { timeout: 15_000, interval: 25 })));
+  return { ...running, urls };
 }
 
-/** The first is the one that runs. */
-function modulesIn(folder: string): string[] {
-  const others = readdirSync(folder).filter((name) => name.endsWith('.js') && name !== WORKER_MAIN);
-  return [WORKER_MAIN, ...others];
-}
+const OWN = '(className = "Account")';
+const THE_FIRSTS = '(className = "Account", serviceName = "portico-0")';
 
-interface BareWorker {
-  readonly address: string;
+interface BareWorkers {
+  readonly addresses: readonly string[];
   readonly vars: Readonly<Record<string, string>>;
-  readonly modules: readonly string[];
 }
 
 /** Strings and lists of them are written alike in TOML, JSON and the text form of Cap'n Proto. */
-function configOf({ address, vars, modules }: BareWorker): string {
+function configOf({ addresses, vars }: BareWorkers): string {
   const toml = readFileSync(join(ROOT, 'wrangler.toml'), 'utf8');
   const setting = (name: string) => new RegExp(`^${name} = (.+)$`, 'm').exec(toml)?.[1];
-  const bindings = Object.entries(vars).map(
+  const texts = Object.entries(vars).map(
     ([name, value]) => `(name = ${JSON.stringify(name)}, text = ${JSON.stringify(value)})`,
+  );
+  // The objects live with the first; the others ask it for them.
+  const objects = `durableObjectNamespaces = [(className = "Account", uniqueKey = "portico", enableSql = true)],
+      durableObjectStorage = (localDisk = "disk"),`;
+  const services = addresses.map(
+    (_, i) => `(name = "portico-${i}", worker = (
+      modules = [(name = "${WORKER_MAIN}", esModule = embed "${WORKER_MAIN}")],
+      compatibilityDate = ${setting('compatibility_date')},
+      compatibilityFlags = ${setting('compatibility_flags')},
+      bindings = [${[...texts, `(name = "ACCOUNTS", durableObjectNamespace = ${i === 0 ? OWN : THE_FIRSTS})`].join(', ')}],
+      ${i === 0 ? objects : ''}
+    )),`,
+  );
+  const sockets = addresses.map(
+    (address, i) => `(name = "http-${i}", address = "${address}", http = (), service = "portico-${i}"),`,
   );
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [
-    (name = "portico", worker = (
-      modules = [${modules.map((name) => `(name = "${name}", esModule = embed "${name}")`).join(', ')}],
-      compatibilityDate = ${setting('compatibility_date')},
-      compatibilityFlags = ${setting('compatibility_flags')},
-      bindings = [${bindings.join(', ')}],
-    )),
+    ${services.join('\n    ')}
     (name = "internet", network = (allow = ["public", "private"])),
+    (name = "disk", disk = (path = "objects", writable = true)),
   ],
-  sockets = [(name = "http", address = "${address}", http = (), service = "portico")],
+  sockets = [${sockets.join(' ')}],
 );
 `;
 }

@@ -1,0 +1,10 @@
+import { createSandbox } from '../sandbox/sandbox.ts';
+import { workerOf } from './worker/serve.ts';
+
+export { Account } from './worker/account.ts';
+
+/** The worker for development: with `SANDBOX=true` and no upstream it brings one, which is this isolate's own. */
+export default workerOf(() => {
+  const sandbox = createSandbox();
+  return (request) => sandbox.app.fetch(request);
+});

@@ -1,0 +1,104 @@
+import { type App, createApp } from '../../app.ts';
+import { type Config, parseConfig } from '../../config.ts';
+import { customerOf } from '../../core/address.ts';
+import { noMetrics } from '../../core/metrics.ts';
+import type { Clock } from '../../core/runtime.ts';
+import { MemoryStore } from '../../store/memory.ts';
+import { SharedStore } from '../../store/shared.ts';
+import { Vault } from '../../store/shared/vault.ts';
+import type { Store } from '../../store/store.ts';
+import { type AssetsBinding, docsAssets, openApiAsset } from './assets.ts';
+import { webDigest } from './digest.ts';
+import { type AccountsBinding, DurableRemote, keptSecret } from './remote.ts';
+import { consoleLogger } from './logger.ts';
+import { type Fetch, fetchTransport } from './transport.ts';
+
+/** Bindings of `wrangler.toml`, besides the variables of `config.ts`. */
+interface WorkerEnv extends Record<string, unknown> {
+  readonly SANDBOX?: string;
+  readonly ASSETS?: AssetsBinding;
+  readonly ACCOUNTS?: AccountsBinding;
+}
+
+interface WorkerContext {
+  waitUntil(work: Promise<unknown>): void;
+}
+
+const clock: Clock = {
+  now: () => Date.now(),
+  after(ms, run) {
+    const timer = setTimeout(run, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+const SANDBOX_URL = 'http://sandbox.invalid';
+
+/** An upstream in the isolate, for development. */
+type MakeSandbox = () => Fetch;
+
+interface WorkerHandler {
+  fetch(request: Request, env: WorkerEnv, context: WorkerContext): Promise<Response>;
+}
+
+/** What the platform starts. The app is made once in each isolate: variables do not change while it lives. */
+export function workerOf(makeSandbox?: MakeSandbox): WorkerHandler {
+  let app: App | undefined;
+  return {
+    async fetch(request, env, context) {
+      if (!app) {
+        const built = await appOf(env, makeSandbox); // of each of the first requests, since none may wait for another's
+        app ??= built;
+      }
+      // The platform sets this header, whatever a client sends.
+      const address = customerOf(request.headers.get('cf-connecting-ip') ?? '');
+      return app.fetch(request, { background: (work) => context.waitUntil(work), address });
+    },
+  };
+}
+
+async function appOf(env: WorkerEnv, makeSandbox: MakeSandbox | undefined): Promise<App> {
+  const sandbox = env.SANDBOX === 'true' ? makeSandbox : undefined;
+  const config = configOf(env, sandbox !== undefined);
+  const upstream = config.upstreamBaseUrl ?? new URL(SANDBOX_URL);
+  const { store, secrets } = await stateOf(env, config);
+  return createApp({
+    config,
+    upstream,
+    transport: fetchTransport(upstream, config.upstreamBaseUrl || !sandbox ? (request) => fetch(request) : sandbox()),
+    slots: undefined,
+    store,
+    clock,
+    digest: webDigest(secrets),
+    logger: consoleLogger(config.logLevel),
+    metrics: noMetrics,
+    readiness: { isReady: () => true },
+    docsAssets: docsAssets(env.ASSETS),
+    openApiText: openApiAsset(env.ASSETS),
+  });
+}
+
+/** What all isolates share; the isolate's own state where the binding is missing. */
+async function stateOf(
+  { ACCOUNTS: accounts }: WorkerEnv,
+  config: Config,
+): Promise<{ store: Store; secrets: readonly string[] }> {
+  const { cacheMaxBytes: maxBytes } = config;
+  if (!accounts) return { store: new MemoryStore({ maxBytes }), secrets: config.secrets };
+  const secrets = config.secrets.length > 0 ? config.secrets : [await keptSecret(accounts)];
+  const remote = new DurableRemote(accounts, clock);
+  const vault = new Vault(secrets);
+  return { store: new SharedStore({ remote, vault, maxBytes, clock, isVolatile: false }), secrets };
+}
+
+/** @throws Error naming every bad variable; the platform then answers 500 and logs it */
+function configOf(env: WorkerEnv, hasSandbox: boolean): Config {
+  const parsed = parseConfig(env);
+  const problems = 'problems' in parsed ? parsed.problems : [];
+  if ('config' in parsed && (parsed.config.upstreamBaseUrl || hasSandbox)) return parsed.config;
+  const missing = { variable: 'UPSTREAM_BASE_URL', expected: 'a URL, or in development SANDBOX=true' };
+  const named = (problems.length > 0 ? problems : [missing]).map(
+    ({ variable, expected }) => `${variable}: expected ${expected}`,
+  );
+  throw new Error(`bad configuration\n${named.join('\n')}`);
+}
