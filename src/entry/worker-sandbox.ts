@@ -1,3 +1,4 @@
+import { startOfDay } from '../sandbox/clock.ts';
 import { createSandbox } from '../sandbox/sandbox.ts';
 import { workerOf } from './worker/serve.ts';
 
@@ -5,6 +6,6 @@ export { Account } from './worker/account.ts';
 
 /** The worker for development: with `SANDBOX=true` and no upstream it brings one, which is this isolate's own. */
 export default workerOf(() => {
-  const sandbox = createSandbox();
+  const sandbox = createSandbox({ bornAt: startOfDay });
   return (request) => sandbox.app.fetch(request);
 });

@@ -1,4 +1,4 @@
-import type { Instant } from './time.ts';
+import { DAY, type Instant } from './time.ts';
 
 /** The sandbox's own clock: the given one, moved by hand. */
 export interface Clock {
@@ -20,3 +20,6 @@ export function createClock(base: () => number): Clock {
     reset: () => void (offsetMs = 0),
   };
 }
+
+/** Two sandboxes whose worlds begin with the day are alike, whenever on it they were started. */
+export const startOfDay = (instant: Instant): Instant => instant - (instant % DAY) + MICROSECONDS;

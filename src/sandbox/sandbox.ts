@@ -9,10 +9,13 @@ import { createFaults } from './faults.ts';
 import { mountOperations } from './mount.ts';
 import { createWorld } from './seed/world.ts';
 import type { World } from './state.ts';
+import type { Instant } from './time.ts';
 
 export interface SandboxOptions {
   /** Milliseconds since 1970; the sandbox's clock starts from it. */
   readonly now?: () => number;
+  /** When its world begins, of the time at which that is first looked at; unless said, just then. */
+  readonly bornAt?: (now: Instant) => Instant;
   readonly sleep?: (ms: number) => Promise<void>;
   /** Cuts the connection of a request, where the runtime can: gets what the runtime gave to `app.fetch`. */
   readonly cutConnection?: (env: unknown) => void;
@@ -32,7 +35,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
   const faults = createFaults();
   // Made when first needed: Workers have no clock before the first request.
   let seeded: World | null = null;
-  const world = () => (seeded ??= createWorld(clock.now()));
+  const world = () => (seeded ??= createWorld(options.bornAt?.(clock.now()) ?? clock.now()));
   // The world has to be there before its clock moves, or nothing in it would have aged.
   const moveClock = (move: () => void) => {
     world();

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import type { ServerType } from '@hono/node-server';
+import { startOfDay } from '../../sandbox/clock.ts';
 import { createSandbox } from '../../sandbox/sandbox.ts';
 import type { Sandbox, SandboxOptions } from '../../sandbox/sandbox.ts';
 
@@ -23,7 +24,7 @@ export async function startSandbox({
   port = 0,
   ...options
 }: StartSandboxOptions = {}): Promise<RunningSandbox> {
-  const sandbox = createSandbox({ ...options, cutConnection });
+  const sandbox = createSandbox({ bornAt: startOfDay, ...options, cutConnection });
   // The gateway may live in this process too: its global Request and Response are not ours to replace.
   const server = createAdaptorServer({ fetch: sandbox.app.fetch, overrideGlobalObjects: false });
   const address = await listen(server, { host, port });
