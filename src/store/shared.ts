@@ -2,14 +2,13 @@ import type { Clock } from '../core/runtime.ts';
 import { MemoryLimits } from './memory/limits.ts';
 import { foundNowhere, SharedAnswers } from './shared/answers.ts';
 import { Copies } from './shared/copies.ts';
-import { facesOf } from './shared/face.ts';
 import { SharedLimits } from './shared/limits.ts';
 import { OwnRecords } from './shared/own-records.ts';
 import { SharedRecords } from './shared/records.ts';
 import type { Remote } from './shared/remote.ts';
 import { Untold } from './shared/untold.ts';
 import type { Vault } from './shared/vault.ts';
-import type { Arrival, Found, Place, Store, Usage, Visit } from './store.ts';
+import type { Arrival, Store, Usage, Visit } from './store.ts';
 
 interface SharedStoreOptions {
   readonly remote: Remote;
@@ -46,11 +45,16 @@ export class SharedStore implements Store {
     this.limits = new SharedLimits({ remote, local: this.#localLimits, clock });
   }
 
-  async visit(arrival: Arrival): Promise<Visit> {
-    const { account, now, window } = arrival;
+  async visit({ account, now, window, places: placesOf }: Arrival): Promise<Visit> {
+    const places = placesOf();
     try {
-      await this.#untold.tell(account);
-      return await this.#ask(arrival, arrival.places());
+      const { found, use, heldMs } = await this.answers.ask({ account, places, window });
+      if (heldMs > 0) this.#localLimits.hold(account, now + heldMs);
+      const known = new Map(places.map(({ key }, i) => [key, found[i]]));
+      return {
+        use: use && { used: use.used, endsAt: now + use.leftMs },
+        known: { lookup: (place) => known.get(place.key) ?? this.answers.lookup(place) },
+      };
     } catch {
       const use = window && this.#localLimits.take({ account, now, ...window });
       return { use, known: { lookup: foundNowhere } };
@@ -71,43 +75,18 @@ export class SharedStore implements Store {
     }
   }
 
+  /** Accounts of which the engine has not heard all. */
+  get untoldAccounts(): number {
+    return this.#untold.accounts;
+  }
+
   usage(): Usage {
     const own = this.#own?.size ?? 0;
     return {
       ...this.#copies.usage(),
       ...this.#localLimits.usage(),
-      accounts: this.#untold.accounts,
       records: own,
       firmRecords: 0,
-    };
-  }
-
-  async #ask({ account, now, window }: Arrival, places: readonly Place[]): Promise<Visit> {
-    const { remote, vault } = this.#of;
-    const faces = facesOf(account, vault);
-    const replies = await Promise.all(
-      faces.map(async (face, i) => {
-        const asked = await Promise.all(places.map((place) => this.answers.question(face, place, i)));
-        return remote.visit(face.account, { places: asked, window: i === 0 ? window : undefined });
-      }),
-    );
-    const [first] = replies;
-    if (first && first.heldMs > 0) this.#localLimits.hold(account, now + first.heldMs);
-    const found = new Map<string, Found>();
-    await Promise.all(
-      places.map(async (place, i) => {
-        found.set(
-          place.key,
-          await this.answers.found(
-            place,
-            replies.map((reply) => reply.places[i]),
-          ),
-        );
-      }),
-    );
-    return {
-      use: first?.use && { used: first.use.used, endsAt: now + first.use.leftMs },
-      known: { lookup: (place) => found.get(place.key) ?? this.answers.lookup(place) },
     };
   }
 }

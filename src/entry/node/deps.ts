@@ -41,7 +41,7 @@ type NodeDeps = Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness'>;
 /** What Node gives the app. */
 export function nodeDeps(
   given: NodeDeps,
-  { store, close: closeStore }: OpenedStore = ownStore(given.config),
+  { store, shared, close: closeStore }: OpenedStore = ownStore(given.config),
 ): { deps: Deps; scrape: Scrape; close: () => Promise<void> } {
   const { config, upstream } = given;
   const { transport, close: closeTransport } = undiciTransport({
@@ -49,7 +49,7 @@ export function nodeDeps(
     maxConnections: config.upstreamMaxConnections,
     connectTimeoutMs: config.upstreamTimeoutMs,
   });
-  const { scrape, ...metrics } = promMetrics({ usage: () => store.usage() });
+  const { scrape, ...metrics } = promMetrics({ usage: () => store.usage(), shared });
   return {
     deps: {
       ...given,

@@ -3,18 +3,26 @@ import type { CallOutcome, IdempotencyOutcome, Metrics, Refusal } from '../../co
 import type { Scrape } from '../../routes/metrics.ts';
 import type { Usage } from '../../store/store.ts';
 import { allOperations } from '../../upstream/operations/index.ts';
+import { engineMetrics } from './engine-metrics.ts';
 import { storeGauges, underWayGauges } from './gauges.ts';
 import { counter, gauge, processRegistry } from './instruments.ts';
 import { RequestSeconds } from './request-seconds.ts';
+import type { SharedEngine } from './store.ts';
 
 const CALL_OUTCOMES: readonly CallOutcome[] = ['good', 'refused', 'failed', 'abandoned'];
 
+interface Watched {
+  readonly usage: () => Usage;
+  readonly shared: SharedEngine | undefined;
+}
+
 /** What the port is told, and what the process is like, as Prometheus reads it. */
-export function promMetrics({ usage }: { readonly usage: () => Usage }): Metrics & { readonly scrape: Scrape } {
+export function promMetrics({ usage, shared }: Watched): Metrics & { readonly scrape: Scrape } {
   const registry = new Registry();
   const requests = new RequestSeconds();
   const process = processRegistry();
   storeGauges(registry, usage);
+  if (shared) engineMetrics(registry, shared);
   return {
     requestDone: (of, ms) => requests.observe(of, ms / 1000),
     ...upstreamMetrics(registry),

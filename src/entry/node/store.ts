@@ -4,8 +4,17 @@ import type { Logger } from '../../core/logger.ts';
 import { MemoryStore } from '../../store/memory.ts';
 import type { Store, Usage } from '../../store/store.ts';
 
+/** A store beyond this process, for those who watch over it. */
+export interface SharedEngine {
+  readonly isThere: () => boolean;
+  readonly untoldAccounts: () => number;
+  /** Whom to tell of each command. */
+  readonly watch: (watch: (command: string, outcome: 'good' | 'failed', ms: number) => void) => void;
+}
+
 export interface OpenedStore {
   readonly store: Store & { usage(): Usage };
+  readonly shared?: SharedEngine;
   readonly close: () => Promise<void>;
 }
 

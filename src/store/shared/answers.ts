@@ -1,7 +1,14 @@
 import type { AccountId, Answers, Entry, Found, Place, Tag, Versions } from '../store.ts';
 import type { Copies } from './copies.ts';
 import { type Face, facesOf, keyTag, type NamedPlace, namedPlace, namedTags } from './face.ts';
-import type { PlaceQuestion, PlaceReply, Remote } from './remote.ts';
+import {
+  MAX_VALUE_BYTES,
+  type PlaceQuestion,
+  type PlaceReply,
+  type Question,
+  type Remote,
+  type Reply,
+} from './remote.ts';
 import { decodeEntry, encodeEntry } from './sealed-entry.ts';
 import type { Untold } from './untold.ts';
 import type { Vault } from './vault.ts';
@@ -11,6 +18,23 @@ export interface AnswersOptions {
   readonly vault: Vault;
   readonly copies: Copies;
   readonly untold: Untold;
+}
+
+interface Inquiry {
+  readonly account: AccountId;
+  readonly places: readonly Place[];
+  readonly window?: Question['window'];
+}
+
+interface Known extends Pick<Reply, 'use' | 'heldMs'> {
+  /** In the order asked. */
+  readonly found: readonly Found[];
+}
+
+interface Batch {
+  readonly places: Place[];
+  /** Nothing where the engine does not answer. */
+  readonly found: Promise<readonly Found[]>;
 }
 
 /** Versions of each face of an account, joined; a token of an engine holds no such sign. */
@@ -24,46 +48,83 @@ export const foundNowhere = (): Found => ({ entry: undefined, versions: NOWHERE 
 /** Cached answers that instances share; each instance keeps copies, and asks whether they still hold. */
 export class SharedAnswers implements Answers {
   readonly #of: AnswersOptions;
+  /** Lookups of this moment. */
+  readonly #batches = new Map<AccountId, Batch>();
 
   constructor(options: AnswersOptions) {
     this.#of = options;
   }
 
+  /** One round trip for all that are looked up at the same moment. */
   async lookup(place: Place): Promise<Found> {
+    const open = this.#batches.get(place.account) ?? this.#openBatch(place.account);
+    const index = open.places.push(place) - 1;
+    return (await open.found)[index] ?? foundNowhere();
+  }
+
+  /**
+   * What the engine knows of places of one account, and of a window that this is to be counted in.
+   * @throws whatever the engine fails with
+   */
+  async ask({ account, places, window }: Inquiry): Promise<Known> {
     const { remote, vault, untold } = this.#of;
-    try {
-      await untold.tell(place.account);
-      const faces = facesOf(place.account, vault);
-      const replies = await Promise.all(
-        faces.map(async (face, i) => remote.visit(face.account, { places: [await this.question(face, place, i)] })),
+    await untold.tell(account);
+    const faces = facesOf(account, vault);
+    const replies = await Promise.all(
+      faces.map(async (face, i) => {
+        const asked = await Promise.all(places.map((place) => this.#question(face, place, i)));
+        return remote.visit(face.account, { places: asked, window: i === 0 ? window : undefined });
+      }),
+    );
+    const found = await Promise.all(
+      places.map((place, i) =>
+        this.#found(
+          place,
+          replies.map((reply) => reply.places[i]),
+        ),
+      ),
+    );
+    return { found, use: replies[0]?.use, heldMs: replies[0]?.heldMs ?? 0 };
+  }
+
+  #openBatch(account: AccountId): Batch {
+    const places: Place[] = [];
+    const found = Promise.resolve()
+      .then(() => {
+        this.#batches.delete(account);
+        return this.ask({ account, places });
+      })
+      .then(
+        (known) => known.found,
+        () => [],
       );
-      return await this.found(
-        place,
-        replies.map(({ places }) => places[0]),
-      );
-    } catch {
-      return foundNowhere();
-    }
+    const batch = { places, found };
+    this.#batches.set(account, batch);
+    return batch;
   }
 
   /** What to ask about a place under one face of its account. Values are kept under the first alone. */
-  async question(face: Face, place: Place, index: number): Promise<PlaceQuestion> {
+  async #question(face: Face, place: Place, index: number): Promise<PlaceQuestion> {
     const copy = index === 0 ? this.#of.copies.get(place) : undefined;
     const have = copy && { versions: copy.versions.split(JOINT, 1)[0] ?? '', askedAt: copy.entry.askedAt };
     return { ...(await namedPlace(face, place)), have };
   }
 
   /** What the engine's replies, one for each face, say of a place. */
-  async found(place: Place, replies: readonly (PlaceReply | undefined)[]): Promise<Found> {
+  async #found(place: Place, replies: readonly (PlaceReply | undefined)[]): Promise<Found> {
     const versions = replies.map((reply) => reply?.versions ?? '').join(JOINT);
     const value = replies[0]?.value;
-    if (value) await this.#keepCopy(place, value, versions);
+    const opened = value && (await this.#open(place, value, versions));
+    if (opened) {
+      this.#keepHere(place, opened, versions);
+      return { entry: opened, versions };
+    }
     const copy = this.#of.copies.get(place);
     return { entry: copy?.versions === versions ? copy.entry : undefined, versions };
   }
 
   async save(place: Place, entry: Entry, versions: Versions): Promise<boolean> {
-    const { remote, vault, copies, untold } = this.#of;
+    const { remote, vault, untold } = this.#of;
     const [face] = facesOf(place.account, vault);
     if (versions.startsWith(NOWHERE) || !face) return false;
     try {
@@ -71,6 +132,7 @@ export class SharedAnswers implements Answers {
       const { key, tags } = await namedPlace(face, place);
       const [first = '', ...others] = versions.split(JOINT);
       const value = await vault.seal(seat(face, key), encodeEntry(entry, others.join(JOINT)));
+      if (value.length > MAX_VALUE_BYTES) return this.#keepHere(place, entry, versions);
       const lifeMs = Math.max(1, Math.ceil(entry.expiresAt - entry.storedAt));
       const isKept = await remote.save(face.account, {
         key,
@@ -80,8 +142,7 @@ export class SharedAnswers implements Answers {
         value,
         lifeMs,
       });
-      if (isKept) copies.set(place, { entry, versions });
-      return isKept;
+      return isKept && this.#keepHere(place, entry, versions);
     } catch {
       return false;
     }
@@ -109,16 +170,22 @@ export class SharedAnswers implements Answers {
     );
   }
 
-  async #keepCopy(place: Place, value: Uint8Array, versions: Versions): Promise<void> {
-    const { vault, copies } = this.#of;
+  /** A copy that is too large for the engine is this instance's alone; like any, good while its versions hold. */
+  #keepHere(place: Place, entry: Entry, versions: Versions): true {
+    this.#of.copies.set(place, { entry, versions });
+    return true;
+  }
+
+  async #open(place: Place, value: Uint8Array, versions: Versions): Promise<Entry | undefined> {
+    const { vault } = this.#of;
     const [face] = facesOf(place.account, vault);
-    if (!face) return;
+    if (!face) return undefined;
     const { key }: NamedPlace = await namedPlace(face, place);
     const text = await vault.open(seat(face, key), value);
     const opened = text === undefined ? undefined : decodeEntry(text);
     // Under a second face something may have been touched since.
     const isWhole = opened?.others === versions.split(JOINT).slice(1).join(JOINT);
-    if (opened && isWhole) copies.set(place, { entry: opened.entry, versions });
+    return isWhole ? opened?.entry : undefined;
   }
 }
 

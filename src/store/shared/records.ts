@@ -2,7 +2,7 @@ import { GatewayError } from '../../core/errors.ts';
 import type { Claim, Records, WriteAnswer, WriteRecord } from '../store.ts';
 import { type Face, facesOf } from './face.ts';
 import type { OwnRecords } from './own-records.ts';
-import type { KnownRecord, NewRecord, Remote, Stage } from './remote.ts';
+import { type KnownRecord, MAX_VALUE_BYTES, type NewRecord, type Remote, type Stage } from './remote.ts';
 import type { Untold } from './untold.ts';
 import type { Vault } from './vault.ts';
 
@@ -120,9 +120,12 @@ export class SharedRecords implements Records {
     { stage, outcome }: { stage: Stage; outcome: Content['outcome'] },
   ): Promise<NewRecord> {
     const busyMs = endsAt - now + MARGIN_MS;
-    const content: Content = { fingerprint, busyMs, outcome };
     const lifeMs = stage === 'claimed' ? busyMs : Math.max(busyMs, expiresAt - now);
-    return { key, nonce, stage, value: await this.#of.vault.seal(seat, JSON.stringify(content)), lifeMs };
+    const sealed = (content: Content) => this.#of.vault.seal(seat, JSON.stringify(content));
+    const value = await sealed({ fingerprint, busyMs, outcome });
+    // Of an answer too large to be kept it is kept at least that there was one.
+    const kept = value.length > MAX_VALUE_BYTES ? await sealed({ fingerprint, busyMs, outcome: 'unknown' }) : value;
+    return { key, nonce, stage, value: kept, lifeMs };
   }
 
   async #standings({ account, key }: Claim): Promise<readonly Standing[]> {

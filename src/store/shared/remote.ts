@@ -87,3 +87,6 @@ export interface Remote {
 
 /** Stands for everything of an account, and is no hash. */
 export const ALL = '*';
+
+/** Of a sealed value: what the smallest of the engines takes, a row of a Durable Object, with room for its names. */
+export const MAX_VALUE_BYTES = 1_900_000;

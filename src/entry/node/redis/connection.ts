@@ -9,6 +9,8 @@ interface Call {
   readonly args: readonly Argument[];
 }
 
+export type Watch = (command: ScriptName, outcome: 'good' | 'failed', ms: number) => void;
+
 interface ConnectionOptions {
   readonly url: string;
   /** Told once of each time that the engine is lost or there again. */
@@ -32,6 +34,8 @@ const shas = Object.fromEntries(
 export class Connection {
   readonly #redis: Redis;
   readonly #onChange: (isThere: boolean) => void;
+  /** Told of each command, and how long its reply took. */
+  watch: Watch = () => undefined;
   #isThere = true;
 
   constructor({ url, onChange }: ConnectionOptions) {
@@ -60,22 +64,29 @@ export class Connection {
     await within(FIRST_MS, this.#redis.connect()).catch(() => undefined);
   }
 
-  /** Runs a script by its hash, and by its text where the engine does not know it. @throws where no reply comes in time */
-  async run(name: ScriptName, { keys, args }: Call): Promise<unknown> {
+  /** Runs a script. @throws where no reply comes in time */
+  async run(name: ScriptName, call: Call): Promise<unknown> {
+    const begunAt = performance.now();
     try {
-      const rest = [keys.length, ...keys, ...args];
-      const reply = await within(
-        COMMAND_MS,
-        this.#redis.callBuffer('EVALSHA', [shas[name], ...rest]).catch((error: unknown) => {
-          if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
-          return this.#redis.callBuffer('EVAL', [SCRIPTS[name], ...rest]);
-        }),
-      );
+      const reply = await within(COMMAND_MS, this.#evaluate(name, call));
       this.#is(true);
+      this.watch(name, 'good', performance.now() - begunAt);
       return reply;
     } catch (error) {
       if (!isReply(error)) this.#is(false);
+      this.watch(name, 'failed', performance.now() - begunAt);
       throw error;
+    }
+  }
+
+  /** By its hash, and by its text where the engine does not know it. */
+  async #evaluate(name: ScriptName, { keys, args }: Call): Promise<unknown> {
+    const rest = [keys.length, ...keys, ...args];
+    try {
+      return await this.#redis.callBuffer('EVALSHA', [shas[name], ...rest]);
+    } catch (error) {
+      if (!isReply(error) || !error.message.startsWith('NOSCRIPT')) throw error;
+      return this.#redis.callBuffer('EVAL', [SCRIPTS[name], ...rest]);
     }
   }
 
@@ -91,7 +102,7 @@ export class Connection {
 }
 
 /** The engine's own words for why it does not. */
-const isReply = (error: unknown) => error instanceof Error && error.name === 'ReplyError';
+const isReply = (error: unknown): error is Error => error instanceof Error && error.name === 'ReplyError';
 
 /**
  * Looks once more after the time is up: after a stall of the event loop replies lie in the socket while the timers run.

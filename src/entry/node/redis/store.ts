@@ -1,7 +1,7 @@
 import type { Clock } from '../../../core/runtime.ts';
 import { SharedStore } from '../../../store/shared.ts';
 import { Vault } from '../../../store/shared/vault.ts';
-import { Connection } from './connection.ts';
+import { Connection, type Watch } from './connection.ts';
 import { RedisRemote } from './remote.ts';
 import { RollCall } from './roll-call.ts';
 
@@ -27,6 +27,13 @@ export async function openRedisStore({ url, secrets, maxBytes, clock, onChange }
   await rollCall.begin();
   return {
     store,
+    shared: {
+      isThere: () => connection.isThere,
+      untoldAccounts: () => store.untoldAccounts,
+      watch: (watch: Watch) => {
+        connection.watch = watch;
+      },
+    },
     close: async () => {
       await rollCall.close();
       connection.close();

@@ -1,0 +1,36 @@
+import { Counter, Histogram, type Registry } from 'prom-client';
+import { gauge } from './instruments.ts';
+import type { SharedEngine } from './store.ts';
+
+/** From a local round trip to the time at which one is given up. */
+const BUCKETS_SECONDS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1];
+
+/** Of the store that instances share. */
+export function engineMetrics(registry: Registry, { isThere, untoldAccounts, watch }: SharedEngine): void {
+  gauge(registry, {
+    name: 'portico_store_up',
+    help: '1 while the shared store answers.',
+    read: () => Number(isThere()),
+  });
+  gauge(registry, {
+    name: 'portico_store_untold_accounts',
+    help: 'Accounts with news that the shared store has not heard yet.',
+    read: untoldAccounts,
+  });
+  const labels = { labelNames: ['command'], registers: [registry] };
+  const seconds = new Histogram({
+    name: 'portico_store_command_duration_seconds',
+    help: 'From sending a command to the shared store to its reply.',
+    buckets: BUCKETS_SECONDS,
+    ...labels,
+  });
+  const failures = new Counter({
+    name: 'portico_store_command_failures_total',
+    help: 'Commands to the shared store that found no connection, or no reply in time.',
+    ...labels,
+  });
+  watch((command, outcome, ms) => {
+    if (outcome === 'good') seconds.observe({ command }, ms / 1000);
+    else failures.inc({ command });
+  });
+}
