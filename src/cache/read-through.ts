@@ -8,6 +8,7 @@ import {
   EVERYTHING,
   type Found,
   type Place,
+  type Turns,
   type Versions,
 } from '../store/store.ts';
 import type { Caller } from '../upstream/caller.ts';
@@ -18,9 +19,11 @@ import { confirmed, entryOf, freshMsOf, timesOf, usabilityOf } from './entry.ts'
 import { flightKey, placeOf } from './key.ts';
 import type { CacheOutcome, Reading } from './reading.ts';
 import { SingleFlight } from './single-flight.ts';
+import { takeTurn } from './turn.ts';
 
 export interface ReadThroughOptions {
   readonly answers: Answers;
+  readonly turns: Turns | undefined;
   readonly clock: Clock;
   readonly digest: Digest;
   readonly call: Call;
@@ -51,6 +54,8 @@ interface Landed {
   readonly status: number;
   readonly entry: Entry | null;
   readonly stored: boolean;
+  /** Made by the call of another instance. */
+  readonly collapsed?: boolean;
 }
 
 /** Fresh copy → stale copy and a refresh behind it → the upstream → on its failure an older copy, at once when it is out. */
@@ -112,9 +117,9 @@ export class ReadThrough {
     this.#of.check(read.operation, read.input);
     const { result, joined } = this.#join(read, found, read.caller.signal());
     try {
-      const { status, entry, stored } = await result;
-      this.#asked(read, joined);
-      const outcome = { fwd, stored, collapsed: joined };
+      const { status, entry, stored, collapsed = joined } = await result;
+      this.#asked(read, collapsed);
+      const outcome = { fwd, stored, collapsed };
       const age = entry ? this.#ageOf(entry) : 0;
       return { status, entry, state: 'fresh', age, outcome, cacheable: read.policy !== undefined };
     } catch (error) {
@@ -145,7 +150,8 @@ export class ReadThrough {
     const freshKey = flightKey(place, found.versions, 'fresh');
     const isFresh = caller.wants === 'no-cache' || this.#flights.has(freshKey);
     const key = isFresh ? freshKey : flightKey(place, found.versions, 'any');
-    const start = (ends: AbortSignal) => this.#fetch(read, found, ends);
+    const start = (ends: AbortSignal) =>
+      isFresh ? this.#fetch(read, found, ends) : this.#fetchInTurn(read, found, ends);
     return this.#flights.join(key, { start, background: caller.background, ...(signal && { signal }) });
   }
 
@@ -159,6 +165,15 @@ export class ReadThrough {
     const key = flightKey(place, versions, `alone ${caller.from.requestId}`);
     const { result } = this.#flights.join(key, { start, background: caller.background, signal: caller.signal() });
     return { ...(await result), state: 'fresh', age: 0, outcome: { fwd: 'request' }, cacheable: false };
+  }
+
+  /** Where another instance is asking for the same just now, its answer is as good. */
+  async #fetchInTurn(read: Read, found: Found, signal: AbortSignal): Promise<Landed> {
+    const { answers, turns, clock } = this.#of;
+    if (!turns || !read.policy) return this.#fetch(read, found, signal);
+    const turn = await takeTurn({ answers, turns, clock }, { place: read.place, found, signal });
+    if ('copy' in turn) return { status: 200, entry: turn.copy, stored: true, collapsed: true };
+    return this.#fetch(read, found, signal).finally(turn.end);
   }
 
   async #fetch(read: Read, { entry, versions }: Found, signal: AbortSignal): Promise<Landed> {

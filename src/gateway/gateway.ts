@@ -30,11 +30,12 @@ export interface Gateway {
 }
 
 export function createGateway(options: GatewayOptions): Gateway {
-  const { answers, records, limits } = options.store;
+  const { answers, turns, records, limits } = options.store;
   const { call, isOut } = upstreamCall({ ...options, limits });
   const cache = new ReadThrough({
     ...options,
     answers,
+    turns,
     call,
     isOut,
     timeoutMs: options.requestTimeoutMs,

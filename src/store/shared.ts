@@ -6,6 +6,7 @@ import { SharedLimits } from './shared/limits.ts';
 import { OwnRecords } from './shared/own-records.ts';
 import { SharedRecords } from './shared/records.ts';
 import type { Remote } from './shared/remote.ts';
+import { SharedTurns } from './shared/turns.ts';
 import { Untold } from './shared/untold.ts';
 import type { Vault } from './shared/vault.ts';
 import type { Arrival, Store, Usage, Visit } from './store.ts';
@@ -26,6 +27,7 @@ interface SharedStoreOptions {
  */
 export class SharedStore implements Store {
   readonly answers: SharedAnswers;
+  readonly turns: SharedTurns;
   readonly records: SharedRecords;
   readonly limits: SharedLimits;
   readonly #of: SharedStoreOptions;
@@ -41,6 +43,7 @@ export class SharedStore implements Store {
     this.#own = options.isVolatile ? new OwnRecords() : undefined;
     this.#untold = new Untold((account, tags) => this.answers.tell(account, tags));
     this.answers = new SharedAnswers({ remote, vault, copies: this.#copies, untold: this.#untold });
+    this.turns = new SharedTurns({ remote, vault });
     this.records = new SharedRecords({ remote, vault, untold: this.#untold, own: this.#own });
     this.limits = new SharedLimits({ remote, local: this.#localLimits, clock });
   }

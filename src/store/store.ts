@@ -60,6 +60,13 @@ export interface Answers {
   touch(account: AccountId, tags: readonly Tag[]): MaybePromise<void>;
 }
 
+/** Who asks the upstream, where several instances want the same. Neither method rejects. */
+export interface Turns {
+  /** Whether it is this instance's turn, for a second or until it passes; who has it may take it again. */
+  take(place: Place, versions: Versions): Promise<boolean>;
+  pass(place: Place): Promise<void>;
+}
+
 /** A definite answer to a write, as its client got it. */
 export interface WriteAnswer {
   readonly status: number;
@@ -154,6 +161,8 @@ export interface Store {
   /** All that a request needs to begin, in one round trip. Comes out without what the store cannot tell. */
   visit(arrival: Arrival): MaybePromise<Visit>;
   readonly answers: Answers;
+  /** Absent where readers need not wait for those of other instances. */
+  readonly turns?: Turns | undefined;
   readonly records: Records;
   readonly limits: Limits;
 }

@@ -1,5 +1,14 @@
 import { DurableObject, type DurableObjectState } from 'cloudflare:workers';
-import type { KnownRecord, NewCopy, NewRecord, PlaceReply, Question, Reply, Stage } from '../../store/shared/remote.ts';
+import type {
+  KnownRecord,
+  NewCopy,
+  NewRecord,
+  NewTurn,
+  PlaceReply,
+  Question,
+  Reply,
+  Stage,
+} from '../../store/shared/remote.ts';
 import { Shelf } from './shelf.ts';
 import { Versions } from './versions.ts';
 
@@ -8,16 +17,24 @@ interface Window {
   readonly endsAt: number;
 }
 
+interface Turn {
+  readonly versions: string;
+  readonly instance: string;
+  readonly until: number;
+}
+
 const MAX_WINDOWS = 8;
+const MAX_TURNS = 256;
 
 /**
- * All that instances share of one account. What may be forgotten, the windows of limits, is in memory; an object is put
+ * All that instances share of one account. What may be forgotten, windows of limits and turns, is in memory; an object is put
  * away only when nobody has asked for it for a while. Everything else is in its SQLite, and ends by an alarm.
  */
 export class Account extends DurableObject {
   readonly #shelf: Shelf;
   readonly #versions: Versions;
   readonly #windows = new Map<string, Window>();
+  readonly #turns = new Map<string, Turn>();
 
   constructor(ctx: DurableObjectState, env: unknown) {
     super(ctx, env);
@@ -52,6 +69,19 @@ export class Account extends DurableObject {
 
   touch(tags: readonly string[]): void {
     this.#versions.touch(tags);
+  }
+
+  takeTurn({ key, versions, instance, lifeMs }: NewTurn): boolean {
+    const now = Date.now();
+    const known = this.#turns.get(key);
+    if (known && known.until > now && known.versions === versions && known.instance !== instance) return false;
+    if (this.#turns.size >= MAX_TURNS && !known) this.#turns.clear();
+    this.#turns.set(key, { versions, instance, until: now + lifeMs });
+    return true;
+  }
+
+  passTurn({ key, instance }: Pick<NewTurn, 'key' | 'instance'>): void {
+    if (this.#turns.get(key)?.instance === instance) this.#turns.delete(key);
   }
 
   hold(ms: number): void {

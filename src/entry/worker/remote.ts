@@ -1,8 +1,19 @@
 import type { Clock } from '../../core/runtime.ts';
-import type { KnownRecord, NewCopy, NewRecord, Question, Remote, Reply } from '../../store/shared/remote.ts';
+import type { KnownRecord, NewCopy, NewRecord, NewTurn, Question, Remote, Reply } from '../../store/shared/remote.ts';
 import type { Account } from './account.ts';
 
-type Method = 'visit' | 'save' | 'touch' | 'hold' | 'claim' | 'advance' | 'settle' | 'release' | 'secret';
+type Method =
+  | 'visit'
+  | 'save'
+  | 'touch'
+  | 'takeTurn'
+  | 'passTurn'
+  | 'hold'
+  | 'claim'
+  | 'advance'
+  | 'settle'
+  | 'release'
+  | 'secret';
 
 /** An object as it is seen from elsewhere: every method is a round trip. */
 type Stub = { [M in Method]: (...args: Parameters<Account[M]>) => Promise<ReturnType<Account[M]>> };
@@ -38,6 +49,14 @@ export class DurableRemote implements Remote {
 
   touch(account: string, tags: readonly string[]): Promise<void> {
     return this.#within(WRITE_MS, this.#stub(account).touch(tags));
+  }
+
+  takeTurn(account: string, turn: NewTurn): Promise<boolean> {
+    return this.#within(SAVE_MS, this.#stub(account).takeTurn(turn));
+  }
+
+  passTurn(account: string, turn: Pick<NewTurn, 'key' | 'instance'>): Promise<void> {
+    return this.#within(SAVE_MS, this.#stub(account).passTurn(turn));
   }
 
   hold(account: string, ms: number): Promise<void> {

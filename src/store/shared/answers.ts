@@ -42,6 +42,8 @@ const JOINT = '/';
 /** Begins versions that no engine gave out: nothing is saved under them, and nobody shares them. */
 const NOWHERE = 'nowhere ';
 
+export const isFromNowhere = (versions: Versions): boolean => versions.startsWith(NOWHERE);
+
 /** What is found where the engine does not answer: nothing, under versions that are nobody else's. */
 export const foundNowhere = (): Found => ({ entry: undefined, versions: NOWHERE + crypto.randomUUID() });
 
@@ -126,7 +128,7 @@ export class SharedAnswers implements Answers {
   async save(place: Place, entry: Entry, versions: Versions): Promise<boolean> {
     const { remote, vault, untold } = this.#of;
     const [face] = facesOf(place.account, vault);
-    if (versions.startsWith(NOWHERE) || !face) return false;
+    if (isFromNowhere(versions) || !face) return false;
     try {
       await untold.tell(place.account);
       const { key, tags } = await namedPlace(face, place);

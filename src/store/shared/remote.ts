@@ -43,6 +43,13 @@ export interface NewCopy extends Stamp {
   readonly lifeMs: number;
 }
 
+export interface NewTurn {
+  readonly key: string;
+  readonly versions: string;
+  readonly instance: string;
+  readonly lifeMs: number;
+}
+
 /** How far a write has come: claimed by a request, about to be sent or sent, over. */
 export type Stage = 'claimed' | 'sent' | 'settled';
 
@@ -75,6 +82,9 @@ export interface Remote {
   save(account: string, copy: NewCopy): Promise<boolean>;
   /** Gives these tags new versions; with `*` among them, everything of the account. */
   touch(account: string, tags: readonly string[]): Promise<void>;
+  /** Gives the turn at a place to an instance; takes it from one that has it for other versions. Says who has it. */
+  takeTurn(account: string, turn: NewTurn): Promise<boolean>;
+  passTurn(account: string, turn: Pick<NewTurn, 'key' | 'instance'>): Promise<void>;
   hold(account: string, ms: number): Promise<void>;
   /** Writes the record where there is none; else comes back with the one that is there. */
   claim(account: string, record: NewRecord): Promise<KnownRecord | undefined>;

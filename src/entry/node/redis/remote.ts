@@ -3,6 +3,7 @@ import type {
   KnownRecord,
   NewCopy,
   NewRecord,
+  NewTurn,
   PlaceReply,
   Question,
   Remote,
@@ -61,6 +62,17 @@ export class RedisRemote implements Remote {
       keys: [of('versions', account)],
       args: [randomUUID(), MAX_TAGS, ...tags],
     });
+  }
+
+  async takeTurn(account: string, { key, versions, instance, lifeMs }: NewTurn): Promise<boolean> {
+    this.#assertThere();
+    const keys = [of('turn', `${account}:${key}`)];
+    return (await this.#connection.run('takeTurn', { keys, args: [versions, instance, lifeMs] })) === 1;
+  }
+
+  async passTurn(account: string, { key, instance }: Pick<NewTurn, 'key' | 'instance'>): Promise<void> {
+    this.#assertThere();
+    await this.#connection.run('passTurn', { keys: [of('turn', `${account}:${key}`)], args: [instance] });
   }
 
   async hold(account: string, ms: number): Promise<void> {

@@ -80,6 +80,19 @@ if isAll or redis.call('HLEN', KEYS[1]) > tonumber(ARGV[2]) then
 end
 return 1`;
 
+/** KEYS: turn. ARGV: versions, instance, life. */
+const takeTurn = `
+local known = redis.call('HMGET', KEYS[1], 'v', 'i')
+if known[1] == ARGV[1] and known[2] ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], 'v', ARGV[1], 'i', ARGV[2])
+redis.call('PEXPIRE', KEYS[1], ARGV[3])
+return 1`;
+
+/** KEYS: turn. ARGV: instance. */
+const passTurn = `
+if redis.call('HGET', KEYS[1], 'i') == ARGV[1] then redis.call('DEL', KEYS[1]) end
+return 1`;
+
 /** KEYS: hold. ARGV: ms. */
 const hold = `
 if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], '1', 'PX', ARGV[1]) end
@@ -138,6 +151,19 @@ return { life, redis.call('ZRANGE', KEYS[2], 0, -1) }`;
 /** KEYS: peers. ARGV: name of the instance. */
 const leave = `return redis.call('ZREM', KEYS[1], ARGV[1])`;
 
-export const SCRIPTS = { visit, save, touch, hold, claim, advance, settle, release, beat, leave } as const;
+export const SCRIPTS = {
+  visit,
+  save,
+  touch,
+  takeTurn,
+  passTurn,
+  hold,
+  claim,
+  advance,
+  settle,
+  release,
+  beat,
+  leave,
+} as const;
 
 export type ScriptName = keyof typeof SCRIPTS;
