@@ -88,7 +88,7 @@ export class SharedRecords implements Records {
 
   /** Never rejects: what the engine does not hear now it hears before it is used again. */
   async #say(claim: Claim, say: () => Promise<void>): Promise<void> {
-    this.#of.untold.keepRecord(claim.account, claim.key, say);
+    this.#of.untold.keepRecord(claim.account, claim.nonce, say);
     await this.#of.untold.tell(claim.account).catch(() => undefined);
   }
 

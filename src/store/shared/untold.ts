@@ -10,7 +10,7 @@ const MAX_TAGS = 32;
 interface News {
   /** Each with the number of the last time that it was touched. */
   readonly tags: Map<Tag, number>;
-  /** What is to be said of records, by their keys: the last word counts. */
+  /** What is to be said of records, by the nonces of their requests: the last word counts. */
   readonly records: Map<string, Say>;
 }
 
@@ -39,8 +39,8 @@ export class Untold {
     kept.set(EVERYTHING, ++this.#times);
   }
 
-  keepRecord(account: AccountId, key: string, say: Say): void {
-    this.#of(account).records.set(key, say);
+  keepRecord(account: AccountId, nonce: string, say: Say): void {
+    this.#of(account).records.set(nonce, say);
   }
 
   /** Rejects where the engine still does not answer. What came while it was being told stays kept. */
@@ -49,9 +49,11 @@ export class Untold {
     if (!news) return;
     const tags = [...news.tags];
     const records = [...news.records];
-    await Promise.all([this.#tell(account, [...news.tags.keys()]), ...records.map(([, say]) => say())]);
+    // First what is worthless: whoever learns how a write ended may not read what was there before it.
+    await this.#tell(account, [...news.tags.keys()]);
+    await Promise.all(records.map(([, say]) => say()));
     for (const [tag, time] of tags) if (news.tags.get(tag) === time) news.tags.delete(tag);
-    for (const [key, say] of records) if (news.records.get(key) === say) news.records.delete(key);
+    for (const [nonce, say] of records) if (news.records.get(nonce) === say) news.records.delete(nonce);
     if (news.tags.size + news.records.size === 0 && this.#news.peek(account) === news) this.#news.delete(account);
   }
 

@@ -36,6 +36,8 @@ export class Connection {
   readonly #onChange: (isThere: boolean) => void;
   /** Told of each command, and how long its reply took. */
   watch: Watch = () => undefined;
+  /** Whether somebody has looked whose store this connection leads to; with a new one that has to be asked again. */
+  isKnown = false;
   #isThere = true;
 
   constructor({ url, onChange }: ConnectionOptions) {
@@ -48,15 +50,23 @@ export class Connection {
       maxRetriesPerRequest: 0,
       connectTimeout: 1_000,
       socketTimeout: SILENCE_MS,
+      reconnectOnError: (error) => error.message.startsWith('READONLY'), // after a failover, to the one that is it now
       retryStrategy: (times) => Math.min(50 * times, MOST_RECONNECT_MS),
     });
     this.#redis.on('error', () => this.#is(false)); // each command fails with its own error
-    this.#redis.on('close', () => this.#is(false));
+    this.#redis.on('close', () => {
+      this.isKnown = false;
+      this.#is(false);
+    });
   }
 
   /** Whether the last that was heard of the engine is an answer. */
   get isThere(): boolean {
     return this.#isThere;
+  }
+
+  onReady(run: () => void): void {
+    this.#redis.on('ready', run);
   }
 
   /** Comes out after the first attempt, or when that takes long; all else goes on behind it. */

@@ -11,7 +11,7 @@ import type {
   Stage,
 } from '../../../store/shared/remote.ts';
 import type { Connection } from './connection.ts';
-import type { RollCall } from './roll-call.ts';
+import { LIFE_KEY, type RollCall } from './roll-call.ts';
 
 /** Versions of an account that holds nothing: longer than any request takes. Whoever holds something keeps them as long. */
 const VERSIONS_MS = 120_000;
@@ -34,6 +34,7 @@ export class RedisRemote implements Remote {
     this.#assertThere();
     const keys = [
       of('versions', account),
+      LIFE_KEY,
       of('hold', account),
       of('window', `${account}:${window?.name.replaceAll(' ', '-') ?? ''}`),
       ...places.map(({ key }) => of('copy', `${account}:${key}`)),
@@ -52,7 +53,7 @@ export class RedisRemote implements Remote {
 
   async save(account: string, { key, tags, versions, askedAt, value, lifeMs }: NewCopy): Promise<boolean> {
     this.#assertThere();
-    const keys = [of('versions', account), of('copy', `${account}:${key}`)];
+    const keys = [of('versions', account), LIFE_KEY, of('copy', `${account}:${key}`)];
     const args = [versions, askedAt, bufferOf(value), lifeMs, ...tags];
     return (await this.#connection.run('save', { keys, args })) === 1;
   }
@@ -81,7 +82,7 @@ export class RedisRemote implements Remote {
 
   async claim(account: string, record: NewRecord): Promise<KnownRecord | undefined> {
     const life = await this.#rollCall.complete();
-    const keys = [recordKey(account, record.key), this.#rollCall.lifeKey];
+    const keys = [recordKey(account, record.key), LIFE_KEY];
     const reply = (await this.#connection.run('claim', { keys, args: [...argsOf(record), life] })) as [
       Buffer,
       Buffer,
@@ -109,7 +110,7 @@ export class RedisRemote implements Remote {
 
   /** A read does not wait for an engine that has just failed to answer; the beat of the roll call finds it again. */
   #assertThere(): void {
-    if (!this.#connection.isThere) throw new Error('the store does not answer');
+    if (!this.#connection.isThere || !this.#connection.isKnown) throw new Error('the store does not answer');
   }
 }
 

@@ -9,6 +9,9 @@ interface RollCallOptions {
   readonly onBeat: () => Promise<void>;
 }
 
+export const LIFE_KEY = 'portico:life';
+const PEERS_KEY = 'portico:peers';
+
 const BEAT_MS = 200;
 /** A peer that was not heard of for so long is gone. */
 const PEER_MS = 2_000;
@@ -28,8 +31,6 @@ interface Gathering {
  * were there have answered, or have been silent for too long.
  */
 export class RollCall {
-  readonly lifeKey = 'portico:life';
-  readonly #peersKey = 'portico:peers';
   readonly #me = randomUUID();
   readonly #of: RollCallOptions;
   #life: string | undefined;
@@ -44,15 +45,16 @@ export class RollCall {
     this.#of = options;
   }
 
-  /** Comes out after the first beat, whatever came of it. */
+  /** Comes out after the first beat, whatever came of it. Each new connection begins with one. */
   begin(): Promise<void> {
+    this.#of.connection.onReady(() => void this.#beatNow());
     return this.#beatNow();
   }
 
   /** The life of the store, once nobody is missing. @throws where that takes too long */
   async complete(): Promise<string> {
     const until = Date.now() + PATIENCE_MS;
-    while (this.#life === undefined || this.#gathering) {
+    while (this.#life === undefined || this.#gathering || !this.#of.connection.isKnown) {
       const leftMs = until - Date.now();
       if (leftMs <= 0) throw new Error('the store is not complete');
       await this.#nextBeat(leftMs);
@@ -70,7 +72,7 @@ export class RollCall {
     this.#isClosed = true;
     clearTimeout(this.#next);
     const { connection } = this.#of;
-    await connection.run('leave', { keys: [this.#peersKey], args: [this.#me] }).catch(() => undefined);
+    await connection.run('leave', { keys: [PEERS_KEY], args: [this.#me] }).catch(() => undefined);
   }
 
   /** One at a time, and the next a while after. */
@@ -87,10 +89,12 @@ export class RollCall {
   }
 
   async #beat(): Promise<void> {
+    const { connection, onBeat } = this.#of;
     const { life, peers } = await this.#ask();
     if (life === this.#life) this.#look(peers);
     else await this.#meet(life);
-    await this.#of.onBeat();
+    connection.isKnown = true;
+    await onBeat();
   }
 
   /** A store that is not the one known, or the first. */
@@ -113,7 +117,7 @@ export class RollCall {
 
   async #ask(): Promise<{ life: string; peers: string[] }> {
     const reply = (await this.#of.connection.run('beat', {
-      keys: [this.lifeKey, this.#peersKey],
+      keys: [LIFE_KEY, PEERS_KEY],
       args: [randomUUID(), LIFE_MS, this.#me, this.#life ?? '', PEER_MS],
     })) as [Buffer, Buffer[]];
     return { life: String(reply[0]), peers: reply[1].map(String) };

@@ -1,12 +1,16 @@
 /**
- * What has to be atomic, in Lua. An account has one hash of versions: `e` holds its epoch, any other field the version of a
- * tag. Whoever finds none makes one, out of random text: what was noted before a store came back empty never holds again.
+ * What has to be atomic, in Lua. The store has a life, which ends with its process: a store that comes back, empty or with what
+ * it had saved some time ago, is another one. An account has one hash of versions: `e` holds its epoch, `l` the life in which it
+ * was made, any other field the version of a tag. Whoever finds none of this life makes one, out of random text: what was
+ * noted before never holds again.
  */
 
 const VERSIONS = `
-local function versionsOf(hash, tags)
-  local epoch = redis.call('HGET', hash, 'e')
-  if not epoch then return nil end
+local function epochOf(hash, life)
+  local known = redis.call('HMGET', hash, 'e', 'l')
+  return known[2] == (redis.call('GET', life) or '') and known[1]
+end
+local function versionsOf(hash, epoch, tags)
   if #tags == 0 then return epoch end
   local found = redis.call('HMGET', hash, unpack(tags))
   for i = 1, #found do found[i] = found[i] or '0' end
@@ -23,24 +27,29 @@ end
 `;
 
 /**
- * KEYS: versions, hold, window, one copy for each place.
+ * KEYS: versions, life, hold, window, one copy for each place.
  * ARGV: new epoch, life of the versions, length of the window or 0; for each place: versions and time of the copy that is
  * there, number of tags, tags. → used, left, held; for each place: versions, asked at, value.
  */
 const visit = `${VERSIONS}
-local reply = { 0, 0, math.max(0, redis.call('PTTL', KEYS[2])) }
+local reply = { 0, 0, math.max(0, redis.call('PTTL', KEYS[3])) }
 if ARGV[3] ~= '0' then
-  reply[1] = redis.call('INCR', KEYS[3])
-  if reply[1] == 1 then redis.call('PEXPIRE', KEYS[3], ARGV[3]) end
-  reply[2] = redis.call('PTTL', KEYS[3])
+  reply[1] = redis.call('INCR', KEYS[4])
+  if reply[1] == 1 then redis.call('PEXPIRE', KEYS[4], ARGV[3]) end
+  reply[2] = redis.call('PTTL', KEYS[4])
 end
-if #KEYS == 3 then return reply end
-redis.call('HSETNX', KEYS[1], 'e', ARGV[1])
+if #KEYS == 4 then return reply end
+local epoch = epochOf(KEYS[1], KEYS[2])
+if not epoch then
+  epoch = ARGV[1]
+  redis.call('DEL', KEYS[1])
+  redis.call('HSET', KEYS[1], 'e', epoch, 'l', redis.call('GET', KEYS[2]) or '')
+end
 live(KEYS[1], ARGV[2])
 local at = 4
-for i = 4, #KEYS do
+for i = 5, #KEYS do
   local last = at + 2 + tonumber(ARGV[at + 2])
-  local versions = versionsOf(KEYS[1], slice(at + 3, last))
+  local versions = versionsOf(KEYS[1], epoch, slice(at + 3, last))
   local copy = redis.call('HMGET', KEYS[i], 'v', 'a')
   reply[#reply + 1] = versions
   if copy[1] ~= versions then
@@ -55,13 +64,14 @@ for i = 4, #KEYS do
 end
 return reply`;
 
-/** KEYS: versions, copy. ARGV: versions, asked at, value, life, tags. */
+/** KEYS: versions, life, copy. ARGV: versions, asked at, value, how long it is kept, tags. */
 const save = `${VERSIONS}
-if versionsOf(KEYS[1], slice(5, #ARGV)) ~= ARGV[1] then return 0 end
-local known = redis.call('HMGET', KEYS[2], 'v', 'a')
+local epoch = epochOf(KEYS[1], KEYS[2])
+if not epoch or versionsOf(KEYS[1], epoch, slice(5, #ARGV)) ~= ARGV[1] then return 0 end
+local known = redis.call('HMGET', KEYS[3], 'v', 'a')
 if known[1] == ARGV[1] and tonumber(known[2]) > tonumber(ARGV[2]) then return 0 end
-redis.call('HSET', KEYS[2], 'v', ARGV[1], 'a', ARGV[2], 'd', ARGV[3])
-redis.call('PEXPIRE', KEYS[2], ARGV[4])
+redis.call('HSET', KEYS[3], 'v', ARGV[1], 'a', ARGV[2], 'd', ARGV[3])
+redis.call('PEXPIRE', KEYS[3], ARGV[4])
 live(KEYS[1], ARGV[4])
 return 1`;
 
@@ -74,8 +84,9 @@ for i = 3, #ARGV do
 end
 if isAll or redis.call('HLEN', KEYS[1]) > tonumber(ARGV[2]) then
   local left = redis.call('PTTL', KEYS[1])
+  local life = redis.call('HGET', KEYS[1], 'l')
   redis.call('DEL', KEYS[1])
-  redis.call('HSET', KEYS[1], 'e', ARGV[1])
+  redis.call('HSET', KEYS[1], 'e', ARGV[1], 'l', life)
   redis.call('PEXPIRE', KEYS[1], math.max(1, left))
 end
 return 1`;
@@ -134,15 +145,19 @@ if redis.call('HGET', KEYS[1], 'n') == ARGV[1] then return redis.call('DEL', KEY
 return 0`;
 
 /**
- * KEYS: life of the store, peers. ARGV: a new life, how long it lasts; name of the instance, the life in which it is to be
+ * KEYS: life of the store, peers. ARGV: end of a new life's name, how long it lasts; name of the instance, the life in which it is to be
  * counted; how long a peer is. → life, peers.
  */
 const beat = `
-redis.call('SET', KEYS[1], ARGV[1], 'NX')
+local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+local life = redis.call('GET', KEYS[1])
+if not life or string.sub(life, 1, #run) ~= run then
+  life = run .. ARGV[1]
+  redis.call('SET', KEYS[1], life)
+end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local life = redis.call('GET', KEYS[1])
 if life == ARGV[4] then redis.call('ZADD', KEYS[2], now, ARGV[3]) end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[5])
 redis.call('PEXPIRE', KEYS[2], ARGV[5])
