@@ -7,7 +7,7 @@ import type { Clock, Digest } from './core/runtime.ts';
 import { createGateway } from './gateway/gateway.ts';
 import type { Env } from './http/bindings.ts';
 import { type Conductor, conductor, type Handler } from './http/conduct.ts';
-import { reception } from './http/rate-limit.ts';
+import { reception } from './http/reception.ts';
 import { batchRoute } from './routes/batch.ts';
 import { type DocsAssets, docsRoutes, type OpenApiText } from './routes/docs.ts';
 import { healthRoutes, type Readiness } from './routes/health.ts';

@@ -10,7 +10,7 @@ import type { Read, Trace } from '../upstream/request.ts';
 import type { Env } from './bindings.ts';
 import { wantsOf } from './conditional.ts';
 import { credentialOf } from './credential.ts';
-import { assertAdmitted, type Quota, type RateLimitHeaders, type Receive } from './rate-limit.ts';
+import { assertAdmitted, type Quota, type RateLimitHeaders, type Receive } from './reception.ts';
 import { requestIdOf, traceOf } from './trace.ts';
 
 export interface ExchangeTools {

@@ -65,6 +65,11 @@ export class Connection {
     return this.#isThere;
   }
 
+  /** Whether there is a connection at all. */
+  get isOpen(): boolean {
+    return this.#redis.status === 'ready';
+  }
+
   onReady(run: () => void): void {
     this.#redis.on('ready', run);
   }

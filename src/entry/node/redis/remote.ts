@@ -13,7 +13,7 @@ import type {
 import type { Connection } from './connection.ts';
 import { LIFE_KEY, type RollCall } from './roll-call.ts';
 
-/** Versions of an account that holds nothing: longer than any request takes. Whoever holds something keeps them as long. */
+/** Versions of an account that holds nothing; a read that takes longer is not kept. With copies they live as long as those. */
 const VERSIONS_MS = 120_000;
 /** Versions of an account; more of them are one new epoch. */
 const MAX_TAGS = 64;

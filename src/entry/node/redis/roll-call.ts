@@ -51,12 +51,13 @@ export class RollCall {
     return this.#beatNow();
   }
 
-  /** The life of the store, once nobody is missing. @throws where that takes too long */
+  /** The life of the store, once nobody is missing. @throws without a connection, or where that takes too long */
   async complete(): Promise<string> {
+    const { connection } = this.#of;
     const until = Date.now() + PATIENCE_MS;
-    while (this.#life === undefined || this.#gathering || !this.#of.connection.isKnown) {
+    while (this.#life === undefined || this.#gathering || !connection.isKnown) {
       const leftMs = until - Date.now();
-      if (leftMs <= 0) throw new Error('the store is not complete');
+      if (leftMs <= 0 || !connection.isOpen) throw new Error('the store is not complete');
       await this.#nextBeat(leftMs);
     }
     return this.#life;
