@@ -60,7 +60,8 @@ export class SharedStore implements Store {
       };
     } catch {
       const use = window && this.#localLimits.take({ account, now, ...window });
-      return { use, known: { lookup: foundNowhere } };
+      const nothing = foundNowhere(); // the same for all of this request, whose equal reads still share a call
+      return { use, known: { lookup: () => nothing } };
     }
   }
 
