@@ -33,7 +33,7 @@ export class SingleFlight<T> {
   join(key: string, boarding: Boarding<T>): { result: Promise<T>; joined: boolean } {
     const known = this.#flights.get(key);
     const flight = known ?? this.#takeOff(key, boarding);
-    return { result: wait(flight, boarding.signal), joined: known !== undefined };
+    return { result: wait(flight, boarding), joined: known !== undefined };
   }
 
   #takeOff(key: string, { start, background }: Boarding<T>): Flight<T> {
@@ -58,13 +58,15 @@ export class SingleFlight<T> {
   }
 }
 
-function wait<T>(flight: Flight<T>, signal: AbortSignal | undefined): Promise<T> {
+function wait<T>(flight: Flight<T>, { signal, background }: Boarding<T>): Promise<T> {
   flight.waiting++;
   if (!signal) return flight.result;
   return new Promise<T>((resolve, reject) => {
     const leave = () => {
       reject(signal.reason);
-      if (--flight.waiting === 0) flight.abandon(signal.reason);
+      if (--flight.waiting > 0) return;
+      background(flight.result.catch(() => undefined)); // what it ends with still comes here
+      flight.abandon(signal.reason);
     };
     const stay = () => signal.removeEventListener('abort', leave);
     if (signal.aborted) return leave();

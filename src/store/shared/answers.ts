@@ -73,9 +73,9 @@ export class SharedAnswers implements Answers {
     await untold.tell(account);
     const faces = facesOf(account, vault);
     const replies = await Promise.all(
-      faces.map(async (face, i) => {
-        const asked = await Promise.all(places.map((place) => this.#question(face, place, i)));
-        return remote.visit(face.account, { places: asked, window: i === 0 ? window : undefined });
+      faces.map(async (face) => {
+        const asked = await Promise.all(places.map((place) => this.#question(face, place)));
+        return remote.visit(face.account, { places: asked, window: face.index === 0 ? window : undefined });
       }),
     );
     const found = await Promise.all(
@@ -106,8 +106,8 @@ export class SharedAnswers implements Answers {
   }
 
   /** What to ask about a place under one face of its account. Values are kept under the first alone. */
-  async #question(face: Face, place: Place, index: number): Promise<PlaceQuestion> {
-    const copy = index === 0 ? this.#of.copies.get(place) : undefined;
+  async #question(face: Face, place: Place): Promise<PlaceQuestion> {
+    const copy = face.index === 0 ? this.#of.copies.get(place) : undefined;
     const have = copy && { versions: copy.versions.split(JOINT, 1)[0] ?? '', askedAt: copy.entry.askedAt };
     return { ...(await namedPlace(face, place)), have };
   }

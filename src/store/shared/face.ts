@@ -5,6 +5,8 @@ import type { Namer, Vault } from './vault.ts';
 
 /** An account under one of its names, and how names are made there. Usually an account has only one. */
 export interface Face {
+  /** Which secret of the list. */
+  readonly index: number;
   readonly account: string;
   readonly nameOf: Namer;
 }
@@ -12,7 +14,7 @@ export interface Face {
 /** As many as there are secrets; the first's first. */
 export function facesOf(account: AccountId, { namers }: Vault): readonly Face[] {
   const names = accountNamesOf(account);
-  return namers.flatMap((nameOf, i) => (names[i] === undefined ? [] : [{ account: names[i], nameOf }]));
+  return namers.flatMap((nameOf, i) => (names[i] === undefined ? [] : [{ index: i, account: names[i], nameOf }]));
 }
 
 /** For copies that are forgotten one by one, the key counts as a tag too; no tag of the table begins like it. */

@@ -45,8 +45,10 @@ export class SharedRecords implements Records {
   }
 
   async claim(claim: Claim): Promise<WriteRecord | undefined> {
+    await this.#of.untold.tell(claim.account).catch((error: unknown) => {
+      throw unavailable(error);
+    });
     try {
-      await this.#of.untold.tell(claim.account);
       return await this.#claimAll(claim);
     } catch (error) {
       await this.release(claim); // it may have been written all the same
@@ -116,12 +118,13 @@ export class SharedRecords implements Records {
 
   async #record(
     { fingerprint, nonce, now, endsAt, expiresAt }: Claim,
-    { key, seat }: Standing,
+    { face, key, seat }: Standing,
     { stage, outcome }: { stage: Stage; outcome: Content['outcome'] },
   ): Promise<NewRecord> {
     const busyMs = endsAt - now + MARGIN_MS;
     const lifeMs = stage === 'claimed' ? busyMs : Math.max(busyMs, expiresAt - now);
-    const sealed = (content: Content) => this.#of.vault.seal(seat, JSON.stringify(content));
+    // With the secret of the name: an instance that knows only this one has to read it too.
+    const sealed = (content: Content) => this.#of.vault.seal(seat, JSON.stringify(content), face.index);
     const value = await sealed({ fingerprint, busyMs, outcome });
     // Of an answer too large to be kept it is kept at least that there was one.
     const kept = value.length > MAX_VALUE_BYTES ? await sealed({ fingerprint, busyMs, outcome: 'unknown' }) : value;

@@ -27,9 +27,9 @@ export class Vault {
     this.#sealing = secrets.map((secret) => deriveKey(secret, 'seal'));
   }
 
-  /** What comes out opens under the same `place` only. */
-  async seal(place: string, text: string): Promise<Uint8Array<ArrayBuffer>> {
-    const [key] = this.#sealing;
+  /** What comes out opens under the same `place` only. `index` is that of the secret. */
+  async seal(place: string, text: string, index = 0): Promise<Uint8Array<ArrayBuffer>> {
+    const key = this.#sealing[index];
     if (!key) throw new Error('nothing is sealed without a secret');
     const iv = crypto.getRandomValues(new Uint8Array(IV_BYTES));
     const sealed = await crypto.subtle.encrypt(algorithmOf(iv, place), await key, encoder.encode(text));

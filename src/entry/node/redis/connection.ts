@@ -54,6 +54,10 @@ export class Connection {
       retryStrategy: (times) => Math.min(50 * times, MOST_RECONNECT_MS),
     });
     this.#redis.on('error', () => this.#is(false)); // each command fails with its own error
+    // A script that is not known would be sent twice, the second time perhaps to nobody.
+    this.#redis.on('ready', () => {
+      for (const lua of Object.values(SCRIPTS)) this.#redis.script('LOAD', lua).catch(() => undefined);
+    });
     this.#redis.on('close', () => {
       this.isKnown = false;
       this.#is(false);

@@ -16,13 +16,21 @@ const BEAT_MS = 200;
 /** A peer that was not heard of for so long is gone. */
 const PEER_MS = 2_000;
 const LIFE_MS = 86_400_000;
+/** How old a store is in which all who knew an earlier one have written again; who comes new cannot know whether there was one. */
+const SETTLED_MS = 1_000;
 /** How long a write waits for the roll call. */
 const PATIENCE_MS = 1_500;
 
-/** Instances that have not written again yet, and until when they are waited for. */
+/** Instances that have not written again yet, where they are known, and until when they are waited for. */
 interface Gathering {
-  readonly missing: ReadonlySet<string>;
+  readonly missing: ReadonlySet<string> | undefined;
   readonly until: number;
+}
+
+interface Beat {
+  readonly life: string;
+  readonly ageMs: number;
+  readonly peers: readonly string[];
 }
 
 /**
@@ -65,7 +73,7 @@ export class RollCall {
 
   /** Somebody has seen that the store is another one. */
   isReborn(): void {
-    this.#gathering ??= { missing: new Set(this.#peers), until: Date.now() + PEER_MS };
+    this.#gather();
     void this.#beatNow();
   }
 
@@ -91,37 +99,45 @@ export class RollCall {
 
   async #beat(): Promise<void> {
     const { connection, onBeat } = this.#of;
-    const { life, peers } = await this.#ask();
-    if (life === this.#life) this.#look(peers);
-    else await this.#meet(life);
+    const beat = await this.#ask();
+    if (beat.life === this.#life) this.#look(beat.peers);
+    else await this.#meet(beat);
     connection.isKnown = true;
     await onBeat();
   }
 
   /** A store that is not the one known, or the first. */
-  async #meet(life: string): Promise<void> {
-    if (this.#life !== undefined) {
-      this.#gathering = { missing: new Set(this.#peers), until: Date.now() + PEER_MS };
+  async #meet({ life, ageMs }: Beat): Promise<void> {
+    if (this.#life === undefined) {
+      this.#gathering = { missing: undefined, until: Date.now() + SETTLED_MS - ageMs };
+    } else {
+      this.#gather();
       await this.#of.writeAgain();
     }
     this.#life = life;
     this.#look((await this.#ask()).peers);
   }
 
-  /** Whether all have answered whose answer is waited for. */
-  #look(peers: readonly string[]): void {
-    const { missing = new Set<string>(), until = 0 } = this.#gathering ?? {};
-    if (Date.now() < until && [...missing].some((peer) => !peers.includes(peer))) return;
-    this.#gathering = undefined;
-    this.#peers = peers;
+  /** Also for those who were missing already. */
+  #gather(): void {
+    const missing = new Set([...(this.#gathering?.missing ?? []), ...this.#peers]);
+    this.#gathering = { missing, until: Date.now() + PEER_MS };
   }
 
-  async #ask(): Promise<{ life: string; peers: string[] }> {
+  /** Whether all have answered whose answer is waited for. */
+  #look(peers: readonly string[]): void {
+    this.#peers = peers;
+    const { missing, until = 0 } = this.#gathering ?? {};
+    const isWhole = missing && [...missing].every((peer) => peers.includes(peer));
+    if (Date.now() >= until || isWhole) this.#gathering = undefined;
+  }
+
+  async #ask(): Promise<Beat> {
     const reply = (await this.#of.connection.run('beat', {
       keys: [LIFE_KEY, PEERS_KEY],
       args: [randomUUID(), LIFE_MS, this.#me, this.#life ?? '', PEER_MS],
-    })) as [Buffer, Buffer[]];
-    return { life: String(reply[0]), peers: reply[1].map(String) };
+    })) as [Buffer, number, Buffer[]];
+    return { life: String(reply[0]), ageMs: reply[1], peers: reply[2].map(String) };
   }
 
   #nextBeat(ms: number): Promise<void> {

@@ -146,22 +146,22 @@ return 0`;
 
 /**
  * KEYS: life of the store, peers. ARGV: end of a new life's name, how long it lasts; name of the instance, the life in which it is to be
- * counted; how long a peer is. → life, peers.
+ * counted; how long a peer is. → life, its age, peers.
  */
 const beat = `
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 local life = redis.call('GET', KEYS[1])
 if not life or string.sub(life, 1, #run) ~= run then
-  life = run .. ARGV[1]
+  life = string.format('%s %.0f %s', run, now, ARGV[1])
   redis.call('SET', KEYS[1], life)
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
 if life == ARGV[4] then redis.call('ZADD', KEYS[2], now, ARGV[3]) end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[5])
 redis.call('PEXPIRE', KEYS[2], ARGV[5])
-return { life, redis.call('ZRANGE', KEYS[2], 0, -1) }`;
+return { life, now - string.match(life, ' (%d+) '), redis.call('ZRANGE', KEYS[2], 0, -1) }`;
 
 /** KEYS: peers. ARGV: name of the instance. */
 const leave = `return redis.call('ZREM', KEYS[1], ARGV[1])`;
