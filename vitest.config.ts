@@ -14,7 +14,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/runtime/**', 'test/logs/**'],
+          exclude: ['test/runtime/**', 'test/fleet/**', 'test/logs/**'],
           globalSetup: ['test/runtime/clean.ts'],
           sequence: { groupOrder: 0 },
         },
@@ -31,9 +31,19 @@ export default defineConfig({
         },
       },
       {
+        extends: true,
+        test: {
+          name: 'fleet',
+          include: ['test/fleet/**/*.test.ts'],
+          testTimeout: 60_000,
+          hookTimeout: 60_000,
+          sequence: { groupOrder: 2 },
+        },
+      },
+      {
         // Last, because it reads what the servers of all the others wrote.
         extends: true,
-        test: { name: 'logs', include: ['test/logs/**/*.test.ts'], testTimeout: 30_000, sequence: { groupOrder: 2 } },
+        test: { name: 'logs', include: ['test/logs/**/*.test.ts'], testTimeout: 30_000, sequence: { groupOrder: 3 } },
       },
     ],
   },

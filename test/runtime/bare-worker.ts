@@ -20,12 +20,26 @@ export async function startBareWorker(vars: Readonly<Record<string, string>>): P
 export interface WorkerFleet extends Running {
   /** One for each isolate. */
   readonly urls: readonly string[];
+  /** Where the objects of the accounts have their files. */
+  readonly objects: string;
+  /** The process gone with SIGKILL, and another one with the same objects; at other ports, with these variables. */
+  restart(vars?: Readonly<Record<string, string>>): Promise<WorkerFleet>;
 }
 
 /** Several isolates of the worker, which have nothing in common but the objects of the accounts. */
-export async function startBareWorkers(vars: Readonly<Record<string, string>>, isolates: number): Promise<WorkerFleet> {
-  const folder = emptyFolder();
-  mkdirSync(join(folder, 'objects'));
+export function startBareWorkers(vars: Readonly<Record<string, string>>, isolates: number): Promise<WorkerFleet> {
+  return serve({ folder: emptyFolder(), vars, isolates });
+}
+
+interface Serving {
+  readonly folder: string;
+  readonly vars: Readonly<Record<string, string>>;
+  readonly isolates: number;
+}
+
+async function serve({ folder, vars, isolates }: Serving): Promise<WorkerFleet> {
+  const objects = join(folder, 'objects');
+  mkdirSync(objects, { recursive: true });
   const addresses = await Promise.all(Array.from({ length: isolates }, async () => `127.0.0.1:${await freePort()}`));
   await bundleWorker({ folder, sandbox: false });
   writeFileSync(join(folder, 'config.capnp'), configOf({ addresses, vars }));
@@ -35,8 +49,12 @@ export async function startBareWorkers(vars: Readonly<Record<string, string>>, i
     if (running.hasExited()) throw new Error(running.stderr());
     expect((await call(url, { path: '/livez' })).status).toBe(200);
   };
-  await Promise.all(urls.map((url) => vi.waitFor(() => isUp(url), { timeout: 15_000, interval: 25 })));
-  return { ...running, urls };
+  await Promise.all(urls.map((url) => vi.waitFor(() => isUp(url), { timeout: 40_000, interval: 25 })));
+  const restart = async (others = vars) => {
+    await running.kill();
+    return serve({ folder, vars: others, isolates });
+  };
+  return { ...running, urls, objects, restart };
 }
 
 const OWN = '(className = "Account")';

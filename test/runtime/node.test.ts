@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import { killAll, startNode } from './node-gateway.ts';
+import { play } from './play.ts';
 import { startRecordingSandbox } from './recording-sandbox.ts';
-import { scenarios } from './scenarios.ts';
 import { leavingScenarios, type LeavingStage, PATIENCE } from './scenarios/leaving.ts';
 import { type Stage, VARIABLES } from './stage.ts';
 
@@ -11,8 +11,8 @@ describe('on Node', () => {
 
   beforeAll(async () => {
     const sandbox = await startRecordingSandbox();
-    const { url } = await startNode({ ...VARIABLES, ADMIN_PORT: '0', UPSTREAM_BASE_URL: sandbox.url });
-    stage = { gateway: url, sandbox };
+    const log = await startNode({ ...VARIABLES, ADMIN_PORT: '0', UPSTREAM_BASE_URL: sandbox.url });
+    stage = { gateway: log.url, sandbox, log };
   });
 
   afterAll(async () => {
@@ -20,7 +20,7 @@ describe('on Node', () => {
     await stage.sandbox.close();
   });
 
-  it.for(scenarios)('$name', (scenario) => scenario.run(stage));
+  play('Node', () => stage);
 });
 
 describe('on Node, with clients who leave', () => {

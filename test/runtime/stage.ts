@@ -2,12 +2,15 @@ import { expect } from 'vitest';
 import type { AccountName } from '../../src/sandbox/accounts.ts';
 import type { Barrier } from '../support/barrier.ts';
 import { call, type CallOptions, type TextAnswer } from '../support/http.ts';
+import type { Running } from './node-gateway.ts';
 import type { RecordingSandbox } from './recording-sandbox.ts';
 
 /** A gateway on some runtime, and the sandbox that is its upstream; both behind real sockets. */
 export interface Stage {
   readonly gateway: string;
   readonly sandbox: RecordingSandbox;
+  /** What the gateway has printed. */
+  readonly log: Pick<Running, 'stdout' | 'stderr' | 'records' | 'until'>;
 }
 
 export interface Scenario {
@@ -21,7 +24,14 @@ export const VARIABLES = {
   // Stale as soon as it is stored, the one with a refresh behind it; no other scenario reads these through the cache.
   CACHE_POLICY: '{"getSubuser":{"fresh":0,"stale":300},"getIpAuthorization":{"fresh":0,"stale":0}}',
   UPSTREAM_TIMEOUT_MS: '3000',
+  // What one visitor may ask; more than any scenario needs that is not about it.
+  RATE_LIMIT_PER_MINUTE: '120',
+  // Node then takes the word of `from` for where a client is; on Workers the platform says so, and is not asked.
+  TRUSTED_PROXIES: '127.0.0.1',
 } as const;
+
+/** Headers of a client at this address, as a proxy before Node and as the platform before a worker write them. */
+export const from = (address: string) => ({ 'x-forwarded-for': address, 'cf-connecting-ip': address });
 
 export interface Visitor {
   readonly token: string;

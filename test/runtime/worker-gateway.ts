@@ -35,5 +35,17 @@ export async function startWorker(vars: Readonly<Record<string, string>>): Promi
     command: [process.execPath, join(ROOT, 'node_modules/wrangler/bin/wrangler.js'), 'dev', ...files, ...where],
   });
   const ready = /Ready on (http:\/\/\S+)/;
-  return { ...running, url: await running.until(() => ready.exec(running.stdout())?.[1]) };
+  try {
+    return { ...running, url: await running.until(() => ready.exec(running.stdout())?.[1]) };
+  } catch (error) {
+    await running.kill(); // nobody else knows of it
+    throw error;
+  }
 }
+
+const COMPLAINT =
+  /different request|cannot perform i\/o|uncaught|unhandled|never generate a response|hung|exception|segfault|kj\/|workerd\/.*: (?:error|warning)|\[(?:\S*m)?(?:ERROR|WARNING)/i;
+
+/** What workerd, or wrangler, has said beside the lines of our log: of promises and I/O of other requests, of errors. */
+export const complaintsIn = ({ stdout, stderr }: Pick<Running, 'stdout' | 'stderr'>): readonly string[] =>
+  `${stdout()}\n${stderr()}`.split('\n').filter((line) => !line.startsWith('{') && COMPLAINT.test(line));

@@ -1,16 +1,18 @@
-import { afterAll, beforeAll, describe, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import { startBareWorker } from './bare-worker.ts';
 import { killAll } from './node-gateway.ts';
 import { leavingScenarios, type LeavingStage, PATIENCE } from './scenarios/leaving.ts';
+import { complaintsIn, type WorkerGateway } from './worker-gateway.ts';
 
 describe('on workerd, with clients who leave', () => {
   let stage: LeavingStage;
+  let worker: WorkerGateway;
 
   beforeAll(async () => {
     const upstream = await startUpstream();
-    const gateway = await startBareWorker({ ...PATIENCE, UPSTREAM_BASE_URL: upstream.url });
-    stage = { gateway, upstream, leave: (socket) => socket.reset() };
+    worker = await startBareWorker({ ...PATIENCE, UPSTREAM_BASE_URL: upstream.url });
+    stage = { gateway: worker, upstream, leave: (socket) => socket.reset() };
   });
 
   afterAll(async () => {
@@ -19,4 +21,8 @@ describe('on workerd, with clients who leave', () => {
   });
 
   it.for(leavingScenarios)('$name', (scenario) => scenario.run(stage));
+
+  it('hears no complaint of workerd for all that', () => {
+    expect(complaintsIn(worker)).toEqual([]);
+  });
 });

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { call } from '../support/http.ts';
 import { LEAK_MARK } from '../support/secrets.ts';
+import { play } from './play.ts';
 import { startRecordingSandbox } from './recording-sandbox.ts';
-import { scenarios } from './scenarios.ts';
 import { type Stage, VARIABLES } from './stage.ts';
-import { startWorker, type WorkerGateway } from './worker-gateway.ts';
+import { complaintsIn, startWorker, type WorkerGateway } from './worker-gateway.ts';
 
 describe('on workerd', () => {
   let stage: Stage;
@@ -13,7 +13,7 @@ describe('on workerd', () => {
   beforeAll(async () => {
     const sandbox = await startRecordingSandbox();
     worker = await startWorker({ ...VARIABLES, SANDBOX: 'false', UPSTREAM_BASE_URL: sandbox.url });
-    stage = { gateway: worker.url, sandbox };
+    stage = { gateway: worker.url, sandbox, log: worker };
   });
 
   afterAll(async () => {
@@ -21,14 +21,10 @@ describe('on workerd', () => {
     await stage.sandbox.close();
   });
 
-  it.for(scenarios)('$name', (scenario) => scenario.run(stage));
+  play('workerd', () => stage);
 
-  it('logs one JSON line a request', async () => {
-    const id = 'one-line-please';
-    await call(worker.url, { path: '/livez?x=1', headers: { 'x-request-id': id } });
-    const ofIt = () => worker.records().filter((record) => record['request_id'] === id);
-    await worker.until(() => (ofIt().length > 0 ? true : undefined));
-    expect(ofIt()).toMatchObject([{ level: 'info', route: '/livez', method: 'GET', status: 200, msg: 'request' }]);
+  it('has heard no complaint of workerd or wrangler', () => {
+    expect(complaintsIn(worker)).toEqual([]);
   });
 });
 
@@ -68,6 +64,10 @@ describe('on workerd with the sandbox inside', () => {
 
   it('does not show the control endpoints of the sandbox', async () => {
     expect(await call(worker.url, { path: '/_sandbox/calls' })).toMatchObject({ status: 404 });
+  });
+
+  it('has heard no complaint of workerd or wrangler', () => {
+    expect(complaintsIn(worker)).toEqual([]);
   });
 });
 

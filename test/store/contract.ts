@@ -1,8 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import type { MaybePromise } from '../../src/core/runtime.ts';
 import { type Answers, type Entry, EVERYTHING, type Place, type Tag, type Versions } from '../../src/store/store.ts';
-
-export type MakeAnswers = () => MaybePromise<Answers>;
+import { type Engine, type MakeEngine, PATIENT } from './engine.ts';
 
 let accounts = 0;
 
@@ -15,6 +13,7 @@ export const entryOf = (text: string, changes: Partial<Entry> = {}): Entry => ({
   etag: `"${text.length}-${text.slice(0, 16)}"`,
   askedAt: 1_780_000_000_000,
   storedAt: 1_780_000_000_000,
+  expiresAt: 1_780_000_600_000,
   validators: {},
   ...changes,
 });
@@ -31,7 +30,7 @@ export const heldIn = async (store: Answers, place: Place): Promise<string | und
 const KEY = 'getSubuser/5?';
 const TAGS = ['subusers', 'subusers/5'] as const;
 
-const placeIn = (account: string, key = KEY, tags: readonly Tag[] = TAGS): Place => ({ account, key, tags });
+export const placeIn = (account: string, key = KEY, tags: readonly Tag[] = TAGS): Place => ({ account, key, tags });
 
 /** What makes a copy at the place with `TAGS` worthless, and what does not. */
 const TOUCHES: readonly (readonly [string, readonly Tag[], boolean])[] = [
@@ -48,14 +47,16 @@ const TOUCHES: readonly (readonly [string, readonly Tag[], boolean])[] = [
 ];
 
 /** What any store has to keep, whatever it keeps it in. */
-export function answersContract(name: string, makeAnswers: MakeAnswers): void {
-  describe(`${name}, as a keeper of answers`, () => {
+export function answersContract(name: string, makeEngine: MakeEngine): void {
+  describe(`${name}, as a keeper of answers`, PATIENT, () => {
+    let engine: Engine;
     let store: Answers;
     let account: string;
     let place: Place;
 
     beforeEach(async () => {
-      store = await makeAnswers();
+      engine = await makeEngine();
+      store = engine.store.answers;
       account = newAccount();
       place = placeIn(account);
     });
@@ -72,6 +73,13 @@ export function answersContract(name: string, makeAnswers: MakeAnswers): void {
       });
       expect(await keep(store, place, entry)).toBe(true);
       expect((await store.lookup(place)).entry).toEqual(entry);
+    });
+
+    test('keeps an entry for as long as it is of use, whether anybody looks for it or not', async () => {
+      const entry = entryOf('"kept"');
+      await keep(store, place, entry);
+      await engine.pass(entry.expiresAt - entry.storedAt - 1 - engine.slackMs);
+      expect(await heldIn(store, place)).toBe('"kept"');
     });
 
     test('keeps the newest entry', async () => {

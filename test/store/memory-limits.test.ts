@@ -1,13 +1,14 @@
 import { expect, test } from 'vitest';
 import { MemoryLimits } from '../../src/store/memory/limits.ts';
 import { limitsContract, MINUTE_MS, windowOf } from './limits.ts';
+import { memoryEngine, PATIENT } from './engine.ts';
 
-limitsContract('the memory store', () => new MemoryLimits());
+limitsContract('the memory store', memoryEngine);
 
 const MAX_WINDOWS = 50_000;
 const MAX_HOLDS = 10_000;
 
-test('windows are bounded; those used least recently begin anew, and those in use do not', () => {
+test('windows are bounded; those used least recently begin anew, and those in use do not', PATIENT, () => {
   const limits = new MemoryLimits();
   const [used, idle] = [windowOf(), windowOf()];
   for (const window of [idle, used]) limits.take(window);

@@ -3,8 +3,9 @@ import { GatewayError } from '../../src/core/errors.ts';
 import { MemoryRecords } from '../../src/store/memory/records.ts';
 import type { Claim } from '../../src/store/store.ts';
 import { claimOf, DAY_MS, later, recordsContract } from './records.ts';
+import { memoryEngine, PATIENT } from './engine.ts';
 
-recordsContract('the memory store', () => new MemoryRecords());
+recordsContract('the memory store', memoryEngine);
 
 const MAX_FIRM = 20_000;
 const MAX_ANSWERED_BYTES = 67_108_864;
@@ -111,7 +112,7 @@ const isKnown = (records: MemoryRecords, n: number) => {
 const countKnown = (records: MemoryRecords, count: number) =>
   Array.from({ length: count }, (_, n) => n).filter((n) => isKnown(records, n)).length;
 
-describe('answers', () => {
+describe('answers', PATIENT, () => {
   test.each([
     ['large', 200, 'x'.repeat(MEGABYTE), MEGABYTE],
     ['beyond Latin-1, of two bytes a character', 200, 'я'.repeat(MEGABYTE / 2), MEGABYTE],

@@ -5,12 +5,15 @@ import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
 import { type Answers, EVERYTHING, type Place } from '../../src/store/store.ts';
 import { entryOf, heldIn, keep, newAccount, answersContract } from './contract.ts';
+import { memoryEngine, PATIENT } from './engine.ts';
+import { visitsContract } from './visits.ts';
 
 const MEGABYTE = 1_048_576;
 
 const memoryStore = (maxBytes = MEGABYTE): Answers => new MemoryStore({ maxBytes }).answers;
 
-answersContract('the memory store', memoryStore);
+answersContract('the memory store', memoryEngine);
+visitsContract('the memory store', memoryEngine);
 
 const placeOf = (account: string, n: number, keyLength = 0): Place => ({
   account,
@@ -153,7 +156,7 @@ const usedBytes = () => {
   return process.memoryUsage().heapUsed;
 };
 
-describe('what is known of accounts that hold nothing is bounded too,', () => {
+describe('what is known of accounts that hold nothing is bounded too,', PATIENT, () => {
   const FORGETTING: readonly (readonly [string, (store: Answers, place: Place) => unknown])[] = [
     ['looked up', (store, place) => store.lookup(place)],
     ['dropped', (store, place) => store.drop(place)],

@@ -2,10 +2,13 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import type { MaybePromise } from '../../src/core/runtime.ts';
 import type { Claim, Records, WriteAnswer, WriteRecord } from '../../src/store/store.ts';
 import { newAccount } from './contract.ts';
-
-export type MakeRecords = () => MaybePromise<Records>;
+import { type Engine, type MakeEngine, travelling } from './engine.ts';
 
 export const DAY_MS = 86_400_000;
+/** How long the request behind a claim may take. */
+const BUSY_MS = 10_000;
+/** By which time nobody takes it to be under way any more. */
+export const LONG_OVER_MS = 2 * BUSY_MS;
 
 /** Of now, since a store may count its own time as well. */
 export const claimOf = (changes: Partial<Claim> = {}): Claim => {
@@ -14,17 +17,22 @@ export const claimOf = (changes: Partial<Claim> = {}): Claim => {
     account: newAccount(),
     key: 'key',
     fingerprint: 'print',
+    nonce: crypto.randomUUID(),
     now,
+    endsAt: now + BUSY_MS,
     expiresAt: now + DAY_MS,
     lasting: false,
     ...changes,
   };
 };
 
-/** The same client so much later. */
+/** A refusal that says that nothing was sent. */
+export const WITHHELD = { code: 'store_unavailable', particulars: { fault: 'withheld' } };
+
+/** Another request of the same client, so much later. */
 export const later = (claim: Claim, ms: number, changes: Partial<Claim> = {}): Claim => {
   const now = claim.now + ms;
-  return { ...claim, now, expiresAt: now + DAY_MS, ...changes };
+  return { ...claim, nonce: crypto.randomUUID(), now, endsAt: now + BUSY_MS, expiresAt: now + DAY_MS, ...changes };
 };
 
 const ANSWERS: readonly (readonly [string, WriteAnswer])[] = [
@@ -42,32 +50,49 @@ type Ending = readonly [name: string, end: (store: Records, claim: Claim) => May
 type Found = WriteRecord['outcome'] | undefined;
 
 const ENDINGS: readonly Ending[] = [
-  ['is under way', () => undefined, 'under_way'],
+  ['was begun', (store, claim) => store.begin(claim), 'under_way'],
   ['has an unknown outcome', (store, claim) => store.settle(claim, 'unknown'), 'unknown'],
   ['was answered', (store, claim) => store.settle(claim, { status: 200, text: '1' }), { status: 200, text: '1' }],
   ['was released', (store, claim) => store.release(claim), undefined],
 ];
+
+/** An unsettled write whose request must be over. */
+const NEVER_FREE: unknown = expect.stringMatching(/^(?:under_way|unknown)$/);
 
 const KEYS = ['a', 'A', 'aa', 'a:', 'a/b', 'a*', '*', '?', '{a}', '%61', "a'", '"a"', '__proto__', 'k'.repeat(255)];
 /** Keys of ours hold a space. */
 const OWN_KEYS = ['equal a', 'equal aa', 'equal'];
 
 /** Claims; what is known of the write, where it is not free, and nothing that the store may say besides. */
-const ask = async (store: Records, claim: Claim): Promise<WriteRecord | undefined> => {
+export const ask = async (store: Records, claim: Claim): Promise<WriteRecord | undefined> => {
   const known = await store.claim(claim);
   return known && { fingerprint: known.fingerprint, outcome: known.outcome };
 };
 
 /** What any store has to keep, whatever it keeps it in. */
-export function recordsContract(name: string, makeRecords: MakeRecords): void {
+export function recordsContract(name: string, makeEngine: MakeEngine): void {
   describe(`${name}, as a keeper of records`, () => {
+    let engine: Engine;
     let store: Records;
     let claim: Claim;
+    let at: (ms: number) => Promise<void>;
 
     beforeEach(async () => {
-      store = await makeRecords();
+      engine = await makeEngine();
+      store = engine.store.records;
       claim = claimOf();
+      at = travelling(engine);
     });
+
+    /** What another request finds, so much later. */
+    const askAt = async (ms: number, changes: Partial<Claim> = {}) => {
+      await at(ms);
+      return ask(store, later(claim, ms, changes));
+    };
+
+    /** The last moment of a span that is surely in it, and the first that surely is not. */
+    const lastOf = (ms: number) => ms - 1 - engine.slackMs;
+    const after = (ms: number) => ms + engine.slackMs;
 
     describe.each(ENDINGS)('a write that %s', (_, end, found) => {
       const known = found === undefined ? undefined : { fingerprint: 'print', outcome: found };
@@ -87,18 +112,42 @@ export function recordsContract(name: string, makeRecords: MakeRecords): void {
       });
 
       test('is known until its day is over, and no longer for having been looked for', async () => {
-        expect(await ask(store, later(claim, DAY_MS / 2))).toEqual(known);
+        // Who was to settle it may be gone, and the write done.
+        const still = found === 'under_way' ? { ...known, outcome: NEVER_FREE } : known;
+        expect(await askAt(DAY_MS / 2)).toEqual(still);
         if (!known) return;
-        expect(await ask(store, later(claim, DAY_MS - 1))).toEqual(known);
-        const next = later(claim, DAY_MS, { fingerprint: 'next' });
-        // An unsettled one is never free: who was to settle it may be gone, and the write done.
-        expect(await ask(store, next)).toEqual(found === 'under_way' ? known : undefined);
+        expect(await askAt(lastOf(DAY_MS))).toEqual(still);
+        if (found !== 'under_way') expect(await askAt(after(DAY_MS), { fingerprint: 'next' })).toBeUndefined();
       });
 
       test('says nothing of other keys and accounts', async () => {
         expect(await ask(store, { ...claim, key: 'other' })).toBeUndefined();
         expect(await ask(store, { ...claim, account: newAccount() })).toBeUndefined();
       });
+    });
+
+    test('a write that was claimed and not begun yet is under way as long as its request may be', async () => {
+      await ask(store, claim);
+      expect(await askAt(lastOf(BUSY_MS))).toEqual({ fingerprint: 'print', outcome: 'under_way' });
+    });
+
+    test('a write that was begun is under way as long as its request may be, and never free after that', async () => {
+      await ask(store, claim);
+      await store.begin(claim);
+      expect(await askAt(lastOf(BUSY_MS))).toEqual({ fingerprint: 'print', outcome: 'under_way' });
+      expect(await askAt(LONG_OVER_MS)).toEqual({ fingerprint: 'print', outcome: NEVER_FREE });
+    });
+
+    test('a write that was begun can be answered, and released', async () => {
+      const other = claimOf();
+      for (const one of [claim, other]) {
+        await ask(store, one);
+        await store.begin(one);
+      }
+      await store.settle(claim, { status: 200, text: '1' });
+      await store.release(other);
+      expect(await ask(store, claim)).toEqual({ fingerprint: 'print', outcome: { status: 200, text: '1' } });
+      expect(await ask(store, other)).toBeUndefined();
     });
 
     test.each(ANSWERS)('gives back an answer of %s as it was', async (_, answer) => {
@@ -112,28 +161,30 @@ export function recordsContract(name: string, makeRecords: MakeRecords): void {
       async (outcome) => {
         await ask(store, claim);
         await store.settle(claim, outcome);
-        const second = later(claim, DAY_MS, { fingerprint: 'second' });
+        const begun = after(DAY_MS);
+        const second = later(claim, begun, { fingerprint: 'second' });
+        await at(begun);
         expect(await ask(store, second)).toBeUndefined();
-        expect(await ask(store, later(claim, DAY_MS + 1))).toEqual({ fingerprint: 'second', outcome: 'under_way' });
+        expect(await askAt(begun + 1)).toEqual({ fingerprint: 'second', outcome: 'under_way' });
         await store.settle(second, { status: 201, text: '2' });
         const known = { fingerprint: 'second', outcome: { status: 201, text: '2' } };
-        expect(await ask(store, later(second, DAY_MS - 1))).toEqual(known);
-        expect(await ask(store, later(second, DAY_MS))).toBeUndefined();
+        expect(await askAt(begun + lastOf(DAY_MS))).toEqual(known);
+        expect(await askAt(begun + after(DAY_MS))).toBeUndefined();
       },
     );
 
     test('an answer counts its day from the claim, not from when it came', async () => {
       await ask(store, claim);
       await store.settle(claim, { status: 200, text: '1' });
-      expect(await ask(store, later(claim, DAY_MS + 5000))).toBeUndefined();
+      expect(await askAt(DAY_MS + 5000)).toBeUndefined();
     });
 
     test('instants may have fractions', async () => {
-      const fine = claimOf({ now: Date.now() + 0.4375 });
-      await ask(store, fine);
-      await store.settle(fine, { status: 200, text: '1' });
-      expect(await ask(store, later(fine, DAY_MS - 1))).toMatchObject({ outcome: { text: '1' } });
-      expect(await ask(store, later(fine, DAY_MS + 1))).toBeUndefined();
+      claim = claimOf({ now: Date.now() + 0.4375 });
+      await ask(store, claim);
+      await store.settle(claim, { status: 200, text: '1' });
+      expect(await askAt(lastOf(DAY_MS))).toMatchObject({ outcome: { text: '1' } });
+      expect(await askAt(after(DAY_MS) + 1)).toBeUndefined();
     });
 
     test('a released key can be used and released again', async () => {
@@ -162,8 +213,9 @@ export function recordsContract(name: string, makeRecords: MakeRecords): void {
     test('of many claims at the moment that the day is over exactly one gets the key', async () => {
       await ask(store, claim);
       await store.settle(claim, 'unknown');
-      const next = later(claim, DAY_MS);
-      const results = await Promise.all(Array.from({ length: 20 }, () => ask(store, next)));
+      await at(after(DAY_MS));
+      const next = () => later(claim, after(DAY_MS));
+      const results = await Promise.all(Array.from({ length: 20 }, () => ask(store, next())));
       expect(results.filter((result) => result === undefined)).toHaveLength(1);
     });
 

@@ -156,4 +156,36 @@ export const composedScenarios: readonly Scenario[] = [
       expect(await visitor.upstreamCalls()).toHaveLength(18);
     },
   },
+  {
+    name: 'a batch of twenty different reads of all kinds has twenty calls, and then none',
+    async run(stage) {
+      const visitor = await visit(stage, 'paid');
+      const paths = [
+        '/api/v2/subscription/',
+        '/api/v2/payment/method/',
+        '/api/v2/payment/method/1071/',
+        '/api/v2/payment/transaction/',
+        '/api/v2/payment/transaction/?page=2',
+        '/api/v2/payment/pending/',
+        '/api/v2/notification/',
+        '/api/v2/notification/?dismissed_at__isnull=True',
+        '/api/v2/referral/config/',
+        '/api/v2/referral/credit/',
+        '/api/v2/referral/earnout/',
+        '/api/v2/proxy/activity/',
+        '/api/v2/proxy/activity/?page_size=5',
+        ...Array.from({ length: 7 }, (_, index) => `/api/v2/payment/transaction/${1201 + index}/`),
+      ];
+      const requests = paths.map((path, index) => ({ id: String(index), path }));
+      const ask = () => visitor.call({ path: '/bff/v1/batch', body: { requests } });
+      const { status, json, text } = await ask();
+      const { responses } = json as { responses: { id: string; status: number; body: unknown }[] };
+      expect([status, responses.map((one) => one.status)]).toEqual([200, paths.map(() => 200)]);
+      expect(responses.map(({ id }) => id)).toEqual(requests.map(({ id }) => id));
+      for (const path of paths) expect(text).toContain(linked(stage, (await visitor.direct({ path })).text));
+      expect(await visitor.upstreamCalls()).toHaveLength(20);
+      expect((await ask()).text).toBe(text);
+      expect(await visitor.upstreamCalls()).toHaveLength(20);
+    },
+  },
 ];

@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { call } from '../../support/http.ts';
 import { openSocket, type RawSocket } from '../../support/raw-client.ts';
-import { barrier, hang, hold, json, reply, type ScriptedUpstream } from '../../support/scripted-upstream.ts';
+import { barrier, type Call, hang, hold, json, reply, type ScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { secret } from '../../support/secrets.ts';
 import type { Running } from '../node-gateway.ts';
 
@@ -47,13 +47,25 @@ async function ask({ gateway }: LeavingStage, { token, path = PATH, headers = {}
   return socket;
 }
 
-/** Calls with this credential: of this scenario, and of no other. */
-const by = (token: string) => (one: { readonly headers: Readonly<Record<string, unknown>> }) =>
-  one.headers['authorization'] === `Token ${token}`;
+type Seen = Pick<Call, 'headers' | 'path'>;
 
-/** Resolves when the gateway has taken in what was sent to it before: it has answered others meanwhile. */
-async function settled({ gateway }: LeavingStage): Promise<void> {
+/** A read that is never cached, and never held up here. */
+const ASIDE = '/api/v2/apikey/1/';
+
+/** Calls with this credential: of this scenario, and of no other. */
+const by = (token: string) => (one: Seen) => one.headers['authorization'] === `Token ${token}` && one.path !== ASIDE;
+
+/**
+ * Resolves when the gateway has taken in what was sent to it before: it has answered others meanwhile. And when its
+ * store has told it what it asked of this account: that is told in order, and one who asked later has been answered.
+ */
+async function settled({ gateway, upstream }: LeavingStage, token: string = secret()): Promise<void> {
   for (let round = 0; round < 5; round++) await call(gateway.url, { path: '/livez' });
+  upstream.on(
+    ({ headers, path }) => headers['authorization'] === `Token ${token}` && path === ASIDE,
+    json(200, { id: 1, key: null, label: '', created_at: NOON, updated_at: NOON }),
+  );
+  expect((await call(gateway.url, { path: ASIDE, token })).status).toBe(200);
 }
 
 /** Resolves when the gateway has heard of those who left before: it has of one who left after them. */
@@ -78,7 +90,7 @@ export const leavingScenarios: readonly LeavingScenario[] = [
       let isCut = false;
       const cut = stage.upstream.disconnected(sent!).then(() => (isCut = true));
       const last = await ask(stage, { token });
-      await settled(stage);
+      await settled(stage, token);
       stage.leave(first);
       await heard(stage);
       expect(isCut).toBe(false);
@@ -98,7 +110,7 @@ export const leavingScenarios: readonly LeavingScenario[] = [
       const owner = await ask(stage, { token });
       await held.reached;
       const others = [await ask(stage, { token }), await ask(stage, { token })];
-      await settled(stage);
+      await settled(stage, token);
       stage.leave(owner);
       await heard(stage);
       held.release();

@@ -21,7 +21,7 @@ const retryScenarios = PASSING.map(({ what, fault }): Scenario => ({
   },
 }));
 
-/** When the upstream is in trouble, and how much an account may ask. */
+/** When the upstream is in trouble. */
 export const troubleScenarios: readonly Scenario[] = [
   ...retryScenarios,
   {
@@ -49,19 +49,6 @@ export const troubleScenarios: readonly Scenario[] = [
       }
       expect(await visitor.upstreamCalls()).toEqual(['listTransactions']);
       expect(await other.call({ path: PATH })).toMatchObject({ status: 200 });
-    },
-  },
-  {
-    name: 'answers say how many requests an account has left',
-    async run(stage) {
-      const visitor = await visit(stage, 'paid');
-      const lefts = [];
-      for (const path of [PATH, PATH, '/bff/v1/account-overview']) {
-        const { headers } = await visitor.call({ path });
-        expect(headers['ratelimit-policy']).toBe('"account";q=600;w=60');
-        lefts.push(/^"account";r=(\d+);t=\d+$/.exec(headers['ratelimit'] ?? '')?.[1]);
-      }
-      expect(lefts).toEqual(['599', '598', '597']);
     },
   },
 ];

@@ -1,0 +1,118 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { markOf } from '../cache/world.ts';
+import { IN_PROGRESS, UNKNOWN } from '../idempotency/shop.ts';
+import type { NodeGateway } from '../runtime/node-gateway.ts';
+import { hasRedis, SKIPPED } from '../support/redis.ts';
+import { barrier, hold, reply } from '../support/scripted-upstream.ts';
+import { secret } from '../support/secrets.ts';
+import { ask, bought, buy, fleetOfFile, isOf, LONG, newOrder, type Order, prime, testWhatIsKept } from './fleet.ts';
+
+const REPLAYED = bought(2, { isReplay: true });
+const [OLD, NEW] = [secret('old-one-of-the-fleet'), secret('new-one-of-the-fleet')];
+
+/** As the operator lists them, one restart after the other. */
+const STAGES = { old: OLD, both: `${OLD},${NEW}`, turned: `${NEW},${OLD}`, new: NEW } as const;
+
+type Stage = keyof typeof STAGES;
+
+/** Which of them stand side by side while instances are restarted. */
+const STEPS: readonly (readonly [Stage, Stage])[] = [
+  ['old', 'both'],
+  ['both', 'turned'],
+  ['old', 'turned'],
+  ['turned', 'new'],
+];
+
+describe.skipIf(!hasRedis)(`while the secret is changed${SKIPPED}`, LONG, () => {
+  const fleet = fleetOfFile();
+  const at = new Map<Stage, NodeGateway>();
+  const instance = (stage: Stage) => at.get(stage)!;
+
+  beforeAll(async () => {
+    await Promise.all(
+      (Object.keys(STAGES) as Stage[]).map(async (stage) =>
+        at.set(stage, await fleet().start({ SECRETS: STAGES[stage], REQUEST_TIMEOUT_MS: '3000' })),
+      ),
+    );
+  }, 30_000);
+
+  const directions = STEPS.flatMap(([one, other]) => [[one, other] as const, [other, one] as const]);
+
+  describe.each(directions)('through one with `%s` and one with `%s`', (one, other) => {
+    const [from, to] = [() => instance(one), () => instance(other)];
+
+    test('a key is replayed', async () => {
+      const order = newOrder();
+      expect(await buy(from(), order)).toBe(bought(2));
+      expect(await buy(to(), order)).toBe(REPLAYED);
+      expect(await buy(from(), order)).toBe(REPLAYED);
+      expect(fleet().charges(order)).toBe(1);
+    });
+
+    test('a key that is under way is', async () => {
+      const order = newOrder();
+      const gate = barrier();
+      fleet().upstream.once((call) => isOf(order.token, call), reply(hold(gate), fleet().answer()));
+      const buying = buy(from(), order);
+      await gate.reached;
+      expect(await buy(to(), order)).toBe(IN_PROGRESS);
+      expect(await buy(to(), { token: order.token })).toBe(bought(2)); // another, which has no key
+      gate.release();
+      expect(await buying).toBe(bought(3));
+      expect(await buy(to(), order)).toBe(bought(3, { isReplay: true }));
+    });
+
+    test('of many with one key at once one is sent', async () => {
+      const order = newOrder();
+      await Promise.all(Array.from({ length: 20 }, (_, n) => buy(n % 2 === 0 ? from() : to(), order)));
+      expect(fleet().charges(order)).toBeLessThanOrEqual(1);
+      for (const gateway of [from(), to()]) await buy(gateway, order);
+      expect(fleet().charges(order)).toBe(1);
+      for (const gateway of [from(), to()]) expect(await buy(gateway, order)).toBe(REPLAYED);
+    });
+
+    test('what was there before a write is not read', async () => {
+      const token = secret();
+      for (const gateway of [from(), to()]) await prime(gateway, 'getReferralConfig', { token });
+      for (let version = 2; version < 10; version++) {
+        const [writer, reader] = version % 2 === 0 ? [from(), to()] : [to(), from()];
+        expect((await ask(writer, 'updateReferralConfig', { token })).status).toBe(200);
+        for (const gateway of [reader, writer, reader, writer])
+          expect(markOf((await ask(gateway, 'getReferralConfig', { token })).text)).toBe(version);
+        for (const gateway of [reader, writer]) await prime(gateway, 'getReferralConfig', { token });
+      }
+    });
+
+    test('a slow read from before a write is not stored', async () => {
+      const token = secret();
+      const gate = barrier();
+      fleet().upstream.once((call) => isOf(token, call), reply(hold(gate), fleet().answerOf(1)));
+      const slow = ask(from(), 'getReferralConfig', { token });
+      await gate.reached;
+      await ask(to(), 'updateReferralConfig', { token });
+      gate.release();
+      await slow;
+      for (const gateway of [from(), to(), from(), to()])
+        expect(markOf((await ask(gateway, 'getReferralConfig', { token })).text)).toBe(2);
+    });
+  });
+
+  test('a key goes through all of the restarts', async () => {
+    const orders: Order[] = [];
+    const stages: readonly Stage[] = ['old', 'both', 'turned'];
+    for (const stage of stages) {
+      const order = newOrder();
+      expect(await buy(instance(stage), order)).toBe(bought(2));
+      orders.push(order);
+      for (const known of orders) expect(await buy(instance(stage), known)).toBe(REPLAYED);
+    }
+    // Those from before the new secret was listed stand under the old name alone, and those from before it was the
+    // first may be sealed with the old one: the last restart is to wait for a day.
+    const [, sealedWithOld, sealedWithNew] = orders;
+    expect([REPLAYED, UNKNOWN]).toContain(await buy(instance('new'), sealedWithOld!));
+    expect(await buy(instance('new'), sealedWithNew!)).toBe(REPLAYED);
+    for (const order of orders) expect(fleet().charges(order)).toBe(1);
+  });
+
+  testWhatIsKept(fleet);
+});

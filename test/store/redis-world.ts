@@ -1,0 +1,48 @@
+import { systemClock } from '../../src/entry/node/deps.ts';
+import { openRedisStore } from '../../src/entry/node/redis/store.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+import { ENGINE_SLACK_MS, type SharedEngine } from './engine.ts';
+
+export type OpenedStore = Awaited<ReturnType<typeof openRedisStore>>;
+
+export const SECRET = 'the first secret, long enough to be one';
+
+/** A Redis of its own, and instances of the gateway's store on it. */
+export interface RedisWorld {
+  readonly redis: TestRedis;
+  open(secrets?: readonly string[], onChange?: (isThere: boolean) => void): Promise<OpenedStore>;
+  /** Two instances. */
+  engine(): Promise<SharedEngine>;
+  close(): Promise<void>;
+}
+
+export async function redisWorld(): Promise<RedisWorld> {
+  const redis = await startRedis();
+  const opened: OpenedStore[] = [];
+  const open = async (
+    secrets: readonly string[] = [SECRET],
+    onChange: (isThere: boolean) => void = () => undefined,
+  ) => {
+    const one = await openRedisStore({
+      url: redis.url,
+      secrets,
+      maxBytes: 1_048_576,
+      clock: systemClock,
+      onChange,
+    });
+    opened.push(one);
+    return one;
+  };
+  return {
+    redis,
+    open,
+    async engine() {
+      const [{ store }, { store: other }] = [await open(), await open()];
+      return { store, other, pass: (ms) => redis.pass(ms), slackMs: ENGINE_SLACK_MS };
+    },
+    async close() {
+      await Promise.all(opened.map((one) => one.close()));
+      await redis.close();
+    },
+  };
+}
