@@ -1,3 +1,4 @@
+import { pause } from '../core/pause.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { Answers, Entry, Found, Place, Turns } from '../store/store.ts';
 
@@ -29,7 +30,7 @@ export async function takeTurn(tools: TurnTools, wanted: Wanted): Promise<Turn> 
   const { answers, turns, clock } = tools;
   const { place, found, signal } = wanted;
   while (!(await turns.take(place, found.versions))) {
-    await pause(clock, signal);
+    await pause(clock, LOOK_MS, signal);
     const { entry, versions } = await answers.lookup(place);
     if (versions !== found.versions) return { end: () => undefined };
     if (entry && entry.askedAt > (found.entry?.askedAt ?? 0)) return { copy: entry };
@@ -55,20 +56,4 @@ function keep({ turns, clock }: TurnTools, { place, found }: Wanted): () => void
     cancel();
     void turns.pass(place);
   };
-}
-
-/** @throws the signal's reason */
-function pause(clock: Clock, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const leave = () => {
-      cancel();
-      reject(signal.reason);
-    };
-    const cancel = clock.after(LOOK_MS, () => {
-      signal.removeEventListener('abort', leave);
-      resolve();
-    });
-    if (signal.aborted) leave();
-    else signal.addEventListener('abort', leave, { once: true });
-  });
 }

@@ -1,5 +1,6 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
+import { pause } from '../core/pause.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { Layer, UpstreamCall } from '../upstream/client.ts';
 import { Recent } from './recent.ts';
@@ -63,19 +64,3 @@ export function retry({ clock, metrics, random = Math.random }: RetryOptions): L
 const isRetried = (error: unknown) => error instanceof GatewayError && RETRIED.has(error.particulars.fault);
 
 const isWithheld = (error: unknown) => error instanceof GatewayError && error.particulars.fault === 'withheld';
-
-/** Rejects with the signal's reason once that is aborted. */
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const leave = () => {
-    cancel();
-    reject(signal.reason);
-  };
-  const cancel = clock.after(ms, () => {
-    signal.removeEventListener('abort', leave);
-    resolve();
-  });
-  signal.addEventListener('abort', leave, { once: true });
-  if (signal.aborted) leave();
-  return promise;
-}

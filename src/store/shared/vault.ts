@@ -1,4 +1,5 @@
 import { base64Url } from '../../core/base64.ts';
+import { deriveKey, HMAC } from '../../core/hkdf.ts';
 import type { MaybePromise } from '../../core/runtime.ts';
 import { boundedMap } from '../bounded.ts';
 
@@ -24,7 +25,7 @@ export class Vault {
 
   constructor(secrets: readonly string[]) {
     this.namers = secrets.map(namerOf);
-    this.#sealing = secrets.map((secret) => deriveKey(secret, 'seal'));
+    this.#sealing = secrets.map((secret) => deriveKey(secret, SEALING));
   }
 
   /** What comes out opens under the same `place` only. `index` is that of the secret. */
@@ -60,16 +61,15 @@ const algorithmOf = (iv: Uint8Array<ArrayBuffer>, place: string) => ({
   additionalData: encoder.encode(place),
 });
 
-async function deriveKey(secret: string, use: 'seal' | 'name'): Promise<CryptoKey> {
-  const material = await crypto.subtle.importKey('raw', encoder.encode(secret), 'HKDF', false, ['deriveKey']);
-  const hkdf = { name: 'HKDF', hash: 'SHA-256', salt: new Uint8Array(), info: encoder.encode(`portico store ${use}`) };
-  return use === 'seal'
-    ? crypto.subtle.deriveKey(hkdf, material, { name: 'AES-GCM', length: 256 }, false, ['encrypt', 'decrypt'])
-    : crypto.subtle.deriveKey(hkdf, material, { name: 'HMAC', hash: 'SHA-256', length: 256 }, false, ['sign']);
-}
+const SEALING = {
+  info: 'portico store seal',
+  algorithm: { name: 'AES-GCM', length: 256 },
+  usages: ['encrypt', 'decrypt'] satisfies KeyUsage[],
+};
+const NAMING = { info: 'portico store name', algorithm: HMAC, usages: ['sign'] satisfies KeyUsage[] };
 
 function namerOf(secret: string): Namer {
-  const key = deriveKey(secret, 'name');
+  const key = deriveKey(secret, NAMING);
   const known = boundedMap<string, string>({
     maxSize: MAX_NAMES_LENGTH,
     sizeOf: (_, text) => text.length + NAME_LENGTH,

@@ -1,0 +1,18 @@
+const encoder = new TextEncoder();
+
+interface Use {
+  /** What the key is for: keys of different uses have nothing in common. */
+  readonly info: string;
+  readonly algorithm: AesKeyGenParams | HmacKeyGenParams;
+  readonly usages: KeyUsage[];
+}
+
+/** A key of its own for each use of one secret (HKDF, RFC 5869). */
+export async function deriveKey(secret: string, { info, algorithm, usages }: Use): Promise<CryptoKey> {
+  const material = await crypto.subtle.importKey('raw', encoder.encode(secret), 'HKDF', false, ['deriveKey']);
+  const hkdf = { name: 'HKDF', hash: 'SHA-256', salt: new Uint8Array(), info: encoder.encode(info) };
+  return crypto.subtle.deriveKey(hkdf, material, algorithm, false, usages);
+}
+
+/** Keys for HMAC-SHA-256. */
+export const HMAC = { name: 'HMAC', hash: 'SHA-256', length: 256 } as const;
