@@ -54,9 +54,15 @@ const addressList = z
   .transform((text) => text.split(',').map((part) => part.trim()))
   .refine((parts) => parts.every((part) => address.safeParse(part).success), 'comma-separated addresses or CIDRs');
 
-const redisUrl = z
-  .string()
-  .refine((text) => /^rediss?:$/.test(URL.parse(text)?.protocol ?? ''), 'a redis:// or rediss:// URL');
+const redisUrl = z.string().refine(isRedisUrl, 'a redis:// or rediss:// URL');
+
+function isRedisUrl(text: string): boolean {
+  const url = URL.parse(text);
+  return url !== null && /^rediss?:$/.test(url.protocol) && isEscaped(url.username) && isEscaped(url.password);
+}
+
+/** A `%` of its own has to be written as `%25`. */
+const isEscaped = (text: string) => /^(?:[^%]|%[0-9a-f]{2})*$/i.test(text);
 
 const LEAST_SECRET = 32;
 
@@ -66,7 +72,8 @@ const secretList = z
   .refine(
     (parts) => parts.every((part) => part.length >= LEAST_SECRET),
     `comma-separated secrets of ${LEAST_SECRET} characters or more`,
-  );
+  )
+  .transform((parts) => [...new Set(parts)]);
 
 const variables = z.object({
   HOST: z.string().min(1, 'a host name or address').default('127.0.0.1'),

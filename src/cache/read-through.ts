@@ -173,7 +173,7 @@ export class ReadThrough {
     if (!turns || !read.policy) return this.#fetch(read, found, signal);
     const turn = await takeTurn({ answers, turns, clock }, { place: read.place, found, signal });
     if ('copy' in turn) return { status: 200, entry: turn.copy, stored: true, collapsed: true };
-    return this.#fetch(read, found, signal).finally(turn.end);
+    return this.#fetch(read, found, signal).finally(() => read.caller.background(turn.end()));
   }
 
   async #fetch(read: Read, { entry, versions }: Found, signal: AbortSignal): Promise<Landed> {

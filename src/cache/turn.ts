@@ -16,7 +16,7 @@ interface Wanted {
 }
 
 /** A copy that another instance has made meanwhile, or the turn, which its holder ends. */
-export type Turn = { readonly copy: Entry } | { readonly end: () => void };
+export type Turn = { readonly copy: Entry } | { readonly end: () => Promise<void> };
 
 const LOOK_MS = 25;
 /** Well before the turn of one who says nothing is over. */
@@ -32,14 +32,14 @@ export async function takeTurn(tools: TurnTools, wanted: Wanted): Promise<Turn> 
   while (!(await turns.take(place, found.versions))) {
     await pause(clock, LOOK_MS, signal);
     const { entry, versions } = await answers.lookup(place);
-    if (versions !== found.versions) return { end: () => undefined };
+    if (versions !== found.versions) return { end: async () => undefined };
     if (entry && entry.askedAt > (found.entry?.askedAt ?? 0)) return { copy: entry };
   }
   return { end: keep(tools, wanted) };
 }
 
 /** Says again and again that the turn is not over, until it is. */
-function keep({ turns, clock }: TurnTools, { place, found }: Wanted): () => void {
+function keep({ turns, clock }: TurnTools, { place, found }: Wanted): () => Promise<void> {
   let isOver = false;
   let cancel: () => void;
   const wait = () => {
@@ -54,6 +54,6 @@ function keep({ turns, clock }: TurnTools, { place, found }: Wanted): () => void
   return () => {
     isOver = true;
     cancel();
-    void turns.pass(place);
+    return turns.pass(place);
   };
 }

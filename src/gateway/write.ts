@@ -35,8 +35,8 @@ async function carryOut(
   begin: () => MaybePromise<void>,
 ): Promise<UpstreamAnswer> {
   const { operation, input, caller } = wanted;
-  const touch = async (tags: readonly Tag[]) => {
-    if (caller.account !== undefined && tags.length > 0) await answers.touch(caller.account, tags);
+  const touch = async (tags: readonly Tag[], isPatient = false) => {
+    if (caller.account !== undefined && tags.length > 0) await answers.touch(caller.account, tags, isPatient);
   };
   const tags = touchedBy(operation, input);
   let isSent = false;
@@ -60,6 +60,6 @@ async function carryOut(
     throw error instanceof GatewayError && isUnknown(error) ? error.with({ outcome: 'unknown' }) : error;
   } finally {
     client.removeEventListener('abort', leave);
-    if (isSent) await touch(tags);
+    if (isSent) await touch(tags, true); // its client may read elsewhere the moment it has its answer
   }
 }

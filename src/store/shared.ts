@@ -42,7 +42,7 @@ export class SharedStore implements Store {
     this.#copies = new Copies(options);
     this.#own = options.isVolatile ? new OwnRecords() : undefined;
     this.#untold = new Untold((account, tags) => this.answers.tell(account, tags));
-    this.answers = new SharedAnswers({ remote, vault, copies: this.#copies, untold: this.#untold });
+    this.answers = new SharedAnswers({ remote, vault, copies: this.#copies, untold: this.#untold, clock });
     this.turns = new SharedTurns({ remote, vault });
     this.records = new SharedRecords({ remote, vault, untold: this.#untold, own: this.#own });
     this.limits = new SharedLimits({ remote, local: this.#localLimits, clock });

@@ -56,8 +56,11 @@ export interface Answers {
   save(place: Place, entry: Entry, versions: Versions): MaybePromise<boolean>;
   /** Forgets one answer, and makes reads of it that are under way worthless. */
   drop(place: Place): MaybePromise<void>;
-  /** Makes every answer with one of these tags, and every read under way, worthless. */
-  touch(account: AccountId, tags: readonly Tag[]): MaybePromise<void>;
+  /**
+   * Makes every answer with one of these tags, and every read under way, worthless. A patient one waits a little longer
+   * for a store that does not answer.
+   */
+  touch(account: AccountId, tags: readonly Tag[], isPatient?: boolean): MaybePromise<void>;
 }
 
 /** Who asks the upstream, where several instances want the same. Neither method rejects. */

@@ -258,6 +258,7 @@ describe('a store that instances share', () => {
       SECRETS: `${SECRET}, ${SECRET}y`,
     });
     expect([storeUrl, secrets]).toEqual(['rediss://u:p@store:6380/1', [SECRET, `${SECRET}y`]]);
+    expect(configOf({ SECRETS: `${SECRET},${SECRET}` }).secrets).toEqual([SECRET]);
     expect(configOf({}).secrets).toEqual([]);
   });
 
@@ -272,6 +273,7 @@ describe('a store that instances share', () => {
     ['STORE_URL', `http://${LEAK_MARK}`],
     ['STORE_URL', `${LEAK_MARK}:6379`],
     ['STORE_URL', LEAK_MARK],
+    ['STORE_URL', `redis://user:100%${LEAK_MARK}@store`],
     ['SECRETS', 'x'.repeat(31)],
     ['SECRETS', `${SECRET},`],
     ['SECRETS', `${SECRET},${LEAK_MARK}`],

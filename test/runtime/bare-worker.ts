@@ -67,8 +67,6 @@ interface BareWorkers {
 
 /** Strings and lists of them are written alike in TOML, JSON and the text form of Cap'n Proto. */
 function configOf({ addresses, vars }: BareWorkers): string {
-  const toml = readFileSync(join(ROOT, 'wrangler.toml'), 'utf8');
-  const setting = (name: string) => new RegExp(`^${name} = (.+)$`, 'm').exec(toml)?.[1];
   const texts = Object.entries(vars).map(
     ([name, value]) => `(name = ${JSON.stringify(name)}, text = ${JSON.stringify(value)})`,
   );
@@ -78,8 +76,7 @@ function configOf({ addresses, vars }: BareWorkers): string {
   const services = addresses.map(
     (_, i) => `(name = "portico-${i}", worker = (
       modules = [(name = "${WORKER_MAIN}", esModule = embed "${WORKER_MAIN}")],
-      compatibilityDate = ${setting('compatibility_date')},
-      compatibilityFlags = ${setting('compatibility_flags')},
+      ${compatibility()}
       bindings = [${[...texts, `(name = "ACCOUNTS", durableObjectNamespace = ${i === 0 ? OWN : THE_FIRSTS})`].join(', ')}],
       ${i === 0 ? objects : ''}
     )),`,
@@ -99,8 +96,16 @@ const config :Workerd.Config = (
 `;
 }
 
+/** What `wrangler.toml` asks for. */
+export function compatibility(): string {
+  const toml = readFileSync(join(ROOT, 'wrangler.toml'), 'utf8');
+  const setting = (name: string) => new RegExp(`^${name} = (.+)$`, 'm').exec(toml)?.[1];
+  return `compatibilityDate = ${setting('compatibility_date')},
+      compatibilityFlags = ${setting('compatibility_flags')},`;
+}
+
 /** The program itself, which npm installs with wrangler; it needs no install script. */
-function workerd(): string {
+export function workerd(): string {
   const ofWrangler = createRequire(createRequire(import.meta.url).resolve('wrangler/package.json'));
   return (ofWrangler('workerd') as { readonly default: string }).default;
 }

@@ -16,7 +16,7 @@ const begun = async ({ records }: Store, claim: Claim) => {
 
 /** What a client that tries again for a while finds. */
 const askPatiently = (store: Store, claim: Claim): Promise<WriteRecord | undefined> =>
-  vi.waitFor(() => ask(store.records, later(claim, 1)), { timeout: 5_000, interval: 20 });
+  vi.waitFor(() => ask(store.records, later(claim, 1)), { timeout: 10_000, interval: 20 });
 
 describe.skipIf(!hasRedis)(`a Redis that comes back empty${SKIPPED}`, PATIENT, () => {
   let world: RedisWorld;
@@ -127,14 +127,14 @@ describe.skipIf(!hasRedis)(`a Redis that comes back empty${SKIPPED}`, PATIENT, (
     return performance.now() - from;
   };
 
-  test('waits for an instance that died meanwhile, for about two seconds', async () => {
+  test('waits for an instance that died meanwhile, for about five seconds', async () => {
     await vi.waitFor(async () => expect((await scores()).size).toBe(2));
     await world.redis.client.zadd(PEERS, String(Date.now()), 'one that will have died');
     await beatsOf(2);
     await world.redis.client.flushall();
     const ms = await untilFree();
-    expect(ms).toBeGreaterThan(1_000);
-    expect(ms).toBeLessThan(3_500);
+    expect(ms).toBeGreaterThan(4_000);
+    expect(ms).toBeLessThan(8_000);
   });
 
   test('does not wait for an instance that died long before', async () => {

@@ -106,9 +106,8 @@ export class Shelf {
     if (!this.#isThere) return true;
     this.#rows(`DELETE FROM copies WHERE expires_at <= ?`, now);
     this.#rows(`DELETE FROM records WHERE expires_at <= ?`, now);
-    const left = `SELECT expires_at FROM copies UNION ALL SELECT expires_at FROM records`;
-    const [next] = this.#rows<{ at: number | null }>(`SELECT MIN(expires_at) AS at FROM (${left})`);
-    const at = Math.max(next?.at ?? 0, this.#heldUntil);
+    const end = this.#firstEnd();
+    const at = end < Infinity ? end : this.#heldUntil;
     if (at > now || this.#note('secret') !== undefined) {
       if (at > now) this.#sweepBy(at);
       return false;
@@ -118,8 +117,16 @@ export class Shelf {
     return true;
   }
 
+  /** When the first of what is kept is over. */
+  #firstEnd(): number {
+    const all = `SELECT expires_at FROM copies UNION ALL SELECT expires_at FROM records`;
+    return this.#rows<{ at: number | null }>(`SELECT MIN(expires_at) AS at FROM (${all})`)[0]?.at ?? Infinity;
+  }
+
   #sweepBy(at: number): void {
-    const wanted = Math.max(at, Date.now() + SWEEP_MS);
+    // An object that was put away knows of its alarm no more.
+    const first = this.#sweepAt === undefined ? Math.min(at, this.#firstEnd()) : at;
+    const wanted = Math.max(first, Date.now() + SWEEP_MS);
     if (this.#sweepAt !== undefined && this.#sweepAt <= wanted) return;
     this.#sweepAt = wanted;
     void this.#storage.setAlarm(wanted);

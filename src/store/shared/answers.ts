@@ -1,3 +1,4 @@
+import type { Clock } from '../../core/runtime.ts';
 import type { AccountId, Answers, Entry, Found, Place, Tag, Versions } from '../store.ts';
 import type { Copies } from './copies.ts';
 import { type Face, facesOf, keyTag, type NamedPlace, namedPlace, namedTags } from './face.ts';
@@ -18,7 +19,12 @@ export interface AnswersOptions {
   readonly vault: Vault;
   readonly copies: Copies;
   readonly untold: Untold;
+  readonly clock: Clock;
 }
+
+/** How long a write that is over waits for its touch to be heard. */
+const PATIENCE_MS = 500;
+const TRY_AGAIN_MS = 20;
 
 interface Inquiry {
   readonly account: AccountId;
@@ -156,11 +162,22 @@ export class SharedAnswers implements Answers {
   }
 
   /** Never rejects: what the engine does not hear is kept, and told before it is used again. */
-  async touch(account: AccountId, tags: readonly Tag[]): Promise<void> {
-    const { untold } = this.#of;
+  async touch(account: AccountId, tags: readonly Tag[], isPatient = false): Promise<void> {
+    const { untold, remote, clock } = this.#of;
     if (tags.length === 0) return;
     untold.keepTags(account, tags);
-    await untold.tell(account).catch(() => undefined);
+    const state = () => remote.state?.() ?? 'there';
+    if (state() === 'gone' || (state() === 'silent' && !isPatient)) return;
+    const until = clock.now() + (isPatient ? PATIENCE_MS : 0);
+    while (!(await this.#isTold(account)) && clock.now() < until && state() !== 'gone')
+      await new Promise<void>((resolve) => void clock.after(TRY_AGAIN_MS, resolve));
+  }
+
+  async #isTold(account: AccountId): Promise<boolean> {
+    return this.#of.untold.tell(account).then(
+      () => true,
+      () => false,
+    );
   }
 
   /** @throws whatever the engine fails with */

@@ -9,7 +9,7 @@ interface Own {
   readonly outcome: Outcome;
 }
 
-const MAX_BYTES = 33_554_432;
+const MAX_BYTES = 67_108_864;
 const OVERHEAD_BYTES = 700;
 
 /** The records that this instance has written, for an engine that comes back empty. */

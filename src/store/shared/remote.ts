@@ -77,6 +77,8 @@ export interface KnownRecord {
  * name is hashed, every value sealed, and everything expires.
  */
 export interface Remote {
+  /** `silent`: the last question had no answer; `gone`: there is nobody to ask. Absent where that is not known. */
+  readonly state?: () => 'there' | 'silent' | 'gone';
   visit(account: string, question: Question): Promise<Reply>;
   /** Keeps a copy while its versions hold, in the place of older ones only; says whether it did. */
   save(account: string, copy: NewCopy): Promise<boolean>;

@@ -57,9 +57,15 @@ export class Untold {
     if (news.tags.size + news.records.size === 0 && this.#news.peek(account) === news) this.#news.delete(account);
   }
 
-  /** Whoever waits longest, first. */
+  /** Whoever waits longest, first. One account whose news cannot be told does not keep back those of the others. */
   async tellAll(): Promise<void> {
-    for (const account of [...this.#news.keys()].toReversed()) await this.tell(account);
+    let failure: Error | undefined;
+    for (const account of [...this.#news.keys()].toReversed()) {
+      await this.tell(account).catch((error: unknown) => {
+        failure = error instanceof Error ? error : new Error('not told', { cause: error });
+      });
+    }
+    if (failure) throw failure;
   }
 
   #of(account: AccountId): News {

@@ -30,6 +30,12 @@ export class RedisRemote implements Remote {
     this.#rollCall = rollCall;
   }
 
+  state(): 'there' | 'silent' | 'gone' {
+    const { isOpen, isKnown, isThere } = this.#connection;
+    if (!isOpen || !isKnown) return 'gone';
+    return isThere ? 'there' : 'silent';
+  }
+
   async visit(account: string, { places, window }: Question): Promise<Reply> {
     this.#assertThere();
     const keys = [
@@ -110,7 +116,7 @@ export class RedisRemote implements Remote {
 
   /** A read does not wait for an engine that has just failed to answer; the beat of the roll call finds it again. */
   #assertThere(): void {
-    if (!this.#connection.isThere || !this.#connection.isKnown) throw new Error('the store does not answer');
+    if (this.state() !== 'there') throw new Error('the store does not answer');
   }
 }
 

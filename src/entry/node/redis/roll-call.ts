@@ -13,8 +13,8 @@ export const LIFE_KEY = 'portico:life';
 const PEERS_KEY = 'portico:peers';
 
 const BEAT_MS = 200;
-/** A peer that was not heard of for so long is gone. */
-const PEER_MS = 2_000;
+/** A peer that was not heard of for so long is gone: longer than one that is only stalled. */
+const PEER_MS = 5_000;
 const LIFE_MS = 86_400_000;
 /** How old a store is in which all who knew an earlier one have written again; who comes new cannot know whether there was one. */
 const SETTLED_MS = 1_000;

@@ -75,12 +75,17 @@ redis.call('PEXPIRE', KEYS[3], ARGV[4])
 live(KEYS[1], ARGV[4])
 return 1`;
 
-/** KEYS: versions. ARGV: new version, most tags, tags. Where nothing is kept there is nothing to make worthless. */
+/**
+ * KEYS: versions. ARGV: new version, most tags, tags. Where nothing is kept there is nothing to make worthless; a store that is full
+ * can still forget. */
 const touch = `
 if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 local isAll = false
 for i = 3, #ARGV do
-  if ARGV[i] == '*' then isAll = true else redis.call('HSET', KEYS[1], ARGV[i], ARGV[1]) end
+  if ARGV[i] == '*' then isAll = true
+  elseif type(redis.pcall('HSET', KEYS[1], ARGV[i], ARGV[1])) == 'table' then
+    return redis.call('DEL', KEYS[1])
+  end
 end
 if isAll or redis.call('HLEN', KEYS[1]) > tonumber(ARGV[2]) then
   local left = redis.call('PTTL', KEYS[1])
