@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { engineMetrics } from '../../src/entry/node/engine-metrics.ts';
 import { exampleInput } from '../support/examples.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import type { Scraped } from './exposition.ts';
+import { exposition, type Scraped } from './exposition.ts';
 import { promql } from './promql.ts';
 import { openMetrics } from './stage.ts';
 
@@ -35,14 +37,29 @@ const OF_THE_SCRAPE = ['job', 'instance'];
 
 let scraped: Scraped;
 
+/** What there is only where instances share a store. */
+async function scrapeOfStore(): Promise<string> {
+  const registry = new Registry();
+  engineMetrics(registry, {
+    isThere: () => true,
+    untoldAccounts: () => 0,
+    watch(watch) {
+      watch('visit', 'good', 1);
+      watch('visit', 'failed', 100);
+    },
+  });
+  return registry.metrics();
+}
+
 beforeAll(async () => {
-  const { ask, upstream, scrape } = await openMetrics({}, afterAll);
+  const { ask, upstream, admin } = await openMetrics({}, afterAll);
   await ask('getSubscription');
   await ask('getSubscription');
   upstream.on(`GET ${exampleInput('getSubscription').path}`, json(500, '{}'));
   await ask('getSubscription', { token: secret() });
   await ask('getSubscription', { headers: { Authorization: 'none' } });
-  scraped = await scrape();
+  const { text: own } = await admin({ path: '/metrics' });
+  scraped = exposition(`${own}${await scrapeOfStore()}`);
 });
 
 const samplesOf = (name: string) => scraped.samples.filter((sample) => sample.name === name);

@@ -1,0 +1,22 @@
+import { benchFleetReads } from './fleet-reads.ts';
+import { redisBinary } from './fleet-redis.ts';
+import { benchKinds } from './store-kinds.ts';
+import { benchStoreMemory } from './store-memory.ts';
+import { benchVisits } from './store-visits.ts';
+import { benchRows } from './store-rows.ts';
+import { benchWorkerd } from './fleet-workerd.ts';
+
+/** What one instance carries, what the store behind several carries, and what one workerd does: `docs/scale.md`. */
+if (redisBinary !== undefined) {
+  await benchFleetReads();
+  await benchKinds();
+  await benchVisits();
+  await benchStoreMemory();
+} else {
+  console.log(
+    'Neither redis-server nor valkey-server is installed: nothing is measured of a store that instances share.',
+  );
+  process.exitCode = process.env['CI'] === undefined ? 0 : 1;
+}
+await benchWorkerd();
+await benchRows();
