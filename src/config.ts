@@ -54,11 +54,15 @@ const addressList = z
   .transform((text) => text.split(',').map((part) => part.trim()))
   .refine((parts) => parts.every((part) => address.safeParse(part).success), 'comma-separated addresses or CIDRs');
 
-const redisUrl = z.string().refine(isRedisUrl, 'a redis:// or rediss:// URL');
+const redisUrl = z
+  .string()
+  .refine(isRedisUrl, 'a redis:// or rediss:// URL with a host, and at most the number of a database behind it');
 
 function isRedisUrl(text: string): boolean {
   const url = URL.parse(text);
-  return url !== null && /^rediss?:$/.test(url.protocol) && isEscaped(url.username) && isEscaped(url.password);
+  if (!url || !/^rediss?:$/.test(url.protocol) || url.hostname === '') return false;
+  const isPlain = /^\/?\d*$/.test(url.pathname) && url.search === '' && url.hash === '';
+  return isPlain && isEscaped(url.username) && isEscaped(url.password);
 }
 
 /** A `%` of its own has to be written as `%25`. */

@@ -70,12 +70,14 @@ export class SharedStore implements Store {
     return this.#untold.tellAll();
   }
 
-  /** For one that came back empty: the records that this instance has written. */
-  async writeAgain(): Promise<void> {
+  /** For one that came back empty: the records that this instance has written. Says so after each part. */
+  async writeAgain(onProgress: () => Promise<unknown>): Promise<void> {
     const records = [...(this.#own?.alive(this.#of.clock.now()) ?? [])];
     for (let i = 0; i < records.length; i += AT_ONCE) {
       const some = records.slice(i, i + AT_ONCE);
-      await Promise.all(some.map(({ claim, outcome }) => this.records.write(claim, outcome)));
+      const write = () => Promise.all(some.map(({ claim, outcome }) => this.records.write(claim, outcome)));
+      await write().catch(write); // one that came late does not make all begin anew
+      await onProgress();
     }
   }
 

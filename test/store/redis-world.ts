@@ -1,3 +1,4 @@
+import type { Clock } from '../../src/core/runtime.ts';
 import { systemClock } from '../../src/entry/node/deps.ts';
 import { openRedisStore } from '../../src/entry/node/redis/store.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
@@ -10,7 +11,7 @@ export const SECRET = 'the first secret, long enough to be one';
 /** A Redis of its own, and instances of the gateway's store on it. */
 export interface RedisWorld {
   readonly redis: TestRedis;
-  open(secrets?: readonly string[], onChange?: (isThere: boolean) => void): Promise<OpenedStore>;
+  open(secrets?: readonly string[], onChange?: (isThere: boolean) => void, clock?: Clock): Promise<OpenedStore>;
   /** Two instances. */
   engine(): Promise<SharedEngine>;
   close(): Promise<void>;
@@ -22,12 +23,13 @@ export async function redisWorld(): Promise<RedisWorld> {
   const open = async (
     secrets: readonly string[] = [SECRET],
     onChange: (isThere: boolean) => void = () => undefined,
+    clock: Clock = systemClock,
   ) => {
     const one = await openRedisStore({
       url: redis.url,
       secrets,
       maxBytes: 1_048_576,
-      clock: systemClock,
+      clock,
       onChange,
     });
     opened.push(one);

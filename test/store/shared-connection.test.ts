@@ -113,6 +113,18 @@ describe.skipIf(!hasRedis)(`the connection to Redis${SKIPPED}`, PATIENT, () => {
     expect(await heldIn(store.answers, place)).toBeUndefined();
   });
 
+  test('to one that fills keeps no more copies, and all else', async () => {
+    const { client } = world.redis;
+    const used = Number(/used_memory:(\d+)/.exec(await client.info('memory'))?.[1]);
+    await client.config('SET', 'maxmemory', String(Math.round(used * 1.2)));
+    await vi.waitFor(async () => expect(await keep(store.answers, place, entryOf('"copy"'))).toBe(false), 3_000);
+    const claim = claimOf();
+    expect(await ask(store.records, claim)).toBeUndefined();
+    await store.records.begin(claim);
+    await client.config('SET', 'maxmemory', '0');
+    await vi.waitFor(async () => expect(await keep(store.answers, place, entryOf('"copy"'))).toBe(true), 3_000);
+  });
+
   test('to one that is full keeps what was touched, and tells it unasked once there is room', async () => {
     const { store: other } = await world.open();
     await keep(other.answers, place, entryOf('"before"'));

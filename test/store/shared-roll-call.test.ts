@@ -152,6 +152,31 @@ describe.skipIf(!hasRedis)(`a Redis that comes back empty${SKIPPED}`, PATIENT, (
     expect(await untilFree()).toBeLessThan(1_000);
   });
 
+  test('waits for an instance that was stalled when it was emptied', async () => {
+    const claim = claimOf();
+    await begun(first.store, claim);
+    await first.store.records.settle(claim, ANSWER);
+    // As if it had not been heard of for three seconds.
+    const [name] = await world.redis.client.zrange(PEERS, '0', '0');
+    await world.redis.client.zadd(PEERS, String(Date.now() - 3_000), name!);
+    await world.redis.client.flushall();
+    expect((await askPatiently(second.store, claim))?.outcome).toEqual(ANSWER);
+  });
+
+  test('gives no key out while an instance still writes again, however long that takes', async () => {
+    const { client } = world.redis;
+    const name = 'one with much to write';
+    await client.zadd(PEERS, String(Date.now()), name);
+    await beatsOf(2);
+    await client.flushall();
+    const saying = setInterval(() => void client.zadd('portico:writing', String(Date.now()), name), 100);
+    const until = performance.now() + 6_000; // longer than anybody is waited for who says nothing
+    while (performance.now() < until)
+      await expect(second.store.records.claim(claimOf())).rejects.toThrow('store_unavailable');
+    clearInterval(saying);
+    expect(await untilFree()).toBeLessThan(4_000);
+  });
+
   test('makes who comes new wait for a second, since that one cannot know whether others were there', async () => {
     await Promise.all([first.close(), second.close()]);
     await world.redis.client.flushall();

@@ -64,7 +64,7 @@ describe('a touch that the engine did not hear', () => {
 
   test('stays kept for as long as the engine refuses', async () => {
     for (let n = 0; n < 3; n += 1) await world.store.answers.lookup(place);
-    await expect(world.store.tellAll()).rejects.toThrow('refused');
+    await expect(world.store.tellAll()).rejects.toThrow('not all is told');
     expect(world.store.untoldAccounts).toBe(1);
     world.chaos.recover();
     await world.store.tellAll();
@@ -195,8 +195,8 @@ describe('an answer to a write that the engine did not hear', () => {
     await world.store.records.settle(claim, answer);
     world.chaos.refuse('touch');
     world.chaos.heard();
-    await expect(world.store.tellAll()).rejects.toThrow('refused');
-    await expect(world.store.tellAll()).rejects.toThrow('refused');
+    await expect(world.store.tellAll()).rejects.toThrow('not all is told');
+    await expect(world.store.tellAll()).rejects.toThrow('not all is told');
     expect(await ask(world.other.records, later(claim, 1))).toMatchObject({ outcome: 'under_way' });
     expect(verbs()).toEqual([]);
   });

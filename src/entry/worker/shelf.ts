@@ -4,6 +4,7 @@ import type { NewCopy, NewRecord } from '../../store/shared/remote.ts';
 interface CopyRow extends Record<string, string | number> {
   versions: string;
   asked_at: number;
+  kept_at: number;
 }
 
 interface RecordRow extends Record<string, string | number | ArrayBuffer> {
@@ -16,7 +17,8 @@ interface RecordRow extends Record<string, string | number | ArrayBuffer> {
 const TABLES = `
 CREATE TABLE IF NOT EXISTS notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS copies (
-  key TEXT PRIMARY KEY, versions TEXT NOT NULL, asked_at REAL NOT NULL, value BLOB NOT NULL, expires_at INTEGER NOT NULL
+  key TEXT PRIMARY KEY, versions TEXT NOT NULL, asked_at REAL NOT NULL, value BLOB NOT NULL,
+  kept_at INTEGER NOT NULL, expires_at INTEGER NOT NULL
 );
 CREATE TABLE IF NOT EXISTS records (
   key TEXT PRIMARY KEY, nonce TEXT NOT NULL, stage TEXT NOT NULL, value BLOB NOT NULL,
@@ -67,11 +69,11 @@ export class Shelf {
     this.#write(`INSERT OR REPLACE INTO notes VALUES ('versions', ?)`, JSON.stringify({ epoch, tags: [...tags] }));
   }
 
-  copy(key: string, now: number): { versions: string; askedAt: number } | undefined {
+  copy(key: string, now: number): { versions: string; askedAt: number; keptAt: number } | undefined {
     if (!this.#isThere) return undefined;
-    const query = `SELECT versions, asked_at FROM copies WHERE key = ? AND expires_at > ?`;
+    const query = `SELECT versions, asked_at, kept_at FROM copies WHERE key = ? AND expires_at > ?`;
     const [row] = this.#rows<CopyRow>(query, key, now);
-    return row && { versions: row.versions, askedAt: row.asked_at };
+    return row && { versions: row.versions, askedAt: row.asked_at, keptAt: row.kept_at };
   }
 
   valueOf(key: string): Uint8Array | undefined {
@@ -79,8 +81,10 @@ export class Shelf {
     return row && new Uint8Array(row.value);
   }
 
-  keepCopy({ key, versions, askedAt, value }: NewCopy, expiresAt: number): void {
-    this.#write(`INSERT OR REPLACE INTO copies VALUES (?, ?, ?, ?, ?)`, key, versions, askedAt, value, expiresAt);
+  keepCopy({ key, versions, askedAt, value, lifeMs }: NewCopy, now: number): void {
+    const expiresAt = Math.ceil(now + lifeMs);
+    const query = `INSERT OR REPLACE INTO copies VALUES (?, ?, ?, ?, ?, ?)`;
+    this.#write(query, key, versions, askedAt, value, now, expiresAt);
     this.#sweepBy(expiresAt);
   }
 

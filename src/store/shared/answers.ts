@@ -120,12 +120,16 @@ export class SharedAnswers implements Answers {
 
   /** What the engine's replies, one for each face, say of a place. */
   async #found(place: Place, replies: readonly (PlaceReply | undefined)[]): Promise<Found> {
+    const { clock } = this.#of;
     const versions = replies.map((reply) => reply?.versions ?? '').join(JOINT);
     const value = replies[0]?.value;
     const opened = value && (await this.#open(place, value, versions));
     if (opened) {
-      this.#keepHere(place, opened, versions);
-      return { entry: opened, versions };
+      // Clocks differ: it cannot be younger than its time in the engine.
+      const storedAt = Math.min(opened.storedAt, clock.now() - (replies[0]?.ageMs ?? 0));
+      const entry = { ...opened, storedAt };
+      this.#keepHere(place, entry, versions);
+      return { entry, versions };
     }
     const copy = this.#of.copies.get(place);
     return { entry: copy?.versions === versions ? copy.entry : undefined, versions };

@@ -10,6 +10,9 @@ interface LimitsOptions {
   readonly clock: Clock;
 }
 
+/** Of one and the same 429 several layers hear. */
+const NEWS_MS = 500;
+
 /** Limits that instances share, under the first name of an account. */
 export class SharedLimits implements Limits {
   readonly #of: LimitsOptions;
@@ -31,10 +34,12 @@ export class SharedLimits implements Limits {
 
   async hold(account: AccountId, until: number): Promise<void> {
     const { remote, local, clock } = this.#of;
+    const isNews = until > local.heldUntil(account) + NEWS_MS;
     local.hold(account, until);
     const ms = Math.ceil(until - clock.now());
     // That others do not hear of it costs the upstream a call or two, and them a 429 each.
-    if (ms > 0) await remote.hold(accountNameOf(account), ms).catch(() => undefined);
+    if (ms > 0 && isNews && (remote.state?.() ?? 'there') === 'there')
+      await remote.hold(accountNameOf(account), ms).catch(() => undefined);
   }
 
   heldUntil(account: AccountId): number {

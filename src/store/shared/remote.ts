@@ -22,6 +22,8 @@ export interface PlaceReply {
   readonly versions: string;
   /** Of a copy whose versions hold. */
   readonly askedAt?: number | undefined;
+  /** How long the engine has had it, by the engine's clock. */
+  readonly ageMs?: number | undefined;
   /** Sealed; absent where `have` is that very copy. */
   readonly value?: Uint8Array | undefined;
 }

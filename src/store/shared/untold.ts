@@ -3,6 +3,8 @@ import { type AccountId, EVERYTHING, type Tag } from '../store.ts';
 
 /** Accounts; beyond it the oldest are let go of, and their copies elsewhere end by their age alone. */
 const MAX_ACCOUNTS = 100_000;
+/** Accounts that are told about at the same time. */
+const AT_ONCE = 100;
 /** Of one account; more is everything of it. */
 const MAX_TAGS = 32;
 
@@ -59,11 +61,12 @@ export class Untold {
 
   /** Whoever waits longest, first. One account whose news cannot be told does not keep back those of the others. */
   async tellAll(): Promise<void> {
+    const accounts = [...this.#news.keys()].toReversed();
     let failure: Error | undefined;
-    for (const account of [...this.#news.keys()].toReversed()) {
-      await this.tell(account).catch((error: unknown) => {
-        failure = error instanceof Error ? error : new Error('not told', { cause: error });
-      });
+    for (let i = 0; i < accounts.length; i += AT_ONCE) {
+      const told = await Promise.allSettled(accounts.slice(i, i + AT_ONCE).map((account) => this.tell(account)));
+      const failed = told.find((one) => one.status === 'rejected');
+      if (failed) failure = new Error('not all is told', { cause: failed.reason });
     }
     if (failure) throw failure;
   }

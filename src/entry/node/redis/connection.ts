@@ -92,7 +92,7 @@ export class Connection {
       this.watch(name, 'good', performance.now() - begunAt);
       return reply;
     } catch (error) {
-      if (!isReply(error)) this.#is(false);
+      if (!isReply(error) || name === 'beat') this.#is(false); // who may not beat may not be relied upon
       this.watch(name, 'failed', performance.now() - begunAt);
       throw error;
     }

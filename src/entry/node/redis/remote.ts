@@ -51,14 +51,15 @@ export class RedisRemote implements Remote {
       number,
       number,
       number,
-      ...Buffer[],
+      ...(Buffer | number)[],
     ];
     const [used, leftMs, heldMs, ...rest] = reply;
-    return { use: window && { used, leftMs }, heldMs, places: places.map((_, i) => placeReply(rest.slice(3 * i))) };
+    return { use: window && { used, leftMs }, heldMs, places: places.map((_, i) => placeReply(rest.slice(4 * i))) };
   }
 
   async save(account: string, { key, tags, versions, askedAt, value, lifeMs }: NewCopy): Promise<boolean> {
     this.#assertThere();
+    if (this.#rollCall.isStoreFilling) return false;
     const keys = [of('versions', account), LIFE_KEY, of('copy', `${account}:${key}`)];
     const args = [versions, askedAt, bufferOf(value), lifeMs, ...tags];
     return (await this.#connection.run('save', { keys, args })) === 1;
@@ -126,11 +127,12 @@ const argsOf = ({ nonce, stage, value, lifeMs }: NewRecord) => [nonce, stage, bu
 
 const bufferOf = (value: Uint8Array) => Buffer.from(value.buffer, value.byteOffset, value.byteLength);
 
-function placeReply([versions, askedAt, value]: Buffer[]): PlaceReply {
-  const isKept = askedAt !== undefined && askedAt.length > 0;
+function placeReply([versions, askedAt, value, ageMs]: (Buffer | number)[]): PlaceReply {
+  const isKept = String(askedAt) !== '';
   return {
     versions: String(versions),
     askedAt: isKept ? Number(String(askedAt)) : undefined,
-    value: value && value.length > 0 ? value : undefined,
+    ageMs: isKept ? Number(ageMs) : undefined,
+    value: value instanceof Buffer && value.length > 0 ? value : undefined,
   };
 }

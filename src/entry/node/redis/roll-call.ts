@@ -4,18 +4,23 @@ import type { Connection } from './connection.ts';
 interface RollCallOptions {
   readonly connection: Connection;
   /** Writes again what this instance has written, into a store that came back empty. */
-  readonly writeAgain: () => Promise<void>;
-  /** Comes with each beat that the store has answered. */
+  readonly writeAgain: (onProgress: () => Promise<unknown>) => Promise<void>;
+  /** Comes with beats that the store has answered, once the last such has come out. */
   readonly onBeat: () => Promise<void>;
 }
 
 export const LIFE_KEY = 'portico:life';
 const PEERS_KEY = 'portico:peers';
+const WRITING_KEY = 'portico:writing';
 
 const BEAT_MS = 200;
 /** A peer that was not heard of for so long is gone: longer than one that is only stalled. */
 const PEER_MS = 5_000;
+/** One who writes again says so more often than this. */
+const WRITING_MS = 2_000;
 const LIFE_MS = 86_400_000;
+/** Of the store's memory; above it no copies are kept, so that there is room for what must be. */
+const FILLING = 0.75;
 /** How old a store is in which all who knew an earlier one have written again; who comes new cannot know whether there was one. */
 const SETTLED_MS = 1_000;
 /** How long a write waits for the roll call. */
@@ -31,6 +36,8 @@ interface Beat {
   readonly life: string;
   readonly ageMs: number;
   readonly peers: readonly string[];
+  /** Instances that write again just now. */
+  readonly writing: number;
 }
 
 /**
@@ -48,6 +55,8 @@ export class RollCall {
   #underWay: Promise<void> | undefined;
   #waiting: (() => void)[] = [];
   #isClosed = false;
+  #isFilling = false;
+  #isTelling = false;
 
   constructor(options: RollCallOptions) {
     this.#of = options;
@@ -69,6 +78,11 @@ export class RollCall {
       await this.#nextBeat(leftMs);
     }
     return this.#life;
+  }
+
+  /** Whether copies would take the room of what has to be kept. */
+  get isStoreFilling(): boolean {
+    return this.#isFilling;
   }
 
   /** Somebody has seen that the store is another one. */
@@ -100,10 +114,17 @@ export class RollCall {
   async #beat(): Promise<void> {
     const { connection, onBeat } = this.#of;
     const beat = await this.#ask();
-    if (beat.life === this.#life) this.#look(beat.peers);
+    if (beat.life === this.#life) this.#look(beat);
     else await this.#meet(beat);
     connection.isKnown = true;
-    await onBeat();
+    if (!this.#isTelling) void this.#tell(onBeat);
+  }
+
+  /** Beside the beats: with much to tell it takes longer than one. */
+  async #tell(onBeat: () => Promise<void>): Promise<void> {
+    this.#isTelling = true;
+    await onBeat().catch(() => undefined);
+    this.#isTelling = false;
   }
 
   /** A store that is not the one known, or the first. */
@@ -112,10 +133,12 @@ export class RollCall {
       this.#gathering = { missing: undefined, until: Date.now() + SETTLED_MS - ageMs };
     } else {
       this.#gather();
-      await this.#of.writeAgain();
+      const sayWriting = () => this.#ask('writing');
+      await sayWriting();
+      await this.#of.writeAgain(sayWriting);
     }
     this.#life = life;
-    this.#look((await this.#ask()).peers);
+    this.#look(await this.#ask());
   }
 
   /** Also for those who were missing already. */
@@ -125,19 +148,21 @@ export class RollCall {
   }
 
   /** Whether all have answered whose answer is waited for. */
-  #look(peers: readonly string[]): void {
+  #look({ peers, writing }: Beat): void {
     this.#peers = peers;
     const { missing, until = 0 } = this.#gathering ?? {};
     const isWhole = missing && [...missing].every((peer) => peers.includes(peer));
-    if (Date.now() >= until || isWhole) this.#gathering = undefined;
+    if ((Date.now() >= until || isWhole) && writing === 0) this.#gathering = undefined;
   }
 
-  async #ask(): Promise<Beat> {
+  async #ask(doing: '' | 'writing' = ''): Promise<Beat> {
     const reply = (await this.#of.connection.run('beat', {
-      keys: [LIFE_KEY, PEERS_KEY],
-      args: [randomUUID(), LIFE_MS, this.#me, this.#life ?? '', PEER_MS],
-    })) as [Buffer, number, Buffer[]];
-    return { life: String(reply[0]), ageMs: reply[1], peers: reply[2].map(String) };
+      keys: [LIFE_KEY, PEERS_KEY, WRITING_KEY],
+      args: [randomUUID(), LIFE_MS, this.#me, this.#life ?? '', PEER_MS, doing, WRITING_MS],
+    })) as [Buffer, number, Buffer[], number, Buffer];
+    const [life, ageMs, peers, writing, used] = reply;
+    this.#isFilling = Number(String(used)) > FILLING;
+    return { life: String(life), ageMs, peers: peers.map(String), writing };
   }
 
   #nextBeat(ms: number): Promise<void> {

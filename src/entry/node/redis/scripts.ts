@@ -5,7 +5,7 @@
  * noted before never holds again.
  */
 
-const VERSIONS = `
+const COMMON = `
 local function epochOf(hash, life)
   local known = redis.call('HMGET', hash, 'e', 'l')
   return known[2] == (redis.call('GET', life) or '') and known[1]
@@ -15,6 +15,10 @@ local function versionsOf(hash, epoch, tags)
   local found = redis.call('HMGET', hash, unpack(tags))
   for i = 1, #found do found[i] = found[i] or '0' end
   return epoch .. '.' .. table.concat(found, '.')
+end
+local function nowMs()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
 end
 local function slice(from, to)
   local part = {}
@@ -29,9 +33,9 @@ end
 /**
  * KEYS: versions, life, hold, window, one copy for each place.
  * ARGV: new epoch, life of the versions, length of the window or 0; for each place: versions and time of the copy that is
- * there, number of tags, tags. → used, left, held; for each place: versions, asked at, value.
+ * there, number of tags, tags. → used, left, held; for each place: versions, asked at, value, age.
  */
-const visit = `${VERSIONS}
+const visit = `${COMMON}
 local reply = { 0, 0, math.max(0, redis.call('PTTL', KEYS[3])) }
 if ARGV[3] ~= '0' then
   reply[1] = redis.call('INCR', KEYS[4])
@@ -50,27 +54,32 @@ local at = 4
 for i = 5, #KEYS do
   local last = at + 2 + tonumber(ARGV[at + 2])
   local versions = versionsOf(KEYS[1], epoch, slice(at + 3, last))
-  local copy = redis.call('HMGET', KEYS[i], 'v', 'a')
+  local copy = redis.call('HMGET', KEYS[i], 'v', 'a', 't')
   reply[#reply + 1] = versions
   if copy[1] ~= versions then
     reply[#reply + 1] = ''
     reply[#reply + 1] = ''
+    reply[#reply + 1] = 0
   else
     local isThere = ARGV[at] == versions and ARGV[at + 1] == copy[2]
     reply[#reply + 1] = copy[2]
     reply[#reply + 1] = isThere and '' or redis.call('HGET', KEYS[i], 'd')
+    reply[#reply + 1] = nowMs() - (copy[3] or 0)
   end
   at = last + 1
 end
 return reply`;
 
 /** KEYS: versions, life, copy. ARGV: versions, asked at, value, how long it is kept, tags. */
-const save = `${VERSIONS}
+const save = `${COMMON}
 local epoch = epochOf(KEYS[1], KEYS[2])
 if not epoch or versionsOf(KEYS[1], epoch, slice(5, #ARGV)) ~= ARGV[1] then return 0 end
 local known = redis.call('HMGET', KEYS[3], 'v', 'a')
-if known[1] == ARGV[1] and tonumber(known[2]) > tonumber(ARGV[2]) then return 0 end
-redis.call('HSET', KEYS[3], 'v', ARGV[1], 'a', ARGV[2], 'd', ARGV[3])
+local now = nowMs()
+-- One that was asked for in the future comes from a clock that is ahead, and keeps nobody out.
+local askedAt = known[1] == ARGV[1] and tonumber(known[2]) or 0
+if askedAt > tonumber(ARGV[2]) and askedAt < now + 1000 then return 0 end
+redis.call('HSET', KEYS[3], 'v', ARGV[1], 'a', ARGV[2], 'd', ARGV[3], 't', now)
 redis.call('PEXPIRE', KEYS[3], ARGV[4])
 live(KEYS[1], ARGV[4])
 return 1`;
@@ -150,23 +159,33 @@ if redis.call('HGET', KEYS[1], 'n') == ARGV[1] then return redis.call('DEL', KEY
 return 0`;
 
 /**
- * KEYS: life of the store, peers. ARGV: end of a new life's name, how long it lasts; name of the instance, the life in which it is to be
- * counted; how long a peer is. → life, its age, peers.
+ * KEYS: life of the store, peers, those of them who write again. ARGV: end of a new life's name, how long it lasts; name of the instance, the life in which it is to be
+ * counted; how long a peer is; `writing` while the instance writes again, how long that is believed. → life, its age, peers, how many write
+ * again, share of its memory that the store has used.
  */
-const beat = `
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+const beat = `${COMMON}
+local now = nowMs()
 local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 local life = redis.call('GET', KEYS[1])
 if not life or string.sub(life, 1, #run) ~= run then
   life = string.format('%s %.0f %s', run, now, ARGV[1])
   redis.call('SET', KEYS[1], life)
+  redis.call('DEL', KEYS[2], KEYS[3]) -- who was there in another life has yet to answer in this one
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 if life == ARGV[4] then redis.call('ZADD', KEYS[2], now, ARGV[3]) end
 redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[5])
 redis.call('PEXPIRE', KEYS[2], ARGV[5])
-return { life, now - string.match(life, ' (%d+) '), redis.call('ZRANGE', KEYS[2], 0, -1) }`;
+if ARGV[6] == 'writing' then redis.call('ZADD', KEYS[3], now, ARGV[3]) else redis.call('ZREM', KEYS[3], ARGV[3]) end
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[7])
+redis.call('PEXPIRE', KEYS[3], ARGV[7])
+local memory = redis.call('INFO', 'memory')
+local most = tonumber(string.match(memory, 'maxmemory:(%d+)'))
+local used = most > 0 and string.match(memory, 'used_memory:(%d+)') / most or 0
+return {
+  life, now - string.match(life, ' (%d+) '), redis.call('ZRANGE', KEYS[2], 0, -1),
+  redis.call('ZCARD', KEYS[3]), tostring(used)
+}`;
 
 /** KEYS: peers. ARGV: name of the instance. */
 const leave = `return redis.call('ZREM', KEYS[1], ARGV[1])`;

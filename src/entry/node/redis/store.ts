@@ -18,7 +18,7 @@ export async function openRedisStore({ url, secrets, maxBytes, clock, onChange }
   const connection = new Connection({ url, onChange });
   const rollCall: RollCall = new RollCall({
     connection,
-    writeAgain: () => store.writeAgain(),
+    writeAgain: (onProgress) => store.writeAgain(onProgress),
     onBeat: () => store.tellAll(),
   });
   const remote = new RedisRemote(connection, rollCall);
