@@ -45,7 +45,15 @@ const size = (body: string) => `${Buffer.byteLength(body)} bytes`;
 /** What Redis needs for ten thousand of each, names and expiries included. */
 export async function benchStoreMemory(): Promise<void> {
   const redis = await startRedis(1);
-  const options = { url: redis.url, secrets: [SECRET], maxBytes: 1e9, clock: systemClock, onChange: () => undefined };
+  const options = {
+    url: redis.url,
+    secrets: [SECRET],
+    maxBytes: 1e9,
+    clock: systemClock,
+    onChange: () => undefined,
+    onTrouble: () => undefined,
+    onLost: () => undefined,
+  };
   const { store, close } = await openRedisStore(options);
   console.log(`\n| ${MANY} of each | bytes in Redis |\n| --- | --- |`);
   const rows = [

@@ -90,7 +90,7 @@ export class ReadThrough {
     if (caller.wants === 'no-cache') return this.#ask(read, found, 'request');
     if (!entry) return this.#ask(read, found, 'miss');
     const freshMs = freshMsOf(entry, policy, this.#of.clock.now());
-    const usability = usabilityOf(freshMs, policy);
+    const usability = found.isDoubtful && freshMs <= 0 ? 'expired' : usabilityOf(freshMs, policy);
     if (usability === 'fresh') return this.#hit(entry, freshMs);
     const isCopyEnough = usability === 'stale' || (usability === 'on-error' && this.#of.isOut());
     if (!isCopyEnough) return this.#ask(read, found, 'stale');
@@ -138,9 +138,10 @@ export class ReadThrough {
   /** Looked up again: a write or a refusal in the meantime has made the copy worthless. */
   async #olderCopy({ policy, place, caller }: Read, error: unknown): Promise<Reading | undefined> {
     if (!policy || caller.wants === 'no-cache' || !isFailure(error)) return undefined;
-    const { entry } = await this.#of.answers.lookup(place);
+    const { entry, isDoubtful } = await this.#of.answers.lookup(place);
     if (!entry) return undefined;
     const freshMs = freshMsOf(entry, policy, this.#of.clock.now());
+    if (isDoubtful && freshMs <= 0) return undefined;
     return usabilityOf(freshMs, policy) === 'expired' ? undefined : this.#hit(entry, freshMs);
   }
 

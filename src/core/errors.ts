@@ -52,7 +52,11 @@ export const ERRORS = {
   unsupported_media_type: kind(415, 'Unsupported media type', 'A body has to be sent as `application/json`.'),
   im_a_teapot: kind(418, 'I’m a teapot', 'The upstream refuses to brew coffee.'),
   unprocessable_content: kind(422, 'Unprocessable content', 'The upstream understood the request and refused it.'),
-  idempotency_key_reused: kind(422, 'Idempotency key reused', 'The key was used before, with another body.'),
+  idempotency_key_reused: kind(
+    422,
+    'Idempotency key reused',
+    'The key was used before, with another body or at another endpoint.',
+  ),
   locked: kind(423, 'Locked', 'The upstream says that it is locked.'),
   failed_dependency: kind(424, 'Failed dependency', 'The upstream says that what it depends on failed.'),
   too_early: kind(425, 'Too early', 'The upstream does not want to act on this yet.', true),

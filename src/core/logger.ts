@@ -24,6 +24,8 @@ export interface LogFields {
   /** Path of a field that did not fit its schema, never its value. */
   readonly field?: string;
   readonly count?: number;
+  /** What is wrong, in a word of the system's or of the store's. */
+  readonly reason?: string;
   /** Name and stack of a fault of ours, without its message, which may quote input. */
   readonly fault?: string;
   readonly signal?: string;

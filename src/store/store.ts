@@ -40,6 +40,8 @@ export interface Found {
   /** Absent when there is none, or when something touched its tags since. */
   readonly entry: Entry | undefined;
   readonly versions: Versions;
+  /** Some instance may have written what the store has not heard of: no copy is given that is not fresh. */
+  readonly isDoubtful?: boolean;
 }
 
 /** One cached answer's place: whose it is, what it answers, and what invalidates it. */

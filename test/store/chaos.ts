@@ -1,6 +1,6 @@
 import type { Remote } from '../../src/store/shared/remote.ts';
 
-type Verb = Exclude<keyof Remote, 'state'>;
+type Verb = Exclude<keyof Remote, 'state' | 'isWhole'>;
 type State = 'well' | 'refusing' | 'hanging' | 'deaf';
 
 /** An engine between it and whom trouble can come, and what it was asked. */
@@ -50,8 +50,8 @@ export function chaosOn(engine: Remote): Chaos {
   };
 
   const remote = new Proxy(engine, {
-    get: (target, verb: Verb | 'state') =>
-      verb === 'state'
+    get: (target, verb: Verb | 'state' | 'isWhole') =>
+      verb === 'state' || verb === 'isWhole'
         ? undefined // as of an engine that does not know
         : (account: string, ...rest: unknown[]) =>
             ask(verb, account, () => Reflect.apply(target[verb], target, [account, ...rest]) as Promise<unknown>),

@@ -10,6 +10,8 @@ export const SECRET = 'the first secret, long enough to be one';
 
 /** A Redis of its own, and instances of the gateway's store on it. */
 export interface RedisWorld {
+  /** What the instances have complained of. */
+  readonly troubles: ReadonlySet<string>;
   readonly redis: TestRedis;
   open(secrets?: readonly string[], onChange?: (isThere: boolean) => void, clock?: Clock): Promise<OpenedStore>;
   /** Two instances. */
@@ -20,6 +22,7 @@ export interface RedisWorld {
 export async function redisWorld(): Promise<RedisWorld> {
   const redis = await startRedis();
   const opened: OpenedStore[] = [];
+  const troubles = new Set<string>();
   const open = async (
     secrets: readonly string[] = [SECRET],
     onChange: (isThere: boolean) => void = () => undefined,
@@ -31,11 +34,14 @@ export async function redisWorld(): Promise<RedisWorld> {
       maxBytes: 1_048_576,
       clock,
       onChange,
+      onTrouble: (reason) => void troubles.add(reason),
+      onLost: () => undefined,
     });
     opened.push(one);
     return one;
   };
   return {
+    troubles,
     redis,
     open,
     async engine() {

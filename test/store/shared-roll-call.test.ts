@@ -140,7 +140,6 @@ describe.skipIf(!hasRedis)(`a Redis that comes back empty${SKIPPED}`, PATIENT, (
   test('does not wait for an instance that died long before', async () => {
     await world.redis.client.zadd(PEERS, String(Date.now() - 10_000), 'one that died long before');
     await beatsOf(2);
-    expect((await scores()).size).toBe(2);
     await world.redis.client.flushall();
     expect(await untilFree()).toBeLessThan(1_000);
   });
@@ -193,6 +192,52 @@ describe.skipIf(!hasRedis)(`a Redis that comes back empty${SKIPPED}`, PATIENT, (
     await world.redis.client.flushall();
     const fresh = await world.open();
     expect((await askPatiently(fresh.store, claim))?.outcome).toEqual(ANSWER);
+  });
+});
+
+describe.skipIf(!hasRedis)(`instances that know of each other${SKIPPED}`, PATIENT, () => {
+  let world: RedisWorld;
+  let first: OpenedStore;
+  const place = { account: 'account', key: 'getSubuser/5?', tags: ['subusers'] };
+
+  beforeEach(async () => {
+    world = await redisWorld();
+    first = await world.open();
+    await keep(first.store.answers, place, entryOf('"copy"'));
+  });
+
+  afterEach(() => world.close());
+
+  const isDoubtful = async () => (await first.store.answers.lookup(place)).isDoubtful;
+
+  test('doubt all copies that are not fresh while one is missing that has not said that it leaves', async () => {
+    expect(await isDoubtful()).toBe(false);
+    await world.redis.client.zadd(PEERS, String(Date.now() - 2_000), 'one that may be cut off');
+    await vi.waitFor(async () => expect(await isDoubtful()).toBe(true));
+    await world.redis.client.zrem(PEERS, 'one that may be cut off');
+    await vi.waitFor(async () => expect(await isDoubtful()).toBe(false));
+  });
+
+  test('miss nobody who has left', async () => {
+    await (await world.open()).close();
+    await vi.waitFor(async () => expect(await world.redis.client.zcard(PEERS)).toBe(1));
+    expect(await isDoubtful()).toBe(false);
+  });
+
+  test('complain of one with other secrets', async () => {
+    await world.open();
+    expect(world.troubles).toEqual(new Set());
+    await world.open(['another secret, which is long enough too']);
+    await vi.waitFor(() => expect(world.troubles).toContain('OTHER_SECRETS'));
+  });
+
+  test('complain of a store that may evict, and of one that is full', async () => {
+    const { client } = world.redis;
+    await client.config('SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru');
+    await vi.waitFor(() => expect(world.troubles).toContain('EVICTS'));
+    await client.config('SET', 'maxmemory', '1', 'maxmemory-policy', 'noeviction');
+    await expect(first.store.records.claim(claimOf())).rejects.toThrow('store_unavailable');
+    await vi.waitFor(() => expect(world.troubles).toContain('OOM'));
   });
 });
 

@@ -34,7 +34,23 @@ export async function openStore({ config, clock, logger }: StoreOptions): Promis
   const { storeUrl: url, secrets, cacheMaxBytes: maxBytes } = config;
   if (url === undefined) return ownStore(config);
   const { openRedisStore } = await import('./redis/store.ts');
-  const onChange = (isThere: boolean) =>
-    isThere ? logger.info({}, 'the store answers again') : logger.warn({}, 'the store does not answer');
-  return openRedisStore({ url, secrets, maxBytes, clock, onChange });
+  return openRedisStore({ url, secrets, maxBytes, clock, ...reports(logger) });
+}
+
+const SAME_TROUBLE_MS = 60_000;
+
+/** What an operator hears of a shared store: each change, and the same trouble once a minute. */
+function reports(logger: Logger) {
+  const last = new Map<string, number>();
+  return {
+    onChange: (isThere: boolean) =>
+      isThere ? logger.info({}, 'the store answers again') : logger.warn({}, 'the store does not answer'),
+    onTrouble(reason: string) {
+      if (performance.now() - (last.get(reason) ?? -Infinity) < SAME_TROUBLE_MS) return;
+      last.set(reason, performance.now());
+      logger.warn({ reason }, 'trouble with the store');
+    },
+    onLost: (count: number) =>
+      logger.error({ count }, 'ends before the store has heard of all writes; count of accounts'),
+  };
 }

@@ -13,7 +13,8 @@ type Method =
   | 'advance'
   | 'settle'
   | 'release'
-  | 'secret';
+  | 'secret'
+  | 'retiredSecret';
 
 /** An object as it is seen from elsewhere: every method is a round trip. */
 type Stub = { [M in Method]: (...args: Parameters<Account[M]>) => Promise<ReturnType<Account[M]>> };
@@ -95,7 +96,10 @@ export class DurableRemote implements Remote {
 /** Names of accounts are hashes, of which this is none. */
 const KEYRING = 'keyring';
 
-/** The secret of workers that were given none. */
-export function keptSecret(accounts: AccountsBinding): Promise<string> {
-  return accounts.get(accounts.idFromName(KEYRING)).secret();
+/** The secrets given; where there are none, one that is made and kept, and which is listed for a day once some are given. */
+export async function secretsOf(accounts: AccountsBinding, given: readonly string[]): Promise<readonly string[]> {
+  const keyring = accounts.get(accounts.idFromName(KEYRING));
+  if (given.length === 0) return [await keyring.secret()];
+  const retired = await keyring.retiredSecret();
+  return retired === null ? given : [...given, retired];
 }

@@ -9,7 +9,7 @@ import { Vault } from '../../store/shared/vault.ts';
 import type { Store } from '../../store/store.ts';
 import { type AssetsBinding, docsAssets, openApiAsset } from './assets.ts';
 import { webDigest } from './digest.ts';
-import { type AccountsBinding, DurableRemote, keptSecret } from './remote.ts';
+import { type AccountsBinding, DurableRemote, secretsOf } from './remote.ts';
 import { consoleLogger } from './logger.ts';
 import { type Fetch, fetchTransport } from './transport.ts';
 
@@ -85,7 +85,7 @@ async function stateOf(
 ): Promise<{ store: Store; secrets: readonly string[] }> {
   const { cacheMaxBytes: maxBytes } = config;
   if (!accounts) return { store: new MemoryStore({ maxBytes }), secrets: config.secrets };
-  const secrets = config.secrets.length > 0 ? config.secrets : [await keptSecret(accounts)];
+  const secrets = await secretsOf(accounts, config.secrets);
   const remote = new DurableRemote(accounts, clock);
   const vault = new Vault(secrets);
   return { store: new SharedStore({ remote, vault, maxBytes, clock, isVolatile: false }), secrets };

@@ -120,7 +120,8 @@ export class SharedAnswers implements Answers {
 
   /** What the engine's replies, one for each face, say of a place. */
   async #found(place: Place, replies: readonly (PlaceReply | undefined)[]): Promise<Found> {
-    const { clock } = this.#of;
+    const { clock, remote } = this.#of;
+    const isDoubtful = remote.isWhole?.() === false;
     const versions = replies.map((reply) => reply?.versions ?? '').join(JOINT);
     const value = replies[0]?.value;
     const opened = value && (await this.#open(place, value, versions));
@@ -129,10 +130,10 @@ export class SharedAnswers implements Answers {
       const storedAt = Math.min(opened.storedAt, clock.now() - (replies[0]?.ageMs ?? 0));
       const entry = { ...opened, storedAt };
       this.#keepHere(place, entry, versions);
-      return { entry, versions };
+      return { entry, versions, isDoubtful };
     }
     const copy = this.#of.copies.get(place);
-    return { entry: copy?.versions === versions ? copy.entry : undefined, versions };
+    return { entry: copy?.versions === versions ? copy.entry : undefined, versions, isDoubtful };
   }
 
   async save(place: Place, entry: Entry, versions: Versions): Promise<boolean> {

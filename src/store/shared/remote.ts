@@ -81,6 +81,8 @@ export interface KnownRecord {
 export interface Remote {
   /** `silent`: the last question had no answer; `gone`: there is nobody to ask. Absent where that is not known. */
   readonly state?: () => 'there' | 'silent' | 'gone';
+  /** Whether no instance is missing that may write what the engine does not hear of. Absent where that is not known. */
+  readonly isWhole?: () => boolean;
   visit(account: string, question: Question): Promise<Reply>;
   /** Keeps a copy while its versions hold, in the place of older ones only; says whether it did. */
   save(account: string, copy: NewCopy): Promise<boolean>;

@@ -15,6 +15,8 @@ interface ConnectionOptions {
   readonly url: string;
   /** Told once of each time that the engine is lost or there again. */
   readonly onChange: (isThere: boolean) => void;
+  /** What is wrong, in a word. */
+  readonly onTrouble: (reason: string) => void;
 }
 
 const COMMAND_MS = 100;
@@ -34,14 +36,16 @@ const shas = Object.fromEntries(
 export class Connection {
   readonly #redis: Redis;
   readonly #onChange: (isThere: boolean) => void;
+  readonly #onTrouble: (reason: string) => void;
   /** Told of each command, and how long its reply took. */
   watch: Watch = () => undefined;
   /** Whether somebody has looked whose store this connection leads to; with a new one that has to be asked again. */
   isKnown = false;
   #isThere = true;
 
-  constructor({ url, onChange }: ConnectionOptions) {
+  constructor({ url, onChange, onTrouble }: ConnectionOptions) {
     this.#onChange = onChange;
+    this.#onTrouble = onTrouble;
     this.#redis = new Redis(url, {
       protocol: 2,
       lazyConnect: true,
@@ -53,7 +57,10 @@ export class Connection {
       reconnectOnError: (error) => error.message.startsWith('READONLY'), // after a failover, to the one that is it now
       retryStrategy: (times) => Math.min(50 * times, MOST_RECONNECT_MS),
     });
-    this.#redis.on('error', () => this.#is(false)); // each command fails with its own error
+    this.#redis.on('error', (error) => {
+      onTrouble(reasonOf(error));
+      this.#is(false); // each command fails with its own error
+    });
     // A script that is not known would be sent twice, the second time perhaps to nobody.
     this.#redis.on('ready', () => {
       for (const lua of Object.values(SCRIPTS)) this.#redis.script('LOAD', lua).catch(() => undefined);
@@ -92,6 +99,7 @@ export class Connection {
       this.watch(name, 'good', performance.now() - begunAt);
       return reply;
     } catch (error) {
+      if (isReply(error)) this.#onTrouble(reasonOf(error));
       if (!isReply(error) || name === 'beat') this.#is(false); // who may not beat may not be relied upon
       this.watch(name, 'failed', performance.now() - begunAt);
       throw error;
@@ -118,6 +126,13 @@ export class Connection {
     this.#isThere = isThere;
     this.#onChange(isThere);
   }
+}
+
+/** A code of the system's, or the word with which the engine's own complaint begins; nothing that could be a secret. */
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
+  const word = error instanceof Error ? /^(?:ERR )?([A-Z_]{3,40})\b/.exec(error.message)?.[1] : undefined;
+  return code ?? word ?? 'UNKNOWN';
 }
 
 /** The engine's own words for why it does not. */

@@ -36,6 +36,10 @@ export class RedisRemote implements Remote {
     return isThere ? 'there' : 'silent';
   }
 
+  isWhole(): boolean {
+    return this.#rollCall.isWhole;
+  }
+
   async visit(account: string, { places, window }: Question): Promise<Reply> {
     this.#assertThere();
     const keys = [

@@ -3,8 +3,12 @@ import type { Connection } from './connection.ts';
 
 interface RollCallOptions {
   readonly connection: Connection;
+  /** Of each secret one, by which instances know each other. */
+  readonly marks: readonly string[];
   /** Writes again what this instance has written, into a store that came back empty. */
   readonly writeAgain: (onProgress: () => Promise<unknown>) => Promise<void>;
+  /** What is wrong with the store, in a word. */
+  readonly onTrouble: (reason: string) => void;
   /** Comes with beats that the store has answered, once the last such has come out. */
   readonly onBeat: () => Promise<void>;
 }
@@ -18,6 +22,9 @@ const BEAT_MS = 200;
 const PEER_MS = 5_000;
 /** One who writes again says so more often than this. */
 const WRITING_MS = 2_000;
+/** One that has not said that it leaves may be cut off, and write what the store does not hear of. */
+const SILENT_MS = 1_000;
+const REMEMBERED_MS = 600_000;
 const LIFE_MS = 86_400_000;
 /** Of the store's memory; above it no copies are kept, so that there is room for what must be. */
 const FILLING = 0.75;
@@ -46,7 +53,7 @@ interface Beat {
  * were there have answered, or have been silent for too long.
  */
 export class RollCall {
-  readonly #me = randomUUID();
+  readonly #me: string;
   readonly #of: RollCallOptions;
   #life: string | undefined;
   #peers: readonly string[] = [];
@@ -56,10 +63,12 @@ export class RollCall {
   #waiting: (() => void)[] = [];
   #isClosed = false;
   #isFilling = false;
+  #isWhole = true;
   #isTelling = false;
 
   constructor(options: RollCallOptions) {
     this.#of = options;
+    this.#me = [randomUUID(), ...options.marks].join(' ');
   }
 
   /** Comes out after the first beat, whatever came of it. Each new connection begins with one. */
@@ -78,6 +87,11 @@ export class RollCall {
       await this.#nextBeat(leftMs);
     }
     return this.#life;
+  }
+
+  /** Whether every instance is heard of, but for those that have left. */
+  get isWhole(): boolean {
+    return this.#isWhole;
   }
 
   /** Whether copies would take the room of what has to be kept. */
@@ -150,18 +164,27 @@ export class RollCall {
   /** Whether all have answered whose answer is waited for. */
   #look({ peers, writing }: Beat): void {
     this.#peers = peers;
+    if (peers.some((peer) => !this.#isKin(peer))) this.#of.onTrouble('OTHER_SECRETS');
     const { missing, until = 0 } = this.#gathering ?? {};
     const isWhole = missing && [...missing].every((peer) => peers.includes(peer));
     if ((Date.now() >= until || isWhole) && writing === 0) this.#gathering = undefined;
   }
 
+  /** Without a secret in common neither finds what the other has recorded. */
+  #isKin(peer: string): boolean {
+    const [, ...marks] = peer.split(' ');
+    return marks.some((mark) => this.#of.marks.includes(mark));
+  }
+
   async #ask(doing: '' | 'writing' = ''): Promise<Beat> {
     const reply = (await this.#of.connection.run('beat', {
       keys: [LIFE_KEY, PEERS_KEY, WRITING_KEY],
-      args: [randomUUID(), LIFE_MS, this.#me, this.#life ?? '', PEER_MS, doing, WRITING_MS],
-    })) as [Buffer, number, Buffer[], number, Buffer];
-    const [life, ageMs, peers, writing, used] = reply;
+      args: [randomUUID(), LIFE_MS, this.#me, this.#life ?? '', PEER_MS, doing, WRITING_MS, REMEMBERED_MS, SILENT_MS],
+    })) as [Buffer, number, Buffer[], number, Buffer, number, Buffer];
+    const [life, ageMs, peers, writing, used, silent, policy] = reply;
     this.#isFilling = Number(String(used)) > FILLING;
+    this.#isWhole = silent === 0;
+    if (!['', 'noeviction'].includes(String(policy))) this.#of.onTrouble('EVICTS');
     return { life: String(life), ageMs, peers: peers.map(String), writing };
   }
 

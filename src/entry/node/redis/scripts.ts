@@ -160,8 +160,9 @@ return 0`;
 
 /**
  * KEYS: life of the store, peers, those of them who write again. ARGV: end of a new life's name, how long it lasts; name of the instance, the life in which it is to be
- * counted; how long a peer is; `writing` while the instance writes again, how long that is believed. → life, its age, peers, how many write
- * again, share of its memory that the store has used.
+ * counted; how long a peer is; `writing` while the instance writes again, how long that is believed; how long a
+ * silent peer is remembered, and after how long it is silent. → life, its age, peers, how many write again, share of its memory that
+ * the store has used, how many are silent, what it does when it is full.
  */
 const beat = `${COMMON}
 local now = nowMs()
@@ -174,8 +175,8 @@ if not life or string.sub(life, 1, #run) ~= run then
 end
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 if life == ARGV[4] then redis.call('ZADD', KEYS[2], now, ARGV[3]) end
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[5])
-redis.call('PEXPIRE', KEYS[2], ARGV[5])
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[8])
+redis.call('PEXPIRE', KEYS[2], ARGV[8])
 if ARGV[6] == 'writing' then redis.call('ZADD', KEYS[3], now, ARGV[3]) else redis.call('ZREM', KEYS[3], ARGV[3]) end
 redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[7])
 redis.call('PEXPIRE', KEYS[3], ARGV[7])
@@ -183,8 +184,9 @@ local memory = redis.call('INFO', 'memory')
 local most = tonumber(string.match(memory, 'maxmemory:(%d+)'))
 local used = most > 0 and string.match(memory, 'used_memory:(%d+)') / most or 0
 return {
-  life, now - string.match(life, ' (%d+) '), redis.call('ZRANGE', KEYS[2], 0, -1),
-  redis.call('ZCARD', KEYS[3]), tostring(used)
+  life, now - string.match(life, ' (%d+) '), redis.call('ZRANGEBYSCORE', KEYS[2], now - ARGV[5], '+inf'),
+  redis.call('ZCARD', KEYS[3]), tostring(used), redis.call('ZCOUNT', KEYS[2], '-inf', now - ARGV[9]),
+  most > 0 and string.match(memory, 'maxmemory_policy:(%S+)') or ''
 }`;
 
 /** KEYS: peers. ARGV: name of the instance. */
