@@ -132,7 +132,8 @@ export class Connection {
 function reasonOf(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
   const word = error instanceof Error ? /^(?:ERR )?([A-Z_]{3,40})\b/.exec(error.message)?.[1] : undefined;
-  return code ?? word ?? 'UNKNOWN';
+  const isSilence = error instanceof Error && error.message.startsWith('Socket timeout');
+  return code ?? word ?? (isSilence ? 'ETIMEDOUT' : 'UNKNOWN');
 }
 
 /** The engine's own words for why it does not. */
