@@ -29,13 +29,16 @@ const KEEP_MS = 300;
 export async function takeTurn(tools: TurnTools, wanted: Wanted): Promise<Turn> {
   const { answers, turns, clock } = tools;
   const { place, found, signal } = wanted;
-  while (!(await turns.take(place, found.versions))) {
-    await pause(clock, LOOK_MS, signal);
-    const { entry, versions } = await answers.lookup(place);
+  for (;;) {
+    const isMine = await turns.take(place, found.versions);
+    if (!isMine) await pause(clock, LOOK_MS, signal);
+    const { entry, versions } = await answers.lookup(place); // also with the turn: who had it may have saved just now
+    const isMade = versions === found.versions && entry && entry.askedAt > (found.entry?.askedAt ?? 0);
+    if (isMade && isMine) await turns.pass(place);
+    if (isMade) return { copy: entry };
+    if (isMine) return { end: keep(tools, wanted) };
     if (versions !== found.versions) return { end: async () => undefined };
-    if (entry && entry.askedAt > (found.entry?.askedAt ?? 0)) return { copy: entry };
   }
-  return { end: keep(tools, wanted) };
 }
 
 /** Says again and again that the turn is not over, until it is. */
