@@ -11,6 +11,9 @@ import { Untold } from './shared/untold.ts';
 import type { Vault } from './shared/vault.ts';
 import type { Arrival, Store, Usage, Visit } from './store.ts';
 
+/** Records that are written again in one go. */
+const AT_ONCE = 500;
+
 interface SharedStoreOptions {
   readonly remote: Remote;
   readonly vault: Vault;
@@ -96,6 +99,3 @@ export class SharedStore implements Store {
     };
   }
 }
-
-/** Records that are written again in one go. */
-const AT_ONCE = 500;

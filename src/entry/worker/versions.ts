@@ -1,8 +1,5 @@
+import { ALL, MAX_TAGS } from '../../store/shared/remote.ts';
 import type { Shelf } from './shelf.ts';
-
-/** Of one account; more are one new epoch. */
-const MAX_TAGS = 64;
-const ALL = '*';
 
 /**
  * The versions of one account's tags. As long as nothing is kept under them they are in memory only: who comes with a

@@ -104,5 +104,8 @@ export interface Remote {
 /** Stands for everything of an account, and is no hash. */
 export const ALL = '*';
 
+/** Versions of an account that an engine keeps; more are one new epoch. */
+export const MAX_TAGS = 64;
+
 /** Of a sealed value: what the smallest of the engines takes, a row of a Durable Object, with room for its names. */
 export const MAX_VALUE_BYTES = 1_900_000;

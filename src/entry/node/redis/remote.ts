@@ -1,22 +1,21 @@
 import { randomUUID } from 'node:crypto';
-import type {
-  KnownRecord,
-  NewCopy,
-  NewRecord,
-  NewTurn,
-  PlaceReply,
-  Question,
-  Remote,
-  Reply,
-  Stage,
+import {
+  type KnownRecord,
+  MAX_TAGS,
+  type NewCopy,
+  type NewRecord,
+  type NewTurn,
+  type PlaceReply,
+  type Question,
+  type Remote,
+  type Reply,
+  type Stage,
 } from '../../../store/shared/remote.ts';
 import type { Connection } from './connection.ts';
 import { LIFE_KEY, type RollCall } from './roll-call.ts';
 
 /** Versions of an account that holds nothing; a read that takes longer is not kept. With copies they live as long as those. */
 const VERSIONS_MS = 120_000;
-/** Versions of an account; more of them are one new epoch. */
-const MAX_TAGS = 64;
 
 const of = (kind: string, account: string) => `portico:${kind}:${account}`;
 
@@ -102,7 +101,7 @@ export class RedisRemote implements Remote {
     const [state, value, ageMs] = reply;
     if (String(state) === 'free') return undefined;
     if (String(state) !== 'reborn') return { stage: String(state) as Stage, value, ageMs };
-    this.#rollCall.isReborn();
+    this.#rollCall.lookAgain();
     return this.claim(account, record);
   }
 

@@ -100,7 +100,7 @@ export class RollCall {
   }
 
   /** Somebody has seen that the store is another one. */
-  isReborn(): void {
+  lookAgain(): void {
     this.#gather();
     void this.#beatNow();
   }
@@ -108,6 +108,7 @@ export class RollCall {
   async close(): Promise<void> {
     this.#isClosed = true;
     clearTimeout(this.#next);
+    await this.#underWay; // whose beat would count this one in again
     const { connection } = this.#of;
     await connection.run('leave', { keys: [PEERS_KEY], args: [this.#me] }).catch(() => undefined);
   }
