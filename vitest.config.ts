@@ -3,6 +3,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     pool: 'forks',
+    isolate: false,
     maxWorkers: 2,
     reporters: process.env['CI'] === undefined ? ['default'] : ['default', 'json'],
     outputFile: { json: 'test-output/results.json' },

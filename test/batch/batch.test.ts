@@ -1,16 +1,16 @@
 import { describe, expect, test } from 'vitest';
 import { allOperations, type OperationId } from '../../src/upstream/operations/index.ts';
+import { CONFIG, PENDING, responsesOf, openBatch, SUBSCRIPTION, transaction } from './helpers.ts';
+import { manualClock } from '../support/clock.ts';
 import { exampleBody, exampleInput } from '../support/examples.ts';
 import { barrier, hang, hold, json, perCall, reply, reset, type Step } from '../support/scripted-upstream.ts';
-import { manualClock } from '../support/clock.ts';
 import { secret } from '../support/secrets.ts';
-import { CONFIG, PENDING, responsesOf, startWorld, SUBSCRIPTION, transaction } from './setup.ts';
 
 const reads = allOperations.filter(({ method }) => method === 'GET').map(({ id }) => id);
 
 describe('a batch of reads', () => {
   test('has every pass-through GET, value for value and in order', async () => {
-    const world = await startWorld();
+    const world = await openBatch();
     expect(reads.length).toBeLessThanOrEqual(20);
     const rows = reads.map((id) => ({ ...exampleInput(id), text: exampleBody(id) }));
     for (const { path, text } of rows) world.on(path, json(200, text));
@@ -23,7 +23,7 @@ describe('a batch of reads', () => {
   });
 
   test('is in the order asked for, whichever is there first', async () => {
-    const world = await startWorld();
+    const world = await openBatch();
     const gate = barrier();
     world.on(SUBSCRIPTION, reply(hold(gate), json(200, exampleBody('getSubscription'))));
     world.on(CONFIG, json(200, exampleBody('getReferralConfig')));
@@ -40,7 +40,7 @@ describe('a batch of reads', () => {
   });
 
   test('has all its calls under way at once, however many', async () => {
-    const world = await startWorld();
+    const world = await openBatch();
     const gate = barrier();
     const paths = Array.from({ length: 20 }, (_, index) => transaction(index + 1));
     world.upstream.on(
@@ -59,7 +59,7 @@ describe('a batch of reads', () => {
     ['that are never cached', PENDING, 'getPendingPayment'],
     ['with secrets in them', '/api/v2/apikey/12345/', 'getApiKey'],
   ] as const)('makes one call of equal ones %s', async (_, path, id) => {
-    const world = await startWorld();
+    const world = await openBatch();
     world.on(path, json(200, exampleBody(id)));
     const answer = await world.batch([path, path, path.slice(0, -1), `${path}?`]);
     expect(responsesOf(answer).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
@@ -68,7 +68,7 @@ describe('a batch of reads', () => {
   });
 
   test.each(['no-cache', 'no-store'])('makes one call of equal ones for Cache-Control: %s too', async (control) => {
-    const world = await startWorld();
+    const world = await openBatch();
     world.on(SUBSCRIPTION, json(200, exampleBody('getSubscription')));
     await world.get(SUBSCRIPTION);
     await world.batch([SUBSCRIPTION, SUBSCRIPTION], { headers: { 'Cache-Control': control } });
@@ -76,7 +76,7 @@ describe('a batch of reads', () => {
   });
 
   test('tells queries apart and sends them as they are', async () => {
-    const world = await startWorld();
+    const world = await openBatch();
     const queries = ['', '?page=2', '?page=2&x=a%20b', "?odd=a?b=c/..//'()*!~%2F%00&empty=&&[]={}|"];
     for (const query of queries) world.on(`/api/v2/payment/transaction/${query}`, json(200, { query }));
     const answer = await world.batch(queries.map((query) => `/api/v2/payment/transaction${query}`));
@@ -87,7 +87,7 @@ describe('a batch of reads', () => {
   });
 
   test('is served by what pass-through reads and overviews left in the cache, and the other way round', async () => {
-    const world = await startWorld();
+    const world = await openBatch();
     world.on(SUBSCRIPTION, json(200, exampleBody('getSubscription')));
     world.on(CONFIG, json(200, exampleBody('getReferralConfig')));
     await world.get(SUBSCRIPTION);
@@ -102,7 +102,7 @@ describe('a batch of reads', () => {
     ['the origin of the request', {}],
     ['PUBLIC_URL', { PUBLIC_URL: 'https://portico.example' }],
   ])('points the links of pages at %s', async (_, env: Readonly<Record<string, string>>) => {
-    const world = await startWorld({ env });
+    const world = await openBatch(env);
     const path = '/api/v2/payment/transaction/';
     const next = `${world.upstream.url}${path}?page=2`;
     world.on(path, json(200, exampleBody('listTransactions', { next, previous: null })));
@@ -113,7 +113,7 @@ describe('a batch of reads', () => {
   });
 
   test('takes ids of any characters, and up to 64 of them', async () => {
-    const world = await startWorld();
+    const world = await openBatch();
     world.on(SUBSCRIPTION, json(200, '{}'));
     const ids = ['a', '"', '\\', 'é\n', '__proto__', '0', ' ', '😀', 'x'.repeat(64)];
     const answer = await world.post({ requests: ids.map((id) => ({ id, path: SUBSCRIPTION })) });
@@ -140,7 +140,7 @@ describe('errors inside', () => {
   ];
 
   test.each(cases)('are problems of their own: %s', async (_, step, problem) => {
-    const world = await startWorld();
+    const world = await openBatch();
     world.on(transaction(31), step);
     world.on(SUBSCRIPTION, json(200, '{}'));
     const answer = await world.batch([transaction('31'), SUBSCRIPTION], { headers: { 'X-Request-Id': 'batch-1' } });
@@ -160,7 +160,7 @@ describe('errors inside', () => {
   });
 
   test('name the path without its query, and every bad parameter', async () => {
-    const world = await startWorld();
+    const world = await openBatch();
     const path = '/api/v2/payment/transaction/';
     const [failed] = responsesOf(await world.batch([`${path}?page=x&page_size=0&secret=abc`]));
     expect(failed).toMatchObject({ status: 400, body: { code: 'validation_failed', instance: path } });
@@ -172,7 +172,7 @@ describe('errors inside', () => {
   const writeOnly = allOperations.filter(({ path }) => !getPaths.has(path)).map(({ id }) => [id] as const);
 
   test.each(writeOnly)('say 405 where there is no GET: %s', async (id: OperationId) => {
-    const world = await startWorld();
+    const world = await openBatch();
     const { path } = exampleInput(id);
     expect(responsesOf(await world.batch([path]))).toMatchObject([
       { id: 'r0', status: 405, body: { code: 'method_not_allowed', status: 405, instance: path } },
@@ -210,7 +210,7 @@ describe('errors inside', () => {
     '/api%2fv2%2fsubscription/',
     '/api/v2/subscription/%3Fx=1',
   ])('say 404 where there is nothing: %s', async (path) => {
-    const world = await startWorld();
+    const world = await openBatch();
     const [response] = responsesOf(await world.batch([path]));
     expect(response).toMatchObject({ status: 404, body: { code: 'unknown_endpoint', instance: path } });
     expect(world.upstream.calls).toHaveLength(0);
@@ -218,7 +218,7 @@ describe('errors inside', () => {
 
   test('come in time when an item hangs', async () => {
     const clock = manualClock();
-    const world = await startWorld({ clock, env: { REQUEST_TIMEOUT_MS: '1000' } });
+    const world = await openBatch({ REQUEST_TIMEOUT_MS: '1000' }, { clock });
     world.on(SUBSCRIPTION, hang());
     world.on(CONFIG, json(200, '{}'));
     const pending = world.batch([SUBSCRIPTION, CONFIG]);
@@ -234,7 +234,7 @@ describe('errors inside', () => {
 });
 
 test('a client that leaves cancels what only it was waiting for', async () => {
-  const world = await startWorld();
+  const world = await openBatch();
   const gate = barrier();
   for (const path of [SUBSCRIPTION, CONFIG]) world.on(path, reply(hold(gate), json(200, '{}')));
   const read = world.get(SUBSCRIPTION);
@@ -250,7 +250,7 @@ test('a client that leaves cancels what only it was waiting for', async () => {
 });
 
 test('accounts are kept apart, and only what is allowed gets upstream', async () => {
-  const world = await startWorld();
+  const world = await openBatch();
   world.on(SUBSCRIPTION, json(200, '{}'));
   const other = secret();
   const headers = { 'X-Subuser': 'x', 'Idempotency-Key': 'k1', Cookie: 'a=b' };

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { PATH, responsesOf, openBatch, SUBSCRIPTION } from './helpers.ts';
 import { call } from '../support/http.ts';
 import { openSocket, rawRequest } from '../support/raw-client.ts';
 import { json } from '../support/scripted-upstream.ts';
-import { PATH, responsesOf, startWorld, SUBSCRIPTION } from './setup.ts';
 
 const item = (id: unknown, path: unknown = SUBSCRIPTION) => ({ id, path });
 const many = (count: number) => Array.from({ length: count }, (_, index) => item(`r${index}`));
@@ -35,7 +35,7 @@ describe('a batch that is refused as a whole', () => {
     ['a path that is not ASCII', { requests: [item('a', `${SUBSCRIPTION}?é`)] }, ['requests.0.path']],
     ['a path of 4097 characters', { requests: [item('a', `/${'x'.repeat(4096)}`)] }, ['requests.0.path']],
   ])('because of %s', async (_, body, fields) => {
-    const world = await startWorld();
+    const world = await openBatch();
     const { status, headers, json: problem } = await world.post(body === null ? 'null' : body);
     expect({ status, type: headers['content-type'] }).toEqual({ status: 400, type: 'application/problem+json' });
     expect(problem).toMatchObject({ code: 'validation_failed', instance: PATH });
@@ -50,14 +50,14 @@ describe('a batch that is refused as a whole', () => {
     ['a name twice', `{"requests":[],"requests":[{"id":"a","path":"${SUBSCRIPTION}"}]}`, 400, 'malformed_json'],
     ['65537 bytes', JSON.stringify({ requests: [item('a')] }).padEnd(65_537), 413, 'payload_too_large'],
   ])('because of %s', async (_, body, status, code) => {
-    const world = await startWorld();
+    const world = await openBatch();
     const answer = await world.post(body);
     expect(answer).toMatchObject({ status, json: { code, status, instance: PATH } });
     expect(world.upstream.calls).toHaveLength(0);
   });
 
   test('not because of 65536 bytes, nor of 20 items', async () => {
-    const world = await startWorld();
+    const world = await openBatch();
     world.on(SUBSCRIPTION, json(200, '{}'));
     const answer = await world.post(JSON.stringify({ requests: many(20) }).padEnd(65_536));
     expect(responsesOf(answer)).toHaveLength(20);
@@ -67,7 +67,7 @@ describe('a batch that is refused as a whole', () => {
   test.each(['text/plain', 'application/x-www-form-urlencoded', 'application/jsonp', 'text/json', undefined])(
     'because of the type %s',
     async (type) => {
-      const { gateway, token, upstream } = await startWorld();
+      const { gateway, token, upstream } = await openBatch();
       const body = JSON.stringify({ requests: many(1) });
       const head = [`POST ${PATH} HTTP/1.1`, 'Host: gateway', `Authorization: Token ${token}`];
       const lines = [...head, ...(type ? [`Content-Type: ${type}`] : []), `Content-Length: ${body.length}`, '', body];
@@ -79,7 +79,7 @@ describe('a batch that is refused as a whole', () => {
   );
 
   test('because of a body without a length that is too large', async () => {
-    const { gateway, token } = await startWorld();
+    const { gateway, token } = await openBatch();
     const socket = await openSocket(gateway.port);
     const head = `POST ${PATH} HTTP/1.1\r\nHost: gateway\r\nAuthorization: Token ${token}\r\n`;
     await socket.write(`${head}Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`);
@@ -92,7 +92,7 @@ describe('a batch that is refused as a whole', () => {
     ['without a credential', {}],
     ['with a malformed one', { Authorization: 'Basic abc' }],
   ])('%s', async (_, headers) => {
-    const { gateway, upstream } = await startWorld();
+    const { gateway, upstream } = await openBatch();
     const body = { requests: many(1) };
     const answer = await call(gateway.url, { path: PATH, body, headers });
     expect(answer).toMatchObject({
@@ -104,7 +104,7 @@ describe('a batch that is refused as a whole', () => {
   });
 
   test.each(['GET', 'PUT', 'DELETE', 'PATCH'])('with %s', async (method) => {
-    const { get } = await startWorld();
+    const { get } = await openBatch();
     expect(await get(PATH, { method })).toMatchObject({ status: 405, headers: { allow: 'POST' } });
   });
 });

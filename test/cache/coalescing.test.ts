@@ -2,26 +2,14 @@ import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
 import type { Answers } from '../../src/store/store.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
+import { hit, holdFirst, MISS, NO_CACHE, NO_STORE, seen, requestOf } from './helpers.ts';
 import type { TextAnswer } from '../support/http.ts';
+import { bodyOf, callOf, isCallTo, pathOf } from '../support/marked.ts';
 import { openSocket } from '../support/raw-client.ts';
 import { barrier, hold, json, perCall, reply, reset } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import {
-  bodyOf,
-  cachedIds,
-  callOf,
-  hit,
-  holdFirst,
-  isCallTo,
-  MISS,
-  NO_CACHE,
-  NO_STORE,
-  openWorld,
-  pathOf,
-  requestOf,
-  seen,
-  type World,
-} from './world.ts';
+import { cachedIds } from '../support/table.ts';
+import { openWorld, type World } from '../support/world.ts';
 
 const ID: OperationId = 'getSubscription';
 const JOINED = `${MISS}; collapsed`;
@@ -150,7 +138,7 @@ describe('never share', () => {
     } satisfies Answers;
     const { records, limits } = new MemoryStore({ maxBytes: 0 });
     const visit = () => ({ use: undefined, known: forgetful });
-    const world = await openWorld({}, { answers: forgetful, records, limits, visit });
+    const world = await openWorld({}, { store: { answers: forgetful, records, limits, visit } });
     const gate = barrier();
     let calls = 0;
     world.upstream.on(

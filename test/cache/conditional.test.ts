@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { hit, MISS, NO_CACHE, NO_STORE, seen } from './helpers.ts';
+import { bodyOf, callOf } from '../support/marked.ts';
 import { json } from '../support/scripted-upstream.ts';
-import { bodyOf, cachedIds, callOf, hit, MISS, NO_CACHE, NO_STORE, openWorld, seen } from './world.ts';
+import { cachedIds } from '../support/table.ts';
+import { openWorld } from '../support/world.ts';
 
 const OTHER = '"other"';
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
+import { bodyOf, callOf } from '../support/marked.ts';
 import { json } from '../support/scripted-upstream.ts';
-import { bodyOf, callOf, openWorld } from './world.ts';
+import { openWorld } from '../support/world.ts';
 
 const ID = 'getSubscription';
 
@@ -21,7 +22,7 @@ function doubting(): Store {
 }
 
 const held = async () => {
-  const world = await openWorld({}, doubting());
+  const world = await openWorld({}, { store: doubting() });
   world.upstream.on(callOf(ID), json(200, bodyOf(ID, 1)));
   await world.ask(ID);
   return world;

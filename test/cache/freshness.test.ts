@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { allOperations, type OperationId } from '../../src/upstream/operations/index.ts';
+import { cacheStatusOf, hit, MISS, NO_CACHE, NO_STORE, seen } from './helpers.ts';
+import { bodyOf, callOf } from '../support/marked.ts';
 import {
   barrier,
   bytes,
@@ -12,31 +13,8 @@ import {
   reset,
   type Step,
 } from '../support/scripted-upstream.ts';
-import {
-  bodyOf,
-  CACHED,
-  cachedIds,
-  cacheStatusOf,
-  callOf,
-  hit,
-  MISS,
-  NO_CACHE,
-  NO_STORE,
-  openWorld,
-  seen,
-  uncachedIds,
-  writeIds,
-} from './world.ts';
-
-const policyOf = (id: OperationId) => {
-  const [fresh, stale, onError] = CACHED[id] ?? [0, 0, 0];
-  return { fresh, stale, onError };
-};
-
-test('the cache keeps what the contract says and nothing else', () => {
-  const kept = allOperations.filter(({ cache }: { cache?: unknown }) => cache).map(({ id }) => id);
-  expect(kept.toSorted()).toEqual(cachedIds.toSorted());
-});
+import { cachedIds, uncachedIds, writeIds, policyOf } from '../support/table.ts';
+import { openWorld } from '../support/world.ts';
 
 describe.each(cachedIds)('%s', (id) => {
   const { fresh, stale, onError } = policyOf(id);

@@ -1,8 +1,10 @@
 import { describe, expect, test, vi } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
+import { hit, holdFirst, MISS, seen, requestOf } from './helpers.ts';
+import { bodyOf, callOf } from '../support/marked.ts';
 import { openSocket } from '../support/raw-client.ts';
 import { barrier, hang, hold, json, reply } from '../support/scripted-upstream.ts';
-import { bodyOf, callOf, hit, holdFirst, MISS, openWorld, requestOf, seen, type World } from './world.ts';
+import { openWorld, type World } from '../support/world.ts';
 
 const ID: OperationId = 'getSubscription';
 

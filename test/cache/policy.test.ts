@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { parseConfig } from '../../src/config.ts';
+import { cacheStatusOf, hit, MISS, seen } from './helpers.ts';
 import { startGateway } from '../support/gateway.ts';
 import { call } from '../support/http.ts';
+import { bodyOf, callOf, pathOf } from '../support/marked.ts';
 import { json } from '../support/scripted-upstream.ts';
-import { bodyOf, cachedIds, cacheStatusOf, callOf, hit, MISS, openWorld, pathOf, seen } from './world.ts';
+import { cachedIds } from '../support/table.ts';
+import { openWorld } from '../support/world.ts';
 
 const policy = (policies: unknown) => ({ CACHE_POLICY: JSON.stringify(policies) });
 

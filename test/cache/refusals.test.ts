@@ -1,24 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import type { Operation } from '../../src/upstream/operation.ts';
 import { allOperations, type OperationId } from '../../src/upstream/operations/index.ts';
+import { askAll, goodAfter, hit, isHit, MISS, NO_CACHE, NO_STORE, seen, versioned } from './helpers.ts';
+import { callOf, isCallTo } from '../support/marked.ts';
 import { barrier, hang, hold, json, perCall, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import {
-  askAll,
-  cachedIds,
-  callOf,
-  goodAfter,
-  hit,
-  isCallTo,
-  isHit,
-  MISS,
-  NO_CACHE,
-  NO_STORE,
-  openWorld,
-  seen,
-  uncachedIds,
-  versioned,
-} from './world.ts';
+import { cachedIds, uncachedIds } from '../support/table.ts';
+import { openWorld } from '../support/world.ts';
 
 const withCredential = allOperations.filter(({ credential }: Operation) => credential !== 'none').map(({ id }) => id);
 

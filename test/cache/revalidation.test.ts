@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
+import { hit, MISS, NO_CACHE, NO_STORE, seen } from './helpers.ts';
+import { bodyOf, callOf } from '../support/marked.ts';
 import { barrier, bytes, hold, httpResponse, json, reply, type Step } from '../support/scripted-upstream.ts';
-import { bodyOf, cachedIds, callOf, hit, MISS, NO_CACHE, NO_STORE, openWorld, seen, uncachedIds } from './world.ts';
+import { cachedIds, uncachedIds } from '../support/table.ts';
+import { openWorld } from '../support/world.ts';
 
 const UP = '"upstream-1"';
 const WEAK = 'W/"upstream-2"';

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { isHit, MISS, raising, seen, versioned } from './helpers.ts';
+import { callOf, goodAnswer, isCallTo } from '../support/marked.ts';
 import {
   barrier,
   bytes,
@@ -11,19 +13,8 @@ import {
   reset,
   type Step,
 } from '../support/scripted-upstream.ts';
-import {
-  callOf,
-  goodAnswer,
-  isCallTo,
-  isHit,
-  MISS,
-  openWorld,
-  raising,
-  seen,
-  touchedBy,
-  versioned,
-  writeIds,
-} from './world.ts';
+import { touchedBy, writeIds } from '../support/table.ts';
+import { openWorld } from '../support/world.ts';
 
 /** One of each write that touches something, with a read that sees it. */
 const onePairEach = writeIds.flatMap((write) =>

@@ -5,9 +5,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { noMetrics } from '../../src/core/metrics.ts';
 import { shedder } from '../../src/entry/node/shed.ts';
 import { expectProblem } from '../http/problem.ts';
-import { requestText } from '../http/stage.ts';
 import { keepingLogger, type LogLine } from '../support/gateway.ts';
-import { openSocket, rawRequest } from '../support/raw-client.ts';
+import { openSocket, rawRequest, requestText } from '../support/raw-client.ts';
 
 let server: Server;
 let port: number;

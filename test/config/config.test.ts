@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type ConfigProblem, parseConfig } from '../../src/config.ts';
-import { allOperations, operations } from '../../src/upstream/operations/index.ts';
+import { operations } from '../../src/upstream/operations/index.ts';
 import { configOf } from '../support/gateway.ts';
 import { LEAK_MARK } from '../support/secrets.ts';
 
@@ -33,32 +33,6 @@ describe('without variables', () => {
       shutdownGraceMs: 10_000,
     });
     expect([values.upstreamBaseUrl, values.publicUrl]).toEqual([undefined, undefined]);
-  });
-
-  it('operations are cached as documented', () => {
-    const { policyOf } = configOf({});
-    const settled = { fresh: 30, stale: 300, onError: 3600 };
-    const ledger = { fresh: 30, stale: 60, onError: 3600 };
-    const live = { fresh: 10, stale: 30, onError: 600 };
-    const policies = Object.fromEntries(allOperations.map((operation) => [operation.id, policyOf(operation)] as const));
-    expect(Object.fromEntries(Object.entries(policies).filter(([, policy]) => policy))).toEqual({
-      getSubscription: settled,
-      getReferralConfig: settled,
-      listReferralChannels: settled,
-      listPaymentMethods: settled,
-      getPaymentMethod: settled,
-      listNotifications: { fresh: 10, stale: 60, onError: 3600 },
-      listTransactions: ledger,
-      getTransaction: ledger,
-      listReferralCredits: ledger,
-      getReferralCredit: ledger,
-      listEarnOuts: ledger,
-      getEarnOut: ledger,
-      listPendingPayments: ledger,
-      getSubuser: live,
-      getIpAuthorization: live,
-      listProxyActivity: live,
-    });
   });
 });
 

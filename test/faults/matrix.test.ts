@@ -1,10 +1,10 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import type { OverviewBody } from '../overviews/setup.ts';
 import { accountOverview } from '../../src/gateway/overviews/account.ts';
 import { EXPECTED, isReached } from './expected.ts';
 import { faults } from './faults.ts';
+import { gist, openFaultWorld, OVERVIEW, READ, WRITE } from './helpers.ts';
 import { FaultTable } from './table.ts';
-import { gist, openFaultWorld, OVERVIEW, READ, WRITE } from './world.ts';
+import type { OverviewBody } from '../overviews/helpers.ts';
 
 const table = new FaultTable();
 

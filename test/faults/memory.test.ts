@@ -1,13 +1,13 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { afterAll, afterEach, describe, expect, test } from 'vitest';
-import { bodyOf, callOf } from '../cache/world.ts';
+import { faults } from './faults.ts';
+import { READ } from './helpers.ts';
 import { killAll, startNode } from '../runtime/node-gateway.ts';
 import { call } from '../support/http.ts';
-import { bytes, httpResponse, json, reply, type Step, startUpstream } from '../support/scripted-upstream.ts';
+import { bodyOf, callOf } from '../support/marked.ts';
+import { bytes, httpResponse, json, reply, startUpstream, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { faults } from './faults.ts';
-import { READ } from './world.ts';
 
 const LIMIT_BYTES = 5_242_880;
 /** contract.md allows one bad answer three times the limit of a body. */

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { bodyOf, callOf, markOf } from '../cache/world.ts';
-import { useStage } from '../http/stage.ts';
+import { POISON } from './faults.ts';
+import { READ } from './helpers.ts';
 import type { TextAnswer } from '../support/http.ts';
+import { bodyOf, callOf, markOf } from '../support/marked.ts';
 import { barrier, bytes, hold, httpResponse, json, reply, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { POISON } from './faults.ts';
-import { READ } from './world.ts';
+import { useWorld } from '../support/world.ts';
 
 const PATH = '/api/v2/notification/';
 
@@ -33,7 +33,7 @@ const POISONED: readonly (readonly [what: string, status: number, sent: readonly
   ['a 204 in chunks', 204, ['HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n', POISON]],
 ];
 
-const stage = useStage({ env: { UPSTREAM_MAX_CONNECTIONS: '1', RATE_LIMIT_PER_MINUTE: '0' } });
+const stage = useWorld({ UPSTREAM_MAX_CONNECTIONS: '1', RATE_LIMIT_PER_MINUTE: '0' });
 
 const ask = (token = secret()) => stage.call({ path: PATH, token });
 

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import { POLLUTION } from './faults.ts';
 import { expectProblem } from '../http/problem.ts';
-import { accountOverview, dataText, legsOf, startWorld, type World } from '../overviews/setup.ts';
+import { accountOverview, dataText, legsOf, openOverviews, type OverviewWorld } from '../overviews/helpers.ts';
 import { call } from '../support/http.ts';
 import { bytes, httpResponse, json } from '../support/scripted-upstream.ts';
-import { POLLUTION } from './faults.ts';
 
 /** Into every object of the text. */
 const pollute = (text: string) => text.replaceAll('{', () => `{${POLLUTION},`).replaceAll(',}', '}');
@@ -19,7 +19,7 @@ const legOf = (section: string) => legs.find((leg) => leg.section === section)!;
 const NAMES = ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty'];
 
 const pollutedWorld = async () => {
-  const world = await startWorld({ env: { RATE_LIMIT_PER_MINUTE: '0' } });
+  const world = await openOverviews({ RATE_LIMIT_PER_MINUTE: '0' });
   for (const leg of legs) world.on(leg, json(200, leg.upstream));
   return world;
 };
@@ -71,7 +71,7 @@ describe('answers with __proto__ in every object', () => {
 });
 
 /** As `world.get`, without the body as an overview. */
-const ask = ({ gateway, token }: World, path: string) => call(gateway.url, { path, token });
+const ask = ({ gateway, token }: OverviewWorld, path: string) => call(gateway.url, { path, token });
 
 describe.each(NAMES)('a client that asks for %s', (name) => {
   test.each([
@@ -79,7 +79,7 @@ describe.each(NAMES)('a client that asks for %s', (name) => {
     ['as a field', `fields[subscription]=${name}`],
     ['of a section that is called so', `fields[${name}]=id`],
   ])('%s is told that there is none', async (_, query) => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const answer = await ask(world, `${accountOverview.path}?${query}`);
     expectProblem(answer, { status: 400, code: 'validation_failed' });
     expect(world.upstream.calls).toEqual([]);
@@ -88,7 +88,7 @@ describe.each(NAMES)('a client that asks for %s', (name) => {
 
 describe.each(NAMES)('an upstream that answers with %s', (name) => {
   test('as a header does not get it through', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const leg = legOf('notifications');
     const whole = httpResponse(200, leg.upstream).toString();
     world.on(leg, bytes(whole.replace('\r\n\r\n', () => `\r\n${name}: x\r\n${name}: y\r\n\r\n`)));
@@ -103,7 +103,7 @@ describe.each(NAMES)('an upstream that answers with %s', (name) => {
     ['an object', `{"${name}":{"detail":"No.","code":"no"}}`],
     ['a code of a field', `{"label":[{"message":"No.","code":"${name}"}]}`],
   ])('in an error, as %s, is answered with a problem', async (_, body) => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const { path } = legOf('notifications');
     world.on({ path }, json(400, body));
     const { errors } = expectProblem(await ask(world, path), { status: 400, code: 'bad_request' });
@@ -113,7 +113,7 @@ describe.each(NAMES)('an upstream that answers with %s', (name) => {
   });
 
   test('as the code of an error has it passed on, or left out', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const { path } = legOf('notifications');
     world.on({ path }, json(400, { detail: 'No.', code: name }));
     const code = name === '__proto__' ? 'bad_request' : name;

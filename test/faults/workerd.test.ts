@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
-import { bodyOf, goodAnswer, isCallTo, markOf, pathOf } from '../cache/world.ts';
+import { EXPECTED } from './expected.ts';
+import { type Fault, faults } from './faults.ts';
+import { gist, MARKS, READ, WRITE } from './helpers.ts';
 import { startBareWorker } from '../runtime/bare-worker.ts';
 import { killAll } from '../runtime/node-gateway.ts';
 import { exampleInput } from '../support/examples.ts';
 import { call } from '../support/http.ts';
+import { bodyOf, goodAnswer, isCallTo, markOf, pathOf } from '../support/marked.ts';
 import { perCall, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { EXPECTED } from './expected.ts';
-import { type Fault, faults } from './faults.ts';
-import { gist, MARKS, READ, WRITE } from './world.ts';
 
 /** The platform says of what is not HTTP only that the connection was lost. */
 const LOST = { read: [502, 'upstream_unreachable'], isRetried: true } as const;

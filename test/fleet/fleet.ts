@@ -1,143 +1,49 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import type { Method } from '../../src/upstream/operation.ts';
-import { matchPath } from '../../src/upstream/match.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
-import { bodyOf as exampleOf, cacheStatusOf } from '../cache/world.ts';
-import { gist } from '../idempotency/shop.ts';
+import { cacheStatusOf } from '../cache/helpers.ts';
+import { gist } from '../idempotency/helpers.ts';
 import { killAll, type NodeGateway, startNode } from '../runtime/node-gateway.ts';
-import { exampleInput } from '../support/examples.ts';
-import { call, type CallOptions, type TextAnswer } from '../support/http.ts';
+import { call, type TextAnswer } from '../support/http.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
-import {
-  type Call,
-  json,
-  perCall,
-  type ScriptedUpstream,
-  startUpstream,
-  type Step,
-} from '../support/scripted-upstream.ts';
-import { cardLast4, email, leaksIn, secret } from '../support/secrets.ts';
+import { type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
+import { leaksIn, secret } from '../support/secrets.ts';
+import { bodyOf, requestOf, VersionedUpstream } from '../support/versioned-upstream.ts';
+import type { Asking, Env } from '../support/world.ts';
 
 export const LONG = { timeout: 60_000 };
 
-type Asking = Partial<CallOptions> & { readonly key?: string };
-
-/** Instances with one Redis behind them and one upstream, which keeps a version of each account's state. */
-export interface Fleet {
+/** Instances with one Redis behind them and one upstream. */
+export class Fleet extends VersionedUpstream {
   readonly redis: TestRedis;
-  readonly upstream: ScriptedUpstream;
-  readonly secrets: string;
-  /** What the account's state is now: its good writes raise it, and every answer carries it. */
-  versionOf(token: string): number;
-  /** Answers the call with what is true now; a write is carried out now. */
-  answer(): Step;
-  /** What is true when the call comes, told after the steps before it. */
-  answerOf(version: number): Step;
-  start(env?: Readonly<Record<string, string>>): Promise<NodeGateway>;
-  callsOf(token: string): readonly Call[];
-  /** How often this key, or this account, was charged. */
-  charges(of: { readonly key?: string; readonly token?: string }): number;
-  close(): Promise<void>;
+  readonly secrets = secret('of-the-fleet-itself');
+
+  constructor(redis: TestRedis, upstream: ScriptedUpstream) {
+    super(upstream);
+    this.redis = redis;
+  }
+
+  start(env: Env = {}): Promise<NodeGateway> {
+    return startNode({
+      UPSTREAM_BASE_URL: this.upstream.url,
+      STORE_URL: this.redis.url,
+      SECRETS: this.secrets,
+      RATE_LIMIT_PER_MINUTE: '0',
+      ADMIN_PORT: '0',
+      ...env,
+    });
+  }
+
+  async close(): Promise<void> {
+    await killAll();
+    await this.upstream.close();
+    await this.redis.close();
+    this.upstream.assertNoUnexpected();
+  }
 }
-
-const CLIENT_SECRET = secret('client');
-const EMAIL = email();
-
-/** Made once: there are ten thousands of calls. */
-const remembered = <T>(make: (id: OperationId) => T): ((id: OperationId) => T) => {
-  const known = new Map<OperationId, T>();
-  return (id) => {
-    const made = known.get(id) ?? make(id);
-    known.set(id, made);
-    return made;
-  };
-};
-
-const PLACE = '<VERSION>';
-
-const templateOf = remembered((id) =>
-  exampleOf(id, PLACE)
-    .replaceAll('<CLIENT_SECRET>', CLIENT_SECRET)
-    .replaceAll('<EMAIL>', EMAIL)
-    .replaceAll('"4242"', JSON.stringify(cardLast4)),
-);
-
-/** The example answer with the version in it, and with secrets where the upstream has some. */
-const bodyOf = (id: OperationId, version: number): string =>
-  templateOf(id).replace(JSON.stringify(PLACE), String(version));
-
-const RECAPTCHA = secret('recaptcha');
-
-const requestOf = remembered((id) => {
-  const { method, path, body } = exampleInput(id);
-  if (body === undefined) return { method, path };
-  const parsed = JSON.parse(body) as object;
-  return { method, path, body: JSON.stringify(id === 'purchasePlan' ? { ...parsed, recaptcha: RECAPTCHA } : parsed) };
-});
-
-export const isPurchase = ({ method, path }: Call): boolean =>
-  method === 'POST' && path === requestOf('purchasePlan').path;
-
-export const isOf = (token: string, { headers }: Pick<Call, 'headers'>): boolean =>
-  headers['authorization'] === `Token ${token}`;
-
-export const idOf = ({ method, path }: Call): OperationId => {
-  const operation = matchPath(path)?.methods.get(method as Method);
-  if (!operation) throw new Error(`${method} ${path} is no operation`);
-  return operation.id as OperationId; // one of the table, which `match` reads too
-};
-
-const tokenOf = ({ headers }: Call) => String(headers['authorization']).replace('Token ', '');
-
-const goodAnswer = (to: Call, version: number): Step => {
-  const text = bodyOf(idOf(to), version);
-  const good = to.method === 'POST' ? 201 : 200;
-  return json(text === '' ? 204 : good, text);
-};
 
 export async function openFleet(): Promise<Fleet> {
   const [redis, upstream] = await Promise.all([startRedis(), startUpstream()]);
-  const versions = new Map<string, number>();
-  const versionOf = (token: string) => versions.get(token) ?? 1;
-  const answer = () =>
-    perCall((to) => {
-      const token = tokenOf(to);
-      if (to.method !== 'GET') versions.set(token, versionOf(token) + 1);
-      return goodAnswer(to, versionOf(token));
-    });
-  upstream.on(({ headers }) => 'authorization' in headers, answer());
-  const secrets = secret('of-the-fleet-itself');
-  return {
-    redis,
-    upstream,
-    secrets,
-    versionOf,
-    answer,
-    answerOf: (version) => perCall((to) => goodAnswer(to, version)),
-    start: (env = {}) =>
-      startNode({
-        UPSTREAM_BASE_URL: upstream.url,
-        STORE_URL: redis.url,
-        SECRETS: secrets,
-        RATE_LIMIT_PER_MINUTE: '0',
-        ADMIN_PORT: '0',
-        ...env,
-      }),
-    callsOf: (token) => upstream.callsTo((to) => isOf(token, to)),
-    charges: ({ key, token }) =>
-      upstream.callsTo(
-        (to) =>
-          isPurchase(to) &&
-          (key === undefined || to.headers['idempotency-key'] === key) &&
-          (token === undefined || isOf(token, to)),
-      ).length,
-    async close() {
-      await killAll();
-      await upstream.close();
-      await redis.close();
-      upstream.assertNoUnexpected();
-    },
-  };
+  return new Fleet(redis, upstream);
 }
 
 /** The example request of an operation, through one instance. */

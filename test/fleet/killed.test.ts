@@ -1,19 +1,11 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { SCRIPTS, type ScriptName } from '../../src/entry/node/redis/scripts.ts';
-import { IN_PROGRESS, UNKNOWN } from '../idempotency/shop.ts';
-import type { NodeGateway } from '../runtime/node-gateway.ts';
-import { exampleInput } from '../support/examples.ts';
-import { httpResponse } from '../support/scripted-upstream.ts';
-import { openSocket } from '../support/raw-client.ts';
-import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { barrier, bytes, hang, hold, letRead, reply, type Step } from '../support/scripted-upstream.ts';
+import { type ScriptName, SCRIPTS } from '../../src/entry/node/redis/scripts.ts';
 import {
   bought,
   buy,
   buyOnce,
   fleetOfFile,
-  isOf,
   LONG,
   newOrder,
   type Order,
@@ -22,6 +14,13 @@ import {
   untilNot,
 } from './fleet.ts';
 import { type Relay, startRelay } from './relay.ts';
+import { IN_PROGRESS, UNKNOWN } from '../idempotency/helpers.ts';
+import type { NodeGateway } from '../runtime/node-gateway.ts';
+import { exampleInput } from '../support/examples.ts';
+import { openSocket } from '../support/raw-client.ts';
+import { hasRedis, SKIPPED } from '../support/redis.ts';
+import { barrier, bytes, hang, hold, httpResponse, letRead, reply, type Step } from '../support/scripted-upstream.ts';
+import { isOf } from '../support/versioned-upstream.ts';
 
 /** A record of a killed instance is one of unknown outcome when this and a little more is over. */
 const SHORT = { REQUEST_TIMEOUT_MS: '1000' };

@@ -3,7 +3,9 @@ import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { ask, fleetOfFile, idOf, isHit, isOf, LONG, prime, testWhatIsKept } from './fleet.ts';
+import { ask, fleetOfFile, isHit, LONG, prime, testWhatIsKept } from './fleet.ts';
+import { idOf } from '../support/marked.ts';
+import { isOf } from '../support/versioned-upstream.ts';
 
 const PER_MINUTE = 20;
 const HOLD_SECONDS = 2;

@@ -1,10 +1,11 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
-import { cacheStatusOf, markOf, MISS } from '../cache/world.ts';
+import { cacheStatusOf, MISS } from '../cache/helpers.ts';
+import { ask, fleetOfFile, isHit, prime, testWhatIsKept, writeThrough } from './fleet.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
+import { markOf } from '../support/marked.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { secret } from '../support/secrets.ts';
-import { ask, fleetOfFile, isHit, prime, testWhatIsKept, writeThrough } from './fleet.ts';
 
 const PAIRS = 10_000;
 

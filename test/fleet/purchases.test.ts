@@ -1,10 +1,12 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { IN_PROGRESS, REUSED } from '../idempotency/shop.ts';
+import { ask, bought, buy, fleetOfFile, LONG, newOrder, testWhatIsKept, untilNot } from './fleet.ts';
+import { IN_PROGRESS, REUSED } from '../idempotency/helpers.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { type Barrier, barrier, hang, hold, reply } from '../support/scripted-upstream.ts';
+import { barrier, type Barrier, hang, hold, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { ask, bought, buy, fleetOfFile, isOf, isPurchase, LONG, newOrder, testWhatIsKept, untilNot } from './fleet.ts';
+import { isOf } from '../support/versioned-upstream.ts';
+import { idOf } from '../support/marked.ts';
 
 const CLIENTS = 100;
 const REQUEST_MS = 1_000;
@@ -22,7 +24,7 @@ describe.skipIf(!hasRedis)(`purchases through two instances${SKIPPED}`, LONG, ()
 
   const holdPurchase = (token: string): Barrier => {
     const gate = barrier();
-    fleet().upstream.once((to) => isOf(token, to) && isPurchase(to), reply(hold(gate), fleet().answer()));
+    fleet().upstream.once((to) => isOf(token, to) && idOf(to) === 'purchasePlan', reply(hold(gate), fleet().answer()));
     return gate;
   };
 

@@ -1,11 +1,12 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { markOf } from '../cache/world.ts';
-import { IN_PROGRESS, UNKNOWN } from '../idempotency/shop.ts';
+import { ask, bought, buy, fleetOfFile, LONG, newOrder, type Order, prime, testWhatIsKept } from './fleet.ts';
+import { IN_PROGRESS, UNKNOWN } from '../idempotency/helpers.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
+import { markOf } from '../support/marked.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { barrier, hold, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { ask, bought, buy, fleetOfFile, isOf, LONG, newOrder, type Order, prime, testWhatIsKept } from './fleet.ts';
+import { isOf } from '../support/versioned-upstream.ts';
 
 const REPLAYED = bought(2, { isReplay: true });
 const [OLD, NEW] = [secret('old-one-of-the-fleet'), secret('new-one-of-the-fleet')];

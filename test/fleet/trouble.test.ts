@@ -1,11 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
-import { cacheStatusOf, markOf } from '../cache/world.ts';
-import { gist, IN_PROGRESS, UNKNOWN } from '../idempotency/shop.ts';
-import type { NodeGateway } from '../runtime/node-gateway.ts';
-import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
-import { secret } from '../support/secrets.ts';
+import { cacheStatusOf } from '../cache/helpers.ts';
 import {
   ask,
   bought,
@@ -14,7 +9,6 @@ import {
   expectSealed,
   type Fleet,
   isHit,
-  isOf,
   LONG,
   newOrder,
   openFleet,
@@ -23,6 +17,13 @@ import {
   UNAVAILABLE,
   untilNot,
 } from './fleet.ts';
+import { gist, IN_PROGRESS, UNKNOWN } from '../idempotency/helpers.ts';
+import type { NodeGateway } from '../runtime/node-gateway.ts';
+import { markOf } from '../support/marked.ts';
+import { hasRedis, SKIPPED } from '../support/redis.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
+import { secret } from '../support/secrets.ts';
+import { isOf } from '../support/versioned-upstream.ts';
 
 const REPLAYED = bought(2, { isReplay: true });
 /** The contract allows 200 over what a read takes; the rest is for a busy machine. */

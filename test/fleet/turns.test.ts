@@ -4,7 +4,8 @@ import { barrier } from '../support/barrier.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { hold, reply, reset } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { ask, fleetOfFile, isOf, LONG } from './fleet.ts';
+import { ask, fleetOfFile, LONG } from './fleet.ts';
+import { isOf } from '../support/versioned-upstream.ts';
 
 describe.skipIf(!hasRedis)(`equal reads through two instances${SKIPPED}`, LONG, () => {
   const fleet = fleetOfFile();

@@ -1,11 +1,13 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { startGateway } from '../support/gateway.ts';
-import { call } from '../support/http.ts';
-import { bytes, httpResponse, perCall, startUpstream } from '../support/scripted-upstream.ts';
-import { cachedIds, clockOfDeadlines, pathOf } from '../cache/world.ts';
 import { inProcess } from './in-process.ts';
 import { type Marked, markedAccounts, MarkedUpstream, marksIn, randomOf } from './marked-upstream.ts';
+import { clockOfDeadlines } from '../support/clock.ts';
+import { startGateway } from '../support/gateway.ts';
+import { call } from '../support/http.ts';
+import { pathOf } from '../support/marked.ts';
+import { bytes, httpResponse, perCall, startUpstream } from '../support/scripted-upstream.ts';
+import { cachedIds } from '../support/table.ts';
 
 const OVERVIEWS = ['account', 'billing', 'referral'].map((name) => `/bff/v1/${name}-overview`);
 

@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import { expectCommonHeaders, expectProblem } from './problem.ts';
 import { exampleBody } from '../support/examples.ts';
-import { openSocket } from '../support/raw-client.ts';
+import { openSocket, requestText } from '../support/raw-client.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { expectCommonHeaders, expectProblem } from './problem.ts';
-import { requestText, useStage } from './stage.ts';
+import { useWorld } from '../support/world.ts';
 
-const stage = useStage();
+const stage = useWorld();
 
 const PATH = '/api/v2/subscription/';
 const HOST = 'Host: gateway.example\r\n';

@@ -1,12 +1,12 @@
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { exampleBody } from '../support/examples.ts';
-import { openSocket } from '../support/raw-client.ts';
+import { openSocket, requestText } from '../support/raw-client.ts';
 import { barrier, hold, json, perCall, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { requestText, useStage } from './stage.ts';
+import { useWorld } from '../support/world.ts';
 
-const stage = useStage();
+const stage = useWorld();
 
 const TOTAL = 20;
 

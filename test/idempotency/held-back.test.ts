@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
+import { gist, good, goodGist, openShop, UNKNOWN } from './helpers.ts';
+import { noticed } from '../resilience/helpers.ts';
+import { callOf } from '../support/marked.ts';
 import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { callOf } from '../cache/world.ts';
-import { noticed } from '../resilience/world.ts';
-import { accountIds, gist, good, goodGist, openShop, postIds, socialIds, UNKNOWN } from './shop.ts';
+import { accountIds, postIds, socialIds } from '../support/table.ts';
 
 const READ = 'getVerificationFlow';
 
@@ -26,7 +27,7 @@ describe.each(postIds)('%s that the gateway keeps back was never sent, so that i
   });
 
   test('for want of a slot', async () => {
-    const shop = await openShop({ env: { UPSTREAM_MAX_CONNECTIONS: '1' } });
+    const shop = await openShop({ UPSTREAM_MAX_CONNECTIONS: '1' });
     const gate = barrier();
     shop.script(READ, reply(hold(gate), json(200, '{"id":1}')));
     const reading = shop.ask(READ, { token: secret() });
@@ -42,7 +43,7 @@ describe.each(postIds)('%s that the gateway keeps back was never sent, so that i
   });
 
   test('because its client has left before there was a slot', async () => {
-    const shop = await openShop({ env: { UPSTREAM_MAX_CONNECTIONS: '1' } });
+    const shop = await openShop({ UPSTREAM_MAX_CONNECTIONS: '1' });
     const gate = barrier();
     shop.script(READ, reply(hold(gate), json(200, '{"id":1}')));
     const reading = shop.ask(READ, { token: secret() });
@@ -74,7 +75,7 @@ describe.each(accountIds)('%s that the gateway keeps back was never sent, so tha
   });
 
   test('while the account has used up its calls', async () => {
-    const shop = await openShop({ env: { UPSTREAM_BUDGET_PER_MINUTE: '1' } });
+    const shop = await openShop({ UPSTREAM_BUDGET_PER_MINUTE: '1' });
     shop.script(READ, json(200, '{"id":1}'));
     await shop.ask(READ);
     for (let time = 0; time < 2; time += 1) expect(gist(await shop.keyed(id))).toBe('429 rate_limited');
@@ -85,7 +86,7 @@ describe.each(accountIds)('%s that the gateway keeps back was never sent, so tha
   });
 
   test('while the account has asked too often', async () => {
-    const shop = await openShop({ env: { RATE_LIMIT_PER_MINUTE: '1' } });
+    const shop = await openShop({ RATE_LIMIT_PER_MINUTE: '1' });
     shop.script(READ, json(200, '{"id":1}'));
     await shop.ask(READ);
     expect(gist(await shop.keyed(id))).toBe('429 rate_limited');
@@ -96,7 +97,7 @@ describe.each(accountIds)('%s that the gateway keeps back was never sent, so tha
 });
 
 test.each(socialIds)('%s of an address that has asked too often has used no key', async (id) => {
-  const shop = await openShop({ env: { RATE_LIMIT_PER_MINUTE: '600' } });
+  const shop = await openShop({ RATE_LIMIT_PER_MINUTE: '600' });
   const body = '{}'; // refused, and counted
   for (let time = 0; time < 20; time += 1) await shop.ask(id, { body });
   expect(gist(await shop.keyed(id))).toBe('429 rate_limited');
@@ -135,7 +136,7 @@ const fullStore = () => {
 
 describe('with no room for another record', () => {
   test.each(postIds)('%s with a key is refused before anything is sent', async (id) => {
-    const shop = await openShop({ store: fullStore() });
+    const shop = await openShop({}, { store: fullStore() });
     const answer = await shop.keyed(id);
     expect(gist(answer)).toBe('503 store_unavailable');
     expect(answer.headers['retry-after']).toBe('60');
@@ -143,7 +144,7 @@ describe('with no room for another record', () => {
   });
 
   test('so is a purchase without one, and everything else goes through', async () => {
-    const shop = await openShop({ store: fullStore() });
+    const shop = await openShop({}, { store: fullStore() });
     expect(gist(await shop.ask('purchasePlan'))).toBe('503 store_unavailable');
     shop.script(READ, json(200, '{"id":1}'));
     expect((await shop.ask(READ)).status).toBe(200);

@@ -1,37 +1,24 @@
 import { describe, expect, test } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
-import { callOf } from '../cache/world.ts';
 import { inProcess } from '../gateway/in-process.ts';
 import { expectProblem } from '../http/problem.ts';
+import { DAY_SECONDS, differentFrom, gist, good, goodGist, openShop, REUSED, type Shop, UNKNOWN } from './helpers.ts';
 import { call, type TextAnswer } from '../support/http.ts';
+import { callOf } from '../support/marked.ts';
 import { rawRequest } from '../support/raw-client.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import {
-  accountIds,
-  bodiedIds,
-  DAY_SECONDS,
-  differentFrom,
-  gist,
-  good,
-  goodGist,
-  openShop,
-  postIds,
-  requestOf,
-  REUSED,
-  type Shop,
-  socialIds,
-  UNKNOWN,
-} from './shop.ts';
+import { accountIds, bodiedIds, postIds, socialIds } from '../support/table.ts';
+import { exampleRequest } from '../support/examples.ts';
 
 const ID: OperationId = 'purchasePlan';
-const EXAMPLE = String(requestOf(ID).body);
+const EXAMPLE = String(exampleRequest(ID).body);
 
 const rawPurchase = ({ gateway, token }: Shop, keyLines: string) =>
   rawRequest(
     gateway.port,
     Buffer.from(
-      `POST ${requestOf(ID).path} HTTP/1.1\r\nHost: portico.test\r\nAuthorization: Token ${token}\r\n${keyLines}` +
+      `POST ${exampleRequest(ID).path} HTTP/1.1\r\nHost: portico.test\r\nAuthorization: Token ${token}\r\n${keyLines}` +
         `Content-Type: application/json\r\nContent-Length: ${EXAMPLE.length}\r\n\r\n${EXAMPLE}`,
       'latin1',
     ),
@@ -207,7 +194,7 @@ describe.each(socialIds)('%s', (id) => {
     const gateway = inProcess({
       transport: () => Promise.resolve({ status: 200, headers: {}, body: { text: `{"token":"${++calls}"}` } }),
     });
-    const { path, body } = requestOf(id);
+    const { path, body } = exampleRequest(id);
     const headers = { 'Content-Type': 'application/json', 'Idempotency-Key': 'one-key' };
     const ask = async (address: string, token = secret()) => {
       const answer = await gateway.ask(path, token, { method: 'POST', headers, body: String(body) }, address);
@@ -242,6 +229,6 @@ test('a batch takes no notice of a key: it only reads', async () => {
       headers: { 'Idempotency-Key': shop.key },
       body: { requests: [{ id: 'a', path }] },
     });
-  for (const path of [requestOf('getSubscription').path, '/api/v2/nothing/'])
+  for (const path of [exampleRequest('getSubscription').path, '/api/v2/nothing/'])
     expect((await batch(path)).status).toBe(200);
 });

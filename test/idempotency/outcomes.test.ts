@@ -1,19 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
-import { bodyOf } from '../cache/world.ts';
+import { DAY_SECONDS, differentFrom, gist, good, goodGist, openShop, REUSED, type Shop, UNKNOWN } from './helpers.ts';
+import { bodyOf } from '../support/marked.ts';
 import { bytes, close, hang, httpResponse, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
-import {
-  DAY_SECONDS,
-  differentFrom,
-  gist,
-  good,
-  goodGist,
-  openShop,
-  postIds,
-  REUSED,
-  type Shop,
-  UNKNOWN,
-} from './shop.ts';
+import { postIds } from '../support/table.ts';
 
 const HTML = { 'Content-Type': 'text/html' };
 
@@ -101,7 +91,7 @@ describe.each(postIds)('%s with a key', (id) => {
   });
 
   test('that finds the upstream’s port closed can be sent when it is open', async () => {
-    const shop = await openShop({ hasDoor: true });
+    const shop = await openShop({}, { hasDoor: true });
     await shop.door?.shut();
     expect(gist(await shop.keyed(id))).toBe('502 upstream_unreachable');
     await shop.door?.open();

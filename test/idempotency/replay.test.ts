@@ -1,19 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { differentFrom, gist, good, goodGist, openShop, reprinted, REUSED } from './helpers.ts';
 import { json } from '../support/scripted-upstream.ts';
-import {
-  bodiedIds,
-  bodilessIds,
-  differentFrom,
-  gist,
-  good,
-  goodGist,
-  itemIds,
-  openShop,
-  postIds,
-  reprinted,
-  requestOf,
-  REUSED,
-} from './shop.ts';
+import { bodiedIds, bodilessIds, itemIds, postIds } from '../support/table.ts';
+import { exampleRequest } from '../support/examples.ts';
 
 describe.each(postIds)('%s with a key', (id) => {
   test('is sent once; the same again gets the first answer, and says so', async () => {
@@ -96,7 +85,7 @@ test.each([
   ['purchasePlan', 'createApiKey', '{"label":"server"}'],
   ['createApiKey', 'startIdVerification', '{}'],
   ['startIdVerification', 'purchasePlan', '{}'],
-  ['registerSocial', 'loginSocial', String(requestOf('registerSocial').body)],
+  ['registerSocial', 'loginSocial', String(exampleRequest('registerSocial').body)],
 ] as const)('the key of %s is refused for %s with the very same body', async (id, other, body) => {
   const shop = await openShop();
   shop.script(id, good(id, 1));
@@ -111,14 +100,14 @@ describe.each(bodiedIds)('%s with a key', (id) => {
     const shop = await openShop();
     shop.script(id, good(id, 1));
     await shop.keyed(id);
-    expect(gist(await shop.keyed(id, { body: reprinted(requestOf(id).body) }))).toBe(
+    expect(gist(await shop.keyed(id, { body: reprinted(exampleRequest(id).body) }))).toBe(
       goodGist(id, 1, { isReplay: true }),
     );
   });
 
   test('is sent as the client wrote it', async () => {
     const shop = await openShop();
-    const body = reprinted(requestOf(id).body);
+    const body = reprinted(exampleRequest(id).body);
     shop.script(id, good(id, 1));
     await shop.keyed(id, { body });
     expect(shop.upstream.calls[0]?.body).toBe(body);
@@ -138,7 +127,7 @@ describe.each(bodilessIds)('%s with a key', (id) => {
 describe.each(itemIds)('%s with a key', (id) => {
   test('is another request for another id, whichever of them was the first', async () => {
     const shop = await openShop();
-    const [one, other] = [requestOf(id), differentFrom(id)];
+    const [one, other] = [exampleRequest(id), differentFrom(id)];
     shop.upstream.once(`POST ${other.path}`, good(id, 1));
     expect(gist(await shop.keyed(id, other))).toBe(goodGist(id, 1));
     expect(gist(await shop.keyed(id, one))).toBe(REUSED);

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { GatewayError } from '../../src/core/errors.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import type { Records, Store } from '../../src/store/store.ts';
+import { gist, good, goodGist, IN_PROGRESS, openShop } from './helpers.ts';
 import { json, reset } from '../support/scripted-upstream.ts';
-import { gist, good, goodGist, IN_PROGRESS, openShop } from './shop.ts';
 
 const ID = 'purchasePlan';
 
@@ -34,7 +34,7 @@ test.each([
   ['with a key', true],
   ['without one', false],
 ])('a purchase %s that no record can be made of is not sent', async (_, hasKey) => {
-  const shop = await openShop({ store: failing('claim') });
+  const shop = await openShop({}, { store: failing('claim') });
   expect(gist(await (hasKey ? shop.keyed(ID) : shop.ask(ID)))).toBe('503 store_unavailable');
   expect(shop.upstream.calls).toEqual([]);
 });
@@ -46,7 +46,7 @@ describe('when the store is gone after a purchase was sent', () => {
     ['that the outcome is not known', reset(), '502 upstream_unreachable unknown'],
     ['the refusal', json(400, '[{"message":"No.","code":"card_declined"}]'), '400 card_declined'],
   ])('its client gets %s, and its key sends it no more', async (_, step, seen) => {
-    const shop = await openShop({ store: failing('settle', 'release') });
+    const shop = await openShop({}, { store: failing('settle', 'release') });
     shop.script(ID, step);
     expect(gist(await shop.keyed(ID))).toBe(seen);
     expect(gist(await shop.keyed(ID))).toBe(IN_PROGRESS);

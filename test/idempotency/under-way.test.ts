@@ -1,10 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
-import { openSocket } from '../support/raw-client.ts';
-import { type Barrier, barrier, hold, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
-import { secret } from '../support/secrets.ts';
 import {
-  type Asking,
   DAY_SECONDS,
   differentFrom,
   gist,
@@ -12,13 +8,17 @@ import {
   goodGist,
   IN_PROGRESS,
   openShop,
-  postIds,
   reprinted,
-  requestOf,
   REUSED,
   type Shop,
   UNKNOWN,
-} from './shop.ts';
+} from './helpers.ts';
+import { openSocket } from '../support/raw-client.ts';
+import { barrier, type Barrier, hold, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
+import { secret } from '../support/secrets.ts';
+import { postIds } from '../support/table.ts';
+import { exampleRequest } from '../support/examples.ts';
+import { type Asking } from '../support/world.ts';
 
 /** One request that the upstream has and does not answer until the gate opens. */
 const begin = async (shop: Shop, id: OperationId, { step = good(id, 1), ...asking }: Asking & { step?: Step } = {}) => {
@@ -114,7 +114,7 @@ test.each(['half of its body', 'nothing of its body'])(
   async (part) => {
     const shop = await openShop();
     const socket = await openSocket(shop.gateway.port);
-    const head = `POST ${requestOf('purchasePlan').path} HTTP/1.1\r\nHost: portico.test\r\nAuthorization: Token ${shop.token}`;
+    const head = `POST ${exampleRequest('purchasePlan').path} HTTP/1.1\r\nHost: portico.test\r\nAuthorization: Token ${shop.token}`;
     const rest = `Idempotency-Key: ${shop.key}\r\nContent-Type: application/json\r\nContent-Length: 20\r\n\r\n`;
     await socket.write(`${head}\r\n${rest}${part.startsWith('half') ? '{"term":"m' : ''}`);
     socket.reset();
@@ -128,8 +128,8 @@ describe('a purchase without a key', () => {
   const ID = 'purchasePlan';
 
   test.each([
-    ['is equal', requestOf(ID).body],
-    ['is equal but for its print', reprinted(requestOf(ID).body)],
+    ['is equal', exampleRequest(ID).body],
+    ['is equal but for its print', reprinted(exampleRequest(ID).body)],
   ])('is refused while one that %s is under way, and goes when that is over', async (_, body) => {
     const shop = await openShop();
     const { gate, answer } = await begin(shop, ID);

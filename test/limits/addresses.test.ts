@@ -4,13 +4,15 @@ import { createApp } from '../../src/app.ts';
 import { trackedBackground } from '../../src/entry/node/background.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
 import { listen } from '../../src/entry/node/server.ts';
-import { bodyOf, callOf, writeIds } from '../cache/world.ts';
-import { isSocial, PLAIN, requestFor } from '../resilience/world.ts';
+import { limitedFor, limitOf } from './helpers.ts';
+import { PLAIN } from '../resilience/helpers.ts';
 import { manualClock } from '../support/clock.ts';
 import { configOf, keepingLogger, type LogLine } from '../support/gateway.ts';
+import { bodyOf, callOf } from '../support/marked.ts';
 import { json, startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { limitOf, limitedFor } from './world.ts';
+import { isSocial, writeIds } from '../support/table.ts';
+import { exampleRequest } from '../support/examples.ts';
 
 const LOGIN = 'loginSocial';
 const PER_MINUTE = 20;
@@ -52,7 +54,7 @@ const openDoors = async (env: Headers = {}) => {
     upstream.assertNoUnexpected();
   });
   const ask = async ({ from = '127.0.0.1', headers = {}, id = LOGIN, token }: Asking = {}) => {
-    const { method = 'GET', path, body } = requestFor(id);
+    const { method, path, body } = exampleRequest(id);
     const authorization = token === undefined ? {} : { authorization: `Token ${token}` };
     const type = body === undefined ? {} : { 'content-type': 'application/json' };
     const {

@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { callOf, openWorld } from '../cache/world.ts';
-import { overviewTable } from '../overviews/setup.ts';
-import { answerAll, openCircuit, PLAIN, readIds } from '../resilience/world.ts';
+import { limitOf, NO_LIMIT, openLimited } from './helpers.ts';
+import { overviewTable } from '../overviews/helpers.ts';
+import { openCircuit, PLAIN } from '../resilience/helpers.ts';
 import { call } from '../support/http.ts';
+import { callOf } from '../support/marked.ts';
 import { hang, json, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { limitOf, NO_LIMIT, openLimited } from './world.ts';
+import { readIds } from '../support/table.ts';
+import { openWorld } from '../support/world.ts';
 
 describe('RateLimit and RateLimit-Policy', () => {
   test('count down, with the seconds that are left', async () => {
@@ -126,7 +128,7 @@ describe('no limit applies to', () => {
 
   test('a request without a credential where one is needed', async () => {
     const world = await openWorld({ RATE_LIMIT_PER_MINUTE: '1' });
-    answerAll(world.upstream);
+    world.answerAll();
     for (let asked = 0; asked < 3; asked++) {
       const answer = await call(world.gateway.url, { path: '/api/v2/subscription/' });
       expect([answer.status, limitOf(answer)]).toEqual([401, NO_LIMIT]);

@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { allOperations } from '../../src/upstream/operations/index.ts';
-import { callOf, markOf, openWorld } from '../cache/world.ts';
-import { overviewTable } from '../overviews/setup.ts';
-import { answerAll, isSocial, PLAIN } from '../resilience/world.ts';
+import { limitedFor, limitOf, openLimited } from './helpers.ts';
+import { overviewTable } from '../overviews/helpers.ts';
+import { PLAIN } from '../resilience/helpers.ts';
 import { call } from '../support/http.ts';
+import { callOf, markOf } from '../support/marked.ts';
 import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { limitedFor, limitOf, openLimited } from './world.ts';
+import { isSocial } from '../support/table.ts';
+import { openWorld } from '../support/world.ts';
 
 const ownIds = allOperations.map(({ id }) => id).filter((id) => !isSocial(id));
 
@@ -123,7 +125,7 @@ describe('RATE_LIMIT_PER_MINUTE', () => {
 
   test('is 600 unless said otherwise', async () => {
     const world = await openWorld({ RATE_LIMIT_PER_MINUTE: '' });
-    answerAll(world.upstream);
+    world.answerAll();
     expect(limitOf(await world.ask(PLAIN))).toEqual(['account', 600, 599, 60]);
   });
 

@@ -1,25 +1,25 @@
 import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../http/problem.ts';
+import { CALLS, type Measured, openMeasured, READS, REQUESTS } from './helpers.ts';
 import { exampleInput } from '../support/examples.ts';
 import { barrier, hang, hold, json, reply, reset } from '../support/scripted-upstream.ts';
-import { CALLS, type MetricsStage, openMetrics, READS, REQUESTS } from './stage.ts';
 
 const ID = 'getSubscription';
 const { path: PATH } = exampleInput(ID);
 const OVERVIEW = '/bff/v1/account-overview';
 
 /** The counts of a counter by its outcomes, without zeros. */
-const outcomesOf = async ({ scrape }: MetricsStage, name: string): Promise<Readonly<Record<string, number>>> => {
+const outcomesOf = async ({ scrape }: Measured, name: string): Promise<Readonly<Record<string, number>>> => {
   const samples = (await scrape()).familyOf(name)?.samples ?? [];
   const counted = samples.filter(({ value }) => value > 0);
   return Object.fromEntries(counted.map(({ labels, value }) => [labels['outcome'] ?? '', value]));
 };
 
-const readsOf = (stage: MetricsStage) => outcomesOf(stage, READS);
+const readsOf = (stage: Measured) => outcomesOf(stage, READS);
 
 describe('reads', () => {
   test('are counted by how the cache came to an answer', async () => {
-    const stage = await openMetrics();
+    const stage = await openMeasured();
     await stage.ask(ID);
     await stage.ask(ID);
     stage.clock.advance(31_000);
@@ -29,7 +29,7 @@ describe('reads', () => {
   });
 
   test('that join a call under way are counted as collapsed, and one flight is seen', async () => {
-    const stage = await openMetrics();
+    const stage = await openMeasured();
     const gate = barrier();
     stage.upstream.on(`GET ${PATH}`, reply(hold(gate), json(200, '{}')));
     const requests = ['a', 'b', 'c'].map((id) => ({ id, path: PATH }));
@@ -45,7 +45,7 @@ describe('reads', () => {
   });
 
   test('of an overview count section by section, its request once', async () => {
-    const stage = await openMetrics();
+    const stage = await openMeasured();
     await stage.call({ path: OVERVIEW, token: stage.token });
     const calls = stage.upstream.calls.length;
     const scraped = await stage.scrape();
@@ -56,7 +56,7 @@ describe('reads', () => {
   });
 
   test('leave bytes, entries and accounts', async () => {
-    const stage = await openMetrics();
+    const stage = await openMeasured();
     await stage.ask(ID);
     await stage.ask('getReferralConfig');
     const scraped = await stage.scrape();
@@ -69,7 +69,7 @@ describe('reads', () => {
 
 describe('requests', () => {
   test('are counted by operation, class of status and what the cache had', async () => {
-    const stage = await openMetrics();
+    const stage = await openMeasured();
     const { headers } = await stage.ask(ID);
     await stage.ask(ID, { headers: { 'If-None-Match': headers['etag'] ?? '' } });
     stage.upstream.on(`GET ${exampleInput('getTransaction').path}`, json(404, '{"detail":"Not found."}'));
@@ -84,7 +84,7 @@ describe('requests', () => {
   });
 
   test('are timed, in seconds and in buckets that count what is below them too', async () => {
-    const stage = await openMetrics();
+    const stage = await openMeasured();
     const gate = barrier();
     stage.upstream.on(`GET ${PATH}`, reply(hold(gate), json(200, '{}')));
     const asked = stage.ask(ID);
@@ -102,7 +102,7 @@ describe('requests', () => {
   });
 
   test('over the limit of an account are counted as refused', async () => {
-    const stage = await openMetrics({ RATE_LIMIT_PER_MINUTE: '2' });
+    const stage = await openMeasured({ RATE_LIMIT_PER_MINUTE: '2' });
     for (let times = 0; times < 3; times++) await stage.ask(ID);
     const scraped = await stage.scrape();
     expect(scraped.value('portico_refused_total', { by: 'rate_limit' })).toBe(1);
@@ -112,7 +112,7 @@ describe('requests', () => {
 
 describe('upstream calls', () => {
   test('are counted by operation and outcome, those that were made again as retries too', async () => {
-    const stage = await openMetrics();
+    const stage = await openMeasured();
     const { path } = exampleInput('getReferralConfig');
     stage.upstream.once(`GET ${path}`, json(503, '{}'));
     stage.upstream.once(`GET ${PATH}`, json(403, '{"detail":"no"}'));
@@ -128,7 +128,7 @@ describe('upstream calls', () => {
   });
 
   test('that nobody waited for any more are abandoned, and have no duration', async () => {
-    const stage = await openMetrics();
+    const stage = await openMeasured();
     stage.upstream.on(`GET ${PATH}`, hang());
     const leaving = new AbortController();
     const asked = stage.ask(ID, { signal: leaving.signal });
@@ -141,7 +141,7 @@ describe('upstream calls', () => {
   });
 
   test('that fail open the circuit, which then refuses; one that comes back closes it', async () => {
-    const stage = await openMetrics();
+    const stage = await openMeasured();
     expect((await stage.scrape()).value('portico_circuit_open')).toBe(0);
     stage.upstream.on(`POST ${exampleInput('purchasePlan').path}`, reset());
     for (let times = 0; times < 20; times++) await stage.ask('purchasePlan');
@@ -156,7 +156,7 @@ describe('upstream calls', () => {
 });
 
 test('writes with a key are counted by what became of them', async () => {
-  const stage = await openMetrics();
+  const stage = await openMeasured();
   const { path, body } = exampleInput('createApiKey');
   const buy = (key: string, text = body) =>
     stage.call({

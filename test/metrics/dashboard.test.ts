@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { engineMetrics } from '../../src/entry/node/engine-metrics.ts';
+import { exposition, type Scraped } from './exposition.ts';
+import { openMeasured } from './helpers.ts';
+import { promql } from './promql.ts';
 import { exampleInput } from '../support/examples.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { exposition, type Scraped } from './exposition.ts';
-import { promql } from './promql.ts';
-import { openMetrics } from './stage.ts';
 
 interface Panel {
   readonly id: number;
@@ -52,7 +52,7 @@ async function scrapeOfStore(): Promise<string> {
 }
 
 beforeAll(async () => {
-  const { ask, upstream, admin } = await openMetrics({}, afterAll);
+  const { ask, upstream, admin } = await openMeasured({}, afterAll);
   await ask('getSubscription');
   await ask('getSubscription');
   upstream.on(`GET ${exampleInput('getSubscription').path}`, json(500, '{}'));

@@ -2,12 +2,12 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
 import { warmUp } from '../../src/entry/node/warm-up.ts';
 import { expectCommonHeaders, expectProblem } from '../http/problem.ts';
+import { exposition } from './exposition.ts';
+import { openMeasured, READS, REQUESTS } from './helpers.ts';
 import { killAll, startNode } from '../runtime/node-gateway.ts';
 import { configOf, keepingLogger } from '../support/gateway.ts';
 import { call } from '../support/http.ts';
 import { leaksIn } from '../support/secrets.ts';
-import { exposition } from './exposition.ts';
-import { openMetrics, READS, REQUESTS } from './stage.ts';
 
 const SCRAPE = { path: '/metrics' } as const;
 
@@ -15,7 +15,7 @@ afterAll(killAll);
 
 describe('/metrics', () => {
   test('answers on the admin listener in the text format, with the headers of all answers', async () => {
-    const stage = await openMetrics();
+    const stage = await openMeasured();
     const answer = await stage.admin(SCRAPE);
     expect(answer).toMatchObject({
       status: 200,
@@ -29,7 +29,7 @@ describe('/metrics', () => {
   });
 
   test('is an unknown endpoint on the public listener, whatever the method', async () => {
-    const stage = await openMetrics();
+    const stage = await openMeasured();
     for (const method of ['GET', 'POST', 'DELETE'])
       expectProblem(await stage.call({ ...SCRAPE, method }), {
         status: 404,
@@ -40,7 +40,7 @@ describe('/metrics', () => {
   });
 
   test('takes GET and HEAD only', async () => {
-    const { admin } = await openMetrics();
+    const { admin } = await openMeasured();
     expect(await admin({ ...SCRAPE, method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
     const refused = await admin({ ...SCRAPE, method: 'DELETE' });
     expectProblem(refused, { status: 405, code: 'method_not_allowed' });
@@ -48,7 +48,7 @@ describe('/metrics', () => {
   });
 
   test('names no credential and no account', async () => {
-    const stage = await openMetrics();
+    const stage = await openMeasured();
     await stage.ask('getSubscription');
     await stage.ask('purchasePlan', { headers: { 'Idempotency-Key': stage.token } });
     const account = stage.gateway.lines.find(({ msg }) => msg === 'request')?.account;
@@ -59,7 +59,7 @@ describe('/metrics', () => {
   });
 
   test('counts what the gateway does for clients: no probe, no scrape, no other gateway in the process', async () => {
-    const [stage, other] = await Promise.all([openMetrics(), openMetrics()]);
+    const [stage, other] = await Promise.all([openMeasured(), openMeasured()]);
     await other.ask('getSubscription');
     for (const path of ['/metrics', '/readyz', '/nowhere']) await stage.admin({ path });
     const scraped = await stage.scrape();

@@ -2,12 +2,11 @@ import { randomBytes, randomInt } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { allOverviews } from '../../src/gateway/overviews/index.ts';
 import { allOperations } from '../../src/upstream/operations/index.ts';
-import { requestText } from '../http/stage.ts';
+import { type Measured, openMeasured, REQUESTS } from './helpers.ts';
 import { exampleInput } from '../support/examples.ts';
-import { rawRequest } from '../support/raw-client.ts';
+import { rawRequest, requestText } from '../support/raw-client.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { type MetricsStage, openMetrics, REQUESTS } from './stage.ts';
 
 const TIMES = 200;
 
@@ -15,7 +14,7 @@ const word = () => randomBytes(6).toString('hex');
 const digits = () => String(randomInt(1, 2 ** 40));
 
 /** All that a client can make up. */
-const INVENTED: Readonly<Record<string, (stage: MetricsStage) => Promise<unknown>>> = {
+const INVENTED: Readonly<Record<string, (stage: Measured) => Promise<unknown>>> = {
   paths: ({ call, token }) => call({ path: `/${word()}/${word()}`, token }),
   'paths below known ones': ({ call, token }) => call({ path: `/api/v2/subscription/${word()}/`, token }),
   methods: ({ gateway }) =>
@@ -45,7 +44,7 @@ const INVENTED: Readonly<Record<string, (stage: MetricsStage) => Promise<unknown
 };
 
 test.each(Object.entries(INVENTED))('%s that a client makes up add no series', async (_, request) => {
-  const stage = await openMetrics({ RATE_LIMIT_PER_MINUTE: '0' });
+  const stage = await openMeasured({ RATE_LIMIT_PER_MINUTE: '0' });
   stage.upstream.on(({ path }) => path.startsWith('/api/v2/payment/transaction/'), json(404, '{"detail":"none"}'));
   for (let times = 0; times < 2; times++) await request(stage); // the second may be one from the cache
   const before = await stage.scrape();
@@ -55,7 +54,7 @@ test.each(Object.entries(INVENTED))('%s that a client makes up add no series', a
 });
 
 test('operations are those of the tables, and all labels are from fixed sets', async () => {
-  const stage = await openMetrics({ RATE_LIMIT_PER_MINUTE: '0' });
+  const stage = await openMeasured({ RATE_LIMIT_PER_MINUTE: '0' });
   for (const request of Object.values(INVENTED)) await request(stage);
   for (const { id } of allOperations) await stage.ask(id);
   for (const { path } of allOverviews) await stage.call({ path, token: stage.token });

@@ -1,6 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { exampleBody } from '../support/examples.ts';
-import { json } from '../support/scripted-upstream.ts';
 import {
   accountOverview,
   byId,
@@ -10,11 +8,13 @@ import {
   cardText,
   listOf,
   ONLY_ON_ERROR,
-  startWorld,
+  openOverviews,
   SUBSCRIPTION,
   subscriptionWith,
-  type World,
-} from './setup.ts';
+  type OverviewWorld,
+} from './helpers.ts';
+import { exampleBody } from '../support/examples.ts';
+import { json } from '../support/scripted-upstream.ts';
 
 const list = { path: CARD_LIST };
 const subscription = { path: SUBSCRIPTION };
@@ -25,10 +25,10 @@ const FAILED = { code: 'upstream_bad_response', status: 502, section: 'payment_m
 
 describe('a card that cannot be had', () => {
   const failures = [
-    ['the list fails', (world: World) => world.on(list, json(500, 'oops'))],
+    ['the list fails', (world: OverviewWorld) => world.on(list, json(500, 'oops'))],
     [
       'it is not in the list and its own call fails',
-      (world: World) => {
+      (world: OverviewWorld) => {
         world.on(list, json(200, listOf()));
         world.on(byId('7'), json(500, 'oops'));
       },
@@ -36,7 +36,7 @@ describe('a card that cannot be had', () => {
   ] as const;
 
   test.each(failures)('leaves the rest as it is: %s', async (_, fail) => {
-    const world = await startWorld();
+    const world = await openOverviews();
     fail(world);
     const { status, headers, body } = await world.get(path);
     expect({ status, cacheControl: headers['cache-control'], etag: headers['etag'] }).toEqual({
@@ -51,7 +51,7 @@ describe('a card that cannot be had', () => {
   });
 
   test('is reported as not found when the upstream has no such card', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     world.on(list, json(200, listOf()));
     world.on(byId('7'), json(404, { detail: 'Not found.' }));
     const { status, body } = await world.get(path);
@@ -61,7 +61,7 @@ describe('a card that cannot be had', () => {
   });
 
   test('is asked for once when it is the one seen last and it is gone', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     await world.get(SUBSCRIPTION);
     world.on(byId('7'), json(404, { detail: 'Not found.' }));
     const { body } = await world.get(path);
@@ -72,7 +72,7 @@ describe('a card that cannot be had', () => {
   test.each(['"abc"', '"../8"', '""', '-1', '7.5', '7e0', 'true', '{"id":7}', '[7]', '12345678901234567890'])(
     'is a bad response where its id is %s, and nothing is asked for by it',
     async (id) => {
-      const world = await startWorld();
+      const world = await openOverviews();
       world.on(subscription, json(200, subscriptionWith(id)));
       const { status, body } = await world.get(path);
       expect(status).toBe(200);
@@ -83,7 +83,7 @@ describe('a card that cannot be had', () => {
   );
 
   test('does not outlast the id that was unusable', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     world.on(subscription, json(200, subscriptionWith('"abc"')));
     await world.get(path);
     world.on(subscription, json(200, exampleBody('getSubscription')));
@@ -96,7 +96,7 @@ describe('a card that cannot be had', () => {
     ['the list', list, listOf(cardText('7'))],
     ['the card', byId('7'), cardText('7')],
   ])('is an older copy of %s where there is one', async (_, held, text) => {
-    const world = await startWorld({ env: ONLY_ON_ERROR });
+    const world = await openOverviews(ONLY_ON_ERROR);
     world.on(held, json(200, text));
     await world.get(held.path);
     for (const leg of [list, byId('7')]) world.on(leg, json(503));

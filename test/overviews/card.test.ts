@@ -1,7 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { manualClock } from '../support/clock.ts';
-import { exampleBody } from '../support/examples.ts';
-import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import {
   accountOverview,
   billingOverview,
@@ -14,10 +11,13 @@ import {
   listOf,
   ONLY_ON_ERROR,
   policyEnv,
-  startWorld,
+  openOverviews,
   SUBSCRIPTION,
   subscriptionWith,
-} from './setup.ts';
+} from './helpers.ts';
+import { manualClock } from '../support/clock.ts';
+import { exampleBody } from '../support/examples.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 
 const list = { path: CARD_LIST };
 const subscription = { path: SUBSCRIPTION };
@@ -26,7 +26,7 @@ const path = accountOverview.path;
 
 describe.each([accountOverview.path, billingOverview.path])('the card in %s', (overviewPath) => {
   test('is the one of the list that the subscription names, in four calls', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const decoys = [cardText('70'), '{"type":"Other","nested":{"id":7},"text":"\\"id\\":7","id":6}', cardText('17')];
     world.on(list, json(200, listOf(...decoys, cardText('7'), cardText('8'))));
     const { text } = await world.get(overviewPath);
@@ -35,7 +35,7 @@ describe.each([accountOverview.path, billingOverview.path])('the card in %s', (o
   });
 
   test('is asked for by its id, in a fifth call, when the list does not hold it', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     world.on(list, json(200, listOf(cardText('8'))));
     world.on(byId('7'), json(200, cardText('7')));
     const { text, body } = await world.get(overviewPath);
@@ -47,7 +47,7 @@ describe.each([accountOverview.path, billingOverview.path])('the card in %s', (o
   });
 
   test('is asked for by the id seen last, at the same time as the subscription', async () => {
-    const world = await startWorld({ env: ONLY_ON_ERROR });
+    const world = await openOverviews(ONLY_ON_ERROR);
     await world.get(SUBSCRIPTION);
     const gate = barrier();
     world.on(subscription, reply(hold(gate), json(200, exampleBody('getSubscription'))));
@@ -63,7 +63,7 @@ describe.each([accountOverview.path, billingOverview.path])('the card in %s', (o
     ['is gone', json(404, { detail: 'Not found.' })],
     ['is still there', json(200, cardText('7'))],
   ])('is the new one when the one seen last %s', async (_, seenLast) => {
-    const world = await startWorld({ env: ONLY_ON_ERROR });
+    const world = await openOverviews(ONLY_ON_ERROR);
     await world.get(SUBSCRIPTION);
     world.on(subscription, json(200, subscriptionWith('8')));
     world.on(byId('7'), seenLast);
@@ -75,7 +75,7 @@ describe.each([accountOverview.path, billingOverview.path])('the card in %s', (o
   });
 
   test('is the new one although the list that is held is from before', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     await world.get(CARD_LIST);
     world.on(subscription, json(200, subscriptionWith('8')));
     world.on(byId('8'), json(200, cardText('8')));
@@ -85,7 +85,7 @@ describe.each([accountOverview.path, billingOverview.path])('the card in %s', (o
   });
 
   test.each(['9007199254740993123', '9223372036854775807', '0'])('may have the id %s', async (id) => {
-    const world = await startWorld();
+    const world = await openOverviews();
     world.on(subscription, json(200, subscriptionWith(id)));
     world.on(list, json(200, listOf(cardText('9007199254740993124'), cardText('9223372036854775808'))));
     world.on(byId(id), json(200, cardText(id)));
@@ -105,7 +105,7 @@ describe('a subscription without a card', () => {
   };
 
   test('has null there, and is complete', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     world.on(subscription, noCard);
     const { status, body, headers } = await world.get(path);
     expect({ status, body }).toMatchObject({ status: 200, body: NOT_APPLICABLE });
@@ -119,7 +119,7 @@ describe('a subscription without a card', () => {
     ['is answered', json(200, listOf())],
     ['is given up', hold(barrier())],
   ])('costs nothing the second time when the list %s', async (_, step) => {
-    const world = await startWorld();
+    const world = await openOverviews();
     world.on(subscription, noCard);
     world.on(list, step);
     await world.get(path);
@@ -136,7 +136,7 @@ describe('a subscription without a card', () => {
   });
 
   test('does not wait for the list, which is given up', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     world.on(subscription, noCard);
     world.on(list, hold(barrier()));
     const { body } = await world.get(path);
@@ -145,7 +145,7 @@ describe('a subscription without a card', () => {
   });
 
   test.each([500, 503, 404, 429])('has no error when the list is answered with %i', async (status) => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const gate = barrier();
     world.on(list, json(status, '{"detail":"no"}'));
     world.on(subscription, reply(hold(gate), noCard));
@@ -161,7 +161,7 @@ describe('?sections=payment_method', () => {
   const only = `${path}?sections=payment_method`;
 
   test('reads the subscription without showing it', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const { text, body } = await world.get(only);
     expect(text.startsWith(`{"data":{"payment_method":${cardText('7')}},"errors":[],"meta":`)).toBe(true);
     expect(Object.keys(body.meta.sections)).toEqual(['payment_method']);
@@ -169,7 +169,7 @@ describe('?sections=payment_method', () => {
   });
 
   test('has the card skipped when the subscription fails', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     world.on(subscription, json(503, '', { 'Retry-After': '7' }));
     const { status, headers, body } = await world.get(only);
     expect(status).toBe(200);
@@ -182,7 +182,7 @@ describe('?sections=payment_method', () => {
   });
 
   test('says in Cache-Status what the subscription cost, though it is not shown', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     await world.get(CARD_LIST);
     const first = await world.get(only);
     const second = await world.get(only);
@@ -192,7 +192,7 @@ describe('?sections=payment_method', () => {
   });
 
   test.each([401, 403])('fails as a whole when the subscription is refused with %i', async (status) => {
-    const world = await startWorld();
+    const world = await openOverviews();
     world.on(subscription, json(status, { detail: 'no' }));
     world.on(list, hold(barrier()));
     expect((await world.get(only)).status).toBe(status);
@@ -201,7 +201,7 @@ describe('?sections=payment_method', () => {
 
 test('a card of a stale list is stale, and as old as the list', async () => {
   const clock = manualClock();
-  const world = await startWorld({ clock, env: policyEnv({ fresh: 10, stale: 300, on_error: 0 }) });
+  const world = await openOverviews(policyEnv({ fresh: 10, stale: 300, on_error: 0 }), { clock });
   await world.get(CARD_LIST);
   clock.advance(20_000);
   const { body } = await world.get(path);

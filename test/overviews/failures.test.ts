@@ -1,4 +1,19 @@
 import { describe, expect, test } from 'vitest';
+import {
+  accountOverview,
+  CARD,
+  CARD_LIST,
+  dataText,
+  holdAll,
+  landed,
+  type LegScript,
+  legsOf,
+  ONLY_ON_ERROR,
+  optionalOf,
+  overviewTable,
+  openOverviews,
+  SUBSCRIPTION,
+} from './helpers.ts';
 import { manualClock } from '../support/clock.ts';
 import {
   barrier,
@@ -12,21 +27,6 @@ import {
   reset,
   type Step,
 } from '../support/scripted-upstream.ts';
-import {
-  accountOverview,
-  CARD,
-  CARD_LIST,
-  dataText,
-  holdAll,
-  landed,
-  type LegScript,
-  legsOf,
-  ONLY_ON_ERROR,
-  optionalOf,
-  overviewTable,
-  startWorld,
-  SUBSCRIPTION,
-} from './setup.ts';
 
 interface Failure {
   readonly code: string;
@@ -62,7 +62,7 @@ describe.each(overviewTable)('%s', (path, overview) => {
   const required = legs.find((leg) => leg.required)!;
 
   test.each(FAILURES)('fails as a whole when its required section fails: %s', async (_, step, failure) => {
-    const world = await startWorld();
+    const world = await openOverviews();
     world.on(required, step);
     const { status, headers, json: problem } = await world.get(path);
     expect(status).toBe(failure.status);
@@ -74,7 +74,7 @@ describe.each(overviewTable)('%s', (path, overview) => {
 
   test.each(FAILURES)('goes without a section that fails: %s', async (_, step, failure) => {
     for (const leg of optional) {
-      const world = await startWorld();
+      const world = await openOverviews();
       world.on(leg, step);
       world.on({ path: CARD }, step);
       const { status, headers, text, body } = await world.get(path);
@@ -93,7 +93,7 @@ describe.each(overviewTable)('%s', (path, overview) => {
 
   test.each(optional.map((leg) => [leg.section, leg] as const))('answers in time when %s hangs', async (_, leg) => {
     const clock = manualClock();
-    const world = await startWorld({ clock, env: { REQUEST_TIMEOUT_MS: '1000', UPSTREAM_TIMEOUT_MS: '5000' } });
+    const world = await openOverviews({ REQUEST_TIMEOUT_MS: '1000', UPSTREAM_TIMEOUT_MS: '5000' }, { clock });
     world.on(leg, hang());
     const pending = world.get(path);
     const [hanging] = await world.upstream.waitForCalls(1, `GET ${leg.path}`);
@@ -107,7 +107,7 @@ describe.each(overviewTable)('%s', (path, overview) => {
 
   test('gives a leg no longer than UPSTREAM_TIMEOUT_MS', async () => {
     const clock = manualClock();
-    const world = await startWorld({ clock, env: { UPSTREAM_TIMEOUT_MS: '1000', REQUEST_TIMEOUT_MS: '1000' } });
+    const world = await openOverviews({ UPSTREAM_TIMEOUT_MS: '1000', REQUEST_TIMEOUT_MS: '1000' }, { clock });
     world.on(required, hang());
     const pending = world.get(path);
     await world.upstream.waitForCalls(4);
@@ -117,7 +117,7 @@ describe.each(overviewTable)('%s', (path, overview) => {
 
   describe.each([401, 403])('a %i', (status) => {
     test.each(named)('of %s fails the whole and abandons the others', async (_, leg) => {
-      const world = await startWorld();
+      const world = await openOverviews();
       const siblings = others(legs, leg);
       holdAll(world, siblings);
       const gate = barrier();
@@ -136,7 +136,7 @@ describe.each(overviewTable)('%s', (path, overview) => {
   });
 
   test('prefers older copies to failures', async () => {
-    const world = await startWorld({ env: ONLY_ON_ERROR });
+    const world = await openOverviews(ONLY_ON_ERROR);
     const first = await world.get(path);
     world.on({ path: CARD }, json(503));
     for (const leg of legs) world.on(leg, json(503));
@@ -149,7 +149,7 @@ describe.each(overviewTable)('%s', (path, overview) => {
   });
 
   test('refuses on a 403 however good its older copies are', async () => {
-    const world = await startWorld({ env: ONLY_ON_ERROR });
+    const world = await openOverviews(ONLY_ON_ERROR);
     await world.get(path);
     world.on(optional.at(-1)!, json(403, { detail: 'Gone.', code: 'account_suspended' }));
     expect(await world.get(path)).toMatchObject({ status: 403, json: { code: 'account_suspended' } });
@@ -159,14 +159,14 @@ describe.each(overviewTable)('%s', (path, overview) => {
     const strict = { headers: { Prefer: 'respond-async, handling="strict"' } };
 
     test.each(optional.map((leg) => [leg.section, leg] as const))('fails on a failing %s', async (_, leg) => {
-      const world = await startWorld();
+      const world = await openOverviews();
       world.on(leg, json(500, 'oops'));
       const { status, json: problem } = await world.get(path, strict);
       expect({ status, problem }).toMatchObject({ status: 502, problem: { code: 'upstream_bad_response' } });
     });
 
     test('changes nothing else, and says that it was heeded', async () => {
-      const { get } = await startWorld();
+      const { get } = await openOverviews();
       const { status, headers, text } = await get(path, strict);
       expect(status).toBe(200);
       expect(text).toContain(dataText(legs));
@@ -180,7 +180,7 @@ describe.each(overviewTable)('%s', (path, overview) => {
     });
 
     test('takes an older copy for an answer', async () => {
-      const world = await startWorld({ env: ONLY_ON_ERROR });
+      const world = await openOverviews(ONLY_ON_ERROR);
       await world.get(path);
       world.on(optional.at(-1)!, json(503));
       expect((await world.get(path, strict)).status).toBe(200);
@@ -188,7 +188,7 @@ describe.each(overviewTable)('%s', (path, overview) => {
   });
 
   test('cancels every call when its client leaves', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     holdAll(world, legs);
     const leaving = new AbortController();
     const pending = world.get(path, { signal: leaving.signal });
@@ -199,7 +199,7 @@ describe.each(overviewTable)('%s', (path, overview) => {
   });
 
   test.each(named)('leaves %s to another reader when its client leaves', async (_, leg) => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const gate = holdAll(world, legs);
     const read = world.get(leg.path);
     await world.upstream.waitForCalls(1);
@@ -219,7 +219,7 @@ describe.each(overviewTable)('%s', (path, overview) => {
 });
 
 test.each([401, 403])('a %i drops whatever was held for the account', async (status) => {
-  const world = await startWorld({ env: { CACHE_POLICY: '{"getReferralConfig":{"fresh":0,"stale":0}}' } });
+  const world = await openOverviews({ CACHE_POLICY: '{"getReferralConfig":{"fresh":0,"stale":0}}' });
   const { path } = accountOverview;
   await world.get(path);
   world.upstream.once('GET /api/v2/referral/config/', json(status, ''));
@@ -229,7 +229,7 @@ test.each([401, 403])('a %i drops whatever was held for the account', async (sta
 });
 
 test('a refusal of the card by its id fails the whole and abandons the others', async () => {
-  const world = await startWorld();
+  const world = await openOverviews();
   const slow = optionalOf(accountOverview).filter(({ section }) => section !== 'payment_method');
   holdAll(world, slow);
   world.on({ path: CARD_LIST }, json(200, { count: 0, next: null, previous: null, results: [] }));
@@ -240,7 +240,7 @@ test('a refusal of the card by its id fails the whole and abandons the others', 
 });
 
 test('a section that failed is asked for again, the others are not', async () => {
-  const world = await startWorld();
+  const world = await openOverviews();
   const path = '/api/v2/referral/config/';
   world.upstream.once(`GET ${path}`, json(400, ''));
   expect((await world.get(accountOverview.path)).body.meta.complete).toBe(false);

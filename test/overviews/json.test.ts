@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import { type OperationId, operations } from '../../src/upstream/operations/index.ts';
+import { dataText, holdAll, type LegScript, legsOf, overviewTable, openOverviews } from './helpers.ts';
 import { manualClock } from '../support/clock.ts';
 import { exampleBody } from '../support/examples.ts';
 import { call } from '../support/http.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { dataText, holdAll, legsOf, type LegScript, overviewTable, startWorld } from './setup.ts';
 
 const isPage = (operation: OperationId) => 'paged' in operations[operation];
 
@@ -18,7 +18,7 @@ describe.each(overviewTable)('GET %s', (path, overview) => {
   const names = legs.map(({ section }) => section);
 
   test('answers every section in order, value for value what the upstream sent', async () => {
-    const { get, upstream } = await startWorld();
+    const { get, upstream } = await openOverviews();
     const { status, headers, text, body } = await get(path);
     expect(status).toBe(200);
     expect(text.startsWith(`{"data":${dataText(legs)},"errors":[],"meta":{`)).toBe(true);
@@ -40,7 +40,7 @@ describe.each(overviewTable)('GET %s', (path, overview) => {
   });
 
   test('takes one round trip when cold: every call is under way before any is answered', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const gate = holdAll(world, legs);
     const pending = world.get(path);
     const calls = await world.upstream.waitForCalls(4);
@@ -51,7 +51,7 @@ describe.each(overviewTable)('GET %s', (path, overview) => {
   });
 
   test('costs nothing the second time', async () => {
-    const { get, upstream } = await startWorld();
+    const { get, upstream } = await openOverviews();
     const first = await get(path);
     const second = await get(path);
     expect(upstream.calls).toHaveLength(4);
@@ -61,7 +61,7 @@ describe.each(overviewTable)('GET %s', (path, overview) => {
   });
 
   test('is served by what pass-through reads left in the cache', async () => {
-    const { get, upstream } = await startWorld();
+    const { get, upstream } = await openOverviews();
     for (const leg of legs) await get(leg.path);
     const answer = await get(path);
     expect(upstream.calls).toHaveLength(4);
@@ -70,7 +70,7 @@ describe.each(overviewTable)('GET %s', (path, overview) => {
   });
 
   test('leaves in the cache what pass-through reads are served by', async () => {
-    const { get, upstream } = await startWorld();
+    const { get, upstream } = await openOverviews();
     await get(path);
     for (const leg of legs) {
       const read = await get(leg.path);
@@ -83,7 +83,7 @@ describe.each(overviewTable)('GET %s', (path, overview) => {
   test.each(legs.map((leg) => [leg.section, leg] as const))(
     'asks only for the rest when %s is held',
     async (_, leg) => {
-      const { get, upstream } = await startWorld();
+      const { get, upstream } = await openOverviews();
       // What names the card is held too, so the card is asked for by its id: see card.test.ts.
       upstream.on('GET /api/v2/payment/method/7/', json(200, exampleBody('getPaymentMethod')));
       await get(leg.path);
@@ -99,7 +99,7 @@ describe.each(overviewTable)('GET %s', (path, overview) => {
     ['the origin of the request', {}],
     ['PUBLIC_URL', { PUBLIC_URL: 'https://portico.example' }],
   ])('points the links of pages at %s', async (_, env: Readonly<Record<string, string>>) => {
-    const world = await startWorld({ env });
+    const world = await openOverviews(env);
     const pages = legs.filter(({ operation, section }) => isPage(operation) && section !== 'payment_method');
     for (const leg of pages) {
       const links = { next: world.upstream.url + linkOf(leg, 3), previous: world.upstream.url + linkOf(leg, 1) };
@@ -118,7 +118,7 @@ describe.each(overviewTable)('GET %s', (path, overview) => {
   });
 
   test('times every leg and the whole in Server-Timing', async () => {
-    const { get } = await startWorld();
+    const { get } = await openOverviews();
     const { headers } = await get(path);
     const timed = headers['server-timing']?.split(', ').map((entry) => entry.split(';')[0]);
     expect(timed).toEqual([...names, 'total']);
@@ -126,7 +126,7 @@ describe.each(overviewTable)('GET %s', (path, overview) => {
 
   test('is as old as its oldest section', async () => {
     const clock = manualClock();
-    const { get } = await startWorld({ clock });
+    const { get } = await openOverviews({}, { clock });
     const oldest = legs.at(-1)!;
     await get(oldest.path);
     clock.advance(4000);
@@ -138,7 +138,7 @@ describe.each(overviewTable)('GET %s', (path, overview) => {
 
   test('is a 304 while its data stay the same, whatever the ages', async () => {
     const clock = manualClock();
-    const { get, upstream } = await startWorld({ clock });
+    const { get, upstream } = await openOverviews({}, { clock });
     const etag = (await get(path)).headers['etag']!;
     clock.advance(5000);
     for (const candidate of [etag, `W/${etag}`, `"other", ${etag}`, '*']) {
@@ -155,7 +155,7 @@ describe.each(overviewTable)('GET %s', (path, overview) => {
   });
 
   test.each(legs.map((leg) => [leg.section, leg] as const))('has another ETag when %s changes', async (_, leg) => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const first = await world.get(path);
     world.on(leg, json(200, changed(leg.upstream)));
     const headers = { 'Cache-Control': 'no-cache', 'If-None-Match': first.headers['etag']! };
@@ -166,7 +166,7 @@ describe.each(overviewTable)('GET %s', (path, overview) => {
   });
 
   test('asks again for no-cache and keeps that; neither asks the cache nor fills it for no-store', async () => {
-    const { get, upstream } = await startWorld();
+    const { get, upstream } = await openOverviews();
     await get(path, { headers: { 'Cache-Control': 'no-store' } });
     expect(upstream.calls).toHaveLength(4);
     await get(path);
@@ -180,7 +180,7 @@ describe.each(overviewTable)('GET %s', (path, overview) => {
   });
 
   test('costs one call a leg, however many ask at once', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const gate = holdAll(world, legs);
     const pending = Array.from({ length: 10 }, () => world.get(path));
     await world.upstream.waitForCalls(4);
@@ -191,7 +191,7 @@ describe.each(overviewTable)('GET %s', (path, overview) => {
   });
 
   test('keeps accounts apart, and wants a credential', async () => {
-    const { get, gateway, upstream, token } = await startWorld();
+    const { get, gateway, upstream, token } = await openOverviews();
     const other = secret();
     await get(path);
     await get(path, { token: other });
@@ -206,7 +206,7 @@ describe.each(overviewTable)('GET %s', (path, overview) => {
   });
 
   test('answers HEAD with the head alone, and nothing but GET and HEAD', async () => {
-    const { get, upstream } = await startWorld();
+    const { get, upstream } = await openOverviews();
     const { headers } = await get(path);
     const head = await get(path, { method: 'HEAD' });
     expect(head).toMatchObject({ status: 200, text: '', headers: { etag: headers['etag'] } });

@@ -1,27 +1,27 @@
 import { describe, expect, test, vi } from 'vitest';
-import { manualClock } from '../support/clock.ts';
-import { exampleBody } from '../support/examples.ts';
-import { type CallOptions, stream } from '../support/http.ts';
-import { barrier, hang, hold, json, reply } from '../support/scripted-upstream.ts';
 import {
   accountOverview,
   CARD_LIST,
   holdAll,
   landed,
-  type LegScript,
   legOf,
+  type LegScript,
   legsOf,
   optionalOf,
   overviewTable,
-  startWorld,
+  openOverviews,
   SUBSCRIPTION,
-  type World,
-} from './setup.ts';
+  type OverviewWorld,
+} from './helpers.ts';
+import { manualClock } from '../support/clock.ts';
+import { exampleBody } from '../support/examples.ts';
+import { type CallOptions, stream } from '../support/http.ts';
+import { barrier, hang, hold, json, reply } from '../support/scripted-upstream.ts';
 
 const NDJSON = { Accept: 'application/x-ndjson' };
 const COMPLETE = '{"complete":true}';
 
-const open = async ({ gateway, token }: World, path: string, options: Partial<CallOptions> = {}) => {
+const open = async ({ gateway, token }: OverviewWorld, path: string, options: Partial<CallOptions> = {}) => {
   const answer = await stream(gateway.url, { path, token, headers: NDJSON, ...options });
   const iterator = answer.lines[Symbol.asyncIterator]();
   return {
@@ -41,7 +41,7 @@ const lineOf = ({ section, text }: LegScript, state = 'fresh') =>
 const sectionOf = (line: string | undefined) => (JSON.parse(line ?? '{}') as { section?: string }).section;
 
 /** Resolves when the gateway has done with a request, whether or not its answer was read. */
-const loggedAs = ({ gateway }: World, route: string, count = 1) =>
+const loggedAs = ({ gateway }: OverviewWorld, route: string, count = 1) =>
   vi.waitFor(() => {
     const found = gateway.lines.filter((line) => line.route === route);
     expect(found).toHaveLength(count);
@@ -55,7 +55,7 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
   const table = optional.map((leg) => [leg.section, leg] as const);
 
   test('has one for each section and a last one that says it is whole', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const answer = await open(world, path);
     const { 'content-type': type, 'cache-control': control, vary, etag } = answer.headers;
     expect({ status: answer.status, type, control, etag }).toEqual({
@@ -73,7 +73,7 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
   });
 
   test('sends each the moment it is there', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const gates = optional.map((leg) => [leg, holdAll(world, [leg])] as const);
     const answer = await open(world, path);
     expect(await answer.next()).toBe(lineOf(required));
@@ -86,7 +86,7 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
   });
 
   test('begins with the required section, however late it is', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const gate = holdAll(world, [required]);
     const opening = open(world, path);
     await world.upstream.waitForCalls(4);
@@ -98,7 +98,7 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
   });
 
   test('is a problem with its status when the required section fails', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     holdAll(world, optional);
     world.on(required, json(503, ''));
     const answer = await open(world, path);
@@ -107,7 +107,7 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
   });
 
   test.each(table)('is whole with an error in place of %s', async (section, leg) => {
-    const world = await startWorld();
+    const world = await openOverviews();
     world.on(leg, json(500, 'oops'));
     const lines = await (await open(world, path)).rest();
     const line = lines.find((each) => sectionOf(each) === section) ?? '{}';
@@ -122,7 +122,7 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
 
   test('is whole in time when a section hangs', async () => {
     const clock = manualClock();
-    const world = await startWorld({ clock, env: { REQUEST_TIMEOUT_MS: '1000' } });
+    const world = await openOverviews({ REQUEST_TIMEOUT_MS: '1000' }, { clock });
     const { section, path: at } = optional.at(-1)!;
     world.on({ path: at }, hang());
     const answer = await open(world, path);
@@ -134,7 +134,7 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
   });
 
   test.each(table)('is cut off by a 403 of %s after it began, and the others are abandoned', async (_, leg) => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const slow = optional.filter((other) => other !== leg);
     holdAll(world, slow);
     const gate = barrier();
@@ -151,7 +151,7 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
   });
 
   test('is a problem when it is refused before it began', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     holdAll(world, [required]);
     world.on(optional.at(-1)!, json(401, ''));
     const answer = await open(world, path);
@@ -160,7 +160,7 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
   });
 
   test.each(table)('with handling=strict fails as a whole for %s', async (_, leg) => {
-    const world = await startWorld();
+    const world = await openOverviews();
     world.on(leg, json(500, 'oops'));
     const answer = await open(world, path, { headers: { ...NDJSON, Prefer: 'handling=strict' } });
     expect(answer.status).toBe(502);
@@ -168,14 +168,14 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
   });
 
   test('with handling=strict begins when all is there', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const answer = await open(world, path, { headers: { ...NDJSON, Prefer: 'handling=strict' } });
     expect(answer.headers['preference-applied']).toBe('handling=strict');
     expect(await answer.rest()).toEqual([...legs.map((leg) => lineOf(leg)), COMPLETE]);
   });
 
   test('cancels its calls when the client leaves in mid stream', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     holdAll(world, optional);
     const leaving = new AbortController();
     const answer = await open(world, path, { signal: leaving.signal });
@@ -190,7 +190,7 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
   });
 
   test('leaves in the cache what the next overview is served by', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     await (await open(world, path)).rest();
     const { headers } = await world.get(path);
     expect(headers['cache-status']).toMatch(/^portico; hit; /);
@@ -203,7 +203,7 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
 const { path } = accountOverview;
 
 test('JSON over several lines becomes one, value for value', async () => {
-  const world = await startWorld();
+  const world = await openOverviews();
   const pretty = '{\r\n  "id": 5,\n\n\t"payment_method": null,\r"text": "a\\n  b\\r\\n c   d",\n "n": 25.0\n}\n';
   world.on({ path: SUBSCRIPTION }, json(200, pretty));
   const lines = await (await open(world, path)).rest();
@@ -217,7 +217,7 @@ test('JSON over several lines becomes one, value for value', async () => {
 });
 
 test('fields and sections trim lines too; without a required section it begins at once', async () => {
-  const world = await startWorld();
+  const world = await openOverviews();
   const gate = holdAll(world, [legOf(accountOverview, 'notifications')]);
   const query = 'sections=notifications,referral_config&fields[referral_config]=id,credits_earned';
   const answer = await open(world, `${path}?${query}`);
@@ -230,7 +230,7 @@ test('fields and sections trim lines too; without a required section it begins a
 });
 
 test('a card that is not there and one whose subscription failed have lines of their own', async () => {
-  const world = await startWorld();
+  const world = await openOverviews();
   world.on({ path: SUBSCRIPTION }, json(200, exampleBody('getSubscription', { payment_method: null })));
   const only = `${path}?sections=payment_method`;
   expect(await (await open(world, only)).rest()).toEqual([
@@ -260,7 +260,7 @@ describe('Accept', () => {
     ['text/html', false],
     ['', false],
   ])('%j: lines %s', async (accept, isLines) => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const { headers, text } = await world.get(path, { headers: { Accept: accept } });
     expect(headers['content-type']).toBe(isLines ? 'application/x-ndjson' : 'application/json');
     expect(text.endsWith(`${COMPLETE}\n`)).toBe(isLines);
@@ -268,7 +268,7 @@ describe('Accept', () => {
 });
 
 test('a slow reader gets all of it, and holds nobody up', async () => {
-  const world = await startWorld();
+  const world = await openOverviews();
   const large = exampleBody('getReferralConfig', { filler: 'é'.repeat(2_000_000) });
   world.on(legOf(accountOverview, 'referral_config'), json(200, large));
   const answer = await open(world, path);
@@ -281,7 +281,7 @@ test('a slow reader gets all of it, and holds nobody up', async () => {
 });
 
 test('a read that another client waits for outlives a stream that is left', async () => {
-  const world = await startWorld();
+  const world = await openOverviews();
   const gate = holdAll(world, optionalOf(accountOverview));
   const read = world.get(CARD_LIST);
   await world.upstream.waitForCalls(1);

@@ -1,10 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { documentedFields, project } from '../../src/gateway/project.ts';
 import { allOverviews } from '../../src/gateway/overviews/index.ts';
+import { documentedFields, project } from '../../src/gateway/project.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
 import { operations } from '../../src/upstream/operations/index.ts';
-import { json } from '../support/scripted-upstream.ts';
 import {
   accountOverview,
   dataText,
@@ -12,9 +11,10 @@ import {
   legsOf,
   overviewTable,
   referralOverview,
-  startWorld,
+  openOverviews,
   SUBSCRIPTION,
-} from './setup.ts';
+} from './helpers.ts';
+import { json } from '../support/scripted-upstream.ts';
 
 const LISTS = ['notifications', 'transactions', 'pending_payments', 'credits', 'earn_outs', 'channels'];
 
@@ -27,7 +27,7 @@ describe.each(overviewTable)('%s?sections=', (path, overview) => {
   const simple = legs.filter(({ section }) => section !== 'payment_method'); // see card.test.ts
 
   test.each(simple.map((leg) => [leg.section, leg] as const))('%s alone costs one call', async (section, leg) => {
-    const { get, upstream } = await startWorld();
+    const { get, upstream } = await openOverviews();
     const { status, text, body } = await get(`${path}?sections=${section}`);
     expect(status).toBe(200);
     expect(text.startsWith(`{"data":${dataText([leg])},"errors":[],"meta":`)).toBe(true);
@@ -45,7 +45,7 @@ describe.each(overviewTable)('%s?sections=', (path, overview) => {
       `sections=${second}&sections=${first}`,
       `sections=${second}%2C${first}`,
     ]) {
-      const { get, upstream } = await startWorld();
+      const { get, upstream } = await openOverviews();
       const { text } = await get(`${path}?${query}`);
       expect(text.startsWith(`{"data":${dataText(asked)},`), query).toBe(true);
       expect(upstream.calls).toHaveLength(2);
@@ -53,7 +53,7 @@ describe.each(overviewTable)('%s?sections=', (path, overview) => {
   });
 
   test('does not fail for a required section that was not asked for', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     world.on(legs[0]!, json(500, 'oops'));
     const asked = legs.filter(({ section }) => LISTS.includes(section));
     const { status, text } = await world.get(`${path}?sections=${asked.map(({ section }) => section).join(',')}`);
@@ -63,7 +63,7 @@ describe.each(overviewTable)('%s?sections=', (path, overview) => {
   });
 
   test('has an ETag of what was asked for', async () => {
-    const { get } = await startWorld();
+    const { get } = await openOverviews();
     const section = legs[0]!.section;
     const whole = await get(path);
     const part = await get(`${path}?sections=${section}`);
@@ -77,7 +77,7 @@ describe.each(overviewTable)('%s?fields[…]=', (path, overview) => {
   const legs = legsOf(overview);
 
   test.each(legs.map((leg) => [leg.section, leg] as const))('trims %s and leaves the rest', async (section, leg) => {
-    const { get, upstream } = await startWorld();
+    const { get, upstream } = await openOverviews();
     const { text, body } = await get(`${path}?fields[${section}]=id,created_at`);
     const trimmed = body.data[section] as { results?: unknown[] } & Record<string, unknown>;
     const items = Array.isArray(trimmed) ? trimmed : (trimmed.results ?? [trimmed]);
@@ -90,7 +90,7 @@ describe.each(overviewTable)('%s?fields[…]=', (path, overview) => {
   });
 
   test('is taken from the same cache, and changes the ETag', async () => {
-    const { get, upstream } = await startWorld();
+    const { get, upstream } = await openOverviews();
     const whole = await get(path);
     const trimmed = await get(`${path}?fields[${legs[0]!.section}]=id`);
     expect(upstream.calls).toHaveLength(4);
@@ -113,7 +113,7 @@ describe('fields', () => {
     ['twice', 'fields[subscription]=id,plan,id&fields[subscription]=free_credits,plan'],
     ['with spaces', 'fields[subscription]=id,+plan,%20free_credits'],
   ])('keep their raw values and order when asked for %s', async (_, query) => {
-    const world = await startWorld();
+    const world = await openOverviews();
     world.on({ path: SUBSCRIPTION }, json(200, text));
     const answer = await world.get(`${path}?sections=subscription&${query}`);
     expect(answer.text).toContain('{"data":{"subscription":{"id":5,"plan":9007199254740993123,"free_credits":10.0}},');
@@ -125,7 +125,7 @@ describe('fields', () => {
   ] as const)('are those of every item of the %s', async (_, leg, names, around) => {
     const item = /\[(\{"id".*?9007199254740993123\})\]/.exec(leg.text)?.[1] ?? '';
     const items = [item, item.replace('"id":', '"id":9007199254740993')];
-    const world = await startWorld();
+    const world = await openOverviews();
     world.on(leg, json(200, around(items.join(' ,\n '))));
     const overview = leg.section === 'channels' ? referralOverview : accountOverview;
     const query = `sections=${leg.section}&fields[${leg.section}]=${names.join(',')}`;
@@ -135,7 +135,7 @@ describe('fields', () => {
   });
 
   test('that an item does not have are left out', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     const results = [{ id: 7, type: 'Wallet' }];
     world.on({ path: '/api/v2/payment/method/' }, json(200, { count: 1, next: null, previous: null, results }));
     const { body } = await world.get(`${path}?fields[payment_method]=id,brand,last4`);
@@ -143,7 +143,7 @@ describe('fields', () => {
   });
 
   test('may be asked of a section that has failed or is not there', async () => {
-    const world = await startWorld();
+    const world = await openOverviews();
     world.on({ path: '/api/v2/referral/config/' }, json(400, ''));
     const { status, body } = await world.get(`${path}?fields[referral_config]=id`);
     expect(status).toBe(200);
@@ -178,7 +178,7 @@ describe('an unknown name is a 400 with an entry in errors, and costs no call', 
     ['fields[notifications]=count', ['fields[notifications]']],
     ['fields%5Bnope%5D=id&sections=nope', ['fields[nope]', 'sections']],
   ])('%s', async (query, fields) => {
-    const { get, upstream } = await startWorld();
+    const { get, upstream } = await openOverviews();
     const { status, headers, json: problem } = await get(`${accountOverview.path}?${query}`);
     expect({ status, type: headers['content-type'] }).toEqual({ status: 400, type: 'application/problem+json' });
     expect(problem).toMatchObject({

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { allOperations, type OperationId } from '../../src/upstream/operations/index.ts';
 import { expectProblem } from '../http/problem.ts';
-import { requestText, useStage } from '../http/stage.ts';
 import { exampleBody, exampleInput } from '../support/examples.ts';
+import { requestText } from '../support/raw-client.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { email, secret } from '../support/secrets.ts';
+import { useWorld } from '../support/world.ts';
 
-const stage = useStage();
+const stage = useWorld();
 
 /** What a refused body is refused for. */
 const errorsOf = async (id: OperationId, body: string) => {

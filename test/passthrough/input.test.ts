@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { allOperations } from '../../src/upstream/operations/index.ts';
 import { expectProblem } from '../http/problem.ts';
-import { requestText, useStage } from '../http/stage.ts';
 import { exampleBody, exampleInput } from '../support/examples.ts';
+import { requestText } from '../support/raw-client.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
+import { useWorld } from '../support/world.ts';
 
-const stage = useStage();
+const stage = useWorld();
 
 /** One bad value of each documented parameter that has a type (`upstream-api.md`, endpoints 14 and 19 to 25). */
 const BAD_PARAMETERS: Readonly<Record<string, readonly string[]>> = {

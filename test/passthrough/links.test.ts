@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { useStage, requestText } from '../http/stage.ts';
 import { exampleBody } from '../support/examples.ts';
+import { requestText } from '../support/raw-client.ts';
 import { json, perCall } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
+import { useWorld } from '../support/world.ts';
 
 const LIST = '/api/v2/payment/transaction/';
 
@@ -14,7 +15,7 @@ interface Page {
 const pageOf = (text: string) => JSON.parse(text) as Page;
 
 describe('a link to another page', () => {
-  const stage = useStage();
+  const stage = useWorld();
   const origin = () => stage.gateway.url;
 
   /** What the client gets for a page whose `next` is this JSON text. */
@@ -98,7 +99,7 @@ describe('a link to another page', () => {
 });
 
 describe('pages', () => {
-  const stage = useStage();
+  const stage = useWorld();
 
   test('can be followed to the last one and back', async () => {
     const last = 4;
@@ -135,7 +136,7 @@ describe('pages', () => {
 });
 
 describe('with PUBLIC_URL', () => {
-  const stage = useStage({ env: { PUBLIC_URL: 'https://api.portico.example' } });
+  const stage = useWorld({ PUBLIC_URL: 'https://api.portico.example' });
 
   test('links have that origin, whatever the request names', async () => {
     stage.upstream.on(`GET ${LIST}`, json(200, { next: `${stage.upstream.url}${LIST}?page=3`, previous: null }));
@@ -145,7 +146,7 @@ describe('with PUBLIC_URL', () => {
 });
 
 describe.each(['/up/stream', '/up/stream/'])('with a base URL of path %s', (base) => {
-  const stage = useStage({ base });
+  const stage = useWorld({}, { base });
   const below = `/up/stream${LIST}`;
 
   test('calls go below it, and links lose it', async () => {

@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Operation } from '../../src/upstream/operation.ts';
 import { allOperations } from '../../src/upstream/operations/index.ts';
 import { expectProblem } from '../http/problem.ts';
-import { requestText, useStage } from '../http/stage.ts';
 import { exampleBody } from '../support/examples.ts';
-import { openSocket, type RawSocket } from '../support/raw-client.ts';
+import { openSocket, type RawSocket, requestText } from '../support/raw-client.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
+import { useWorld } from '../support/world.ts';
 
-const stage = useStage();
+const stage = useWorld();
 
 let socket: RawSocket;
 beforeEach(async () => {

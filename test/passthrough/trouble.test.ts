@@ -2,12 +2,13 @@ import { describe, expect, test } from 'vitest';
 import type { Operation } from '../../src/upstream/operation.ts';
 import { allOperations } from '../../src/upstream/operations/index.ts';
 import { expectProblem } from '../http/problem.ts';
-import { requestText, useStage } from '../http/stage.ts';
 import { exampleBody, exampleInput } from '../support/examples.ts';
+import { requestText } from '../support/raw-client.ts';
 import { json, reset } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
+import { useWorld } from '../support/world.ts';
 
-const stage = useStage();
+const stage = useWorld();
 
 const HTML = '<html><body>Service at upstream.example is down</body></html>';
 

@@ -1,8 +1,8 @@
-import { secret } from '../support/secrets.ts';
-import { clockOfDeadlines } from '../cache/world.ts';
 import { inProcess } from '../gateway/in-process.ts';
 import { type Charge, type EndingName, Till } from './charges.ts';
 import { askAt, Expectation, type Seen, seenOf, type Wanted } from './purchase-model.ts';
+import { clockOfDeadlines } from '../support/clock.ts';
+import { secret } from '../support/secrets.ts';
 
 export interface Asking extends Wanted {
   /** The client is gone before its body has been read. */

@@ -1,10 +1,10 @@
 import { matchPath } from '../../src/upstream/match.ts';
 import type { Method } from '../../src/upstream/operation.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
-import { clockOfDeadlines } from '../cache/world.ts';
-import { secret } from '../support/secrets.ts';
 import { inProcess, type InProcess } from '../gateway/in-process.ts';
-import { HeldUpstream, type HeldCall, type Mark, marksIn, type Outcome, type Thing, touches } from './upstream.ts';
+import { type HeldCall, HeldUpstream, type Mark, marksIn, type Outcome, type Thing, touches } from './upstream.ts';
+import { clockOfDeadlines } from '../support/clock.ts';
+import { secret } from '../support/secrets.ts';
 
 export type Command =
   | { readonly do: 'read'; readonly account: number; readonly path: string; readonly wants: string }

@@ -2,7 +2,7 @@ import { matchPath } from '../../src/upstream/match.ts';
 import type { Method } from '../../src/upstream/operation.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { type RawAnswer, type Transport, TransportError, type UpstreamRequest } from '../../src/upstream/transport.ts';
-import { touchedBy } from '../cache/world.ts';
+import { touchedBy } from '../support/table.ts';
 
 /** How a held call ends. */
 export type Outcome = 'good' | 'failed' | 'html' | 'broken' | 'unauthorized' | 'forbidden' | 'gone' | 'limited';

@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { bodyOf, callOf, openWorld } from '../cache/world.ts';
 import { expectProblem } from '../http/problem.ts';
-import { legsOf, overviewTable } from '../overviews/setup.ts';
+import { legsOf, overviewTable } from '../overviews/helpers.ts';
+import { PLAIN, WRITE } from './helpers.ts';
 import { call } from '../support/http.ts';
+import { bodyOf, callOf } from '../support/marked.ts';
 import { barrier, hang, hold, json, reply, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { PLAIN, WRITE } from './world.ts';
+import { openWorld } from '../support/world.ts';
 
 /** Overviews of which the required leg fails while the others are under way, which are then given up. */
 describe.each(overviewTable)('the legs that %s gives up', (path, overview) => {

@@ -1,10 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { callOf, hit, markOf, openWorld, seen, type World, writeIds } from '../cache/world.ts';
+import { hit, seen } from '../cache/helpers.ts';
 import { expectProblem } from '../http/problem.ts';
+import { PLAIN } from './helpers.ts';
 import { call, type TextAnswer } from '../support/http.ts';
+import { callOf, markOf } from '../support/marked.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { answerAll, isSocial, PLAIN, readIds } from './world.ts';
+import { isSocial, readIds, writeIds } from '../support/table.ts';
+import { openWorld, type World } from '../support/world.ts';
 
 const LIMITED = { status: 429, code: 'rate_limited' } as const;
 
@@ -12,7 +15,7 @@ const limitedFor = (answer: TextAnswer) => expectProblem(answer, LIMITED).retry_
 
 const openBudget = async (perMinute: number): Promise<World> => {
   const world = await openWorld({ UPSTREAM_BUDGET_PER_MINUTE: String(perMinute) });
-  answerAll(world.upstream);
+  world.answerAll();
   return world;
 };
 
@@ -133,7 +136,7 @@ describe('UPSTREAM_BUDGET_PER_MINUTE', () => {
 
   test.each([{}, { UPSTREAM_BUDGET_PER_MINUTE: '0' }])('is off with %j', async (env) => {
     const world = await openWorld(env);
-    answerAll(world.upstream);
+    world.answerAll();
     for (let asked = 0; asked < 100; asked++) expect(await world.ask(PLAIN)).toMatchObject({ status: 200 });
     expect(world.upstream.calls).toHaveLength(100);
   });

@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { callOf, pathOf } from '../cache/world.ts';
+import { noticed, PLAIN, WRITE } from './helpers.ts';
+import { settled } from './layer.ts';
+import { askMany, burst, busyWorld, GOOD, open, statuses } from './slots.ts';
 import { call } from '../support/http.ts';
+import { callOf, pathOf, tokenOf } from '../support/marked.ts';
 import {
   barrier,
   type Call,
@@ -13,9 +16,6 @@ import {
   type Step,
 } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { settled } from './layer.ts';
-import { askMany, burst, busyWorld, GOOD, open, statuses } from './slots.ts';
-import { answerAll, noticed, PLAIN, tokenOf, WRITE } from './world.ts';
 
 /** Counts calls under way at the upstream; the first wait for so many. */
 const counting = (first: number) => {
@@ -100,7 +100,7 @@ describe('an account with hundreds of held calls', () => {
   test('does not keep it from its overviews either', async () => {
     const { world, gate, noisy } = await noisyWorld(12);
     world.upstream.calls.length = 0;
-    answerAll(world.upstream);
+    world.answerAll();
     const answer = await call(world.gateway.url, { path: '/bff/v1/account-overview', token: secret() });
     expect(answer).toMatchObject({ status: 200, json: { meta: { complete: true } } });
     gate.release();

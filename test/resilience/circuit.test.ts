@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
-import { bodyOf, callOf, openWorld, writeIds, type World } from '../cache/world.ts';
 import { expectProblem } from '../http/problem.ts';
+import { brokenWorld, openCircuit, PLAIN, WRITE } from './helpers.ts';
+import { bodyOf, callOf } from '../support/marked.ts';
 import {
   barrier,
   bytes,
@@ -15,7 +16,8 @@ import {
   type Step,
 } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { answerAll, brokenWorld, openCircuit, PLAIN, readIds, WRITE } from './world.ts';
+import { readIds, writeIds } from '../support/table.ts';
+import { openWorld, type World } from '../support/world.ts';
 
 const GOOD = json(200, bodyOf(WRITE, 1));
 const BAD = json(500, '');
@@ -189,7 +191,7 @@ describe('an open circuit', () => {
     }
     expect(world.upstream.calls).toEqual([]);
     world.advance(5);
-    answerAll(world.upstream);
+    world.answerAll();
     for (const id of writeIds) expect((await world.ask(id, keyed(id))).status).toBeLessThan(300);
     expect(world.upstream.calls).toHaveLength(writeIds.length);
   });

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { allOperations } from '../../src/upstream/operations/index.ts';
-import { bodyOf, callOf, markOf, writeIds } from '../cache/world.ts';
 import { expectProblem } from '../http/problem.ts';
-import { legsOf, overviewTable } from '../overviews/setup.ts';
+import { legsOf, overviewTable } from '../overviews/helpers.ts';
+import { isPause, openTimedWorld, PLAIN, WRITE } from './helpers.ts';
 import { call } from '../support/http.ts';
+import { bodyOf, callOf, markOf } from '../support/marked.ts';
 import { barrier, drip, hang, hold, httpResponse, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { answerAll, isPause, openTimedWorld, PLAIN, readIds, WRITE } from './world.ts';
+import { readIds, writeIds } from '../support/table.ts';
 
 const TIMEOUT = { status: 504, code: 'upstream_timeout' } as const;
 
@@ -114,7 +115,7 @@ describe('REQUEST_TIMEOUT_MS', () => {
     const legs = legsOf(overview);
     for (const slow of legs) {
       const world = await openTimedWorld(env);
-      answerAll(world.upstream);
+      world.answerAll();
       for (const leg of legs) world.upstream.on(`GET ${leg.path}`, json(200, leg.upstream));
       world.upstream.on(`GET ${slow.path}`, hang());
       const asked = call(world.gateway.url, { path, token: world.token });
@@ -131,7 +132,7 @@ describe('REQUEST_TIMEOUT_MS', () => {
 
   test('is for all items of a batch together', async () => {
     const world = await openTimedWorld({ ...env, UPSTREAM_TIMEOUT_MS: '9000' });
-    answerAll(world.upstream);
+    world.answerAll();
     world.upstream.on(callOf(PLAIN), hang());
     const paths = ['/api/v2/subscription/', `${callOf(PLAIN).split(' ')[1]}`];
     const requests = paths.map((path, index) => ({ id: `r${index}`, path }));

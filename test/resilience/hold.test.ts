@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
-import { bodyOf, callOf, markOf, openWorld, type World, writeIds } from '../cache/world.ts';
 import { expectProblem } from '../http/problem.ts';
-import { overviewTable } from '../overviews/setup.ts';
+import { overviewTable } from '../overviews/helpers.ts';
+import { PLAIN, WRITE } from './helpers.ts';
 import { call, type TextAnswer } from '../support/http.ts';
+import { bodyOf, callOf, markOf } from '../support/marked.ts';
 import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { answerAll, isSocial, PLAIN, readIds, WRITE } from './world.ts';
+import { isSocial, readIds, writeIds } from '../support/table.ts';
+import { openWorld, type World } from '../support/world.ts';
 
 const LIMITED = { status: 429, code: 'rate_limited' } as const;
 
@@ -15,7 +17,7 @@ const limitedFor = (answer: TextAnswer) => expectProblem(answer, LIMITED).retry_
 /** The world's account has been told to wait for a minute; all else would be answered well. */
 const heldWorld = async (id: OperationId = PLAIN, env: Readonly<Record<string, string>> = {}): Promise<World> => {
   const world = await openWorld(env);
-  answerAll(world.upstream);
+  world.answerAll();
   world.upstream.once(callOf(id), json(429, '', { 'Retry-After': '60' }));
   expect(limitedFor(await world.ask(id))).toBe(60);
   world.upstream.calls.length = 0;
@@ -46,7 +48,7 @@ describe('after a 429 the account is held back', () => {
     const world = await openWorld();
     world.upstream.on(callOf(PLAIN), json(429, '', header === undefined ? {} : { 'Retry-After': header }));
     expect(limitedFor(await world.ask(PLAIN))).toBe(seconds);
-    answerAll(world.upstream);
+    world.answerAll();
     expect(limitedFor(await world.ask('getSubscription'))).toBe(seconds);
     world.advance(seconds - 0.5);
     expect(limitedFor(await world.ask('getSubscription'))).toBe(1);
@@ -144,7 +146,7 @@ describe('composed answers', () => {
 
   test.each(overviewTable)('%s asks nothing more once a leg was refused with 429', async (path, { sections }) => {
     const world = await openWorld();
-    answerAll(world.upstream);
+    world.answerAll();
     const [required] = Object.values(sections);
     const gate = barrier();
     world.upstream.on(`GET ${required?.operation.path}`, reply(hold(gate), json(429, '', { 'Retry-After': '60' })));

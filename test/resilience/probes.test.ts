@@ -1,10 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
-import { bodyOf, callOf, markOf, openWorld, type World } from '../cache/world.ts';
 import { expectProblem } from '../http/problem.ts';
+import { brokenWorld, noticed, openCircuit, PLAIN, WRITE } from './helpers.ts';
+import { bodyOf, callOf, markOf } from '../support/marked.ts';
 import { barrier, bytes, hang, hold, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { brokenWorld, noticed, openCircuit, PLAIN, WRITE } from './world.ts';
+import { openWorld, type World } from '../support/world.ts';
 
 const GOOD = json(200, bodyOf(PLAIN, 'good'));
 

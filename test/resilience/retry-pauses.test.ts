@@ -1,12 +1,15 @@
 import { describe, expect, test, vi } from 'vitest';
 import { GatewayError } from '../../src/core/errors.ts';
 import { retry } from '../../src/resilience/retry.ts';
-import { bodyOf, callOf, clockOfDeadlines, markOf, openWorld } from '../cache/world.ts';
 import { expectProblem } from '../http/problem.ts';
+import { isPause, noticed, openTimedWorld, PLAIN } from './helpers.ts';
+import { callFor, metrics, round, settled } from './layer.ts';
+import { clockOfDeadlines, watchedClock } from '../support/clock.ts';
+import { bodyOf, callOf, markOf } from '../support/marked.ts';
 import { hang, json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { callFor, metrics, round, settled } from './layer.ts';
-import { isPause, noticed, openTimedWorld, PLAIN, readIds, watchedClock } from './world.ts';
+import { readIds } from '../support/table.ts';
+import { openWorld } from '../support/world.ts';
 
 const ID = 'getSubscription';
 

@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { TransportError } from '../../src/upstream/transport.ts';
-import { callOf, bodyOf, clockOfDeadlines, markOf, openWorld, pathOf, writeIds } from '../cache/world.ts';
 import { inProcess } from '../gateway/in-process.ts';
 import { expectProblem } from '../http/problem.ts';
+import { attemptsOf } from './helpers.ts';
+import { clockOfDeadlines } from '../support/clock.ts';
+import { bodyOf, callOf, markOf, pathOf } from '../support/marked.ts';
 import {
   barrier,
   bytes,
@@ -16,7 +18,9 @@ import {
   type Step,
 } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { attemptsOf, readIds, requestFor } from './world.ts';
+import { readIds, writeIds } from '../support/table.ts';
+import { openWorld } from '../support/world.ts';
+import { exampleRequest } from '../support/examples.ts';
 
 const PASSING: readonly (readonly [name: string, step: Step, status: number, code: string])[] = [
   ['a reset before an answer', reset(), 502, 'upstream_unreachable'],
@@ -174,7 +178,7 @@ describe('retries', () => {
   test('send the same request with the same request id', async () => {
     const world = await openWorld();
     world.upstream.on(callOf('listTransactions'), json(502, ''), json(200, bodyOf('listTransactions', 2)));
-    const { path } = requestFor('listTransactions');
+    const { path } = exampleRequest('listTransactions');
     await world.ask('listTransactions', { path: `${path}?page=3&x=%20y`, headers: { 'X-Request-Id': 'same' } });
     const sent = world.upstream.calls.map(({ target, headers: { traceparent = '', ...headers } }) => {
       return { target, headers, trace: traceparent.split('-')[1] };

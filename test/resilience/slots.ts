@@ -1,8 +1,8 @@
-import { bodyOf, callOf, pathOf } from '../cache/world.ts';
+import { openTimedWorld, PLAIN, type TimedWorld } from './helpers.ts';
 import type { TextAnswer } from '../support/http.ts';
+import { bodyOf, callOf, pathOf } from '../support/marked.ts';
 import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { openTimedWorld, PLAIN, type TimedWorld } from './world.ts';
 
 export const GOOD = json(200, bodyOf(PLAIN, 1));
 

@@ -1,13 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
-import { CACHED, cachedIds, callOf, hit, markOf, pathOf, TOUCHED } from '../cache/world.ts';
+import { hit } from '../cache/helpers.ts';
 import { expectProblem } from '../http/problem.ts';
-import { overviewTable } from '../overviews/setup.ts';
+import { overviewTable } from '../overviews/helpers.ts';
+import { openCircuit, openTimedWorld, PLAIN, type TimedWorld } from './helpers.ts';
+import { settled } from './layer.ts';
 import { call, type TextAnswer } from '../support/http.ts';
+import { callOf, markOf, pathOf } from '../support/marked.ts';
 import { barrier, hold, json, reset } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { settled } from './layer.ts';
-import { answerAll, openCircuit, openTimedWorld, PLAIN, type TimedWorld } from './world.ts';
+import { cachedIds, policyOf, touchedBy, writeIds } from '../support/table.ts';
 
 /** More than the copies of an account take. */
 const BUDGET = 20;
@@ -124,7 +125,7 @@ const TROUBLES: readonly (readonly [string, Trouble])[] = [
 
 const troubledWorld = async ({ env = {}, begin }: Trouble, before: (world: TimedWorld) => Promise<unknown>) => {
   const world = await openTimedWorld(env);
-  answerAll(world.upstream, 'copy');
+  world.answerAll(() => 'copy');
   await before(world);
   const end = await begin(world);
   return { world, end };
@@ -134,8 +135,7 @@ const fill = ({ ask }: TimedWorld) => Promise.all(cachedIds.map((id) => ask(id))
 
 const ttlOf = ({ headers }: TextAnswer) => Number(/ttl=(-?\d+)/.exec(headers['cache-status'] ?? '')?.[1]);
 
-// The keys of a literal.
-const writes = (Object.keys(TOUCHED) as OperationId[]).filter((id) => TOUCHED[id]?.length);
+const writes = writeIds.filter((id) => touchedBy(id).length > 0);
 
 describe.each(TROUBLES)('while there is %s', (_, trouble) => {
   const { status, code, isThorough = false } = trouble;
@@ -149,7 +149,7 @@ describe.each(TROUBLES)('while there is %s', (_, trouble) => {
     for (const id of cachedIds) {
       const answer = await answered(world, world.ask(id));
       expect([id, answer.status, markOf(answer.text)]).toEqual([id, 200, 'copy']);
-      const [fresh = 0] = CACHED[id] ?? [];
+      const { fresh } = policyOf(id);
       expect(ttlOf(answer)).toBeLessThanOrEqual(fresh - 361);
       expect(ttlOf(answer)).toBeGreaterThan(fresh - 361 - 60); // waits of ours
       expect(answer.headers).toMatchObject({ 'cache-status': hit(ttlOf(answer)) });
@@ -239,8 +239,8 @@ describe.each(TROUBLES)('while there is %s', (_, trouble) => {
         if (outcome === 'unknown') of.upstream.once(callOf(write), reset());
         expect(await of.ask(write)).toMatchObject({ status: outcome === 'unknown' ? 502 : expect.any(Number) });
       });
-      for (const id of TOUCHED[write] ?? []) expectProblem(await answered(world, world.ask(id)), { status, code });
-      for (const id of cachedIds.filter((one) => !TOUCHED[write]?.includes(one))) {
+      for (const id of touchedBy(write)) expectProblem(await answered(world, world.ask(id)), { status, code });
+      for (const id of cachedIds.filter((one) => !touchedBy(write).includes(one))) {
         expect([id, (await answered(world, world.ask(id))).status]).toEqual([id, 200]);
       }
       await end();

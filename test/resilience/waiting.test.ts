@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { allOperations } from '../../src/upstream/operations/index.ts';
-import { callOf } from '../cache/world.ts';
 import { expectProblem } from '../http/problem.ts';
-import type { TextAnswer } from '../support/http.ts';
-import { barrier, hold, reply } from '../support/scripted-upstream.ts';
-import { secret } from '../support/secrets.ts';
+import { noticed, PLAIN } from './helpers.ts';
 import { settled } from './layer.ts';
 import { askMany, burst, busyWorld, GOOD, open, standing, statuses } from './slots.ts';
-import { noticed, PLAIN } from './world.ts';
+import type { TextAnswer } from '../support/http.ts';
+import { callOf } from '../support/marked.ts';
+import { barrier, hold, reply } from '../support/scripted-upstream.ts';
+import { secret } from '../support/secrets.ts';
 
 const overloaded = (answer: TextAnswer) => {
   const problem = expectProblem(answer, { status: 503, code: 'overloaded' });

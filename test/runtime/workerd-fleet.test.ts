@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
-import { markOf } from '../cache/world.ts';
-import { json } from '../support/scripted-upstream.ts';
-import { leaksIn, secret } from '../support/secrets.ts';
 import { cacheOf, filesIn, isHit, type Isolates, startIsolates } from './worker-fleet.ts';
 import { complaintsIn } from './worker-gateway.ts';
+import { markOf } from '../support/marked.ts';
+import { json } from '../support/scripted-upstream.ts';
+import { leaksIn, secret } from '../support/secrets.ts';
 
 const LONG = { timeout: 60_000 };
 const PAIRS = 1_008;
@@ -167,7 +167,7 @@ describe('isolates that were given no secret', () => {
     const gists = await Promise.all(buyers);
     expect(oddOnesOut(gists, '409 idempotency_in_progress')).toEqual(['201 2']);
     for (const url of [a, b, c]) expect(await isolates.gist(url, 'purchasePlan', order)).toBe('201 2 replayed');
-    expect(isolates.charges(order.token)).toBe(1);
+    expect(isolates.charges({ token: order.token })).toBe(1);
   });
 
   it('charge once for as many that nobody holds up: the others are replays or under way', async () => {
@@ -178,7 +178,7 @@ describe('isolates that were given no secret', () => {
     expect(oddOnesOut(gists, '409 idempotency_in_progress').filter((gist) => gist !== '201 2 replayed')).toEqual([
       '201 2',
     ]);
-    expect(isolates.charges(order.token)).toBe(1);
+    expect(isolates.charges({ token: order.token })).toBe(1);
   });
 
   it('refuse the second of two equal purchases at the same moment without a key', async () => {
@@ -189,7 +189,7 @@ describe('isolates that were given no secret', () => {
     expect(await isolates.gist(b, 'purchasePlan', { token })).toBe('409 idempotency_in_progress');
     held.release();
     expect(await first).toBe('201 2');
-    expect(isolates.charges(token)).toBe(1);
+    expect(isolates.charges({ token })).toBe(1);
     expect(await isolates.gist(c, 'purchasePlan', { token })).toBe('201 3'); // the moment is over
   });
 
@@ -198,7 +198,7 @@ describe('isolates that were given no secret', () => {
     expect(await isolates.gist(a, 'purchasePlan', order)).toBe('201 2');
     const other = { ...order, body: { proxy_countries: { US: 7 } } };
     expect(await isolates.gist(b, 'purchasePlan', other)).toBe('422 idempotency_key_reused');
-    expect(isolates.charges(order.token)).toBe(1);
+    expect(isolates.charges({ token: order.token })).toBe(1);
   });
 
   it('hold an account back together when the upstream says 429 to one', async () => {
@@ -240,7 +240,7 @@ describe('isolates that were given no secret', () => {
     await isolates.restart({ SECRETS: secret('given-to-the-isolates-later-on') });
     [a = '', b = '', c = ''] = isolates.urls;
     for (const url of [a, b, c]) expect(await isolates.gist(url, 'purchasePlan', order)).toBe('201 2 replayed');
-    expect(isolates.charges(order.token)).toBe(1);
+    expect(isolates.charges({ token: order.token })).toBe(1);
   });
 
   it('have nothing on disk that gives a secret of anyone away', async () => {
@@ -307,7 +307,7 @@ describe('isolates with secrets', () => {
     const later = () => isolates.gist(isolates.urls[1]!, 'purchasePlan', order);
     await expect.poll(later, { timeout: 15_000, interval: 1_000 }).toBe('409 outcome_unknown');
     expect(await isolates.gist(isolates.urls[0]!, 'purchasePlan', order)).toBe('409 outcome_unknown');
-    expect([isolates.charges(order.token), isolates.charges(settled.token)]).toEqual([1, 1]);
+    expect([isolates.charges({ token: order.token }), isolates.charges({ token: settled.token })]).toEqual([1, 1]);
   });
 
   it('open with a new secret first what they have sealed with the old one', async () => {
@@ -323,7 +323,7 @@ describe('isolates with secrets', () => {
     for (const url of [a, b]) await isolates.prime(url, 'getReferralConfig', token);
     expect(await isolates.gist(a, 'updateReferralConfig', { token })).toBe('200 3');
     for (const url of [b, a]) expect(await isolates.gist(url, 'getReferralConfig', { token })).toBe('200 3');
-    expect(isolates.charges(token)).toBe(1);
+    expect(isolates.charges({ token })).toBe(1);
   });
 
   it('have nothing on disk that gives a secret away, their own included', async () => {

@@ -19,8 +19,11 @@ const nextDue = (timers: ReadonlySet<Timer>, end: number): Timer | undefined => 
   return first;
 };
 
+/** When a manual clock begins. */
+export const START_MS = Date.UTC(2026, 5, 9, 12);
+
 /** Time that stands still until a test moves it. */
-export const manualClock = (startMs = Date.UTC(2026, 5, 9, 12)): ManualClock => {
+export const manualClock = (startMs = START_MS): ManualClock => {
   const timers = new Set<Timer>();
   let now = startMs;
 
@@ -42,4 +45,51 @@ export const manualClock = (startMs = Date.UTC(2026, 5, 9, 12)): ManualClock => 
   };
 
   return { now: () => now, after, advance, pending: () => timers.size };
+};
+
+/** Deadlines wait for `advance`; pauses between attempts are shorter than this and pass by themselves. */
+const LONGEST_PAUSE_MS = 1000;
+
+export const clockOfDeadlines = (): ManualClock => {
+  const clock = manualClock();
+  return {
+    ...clock,
+    after(ms, run) {
+      if (ms >= LONGEST_PAUSE_MS) return clock.after(ms, run);
+      const pause = setImmediate(run);
+      return () => clearImmediate(pause);
+    },
+  };
+};
+
+/** A clock that tells when somebody begins to wait. */
+export interface WatchedClock extends ManualClock {
+  /** Resolves once so many timers of such a length have been set, those before now included. */
+  waits(isMeant: (ms: number) => boolean, times?: number): Promise<void>;
+  /** Lengths of all timers so far. */
+  readonly lengths: readonly number[];
+}
+
+export const watchedClock = (): WatchedClock => {
+  const clock = manualClock();
+  const lengths: number[] = [];
+  let watchers: readonly (() => void)[] = [];
+  return {
+    ...clock,
+    lengths,
+    after(ms, run) {
+      lengths.push(ms);
+      const cancel = clock.after(ms, run);
+      for (const look of watchers) look();
+      return cancel;
+    },
+    waits: (isMeant, times = 1) =>
+      new Promise((resolve) => {
+        const look = () => {
+          if (lengths.filter(isMeant).length >= times) resolve();
+        };
+        watchers = [...watchers, look];
+        look();
+      }),
+  };
 };

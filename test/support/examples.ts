@@ -126,3 +126,9 @@ export const exampleInput = (id: OperationId): ExampleInput => {
     ...(body && { body: textOf(body.schema, {}) }),
   };
 };
+
+/** The same as a test's client takes it. */
+export const exampleRequest = (id: OperationId): Pick<ExampleInput, 'method' | 'path' | 'body'> => {
+  const { method, path, body } = exampleInput(id);
+  return { method, path, ...(body !== undefined && { body }) };
+};

@@ -113,3 +113,23 @@ export const rawRequest = async (port: number, bytes: string | Uint8Array): Prom
     socket.destroy();
   }
 };
+
+interface RawRequest {
+  readonly method?: string;
+  readonly target: string;
+  /** `Host` is put before them where none of them is one. */
+  readonly headers?: readonly (readonly [name: string, value: string])[];
+  readonly body?: string;
+}
+
+/** A request as text, with nothing put right; `Content-Length` comes with a body. */
+export function requestText({ method = 'GET', target, headers = [], body }: RawRequest): string {
+  const given = new Set(headers.map(([name]) => name.toLowerCase()));
+  const all = [
+    ...(given.has('host') ? [] : [['Host', 'gateway.example']]),
+    ...headers,
+    ...(body === undefined ? [] : [['Content-Length', String(Buffer.byteLength(body))]]),
+  ];
+  const lines = all.map(([name, value]) => `${name}: ${value}\r\n`);
+  return `${method} ${target} HTTP/1.1\r\n${lines.join('')}\r\n${body ?? ''}`;
+}

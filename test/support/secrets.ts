@@ -13,15 +13,22 @@ const base64Marks = [0, 1, 2].map((shift) =>
 /** The mark as it is and as encodings write it; these texts give away secrets made by any test, of any process. */
 export const MARKS: readonly string[] = [LEAK_MARK, Buffer.from(LEAK_MARK).toString('hex'), ...base64Marks];
 
-const made: string[] = [];
+/** Made by this process and not hashed yet. */
+let fresh: string[] = [];
+
+/** By their plain hashes: an unkeyed hash gives a secret away as well, to whoever has a list of keys to look it up in. */
+const byHash = new Map<string, string>();
+
+let count = 0;
 
 const remember = (value: string) => {
-  made.push(value);
+  count++;
+  fresh.push(value);
   return value;
 };
 
 // Unique across files too, since those may share a store.
-const unique = () => `${made.length}${randomBytes(6).toString('hex')}`;
+const unique = () => `${count}${randomBytes(6).toString('hex')}`;
 
 /** A credential, client secret or code: visible ASCII, never twice the same. `kind` says what it is for. */
 export const secret = (kind = 'key'): string => remember(`pk-${LEAK_MARK}-${kind}-${unique()}`);
@@ -33,13 +40,29 @@ export const cardLast4 = `4242-${LEAK_MARK}`;
 
 export const cardHolder = `A. ${LEAK_MARK} Holder`;
 
-/** An unkeyed hash gives a secret away as well: whoever has a list of keys can look it up. */
-const hashesOf = (value: string) =>
-  (['hex', 'base64', 'base64url'] as const).map((encoding) => createHash('sha256').update(value).digest(encoding));
+const HEX_LENGTH = 64;
+const BASE64_LENGTH = 43;
 
-/** What in the text gives secrets away: marks, and plain hashes of secrets made in this test file. `[]`: clean. */
+/** Every part of the text that could be a hash, in the form in which they are kept. */
+const possibleHashes = function* (text: string): Generator<string> {
+  for (const [run] of text.matchAll(/[0-9a-f]{64,}/g)) yield* windows(run, HEX_LENGTH);
+  for (const [run] of text.matchAll(/[\w+/-]{43,}/g))
+    yield* windows(run.replaceAll('+', '-').replaceAll('/', '_'), BASE64_LENGTH);
+};
+
+const windows = function* (run: string, length: number): Generator<string> {
+  for (let at = 0; at + length <= run.length; at++) yield run.slice(at, at + length);
+};
+
+/** What in the text gives secrets away: marks, and plain hashes of secrets made by this process. `[]`: clean. */
 export const leaksIn = (text: string): readonly string[] => {
+  for (const value of fresh) {
+    const digest = createHash('sha256').update(value).digest();
+    byHash.set(digest.toString('hex'), value).set(digest.toString('base64url'), value);
+  }
+  fresh = [];
   const lower = text.toLowerCase();
   const found = MARKS.filter((mark) => text.includes(mark) || lower.includes(mark.toLowerCase()));
-  return [...found, ...made.filter((value) => hashesOf(value).some((hash) => text.includes(hash)))];
+  const hashed = Array.from(possibleHashes(text), (hash) => byHash.get(hash)).filter((value) => value !== undefined);
+  return [...found, ...new Set(hashed)];
 };

@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { useStage } from '../http/stage.ts';
 import { exampleBody } from '../support/examples.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { leaksIn, secret } from '../support/secrets.ts';
+import { useWorld } from '../support/world.ts';
 
-const stage = useStage();
+const stage = useWorld();
 
 const warnings = () => stage.gateway.lines.filter(({ level }) => level === 'warn');
 

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { useStage } from '../http/stage.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
+import { useWorld } from '../support/world.ts';
 
 const PATH = '/api/v2/subscription/';
 
-const stage = useStage();
+const stage = useWorld();
 
 /** The text of the problem for a body with something in it that no client is to see. */
 const textFor = async (body: unknown, token = secret()) => {

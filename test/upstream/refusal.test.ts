@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { expectProblem, type Problem } from '../http/problem.ts';
-import { useStage } from '../http/stage.ts';
+import { START_MS } from '../support/clock.ts';
 import { json, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
+import { useWorld } from '../support/world.ts';
 
-const stage = useStage();
+const stage = useWorld();
 
-const dateIn = (seconds: number) => new Date(Date.now() + seconds * 1000).toUTCString();
+const dateIn = (seconds: number) => new Date(START_MS + seconds * 1000).toUTCString();
 
 const PATH = '/api/v2/subscription/';
 

@@ -1,15 +1,15 @@
 import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../http/problem.ts';
-import { useStage } from '../http/stage.ts';
 import { exampleBody } from '../support/examples.ts';
 import { bytes, close, httpResponse, json, reply, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
+import { useWorld } from '../support/world.ts';
 
 const PATH = '/api/v2/subscription/';
 const HTML_TYPE = { 'Content-Type': 'text/html' };
 const HTML = '<!doctype html><html><head><title>Error</title></head><body><h1>At internal.example</h1></body></html>';
 
-const stage = useStage();
+const stage = useWorld();
 
 /** An answer whose bytes are not UTF-8. */
 const latin1 = (status: number, text: string): Step => {
@@ -79,7 +79,7 @@ const UNREADABLE: Readonly<Record<string, (status: number) => Step>> = {
 };
 
 describe.each(Object.entries(UNREADABLE))('an error of %s', (_, step) => {
-  const always = useStage({ env: { CACHE_POLICY: '{"getSubscription":{"fresh":0,"stale":0,"on_error":3600}}' } });
+  const always = useWorld({ CACHE_POLICY: '{"getSubscription":{"fresh":0,"stale":0,"on_error":3600}}' });
 
   test.each([401, 403])('is still a %i, which no older copy stands in for', async (status) => {
     const token = secret();

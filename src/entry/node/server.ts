@@ -73,6 +73,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${acceptors.port}`,
     async drain(graceMs) {
       await traffic.drain(graceMs, { stopAccepting: acceptors.close, cutAll: () => server.closeAllConnections() });
+      server.close(); // the listener is closed already; this ends the timer that checks its connections
       stopCutting();
     },
   };

@@ -1,9 +1,9 @@
 import { expect } from 'vitest';
 import type { Operation } from '../../../src/upstream/operation.ts';
 import { allOperations, type OperationId, operations } from '../../../src/upstream/operations/index.ts';
-import { touchedBy } from '../../cache/world.ts';
-import { exampleBody, exampleInput } from '../../support/examples.ts';
 import { fail, hold, type Scenario, type Stage, visit, type Visitor } from '../stage.ts';
+import { exampleBody, exampleInput } from '../../support/examples.ts';
+import { touchedBy } from '../../support/table.ts';
 
 /** Reads of the account `paid` that are cached, with what they ask for. */
 const READS: Readonly<Partial<Record<OperationId, string>>> = {

@@ -1,10 +1,12 @@
 import { expect, onTestFinished, vi } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
-import { bodyOf, callOf, goodAnswer, isCallTo, markOf, pathOf } from '../cache/world.ts';
+import type { Fault } from './faults.ts';
 import { expectCommonHeaders, expectProblem } from '../http/problem.ts';
+import { type Door, openDoor } from '../support/door.ts';
 import { exampleInput } from '../support/examples.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { call, type TextAnswer } from '../support/http.ts';
+import { bodyOf, callOf, goodAnswer, isCallTo, markOf, pathOf } from '../support/marked.ts';
 import {
   barrier,
   type Call,
@@ -15,8 +17,6 @@ import {
   startUpstream,
 } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { type Door, openDoor } from './door.ts';
-import type { Fault } from './faults.ts';
 
 /** The read that faults strike: alone, and as a section of the account overview. */
 export const READ = 'listNotifications' satisfies OperationId;

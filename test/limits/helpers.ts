@@ -1,13 +1,12 @@
 import { expect } from 'vitest';
-import { openWorld, type World } from '../cache/world.ts';
 import { expectProblem } from '../http/problem.ts';
 import type { TextAnswer } from '../support/http.ts';
-import { answerAll } from '../resilience/world.ts';
+import { openWorld, type World, type Env } from '../support/world.ts';
 
 /** A gateway that takes so many requests of an account in a minute, before an upstream that answers all of them. */
-export const openLimited = async (perMinute: number, env: Readonly<Record<string, string>> = {}): Promise<World> => {
+export const openLimited = async (perMinute: number, env: Env = {}): Promise<World> => {
   const world = await openWorld({ RATE_LIMIT_PER_MINUTE: String(perMinute), ...env });
-  answerAll(world.upstream);
+  world.answerAll();
   return world;
 };
 

@@ -1,20 +1,10 @@
-import { onTestFinished } from 'vitest';
 import type { Overview } from '../../src/gateway/overview.ts';
 import { allOverviews } from '../../src/gateway/overviews/index.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { exampleBody } from '../support/examples.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { call, type CallOptions, type TextAnswer } from '../support/http.ts';
-import {
-  barrier,
-  hold,
-  json,
-  reply,
-  type ScriptedUpstream,
-  startUpstream,
-  type Step,
-} from '../support/scripted-upstream.ts';
-import { secret } from '../support/secrets.ts';
+import type { CallOptions, TextAnswer } from '../support/http.ts';
+import { barrier, hold, json, reply, type Step } from '../support/scripted-upstream.ts';
+import { openWorld, type World } from '../support/world.ts';
 
 export interface OverviewBody {
   readonly data: Readonly<Record<string, unknown>>;
@@ -89,44 +79,34 @@ export const policyEnv = (policy: { fresh: number; stale: number; on_error: numb
 /** Every read asks the upstream, and a copy is kept for its failure alone. */
 export const ONLY_ON_ERROR = policyEnv({ fresh: 0, stale: 0, on_error: 3600 });
 
-export interface World {
-  readonly upstream: ScriptedUpstream;
-  readonly gateway: TestGateway;
-  readonly token: string;
+export interface OverviewWorld extends World {
   /** A GET with the token of this test. */
   readonly get: (path: string, options?: Partial<CallOptions>) => Promise<OverviewAnswer>;
   /** A leg answers this from now on. */
   readonly on: (leg: Pick<LegScript, 'path'>, ...steps: Step[]) => void;
 }
 
-/** An upstream that answers all legs of the overviews, a gateway before it, a fresh account. */
-export const startWorld = async (options: Parameters<typeof startGateway>[1] = {}): Promise<World> => {
-  const upstream = await startUpstream();
-  const gateway = await startGateway(upstream.url, options);
-  onTestFinished(async () => {
-    await gateway.close();
-    await upstream.close();
-    upstream.assertNoUnexpected();
-  });
-  const token = secret();
-  const on = ({ path }: Pick<LegScript, 'path'>, ...steps: Step[]) => void upstream.on(`GET ${path}`, ...steps);
+/** A world whose upstream answers all legs of the overviews. */
+export const openOverviews = async (...args: Parameters<typeof openWorld>): Promise<OverviewWorld> => {
+  const world = await openWorld(...args);
+  const on = ({ path }: Pick<LegScript, 'path'>, ...steps: Step[]) => void world.upstream.on(`GET ${path}`, ...steps);
   for (const leg of allOverviews.flatMap(legsOf)) on(leg, json(200, leg.upstream));
   const get = async (path: string, given: Partial<CallOptions> = {}) => {
-    const answer = await call(gateway.url, { path, token, ...given });
+    const answer = await world.call({ path, token: world.token, ...given });
     return { ...answer, body: answer.json as OverviewBody };
   };
-  return { upstream, gateway, token, get, on };
+  return { ...world, get, on };
 };
 
 /** Holds every one of these legs at one barrier. */
-export const holdAll = (world: World, legs: readonly LegScript[]) => {
+export const holdAll = (world: OverviewWorld, legs: readonly LegScript[]) => {
   const gate = barrier();
   for (const leg of legs) world.on(leg, reply(hold(gate), json(200, leg.upstream)));
   return gate;
 };
 
 /** Resolves when the gateway has these answers: a pass-through read is served by the same call, or by what it left. */
-export const landed = async ({ get }: World, legs: readonly LegScript[]) => {
+export const landed = async ({ get }: OverviewWorld, legs: readonly LegScript[]) => {
   await Promise.all(legs.map(({ path }) => get(path)));
 };
 
@@ -141,7 +121,8 @@ export const listOf = (...cards: string[]) =>
 
 export const byId = (id: string) => ({ path: `${CARD_LIST}${id}/` });
 
-export const callsTo = ({ upstream }: World, { path }: { path: string }) => upstream.callsTo(`GET ${path}`).length;
+export const callsTo = ({ upstream }: OverviewWorld, { path }: { path: string }) =>
+  upstream.callsTo(`GET ${path}`).length;
 
 /** The text of the card in an overview, as it stands there. */
 export const cardIn = (text: string) =>

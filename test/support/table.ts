@@ -1,0 +1,35 @@
+import type { CachePolicy, Operation } from '../../src/upstream/operation.ts';
+import { allOperations, type OperationId, operations } from '../../src/upstream/operations/index.ts';
+
+/** Operations by kind, as the table has them: what is promised of a kind is tested of every row of it. */
+
+const rows: readonly (Operation & { readonly id: OperationId })[] = allOperations;
+
+const idsOf = (isMeant: (row: Operation) => boolean): readonly OperationId[] =>
+  rows.filter(isMeant).map(({ id }) => id);
+
+export const rowOf = (id: OperationId): Operation => operations[id];
+
+export const readIds = idsOf(({ method }) => method === 'GET');
+export const writeIds = idsOf(({ method }) => method !== 'GET');
+export const cachedIds = idsOf(({ cache }) => cache !== undefined);
+export const uncachedIds = readIds.filter((id) => !cachedIds.includes(id));
+
+export const postIds = idsOf(({ method }) => method === 'POST');
+export const bodiedIds = postIds.filter((id) => rowOf(id).body);
+export const bodilessIds = postIds.filter((id) => !rowOf(id).body);
+export const itemIds = postIds.filter((id) => rowOf(id).idForm);
+
+/** Calls that have no account: the upstream's limits on one say nothing about them. */
+export const socialIds = idsOf(({ credential }) => credential === 'none');
+export const accountIds = postIds.filter((id) => !socialIds.includes(id));
+export const isSocial = (id: OperationId): boolean => socialIds.includes(id);
+
+/** Seconds; zero for what is never cached. */
+export const policyOf = (id: OperationId): CachePolicy => rowOf(id).cache ?? { fresh: 0, stale: 0, onError: 0 };
+
+/** The reads whose copies a write makes worthless, each for the example's item. */
+export const touchedBy = (write: OperationId): readonly OperationId[] => {
+  const touched = (rowOf(write).touches ?? []).map((touch) => (typeof touch === 'object' ? touch.item : touch));
+  return cachedIds.filter((id) => touched.some((group) => group === 'everything' || group === rowOf(id).group));
+};
