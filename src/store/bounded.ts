@@ -7,21 +7,22 @@ export type BoundedMap<K extends {}, V extends {}> = Pick<
 >;
 
 interface Bounds<K, V> {
-  /** Entries. */
-  readonly max?: number;
-  /** In what `sizeOf` measures. */
-  readonly maxSize?: number;
+  /** Entries, or the sum of what `sizeOf` measures. */
+  readonly max: number;
   readonly sizeOf?: (value: V, key: K) => number;
   /** Told of what was evicted or deleted, not of what was replaced. */
   readonly onGone?: (value: V, key: K) => void;
 }
 
-export function boundedMap<K extends {}, V extends {}>(bounds: Bounds<K, V>): BoundedMap<K, V> {
-  const { max = 0, maxSize = 0, sizeOf, onGone } = bounds;
+/** By size and not by `max`, for which lru-cache takes the memory of a full map at once. */
+export function boundedMap<K extends {}, V extends {}>({
+  max,
+  sizeOf = () => 1,
+  onGone,
+}: Bounds<K, V>): BoundedMap<K, V> {
   return new LRUCache<K, V>({
-    max,
-    maxSize,
-    ...(sizeOf && { sizeCalculation: sizeOf }),
+    maxSize: max,
+    sizeCalculation: sizeOf,
     ...(onGone && {
       dispose: (value, key, reason) => {
         if (reason !== 'set') onGone(value, key);

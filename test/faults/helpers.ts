@@ -1,4 +1,4 @@
-import { expect, onTestFinished, vi } from 'vitest';
+import { expect, vi } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import type { Fault } from './faults.ts';
 import { expectCommonHeaders, expectProblem } from '../http/problem.ts';
@@ -17,6 +17,7 @@ import {
   startUpstream,
 } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
+import type { Env } from '../support/world.ts';
 
 /** The read that faults strike: alone, and as a section of the account overview. */
 export const READ = 'listNotifications' satisfies OperationId;
@@ -137,15 +138,18 @@ export class FaultWorld {
   }
 }
 
+type AtEnd = (close: () => Promise<void>) => void;
+
 const deadlineOf = ({ runsToDeadline }: Fault) => (runsToDeadline ? SHORT_DEADLINE_MS : LONG_DEADLINE_MS);
 
-export async function openFaultWorld(fault: Fault, env: Readonly<Record<string, string>> = {}): Promise<FaultWorld> {
+/** In real time, since what is measured is how long an answer takes. `atEnd` is of the test that this is for. */
+export async function openFaultWorld(fault: Fault, atEnd: AtEnd, env: Env = {}): Promise<FaultWorld> {
   const upstream = await startUpstream();
   const door = typeof fault.what === 'string' ? await openDoor(upstream.url) : undefined;
   const gateway = await startGateway(door?.url ?? upstream.url, {
     env: { RATE_LIMIT_PER_MINUTE: '0', UPSTREAM_TIMEOUT_MS: String(deadlineOf(fault)), ...env },
   });
-  onTestFinished(async () => {
+  atEnd(async () => {
     await gateway.close();
     await door?.shut();
     await upstream.close();

@@ -16,9 +16,10 @@ const ON_ERROR_ONLY = { CACHE_POLICY: JSON.stringify({ [READ]: { fresh: 0, stale
 
 const OTHER_SECTIONS = Object.keys(accountOverview.sections).filter((name) => name !== 'notifications');
 
-describe.each(faults.map((fault) => [fault.name, fault] as const))('%s', (name, fault) => {
-  test('a read gets the documented answer in time, and nothing bad is kept', async () => {
-    const world = await openFaultWorld(fault);
+// Side by side: some wait for their deadline.
+describe.concurrent.each(faults.map((fault) => [fault.name, fault] as const))('%s', (name, fault) => {
+  test('a read gets the documented answer in time, and nothing bad is kept', async ({ onTestFinished }) => {
+    const world = await openFaultWorld(fault, onTestFinished);
     const answer = await world.askStruck(READ);
     const text = `${gist(answer)} ${await world.count(answer)}`;
     table.add(name, 'read', { text, overshootMs: answer.overshootMs });
@@ -29,8 +30,8 @@ describe.each(faults.map((fault) => [fault.name, fault] as const))('%s', (name, 
     else expect(await world.ask(READ)).toMatchObject({ status: 200, text: answer.text });
   });
 
-  test('a read with an older copy gets that, but for refusals', async () => {
-    const world = await openFaultWorld(fault, ON_ERROR_ONLY);
+  test('a read with an older copy gets that, but for refusals', async ({ onTestFinished }) => {
+    const world = await openFaultWorld(fault, onTestFinished, ON_ERROR_ONLY);
     const older = await world.ask(READ);
     expect(older.status).toBe(200);
     const answer = await world.askStruck(READ);
@@ -44,8 +45,8 @@ describe.each(faults.map((fault) => [fault.name, fault] as const))('%s', (name, 
     else await world.expectNothingKept();
   });
 
-  test('an overview goes without the section, but for refusals', async () => {
-    const world = await openFaultWorld(fault);
+  test('an overview goes without the section, but for refusals', async ({ onTestFinished }) => {
+    const world = await openFaultWorld(fault, onTestFinished);
     if (!isReached(fault)) await world.ask(READ, { path: `${OVERVIEW}?sections=${OTHER_SECTIONS.join(',')}` });
     const answer = await world.askStruck(READ, OVERVIEW);
     const { data, errors, meta } = answer.json as OverviewBody;
@@ -62,8 +63,8 @@ describe.each(faults.map((fault) => [fault.name, fault] as const))('%s', (name, 
     await world.expectCleanConnections(answer);
   });
 
-  test('a purchase is sent once at most, and says so when its outcome is unknown', async () => {
-    const world = await openFaultWorld(fault);
+  test('a purchase is sent once at most, and says so when its outcome is unknown', async ({ onTestFinished }) => {
+    const world = await openFaultWorld(fault, onTestFinished);
     const answer = await world.askStruck(WRITE);
     const text = `${gist(answer)} ${await world.count(answer)}`;
     table.add(name, 'purchase', { text, overshootMs: answer.overshootMs });

@@ -6,8 +6,9 @@ import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { markOf } from '../support/marked.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { secret } from '../support/secrets.ts';
+import { times } from '../support/counts.ts';
 
-const PAIRS = 10_000;
+const PAIRS = times(10_000);
 
 type Kind = readonly [write: OperationId, read: OperationId];
 

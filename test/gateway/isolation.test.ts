@@ -8,6 +8,7 @@ import { call } from '../support/http.ts';
 import { pathOf } from '../support/marked.ts';
 import { bytes, httpResponse, perCall, startUpstream } from '../support/scripted-upstream.ts';
 import { cachedIds } from '../support/table.ts';
+import { times } from '../support/counts.ts';
 
 const OVERVIEWS = ['account', 'billing', 'referral'].map((name) => `/bff/v1/${name}-overview`);
 
@@ -96,8 +97,11 @@ const inLanes = async (lanes: number, total: number, one: () => Promise<void>) =
 
 const LANES = 64;
 
+const READS = times(100_000);
+const OVER_SOCKETS = times(5_000);
+
 describe('no account is ever shown anything of another', () => {
-  test('in 100,000 mixed reads of 50 accounts, with evictions, expiries, failures and refreshes', async () => {
+  test(`in ${READS} mixed reads of 50 accounts, with evictions, expiries, failures and refreshes`, async () => {
     const accounts = markedAccounts(50);
     const upstream = new MarkedUpstream(accounts);
     const random = randomOf(20_260_609);
@@ -112,7 +116,7 @@ describe('no account is ever shown anything of another', () => {
       },
     });
     const findings = new Findings();
-    await inLanes(LANES, 100_000, async () => {
+    await inLanes(LANES, READS, async () => {
       const account = accounts[random(1 + random(accounts.length))]!; // some ask much more than others
       const ask = anyAsk(random);
       if (random(10) === 0) clock.advance(100);
@@ -126,7 +130,7 @@ describe('no account is ever shown anything of another', () => {
     expect(upstream.unexpected).toEqual([]);
   }, 120_000);
 
-  test('in 5,000 of them over sockets', async () => {
+  test(`in ${OVER_SOCKETS} of them over sockets`, async () => {
     const accounts = markedAccounts(50);
     const marked = new MarkedUpstream(accounts);
     const random = randomOf(50_090_606);
@@ -151,7 +155,7 @@ describe('no account is ever shown anything of another', () => {
       await upstream.close();
     });
     const findings = new Findings();
-    await inLanes(LANES, 5000, async () => {
+    await inLanes(LANES, OVER_SOCKETS, async () => {
       const account = accounts[random(1 + random(accounts.length))]!; // some ask much more than others
       const ask = anyAsk(random);
       if (random(4) === 0) clock.advance(400);

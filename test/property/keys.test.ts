@@ -4,6 +4,7 @@ import { placeOf, touchedBy } from '../../src/cache/key.ts';
 import { EVERYTHING } from '../../src/store/store.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
 import { allOperations, operations } from '../../src/upstream/operations/index.ts';
+import { times } from '../support/counts.ts';
 
 const reads: readonly Operation[] = allOperations.filter(({ method }) => method === 'GET');
 
@@ -54,7 +55,7 @@ const isTagged = ({ operation, ...rest }: Input) => {
   return group === operation.group && isItem === true && tags.length <= 2 && !tags.includes(EVERYTHING);
 };
 
-const runs = (numRuns: number) => ({ numRuns });
+const runs = (full: number) => ({ numRuns: times(full) });
 
 describe('keys', () => {
   test('of different operations, ids or queries are never equal', () => {

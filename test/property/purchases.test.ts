@@ -3,9 +3,10 @@ import { expect, test } from 'vitest';
 import { ENDINGS, type EndingName } from './charges.ts';
 import { ASKS } from './purchase-model.ts';
 import { type Asking, type Command, playPurchases } from './purchase-schedule.ts';
+import { times } from '../support/counts.ts';
 
 /** How many schedules; more for a night's run. */
-const SCHEDULES = Number(process.env['PURCHASES'] ?? 10_000);
+const SCHEDULES = Number(process.env['PURCHASES'] ?? times(10_000));
 
 const account = fc.constantFrom(0, 0, 0, 1);
 /** Mostly the same one, since it is then that something can go wrong. */

@@ -2,9 +2,10 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type Command, play } from './schedule.ts';
 import type { Outcome } from './upstream.ts';
+import { times } from '../support/counts.ts';
 
 /** How many schedules; more for a night's run. */
-const SCHEDULES = Number(process.env['SCHEDULES'] ?? 2000);
+const SCHEDULES = Number(process.env['SCHEDULES'] ?? times(2_000));
 
 const READS = [
   '/api/v2/referral/config/',

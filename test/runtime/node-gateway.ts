@@ -9,6 +9,7 @@ import { LOG_FOLDER } from '../support/gateway.ts';
 
 export const ROOT = join(import.meta.dirname, '../..');
 const ENTRY = join(ROOT, 'src/entry/node.ts');
+const COMPILE_CACHE = join(ROOT, 'test-output/compile-cache');
 /** On a machine that is busy with other things too. */
 const START_MS = 40_000;
 
@@ -16,7 +17,7 @@ export interface LogRecord extends Readonly<Record<string, unknown>> {
   readonly msg: string;
 }
 
-/** A process that is told nothing but what a test says: no variable of ours, no `.env` of the checkout. */
+/** A process that knows no variable of ours but those that a test sets, and no `.env` of the checkout. */
 export interface Running {
   readonly pid: number;
   /** What it has printed so far. */
@@ -53,11 +54,12 @@ export const emptyFolder = (): string => mkdtempSync(join(tmpdir(), 'portico-'))
 
 /** Runs the Node entry, or another command, and keeps what it prints where test/logs looks for secrets. */
 export function run({ env = {}, cwd = emptyFolder(), command = [process.execPath, ENTRY] }: Options = {}): Running {
+  if (process.env['NO_SERVERS']) throw new Error('this starts a process: name the file in vitest.config.ts');
   const [file, ...args] = command;
   const { PATH = '', HOME = '' } = process.env;
   const child = spawn(file, args, {
     cwd,
-    env: { PATH, HOME, ...env },
+    env: { PATH, HOME, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true, // a group of its own, so that npm's child can be ended with it
   });

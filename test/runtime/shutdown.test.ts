@@ -14,6 +14,7 @@ import {
 } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { killAll, type NodeGateway, ROOT, run, startNode } from './node-gateway.ts';
+import { times } from '../support/counts.ts';
 
 const ENTRY = join(ROOT, 'src/entry/node.ts');
 const PATH = '/api/v2/subscription/';
@@ -211,7 +212,7 @@ async function afterIdleExit(): Promise<string> {
 
 const CLIENTS = 50;
 const ROUNDS_BEFORE = 20;
-const TIMES = 20;
+const TIMES = times(20);
 
 /** One gateway, asked by many until it is told to stop; resolves with what its clients saw and what it logged. */
 async function stoppedUnderLoad() {

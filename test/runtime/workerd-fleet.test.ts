@@ -5,9 +5,9 @@ import { complaintsIn } from './worker-gateway.ts';
 import { markOf } from '../support/marked.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { leaksIn, secret } from '../support/secrets.ts';
+import { times } from '../support/counts.ts';
 
 const LONG = { timeout: 60_000 };
-const PAIRS = 1_008;
 const BUYERS = 100;
 
 type Kind = readonly [write: OperationId, read: OperationId];
@@ -21,6 +21,7 @@ const KINDS: readonly Kind[] = [
 ];
 
 const ACCOUNTS = [...KINDS, ...KINDS, ...KINDS];
+const PAIRS = ACCOUNTS.length * times(84);
 
 const newOrder = () => ({ token: secret(), key: secret('idempotency') });
 

@@ -59,6 +59,7 @@ export const hasRedis = binary !== undefined || process.env['CI'] !== undefined;
 export const SKIPPED = hasRedis ? '' : ' (skipped: no redis-server or valkey-server is installed)';
 
 export async function startRedis(): Promise<TestRedis> {
+  if (process.env['NO_SERVERS']) throw new Error('this starts a server: name the file in vitest.config.ts');
   if (binary === undefined) throw new Error('no redis-server or valkey-server is installed');
   const port = await freePort();
   const url = `redis://127.0.0.1:${port}`;

@@ -46,7 +46,7 @@ export class MemoryAnswers implements Answers {
   /** `maxBytes` bounds keys and bodies together. */
   constructor({ maxBytes }: { readonly maxBytes: number }) {
     this.#held = boundedMap({
-      maxSize: Math.max(1, Math.floor(maxBytes * (1 - SHELVES_SHARE))),
+      max: Math.max(1, Math.floor(maxBytes * (1 - SHELVES_SHARE))),
       sizeOf: ({ entry }, key) => sizeOf(key) + sizeOf(entry.text) + ENTRY_OVERHEAD_BYTES,
       onGone: ({ shelf }, key) => shelf.keys.delete(key),
     });

@@ -25,7 +25,7 @@ export class MemoryRecords implements Records {
   /** In the order in which they were written. */
   readonly #firm = new Map<string, Kept>();
   readonly #answered = boundedMap<string, Kept>({
-    maxSize: MAX_ANSWERED_BYTES,
+    max: MAX_ANSWERED_BYTES,
     sizeOf: (record, key) => sizeOf(key) + answerSizeOf(record) + RECORD_OVERHEAD_BYTES,
     onGone: ({ account }, key) => this.#unlist(account, key),
   });

@@ -23,7 +23,7 @@ export class Copies {
   /** `maxBytes` bounds keys and bodies together. */
   constructor({ maxBytes }: { readonly maxBytes: number }) {
     this.#copies = boundedMap({
-      maxSize: Math.max(1, maxBytes),
+      max: Math.max(1, maxBytes),
       sizeOf: ({ entry, versions }, key) => sizeOf(key) + sizeOf(entry.text) + versions.length + COPY_OVERHEAD_BYTES,
       onGone: (_, key) => this.#count(accountIn(key), -1),
     });

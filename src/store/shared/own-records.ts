@@ -15,7 +15,7 @@ const OVERHEAD_BYTES = 700;
 /** The records that this instance has written, for an engine that comes back empty. */
 export class OwnRecords {
   readonly #records = boundedMap<string, Own>({
-    maxSize: MAX_BYTES,
+    max: MAX_BYTES,
     sizeOf: ({ outcome }, key) =>
       sizeOf(key) + OVERHEAD_BYTES + (typeof outcome === 'object' ? sizeOf(outcome.text ?? '') : 0),
   });

@@ -71,7 +71,7 @@ const NAMING = { info: 'portico store name', algorithm: HMAC, usages: ['sign'] s
 function namerOf(secret: string): Namer {
   const key = deriveKey(secret, NAMING);
   const known = boundedMap<string, string>({
-    maxSize: MAX_NAMES_LENGTH,
+    max: MAX_NAMES_LENGTH,
     sizeOf: (_, text) => text.length + NAME_LENGTH,
   });
   const make = async (text: string) => {

@@ -1,6 +1,6 @@
 import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { LOG_FOLDER } from '../support/gateway.ts';
+import { LOG_FOLDER } from './gateway.ts';
 
 const RUN = /^run-(\d+)$/;
 const marker = join(LOG_FOLDER, `run-${process.pid}`);
