@@ -91,5 +91,7 @@ describe('a reader who leaves', () => {
     const [held] = await world.upstream.waitForCalls(1);
     socket.destroy();
     await world.upstream.disconnected(held!);
+    await noticed(world, 1);
+    expect([world.upstream.calls.length, world.store.saves.total]).toEqual([1, 0]);
   });
 });

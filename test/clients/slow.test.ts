@@ -1,10 +1,10 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { killAll, type NodeGateway, startNode } from '../runtime/node-gateway.ts';
 import { call } from '../support/http.ts';
 import { openSocket } from '../support/raw-client.ts';
-import { json, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
+import { json, startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 const PATH = '/api/v2/subscription/';
@@ -13,19 +13,15 @@ const EACH_MS = 250;
 const GONE_MS = 10_000;
 const HEALTHY_P99_MS = 250;
 
-let upstream: ScriptedUpstream;
-let gateway: NodeGateway;
+afterAll(killAll);
 
-beforeEach(async () => {
-  upstream = await startUpstream();
+async function start(atEnd: (close: () => Promise<void>) => void) {
+  const upstream = await startUpstream();
   upstream.on(`GET ${PATH}`, json(200, { id: 1, plan: 2, payment_method: null }));
-  gateway = await startNode({ UPSTREAM_BASE_URL: upstream.url, ADMIN_PORT: '0', RATE_LIMIT_PER_MINUTE: '0' });
-});
-
-afterEach(async () => {
-  await killAll();
-  await upstream.close();
-});
+  const gateway = await startNode({ UPSTREAM_BASE_URL: upstream.url, ADMIN_PORT: '0', RATE_LIMIT_PER_MINUTE: '0' });
+  atEnd(() => upstream.close());
+  return { upstream, gateway };
+}
 
 /** A client that does not leave when it is told to, and sends a byte now and then for as long as anybody takes it. */
 class Dripper {
@@ -51,43 +47,55 @@ const bodyOf = () =>
   'Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{';
 
 /** What a client waits for each of its reads, one after the other, until it is told to stop. */
-async function healthyUntil(isOver: () => boolean): Promise<readonly number[]> {
+async function healthyUntil({ url }: NodeGateway, isOver: () => boolean): Promise<readonly number[]> {
   const token = secret();
   const took: number[] = [];
   while (!isOver()) {
     const sentAt = performance.now();
-    expect((await call(gateway.url, { path: PATH, token })).status).toBe(200);
+    expect((await call(url, { path: PATH, token })).status).toBe(200);
     took.push(performance.now() - sentAt);
     await sleep(5); // a client that thinks, and leaves the processor to those under test
   }
   return took.toSorted((a, b) => a - b);
 }
 
-test('a thousand who send a byte now and then are gone in seconds, and nobody else notices', async () => {
-  const idle = await openSocket(gateway.port);
-  const drippers = Array.from({ length: DRIPPING }, (_, at) => new Dripper(gateway.port, at % 2 ? headOf() : bodyOf()));
-  const beganAt = performance.now();
-  let left = DRIPPING;
-  for (const { gone } of drippers) void gone.then(() => left--);
-  const dripping = setInterval(() => drippers.forEach((one) => one.drip()), EACH_MS);
-  const waits = await healthyUntil(() => left === 0 || performance.now() - beganAt > GONE_MS);
-  clearInterval(dripping);
-  expect(left).toBe(0);
-  expect(waits[Math.floor(waits.length * 0.99)]).toBeLessThan(HEALTHY_P99_MS);
-  expect(upstream.calls.map(({ path }) => path)).not.toContain('/api/v2/apikey/');
-  await idle.closed; // one that never sent anything
-  expect(gateway.stderr()).toBe('');
-}, 30_000);
+/** Both wait for seconds. */
+describe.concurrent('a gateway', () => {
+  test('a thousand who send a byte now and then are gone in seconds, and nobody else notices', async ({
+    onTestFinished,
+  }) => {
+    const { upstream, gateway } = await start(onTestFinished);
+    const idle = await openSocket(gateway.port);
+    const drippers = Array.from(
+      { length: DRIPPING },
+      (_, at) => new Dripper(gateway.port, at % 2 ? headOf() : bodyOf()),
+    );
+    const beganAt = performance.now();
+    let left = DRIPPING;
+    for (const { gone } of drippers) void gone.then(() => left--);
+    const dripping = setInterval(() => drippers.forEach((one) => one.drip()), EACH_MS);
+    const waits = await healthyUntil(gateway, () => left === 0 || performance.now() - beganAt > GONE_MS);
+    clearInterval(dripping);
+    expect(left).toBe(0);
+    expect(waits[Math.floor(waits.length * 0.99)]).toBeLessThan(HEALTHY_P99_MS);
+    expect(upstream.calls.map(({ path }) => path)).not.toContain('/api/v2/apikey/');
+    await idle.closed; // one that never sent anything
+    expect(gateway.stderr()).toBe('');
+  }, 30_000);
 
-test('a connection that idles between its requests is left alone for longer than that', async () => {
-  const socket = await openSocket(gateway.port);
-  const request = `GET ${PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: Token ${secret()}\r\n\r\n`;
-  await socket.write(request);
-  expect((await socket.readResponse()).status).toBe(200);
-  const slow = await openSocket(gateway.port);
-  await slow.write(bodyOf());
-  await slow.closed; // of all limits on requests, the longest has passed
-  await socket.write(request);
-  expect((await socket.readResponse()).status).toBe(200);
-  socket.destroy();
-}, 30_000);
+  test('a connection that idles between its requests is left alone for longer than that', async ({
+    onTestFinished,
+  }) => {
+    const { gateway } = await start(onTestFinished);
+    const socket = await openSocket(gateway.port);
+    const request = `GET ${PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: Token ${secret()}\r\n\r\n`;
+    await socket.write(request);
+    expect((await socket.readResponse()).status).toBe(200);
+    const slow = await openSocket(gateway.port);
+    await slow.write(bodyOf());
+    await slow.closed; // of all limits on requests, the longest has passed
+    await socket.write(request);
+    expect((await socket.readResponse()).status).toBe(200);
+    socket.destroy();
+  }, 30_000);
+});

@@ -85,8 +85,13 @@ describe('a socket', () => {
     const socket = await openSocket(port);
     await socket.write(GET_X);
     await socket.readResponse();
+    let hasLeft = false;
+    const gone = server.disconnected(server.calls.at(-1)!).then(() => (hasLeft = true));
+    await new Promise(setImmediate);
+    expect(hasLeft).toBe(false);
     socket[leave]();
-    await server.disconnected(server.calls.at(-1)!);
+    await gone;
+    expect(hasLeft).toBe(true);
     socket.destroy();
   });
 });
