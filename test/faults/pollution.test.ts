@@ -1,7 +1,8 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import { accountOverview } from '../../src/gateway/overviews/account.ts';
 import { POLLUTION } from './faults.ts';
 import { expectProblem } from '../http/problem.ts';
-import { accountOverview, dataText, legsOf, openOverviews, type OverviewWorld } from '../overviews/helpers.ts';
+import { dataText, legsOf, openOverviews, type OverviewWorld } from '../overviews/helpers.ts';
 import { call } from '../support/http.ts';
 import { bytes, httpResponse, json } from '../support/scripted-upstream.ts';
 

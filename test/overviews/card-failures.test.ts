@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
+import { accountOverview } from '../../src/gateway/overviews/account.ts';
 import {
-  accountOverview,
   byId,
   callsTo,
   CARD_LIST,

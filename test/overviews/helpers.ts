@@ -30,17 +30,13 @@ export interface LegScript {
   /** What the section is then. */
   readonly text: string;
   readonly required: boolean;
+  /** What the upstream answers is a list, and the section one card of it. */
+  readonly isCard: boolean;
 }
 
 export const CARD_LIST = '/api/v2/payment/method/';
 export const SUBSCRIPTION = '/api/v2/subscription/';
 export const CARD = `${CARD_LIST}7/`;
-
-export const [accountOverview, billingOverview, referralOverview] = allOverviews as readonly [
-  Overview,
-  Overview,
-  Overview,
-];
 
 /** For `describe.each`. */
 export const overviewTable = allOverviews.map((overview) => [overview.path, overview] as const);
@@ -48,14 +44,16 @@ export const overviewTable = allOverviews.map((overview) => [overview.path, over
 export const legsOf = ({ sections }: Overview): readonly LegScript[] =>
   Object.entries(sections).map(([name, section]) => {
     if (section.from === 'card') {
-      const of = { section: name, operation: 'listPaymentMethods', path: CARD_LIST, required: false } as const;
-      return { ...of, upstream: exampleBody('listPaymentMethods'), text: exampleBody('getPaymentMethod') };
+      const operation = 'listPaymentMethods';
+      const texts = { upstream: exampleBody(operation), text: exampleBody('getPaymentMethod') };
+      return { section: name, operation, path: CARD_LIST, ...texts, required: false, isCard: true };
     }
     const { path, id } = section.operation;
     const operation = id as OperationId; // the table's rows are named by its keys
     const text = exampleBody(operation);
     const target = section.query === undefined ? path : `${path}?${section.query}`;
-    return { section: name, operation, path: target, upstream: text, text, required: section.required === true };
+    const required = section.required === true;
+    return { section: name, operation, path: target, upstream: text, text, required, isCard: false };
   });
 
 export const legOf = (overview: Overview, section: string): LegScript => {
@@ -69,6 +67,12 @@ export const optionalOf = (overview: Overview) => legsOf(overview).filter(({ req
 /** The text of `data` when all goes as it should. */
 export const dataText = (legs: readonly LegScript[]) =>
   `{${legs.map(({ section, text }) => `${JSON.stringify(section)}:${text}`).join(',')}}`;
+
+/** What `meta` is when the upstream was asked and all went as it should. */
+export const freshMeta = (legs: readonly LegScript[]) => ({
+  complete: true,
+  sections: Object.fromEntries(legs.map(({ section }) => [section, { state: 'fresh', age: 0 }])),
+});
 
 /** The same cache policy for every leg of every overview, as `CACHE_POLICY` takes it. */
 export const policyEnv = (policy: { fresh: number; stale: number; on_error: number }) => {
@@ -124,8 +128,13 @@ export const byId = (id: string) => ({ path: `${CARD_LIST}${id}/` });
 export const callsTo = ({ upstream }: OverviewWorld, { path }: { path: string }) =>
   upstream.callsTo(`GET ${path}`).length;
 
-/** The text of the card in an overview, as it stands there. */
-export const cardIn = (text: string) =>
-  /"payment_method":(\{.*?\}|null),"(?:notifications|transactions)":/.exec(
-    text.slice(text.indexOf(',"payment_method":{"id"') + 1),
-  )?.[1];
+const allLegs = allOverviews.flatMap(legsOf);
+
+const anyOf = (legs: readonly LegScript[]) => `"(?:${legs.map(({ section }) => section).join('|')})":`;
+
+const CARD_IN = new RegExp(
+  `${anyOf(allLegs.filter(({ isCard }) => isCard))}(\\{"id".*?\\})(?:,${anyOf(allLegs)}|\\},"errors":)`,
+);
+
+/** The text of the card in an overview, as it stands there: up to the next section, or to the last. */
+export const cardIn = (text: string) => CARD_IN.exec(text)?.[1];

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
+import { accountOverview } from '../../src/gateway/overviews/account.ts';
 import {
-  accountOverview,
   CARD_LIST,
   holdAll,
   landed,
@@ -52,6 +52,8 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
   const legs = legsOf(overview);
   const optional = legs.filter((leg) => !leg.required);
   const required = legs.find((leg) => leg.required)!;
+  /** Lines of which one is the required section: at most those before it in the table come before it. */
+  const begins = legs.indexOf(required) + 1;
   const table = optional.map((leg) => [leg.section, leg] as const);
 
   test('has one for each section and a last one that says it is whole', async () => {
@@ -66,10 +68,10 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
     });
     expect(vary).toContain('Accept');
     const lines = await answer.rest();
-    expect(lines[0]).toBe(lineOf(required));
+    expect(lines.slice(0, begins)).toContain(lineOf(required));
     expect(lines.slice(0, -1).toSorted()).toEqual(legs.map((leg) => lineOf(leg)).toSorted());
     expect(lines.at(-1)).toBe(COMPLETE);
-    expect(world.upstream.calls).toHaveLength(4);
+    expect(world.upstream.calls).toHaveLength(legs.length);
   });
 
   test('sends each the moment it is there', async () => {
@@ -77,7 +79,7 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
     const gates = optional.map((leg) => [leg, holdAll(world, [leg])] as const);
     const answer = await open(world, path);
     expect(await answer.next()).toBe(lineOf(required));
-    await world.upstream.waitForCalls(4);
+    await world.upstream.waitForCalls(legs.length);
     for (const [leg, gate] of gates.toReversed()) {
       gate.release();
       expect(await answer.next()).toBe(lineOf(leg));
@@ -89,12 +91,12 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
     const world = await openOverviews();
     const gate = holdAll(world, [required]);
     const opening = open(world, path);
-    await world.upstream.waitForCalls(4);
+    await world.upstream.waitForCalls(legs.length);
     await landed(world, optional);
     gate.release();
     const lines = await (await opening).rest();
-    expect(lines[0]).toBe(lineOf(required));
-    expect(lines).toHaveLength(5);
+    expect(lines.slice(0, begins)).toContain(lineOf(required));
+    expect(lines).toHaveLength(legs.length + 1);
   });
 
   test('is a problem with its status when the required section fails', async () => {
@@ -116,17 +118,16 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
       state: 'failed',
       error: { code: 'upstream_bad_response', status: 502, detail: expect.any(String) as string, retryable: true },
     });
-    expect(lines).toHaveLength(5);
+    expect(lines).toHaveLength(legs.length + 1);
     expect(lines.at(-1)).toBe(COMPLETE);
   });
 
-  test('is whole in time when a section hangs', async () => {
+  test.each(table)('is whole in time when %s hangs', async (section, leg) => {
     const clock = manualClock();
     const world = await openOverviews({ REQUEST_TIMEOUT_MS: '1000' }, { clock });
-    const { section, path: at } = optional.at(-1)!;
-    world.on({ path: at }, hang());
+    world.on(leg, hang());
     const answer = await open(world, path);
-    for (let count = 0; count < 3; count += 1) expect(sectionOf(await answer.next())).not.toBe(section);
+    for (let count = 1; count < legs.length; count += 1) expect(sectionOf(await answer.next())).not.toBe(section);
     clock.advance(1000);
     const line: unknown = JSON.parse((await answer.next()) ?? '{}');
     expect(line).toMatchObject({ section, state: 'failed', error: { code: 'upstream_timeout', status: 504 } });
@@ -141,7 +142,7 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
     world.on(leg, reply(hold(gate), json(403, { detail: 'Two factors.', code: '2fa_needed' })));
     const answer = await open(world, path);
     expect(await answer.next()).toBe(lineOf(required));
-    await world.upstream.waitForCalls(4);
+    await world.upstream.waitForCalls(legs.length);
     gate.release();
     expect(await answer.rest().catch(() => [])).toEqual([]);
     for (const other of slow) await world.upstream.disconnected(world.upstream.callsTo(`GET ${other.path}`)[0]!);
@@ -150,10 +151,10 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
     expect((await world.get(required.path)).headers['cache-status']).toMatch(/fwd=miss/);
   });
 
-  test('is a problem when it is refused before it began', async () => {
+  test.each(table)('is a problem when %s is refused before it began', async (_, leg) => {
     const world = await openOverviews();
     holdAll(world, [required]);
-    world.on(optional.at(-1)!, json(401, ''));
+    world.on(leg, json(401, ''));
     const answer = await open(world, path);
     expect(answer.status).toBe(401);
     await answer.rest();
@@ -174,18 +175,18 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
     expect(await answer.rest()).toEqual([...legs.map((leg) => lineOf(leg)), COMPLETE]);
   });
 
-  test('cancels its calls when the client leaves in mid stream', async () => {
+  test.runIf(optional.length > 0)('cancels its calls when the client leaves in mid stream', async () => {
     const world = await openOverviews();
     holdAll(world, optional);
     const leaving = new AbortController();
     const answer = await open(world, path, { signal: leaving.signal });
     expect(await answer.next()).toBe(lineOf(required));
-    await world.upstream.waitForCalls(4);
+    await world.upstream.waitForCalls(legs.length);
     leaving.abort();
     for (const { path: at } of optional) await world.upstream.disconnected(world.upstream.callsTo(`GET ${at}`)[0]!);
     await expect(answer.rest()).rejects.toThrow();
     const [line] = await loggedAs(world, path);
-    expect(line).toMatchObject({ upstream_calls: 4 });
+    expect(line).toMatchObject({ upstream_calls: legs.length });
     expect(world.gateway.lines.filter(({ level }) => level === 'error')).toEqual([]);
   });
 
@@ -196,7 +197,7 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
     expect(headers['cache-status']).toMatch(/^portico; hit; /);
     const lines = await (await open(world, path)).rest();
     expect(lines.toSorted()).toEqual([...legs.map((leg) => lineOf(leg)), COMPLETE].toSorted());
-    expect(world.upstream.calls).toHaveLength(4);
+    expect(world.upstream.calls).toHaveLength(legs.length);
   });
 });
 
