@@ -15,7 +15,7 @@ const HEALTHY_P99_MS = 250;
 
 afterAll(killAll);
 
-async function start(atEnd: (close: () => Promise<void>) => void) {
+async function open(atEnd: (close: () => Promise<void>) => void) {
   const upstream = await startUpstream();
   upstream.on(`GET ${PATH}`, json(200, { id: 1, plan: 2, payment_method: null }));
   const gateway = await startNode({ UPSTREAM_BASE_URL: upstream.url, ADMIN_PORT: '0', RATE_LIMIT_PER_MINUTE: '0' });
@@ -64,7 +64,7 @@ describe.concurrent('a gateway', () => {
   test('a thousand who send a byte now and then are gone in seconds, and nobody else notices', async ({
     onTestFinished,
   }) => {
-    const { upstream, gateway } = await start(onTestFinished);
+    const { upstream, gateway } = await open(onTestFinished);
     const idle = await openSocket(gateway.port);
     const drippers = Array.from(
       { length: DRIPPING },
@@ -86,7 +86,7 @@ describe.concurrent('a gateway', () => {
   test('a connection that idles between its requests is left alone for longer than that', async ({
     onTestFinished,
   }) => {
-    const { gateway } = await start(onTestFinished);
+    const { gateway } = await open(onTestFinished);
     const socket = await openSocket(gateway.port);
     const request = `GET ${PATH} HTTP/1.1\r\nHost: x\r\nAuthorization: Token ${secret()}\r\n\r\n`;
     await socket.write(request);

@@ -1,5 +1,6 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { allOverviews } from '../../src/gateway/overviews/index.ts';
 import { inProcess } from './in-process.ts';
 import { type Marked, markedAccounts, MarkedUpstream, marksIn, randomOf } from './marked-upstream.ts';
 import { clockOfDeadlines } from '../support/clock.ts';
@@ -10,7 +11,7 @@ import { bytes, httpResponse, perCall, startUpstream } from '../support/scripted
 import { cachedIds } from '../support/table.ts';
 import { times } from '../support/counts.ts';
 
-const OVERVIEWS = ['account', 'billing', 'referral'].map((name) => `/bff/v1/${name}-overview`);
+const OVERVIEWS = allOverviews.map(({ path }) => path);
 
 /** Copies go stale and expire all the time, and there is room for a third of them. */
 const ENV = {
@@ -35,7 +36,7 @@ const anyAsk = (random: (below: number) => number): Ask => {
     pathOf(cachedIds[random(cachedIds.length)] ?? 'getSubscription') + ['', '', '?page=1'][random(3)];
   const headers: Record<string, string> = { ...WANTS[random(WANTS.length)] };
   const kind = random(40);
-  if (kind === 0) return { path: OVERVIEWS[random(3)] ?? '', init: { headers } };
+  if (kind === 0) return { path: OVERVIEWS[random(OVERVIEWS.length)] ?? '', init: { headers } };
   if (kind > 1) return { path: pathAny(), init: { headers } };
   const requests = Array.from({ length: 4 }, (_, index) => ({ id: String(index), path: pathAny() }));
   return {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { differentFrom, gist, good, goodGist, openShop, reprinted, REUSED } from './helpers.ts';
 import { json } from '../support/scripted-upstream.ts';
-import { bodiedIds, bodilessIds, itemIds, postIds } from '../support/table.ts';
+import { bodiedIds, bodilessIds, isSocial, itemIds, postIds } from '../support/table.ts';
 import { exampleRequest } from '../support/examples.ts';
 
 describe.each(postIds)('%s with a key', (id) => {
@@ -93,16 +93,14 @@ test.each([
   expect(gist(await shop.keyed(other, { body }))).toBe(REUSED);
 });
 
-const isSocial = (id: string) => id.endsWith('Social');
-
 describe.each(bodiedIds)('%s with a key', (id) => {
   test('is the same request with its body printed otherwise', async () => {
     const shop = await openShop();
     shop.script(id, good(id, 1));
-    await shop.keyed(id);
-    expect(gist(await shop.keyed(id, { body: reprinted(exampleRequest(id).body) }))).toBe(
-      goodGist(id, 1, { isReplay: true }),
-    );
+    // Numbers as they are printed here: 25 is not what 25.0 is.
+    const body = JSON.stringify(JSON.parse(String(exampleRequest(id).body)));
+    await shop.keyed(id, { body });
+    expect(gist(await shop.keyed(id, { body: reprinted(body) }))).toBe(goodGist(id, 1, { isReplay: true }));
   });
 
   test('is sent as the client wrote it', async () => {

@@ -93,10 +93,15 @@ const tagOf = (operation: Operation, id: string) => placeOf('account', operation
 
 const { digits } = ids;
 
-const ITEM_WRITES = [
-  [operations.refreshSubuser, operations.getSubuser],
-  [operations.deleteIpAuthorization, operations.getIpAuthorization],
-] as const;
+const writes: readonly Operation[] = allOperations.filter(({ method }) => method !== 'GET');
+
+/** Writes of one item, each with a read of it. */
+const itemWrites = writes.flatMap((write) => {
+  const items = (write.touches ?? []).flatMap((touch) => (typeof touch === 'object' ? [touch.item] : []));
+  return reads
+    .filter(({ group, idForm }) => idForm && items.some((item) => item === group))
+    .map((read) => [write, read] as const);
+});
 
 describe('tags', () => {
   test('of an answer say its group, and its item where it is one', () => {
@@ -118,7 +123,7 @@ describe('tags', () => {
     fc.assert(fc.property(name, name, equal), runs(10_000));
   });
 
-  test.each(ITEM_WRITES)('of $id are among those of every read of that item, and of no other', (write, read) => {
+  test.each(itemWrites)('of $id are among those of every read of that item, and of no other', (write, read) => {
     const touches = fc.property(digits, digits, query, (one, other, text) => {
       const touched = touchedBy(write, { id: one, query: '' });
       const isTouched = (id: string) =>
@@ -126,6 +131,20 @@ describe('tags', () => {
       return isTouched(one) && isTouched(`0${one}`) && isTouched(other) === (BigInt(one) === BigInt(other));
     });
     fc.assert(touches, runs(5_000));
+  });
+
+  test('of an item are what the documented writes of one touch', () => {
+    const { refreshSubuser, getSubuser, deleteIpAuthorization, getIpAuthorization } = operations;
+    expect(itemWrites).toEqual(
+      expect.arrayContaining([
+        [refreshSubuser, getSubuser],
+        [deleteIpAuthorization, getIpAuthorization],
+      ]),
+    );
+  });
+
+  test('are said by every write, if only that there are none', () => {
+    for (const { id, touches } of writes) expect([id, touches]).toEqual([id, expect.any(Array)]);
   });
 
   test('of a group are never those of an item or of everything', () => {

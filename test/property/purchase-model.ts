@@ -1,4 +1,6 @@
 import { endingOf, type EndingName, HOLD_SECONDS } from './charges.ts';
+import { exampleRequest } from '../support/examples.ts';
+import { accountIds, rowOf } from '../support/table.ts';
 
 /** What a client asks for; `prints` are texts of one body, which mean the same. */
 export interface Ask {
@@ -12,7 +14,7 @@ const PURCHASE = '/api/v2/subscription/checkout/purchase/';
 
 const purchase = (...prints: readonly string[]): Ask => ({ path: PURCHASE, prints, isExclusive: true });
 
-export const ASKS: readonly Ask[] = [
+const NAMED: readonly Ask[] = [
   purchase(
     '{"term":"monthly","proxy_countries":{"US":5,"FR":1}}',
     ' { "proxy_countries" : {"FR":1,\n"US":5}, "term":"monthly"}\n',
@@ -29,6 +31,15 @@ export const ASKS: readonly Ask[] = [
   { path: '/api/v2/subuser/6/refresh/', prints: ['{}'], isExclusive: false },
   { path: '/api/v2/proxy/list/refresh/?plan_id=3', prints: ['{}'], isExclusive: false },
   { path: '/api/v2/proxy/list/refresh/?plan_id=4', prints: ['{}'], isExclusive: false },
+];
+
+/** And the example of every POST of an account. */
+export const ASKS: readonly Ask[] = [
+  ...NAMED,
+  ...accountIds.map((id) => {
+    const { path, body = '{}' } = exampleRequest(id);
+    return { path, prints: [body], isExclusive: rowOf(id).exclusive === true };
+  }),
 ];
 
 export const askAt = (index: number): Ask => ASKS[index] ?? purchase('{}');

@@ -1,36 +1,43 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { allOverviews } from '../../src/gateway/overviews/index.ts';
+import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { type Command, play } from './schedule.ts';
 import type { Outcome } from './upstream.ts';
 import { times } from '../support/counts.ts';
+import { exampleRequest } from '../support/examples.ts';
+import { pathOf } from '../support/marked.ts';
+import { isSocial, partedBy, readIds, touchedBy, writeIds } from '../support/table.ts';
 
 /** How many schedules; more for a night's run. */
 const SCHEDULES = Number(process.env['SCHEDULES'] ?? times(2_000));
 
+const ownIds = (ids: readonly OperationId[]) => ids.filter((id) => !isSocial(id));
+
+type Write = Omit<Extract<Command, { do: 'write' }>, 'do' | 'account'>;
+
+/** Every write of the table and the reads that show it; then one thing under two names. */
+const THEMES: readonly { readonly write: Write; readonly shownIn: readonly string[] }[] = [
+  ...ownIds(writeIds).map((id) => ({
+    write: exampleRequest(id),
+    shownIn: [...touchedBy(id), ...partedBy(id)].map(pathOf),
+  })),
+  {
+    write: { method: 'POST', path: '/api/v2/subuser/05/refresh/' },
+    shownIn: ['/api/v2/subuser/5/', '/api/v2/subuser/05/'],
+  },
+];
+
+/** Every read of the table, and other forms of some. */
 const READS = [
-  '/api/v2/referral/config/',
+  ...ownIds(readIds).map(pathOf),
   '/api/v2/subuser/5/',
   '/api/v2/subuser/05/',
-  '/api/v2/subuser/6/',
-  '/api/v2/subscription/',
-  '/api/v2/payment/method/',
   '/api/v2/payment/method/7/',
-  '/api/v2/payment/pending/44/',
   '/api/v2/payment/transaction/?page=1',
-  '/api/v2/proxy/ipauthorization/7/',
 ];
 
-const OVERVIEWS = ['/bff/v1/account-overview', '/bff/v1/billing-overview', '/bff/v1/referral-overview'];
-
-const WRITES = [
-  { method: 'PATCH', path: '/api/v2/referral/config/', body: '{"mode":"credits"}' },
-  { method: 'DELETE', path: '/api/v2/payment/method/' },
-  { method: 'POST', path: '/api/v2/subuser/5/refresh/' },
-  { method: 'POST', path: '/api/v2/subuser/06/refresh/' },
-  { method: 'POST', path: '/api/v2/proxy/list/refresh/' },
-  { method: 'DELETE', path: '/api/v2/proxy/ipauthorization/7/' },
-  { method: 'POST', path: '/api/v2/subscription/checkout/purchase/', body: '{}' },
-];
+const OVERVIEWS = allOverviews.map(({ path }) => path);
 
 const account = fc.constantFrom(0, 0, 0, 1);
 const nth = fc.nat({ max: 5 });
@@ -50,30 +57,36 @@ const batch: fc.Arbitrary<Command> = fc.record({
   paths: fc.array(fc.constantFrom(...READS), { minLength: 1, maxLength: 4 }),
 });
 
-const write = fc
-  .tuple(account, fc.constantFrom(...WRITES))
-  .map(([by, what]): Command => ({ do: 'write', account: by, ...what }));
+const write = (writes: readonly Write[]): fc.Arbitrary<Command> =>
+  fc.tuple(account, fc.constantFrom(...writes)).map(([by, what]): Command => ({ do: 'write', account: by, ...what }));
 
 const seconds = fc.constantFrom(1, 4, 6, 11, 31, 100, 700);
 
-const command = fc.oneof<fc.WeightedArbitrary<Command>[]>(
-  { weight: 40, arbitrary: read(READS) },
-  { weight: 5, arbitrary: read(OVERVIEWS) },
-  { weight: 5, arbitrary: batch },
-  { weight: 20, arbitrary: write },
-  { weight: 50, arbitrary: fc.record({ do: fc.constant('end'), nth, outcome }) },
-  { weight: 5, arbitrary: fc.record({ do: fc.constant('leave'), nth }) },
-  { weight: 15, arbitrary: fc.record({ do: fc.constant('wait'), seconds }) },
-  { weight: 1, arbitrary: fc.constant({ do: 'flood' }) },
+/** Anything, and half of it about one write: of so many operations two that have to do with each other are rare. */
+const commands = THEMES.map((theme) =>
+  fc.oneof<fc.WeightedArbitrary<Command>[]>(
+    { weight: 20, arbitrary: read(READS) },
+    { weight: 20, arbitrary: read(theme.shownIn.length > 0 ? theme.shownIn : READS) },
+    { weight: 5, arbitrary: read(OVERVIEWS) },
+    { weight: 5, arbitrary: batch },
+    { weight: 10, arbitrary: write(THEMES.map((one) => one.write)) },
+    { weight: 10, arbitrary: write([theme.write]) },
+    { weight: 50, arbitrary: fc.record({ do: fc.constant('end'), nth, outcome }) },
+    { weight: 5, arbitrary: fc.record({ do: fc.constant('leave'), nth }) },
+    { weight: 15, arbitrary: fc.record({ do: fc.constant('wait'), seconds }) },
+    { weight: 1, arbitrary: fc.constant({ do: 'flood' }) },
+  ),
 );
 
-const schedule = fc.array(command, { minLength: 4, maxLength: 40, size: 'max' });
+const schedule = fc.oneof(
+  ...commands.map((command) => fc.array(command, { minLength: 4, maxLength: 40, size: 'max' })),
+);
 
 /** Little enough that a handful of answers push each other out, or room for all. */
 const maxBytes = fc.constantFrom(3000, 1_048_576);
 
-const keepsPromises = fc.asyncProperty(schedule, maxBytes, async (commands, bytes) => {
-  expect(await play(commands, bytes)).toEqual([]);
+const keepsPromises = fc.asyncProperty(schedule, maxBytes, async (steps, bytes) => {
+  expect(await play(steps, bytes)).toEqual([]);
 });
 
 test(

@@ -2,7 +2,7 @@ import { matchPath } from '../../src/upstream/match.ts';
 import type { Method } from '../../src/upstream/operation.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { type RawAnswer, type Transport, TransportError, type UpstreamRequest } from '../../src/upstream/transport.ts';
-import { touchedBy } from '../support/table.ts';
+import { rowOf } from '../support/table.ts';
 
 /** How a held call ends. */
 export type Outcome = 'good' | 'failed' | 'html' | 'broken' | 'unauthorized' | 'forbidden' | 'gone' | 'limited';
@@ -38,13 +38,16 @@ export const marksIn = (text: string): Mark[] =>
 
 const isSameId = (one: string, other: string) => one.replace(/^0+(?=\d)/, '') === other.replace(/^0+(?=\d)/, '');
 
-const ITEM_WRITES = new Set<OperationId>(['refreshSubuser', 'deleteIpAuthorization']);
-
-/** Whether a write changes what a read shows (contract.md section 5). */
-export const touches = (write: Thing, read: Thing): boolean =>
-  write.account === read.account &&
-  touchedBy(write.operation).includes(read.operation) &&
-  (!ITEM_WRITES.has(write.operation) || isSameId(write.id, read.id));
+/** Whether a write changes what a read shows; that the rows say what contract.md does is tested elsewhere. */
+export const touches = (write: Thing, read: Thing): boolean => {
+  const { group } = rowOf(read.operation);
+  const changes = (rowOf(write.operation).touches ?? []).some((touch) => {
+    if (typeof touch === 'string') return touch === 'everything' || touch === group;
+    // A write that names no item may have changed any.
+    return touch.item === group && (write.id === '' || isSameId(write.id, read.id));
+  });
+  return changes && write.account === read.account;
+};
 
 const ANSWERS: Readonly<Record<Exclude<Outcome, 'good' | 'broken'>, RawAnswer>> = {
   failed: { status: 503, headers: {}, body: { text: '' } },
@@ -127,7 +130,7 @@ export class HeldUpstream {
     const etag = `"${account}-${version}"`;
     if (headers['if-none-match'] === etag) return { status: 304, headers: { etag }, body: { text: '' } };
     const mark = `"x_mark":"${account}|${operation}|${id}|${this.tick()}"`;
-    const results = operation.startsWith('list') ? `,"results":[{"id":7,${mark}}]` : '';
+    const results = rowOf(operation).paged ? `,"results":[{"id":7,${mark}}]` : '';
     const body = `{${mark},"id":7,"payment_method":7,"padding":"${PADDING}"${results}}`;
     return { status: 200, headers: { etag }, body: { text: body } };
   }

@@ -25,9 +25,9 @@ afterAll(async () => {
   await sandbox.close();
 });
 
-describe('on workerd', () => {
-  const stage = (): Stage => ({ gateway: behind!.url, sandbox, log: behind! });
+const stage = (): Stage => ({ gateway: behind!.url, sandbox, log: behind! });
 
+describe('on workerd', () => {
   play('workerd', stage);
 
   it('has heard no complaint of workerd or wrangler', () => {

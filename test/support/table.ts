@@ -28,8 +28,18 @@ export const isSocial = (id: OperationId): boolean => socialIds.includes(id);
 /** Seconds; zero for what is never cached. */
 export const policyOf = (id: OperationId): CachePolicy => rowOf(id).cache ?? { fresh: 0, stale: 0, onError: 0 };
 
-/** The reads whose copies a write makes worthless, each for the example's item. */
-export const touchedBy = (write: OperationId): readonly OperationId[] => {
-  const touched = (rowOf(write).touches ?? []).map((touch) => (typeof touch === 'object' ? touch.item : touch));
-  return cachedIds.filter((id) => touched.some((group) => group === 'everything' || group === rowOf(id).group));
-};
+/** Whether a write changes what a read shows, each of the example's item. */
+const isTouched = ({ touches = [], idForm }: Operation, read: Operation): boolean =>
+  touches.some((touch) => {
+    if (typeof touch === 'object')
+      return touch.item === read.group && read.idForm !== undefined && read.idForm === idForm;
+    return touch === 'everything' || touch === read.group;
+  });
+
+/** The reads whose copies a write makes worthless. */
+export const touchedBy = (write: OperationId): readonly OperationId[] =>
+  cachedIds.filter((id) => isTouched(rowOf(write), rowOf(id)));
+
+/** The reads that are never cached and yet join no call from before a write. */
+export const partedBy = (write: OperationId): readonly OperationId[] =>
+  uncachedIds.filter((id) => isTouched(rowOf(write), rowOf(id)));

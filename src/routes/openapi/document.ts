@@ -1,4 +1,5 @@
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
+import { allOperations } from '../../upstream/operations/index.ts';
 import { aboutPaths } from './about.ts';
 import { batchPath } from './batch.ts';
 import { passthroughPaths } from './operations.ts';
@@ -27,7 +28,8 @@ Query parameters that are not documented go to the upstream as they are.`;
 const COMPOSED = 'Composed';
 const ABOUT = 'About';
 
-const TAGS = {
+/** What the tags say; one that the table adds may do without. */
+const TAGS: Readonly<Record<string, string>> = {
   [COMPOSED]: 'Several reads in one answer.',
   Account: 'API keys.',
   Billing: 'Subscription, plan, payment methods, transactions.',
@@ -37,7 +39,7 @@ const TAGS = {
   Verification: 'ID verification and account verification.',
   Social: 'Registration and login with an identity provider. No credential.',
   [ABOUT]: 'The gateway itself. No credential.',
-} satisfies Record<string, string>;
+};
 
 const TOKEN = {
   type: 'apiKey',
@@ -62,12 +64,21 @@ export function createOpenApiDocument(): object {
     info: { title: 'Portico', version: '1', description: DESCRIPTION },
     servers: [{ url: '/' }],
     security: [{ Token: [] }, { Bearer: [] }],
-    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    tags: allTags(),
   });
 }
 
 /** As every runtime answers it. */
 export const openApiText = (): string => JSON.stringify(createOpenApiDocument());
+
+/** In the order in which their paths come. */
+function allTags() {
+  const names = new Set([COMPOSED, ...allOperations.map(({ tag }) => tag), ABOUT]);
+  return Array.from(names, (name) => {
+    const description = TAGS[name];
+    return { name, ...(description !== undefined && { description }) };
+  });
+}
 
 function allPaths(): RouteConfig[] {
   nameTableSchemas();

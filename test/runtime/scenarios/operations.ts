@@ -1,10 +1,10 @@
 import { expect } from 'vitest';
 import type { AccountName } from '../../../src/sandbox/accounts.ts';
-import type { Operation } from '../../../src/upstream/operation.ts';
 import { allOperations, type OperationId } from '../../../src/upstream/operations/index.ts';
+import { exampleInput } from '../../support/examples.ts';
 import type { TextAnswer } from '../../support/http.ts';
 import { call } from '../../support/http.ts';
-import { linked, type Scenario, type Stage, visit, type Visitor } from '../stage.ts';
+import { expectProblem, linked, type Problem, type Scenario, type Stage, visit, type Visitor } from '../stage.ts';
 
 interface Sample {
   readonly as?: AccountName;
@@ -17,8 +17,8 @@ interface Sample {
 
 const authorization = { provider: 'sandbox', redirect_uri: 'https://app.example/callback' };
 
-/** One good call of each operation; by the account `paid` unless it says otherwise. */
-const SAMPLES: Record<OperationId, Sample> = {
+/** One good call of each documented operation; by the account `paid` unless it says otherwise. */
+const SAMPLES: Readonly<Partial<Record<OperationId, Sample>>> = {
   getApiKey: { id: '1012' },
   createApiKey: { body: { label: 'server é' } },
   listPaymentMethods: { query: '?ordering=-id&page_size=1' },
@@ -54,7 +54,13 @@ const SAMPLES: Record<OperationId, Sample> = {
   loginSocial: { body: { ...authorization, code: 'sandbox-code-paid' } },
 };
 
-const targetOf = ({ path }: Operation, { id = '', query = '' }: Sample) => path.replace('{id}', id) + query;
+type Operation = (typeof allOperations)[number];
+
+/** What has none above is asked as its example says. */
+const sampleOf = (id: OperationId): Sample => SAMPLES[id] ?? { body: exampleInput(id).body };
+
+const targetOf = (row: Operation, { id, query = '' }: Sample) =>
+  (id === undefined ? exampleInput(row.id).path : row.path.replace('{id}', id)) + query;
 
 /** Status and text as the sandbox sent them, and headers fit for them. */
 function expectSent(stage: Stage, answer: TextAnswer): void {
@@ -66,10 +72,19 @@ function expectSent(stage: Stage, answer: TextAnswer): void {
   expect(answer.headers).not.toHaveProperty('x-sandbox-operation');
 }
 
+/** Whether the sandbox refused an example, which it may have nothing for; then the gateway says the same. */
+function isRefused(stage: Stage, { id }: Operation, answer: TextAnswer): boolean {
+  const [sent] = stage.sandbox.sentTo(answer.headers['x-request-id'] ?? '');
+  if (id in SAMPLES || sent === undefined || sent.status < 400) return false;
+  expectProblem(answer, sent.status, (answer.json as Problem).code);
+  return true;
+}
+
 async function readThrough(stage: Stage, row: Operation, sample: Sample): Promise<void> {
   const visitor = await visit(stage, sample.as ?? 'paid');
   const path = targetOf(row, sample);
   const answer = await visitor.call({ path });
+  if (isRefused(stage, row, answer)) return;
   expectSent(stage, answer);
   expect(answer.text).toBe(linked(stage, (await visitor.direct({ path })).text));
   expect(answer.headers['cache-control']).toBe(row.cache ? 'private, no-cache' : 'no-store');
@@ -80,6 +95,7 @@ async function writeThrough(stage: Stage, row: Operation, sample: Sample): Promi
   const { shows, body } = sample;
   if (shows !== undefined) await expectAgreement(stage, visitor, shows);
   const answer = await visitor.call({ method: row.method, path: targetOf(row, sample), body });
+  if (isRefused(stage, row, answer)) return;
   expectSent(stage, answer);
   expect([row.answer === null ? 204 : 200, 201]).toContain(answer.status);
   expect(answer.headers).toMatchObject({ 'cache-control': 'no-store', 'cache-status': 'portico; fwd=method' });
@@ -96,7 +112,7 @@ async function expectAgreement(stage: Stage, visitor: Visitor, path: string): Pr
 
 const tableScenarios = allOperations.map((row): Scenario => ({
   name: `${row.id} answers text for text what the upstream sent`,
-  run: (stage) => (row.method === 'GET' ? readThrough : writeThrough)(stage, row, SAMPLES[row.id]),
+  run: (stage) => (row.method === 'GET' ? readThrough : writeThrough)(stage, row, sampleOf(row.id)),
 }));
 
 export const operationScenarios: readonly Scenario[] = [
