@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { expect, vi } from 'vitest';
 import { bundleWorker, WORKER_MAIN } from '../../scripts/worker-bundle.ts';
 import { call } from '../support/http.ts';
-import { emptyFolder, freePort, ROOT, run, type Running } from './node-gateway.ts';
+import { emptyFolder, ROOT, run, type Running } from './node-gateway.ts';
+import { freePort } from '../support/ports.ts';
 import type { WorkerGateway } from './worker-gateway.ts';
 
 /**

@@ -18,7 +18,8 @@ import { Vault } from '../../src/store/shared/vault.ts';
 import { ENGINE_SLACK_MS, type SharedEngine } from '../store/engine.ts';
 import { secret } from '../support/secrets.ts';
 import { compatibility, workerd } from './bare-worker.ts';
-import { emptyFolder, freePort, ROOT, run, type Running } from './node-gateway.ts';
+import { emptyFolder, ROOT, run, type Running } from './node-gateway.ts';
+import { freePort } from '../support/ports.ts';
 import { pack, unpack } from './object-worker-wire.ts';
 import { complaintsIn } from './worker-gateway.ts';
 

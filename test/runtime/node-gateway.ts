@@ -1,11 +1,10 @@
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { appendFileSync, mkdirSync, mkdtempSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { LOG_FOLDER } from '../support/gateway.ts';
+import { freePort } from '../support/ports.ts';
 
 export const ROOT = join(import.meta.dirname, '../..');
 const ENTRY = join(ROOT, 'src/entry/node.ts');
@@ -153,16 +152,4 @@ export async function startNode(env: Readonly<Record<string, string>>): Promise<
 export function urlIn({ records }: Pick<Running, 'records'>): string | undefined {
   const url = records().find(({ msg }) => msg === 'listening')?.['url'];
   return typeof url === 'string' ? url : undefined;
-}
-
-/** Nothing else on the machine is likely to take it before we do. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const closed = once(server, 'close');
-  server.close();
-  await closed;
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }

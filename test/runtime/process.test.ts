@@ -7,7 +7,8 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { call } from '../support/http.ts';
 import { json, startUpstream } from '../support/scripted-upstream.ts';
 import { LEAK_MARK, leaksIn, secret } from '../support/secrets.ts';
-import { emptyFolder, freePort, killAll, ROOT, run, startNode, urlIn } from './node-gateway.ts';
+import { emptyFolder, killAll, ROOT, run, startNode, urlIn } from './node-gateway.ts';
+import { freePort } from '../support/ports.ts';
 
 /** `EX_CONFIG` of sysexits.h. */
 const BAD_CONFIG = 78;

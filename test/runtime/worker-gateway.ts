@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { emptyFolder, freePort, ROOT, run, type Running } from './node-gateway.ts';
+import { emptyFolder, ROOT, run, type Running } from './node-gateway.ts';
+import { freePort } from '../support/ports.ts';
 
 export interface WorkerGateway extends Running {
   readonly url: string;

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { listenLocally } from './ports.ts';
 import { startBlackhole } from './blackhole.ts';
 
 /** An address in front of a server, where connections come about or not, as a test says. */
@@ -47,10 +48,8 @@ export async function openDoor(serverUrl: string): Promise<Door> {
 
   const open = async () => {
     await shut();
-    server = createServer({ noDelay: true }, pass).listen(port, '127.0.0.1');
-    await once(server, 'listening');
-    // A TCP server that listens has an address of this form.
-    ({ port } = server.address() as AddressInfo);
+    server = createServer({ noDelay: true }, pass);
+    port = await listenLocally(server, port);
   };
 
   const blackhole = async () => {

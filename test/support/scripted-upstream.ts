@@ -1,4 +1,5 @@
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { createServer, type Server, type Socket } from 'node:net';
+import { listenLocally } from './ports.ts';
 import { isMalformed, matcher, takeCalls, type Call, type Match } from './calls.ts';
 import { reset, type Step } from './steps.ts';
 
@@ -34,10 +35,7 @@ export class ScriptedUpstream {
   }
 
   async listen(): Promise<void> {
-    await new Promise<void>((resolve) => void this.#server.listen(0, '127.0.0.1', resolve));
-    // A TCP server that listens has an address of this form.
-    const { port } = this.#server.address() as AddressInfo;
-    this.url = `http://127.0.0.1:${port}`;
+    this.url = `http://127.0.0.1:${await listenLocally(this.#server)}`;
   }
 
   /** Each call takes the next reply, the last one repeats. Of several scripts that match, the newest counts. */

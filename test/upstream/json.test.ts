@@ -32,6 +32,9 @@ const writtenString: fc.Arbitrary<Written & { readonly value: string }> = fc
     return { value: characters.map(([character]) => character).join(''), text: `"${parts.join('')}"` };
   });
 
+/** None of one character that is written as an escape: V8 takes it for another such name that it has seen there before. */
+const writtenName = writtenString.filter(({ value, text }) => value.length !== 1 || !text.includes('\\'));
+
 const SCALARS = ['25.0', '-0', '1e5', '1E-7', '9007199254740993123', '0.20', 'true', 'false', 'null'];
 
 const scalar: fc.Arbitrary<Written> = fc.oneof(
@@ -56,7 +59,7 @@ const { written } = fc.letrec<{ written: Written }>((tie) => ({
         pad,
       ),
     })),
-    fc.tuple(fc.array(fc.tuple(writtenString, tie('written')), { maxLength: 4 }), space).map(([members, pad]) => ({
+    fc.tuple(fc.array(fc.tuple(writtenName, tie('written')), { maxLength: 4 }), space).map(([members, pad]) => ({
       value: undefined,
       text: joined(
         '{',
