@@ -8,7 +8,7 @@ import { rawRequest, requestText } from '../support/raw-client.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
-const TIMES = 200;
+const TIMES = 50;
 
 const word = () => randomBytes(6).toString('hex');
 const digits = () => String(randomInt(1, 2 ** 40));

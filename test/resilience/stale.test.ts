@@ -30,7 +30,7 @@ const over = async () => undefined;
 
 /** So many good calls, of others, that as many failures as an account has copies do not open the circuit. */
 const keepCircuitClosed = ({ ask }: TimedWorld) =>
-  Promise.all(Array.from({ length: 4 * cachedIds.length }, () => ask(PLAIN, { token: secret() })));
+  Promise.all(Array.from({ length: 2 * cachedIds.length }, () => ask(PLAIN, { token: secret() })));
 
 /** All the time that a request may wait for anything of ours passes while it is answered. */
 const passing = async <T>({ clock }: TimedWorld, work: Promise<T>): Promise<T> => {
