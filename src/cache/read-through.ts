@@ -73,14 +73,15 @@ export class ReadThrough {
   read(operation: Operation, input: OperationInput, caller: Account): MaybePromise<Reading> {
     const place = placeOf(caller.account, operation, input);
     const read: Read = { operation, input, caller, place, policy: this.#of.policyOf(operation) };
-    return andThen(caller.known.lookup(place), (found) =>
+    return andThen(caller.known.lookup(place, this.#of.clock.now()), (found) =>
       caller.wants === 'no-store' ? this.#alone(read, found.versions) : this.#answer(read, found),
     );
   }
 
   /** A copy of any age, without asking the upstream for it. */
   peek(operation: Operation, input: OperationInput, { account, known }: Account): MaybePromise<Entry | undefined> {
-    return andThen(known.lookup(placeOf(account, operation, input)), ({ entry }) => entry);
+    const place = placeOf(account, operation, input);
+    return andThen(known.lookup(place, this.#of.clock.now()), ({ entry }) => entry);
   }
 
   #answer(read: Read, found: Found): MaybePromise<Reading> {
@@ -138,7 +139,7 @@ export class ReadThrough {
   /** Looked up again: a write or a refusal in the meantime has made the copy worthless. */
   async #olderCopy({ policy, place, caller }: Read, error: unknown): Promise<Reading | undefined> {
     if (!policy || caller.wants === 'no-cache' || !isFailure(error)) return undefined;
-    const { entry, isDoubtful } = await this.#of.answers.lookup(place);
+    const { entry, isDoubtful } = await this.#of.answers.lookup(place, this.#of.clock.now());
     if (!entry) return undefined;
     const freshMs = freshMsOf(entry, policy, this.#of.clock.now());
     if (isDoubtful && freshMs <= 0) return undefined;

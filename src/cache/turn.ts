@@ -32,7 +32,7 @@ export async function takeTurn(tools: TurnTools, wanted: Wanted): Promise<Turn> 
   for (;;) {
     const isMine = await turns.take(place, found.versions);
     if (!isMine) await pause(clock, LOOK_MS, signal);
-    const { entry, versions } = await answers.lookup(place); // also with the turn: who had it may have saved just now
+    const { entry, versions } = await answers.lookup(place, clock.now()); // also with the turn: who had it may have saved just now
     const isMade = versions === found.versions && entry && entry.askedAt > (found.entry?.askedAt ?? 0);
     if (isMade && isMine) await turns.pass(place);
     if (isMade) return { copy: entry };

@@ -9,10 +9,10 @@ export interface Canonical {
 
 /**
  * Members by name, no space, strings escaped in one way; numbers stay as they are written, since parsing would make one
- * of two that differ. In one pass, since the texts are a client's; they have to be valid JSON, and not deep.
+ * of two that differ. Members of the outermost object that are called as one of `without` are left out. In one pass, since the texts are a client's; they have to be valid JSON, and not deep.
  */
-export function canonical(text: string): Canonical {
-  const reader = new Reader(text);
+export function canonical(text: string, without?: ReadonlySet<string>): Canonical {
+  const reader = new Reader(text, without);
   return { text: reader.value(), hasTwins: reader.hasTwins };
 }
 
@@ -20,9 +20,11 @@ class Reader {
   hasTwins = false;
   #at = 0;
   readonly #text: string;
+  #without: ReadonlySet<string> | undefined;
 
-  constructor(text: string) {
+  constructor(text: string, without: ReadonlySet<string> | undefined) {
     this.#text = text;
+    this.#without = without;
   }
 
   value(): string {
@@ -34,17 +36,20 @@ class Reader {
   }
 
   #members(): string[] {
+    const without = this.#without;
+    this.#without = undefined; // of the outermost alone
     const members = new Map<string, string>();
     const all = this.#upTo('}', () => {
       const name = this.#string();
       this.#at = skipSpace(this.#text, this.#at) + 1; // the colon
       const member = `${name}:${this.value()}`;
+      if (without?.has(nameOf(name))) return '';
       if (members.has(name)) this.hasTwins = true;
       members.set(name, member);
       return member;
     });
     return this.hasTwins
-      ? all
+      ? all.filter((member) => member !== '')
       : [...members].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, member]) => member);
   }
 
@@ -72,3 +77,6 @@ class Reader {
     return part;
   }
 }
+
+/** Of a name as it is written canonically, in quotes. */
+const nameOf = (text: string) => (text.includes('\\') ? String(JSON.parse(text)) : text.slice(1, -1));

@@ -36,11 +36,12 @@ export const ERRORS = {
     409,
     'Still in progress',
     'The first request with this key, or an equal purchase, is under way.',
+    true,
   ),
   outcome_unknown: kind(
     409,
     'Outcome unknown',
-    'The first request with this key was sent, and its outcome is not known.',
+    'The first request with this key, or an equal purchase, was sent, and its outcome is not known: it may have been carried out.',
   ),
   gone: kind(410, 'Gone', 'The upstream no longer has it.'),
   precondition_failed: kind(
@@ -179,6 +180,11 @@ export class GatewayError extends Error {
   get isUnsent(): boolean {
     const { fault } = this.particulars;
     return fault !== undefined && UNSENT.has(fault);
+  }
+
+  /** Seconds. What may have been done is not to be tried again at any time. */
+  get retryAfter(): number | undefined {
+    return this.particulars.outcome === undefined ? this.particulars.retryAfter : undefined;
   }
 
   with(particulars: Particulars): GatewayError {

@@ -10,7 +10,8 @@ export interface ProblemContext {
 
 /** The body of every answer that is neither 2xx nor 304 (RFC 9457, `contract.md` section 4). */
 export function problemOf(error: GatewayError, { instance, requestId }: ProblemContext) {
-  const { errors, retryAfter, outcome } = error.particulars;
+  const { retryAfter } = error;
+  const { errors, outcome } = error.particulars;
   return {
     type: `/problems/${error.code}`,
     title: error.title,

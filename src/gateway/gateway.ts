@@ -30,7 +30,7 @@ export interface Gateway {
 }
 
 export function createGateway(options: GatewayOptions): Gateway {
-  const { answers, turns, records, limits } = options.store;
+  const { answers, turns, limits } = options.store;
   const { call, isOut } = upstreamCall({ ...options, limits });
   const cache = new ReadThrough({
     ...options,
@@ -41,7 +41,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     timeoutMs: options.requestTimeoutMs,
     check: checkInput,
   });
-  const writeTools = { ...options, answers, records, call };
+  const writeTools = { ...options, call };
 
   return {
     read(operation, input, caller) {

@@ -1,9 +1,10 @@
 import { type ErrorCode, GatewayError } from '../core/errors.ts';
+import { touchedBy } from '../cache/key.ts';
 import { canonical } from '../core/canonical.ts';
 import type { IdempotencyOutcome, Metrics } from '../core/metrics.ts';
-import type { Clock, Digest, MaybePromise } from '../core/runtime.ts';
-import type { Claim, Records, WriteAnswer, WriteRecord } from '../store/store.ts';
-import { type Caller, ClientLeft } from '../upstream/caller.ts';
+import type { Clock, Digest } from '../core/runtime.ts';
+import type { NewWrite, WriteAnswer, WriteEnd, WriteRecord } from '../store/store.ts';
+import type { Caller } from '../upstream/caller.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { OperationInput } from '../upstream/request.ts';
 
@@ -20,83 +21,58 @@ export interface Written extends WriteAnswer {
 }
 
 export interface IdempotencyTools {
-  readonly records: Records;
   readonly clock: Clock;
   readonly digest: Digest;
   readonly metrics: Metrics;
 }
 
-/** Carries a write out; calls `begin` when it is about to be sent, and sends nothing if that throws. */
-type Send = (begin: () => MaybePromise<void>) => Promise<WriteAnswer>;
-
 const LIFETIME_MS = 24 * 60 * 60 * 1000;
+/** How long the upstream may still carry out a write that got no answer. */
+const LATE_MS = 60_000;
 
-/**
- * Sends a write at most once for its idempotency key; one that is exclusive at most once at a time without a key. The
- * record is there before the first byte goes out, and stays unless nothing can have happened (`contract.md` section 7).
- * @throws GatewayError `idempotency_key_reused`, `idempotency_in_progress`, `outcome_unknown`, `store_unavailable`
- */
-export async function once(tools: IdempotencyTools, write: Write, send: Send): Promise<Written> {
-  const claim = await claimOf(tools, write);
-  if (!claim) return { ...(await send(() => undefined)), replayed: false };
-  const known = await tools.records.claim(claim);
-  if (known) return again(tools, known, claim);
-  const isKept = write.caller.from.idempotencyKey !== undefined;
-  const settle = async (outcome: 'answered' | 'released' | 'unknown', answer?: WriteAnswer) => {
-    tools.metrics.idempotency(outcome);
-    try {
-      if (!isKept || outcome === 'released') await tools.records.release(claim);
-      else await tools.records.settle(claim, answer ?? 'unknown');
-    } catch {
-      // The write is over, and its client learns how it ended. A record left unsettled is never taken for free.
-    }
-  };
-  const { status, text } = await send(() => tools.records.begin(claim)).catch(async (error: unknown) => {
-    await settle(isUnknown(error) ? 'unknown' : 'released');
-    throw error;
-  });
-  await settle('answered', { status, text });
-  return { status, text, replayed: false };
-}
-
-/** Whether a write that failed may have been carried out all the same. A fault of ours proves nothing. */
-export function isUnknown(error: unknown): boolean {
-  if (error instanceof ClientLeft) return false; // only who has not been sent yet ends with its client
-  return !(error instanceof GatewayError) || (error.status >= 500 && !error.isUnsent);
-}
-
-/** Nothing for a write that may be sent as often as it comes. */
-async function claimOf(
+/** What the store has to know of a write; nothing of one that may be sent as often as it comes and touches no copy. */
+export async function newWriteOf(
   { clock, digest }: IdempotencyTools,
   { operation, input, caller }: Write,
-): Promise<Claim | undefined> {
+): Promise<NewWrite | undefined> {
+  const { principal, endsAt } = caller;
+  const tags = caller.account === undefined ? [] : touchedBy(operation, input);
   const key = caller.from.idempotencyKey;
-  if (key === undefined && !operation.exclusive) return undefined;
-  const asked = [operation.id, input.id ?? '', input.query, canonical(input.body ?? '').text].join(' ');
-  const fingerprint = await digest.body(asked);
+  if (key === undefined && !operation.exclusive && tags.length === 0) return undefined;
+  const nonce = crypto.randomUUID();
   const now = clock.now();
-  // A client's key holds no space, so that none is ever taken for one of ours.
-  const ownKey = `equal ${fingerprint}`;
+  const write = { principal, tags, nonce, now, endsAt, until: endsAt + LATE_MS };
+  if (key === undefined && !operation.exclusive) return { ...write, record: undefined, purchase: undefined };
+  const body = canonical(input.body ?? '', operation.notCompared).text;
+  const fingerprint = await digest.body([operation.id, input.id ?? '', input.query, body].join(' '));
+  const lasting = operation.exclusive === true;
+  const claim = { account: principal, key: key ?? '', fingerprint, nonce, now, endsAt, expiresAt: now + LIFETIME_MS };
   return {
-    account: caller.party,
-    key: key ?? ownKey,
-    fingerprint,
-    nonce: crypto.randomUUID(),
-    now,
-    endsAt: caller.endsAt,
-    expiresAt: key === undefined ? caller.endsAt : now + LIFETIME_MS,
-    lasting: operation.exclusive === true,
+    ...write,
+    record: key === undefined ? undefined : { ...claim, lasting },
+    purchase: lasting ? fingerprint : undefined,
   };
 }
 
-function again({ metrics }: IdempotencyTools, { fingerprint, outcome }: WriteRecord, claim: Claim): Written {
-  const refuse = (code: ErrorCode, as: IdempotencyOutcome) => {
+/**
+ * The answer to a write whose key, or whose equal, the store knows.
+ * @throws GatewayError `idempotency_key_reused`, `idempotency_in_progress`, `outcome_unknown`
+ */
+export function again({ metrics }: IdempotencyTools, known: WriteRecord, { record, purchase }: NewWrite): Written {
+  const { fingerprint, outcome } = known;
+  const refuse = (code: ErrorCode, as: IdempotencyOutcome, retryAfter?: number) => {
     metrics.idempotency(as);
-    return GatewayError.of(code, { fault: 'withheld' });
+    return GatewayError.of(code, { fault: 'withheld', ...(retryAfter !== undefined && { retryAfter }) });
   };
-  if (fingerprint !== claim.fingerprint) throw refuse('idempotency_key_reused', 'key_reused');
-  if (outcome === 'under_way') throw refuse('idempotency_in_progress', 'in_progress');
+  if (fingerprint !== (record?.fingerprint ?? purchase)) throw refuse('idempotency_key_reused', 'key_reused');
+  if (outcome === 'under_way') throw refuse('idempotency_in_progress', 'in_progress', 1);
   if (outcome === 'unknown') throw refuse('outcome_unknown', 'outcome_unknown');
   metrics.idempotency('replayed');
   return { ...outcome, replayed: true };
+}
+
+export function countEnd({ metrics }: IdempotencyTools, { record, purchase }: NewWrite, end: WriteEnd): void {
+  if (!record && purchase === undefined) return;
+  if (typeof end === 'object') metrics.idempotency('answered');
+  else metrics.idempotency(end === 'unknown' ? 'unknown' : 'released');
 }

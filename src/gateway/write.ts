@@ -1,44 +1,60 @@
 import { GatewayError } from '../core/errors.ts';
-import { touchedBy } from '../cache/key.ts';
-import type { MaybePromise } from '../core/runtime.ts';
-import { type Answers, EVERYTHING, type Tag } from '../store/store.ts';
-import type { UpstreamAnswer } from '../upstream/answer.ts';
+import { detailOf } from '../core/problem.ts';
+import { EVERYTHING, type Store, type WriteAnswer, type WriteEnd } from '../store/store.ts';
+import { ClientLeft } from '../upstream/caller.ts';
 import type { Call } from '../upstream/client.ts';
 import { checkInput } from '../upstream/input.ts';
-import { type IdempotencyTools, isUnknown, once, type Write, type Written } from './idempotency.ts';
+import { again, countEnd, type IdempotencyTools, newWriteOf, type Write, type Written } from './idempotency.ts';
 
 export interface WriteTools extends IdempotencyTools {
   readonly call: Call;
-  readonly answers: Answers;
+  readonly store: Pick<Store, 'answers' | 'beginWrite' | 'endWrite'>;
 }
 
 /**
- * Anything but a GET. In the background too: whoever leaves, a write that has begun is seen to its end.
+ * Anything but a GET: announced to the store, then sent, at most once. In the background too: whoever leaves, a write
+ * that has begun is seen to its end.
  * @throws GatewayError
  */
 export async function write(tools: WriteTools, wanted: Write): Promise<Written> {
   const { operation, input, caller } = wanted;
   checkInput(operation, input);
   caller.signal().throwIfAborted();
-  const written = once(tools, wanted, (begin) => carryOut(tools, wanted, begin));
+  const written = carryOut(tools, wanted);
   caller.background(written.catch(() => undefined));
   return written;
 }
 
-/**
- * What the write touches is made worthless before it is sent, so that reads under way are not stored, and again when
- * it is over, so that reads from in between are not kept; whatever its outcome. One that is held back touches nothing.
- */
-async function carryOut(
-  { call, answers }: WriteTools,
-  wanted: Write,
-  begin: () => MaybePromise<void>,
-): Promise<UpstreamAnswer> {
-  const { operation, input, caller } = wanted;
-  const touch = async (tags: readonly Tag[], isPatient = false) => {
-    if (caller.account !== undefined && tags.length > 0) await answers.touch(caller.account, tags, isPatient);
+async function carryOut(tools: WriteTools, wanted: Write): Promise<Written> {
+  const begun = await newWriteOf(tools, wanted);
+  const known = begun && (await tools.store.beginWrite(begun));
+  if (known) return again(tools, known, begun);
+  const end = async (how: WriteEnd) => {
+    if (!begun) return;
+    countEnd(tools, begun, how);
+    try {
+      await tools.store.endWrite(begun, how);
+    } catch {
+      // It is over, and its client learns how it ended. What the store was not told of is never taken for free.
+    }
   };
-  const tags = touchedBy(operation, input);
+  try {
+    const { status, text } = await send(tools, wanted);
+    await end({ status, text });
+    return { status, text, replayed: false };
+  } catch (error) {
+    const how = endOf(error);
+    await end(how);
+    const { account } = wanted.caller;
+    const isRefused = error instanceof GatewayError && (error.status === 401 || error.status === 403);
+    if (isRefused && account !== undefined) await tools.store.answers.touch(account, [EVERYTHING]);
+    throw how === 'unknown' && error instanceof GatewayError ? unknown(error) : error;
+  }
+}
+
+/** Ends with its client until it is sent, and after that with its answer. */
+async function send({ call }: WriteTools, { operation, input, caller }: Write): Promise<WriteAnswer> {
+  const { account, from, tally, endsAt } = caller;
   let isSent = false;
   const ends = new AbortController();
   const client = caller.signal();
@@ -46,20 +62,26 @@ async function carryOut(
     if (!isSent) ends.abort(client.reason);
   };
   client.addEventListener('abort', leave, { once: true });
-  const beforeSend = async () => {
-    await Promise.all([begin(), touch(tags)]);
+  const beforeSend = () => {
     client.throwIfAborted();
-    isSent = true; // from here on it is followed to its end, even if the client leaves
+    isSent = true;
   };
-  const { account, from, tally, endsAt } = caller;
   try {
     return await call({ account, operation, input, from, tally, signal: ends.signal, endsAt, beforeSend });
-  } catch (thrown) {
-    const error = !isSent && thrown instanceof GatewayError ? thrown.with({ fault: 'withheld' }) : thrown;
-    if (error instanceof GatewayError && (error.status === 401 || error.status === 403)) await touch([EVERYTHING]);
-    throw error instanceof GatewayError && isUnknown(error) ? error.with({ outcome: 'unknown' }) : error;
+  } catch (error) {
+    throw !isSent && error instanceof GatewayError ? error.with({ fault: 'withheld' }) : error;
   } finally {
     client.removeEventListener('abort', leave);
-    if (isSent) await touch(tags, true); // its client may read elsewhere the moment it has its answer
   }
 }
+
+/** How a write ended that failed. A fault of ours proves nothing. */
+function endOf(error: unknown): 'refused' | 'unknown' | 'not_sent' {
+  if (error instanceof ClientLeft) return 'not_sent'; // only who has not been sent yet ends with its client
+  if (!(error instanceof GatewayError)) return 'unknown';
+  if (error.isUnsent) return 'not_sent';
+  return error.status < 500 ? 'refused' : 'unknown';
+}
+
+const unknown = (error: GatewayError) =>
+  error.with({ outcome: 'unknown', detail: `${detailOf(error)} The write may have been carried out.` });

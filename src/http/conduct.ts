@@ -98,7 +98,8 @@ const framesOf = ({ stack = '' }: Error) =>
     .join('\n');
 
 export function problemAnswer(error: GatewayError, where: Parameters<typeof problemOf>[1]): Answer {
-  const { retryAfter, headers } = error.particulars;
+  const { retryAfter } = error;
+  const { headers } = error.particulars;
   return {
     status: error.status,
     headers: {

@@ -31,8 +31,8 @@ interface Errand {
 }
 
 /** Who a request is counted for; with a credential, also whose it is. */
-interface Party {
-  readonly party: AccountId;
+interface Principal {
+  readonly principal: AccountId;
   readonly account?: AccountId;
   readonly credential?: string;
 }
@@ -144,29 +144,29 @@ export class Exchange {
     if (operation?.credential === 'none') {
       // No credential holds a space, so that no address is ever taken for one.
       const visitor = digest.account(`address ${this.context.env?.address ?? ''}`);
-      return andThen(visitor, (party) => this.#received({ party }, 'address', reads));
+      return andThen(visitor, (principal) => this.#received({ principal }, 'address', reads));
     }
     const credential = credentialOf(this.header('authorization'));
     return andThen(digest.account(credential), (account) => {
       this.notes = { ...this.notes, account: accountNameOf(account) };
-      return this.#received({ party: account, account, credential }, 'account', reads);
+      return this.#received({ principal: account, account, credential }, 'account', reads);
     });
   }
 
-  #received(party: Party, kind: Quota['name'], reads: readonly Read[]): MaybePromise<Caller> {
-    const places = () => reads.map(({ operation, input }) => placeOf(party.party, operation, input));
-    return andThen(this.#tools.receive({ party: party.party, kind, places }), (admission) => {
+  #received(principal: Principal, kind: Quota['name'], reads: readonly Read[]): MaybePromise<Caller> {
+    const places = () => reads.map(({ operation, input }) => placeOf(principal.principal, operation, input));
+    return andThen(this.#tools.receive({ principal: principal.principal, kind, places }), (admission) => {
       this.limitHeaders = admission.headers;
       assertAdmitted(admission);
-      return this.#callerFor(party, admission.known);
+      return this.#callerFor(principal, admission.known);
     });
   }
 
-  #callerFor({ party, account, credential }: Party, known: Known): Caller {
+  #callerFor({ principal, account, credential }: Principal, known: Known): Caller {
     const userAgent = this.header('user-agent');
     return {
       account,
-      party,
+      principal,
       known,
       from: {
         requestId: this.requestId,

@@ -11,7 +11,7 @@ export interface ReceptionTools {
   readonly perMinute: number;
 }
 
-/** How often one party may ask in a minute, under a name that clients see. */
+/** How often one principal may ask in a minute, under a name that clients see. */
 export interface Quota {
   readonly name: 'account' | 'address';
   readonly perMinute: number;
@@ -38,20 +38,20 @@ export interface Admission {
 
 /** Who comes, and what will be looked for. */
 interface Guest {
-  readonly party: AccountId;
+  readonly principal: AccountId;
   readonly kind: Quota['name'];
   readonly places: Arrival['places'];
 }
 
-/** Counts a request of a party against its quota, and brings what the store knows. */
+/** Counts a request of a principal against its quota, and brings what the store knows. */
 export type Receive = (guest: Guest) => MaybePromise<Admission>;
 
 export function reception({ store, clock, metrics, perMinute }: ReceptionTools): Receive {
   const quotas = { account: perMinute, address: SOCIAL_PER_MINUTE };
-  return ({ party, kind, places }) => {
+  return ({ principal, kind, places }) => {
     const now = clock.now();
     const window = perMinute === 0 ? undefined : WINDOWS[kind];
-    return andThen(store.visit({ account: party, now, window, places }), ({ use, known }) => {
+    return andThen(store.visit({ account: principal, now, window, places }), ({ use, known }) => {
       if (use === undefined) return { headers: {}, retryAfter: undefined, known };
       const standing = standingOf({ name: kind, perMinute: quotas[kind] }, use, now);
       if (standing.retryAfter !== undefined) metrics.refused('rate_limit');

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { GatewayError } from '../core/errors.ts';
 import { answerBatch } from '../gateway/batch.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { NO_STORE } from '../http/answer.ts';
@@ -43,6 +44,7 @@ export function batchRoute({ gateway, maxBodyBytes }: BatchOptions): Route {
     async handler(exchange) {
       exchange.notes = { operation: 'batch' };
       const caller = await exchange.caller({});
+      if (caller.from.idempotencyKey !== undefined) throw keyRefused();
       const text = await jsonTextOf(exchange.request, {
         maxBytes: maxBodyBytes,
         signal: exchange.signal(),
@@ -53,4 +55,12 @@ export function batchRoute({ gateway, maxBodyBytes }: BatchOptions): Route {
       return { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body };
     },
   };
+}
+
+/** It reads, and may be sent as often as wanted. */
+function keyRefused(): GatewayError {
+  const message = 'a batch takes no idempotency key';
+  return GatewayError.of('validation_failed', {
+    errors: [{ code: 'not_allowed', message, field: 'Idempotency-Key' }],
+  });
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '../core/runtime.ts';
 import { MemoryLimits } from './memory/limits.ts';
-import { foundNowhere, SharedAnswers } from './shared/answers.ts';
+import { Marks } from './memory/marks.ts';
+import { SharedAnswers } from './shared/answers.ts';
 import { Copies } from './shared/copies.ts';
 import { SharedLimits } from './shared/limits.ts';
 import { OwnRecords } from './shared/own-records.ts';
@@ -9,7 +10,19 @@ import type { Remote } from './shared/remote.ts';
 import { SharedTurns } from './shared/turns.ts';
 import { Untold } from './shared/untold.ts';
 import type { Vault } from './shared/vault.ts';
-import type { Arrival, Store, Usage, Visit } from './store.ts';
+import {
+  type Arrival,
+  type Claim,
+  type Found,
+  foundNowhere,
+  type NewWrite,
+  type Place,
+  type Store,
+  type Usage,
+  type Visit,
+  type WriteEnd,
+  type WriteRecord,
+} from './store.ts';
 
 /** Records that are written again in one go. */
 const AT_ONCE = 500;
@@ -36,6 +49,8 @@ export class SharedStore implements Store {
   readonly #of: SharedStoreOptions;
   readonly #copies: Copies;
   readonly #untold: Untold;
+  /** Of this instance: the engine has none. */
+  readonly #marks = new Marks();
   readonly #own: OwnRecords | undefined;
   readonly #localLimits = new MemoryLimits();
 
@@ -45,7 +60,14 @@ export class SharedStore implements Store {
     this.#copies = new Copies(options);
     this.#own = options.isVolatile ? new OwnRecords() : undefined;
     this.#untold = new Untold((account, tags) => this.answers.tell(account, tags));
-    this.answers = new SharedAnswers({ remote, vault, copies: this.#copies, untold: this.#untold, clock });
+    this.answers = new SharedAnswers({
+      remote,
+      vault,
+      copies: this.#copies,
+      untold: this.#untold,
+      clock,
+      marked: (place, now) => this.#marked(place, now),
+    });
     this.turns = new SharedTurns({ remote, vault });
     this.records = new SharedRecords({ remote, vault, untold: this.#untold, own: this.#own });
     this.limits = new SharedLimits({ remote, local: this.#localLimits, clock });
@@ -59,13 +81,46 @@ export class SharedStore implements Store {
       const known = new Map(places.map(({ key }, i) => [key, found[i]]));
       return {
         use: use && { used: use.used, endsAt: now + use.leftMs },
-        known: { lookup: (place) => known.get(place.key) ?? this.answers.lookup(place) },
+        known: { lookup: (place, at) => this.#marked(place, at) ?? known.get(place.key) ?? this.answers.lookup(place) },
       };
     } catch {
       const use = window && this.#localLimits.take({ account, now, ...window });
       const nothing = foundNowhere(); // the same for all of this request, whose equal reads still share a call
       return { use, known: { lookup: () => nothing } };
     }
+  }
+
+  async beginWrite(write: NewWrite): Promise<WriteRecord | undefined> {
+    const claim = claimOf(write);
+    const known = claim && (await this.records.claim(claim));
+    if (known) return known;
+    const equal = this.#marks.equalTo(write);
+    if (equal && write.record) await this.records.release(write.record);
+    if (equal) return { fingerprint: write.purchase ?? '', outcome: equal };
+    this.#marks.add(write);
+    try {
+      await Promise.all([claim && this.records.begin(claim), this.answers.touch(write.principal, write.tags)]);
+    } catch (error) {
+      await this.endWrite(write, 'not_sent');
+      throw error;
+    }
+    return undefined;
+  }
+
+  async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
+    const claim = claimOf(write);
+    if (end === 'unknown') this.#marks.leave(write);
+    else this.#marks.remove(write);
+    // Who learns how it ended may read elsewhere the moment it does.
+    if (end !== 'not_sent') await this.answers.touch(write.principal, write.tags, true);
+    if (!claim) return;
+    const isFree = end === 'refused' || end === 'not_sent' || (end !== 'unknown' && !write.record);
+    if (isFree) await this.records.release(claim);
+    else await this.records.settle(claim, end);
+  }
+
+  #marked({ account, tags }: Place, now = -Infinity): Found | undefined {
+    return this.#marks.covers(account, tags, now) ? foundNowhere() : undefined;
   }
 
   /** For an engine that is there again: what it has not heard. */
@@ -98,4 +153,12 @@ export class SharedStore implements Store {
       firmRecords: 0,
     };
   }
+}
+
+/** A purchase without a key has a record all the same, by which equal ones meet. A client's key holds no space. */
+function claimOf({ record, purchase, principal, nonce, now, endsAt, until }: NewWrite): Claim | undefined {
+  if (record || purchase === undefined) return record;
+  const key = `equal ${purchase}`;
+  const own = { account: principal, key, fingerprint: purchase, nonce, now, endsAt, expiresAt: until };
+  return { ...own, lasting: true };
 }

@@ -36,6 +36,14 @@ export interface Entry {
   readonly validators: { readonly etag?: string; readonly lastModified?: string };
 }
 
+/** Begins versions that are nobody else's: nothing is saved under them, and no two reads share them. */
+const NOWHERE = 'nowhere ';
+
+export const isFromNowhere = (versions: Versions): boolean => versions.startsWith(NOWHERE);
+
+/** What is found where nothing may be answered from a copy, kept or shared. */
+export const foundNowhere = (): Found => ({ entry: undefined, versions: NOWHERE + crypto.randomUUID() });
+
 export interface Found {
   /** Absent when there is none, or when something touched its tags since. */
   readonly entry: Entry | undefined;
@@ -53,7 +61,8 @@ export interface Place {
 
 /** Answers that may be given again. */
 export interface Answers {
-  lookup(place: Place): MaybePromise<Found>;
+  /** `now` in milliseconds since the epoch, for a store without a clock of its own. */
+  lookup(place: Place, now?: number): MaybePromise<Found>;
   /** Stores only while `versions` still hold, and in the place of older answers only; says whether it did. */
   save(place: Place, entry: Entry, versions: Versions): MaybePromise<boolean>;
   /** Forgets one answer, and makes reads of it that are under way worthless. */
@@ -118,6 +127,31 @@ export interface Records {
   release(claim: Claim): MaybePromise<void>;
 }
 
+/** A write that touches what is cached, has a key, or buys. Instants in milliseconds since the epoch. */
+export interface NewWrite {
+  /** Whose it is: an account, for the social calls an address. */
+  readonly principal: AccountId;
+  /** What it touches: nothing of this is answered from a copy or kept until the write is over. */
+  readonly tags: readonly Tag[];
+  /** Tells it from all others. */
+  readonly nonce: string;
+  readonly now: number;
+  /** When its request is over. */
+  readonly endsAt: number;
+  /** When it is over for all others, should nobody learn how it ended. */
+  readonly until: number;
+  /** Of a write with a key. */
+  readonly record: Claim | undefined;
+  /** Hash of what is bought, of a purchase. */
+  readonly purchase: string | undefined;
+}
+
+/**
+ * How a write ended: answered; refused by the upstream (4xx); without anybody knowing whether it was done; without
+ * having been sent.
+ */
+export type WriteEnd = WriteAnswer | 'refused' | 'unknown' | 'not_sent';
+
 /** A span of time in which something of an account is counted, from the first of it on. */
 export interface Window {
   readonly account: AccountId;
@@ -166,6 +200,14 @@ export interface Store {
   /** All that a request needs to begin, in one round trip. Comes out without what the store cannot tell. */
   visit(arrival: Arrival): MaybePromise<Visit>;
   readonly answers: Answers;
+  /**
+   * Takes the key and announces the write, before its first byte goes out; comes back with what stands in its way, which
+   * is the record of its key or an equal purchase.
+   * @throws GatewayError `store_unavailable`
+   */
+  beginWrite(write: NewWrite): MaybePromise<WriteRecord | undefined>;
+  /** A write of unknown outcome stays announced until its time is over. */
+  endWrite(write: NewWrite, end: WriteEnd): MaybePromise<void>;
   /** Absent where readers need not wait for those of other instances. */
   readonly turns?: Turns | undefined;
   readonly records: Records;

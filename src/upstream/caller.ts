@@ -13,7 +13,7 @@ export interface Caller {
   /** Absent for the social calls, which take no credential. */
   readonly account: AccountId | undefined;
   /** Whose limits and idempotency keys count: the account's, for the social calls the client's address. */
-  readonly party: AccountId;
+  readonly principal: AccountId;
   /** What the store knew of the account when the request came. */
   readonly known: Known;
   readonly from: Provenance;

@@ -15,8 +15,8 @@ export interface UpstreamCall {
   readonly input: OperationInput;
   readonly from: Provenance;
   readonly validators?: Validators | undefined;
-  /** Comes when all layers have let the call through, before the first byte goes out. */
-  readonly beforeSend?: () => Promise<void>;
+  /** Comes when all layers have let the call through, before the first byte goes out; what it throws ends the call. */
+  readonly beforeSend?: () => void;
   /** Where the call is counted. */
   readonly tally: Tally;
   /** Ends the call; it then rejects with the signal's reason. */
@@ -49,7 +49,7 @@ interface ClientOptions {
  */
 export function upstreamClient({ transport, clock, maxBodyBytes, upstream }: ClientOptions): Call {
   return async ({ operation, input, from, validators, signal, beforeSend }) => {
-    await beforeSend?.();
+    beforeSend?.();
     const body = input.body;
     const headers = headersOf(operation, { from, hasBody: body !== undefined, validators });
     const request = { method: operation.method, path: targetOf(operation, input), headers, signal, maxBodyBytes };

@@ -56,6 +56,8 @@ export interface Row {
   readonly touches?: readonly Touch[];
   /** Writes only. Two equal ones of an account at the same moment are a slip: the second is refused. */
   readonly exclusive?: true;
+  /** Writes only. Members of the body that make no other request of it. */
+  readonly notCompared?: ReadonlySet<string>;
   /** Fields of the answer or the body that are secrets: an answer with one is never cached. */
   readonly secrets?: readonly string[];
   readonly tag: string;

@@ -7,6 +7,13 @@ import { json } from '../support/scripted-upstream.ts';
 const item = (id: unknown, path: unknown = SUBSCRIPTION) => ({ id, path });
 const many = (count: number) => Array.from({ length: count }, (_, index) => item(`r${index}`));
 
+test('a batch with an idempotency key is refused: it writes nothing', async () => {
+  const world = await openBatch();
+  const { status, json: problem } = await world.batch([SUBSCRIPTION], { headers: { 'Idempotency-Key': 'k1' } });
+  expect([status, problem]).toMatchObject([400, { code: 'validation_failed', errors: [{ field: 'Idempotency-Key' }] }]);
+  expect(world.upstream.calls).toEqual([]);
+});
+
 describe('a batch that is refused as a whole', () => {
   test.each<readonly [name: string, body: unknown, fields: readonly (string | null)[]]>([
     ['an array', [], [null]],

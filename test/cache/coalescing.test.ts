@@ -136,9 +136,9 @@ describe('never share', () => {
       drop: () => undefined,
       touch: () => undefined,
     } satisfies Answers;
-    const { records, limits } = new MemoryStore({ maxBytes: 0 });
-    const visit = () => ({ use: undefined, known: forgetful });
-    const world = await openWorld({}, { store: { answers: forgetful, records, limits, visit } });
+    const store = new MemoryStore({ maxBytes: 0 });
+    Object.assign(store, { answers: forgetful, visit: () => ({ use: undefined, known: forgetful }) });
+    const world = await openWorld({}, { store });
     const gate = barrier();
     let calls = 0;
     world.upstream.on(

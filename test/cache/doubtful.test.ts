@@ -10,15 +10,9 @@ const ID = 'getSubscription';
 /** A store that says of everything that some instance may have written what it has not heard of. */
 function doubting(): Store {
   const store = new MemoryStore({ maxBytes: 1_048_576 });
-  const lookup: typeof store.answers.lookup = (place) => ({ ...store.answers.lookup(place), isDoubtful: true });
-  const { records, limits } = store;
-  const answers = {
-    lookup,
-    save: store.answers.save.bind(store.answers),
-    drop: store.answers.drop.bind(store.answers),
-    touch: store.answers.touch.bind(store.answers),
-  };
-  return { answers, records, limits, visit: (arrival) => ({ ...store.visit(arrival), known: { lookup } }) };
+  const lookup = store.answers.lookup.bind(store.answers);
+  store.answers.lookup = (place, now) => ({ ...lookup(place, now), isDoubtful: true });
+  return store;
 }
 
 const held = async () => {

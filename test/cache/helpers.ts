@@ -15,6 +15,8 @@ export const seen = (answer: TextAnswer): readonly unknown[] => [
 ];
 
 export const MISS = 'portico; fwd=miss; stored';
+/** Asked for, and kept by nobody. */
+export const UNKEPT = 'portico; fwd=miss';
 export const NO_CACHE = { 'Cache-Control': 'no-cache' } as const;
 export const NO_STORE = { 'Cache-Control': 'no-store' } as const;
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
-import { askAll, goodAfter, isHit, MISS, NO_STORE, raising, seen, versioned } from './helpers.ts';
+import { askAll, goodAfter, isHit, MISS, NO_STORE, raising, seen, UNKEPT, versioned } from './helpers.ts';
 import { callOf, isCallTo, pathOf } from '../support/marked.ts';
 import { barrier, hold, perCall, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
@@ -138,7 +138,7 @@ describe.each(pairs)('%s and %s', (write, read) => {
     world.upstream.once(callOf(write), reply(hold(gate), raising(state)));
     const writing = world.ask(write);
     await gate.reached;
-    expect(seen(await world.ask(read))).toEqual([200, MISS, 1]);
+    expect(seen(await world.ask(read))).toEqual([200, UNKEPT, 1]);
     expect(world.upstream.callsTo(isCallTo(read))).toHaveLength(2);
     gate.release();
     await writing;
@@ -151,10 +151,39 @@ describe.each(pairs)('%s and %s', (write, read) => {
     world.upstream.once(callOf(write), reply(hold(gate), raising(state)));
     const writing = world.ask(write);
     await gate.reached;
-    expect(seen(await world.ask(read))).toEqual([200, MISS, 1]);
+    for (let i = 0; i < 2; i += 1) expect(seen(await world.ask(read))).toEqual([200, UNKEPT, 1]);
     gate.release();
     expect((await writing).status).toBeLessThan(300);
     expect(seen(await world.ask(read))).toEqual([200, MISS, 2]);
+  });
+
+  test('reads that begin while it is under way do not share a call', async () => {
+    const world = await openWorld();
+    const state = versioned(world);
+    const [writeGate, readGate] = [barrier(), barrier()];
+    world.upstream.once(callOf(write), reply(hold(writeGate), raising(state)));
+    world.upstream.on(
+      isCallTo(read),
+      perCall((call) => goodAfter(readGate, call, state.version)),
+    );
+    const writing = world.ask(write);
+    await writeGate.reached;
+    const readings = [world.ask(read), world.ask(read)];
+    await readGate.count(2);
+    readGate.release();
+    for (const answer of await Promise.all(readings)) expect(seen(answer)).toEqual([200, UNKEPT, 1]);
+    writeGate.release();
+    await writing;
+  });
+
+  test('a copy from before it is there again where it was not sent', async () => {
+    const world = await openWorld({}, { hasDoor: true });
+    versioned(world);
+    await world.ask(read);
+    await world.door?.shut();
+    expect(await world.ask(write)).toMatchObject({ status: 502, json: { code: 'upstream_unreachable' } });
+    await world.door?.open();
+    expect(seen(await world.ask(read))).toEqual([200, isHit, 1]);
   });
 
   test('a read that began while it was under way and ends after it is not kept', async () => {

@@ -218,17 +218,3 @@ describe.each(socialIds)('%s', (id) => {
     expect(shop.upstream.callsTo(callOf(id))[0]?.headers).not.toHaveProperty('authorization');
   });
 });
-
-test('a batch takes no notice of a key: it only reads', async () => {
-  const shop = await openShop();
-  shop.script('getSubscription', json(200, '{"id":1}'), json(200, '{"id":2}'));
-  const batch = (path: string) =>
-    call(shop.gateway.url, {
-      path: '/bff/v1/batch',
-      token: shop.token,
-      headers: { 'Idempotency-Key': shop.key },
-      body: { requests: [{ id: 'a', path }] },
-    });
-  for (const path of [exampleRequest('getSubscription').path, '/api/v2/nothing/'])
-    expect((await batch(path)).status).toBe(200);
-});

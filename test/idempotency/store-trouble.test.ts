@@ -1,40 +1,23 @@
 import { describe, expect, test } from 'vitest';
 import { GatewayError } from '../../src/core/errors.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
-import type { Records, Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/store.ts';
 import { gist, good, goodGist, IN_PROGRESS, openShop } from './helpers.ts';
 import { json, reset } from '../support/scripted-upstream.ts';
 
 const ID = 'purchasePlan';
 
 /** A store that is gone from one call to the next. */
-const failing = (...names: readonly (keyof Records)[]): Store => {
-  const store = new MemoryStore({ maxBytes: 1_048_576 });
-  const { answers, limits, records } = store;
-  const unlessFailing =
-    <A extends readonly unknown[], R>(name: keyof Records, work: (...args: A) => R) =>
-    async (...args: A): Promise<Awaited<R>> => {
-      if (names.includes(name)) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
-      return await work(...args);
-    };
-  return {
-    answers,
-    limits,
-    visit: (arrival) => store.visit(arrival),
-    records: {
-      begin: unlessFailing('begin', () => records.begin()),
-      claim: unlessFailing('claim', (claim) => records.claim(claim)),
-      settle: unlessFailing('settle', (claim, outcome) => records.settle(claim, outcome)),
-      release: unlessFailing('release', (claim) => records.release(claim)),
-    },
-  };
-};
+const failing = (name: 'beginWrite' | 'endWrite'): Store =>
+  Object.assign(new MemoryStore({ maxBytes: 1_048_576 }), {
+    [name]: () => Promise.reject(GatewayError.of('store_unavailable', { retryAfter: 1 })),
+  });
 
 test.each([
   ['with a key', true],
   ['without one', false],
 ])('a purchase %s that no record can be made of is not sent', async (_, hasKey) => {
-  const shop = await openShop({}, { store: failing('claim') });
+  const shop = await openShop({}, { store: failing('beginWrite') });
   expect(gist(await (hasKey ? shop.keyed(ID) : shop.ask(ID)))).toBe('503 store_unavailable');
   expect(shop.upstream.calls).toEqual([]);
 });
@@ -46,7 +29,7 @@ describe('when the store is gone after a purchase was sent', () => {
     ['that the outcome is not known', reset(), '502 upstream_unreachable unknown'],
     ['the refusal', json(400, '[{"message":"No.","code":"card_declined"}]'), '400 card_declined'],
   ])('its client gets %s, and its key sends it no more', async (_, step, seen) => {
-    const shop = await openShop({}, { store: failing('settle', 'release') });
+    const shop = await openShop({}, { store: failing('endWrite') });
     shop.script(ID, step);
     expect(gist(await shop.keyed(ID))).toBe(seen);
     expect(gist(await shop.keyed(ID))).toBe(IN_PROGRESS);

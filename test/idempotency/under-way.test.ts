@@ -144,7 +144,6 @@ describe('a purchase without a key', () => {
   test.each<readonly [string, (shop: Shop) => Asking]>([
     ['of another body', () => differentFrom(ID)],
     ['of another account', () => ({ token: secret() })],
-    ['with a key', ({ key }) => ({ key })],
   ])('does not stand in the way of one %s', async (_, asking) => {
     const shop = await openShop();
     const [one, other] = [await begin(shop, ID), await begin(shop, ID, { step: good(ID, 2), ...asking(shop) })];
@@ -154,24 +153,73 @@ describe('a purchase without a key', () => {
     expect(gist(await one.answer)).toBe(goodGist(ID, 1));
   });
 
-  test('goes beside an equal one with a key', async () => {
+  /** Of two equal purchases the first and the second, each with a key or without. */
+  const PAIRS: readonly (readonly [string, (shop: Shop) => Asking, (shop: Shop) => Asking])[] = [
+    ['neither with a key', () => ({}), () => ({})],
+    ['the first with a key', ({ key }) => ({ key }), () => ({})],
+    ['the second with a key', () => ({}), ({ key }) => ({ key })],
+  ];
+
+  describe.each(PAIRS)('is one of two equal ones, %s:', (_, first, second) => {
+    test('the second is refused while the first is under way, and may be tried again soon', async () => {
+      const shop = await openShop();
+      const { gate, answer } = await begin(shop, ID, first(shop));
+      const refused = await shop.ask(ID, second(shop));
+      expect(gist(refused)).toBe(IN_PROGRESS);
+      expect([refused.headers['retry-after'], refused.json]).toMatchObject(['1', { retryable: true }]);
+      gate.release();
+      expect(gist(await answer)).toBe(goodGist(ID, 1));
+      shop.script(ID, good(ID, 2));
+      expect(gist(await shop.ask(ID, second(shop)))).toBe(goodGist(ID, 2));
+    });
+
+    test.each([
+      ['an error', json(500), '502 upstream_bad_response unknown'],
+      ['no answer', reset(), '502 upstream_unreachable unknown'],
+    ])('the second is refused for a minute when the first got %s, and may then go', async (__, step, seen) => {
+      const shop = await openShop({ REQUEST_TIMEOUT_MS: '1000' });
+      shop.script(ID, step);
+      expect(gist(await shop.ask(ID, first(shop)))).toBe(seen);
+      for (const seconds of [0, 59]) {
+        shop.advance(seconds);
+        expect(gist(await shop.ask(ID, second(shop)))).toBe(UNKNOWN);
+      }
+      expect(shop.upstream.calls).toHaveLength(1);
+      shop.advance(2);
+      shop.script(ID, good(ID, 2));
+      expect(gist(await shop.ask(ID, second(shop)))).toBe(goodGist(ID, 2));
+    });
+
+    test('the second goes when the first was refused', async () => {
+      const shop = await openShop();
+      shop.script(ID, json(400), good(ID, 2));
+      expect(gist(await shop.ask(ID, first(shop)))).toBe('400 bad_request');
+      expect(gist(await shop.ask(ID, second(shop)))).toBe(goodGist(ID, 2));
+    });
+  });
+
+  test('goes beside an equal one where both have a key of their own', async () => {
     const shop = await openShop();
-    const first = await begin(shop, ID, { key: shop.key });
-    shop.script(ID, good(ID, 2));
-    expect(gist(await shop.ask(ID))).toBe(goodGist(ID, 2));
-    first.gate.release();
-    expect(gist(await first.answer)).toBe(goodGist(ID, 1));
+    const one = await begin(shop, ID, { key: 'one' });
+    const other = await begin(shop, ID, { key: 'other', step: good(ID, 2) });
+    for (const { gate } of [other, one]) gate.release();
+    expect([gist(await one.answer), gist(await other.answer)]).toEqual([goodGist(ID, 1), goodGist(ID, 2)]);
   });
 
   test.each([
-    ['unknown', json(500), '502 upstream_bad_response unknown'],
-    ['unknown, for want of an answer', reset(), '502 upstream_unreachable unknown'],
-    ['refused', json(400), '400 bad_request'],
-  ])('may go again when the outcome of an equal one was %s', async (_, step, seen) => {
+    ['a key', ({ key }: Shop) => ({ key }), goodGist(ID, 1, { isReplay: true })],
+    ['none', () => ({}), IN_PROGRESS],
+  ])('is the same with another recaptcha, with %s', async (_, asking: (shop: Shop) => Asking, seen) => {
     const shop = await openShop();
-    shop.script(ID, step, good(ID, 2));
-    expect(gist(await shop.ask(ID))).toBe(seen);
-    expect(gist(await shop.ask(ID))).toBe(goodGist(ID, 2));
+    const { body = '{}' } = exampleRequest(ID);
+    const bodyWith = (recaptcha: string) =>
+      JSON.stringify({ ...(JSON.parse(body) as object), x_other: { recaptcha: 'compared' }, recaptcha });
+    const { gate, answer } = await begin(shop, ID, { body: bodyWith('one'), ...asking(shop) });
+    if (seen !== IN_PROGRESS) gate.release();
+    if (seen !== IN_PROGRESS) await answer;
+    expect(gist(await shop.ask(ID, { body: bodyWith('two'), ...asking(shop) }))).toBe(seen);
+    gate.release();
+    await answer;
   });
 
   test('is refused while an equal one goes on that its client has left', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../http/problem.ts';
 import { CALLS, type Measured, openMeasured, READS, REQUESTS } from './helpers.ts';
+import { secret } from '../support/secrets.ts';
 import { exampleInput } from '../support/examples.ts';
 import { barrier, hang, hold, json, reply, reset } from '../support/scripted-upstream.ts';
 
@@ -144,7 +145,7 @@ describe('upstream calls', () => {
     const stage = await openMeasured();
     expect((await stage.scrape()).value('portico_circuit_open')).toBe(0);
     stage.upstream.on(`POST ${exampleInput('purchasePlan').path}`, reset());
-    for (let times = 0; times < 20; times++) await stage.ask('purchasePlan');
+    for (let times = 0; times < 20; times++) await stage.ask('purchasePlan', { token: secret() });
     expectProblem(await stage.ask(ID), { status: 503, code: 'upstream_unavailable' });
     const open = await stage.scrape();
     expect(open.value('portico_circuit_open')).toBe(1);

@@ -68,7 +68,15 @@ interface Sent extends Wanted {
   readonly sentAt: number;
 }
 
+/** Until then an equal one may not follow, should its outcome not be known. */
+interface Purchase extends Wanted {
+  readonly until: number;
+  readonly isUnknown: boolean;
+}
+
 const DAY_MS = 86_400_000;
+const REQUEST_MS = 10_000;
+const LATE_MS = 60_000;
 const TIMEOUT_MS = 5000;
 
 /** What contract.md section 7 says of writes, and nothing of how it is done. */
@@ -77,6 +85,8 @@ export class Expectation {
   readonly underWay: Sent[] = [];
   readonly answers = new Map<string, Seen>();
   readonly #records = new Map<string, Record>();
+  /** Purchases under way or of unknown outcome, by request. */
+  readonly #purchases = new Map<string, Purchase>();
   readonly #heldUntil = new Map<number, number>();
   /** Calls that the upstream has had. */
   sent = 0;
@@ -84,7 +94,7 @@ export class Expectation {
   /** Requests of one moment, in their order: what frees its key at once has had it for that moment. */
   ask(requests: readonly (readonly [id: string, wanted: Wanted])[], now: number): void {
     const heldBack = requests.filter(([id, wanted]) => this.#claim(id, wanted, now) && this.#holds(id, wanted, now));
-    for (const [, wanted] of heldBack) this.#free(wanted);
+    for (const [id, wanted] of heldBack) this.#free(id, wanted);
   }
 
   /** Whether nothing is known that speaks against sending it. */
@@ -95,9 +105,28 @@ export class Expectation {
       this.answers.set(id, known.ask === wanted.ask ? again(known.state) : '422 idempotency_key_reused');
       return false;
     }
+    const equal = this.#equalTo(wanted, now);
+    if (equal) this.answers.set(id, again(equal));
+    if (equal) return false;
     const record = { ask: wanted.ask, expiresAt: now + DAY_MS, state: 'under_way' } as const;
     if (slot !== undefined) this.#records.set(slot, record);
+    if (askAt(wanted.ask).isExclusive)
+      this.#purchases.set(id, { ...wanted, until: now + REQUEST_MS + LATE_MS, isUnknown: false });
     return true;
+  }
+
+  /** One with a key meets those without, one without a key all. */
+  #equalTo({ account, ask, key }: Wanted, now: number): 'under_way' | 'unknown' | undefined {
+    if (!askAt(ask).isExclusive) return undefined;
+    const equal = [...this.#purchases.values()].filter(
+      (other) =>
+        other.account === account &&
+        other.ask === ask &&
+        other.until > now &&
+        (key === undefined || other.key === undefined),
+    );
+    if (equal.length === 0) return undefined;
+    return equal.every(({ isUnknown }) => isUnknown) ? 'unknown' : 'under_way';
   }
 
   /** Whether the upstream wants no calls of the account just now; else it is sent. */
@@ -117,7 +146,7 @@ export class Expectation {
     if (name === 'limited') this.#heldUntil.set(call.account, now + HOLD_SECONDS * 1000);
     if (proves === 'done') this.#settle(call, { seen: seenOf(status, text) });
     else if (proves === 'nothing') this.#settle(call, 'unknown');
-    else this.#free(call);
+    else this.#free(id, call);
   }
 
   /** What has been under way for too long is given up. */
@@ -136,24 +165,23 @@ export class Expectation {
     return call;
   }
 
-  /** Without a key nothing is kept of what is over. */
   #settle(call: Sent, state: Record['state']): void {
+    const known = this.#purchases.get(call.id);
+    if (known && state === 'unknown') this.#purchases.set(call.id, { ...known, isUnknown: true });
+    else this.#purchases.delete(call.id);
     const slot = slotOf(call);
-    if (slot === undefined || call.key === undefined) return this.#free(call);
-    this.#records.set(slot, { ask: call.ask, expiresAt: call.sentAt + DAY_MS, state });
+    if (slot !== undefined) this.#records.set(slot, { ask: call.ask, expiresAt: call.sentAt + DAY_MS, state });
   }
 
-  #free(call: Wanted): void {
+  #free(id: string, call: Wanted): void {
+    this.#purchases.delete(id);
     const slot = slotOf(call);
     if (slot !== undefined) this.#records.delete(slot);
   }
 }
 
-/** Writes with one slot exclude each other. */
-function slotOf({ account, key, ask }: Wanted): string | undefined {
-  if (key !== undefined) return `${account} key ${key}`;
-  return askAt(ask).isExclusive ? `${account} ask ${ask}` : undefined;
-}
+/** Where the record of a key stands. */
+const slotOf = ({ account, key }: Wanted) => (key === undefined ? undefined : `${account} ${key}`);
 
 function again(state: Record['state']): Seen {
   if (state === 'under_way') return '409 idempotency_in_progress';

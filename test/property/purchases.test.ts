@@ -25,8 +25,8 @@ const ending = fc.oneof(
   { weight: 2, arbitrary: fc.constantFrom(...endings) },
 );
 
-/** Less than a call may take, more, a hold, the day within which a key is kept and the moment it is over. */
-const seconds = fc.constantFrom(1, 4, 5, 7, 7, 3600, 86_394, 86_399, 86_400);
+/** Less than a call may take, more, a hold, a minute, the day within which a key is kept and the moment it is over. */
+const seconds = fc.constantFrom(1, 4, 5, 7, 7, 60, 3600, 86_394, 86_399, 86_400);
 
 const command = fc.oneof<fc.WeightedArbitrary<Command>[]>(
   { weight: 10, arbitrary: asking.map((one) => ({ do: 'ask', asks: [one] })) },

@@ -26,6 +26,8 @@ export interface WatchedStore extends Store {
   readonly saves: Turnstile;
   readonly drops: Turnstile;
   readonly touches: Turnstile;
+  /** Of writes. */
+  readonly ends: Turnstile;
 }
 
 export const watchedStore = (store: Store): WatchedStore => {
@@ -35,13 +37,14 @@ export const watchedStore = (store: Store): WatchedStore => {
     saves: new Turnstile(),
     drops: new Turnstile(),
     touches: new Turnstile(),
+    ends: new Turnstile(),
   };
   const passing = <T>(turnstile: Turnstile, result: T): T => {
     turnstile.pass();
     return result;
   };
   const watched: Answers = {
-    lookup: (place) => passing(turnstiles.lookups, answers.lookup(place)),
+    lookup: (place, now) => passing(turnstiles.lookups, answers.lookup(place, now)),
     save: (place, entry, versions) => passing(turnstiles.saves, answers.save(place, entry, versions)),
     drop: (place) => passing(turnstiles.drops, answers.drop(place)),
     touch: (account, tags) => passing(turnstiles.touches, answers.touch(account, tags)),
@@ -51,6 +54,8 @@ export const watchedStore = (store: Store): WatchedStore => {
     records: store.records,
     limits: store.limits,
     answers: watched,
+    beginWrite: (write) => store.beginWrite(write),
+    endWrite: (write, end) => passing(turnstiles.ends, store.endWrite(write, end)),
     visit: (arrival) => andThen(store.visit(arrival), ({ use }) => ({ use, known: watched })),
   };
 };

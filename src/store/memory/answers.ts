@@ -5,10 +5,12 @@ import {
   type Entry,
   EVERYTHING,
   type Found,
+  foundNowhere,
   type Place,
   type Tag,
   type Versions,
 } from '../store.ts';
+import type { Marks } from './marks.ts';
 import { sizeOf } from './size.ts';
 
 /** What is known of one account: its versions, and which answers are its. */
@@ -37,6 +39,7 @@ const MAX_VISITORS = 10_000;
 
 /** Cached answers of one process. Bounded maps and nothing more: time is the cache's business. */
 export class MemoryAnswers implements Answers {
+  readonly #marks: Marks;
   readonly #held: BoundedMap<string, Held>;
   readonly #shelves: BoundedMap<AccountId, Shelf>;
   readonly #visitors = boundedMap<AccountId, Shelf>({ max: MAX_VISITORS });
@@ -44,7 +47,8 @@ export class MemoryAnswers implements Answers {
   #lastVersion = 0;
 
   /** `maxBytes` bounds keys and bodies together. */
-  constructor({ maxBytes }: { readonly maxBytes: number }) {
+  constructor({ maxBytes, marks }: { readonly maxBytes: number; readonly marks: Marks }) {
+    this.#marks = marks;
     this.#held = boundedMap({
       max: Math.max(1, Math.floor(maxBytes * (1 - SHELVES_SHARE))),
       sizeOf: ({ entry }, key) => sizeOf(key) + sizeOf(entry.text) + ENTRY_OVERHEAD_BYTES,
@@ -56,13 +60,15 @@ export class MemoryAnswers implements Answers {
     });
   }
 
-  lookup({ account, key, tags }: Place): Found {
+  lookup({ account, key, tags }: Place, now = -Infinity): Found {
+    if (this.#marks.covers(account, tags, now)) return foundNowhere();
     const versions = versionsOf(this.#shelfOf(account), key, tags);
     const found = this.#held.get(keyOf(account, key));
     return { entry: found?.versions === versions ? found.entry : undefined, versions };
   }
 
   save({ account, key, tags }: Place, entry: Entry, versions: Versions): boolean {
+    if (this.#marks.covers(account, tags, entry.storedAt)) return false;
     const shelf = this.#shelfOf(account);
     const fullKey = keyOf(account, key);
     const known = this.#held.get(fullKey);
@@ -89,6 +95,25 @@ export class MemoryAnswers implements Answers {
     }
     const isTooMuch = shelf.tagBytes > (shelf.keys.size > 0 ? MAX_TAG_BYTES : MAX_VISITOR_TAG_BYTES);
     if (isTooMuch || tags.includes(EVERYTHING)) this.#renew(shelf);
+  }
+
+  /** Gives these tags new versions, and comes back with what gives the old ones back where the new still stand. */
+  supersede(account: AccountId, tags: readonly Tag[]): () => void {
+    const shelf = this.#shelfOf(account);
+    const { epoch } = shelf;
+    const old = tags.map((tag) => shelf.versions.get(tag));
+    if (tags.includes(EVERYTHING)) shelf.epoch = ++this.#lastVersion;
+    else this.touch(account, tags);
+    const fresh = { epoch: shelf.epoch, versions: tags.map((tag) => shelf.versions.get(tag)) };
+    return () => {
+      if (tags.includes(EVERYTHING)) {
+        if (shelf.epoch === fresh.epoch) shelf.epoch = epoch;
+        return;
+      }
+      for (const [i, tag] of tags.entries())
+        if (shelf.epoch === epoch && shelf.versions.get(tag) === fresh.versions[i])
+          shelf.versions.set(tag, old[i] ?? 0);
+    };
   }
 
   usage() {

@@ -32,10 +32,18 @@ export class MemoryRecords implements Records {
   /** Keys of each account, oldest first. */
   readonly #keys = new Map<AccountId, Set<string>>();
 
-  claim({ account, key, fingerprint, now, expiresAt }: Claim): WriteRecord | undefined {
+  /** What is known of a key that is taken. */
+  peek({ account, key, now }: Claim): WriteRecord | undefined {
     const fullKey = keyOf({ account, key });
     const known = this.#firm.get(fullKey) ?? this.#answered.get(fullKey);
-    if (known && (known.outcome === 'under_way' || known.expiresAt > now)) return known;
+    return known && (known.outcome === 'under_way' || known.expiresAt > now) ? known : undefined;
+  }
+
+  claim(claim: Claim): WriteRecord | undefined {
+    const known = this.peek(claim);
+    if (known) return known;
+    const { account, key, fingerprint, now, expiresAt } = claim;
+    const fullKey = keyOf({ account, key });
     this.#forget(account, fullKey);
     this.#makeRoom(account, now);
     this.#firm.set(fullKey, { account, fingerprint, expiresAt, outcome: 'under_way' });

@@ -1,5 +1,15 @@
 import type { Clock } from '../../core/runtime.ts';
-import type { AccountId, Answers, Entry, Found, Place, Tag, Versions } from '../store.ts';
+import {
+  type AccountId,
+  type Answers,
+  type Entry,
+  type Found,
+  foundNowhere,
+  isFromNowhere,
+  type Place,
+  type Tag,
+  type Versions,
+} from '../store.ts';
 import type { Copies } from './copies.ts';
 import { type Face, facesOf, keyTag, type NamedPlace, namedPlace, namedTags } from './face.ts';
 import {
@@ -20,6 +30,8 @@ export interface AnswersOptions {
   readonly copies: Copies;
   readonly untold: Untold;
   readonly clock: Clock;
+  /** What is found of a place that a write of this instance touches just now. */
+  readonly marked: (place: Place, now: number | undefined) => Found | undefined;
 }
 
 /** How long a write that is over waits for its touch to be heard. */
@@ -45,14 +57,6 @@ interface Batch {
 
 /** Versions of each face of an account, joined; a token of an engine holds no such sign. */
 const JOINT = '/';
-/** Begins versions that no engine gave out: nothing is saved under them, and nobody shares them. */
-const NOWHERE = 'nowhere ';
-
-export const isFromNowhere = (versions: Versions): boolean => versions.startsWith(NOWHERE);
-
-/** What is found where the engine does not answer: nothing, under versions that are nobody else's. */
-export const foundNowhere = (): Found => ({ entry: undefined, versions: NOWHERE + crypto.randomUUID() });
-
 /** Cached answers that instances share; each instance keeps copies, and asks whether they still hold. */
 export class SharedAnswers implements Answers {
   readonly #of: AnswersOptions;
@@ -64,7 +68,9 @@ export class SharedAnswers implements Answers {
   }
 
   /** One round trip for all that are looked up at the same moment. */
-  async lookup(place: Place): Promise<Found> {
+  async lookup(place: Place, now?: number): Promise<Found> {
+    const marked = this.#of.marked(place, now);
+    if (marked) return marked;
     const open = this.#batches.get(place.account) ?? this.#openBatch(place.account);
     const index = open.places.push(place) - 1;
     return (await open.found)[index] ?? foundNowhere();

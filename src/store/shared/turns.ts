@@ -1,6 +1,5 @@
-import type { Place, Turns, Versions } from '../store.ts';
+import { isFromNowhere, type Place, type Turns, type Versions } from '../store.ts';
 import { facesOf } from './face.ts';
-import { isFromNowhere } from './answers.ts';
 import type { Remote } from './remote.ts';
 import type { Vault } from './vault.ts';
 

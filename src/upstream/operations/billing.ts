@@ -208,6 +208,7 @@ export const billing = nameRows({
     answer: purchaseAnswer,
     touches: ['everything'],
     exclusive: true,
+    notCompared: new Set(['recaptcha']),
     secrets: ['processor_client_secret', 'recaptcha'],
     tag: 'Billing',
     summary: 'Buy a plan',
