@@ -3,7 +3,7 @@ import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { inProcess } from '../gateway/in-process.ts';
 import { expectProblem } from '../http/problem.ts';
 import { DAY_SECONDS, differentFrom, gist, good, goodGist, openShop, REUSED, type Shop, UNKNOWN } from './helpers.ts';
-import { call, type TextAnswer } from '../support/http.ts';
+import type { TextAnswer } from '../support/http.ts';
 import { callOf } from '../support/marked.ts';
 import { rawRequest } from '../support/raw-client.ts';
 import { json } from '../support/scripted-upstream.ts';
