@@ -234,16 +234,6 @@ describe('isolates that were given no secret', () => {
     expect(isolates.callsOf(order.token)).toHaveLength(calls);
   });
 
-  it('find with secrets of their own what they recorded without any', async () => {
-    const order = newOrder();
-    expect(await isolates.gist(a, 'purchasePlan', order)).toBe('201 2');
-    expectNoComplaint(isolates);
-    await isolates.restart({ SECRETS: secret('given-to-the-isolates-later-on') });
-    [a = '', b = '', c = ''] = isolates.urls;
-    for (const url of [a, b, c]) expect(await isolates.gist(url, 'purchasePlan', order)).toBe('201 2 replayed');
-    expect(isolates.charges({ token: order.token })).toBe(1);
-  });
-
   it('have nothing on disk that gives a secret of anyone away', async () => {
     await isolates.fleet.kill();
     const files = filesIn(isolates.fleet.objects);

@@ -123,11 +123,6 @@ export class Account extends DurableObject {
     return this.#shelf.secret(() => crypto.randomUUID() + crypto.randomUUID());
   }
 
-  /** The same once secrets are given after all: for as long as records live that stand under its names. */
-  retiredSecret(): string | null {
-    return this.#shelf.retiredSecret(Date.now());
-  }
-
   override async alarm(): Promise<void> {
     if (await this.#shelf.sweep(Date.now())) this.#versions.forget();
   }

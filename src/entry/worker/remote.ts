@@ -13,8 +13,7 @@ type Method =
   | 'advance'
   | 'settle'
   | 'release'
-  | 'secret'
-  | 'retiredSecret';
+  | 'secret';
 
 /** An object as it is seen from elsewhere: every method is a round trip. */
 type Stub = { [M in Method]: (...args: Parameters<Account[M]>) => Promise<ReturnType<Account[M]>> };
@@ -41,65 +40,70 @@ export class DurableRemote implements Remote {
   }
 
   visit(account: string, question: Question): Promise<Reply> {
-    return this.#within(VISIT_MS, this.#stub(account).visit(question));
+    return this.#ask(account, VISIT_MS, (stub) => stub.visit(question));
   }
 
   save(account: string, copy: NewCopy): Promise<boolean> {
-    return this.#within(SAVE_MS, this.#stub(account).save(copy));
+    return this.#ask(account, SAVE_MS, (stub) => stub.save(copy));
   }
 
   touch(account: string, tags: readonly string[]): Promise<void> {
-    return this.#within(WRITE_MS, this.#stub(account).touch(tags));
+    return this.#ask(account, WRITE_MS, (stub) => stub.touch(tags));
   }
 
   takeTurn(account: string, turn: NewTurn): Promise<boolean> {
-    return this.#within(SAVE_MS, this.#stub(account).takeTurn(turn));
+    return this.#ask(account, SAVE_MS, (stub) => stub.takeTurn(turn));
   }
 
   passTurn(account: string, turn: Pick<NewTurn, 'key' | 'instance'>): Promise<void> {
-    return this.#within(SAVE_MS, this.#stub(account).passTurn(turn));
+    return this.#ask(account, SAVE_MS, (stub) => stub.passTurn(turn));
   }
 
   hold(account: string, ms: number): Promise<void> {
-    return this.#within(WRITE_MS, this.#stub(account).hold(ms));
+    return this.#ask(account, WRITE_MS, (stub) => stub.hold(ms));
   }
 
   claim(account: string, record: NewRecord): Promise<KnownRecord | undefined> {
-    return this.#within(WRITE_MS, this.#stub(account).claim(record));
+    return this.#ask(account, WRITE_MS, (stub) => stub.claim(record));
   }
 
   advance(account: string, record: NewRecord): Promise<boolean> {
-    return this.#within(WRITE_MS, this.#stub(account).advance(record));
+    return this.#ask(account, WRITE_MS, (stub) => stub.advance(record));
   }
 
   settle(account: string, record: NewRecord): Promise<void> {
-    return this.#within(WRITE_MS, this.#stub(account).settle(record));
+    return this.#ask(account, WRITE_MS, (stub) => stub.settle(record));
   }
 
   release(account: string, record: Pick<NewRecord, 'key' | 'nonce'>): Promise<void> {
-    return this.#within(WRITE_MS, this.#stub(account).release(record));
+    return this.#ask(account, WRITE_MS, (stub) => stub.release(record));
   }
 
-  /** Made anew each time: a stub belongs to the request that made it. */
-  #stub(account: string): Stub {
-    return this.#accounts.get(this.#accounts.idFromName(account));
-  }
-
-  #within<T>(ms: number, reply: Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const cancel = this.#clock.after(ms, () => reject(new Error(`nothing in ${ms} ms`)));
-      reply.then(resolve, reject).finally(cancel);
-    });
+  /** The stub is made anew each time: it belongs to the request that made it. */
+  async #ask<T>(account: string, ms: number, ask: (stub: Stub) => Promise<T>): Promise<T> {
+    return within(this.#clock, ms, ask(this.#accounts.get(this.#accounts.idFromName(account))));
   }
 }
 
 /** Names of accounts are hashes, of which this is none. */
 const KEYRING = 'keyring';
 
-/** The secrets given; where there are none, one that is made and kept, and which is listed for a day once some are given. */
-export async function secretsOf(accounts: AccountsBinding, given: readonly string[]): Promise<readonly string[]> {
-  const keyring = accounts.get(accounts.idFromName(KEYRING));
-  if (given.length === 0) return [await keyring.secret()];
-  const retired = await keyring.retiredSecret();
-  return retired === null ? given : [...given, retired];
+/** The secrets given; where there are none, one that is made and kept. Nothing where its object does not answer. */
+export async function secretsOf(
+  accounts: AccountsBinding,
+  { given, clock }: { given: readonly string[]; clock: Clock },
+): Promise<readonly string[] | undefined> {
+  if (given.length > 0) return given;
+  try {
+    return [await within(clock, VISIT_MS, accounts.get(accounts.idFromName(KEYRING)).secret())];
+  } catch {
+    return undefined;
+  }
+}
+
+function within<T>(clock: Clock, ms: number, reply: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const cancel = clock.after(ms, () => reject(new Error(`nothing in ${ms} ms`)));
+    reply.then(resolve, reject).finally(cancel);
+  });
 }

@@ -46,23 +46,26 @@ export function workerOf(makeSandbox?: MakeSandbox): WorkerHandler {
   let app: App | undefined;
   return {
     async fetch(request, env, context) {
-      if (!app) {
-        const built = await appOf(env, makeSandbox); // of each of the first requests, since none may wait for another's
-        app ??= built;
-      }
+      // Each of the first requests makes its own, since none may wait for another's.
+      const made = app ? { app, isKept: true } : await appOf(env, makeSandbox);
+      if (made.isKept) app ??= made.app;
       // The platform sets this header, whatever a client sends.
       const address = customerOf(request.headers.get('cf-connecting-ip') ?? '');
-      return app.fetch(request, { background: (work) => context.waitUntil(work), address });
+      return made.app.fetch(request, { background: (work) => context.waitUntil(work), address });
     },
   };
 }
 
-async function appOf(env: WorkerEnv, makeSandbox: MakeSandbox | undefined): Promise<App> {
+/** `isKept`: for all requests of the isolate; else the next one tries again to reach the store. */
+async function appOf(
+  env: WorkerEnv,
+  makeSandbox: MakeSandbox | undefined,
+): Promise<{ readonly app: App; readonly isKept: boolean }> {
   const sandbox = env.SANDBOX === 'true' ? makeSandbox : undefined;
   const config = configOf(env, sandbox !== undefined);
   const upstream = config.upstreamBaseUrl ?? new URL(SANDBOX_URL);
-  const { store, secrets } = await stateOf(env, config);
-  return createApp({
+  const { store, secrets, isKept } = await stateOf(env, config);
+  const app = createApp({
     config,
     upstream,
     transport: fetchTransport(upstream, config.upstreamBaseUrl || !sandbox ? (request) => fetch(request) : sandbox()),
@@ -76,20 +79,31 @@ async function appOf(env: WorkerEnv, makeSandbox: MakeSandbox | undefined): Prom
     docsAssets: docsAssets(env.ASSETS),
     openApiText: openApiAsset(env.ASSETS),
   });
+  return { app, isKept };
 }
 
 /** What all isolates share; the isolate's own state where the binding is missing. */
 async function stateOf(
   { ACCOUNTS: accounts }: WorkerEnv,
   config: Config,
-): Promise<{ store: Store; secrets: readonly string[] }> {
+): Promise<{ store: Store; secrets: readonly string[]; isKept: boolean }> {
   const { cacheMaxBytes: maxBytes } = config;
-  if (!accounts) return { store: new MemoryStore({ maxBytes }), secrets: config.secrets };
-  const secrets = await secretsOf(accounts, config.secrets);
-  const remote = new DurableRemote(accounts, clock);
+  if (!accounts) return { store: new MemoryStore({ maxBytes }), secrets: config.secrets, isKept: true };
+  const known = await secretsOf(accounts, { given: config.secrets, clock });
+  // Without a secret nothing can be named: what needs the store is refused, the rest goes on.
+  const secrets = known ?? [crypto.randomUUID() + crypto.randomUUID()];
+  const remote = new DurableRemote(known ? accounts : NONE, clock);
   const vault = new Vault(secrets);
-  return { store: new SharedStore({ remote, vault, maxBytes, clock, isVolatile: false }), secrets };
+  const store = new SharedStore({ remote, vault, maxBytes, clock, isVolatile: false });
+  return { store, secrets, isKept: known !== undefined };
 }
+
+const NONE: AccountsBinding = {
+  idFromName: (name) => name,
+  get: () => {
+    throw new Error('no account can be named');
+  },
+};
 
 /** @throws Error naming every bad variable; the platform then answers 500 and logs it */
 function configOf(env: WorkerEnv, hasSandbox: boolean): Config {

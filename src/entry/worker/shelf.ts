@@ -27,7 +27,6 @@ CREATE TABLE IF NOT EXISTS records (
 
 /** How often at most what is over is swept away; nobody is given it in the meantime. */
 const SWEEP_MS = 60_000;
-const DAY_MS = 86_400_000;
 
 /** What one account keeps in SQLite. The tables come with the first thing that is kept, and go with the last. */
 export class Shelf {
@@ -59,15 +58,6 @@ export class Shelf {
     const made = make();
     this.#write(`INSERT INTO notes VALUES ('secret', ?)`, made);
     return made;
-  }
-
-  /** Nothing where there was none, or where it was retired a day ago. */
-  retiredSecret(now: number): string | null {
-    const secret = this.#note('secret');
-    if (secret === undefined) return null;
-    const retiredAt = this.#note('retired at');
-    if (retiredAt === undefined) this.#write(`INSERT INTO notes VALUES ('retired at', ?)`, String(now));
-    return now - Number(retiredAt ?? now) < DAY_MS ? secret : null;
   }
 
   versions(): { epoch: string; tags: [string, string][] } | undefined {
