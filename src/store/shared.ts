@@ -85,8 +85,8 @@ export class SharedStore implements Store {
       };
     } catch {
       const use = window && this.#localLimits.take({ account, now, ...window });
-      const nothing = foundNowhere(); // the same for all of this request, whose equal reads still share a call
-      return { use, known: { lookup: () => nothing } };
+      const away = this.answers.away();
+      return { use, known: { lookup: (place, at) => this.#marked(place, at) ?? away } };
     }
   }
 

@@ -36,13 +36,16 @@ export interface Entry {
   readonly validators: { readonly etag?: string; readonly lastModified?: string };
 }
 
-/** Begins versions that are nobody else's: nothing is saved under them, and no two reads share them. */
+/** Begins versions that no store gave out: nothing is saved under them. */
 const NOWHERE = 'nowhere ';
 
 export const isFromNowhere = (versions: Versions): boolean => versions.startsWith(NOWHERE);
 
-/** What is found where nothing may be answered from a copy, kept or shared. */
-export const foundNowhere = (): Found => ({ entry: undefined, versions: NOWHERE + crypto.randomUUID() });
+/** What is found where nothing may be answered from a copy or kept; reads share a call only under the same `name`. */
+export const foundNowhere = (name: string = crypto.randomUUID()): Found => ({
+  entry: undefined,
+  versions: NOWHERE + name,
+});
 
 export interface Found {
   /** Absent when there is none, or when something touched its tags since. */

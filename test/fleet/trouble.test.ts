@@ -268,6 +268,22 @@ describe.skipIf(!hasRedis)(`the store${SKIPPED}`, LONG, () => {
     for (const at of [a, b]) await prime(at, 'getReferralConfig', { token });
   });
 
+  test('is killed: equal reads of one instance still cost one call', async () => {
+    const at = await fleet.start();
+    await fleet.redis.kill();
+    const token = secret();
+    const gate = fleet.holdNext(token, 'getSubscription');
+    const first = ask(at, 'getSubscription', { token });
+    await gate.reached;
+    const others = Array.from({ length: 50 }, () => ask(at, 'getSubscription', { token }));
+    // They have all come when one that comes after them is answered.
+    expect((await ask(at, 'getReferralConfig', { token: secret() })).status).toBe(200);
+    gate.release();
+    const answers = await Promise.all([first, ...others]);
+    expect(answers.map(({ status, text }) => [status, markOf(text)])).toEqual(answers.map(() => [200, 1]));
+    expect(fleet.callsOf(token)).toHaveLength(1);
+  });
+
   test('is not there from the start, and comes', async () => {
     await fleet.redis.kill();
     await startBoth();

@@ -60,6 +60,8 @@ const JOINT = '/';
 /** Cached answers that instances share; each instance keeps copies, and asks whether they still hold. */
 export class SharedAnswers implements Answers {
   readonly #of: AnswersOptions;
+  /** By this instance, of any account. */
+  #touches = 0;
   /** Lookups of this moment. */
   readonly #batches = new Map<AccountId, Batch>();
 
@@ -73,7 +75,7 @@ export class SharedAnswers implements Answers {
     if (marked) return marked;
     const open = this.#batches.get(place.account) ?? this.#openBatch(place.account);
     const index = open.places.push(place) - 1;
-    return (await open.found)[index] ?? foundNowhere();
+    return (await open.found)[index] ?? this.away();
   }
 
   /**
@@ -99,6 +101,11 @@ export class SharedAnswers implements Answers {
       ),
     );
     return { found, use: replies[0]?.use, heldMs: replies[0]?.heldMs ?? 0 };
+  }
+
+  /** What is found while the engine does not answer: equal reads share a call until this instance writes. */
+  away(): Found {
+    return foundNowhere(`away ${this.#touches}`);
   }
 
   #openBatch(account: AccountId): Batch {
@@ -176,6 +183,7 @@ export class SharedAnswers implements Answers {
   async touch(account: AccountId, tags: readonly Tag[], isPatient = false): Promise<void> {
     const { untold, remote, clock } = this.#of;
     if (tags.length === 0) return;
+    this.#touches++;
     untold.keepTags(account, tags);
     const state = () => remote.state?.() ?? 'there';
     if (state() === 'gone' || (state() === 'silent' && !isPatient)) return;
