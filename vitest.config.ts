@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** Tests that start processes, Redis or workerd; a project whose tests do not is told to refuse it. */
+/** Tests that start processes, Redis or workerd. In the other projects an attempt to is an error. */
 const WITH_SERVERS = [
   'test/clients/{bursts,slow,uploads}.test.ts',
   'test/metrics/endpoint.test.ts',
@@ -10,18 +10,18 @@ const WITH_SERVERS = [
   'test/store/{redis,shared-{clocks,connection,random,roll-call,rotation,sealing}}.test.ts',
 ];
 
-/** Thousands of random schedules, reads and stops: `npm test` makes a tenth of them, all of them with `CI=true`. */
+/** Thousands of random schedules and reads: `npm test` makes a tenth of them, with `CI=true` all. */
 const RANDOM = ['test/gateway/**/*.test.ts', 'test/property/**/*.test.ts'];
 
-/** Reads what the servers of all the others wrote. */
+/** Reads what the gateways of all the others have logged. */
 const LAST = ['test/logs/**/*.test.ts'];
 
 export default defineConfig({
   test: {
     pool: 'forks',
-    // What is slow here waits more than it computes.
+    // More than there are cores: the tests with servers mostly wait.
     maxWorkers: 4,
-    // Files share their process, so what a test opens it closes.
+    // Files share their process, so each test has to close what it opens.
     isolate: false,
     reporters: process.env['CI'] === undefined ? ['default'] : ['default', 'json'],
     outputFile: { json: 'test-output/results.json' },
@@ -38,7 +38,7 @@ export default defineConfig({
           env: { NO_SERVERS: 'true' },
         },
       },
-      { extends: true, test: { name: 'random', include: RANDOM } },
+      { extends: true, test: { name: 'random', include: RANDOM, env: { NO_SERVERS: 'true' } } },
       {
         extends: true,
         test: {

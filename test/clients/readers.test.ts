@@ -6,6 +6,7 @@ import { listen } from '../../src/entry/node/server.ts';
 import type { Env } from '../../src/http/bindings.ts';
 import { keepingLogger } from '../support/gateway.ts';
 import { openSocket } from '../support/raw-client.ts';
+import type { AtEnd } from '../support/world.ts';
 
 const STALLED_AFTER_MS = 300;
 /** More than the kernel keeps for both sides together. */
@@ -24,7 +25,7 @@ const streamed = (goOn: Promise<void>) =>
     },
   });
 
-async function start(atEnd: (close: () => Promise<void>) => void) {
+async function start(atEnd: AtEnd) {
   const goOn = Promise.withResolvers<void>();
   const app = new Hono<Env>()
     .get('/big', () => new Response(BIG))
@@ -50,22 +51,20 @@ function reader(port: number, path: string): Socket {
 }
 
 /** A client that takes nothing of its answer, until it is cut off: so much time has passed for all then. */
-async function untilCut(port: number): Promise<Socket> {
+async function untilCut(port: number): Promise<void> {
   const socket = reader(port, '/big');
   const cut = new Promise((resolve) => void socket.once('close', resolve));
   const noticing = setInterval(() => socket.write(get('/big')), 20); // a write is how it learns
   await cut;
   clearInterval(noticing);
-  return socket;
 }
 
 describe.concurrent('a client', () => {
   test('who reads nothing of an answer is cut off', async ({ onTestFinished }) => {
     const { port } = await start(onTestFinished);
     const begunAt = performance.now();
-    const { bytesRead } = await untilCut(port);
+    await untilCut(port);
     expect(performance.now() - begunAt).toBeGreaterThanOrEqual(STALLED_AFTER_MS);
-    expect(bytesRead).toBeLessThan(BIG.length);
   }, 10_000);
 
   test('who reads slowly gets it all', async ({ onTestFinished }) => {

@@ -6,6 +6,7 @@ import { call } from '../support/http.ts';
 import { openSocket } from '../support/raw-client.ts';
 import { json, startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
+import type { AtEnd } from '../support/world.ts';
 
 const PATH = '/api/v2/subscription/';
 const DRIPPING = 1_000;
@@ -15,7 +16,7 @@ const HEALTHY_P99_MS = 250;
 
 afterAll(killAll);
 
-async function open(atEnd: (close: () => Promise<void>) => void) {
+async function open(atEnd: AtEnd) {
   const upstream = await startUpstream();
   upstream.on(`GET ${PATH}`, json(200, { id: 1, plan: 2, payment_method: null }));
   const gateway = await startNode({ UPSTREAM_BASE_URL: upstream.url, ADMIN_PORT: '0', RATE_LIMIT_PER_MINUTE: '0' });

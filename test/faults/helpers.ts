@@ -17,7 +17,7 @@ import {
   startUpstream,
 } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import type { Env } from '../support/world.ts';
+import type { Env, AtEnd } from '../support/world.ts';
 
 /** The read that faults strike: alone, and as a section of the account overview. */
 export const READ = 'listNotifications' satisfies OperationId;
@@ -137,8 +137,6 @@ export class FaultWorld {
     return again;
   }
 }
-
-type AtEnd = (close: () => Promise<void>) => void;
 
 const deadlineOf = ({ runsToDeadline }: Fault) => (runsToDeadline ? SHORT_DEADLINE_MS : LONG_DEADLINE_MS);
 

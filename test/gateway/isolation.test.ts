@@ -9,7 +9,7 @@ import { call } from '../support/http.ts';
 import { pathOf } from '../support/marked.ts';
 import { bytes, httpResponse, perCall, startUpstream } from '../support/scripted-upstream.ts';
 import { cachedIds } from '../support/table.ts';
-import { times } from '../support/counts.ts';
+import { times } from '../support/times.ts';
 
 const OVERVIEWS = allOverviews.map(({ path }) => path);
 

@@ -83,10 +83,6 @@ const openDoors = async (env: Headers = {}) => {
 const forwarded = (list: string): Headers => ({ 'X-Forwarded-For': list });
 
 describe('calls without a credential', () => {
-  test('are the social ones, whatever else', () => {
-    expect(socialIds).toEqual(expect.arrayContaining(['registerSocial', LOGIN]));
-  });
-
   test('are 20 a minute of one address', async () => {
     const { ask, useUp, upstream, clock } = await openDoors();
     expect(limitOf(await ask())).toEqual(['address', PER_MINUTE, 19, 60]);

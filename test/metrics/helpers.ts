@@ -1,5 +1,5 @@
 import { exposition, type Scraped } from './exposition.ts';
-import { type Env, openWorld, type World } from '../support/world.ts';
+import { type Env, openWorld, type World, type AtEnd } from '../support/world.ts';
 
 export const REQUESTS = 'portico_request_duration_seconds_count';
 export const CALLS = 'portico_upstream_calls_total';
@@ -10,7 +10,7 @@ export interface Measured extends World {
 }
 
 /** A world with an admin listener, whose upstream answers whatever it is asked. */
-export async function openMeasured(env: Env = {}, atEnd?: (close: () => Promise<void>) => void): Promise<Measured> {
+export async function openMeasured(env: Env = {}, atEnd?: AtEnd): Promise<Measured> {
   const world = await openWorld({ RATE_LIMIT_PER_MINUTE: '600', ...env }, { hasAdmin: true, ...(atEnd && { atEnd }) });
   world.answerAll();
   return { ...world, scrape: async () => exposition((await world.admin({ path: '/metrics' })).text) };

@@ -1,7 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import { accountOverview } from '../../src/gateway/overviews/account.ts';
-import { billingOverview } from '../../src/gateway/overviews/billing.ts';
-import { referralOverview } from '../../src/gateway/overviews/referral.ts';
 import { operations } from '../../src/upstream/operations/index.ts';
 import { dataText, freshMeta, holdAll, type LegScript, legsOf, overviewTable, openOverviews } from './helpers.ts';
 import { manualClock } from '../support/clock.ts';
@@ -15,14 +12,6 @@ const isPage = ({ operation, isCard }: LegScript) => 'paged' in operations[opera
 const linkOf = ({ path: at }: LegScript, page: number) => `${at.split('?')[0]}?page=${page}&x=a%20b`;
 
 const changed = (text: string) => text.replace('9007199254740993123', '9007199254740993124');
-
-test.each([
-  [accountOverview, 'account', ['subscription', 'payment_method', 'notifications', 'referral_config']],
-  [billingOverview, 'billing', ['subscription', 'payment_method', 'transactions', 'pending_payments']],
-  [referralOverview, 'referral', ['referral_config', 'credits', 'earn_outs', 'channels']],
-])('$id has the sections that the contract names', ({ path, sections }, name, names) => {
-  expect([path, Object.keys(sections)]).toEqual([`/bff/v1/${name}-overview`, names]);
-});
 
 describe.each(overviewTable)('GET %s', (path, overview) => {
   const legs = legsOf(overview);

@@ -4,7 +4,7 @@ import { placeOf, touchedBy } from '../../src/cache/key.ts';
 import { EVERYTHING } from '../../src/store/store.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
 import { allOperations, operations } from '../../src/upstream/operations/index.ts';
-import { times } from '../support/counts.ts';
+import { times } from '../support/times.ts';
 
 const reads: readonly Operation[] = allOperations.filter(({ method }) => method === 'GET');
 

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { ENDINGS, type EndingName } from './charges.ts';
 import { ASKS } from './purchase-model.ts';
 import { type Asking, type Command, playPurchases } from './purchase-schedule.ts';
-import { times } from '../support/counts.ts';
+import { times } from '../support/times.ts';
 
 /** How many schedules; more for a night's run. */
 const SCHEDULES = Number(process.env['PURCHASES'] ?? times(10_000));

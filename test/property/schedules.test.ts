@@ -4,7 +4,7 @@ import { allOverviews } from '../../src/gateway/overviews/index.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { type Command, play } from './schedule.ts';
 import type { Outcome } from './upstream.ts';
-import { times } from '../support/counts.ts';
+import { times } from '../support/times.ts';
 import { exampleRequest } from '../support/examples.ts';
 import { pathOf } from '../support/marked.ts';
 import { isSocial, partedBy, readIds, touchedBy, writeIds } from '../support/table.ts';

@@ -44,8 +44,9 @@ const spawned = new Set<Running>();
 
 /** Ends what a test file has started. */
 export async function killAll(): Promise<void> {
-  await Promise.all([...spawned].map((one) => one.kill()));
-  spawned.clear();
+  const ended = [...spawned];
+  await Promise.all(ended.map((one) => one.kill()));
+  for (const one of ended) spawned.delete(one);
 }
 
 /** A folder without a `.env`. */

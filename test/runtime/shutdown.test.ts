@@ -14,7 +14,7 @@ import {
 } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { killAll, type NodeGateway, ROOT, run, startNode } from './node-gateway.ts';
-import { times } from '../support/counts.ts';
+import { times } from '../support/times.ts';
 
 const ENTRY = join(ROOT, 'src/entry/node.ts');
 const PATH = '/api/v2/subscription/';

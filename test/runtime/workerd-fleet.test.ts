@@ -5,7 +5,7 @@ import { complaintsIn } from './worker-gateway.ts';
 import { markOf } from '../support/marked.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { leaksIn, secret } from '../support/secrets.ts';
-import { times } from '../support/counts.ts';
+import { times } from '../support/times.ts';
 
 const LONG = { timeout: 60_000 };
 const BUYERS = 100;

@@ -2,8 +2,9 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
 
 /**
- * Ports of this test process alone, below those that the system gives out, and none of them twice within a thousand: one
- * that a test has closed is not soon somebody else's, whose calls it would take.
+ * Ports for upstreams, doors and processes, below those that the system gives out. Each test process has a range of its
+ * own and goes through it in order: a port that a test has closed is not used again soon, so that late calls to it reach
+ * nobody.
  */
 const FIRST = 12_000 + 1_000 * (Number(process.env['VITEST_POOL_ID'] ?? 1) % 20);
 const COUNT = 1_000;

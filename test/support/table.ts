@@ -20,7 +20,7 @@ export const bodiedIds = postIds.filter((id) => rowOf(id).body);
 export const bodilessIds = postIds.filter((id) => !rowOf(id).body);
 export const itemIds = postIds.filter((id) => rowOf(id).idForm);
 
-/** Calls that have no account: the upstream's limits on one say nothing about them. */
+/** They have no account, so what the upstream limits of one says nothing about them. */
 export const socialIds = idsOf(({ credential }) => credential === 'none');
 export const accountIds = postIds.filter((id) => !socialIds.includes(id));
 export const isSocial = (id: OperationId): boolean => socialIds.includes(id);
@@ -28,7 +28,7 @@ export const isSocial = (id: OperationId): boolean => socialIds.includes(id);
 /** Seconds; zero for what is never cached. */
 export const policyOf = (id: OperationId): CachePolicy => rowOf(id).cache ?? { fresh: 0, stale: 0, onError: 0 };
 
-/** Whether a write changes what a read shows, each of the example's item. */
+/** Whether a write changes what a read shows, where both are of the same item. */
 const isTouched = ({ touches = [], idForm }: Operation, read: Operation): boolean =>
   touches.some((touch) => {
     if (typeof touch === 'object')
@@ -40,6 +40,6 @@ const isTouched = ({ touches = [], idForm }: Operation, read: Operation): boolea
 export const touchedBy = (write: OperationId): readonly OperationId[] =>
   cachedIds.filter((id) => isTouched(rowOf(write), rowOf(id)));
 
-/** The reads that are never cached and yet join no call from before a write. */
+/** The reads that are never cached, and join no call from before the write. */
 export const partedBy = (write: OperationId): readonly OperationId[] =>
   uncachedIds.filter((id) => isTouched(rowOf(write), rowOf(id)));

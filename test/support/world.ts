@@ -40,21 +40,23 @@ export interface World<C extends ManualClock = ManualClock> {
   readonly raw: (request: string | Uint8Array) => Promise<RawResponse>;
   /** Asks the admin listener. */
   readonly admin: (options: CallOptions) => Promise<TextAnswer>;
-  /** From then on every call without a newer script gets a good answer, marked with what `mark` says then. */
+  /** From now on every call gets a good answer, marked with what `mark` says then, unless a script that is added later has one. */
   readonly answerAll: (mark?: (call: Call) => number | string) => void;
 }
+
+export type AtEnd = (close: () => Promise<void>) => void;
 
 interface WorldOptions<C extends ManualClock> {
   /** Unless given, deadlines wait for `advance` and pauses pass by themselves. */
   readonly clock?: C;
   readonly store?: Store;
   readonly hasDoor?: boolean;
-  /** With an admin listener. What it tells of is the store that the gateway makes itself: `store` sees nothing. */
+  /** With an admin listener, which tells of the store that the gateway makes itself. It then has no other. */
   readonly hasAdmin?: boolean;
   /** Path of the upstream's base URL. */
   readonly base?: string;
-  /** Whoever runs its tests side by side says which of them this is for. */
-  readonly atEnd?: (close: () => Promise<void>) => void;
+  /** In concurrent tests that test's own `onTestFinished`. */
+  readonly atEnd?: AtEnd;
 }
 
 /** At the end of the test an upstream call that nobody expected fails it. */
@@ -66,21 +68,21 @@ export async function openWorld<C extends ManualClock = ManualClock>(
   // Without one of its own `C` is what a manual clock is.
   const clock = options.clock ?? (clockOfDeadlines() as C);
   const store = watchedStore(options.store ?? new MemoryStore({ maxBytes: 8_388_608 }));
+  const opened = new AsyncDisposableStack();
+  atEnd(() => opened.disposeAsync());
   const upstream = await startUpstream();
+  opened.defer(() => upstream.assertNoUnexpected());
+  opened.defer(() => upstream.close());
   const door = hasDoor ? await openDoor(upstream.url) : undefined;
+  opened.defer(() => door?.shut());
   const gateway = await startGateway((door ?? upstream).url + base, {
     env: { RATE_LIMIT_PER_MINUTE: '0', ...env },
     clock,
     admin: hasAdmin,
     ...(!hasAdmin && { store }),
   });
+  opened.defer(() => gateway.close());
   const token = secret();
-  atEnd(async () => {
-    await door?.shut();
-    await upstream.close();
-    await gateway.close();
-    upstream.assertNoUnexpected();
-  });
   return {
     upstream,
     door,
@@ -116,7 +118,10 @@ export function useWorld(env: Env = {}, options: Pick<WorldOptions<ManualClock>,
   beforeEach(async () => {
     world = await openWorld(env, { ...options, atEnd: (end) => void (close = end) });
   });
-  afterEach(() => close?.());
+  afterEach(async () => {
+    await close?.();
+    close = undefined;
+  });
   return {
     get upstream() {
       return world.upstream;

@@ -1,11 +1,14 @@
 import { describe, expect, test } from 'vitest';
+import type { Section } from '../../src/gateway/overview.ts';
+import { allOverviews } from '../../src/gateway/overviews/index.ts';
+import type { Operation } from '../../src/upstream/operation.ts';
+import { allOperations, type OperationId, operations } from '../../src/upstream/operations/index.ts';
 import { configOf } from '../support/gateway.ts';
-import { accountIds, cachedIds, policyOf, readIds, rowOf, touchedBy, writeIds } from '../support/table.ts';
-import { allOperations, type OperationId } from '../../src/upstream/operations/index.ts';
+import { cachedIds, partedBy, policyOf, rowOf, touchedBy, writeIds } from '../support/table.ts';
 
 /**
- * What the documents promise of the operations that they name. All other tests take an operation's part from the table,
- * so one that is added is covered by them without being named here.
+ * What the documents promise of the operations and overviews that they name: the one place where the tables are held
+ * against them. All other tests believe the tables, so that what is added there is covered without being named.
  */
 
 /** The list of `upstream-api.md`, in its order. */
@@ -111,10 +114,114 @@ test.each(named(TOUCHED))('%s touches %j', (id, touched) => {
   expect(touchedBy(id).toSorted()).toEqual(touched.toSorted());
 });
 
+const documented: readonly (Operation & { readonly id: OperationId })[] = allOperations.filter(({ method, path }) =>
+  DOCUMENTED.includes(`${method} ${path}`),
+);
+
 test('every documented endpoint is in one of these lists', () => {
   const listed = [...named(CACHED), ...named(TOUCHED)].map(([id]) => id);
-  const documented = allOperations.filter(({ method, path }) => DOCUMENTED.includes(`${method} ${path}`));
   expect(listed.toSorted()).toEqual(documented.map(({ id }) => id).toSorted());
-  expect([...readIds, ...writeIds].toSorted()).toEqual(allOperations.map(({ id }) => id).toSorted());
-  expect(accountIds.filter((id) => rowOf(id).exclusive)).toContain('purchasePlan');
+});
+
+/** What else the documents say of single operations; of all others they say the opposite. */
+const SAID: Readonly<Record<string, readonly [(row: Operation) => boolean, readonly OperationId[]]>> = {
+  'take no credential': [({ credential }) => credential === 'none', ['registerSocial', 'loginSocial']],
+  'take letters for an id': [({ idForm }) => idForm === 'slug', ['getIpAuthorization', 'deleteIpAuthorization']],
+  'are refused beside an equal one': [({ exclusive }) => exclusive === true, ['purchasePlan']],
+  'take a body or none': [({ body }) => body?.optional === true, ['startIdVerification']],
+  'take a body': [
+    ({ body }) => body !== undefined && body.optional !== true,
+    ['createApiKey', 'purchasePlan', 'updateReferralConfig', 'registerSocial', 'loginSocial'],
+  ],
+  'answer without a body': [
+    ({ answer }) => answer === null,
+    ['deletePaymentMethod', 'deleteIpAuthorization', 'refreshProxyList'],
+  ],
+  'answer with pages': [
+    ({ paged }) => paged === true,
+    [
+      'listPaymentMethods',
+      'listTransactions',
+      'listPendingPayments',
+      'listReferralCredits',
+      'listEarnOuts',
+      'listProxyActivity',
+      'listNotifications',
+    ],
+  ],
+};
+
+test.each(Object.entries(SAID))('those that %s are the documented ones', (_, [isMeant, ids]) => {
+  const found = documented.filter(isMeant).map(({ id }) => id);
+  expect(found.toSorted()).toEqual(ids.toSorted());
+});
+
+/** Fields of bodies and answers that no log and no copy may hold. */
+const SECRETS: Readonly<Partial<Record<OperationId, readonly string[]>>> = {
+  getApiKey: ['key'],
+  createApiKey: ['key'],
+  purchasePlan: ['processor_client_secret', 'recaptcha'],
+  startIdVerification: ['client_secret'],
+  registerSocial: ['token', 'code'],
+  loginSocial: ['token', 'code'],
+};
+
+test.each(documented.map((row) => [row.id, row] as const))('%s has the secrets that it should have', (id, row) => {
+  expect(row.secrets).toEqual(SECRETS[id]);
+});
+
+/** Reads that are never cached, of which none joins a call from before the write. */
+const PARTED: Readonly<Partial<Record<OperationId, readonly OperationId[]>>> = {
+  createApiKey: ['getApiKey'],
+  startIdVerification: ['getVerificationFlow'],
+  purchasePlan: ['getApiKey', 'getVerificationFlow', 'getPendingPayment'],
+};
+
+test.each(documented.filter(({ method }) => method !== 'GET').map(({ id }) => id))(
+  '%s parts the reads it should',
+  (id) => {
+    const parted = partedBy(id).filter((read) => documented.some((row) => row.id === read));
+    expect(parted.toSorted()).toEqual((PARTED[id] ?? []).toSorted());
+  },
+);
+
+const CARD: Section = { from: 'card', of: 'subscription', operation: operations.getPaymentMethod };
+const read = (operation: Operation, more: Partial<Section> = {}) => ({ from: 'read', operation, ...more });
+const SUBSCRIPTION = read(operations.getSubscription, { required: true });
+
+/** `contract.md` section 6. */
+const OVERVIEWS: readonly (readonly [path: string, sections: Readonly<Record<string, unknown>>])[] = [
+  [
+    '/bff/v1/account-overview',
+    {
+      subscription: SUBSCRIPTION,
+      payment_method: CARD,
+      notifications: read(operations.listNotifications, { query: 'dismissed_at__isnull=True' }),
+      referral_config: read(operations.getReferralConfig),
+    },
+  ],
+  [
+    '/bff/v1/billing-overview',
+    {
+      subscription: SUBSCRIPTION,
+      payment_method: CARD,
+      transactions: read(operations.listTransactions),
+      pending_payments: read(operations.listPendingPayments),
+    },
+  ],
+  [
+    '/bff/v1/referral-overview',
+    {
+      referral_config: read(operations.getReferralConfig, { required: true }),
+      credits: read(operations.listReferralCredits),
+      earn_outs: read(operations.listEarnOuts),
+      channels: read(operations.listReferralChannels),
+    },
+  ],
+];
+
+test.each(OVERVIEWS)('%s has the sections that the contract names, in its order', (path, sections) => {
+  const found = allOverviews.find((overview) => overview.path === path);
+  expect(found?.sections).toEqual(sections);
+  expect(Object.keys(found?.sections ?? {})).toEqual(Object.keys(sections));
 });
