@@ -30,6 +30,7 @@ class Reader {
   value(): string {
     this.#at = skipSpace(this.#text, this.#at);
     const first = this.#text[this.#at];
+    if (first !== '{') this.#without = undefined; // it is of the outermost object
     if (first === '{') return `{${this.#members().join(',')}}`;
     if (first === '[') return `[${this.#upTo(']', () => this.value()).join(',')}]`;
     return first === '"' ? this.#string() : this.#cut(endOfScalar(this.#text, this.#at));

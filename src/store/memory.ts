@@ -2,7 +2,18 @@ import { MemoryAnswers } from './memory/answers.ts';
 import { MemoryLimits } from './memory/limits.ts';
 import { Marks } from './memory/marks.ts';
 import { MemoryRecords } from './memory/records.ts';
-import type { Arrival, NewWrite, Store, Usage, Visit, WriteEnd, WriteRecord } from './store.ts';
+import {
+  type Arrival,
+  type Found,
+  foundNowhere,
+  type Known,
+  type NewWrite,
+  type Store,
+  type Usage,
+  type Visit,
+  type WriteEnd,
+  type WriteRecord,
+} from './store.ts';
 
 /** The store of one process: everything in bounded maps, gone when it ends. */
 export class MemoryStore implements Store {
@@ -17,29 +28,43 @@ export class MemoryStore implements Store {
   }
 
   visit({ account, now, window }: Arrival): Visit {
-    return { use: window && this.limits.take({ account, now, ...window }), known: this.answers };
+    const use = window && this.limits.take({ account, now, ...window });
+    return { use, known: this.#marks.isEmpty ? this.answers : this.#knownToOne() };
   }
 
   beginWrite(write: NewWrite): WriteRecord | undefined {
-    const { principal, record, purchase, tags, now } = write;
+    const { record, purchase, tags } = write;
     const known = record && this.records.peek(record);
     if (known) return known;
     const equal = this.#marks.equalTo(write);
     if (equal) return { fingerprint: purchase ?? '', outcome: equal };
-    this.#marks.assertRoom(now);
+    const isMarked = tags.length > 0 || purchase !== undefined;
+    if (isMarked) this.#marks.assertRoom(write);
     if (record) this.records.claim(record);
-    if (tags.length > 0 || purchase !== undefined) this.#marks.add(write, this.answers.supersede(principal, tags));
+    if (isMarked) this.#marks.add(write);
     return undefined;
   }
 
+  /** Copies lose their worth only now: until then the mark hides them, and what was not sent gives them back. */
   endWrite(write: NewWrite, end: WriteEnd): void {
-    const { record } = write;
+    const { principal, tags, record } = write;
+    if (end !== 'not_sent' && tags.length > 0) this.answers.touch(principal, tags);
     if (end === 'unknown') this.#marks.leave(write);
-    else if (end === 'not_sent') this.#marks.remove(write)?.restore?.();
     else this.#marks.remove(write);
     if (!record) return;
     if (end === 'refused' || end === 'not_sent') this.records.release(record);
     else this.records.settle(record, end);
+  }
+
+  /** Under a mark equal reads of one request share a call, and no others. */
+  #knownToOne(): Known {
+    let hidden: Found | undefined;
+    return {
+      lookup: (place, now) =>
+        this.#marks.covers(place.account, place.tags, now ?? -Infinity)
+          ? (hidden ??= foundNowhere())
+          : this.answers.lookup(place, now),
+    };
   }
 
   usage(): Usage {

@@ -75,27 +75,30 @@ export class SharedStore implements Store {
 
   async visit({ account, now, window, places: placesOf }: Arrival): Promise<Visit> {
     const places = placesOf();
+    let hidden: Found | undefined; // equal reads of one request share a call
+    const marked = (place: Place, at?: number) => this.#marked(place, at) && (hidden ??= foundNowhere());
     try {
       const { found, use, heldMs } = await this.answers.ask({ account, places, window });
       if (heldMs > 0) this.#localLimits.hold(account, now + heldMs);
       const known = new Map(places.map(({ key }, i) => [key, found[i]]));
       return {
         use: use && { used: use.used, endsAt: now + use.leftMs },
-        known: { lookup: (place, at) => this.#marked(place, at) ?? known.get(place.key) ?? this.answers.lookup(place) },
+        known: { lookup: (place, at) => marked(place, at) ?? known.get(place.key) ?? this.answers.lookup(place) },
       };
     } catch {
       const use = window && this.#localLimits.take({ account, now, ...window });
       const away = this.answers.away();
-      return { use, known: { lookup: (place, at) => this.#marked(place, at) ?? away } };
+      return { use, known: { lookup: (place, at) => marked(place, at) ?? away } };
     }
   }
 
   async beginWrite(write: NewWrite): Promise<WriteRecord | undefined> {
+    this.#marks.assertRoom(write);
     const claim = claimOf(write);
     const known = claim && (await this.records.claim(claim));
     if (known) return known;
     const equal = this.#marks.equalTo(write);
-    if (equal && write.record) await this.records.release(write.record);
+    if (equal && claim) await this.records.release(claim);
     if (equal) return { fingerprint: write.purchase ?? '', outcome: equal };
     this.#marks.add(write);
     try {

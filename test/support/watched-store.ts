@@ -56,6 +56,10 @@ export const watchedStore = (store: Store): WatchedStore => {
     answers: watched,
     beginWrite: (write) => store.beginWrite(write),
     endWrite: (write, end) => passing(turnstiles.ends, store.endWrite(write, end)),
-    visit: (arrival) => andThen(store.visit(arrival), ({ use }) => ({ use, known: watched })),
+    visit: (arrival) =>
+      andThen(store.visit(arrival), ({ use, known }) => ({
+        use,
+        known: { lookup: (place, now) => passing(turnstiles.lookups, known.lookup(place, now)) },
+      })),
   };
 };

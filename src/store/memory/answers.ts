@@ -97,25 +97,6 @@ export class MemoryAnswers implements Answers {
     if (isTooMuch || tags.includes(EVERYTHING)) this.#renew(shelf);
   }
 
-  /** Gives these tags new versions, and comes back with what gives the old ones back where the new still stand. */
-  supersede(account: AccountId, tags: readonly Tag[]): () => void {
-    const shelf = this.#shelfOf(account);
-    const { epoch } = shelf;
-    const old = tags.map((tag) => shelf.versions.get(tag));
-    if (tags.includes(EVERYTHING)) shelf.epoch = ++this.#lastVersion;
-    else this.touch(account, tags);
-    const fresh = { epoch: shelf.epoch, versions: tags.map((tag) => shelf.versions.get(tag)) };
-    return () => {
-      if (tags.includes(EVERYTHING)) {
-        if (shelf.epoch === fresh.epoch) shelf.epoch = epoch;
-        return;
-      }
-      for (const [i, tag] of tags.entries())
-        if (shelf.epoch === epoch && shelf.versions.get(tag) === fresh.versions[i])
-          shelf.versions.set(tag, old[i] ?? 0);
-    };
-  }
-
   usage() {
     const accounts = this.#shelves.size + this.#visitors.size;
     return { bytes: this.#held.calculatedSize, entries: this.#held.size, accounts };

@@ -4,13 +4,12 @@ import { type AccountId, EVERYTHING, type NewWrite, type Tag } from '../store.ts
 /** A write under way, or one of unknown outcome until its time is over. */
 interface Mark {
   readonly write: NewWrite;
-  /** Gives back the versions that the write has replaced. */
-  readonly restore: (() => void) | undefined;
   isUnknown: boolean;
 }
 
-/** Of unknown outcome: those under way are as many as there are requests. */
+/** Nearly all of unknown outcome: those under way are as many as there are requests. */
 const MAX_MARKS = 20_000;
+const MAX_OF_PRINCIPAL = 1_000;
 const FULL_RETRY_SECONDS = 60;
 
 /** Marks of one process. None is evicted: where there is no room for more, a write is refused. */
@@ -18,9 +17,13 @@ export class Marks {
   readonly #marks = new Map<AccountId, Mark[]>();
   #count = 0;
 
+  get isEmpty(): boolean {
+    return this.#count === 0;
+  }
+
   /** Whether what has these tags may be neither answered from a copy nor kept. */
   covers(account: AccountId, tags: readonly Tag[], now: number): boolean {
-    if (this.#count === 0) return false;
+    if (this.isEmpty) return false;
     return this.#live(account, now).some(({ write }) =>
       write.tags.some((tag) => tag === EVERYTHING || tags.includes(tag)),
     );
@@ -35,18 +38,17 @@ export class Marks {
   }
 
   /** @throws GatewayError `store_unavailable` where there is no room */
-  assertRoom(now: number): void {
-    if (this.#count < MAX_MARKS) return;
-    for (const account of this.#marks.keys()) this.#live(account, now);
-    if (this.#count < MAX_MARKS) return;
+  assertRoom({ principal, now }: NewWrite): void {
+    const own = this.#live(principal, now).length;
+    if (this.#count >= MAX_MARKS) for (const other of this.#marks.keys()) this.#live(other, now);
+    if (this.#count < MAX_MARKS && own < MAX_OF_PRINCIPAL) return;
     throw GatewayError.of('store_unavailable', { fault: 'withheld', retryAfter: FULL_RETRY_SECONDS });
   }
 
-  add(write: NewWrite, restore?: () => void): void {
+  add(write: NewWrite): void {
     const marks = this.#marks.get(write.principal);
-    const mark = { write, restore, isUnknown: false };
-    if (marks) marks.push(mark);
-    else this.#marks.set(write.principal, [mark]);
+    if (marks) marks.push({ write, isUnknown: false });
+    else this.#marks.set(write.principal, [{ write, isUnknown: false }]);
     this.#count++;
   }
 
@@ -56,14 +58,13 @@ export class Marks {
     if (mark) mark.isUnknown = true;
   }
 
-  remove({ principal, nonce }: NewWrite): Mark | undefined {
+  remove({ principal, nonce }: NewWrite): void {
     const marks = this.#marks.get(principal) ?? [];
     const index = marks.findIndex(({ write }) => write.nonce === nonce);
-    if (index < 0) return undefined;
-    const [mark] = marks.splice(index, 1);
+    if (index < 0) return;
+    marks.splice(index, 1);
     this.#count--;
     if (marks.length === 0) this.#marks.delete(principal);
-    return mark;
   }
 
   /** Those of an account whose time is not over; the others go. */
