@@ -1,3 +1,4 @@
+import { vi } from 'vitest';
 import type { Clock } from '../../src/core/runtime.ts';
 import { systemClock } from '../../src/entry/node/deps.ts';
 import { openRedisStore } from '../../src/entry/node/redis/store.ts';
@@ -46,7 +47,9 @@ export async function redisWorld(): Promise<RedisWorld> {
     open,
     async engine() {
       const [{ store }, { store: other }] = [await open(), await open()];
-      return { store, other, pass: (ms) => redis.pass(ms), slackMs: ENGINE_SLACK_MS };
+      // On a busy machine the engine may not have heard all yet, and would hear it later than it was said.
+      const heard = () => vi.waitFor(() => Promise.all([store.tellAll(), other.tellAll()]), 5_000);
+      return { store, other, pass: (ms) => heard().then(() => redis.pass(ms)), slackMs: ENGINE_SLACK_MS };
     },
     async close() {
       await Promise.all(opened.map((one) => one.close()));
