@@ -9,7 +9,7 @@ export interface Canonical {
 
 /**
  * Members by name, no space, strings escaped in one way; numbers stay as they are written, since parsing would make one
- * of two that differ. Members of the outermost object that are called as one of `without` are left out. In one pass, since the texts are a client's; they have to be valid JSON, and not deep.
+ * of two that differ. Members of the outermost object whose name is in `without` are left out. In one pass, since the texts are a client's; they have to be valid JSON, and not deep.
  */
 export function canonical(text: string, without?: ReadonlySet<string>): Canonical {
   const reader = new Reader(text, without);

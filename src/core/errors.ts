@@ -182,7 +182,7 @@ export class GatewayError extends Error {
     return fault !== undefined && UNSENT.has(fault);
   }
 
-  /** Seconds. What may have been done is not to be tried again at any time. */
+  /** Seconds. None where a write may have happened: that is not to be tried again. */
   get retryAfter(): number | undefined {
     return this.particulars.outcome === undefined ? this.particulars.retryAfter : undefined;
   }

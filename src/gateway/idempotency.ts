@@ -30,7 +30,7 @@ const LIFETIME_MS = 24 * 60 * 60 * 1000;
 /** How long the upstream may still carry out a write that got no answer. */
 const LATE_MS = 60_000;
 
-/** What the store has to know of a write; nothing of one that may be sent as often as it comes and touches no copy. */
+/** What the store has to know of a write. Nothing, where it has no key, buys nothing and touches nothing cached. */
 export async function newWriteOf(
   { clock, digest }: IdempotencyTools,
   { operation, input, caller }: Write,
@@ -55,7 +55,7 @@ export async function newWriteOf(
 }
 
 /**
- * The answer to a write whose key, or whose equal, the store knows.
+ * The answer where the store already knows the write's key, or an equal purchase.
  * @throws GatewayError `idempotency_key_reused`, `idempotency_in_progress`, `outcome_unknown`
  */
 export function again({ metrics }: IdempotencyTools, known: WriteRecord, { record, purchase }: NewWrite): Written {

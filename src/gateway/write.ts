@@ -35,7 +35,7 @@ async function carryOut(tools: WriteTools, wanted: Write): Promise<Written> {
     try {
       await tools.store.endWrite(begun, how);
     } catch {
-      // It is over, and its client learns how it ended. What the store was not told of is never taken for free.
+      // The client still learns how the write ended. The store never takes an unsettled record for free.
     }
   };
   try {
@@ -52,7 +52,7 @@ async function carryOut(tools: WriteTools, wanted: Write): Promise<Written> {
   }
 }
 
-/** Ends with its client until it is sent, and after that with its answer. */
+/** A client that leaves ends the write only before it is sent. */
 async function send({ call }: WriteTools, { operation, input, caller }: Write): Promise<WriteAnswer> {
   const { account, from, tally, endsAt } = caller;
   let isSent = false;

@@ -49,7 +49,7 @@ export class SharedStore implements Store {
   readonly #of: SharedStoreOptions;
   readonly #copies: Copies;
   readonly #untold: Untold;
-  /** Of this instance: the engine has none. */
+  /** Of this instance's writes alone: the engine keeps none. */
   readonly #marks = new Marks();
   readonly #own: OwnRecords | undefined;
   readonly #localLimits = new MemoryLimits();

@@ -134,14 +134,14 @@ export interface Records {
 export interface NewWrite {
   /** Whose it is: an account, for the social calls an address. */
   readonly principal: AccountId;
-  /** What it touches: nothing of this is answered from a copy or kept until the write is over. */
+  /** What it touches. Until the write is over, reads of this are neither answered from a copy nor kept. */
   readonly tags: readonly Tag[];
   /** Tells it from all others. */
   readonly nonce: string;
   readonly now: number;
   /** When its request is over. */
   readonly endsAt: number;
-  /** When it is over for all others, should nobody learn how it ended. */
+  /** Where nobody learns how it ended, it stays announced until then. */
   readonly until: number;
   /** Of a write with a key. */
   readonly record: Claim | undefined;
