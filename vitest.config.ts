@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
 
 /** Tests that start processes, Redis or workerd. In the other projects an attempt to is an error. */
@@ -7,7 +8,7 @@ const WITH_SERVERS = [
   'test/faults/{memory,workerd}.test.ts',
   'test/fleet/**/*.test.ts',
   'test/runtime/**/*.test.ts',
-  'test/store/{redis,shared-{clocks,connection,random,roll-call,rotation,sealing}}.test.ts',
+  'test/store/redis-*.test.ts',
 ];
 
 /** Thousands of random schedules and reads: `npm test` makes a tenth of them, with `CI=true` all. */
@@ -16,7 +17,15 @@ const RANDOM = ['test/gateway/**/*.test.ts', 'test/property/**/*.test.ts'];
 /** Reads what the gateways of all the others have logged. */
 const LAST = ['test/logs/**/*.test.ts'];
 
+/** What is promised of a gateway holds of one that shares its store too: a part of it by `npm test`, with `CI=true` all. */
+const ABOUT_STATE =
+  process.env['CI'] === undefined
+    ? ['test/cache/{coalescing,read-your-writes,refusals}.test.ts', 'test/idempotency/{replay,under-way}.test.ts']
+    : ['test/{batch,cache,idempotency,limits,overviews,passthrough,resilience}/**/*.test.ts'];
+
 export default defineConfig({
+  // The objects of accounts run in this process too, on a storage of ours; in test/runtime they run in workerd.
+  resolve: { alias: { 'cloudflare:workers': join(import.meta.dirname, 'test/support/cloudflare-workers.ts') } },
   test: {
     pool: 'forks',
     // More than there are cores: the tests with servers mostly wait.
@@ -39,6 +48,16 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: 'random', include: RANDOM, env: { NO_SERVERS: 'true' } } },
+      {
+        extends: true,
+        // That one counts the timers of a gateway, of which a store has its own.
+        test: {
+          name: 'shared',
+          include: ABOUT_STATE,
+          exclude: ['test/resilience/deadlines.test.ts'],
+          env: { NO_SERVERS: 'true', OVER_SHARED_STORE: 'true' },
+        },
+      },
       {
         extends: true,
         test: {

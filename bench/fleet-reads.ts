@@ -39,7 +39,7 @@ const COLUMNS = [
   'p99, ms',
   'gateway, µs of CPU',
   'Redis, µs of CPU',
-  'visits an answer',
+  'questions an answer',
   'bytes an answer',
 ];
 
@@ -66,7 +66,7 @@ const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + 
 const readable = (value: number) => (value >= 1_000 ? Math.round(value).toString() : value.toFixed(2));
 
 async function measure({ name, instances, isShared }: Contender, upstream: string, redis: RedisServer) {
-  await redis.client.flushall();
+  await redis.empty();
   const store = isShared ? { storeUrl: redis.url } : {};
   const gateways = await startGateways({ upstream, instances, core: SERVER_CORE, ...store });
   const load = { urls: gateways.urls, accounts: ACCOUNTS, connections: CONNECTIONS };

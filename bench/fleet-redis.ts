@@ -4,7 +4,7 @@ import { mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { freePort } from './processes.ts';
+import { atExit, freePort } from './processes.ts';
 
 /** The one that is installed. */
 export const redisBinary = ['redis-server', 'valkey-server'].find(
@@ -29,8 +29,16 @@ export interface RedisServer {
   readonly port: number;
   readonly client: Redis;
   counted(): Promise<Counted>;
+  /** Forgets all. Then it is like one that has been there for long: nothing is refused because it is new. */
+  empty(): Promise<void>;
   stop(): Promise<void>;
 }
+
+/** What the gateways keep beside the data, of a store that has always been there. */
+const OLD = `
+local info = redis.call('INFO', 'server', 'replication')
+local run, line = string.match(info, 'run_id:(%x+)'), string.match(info, 'master_replid:(%x+)')
+redis.call('SET', 'portico:{0}:id', run .. ' ' .. line .. ' ' .. string.sub(run, 1, 8) .. 'bench 0 ')`;
 
 /** A real redis-server on a free port and a core of its own, which keeps nothing on disk. */
 export async function startRedis(core: number): Promise<RedisServer> {
@@ -39,16 +47,21 @@ export async function startRedis(core: number): Promise<RedisServer> {
   const settings = { port: String(port), bind: '127.0.0.1', save: '', appendonly: 'no', dir };
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
   const child = spawn('taskset', ['-c', String(core), redisBinary ?? '', ...args], { stdio: 'ignore' });
-  process.once('exit', () => child.kill('SIGKILL'));
+  atExit(() => child.kill('SIGKILL'));
   const url = `redis://127.0.0.1:${port}`;
   const client = new Redis(url, { retryStrategy: () => 20, maxRetriesPerRequest: null });
   client.on('error', () => undefined); // until it listens
-  await client.ping();
+  const empty = async () => {
+    await client.flushall();
+    await client.call('EVAL', OLD, '0');
+  };
+  await empty();
   return {
     url,
     port,
     client,
     counted: async () => countedIn(await client.info('all')),
+    empty,
     async stop() {
       client.disconnect();
       child.kill('SIGKILL');

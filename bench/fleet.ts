@@ -1,8 +1,9 @@
 import { benchFleetReads } from './fleet-reads.ts';
+import { benchDistance } from './fleet-distance.ts';
 import { redisBinary } from './fleet-redis.ts';
 import { benchKinds } from './store-kinds.ts';
 import { benchStoreMemory } from './store-memory.ts';
-import { benchVisits } from './store-visits.ts';
+import { benchSnapshots } from './store-snapshots.ts';
 import { benchRows } from './store-rows.ts';
 import { benchWorkerd } from './fleet-workerd.ts';
 
@@ -10,8 +11,9 @@ import { benchWorkerd } from './fleet-workerd.ts';
 if (redisBinary !== undefined) {
   await benchFleetReads();
   await benchKinds();
-  await benchVisits();
+  await benchSnapshots();
   await benchStoreMemory();
+  await benchDistance();
 } else {
   console.log(
     'Neither redis-server nor valkey-server is installed: nothing is measured of a store that instances share.',

@@ -8,6 +8,7 @@ export interface Running {
   readonly url: string;
   /** Sends a message and gives back what comes for it, where the process answers messages. One at a time. */
   ask(message: object): Promise<unknown>;
+  signal(name: NodeJS.Signals): void;
   stop(): Promise<void>;
 }
 
@@ -20,6 +21,14 @@ interface Start {
   /** Processor that the process is pinned to; any, where others run load too. */
   readonly core?: number;
 }
+
+const atEnd: (() => void)[] = [];
+process.once('exit', () => {
+  for (const act of atEnd) act();
+});
+
+/** What the bench leaves to be ended when it ends itself. */
+export const atExit = (act: () => void): void => void atEnd.push(act);
 
 /** Starts a script on a core of its own; it prints its URL in its first line that has one. */
 export async function start({ script, args = [], env = {}, node = [], core }: Start): Promise<Running> {
@@ -34,7 +43,12 @@ export async function start({ script, args = [], env = {}, node = [], core }: St
       : spawn('taskset', ['-c', String(core), ...command], options);
   const url = await firstUrl(child);
   child.stdout?.resume(); // log lines are made, as in service, and read by nobody
-  return { url, ask: (message) => ask(child, message), stop: () => stop(child) };
+  return {
+    url,
+    ask: (message) => ask(child, message),
+    signal: (name) => void child.kill(name),
+    stop: () => stop(child),
+  };
 }
 
 const ASK_MS = 60_000;

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, type Wanted } from './client.ts';
 import { type Gateways, startGateways } from './fleet-gateways.ts';
 import { grown, type RedisServer, startRedis } from './fleet-redis.ts';
@@ -7,12 +6,10 @@ import { start } from './processes.ts';
 
 const MANY = 2_000;
 const AT_ONCE = 16;
-/** The gateway has counted a command. */
-const BEATS_MS = 1_000;
 const COMMANDS = 'portico_store_command_duration_seconds_count';
-const NAMES = ['visit', 'takeTurn', 'save', 'passTurn', 'claim', 'advance', 'touch', 'settle', 'release'];
+const NAMES = ['hello', 'snapshot', 'save', 'beginWrite', 'endWrite', 'change'];
 
-const purchase =
+export const purchase =
   (account: string) =>
   (i: number): Wanted => ({
     method: 'POST',
@@ -36,41 +33,54 @@ export const kinds: readonly (readonly [string, (i: number) => Wanted])[] = [
 
 /** What one request of each kind asks of the store, as the gateway and Redis count it. */
 export async function benchKinds(): Promise<void> {
-  const upstream = await start({ script: 'bench/contenders/failing-upstream.ts', core: 1 });
-  const redis = await startRedis(1);
-  const gateways = await startGateways({ upstream: upstream.url, instances: 1, core: 0, storeUrl: redis.url });
-  const client = new Client(gateways.urls[0] ?? '', AT_ONCE);
-  await sleep(BEATS_MS);
-  console.log(`\n| ${MANY} of each | commands | Redis, µs of CPU | bytes to Redis | bytes from it |`);
+  const world = await openWorld();
+  console.log(`\n| ${MANY} of each | questions | Redis, µs of CPU | bytes to Redis | bytes from it |`);
   console.log('| --- | --- | --- | --- | --- |');
-  for (const [name, wanted] of kinds) console.log(`| ${name} | ${await look({ gateways, redis, client }, wanted)} |`);
-  await client.close();
-  await Promise.all([gateways.stop(), upstream.stop(), redis.stop()]);
+  for (const [name, wanted] of kinds) console.log(`| ${name} | ${await look(world, wanted)} |`);
+  await world.close();
 }
 
 interface World {
   readonly gateways: Gateways;
   readonly redis: RedisServer;
   readonly client: Client;
+  close(): Promise<void>;
+}
+
+/** One gateway over one Redis, and a client of it. */
+export async function openWorld(): Promise<World> {
+  const upstream = await start({ script: 'bench/contenders/failing-upstream.ts', core: 1 });
+  const redis = await startRedis(1);
+  const gateways = await startGateways({ upstream: upstream.url, instances: 1, core: 0, storeUrl: redis.url });
+  const client = new Client(gateways.urls[0] ?? '', AT_ONCE);
+  return {
+    gateways,
+    redis,
+    client,
+    async close() {
+      await client.close();
+      await Promise.all([gateways.stop(), upstream.stop(), redis.stop()]);
+    },
+  };
 }
 
 const each = (sum: number) => Math.round(sum / MANY);
 
 async function look({ gateways, redis, client }: World, wanted: (i: number) => Wanted): Promise<string> {
   const [commands, before] = [await commandsOf(gateways), await redis.counted()];
-  await all(client, wanted);
+  await sendAll(client, MANY, wanted);
   const { cpuUs, bytesIn, bytesOut } = grown(before, await redis.counted());
   return `${await commandsSince(gateways, commands)} | ${each(cpuUs)} | ${each(bytesIn)} | ${each(bytesOut)}`;
 }
 
 /** As many under way as there are connections. */
-async function all(client: Client, wanted: (i: number) => Wanted): Promise<void> {
+export async function sendAll(client: Client, many: number, wanted: (i: number) => Wanted): Promise<void> {
   let next = 0;
   let refused = 0;
   const worker = async () => {
-    while (next < MANY) {
+    while (next < many) {
       const { status, text } = await client.send(wanted(next++));
-      if (status !== 200 && ++refused > MANY / 10) throw new Error(`${status} ${text}`);
+      if (status !== 200 && ++refused > many / 10) throw new Error(`${status} ${text}`);
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, worker));

@@ -23,7 +23,7 @@ export class Counted extends Account {
     super(ctx, env);
   }
 }
-for (const name of ['visit', 'save', 'takeTurn', 'passTurn', 'touch', 'claim', 'advance', 'settle', 'release']) {
+for (const name of ['snapshot', 'save', 'beginWrite', 'endWrite', 'change']) {
   Counted.prototype[name] = function (...args) {
     seen.calls++;
     return Account.prototype[name].apply(this, args);

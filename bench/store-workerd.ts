@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bundleWorker, WORKER_MAIN } from '../scripts/worker-bundle.ts';
 import { POLICY, SECRET } from './fleet-gateways.ts';
-import { freePort } from './processes.ts';
+import { atExit, freePort } from './processes.ts';
 
 interface Wanted {
   readonly upstream: string;
@@ -31,7 +31,7 @@ export async function startWorkerd(wanted: Wanted) {
   writeFileSync(join(folder, 'config.capnp'), configOf(new URL(url).host, wanted));
   const options = { cwd: folder, stdio: 'ignore' } as const;
   const child = spawn('taskset', ['-c', String(CORE), workerd(), 'serve', 'config.capnp'], options);
-  process.once('exit', () => child.kill('SIGKILL'));
+  atExit(() => child.kill('SIGKILL'));
   while (!(await fetch(`${url}/livez`).catch(() => undefined))?.ok) await sleep(25);
   return {
     url,

@@ -7,7 +7,7 @@ import type { Clock, Digest } from './core/runtime.ts';
 import { createGateway } from './gateway/gateway.ts';
 import type { Env } from './http/bindings.ts';
 import { type Conductor, conductor, type Handler } from './http/conduct.ts';
-import { reception } from './http/reception.ts';
+import { rateLimit } from './http/rate-limit.ts';
 import { batchRoute } from './routes/batch.ts';
 import { type DocsAssets, docsRoutes, type OpenApiText } from './routes/docs.ts';
 import { healthRoutes, type Readiness } from './routes/health.ts';
@@ -68,9 +68,9 @@ export function createAdminApp(deps: Deps, scrape: Scrape): App {
 }
 
 function conductorOf({ config, clock, digest, logger, metrics, store }: Deps): Conductor {
-  const { requestTimeoutMs, publicUrl, rateLimitPerMinute: perMinute } = config;
-  const receive = reception({ store, clock, metrics, perMinute });
-  return conductor({ clock, digest, logger, metrics, requestTimeoutMs, publicUrl, receive });
+  const { requestTimeoutMs, publicUrl, rateLimitPerMinute: perMinute, policyOf } = config;
+  const limit = rateLimit({ clock, metrics, perMinute });
+  return conductor({ clock, digest, logger, metrics, requestTimeoutMs, publicUrl, store, policyOf, rateLimit: limit });
 }
 
 function mount(conduct: Conductor, routes: readonly Route[]): App {

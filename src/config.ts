@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { STORE_ADDRESS, storeAddressOf } from './core/store-address.ts';
 import type { CachePolicy, Operation } from './upstream/operation.ts';
 import { allOperations } from './upstream/operations/index.ts';
 
@@ -54,19 +55,7 @@ const addressList = z
   .transform((text) => text.split(',').map((part) => part.trim()))
   .refine((parts) => parts.every((part) => address.safeParse(part).success), 'comma-separated addresses or CIDRs');
 
-const redisUrl = z
-  .string()
-  .refine(isRedisUrl, 'a redis:// or rediss:// URL with a host, and at most the number of a database behind it');
-
-function isRedisUrl(text: string): boolean {
-  const url = URL.parse(text);
-  if (!url || !/^rediss?:$/.test(url.protocol) || url.hostname === '') return false;
-  const isPlain = /^\/?\d*$/.test(url.pathname) && url.search === '' && url.hash === '';
-  return isPlain && isEscaped(url.username) && isEscaped(url.password);
-}
-
-/** A `%` of its own has to be written as `%25`. */
-const isEscaped = (text: string) => /^(?:[^%]|%[0-9a-f]{2})*$/i.test(text);
+const storeUrl = z.string().refine((text) => storeAddressOf(text) !== undefined, STORE_ADDRESS);
 
 const LEAST_SECRET = 32;
 
@@ -93,7 +82,7 @@ const variables = z.object({
   PUBLIC_URL: originUrl.optional(),
   CACHE_MAX_BYTES: integerVariable(0, 17_179_869_184, 134_217_728),
   CACHE_POLICY: cachePolicy.optional(),
-  STORE_URL: redisUrl.optional(),
+  STORE_URL: storeUrl.optional(),
   SECRETS: secretList.optional(),
   RATE_LIMIT_PER_MINUTE: integerVariable(0, 1_000_000_000, 600),
   UPSTREAM_BUDGET_PER_MINUTE: integerVariable(0, 1_000_000_000, 0),

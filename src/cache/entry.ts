@@ -3,23 +3,15 @@ import type { Entry } from '../store/store.ts';
 import type { UpstreamAnswer } from '../upstream/answer.ts';
 import type { CachePolicy } from '../upstream/operation.ts';
 
-type Times = Pick<Entry, 'askedAt' | 'storedAt' | 'expiresAt'>;
-
-/** The times of an answer that came just now. */
-export function timesOf(askedAt: number, storedAt: number, policy: CachePolicy | undefined): Times {
-  const usableSeconds = policy ? policy.fresh + Math.max(policy.stale, policy.onError) : 0;
-  return { askedAt, storedAt, expiresAt: storedAt + usableSeconds * 1000 };
-}
-
-/** Makes a cached answer of a fresh one; nothing of one without a body. */
-export async function entryOf(answer: UpstreamAnswer, times: Times, digest: Digest): Promise<Entry | null> {
+/** Makes a cached answer of one that came just now; nothing of one without a body. */
+export async function entryOf(answer: UpstreamAnswer, storedAt: number, digest: Digest): Promise<Entry | null> {
   const { text, links, validators } = answer;
-  return text === null ? null : { text, links, etag: `"${await digest.body(text)}"`, ...times, validators };
+  return text === null ? null : { text, links, etag: `"${await digest.body(text)}"`, storedAt, validators };
 }
 
 /** The same answer, confirmed by the upstream just now. */
-export function confirmed(entry: Entry, { validators }: UpstreamAnswer, times: Times): Entry {
-  return { ...entry, ...times, validators: { ...entry.validators, ...validators } };
+export function confirmed(entry: Entry, { validators }: UpstreamAnswer, storedAt: number): Entry {
+  return { ...entry, storedAt, validators: { ...entry.validators, ...validators } };
 }
 
 /** Milliseconds that an entry is still fresh; negative once it is not. */

@@ -1,12 +1,18 @@
-import { type AccountId, EVERYTHING, type Place, type Tag, type Versions } from '../store/store.ts';
-import type { Group, Operation } from '../upstream/operation.ts';
+import { type AccountId, type CacheKey, EVERYTHING, type Tag, type Version } from '../store/store.ts';
+import type { CachePolicy, Group, Operation } from '../upstream/operation.ts';
 import type { OperationInput } from '../upstream/request.ts';
 
 /** The only place where keys and tags are made. Keys start with the account, which the store puts before them. */
-export function placeOf(account: AccountId, operation: Operation, input: OperationInput): Place {
+export function cacheKeyOf(
+  account: AccountId,
+  operation: Operation,
+  { input, policy }: { readonly input: OperationInput; readonly policy: CachePolicy | undefined },
+): CacheKey {
   // Neither an operation id nor an `<ID>` can hold the delimiters, and the query comes last.
   const key = `${operation.id}/${input.id ?? ''}?${input.query}`;
-  return { account, key, tags: tagsOf(operation, input) };
+  const freshMs = policy ? policy.fresh * 1000 : 0;
+  const lifeMs = policy ? freshMs + Math.max(policy.stale, policy.onError) * 1000 : 0;
+  return { account, key, tags: tagsOf(operation, input), freshMs, lifeMs };
 }
 
 function tagsOf({ group }: Operation, { id }: OperationInput): Tag[] {
@@ -15,15 +21,15 @@ function tagsOf({ group }: Operation, { id }: OperationInput): Tag[] {
 }
 
 /**
- * What equal reads under way are joined by. The versions are part of it: who reads after a write never joins a call
+ * What equal reads under way are joined by. The version is part of it: who reads after a write never joins a call
  * from before it. `kind` keeps apart what may not answer for each other.
  */
-export function flightKey({ account, key }: Place, versions: Versions, kind: string): string {
-  return `${account} ${kind} ${versions} ${key}`;
+export function singleFlightKey({ account, key }: CacheKey, version: Version, kind: string): string {
+  return `${account} ${kind} ${version} ${key}`;
 }
 
 /** What a write makes worthless. */
-export function touchedBy({ touches = [] }: Operation, { id }: OperationInput): Tag[] {
+export function invalidatedBy({ touches = [] }: Operation, { id }: OperationInput): Tag[] {
   return touches.map((touch) => {
     if (touch === 'everything') return EVERYTHING;
     return typeof touch === 'string' ? touch : itemTag(touch.item, id ?? '');

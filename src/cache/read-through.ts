@@ -1,29 +1,17 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import { andThen, type Clock, type Digest, type MaybePromise } from '../core/runtime.ts';
-import {
-  type AccountId,
-  type Answers,
-  type Entry,
-  EVERYTHING,
-  type Found,
-  type Place,
-  type Turns,
-  type Versions,
-} from '../store/store.ts';
-import type { Caller } from '../upstream/caller.ts';
+import type { CacheKey, Entry, Fetched, Found, Saved } from '../store/store.ts';
+import type { Reader } from '../upstream/caller.ts';
 import type { Call } from '../upstream/client.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
 import type { OperationInput } from '../upstream/request.ts';
-import { confirmed, entryOf, freshMsOf, timesOf, usabilityOf } from './entry.ts';
-import { flightKey, placeOf } from './key.ts';
+import { confirmed, entryOf, freshMsOf, usabilityOf } from './entry.ts';
+import { cacheKeyOf, singleFlightKey } from './key.ts';
 import type { CacheOutcome, Reading } from './reading.ts';
 import { SingleFlight } from './single-flight.ts';
-import { takeTurn } from './turn.ts';
 
 export interface ReadThroughOptions {
-  readonly answers: Answers;
-  readonly turns: Turns | undefined;
   readonly clock: Clock;
   readonly digest: Digest;
   readonly call: Call;
@@ -38,31 +26,36 @@ export interface ReadThroughOptions {
   policyOf(operation: Operation): CachePolicy | undefined;
 }
 
-type Account = Caller & { readonly account: AccountId };
-
-/** One read: what is wanted, for whom, and where its answer would be kept. */
+/** One read: what is wanted, for whom, and what its answer is kept under. */
 interface Read {
   readonly operation: Operation;
   readonly input: OperationInput;
-  readonly caller: Caller;
-  readonly place: Place;
+  readonly caller: Reader;
+  readonly key: CacheKey;
   readonly policy: CachePolicy | undefined;
 }
 
-/** What a call under way comes back with, for all who wait for it. */
-interface Landed {
+/** What a fetch comes back with, for all who wait for it. */
+type Result = Good | Failed;
+
+interface Good {
   readonly status: number;
   readonly entry: Entry | null;
   readonly stored: boolean;
-  /** Made by the call of another instance. */
+  /** Made by another instance. */
   readonly collapsed?: boolean;
+}
+
+interface Failed {
+  readonly error: unknown;
+  /** Whether nothing has invalidated the copies that were found before. */
+  readonly holds: boolean;
 }
 
 /** Fresh copy → stale copy and a refresh behind it → the upstream → on its failure an older copy, at once when it is out. */
 export class ReadThrough {
   readonly #of: ReadThroughOptions;
-  readonly #flights = new SingleFlight<Landed>();
-  #lastAskedAt = 0;
+  readonly #flights = new SingleFlight<Result>();
 
   constructor(options: ReadThroughOptions) {
     this.#of = options;
@@ -70,18 +63,19 @@ export class ReadThrough {
   }
 
   /** @throws GatewayError `validation_failed`, a refusal or a failure of the upstream */
-  read(operation: Operation, input: OperationInput, caller: Account): MaybePromise<Reading> {
-    const place = placeOf(caller.account, operation, input);
-    const read: Read = { operation, input, caller, place, policy: this.#of.policyOf(operation) };
-    return andThen(caller.known.lookup(place, this.#of.clock.now()), (found) =>
-      caller.wants === 'no-store' ? this.#alone(read, found.versions) : this.#answer(read, found),
+  read(operation: Operation, input: OperationInput, caller: Reader): MaybePromise<Reading> {
+    const policy = this.#of.policyOf(operation);
+    const key = cacheKeyOf(caller.account, operation, { input, policy });
+    const read: Read = { operation, input, caller, key, policy };
+    return andThen(caller.snapshot.lookup(key, this.#of.clock.now()), (found) =>
+      caller.wants === 'no-store' ? this.#alone(read, found) : this.#answer(read, found),
     );
   }
 
   /** A copy of any age, without asking the upstream for it. */
-  peek(operation: Operation, input: OperationInput, { account, known }: Account): MaybePromise<Entry | undefined> {
-    const place = placeOf(account, operation, input);
-    return andThen(known.lookup(place, this.#of.clock.now()), ({ entry }) => entry);
+  peek(operation: Operation, input: OperationInput, { account, snapshot }: Reader): MaybePromise<Entry | undefined> {
+    const key = cacheKeyOf(account, operation, { input, policy: this.#of.policyOf(operation) });
+    return andThen(snapshot.lookup(key, this.#of.clock.now()), ({ entry }) => entry);
   }
 
   #answer(read: Read, found: Found): MaybePromise<Reading> {
@@ -91,11 +85,12 @@ export class ReadThrough {
     if (caller.wants === 'no-cache') return this.#ask(read, found, 'request');
     if (!entry) return this.#ask(read, found, 'miss');
     const freshMs = freshMsOf(entry, policy, this.#of.clock.now());
-    const usability = found.isDoubtful && freshMs <= 0 ? 'expired' : usabilityOf(freshMs, policy);
+    const usability = usabilityOf(freshMs, policy);
     if (usability === 'fresh') return this.#hit(entry, freshMs);
     const isCopyEnough = usability === 'stale' || (usability === 'on-error' && this.#of.isOut());
     if (!isCopyEnough) return this.#ask(read, found, 'stale');
-    this.#join(read, found); // the refresh, behind the answer; nobody waits for it and nobody can leave it
+    // The refresh, behind the answer; nobody waits for it and nobody can leave it.
+    if (!found.isElsewhere) this.#join(read, found);
     return this.#hit(entry, freshMs);
   }
 
@@ -117,107 +112,105 @@ export class ReadThrough {
   async #ask(read: Read, found: Found, fwd: NonNullable<CacheOutcome['fwd']>): Promise<Reading> {
     this.#of.check(read.operation, read.input);
     const { result, joined } = this.#join(read, found, read.caller.signal());
-    try {
-      const { status, entry, stored, collapsed = joined } = await result;
-      this.#asked(read, collapsed);
-      const outcome = { fwd, stored, collapsed };
-      const age = entry ? this.#ageOf(entry) : 0;
-      return { status, entry, state: 'fresh', age, outcome, cacheable: read.policy !== undefined };
-    } catch (error) {
-      const older = await this.#olderCopy(read, error);
-      if (older) return older;
-      this.#asked(read, joined);
-      throw error;
-    }
+    const done = await result.catch((error: unknown) => this.#given(read, found, error));
+    const older = 'error' in done ? this.#olderCopy(read, found, done) : undefined;
+    if (older) return older;
+    const collapsed = ('collapsed' in done && done.collapsed) || joined;
+    const outcome = read.policy ? 'miss' : 'bypass';
+    this.#of.metrics.readDone(collapsed ? 'collapsed' : outcome);
+    if ('error' in done) throw done.error;
+    const { status, entry, stored } = done;
+    const age = entry ? this.#ageOf(entry) : 0;
+    const cacheable = read.policy !== undefined;
+    return { status, entry, state: 'fresh', age, outcome: { fwd, stored, collapsed }, cacheable };
   }
 
-  #asked({ policy }: Read, joined: boolean): void {
-    const outcome = policy ? 'miss' : 'bypass';
-    this.#of.metrics.readDone(joined ? 'collapsed' : outcome);
-  }
-
-  /** Looked up again: a write or a refusal in the meantime has made the copy worthless. */
-  async #olderCopy({ policy, place, caller }: Read, error: unknown): Promise<Reading | undefined> {
-    if (!policy || caller.wants === 'no-cache' || !isFailure(error)) return undefined;
-    const { entry, isDoubtful } = await this.#of.answers.lookup(place, this.#of.clock.now());
-    if (!entry) return undefined;
+  /** Only where no write or refusal in the meantime has made it worthless. */
+  #olderCopy({ policy, caller }: Read, { entry }: Found, { error, holds }: Failed): Reading | undefined {
+    if (!policy || !entry || !holds || caller.wants === 'no-cache' || !isFailure(error)) return undefined;
     const freshMs = freshMsOf(entry, policy, this.#of.clock.now());
-    if (isDoubtful && freshMs <= 0) return undefined;
     return usabilityOf(freshMs, policy) === 'expired' ? undefined : this.#hit(entry, freshMs);
   }
 
   /** A call that was begun for a fresh copy is good for all; an ordinary one may be from before it was wanted. */
   #join(read: Read, found: Found, signal?: AbortSignal) {
-    const { caller, place } = read;
-    const freshKey = flightKey(place, found.versions, 'fresh');
+    const { caller, key } = read;
+    const freshKey = singleFlightKey(key, found.version, 'fresh');
     const isFresh = caller.wants === 'no-cache' || this.#flights.has(freshKey);
-    const key = isFresh ? freshKey : flightKey(place, found.versions, 'any');
+    const flightKey = isFresh ? freshKey : singleFlightKey(key, found.version, 'any');
     const start = (ends: AbortSignal) =>
       isFresh ? this.#fetch(read, found, ends) : this.#fetchInTurn(read, found, ends);
-    return this.#flights.join(key, { start, background: caller.background, ...(signal && { signal }) });
+    return this.#flights.join(flightKey, { start, background: caller.background, ...(signal && { signal }) });
   }
 
   /** Neither answered from the cache nor put in it, and shared within its own request at most. */
-  async #alone(read: Read, versions: Versions): Promise<Reading> {
-    const { caller, place } = read;
+  async #alone(read: Read, { version, askedAt }: Found): Promise<Reading> {
+    const { caller, key } = read;
     this.#of.check(read.operation, read.input);
     this.#of.metrics.readDone('bypass');
-    const nothing = { entry: undefined, versions };
-    const start = (ends: AbortSignal) => this.#fetch({ ...read, policy: undefined }, nothing, ends);
-    const key = flightKey(place, versions, `alone ${caller.from.requestId}`);
-    const { result } = this.#flights.join(key, { start, background: caller.background, signal: caller.signal() });
-    return { ...(await result), state: 'fresh', age: 0, outcome: { fwd: 'request' }, cacheable: false };
+    const found = { entry: undefined, version, askedAt };
+    const start = (ends: AbortSignal) => this.#fetch({ ...read, policy: undefined }, found, ends);
+    const flightKey = singleFlightKey(key, version, `alone ${caller.from.requestId}`);
+    const { result } = this.#flights.join(flightKey, { start, background: caller.background, signal: caller.signal() });
+    const done = await result;
+    if ('error' in done) throw done.error;
+    const { status, entry } = done;
+    return { status, entry, state: 'fresh', age: 0, outcome: { fwd: 'request' }, cacheable: false };
   }
 
-  /** Where another instance is asking for the same just now, its answer is as good. */
-  async #fetchInTurn(read: Read, found: Found, signal: AbortSignal): Promise<Landed> {
-    const { answers, turns, clock } = this.#of;
-    if (!turns || !read.policy) return this.#fetch(read, found, signal);
-    const turn = await takeTurn({ answers, turns, clock }, { place: read.place, found, signal });
-    if ('copy' in turn) return { status: 200, entry: turn.copy, stored: true, collapsed: true };
-    return this.#fetch(read, found, signal).finally(() => read.caller.background(turn.end()));
+  /** Where another instance is fetching the same just now, its answer is as good. */
+  async #fetchInTurn(read: Read, found: Found, signal: AbortSignal): Promise<Result> {
+    const { snapshot } = read.caller;
+    if (!snapshot.lease || !read.policy) return this.#fetch(read, found, signal);
+    const leased = await snapshot.lease(read.key, found, signal);
+    const { entry, isMade } = leased;
+    return isMade && entry ? { status: 200, entry, stored: true, collapsed: true } : this.#fetch(read, leased, signal);
   }
 
-  async #fetch(read: Read, { entry, versions }: Found, signal: AbortSignal): Promise<Landed> {
-    const { operation, input, caller, place, policy } = read;
-    const { account } = place;
-    const { answers, clock, call, digest, timeoutMs } = this.#of;
-    const validators = entry && hasAny(entry.validators) ? entry.validators : undefined;
-    const { from, tally } = caller;
-    const askedAt = this.#nextAskedAt();
+  /** Whatever comes of it, the store is told: others may wait for it. */
+  async #fetch(read: Read, found: Found, signal: AbortSignal): Promise<Result> {
     try {
-      const endsAt = clock.now() + timeoutMs;
-      const answer = await call({ account, operation, input, from, tally, validators, signal, endsAt });
-      const times = timesOf(askedAt, clock.now(), policy);
-      const isConfirmed = answer.notModified && entry !== undefined;
-      const status = isConfirmed ? 200 : answer.status;
-      const made = isConfirmed ? confirmed(entry, answer, times) : await entryOf(answer, times, digest);
-      const isGood = made !== null && status === 200;
-      const stored = policy && isGood ? await answers.save(place, made, versions) : false;
-      if (entry && !isGood) await answers.drop(place);
-      return { status, entry: made, stored };
+      const { status, entry } = await this.#call(read, found, signal);
+      const isGood = entry !== null && status === 200;
+      const fetched: Fetched = isGood ? { entry: read.policy && entry } : { drop: found.entry && 'key' };
+      return { status, entry, stored: (await this.#save(read, found, fetched)).stored };
     } catch (error) {
-      await this.#forget(place, error);
-      throw error;
+      return { error, holds: (await this.#save(read, found, { drop: dropOf(error) })).holds };
     }
   }
 
-  /** A refusal says that what is held is no longer true, or no longer the account's to see. */
-  async #forget(place: Place, error: unknown): Promise<void> {
-    if (!(error instanceof GatewayError) || error.status >= 500 || error.status === 429) return;
-    if (error.status === 401 || error.status === 403) await this.#of.answers.touch(place.account, [EVERYTHING]);
-    else await this.#of.answers.drop(place);
+  /** Given up by the reader itself: its client has left, or its time is up. */
+  async #given({ caller, key }: Read, { version }: Found, error: unknown): Promise<Failed> {
+    const found = await caller.snapshot.lookup(key, this.#of.clock.now());
+    return { error, holds: found.version === version };
   }
 
-  /** Calls of one moment still have an order. */
-  #nextAskedAt(): number {
-    this.#lastAskedAt = Math.max(this.#of.clock.now(), this.#lastAskedAt + 0.001);
-    return this.#lastAskedAt;
+  async #save({ caller, key, policy }: Read, found: Found, fetched: Fetched): Promise<Saved> {
+    const isOfNoUse = policy === undefined && fetched.drop === undefined;
+    return isOfNoUse ? { stored: false, holds: true } : caller.snapshot.save(key, found, fetched);
+  }
+
+  async #call({ operation, input, caller }: Read, { entry }: Found, signal: AbortSignal) {
+    const { clock, call, digest, timeoutMs } = this.#of;
+    const { account, from, tally, background } = caller;
+    const validators = entry && hasAny(entry.validators) ? entry.validators : undefined;
+    const endsAt = clock.now() + timeoutMs;
+    const answer = await call({ account, operation, input, from, tally, background, validators, signal, endsAt });
+    if (answer.notModified && entry) return { status: 200, entry: confirmed(entry, answer, clock.now()) };
+    return { status: answer.status, entry: await entryOf(answer, clock.now(), digest) };
   }
 
   #ageOf(entry: Entry): number {
     return Math.max(0, Math.floor((this.#of.clock.now() - entry.storedAt) / 1000));
   }
+}
+
+/** A refusal says that what is held is no longer true, or no longer the account's to see. */
+function dropOf(error: unknown): Fetched['drop'] {
+  if (!(error instanceof GatewayError)) return undefined;
+  const { status } = error;
+  if (status === 401 || status === 403) return 'everything';
+  return status >= 500 || status === 429 ? undefined : 'key';
 }
 
 const hasAny = (validators: Entry['validators']) =>

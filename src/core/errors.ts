@@ -115,7 +115,7 @@ export interface ErrorItem {
 /** How a call of the upstream failed, for those who decide what follows from it; no client sees it. */
 export type Fault =
   /** A layer of ours did not let it through. */
-  | 'withheld'
+  | 'not_sent'
   /** No connection: refused, or none in time. */
   | 'refused'
   | 'unconnected'
@@ -130,7 +130,7 @@ export type Fault =
   | 'unusable';
 
 /** Those that prove that the upstream never saw the call. */
-const UNSENT: ReadonlySet<Fault> = new Set(['withheld', 'refused', 'unconnected']);
+const UNSENT: ReadonlySet<Fault> = new Set(['not_sent', 'refused', 'unconnected']);
 
 interface Particulars {
   readonly detail?: string;

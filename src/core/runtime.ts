@@ -2,7 +2,10 @@
 
 /** Milliseconds since the epoch, and the only timer there is. */
 export interface Clock {
+  /** Never goes back, and may stand still while the machine sleeps. */
   now(): number;
+  /** The time of day, which may be set forth and back. */
+  wall(): number;
   /** Runs once after `ms`; the answer takes it back. */
   after(ms: number, run: () => void): () => void;
 }

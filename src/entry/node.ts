@@ -33,7 +33,7 @@ const logger = pinoLogger(config.logLevel);
 const { background, idle } = trackedBackground();
 let ready = true;
 const given = { config, upstream, logger, readiness: { isReady: () => ready } };
-const opened = await openStore({ config, clock: systemClock, logger });
+const opened = await openStore({ config, upstream, clock: systemClock, logger });
 const { deps, scrape, close } = nodeDeps(given, opened);
 
 for (const variable of config.ignored) logger.warn({ variable }, 'variable has no effect yet');

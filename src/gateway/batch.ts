@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
 import { problemOf } from '../core/problem.ts';
-import type { Caller } from '../upstream/caller.ts';
+import type { Reader } from '../upstream/caller.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { matchPath } from '../upstream/match.ts';
 import type { Operation } from '../upstream/operation.ts';
@@ -15,7 +15,7 @@ export interface BatchItem {
 
 export interface BatchTools {
   readonly gateway: Gateway;
-  readonly caller: Caller;
+  readonly caller: Reader;
   /** Origin for the links of pages. */
   readonly origin: string;
 }

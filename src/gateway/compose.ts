@@ -41,12 +41,20 @@ export function vitalOf({ overview, wanted, strict }: Composition): string[] {
   return wanted.filter((name) => strict || isRequired(overview.sections[name]));
 }
 
-/** All that an overview may have to read, but for a card that is asked for by an id of which nobody knows yet. */
-export function readsOf({ sections }: Overview): Read[] {
-  return Object.values(sections).map((section) =>
-    section.from === 'card' ? CARD_READ : { operation: section.operation, input: { query: section.query ?? '' } },
-  );
+/** All that may have to be read, but for a card that is asked for by an id of which nobody knows yet. */
+export function readsOf({ overview, wanted }: Composition): Read[] {
+  const { sections } = overview;
+  return sectionsFor(overview, wanted).map(([, section]): Read => {
+    if (section.from === 'read') return readOf(section);
+    const owner = sections[section.of];
+    return owner?.from === 'read' ? { ...CARD_READ, after: readOf(owner) } : CARD_READ;
+  });
 }
+
+const readOf = ({ operation, query = '' }: Extract<Section, { from: 'read' }>): Read => ({
+  operation,
+  input: { query },
+});
 
 const isRequired = (section: Section | undefined) => section?.from === 'read' && section.required === true;
 

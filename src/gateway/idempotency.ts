@@ -1,11 +1,12 @@
 import { type ErrorCode, GatewayError } from '../core/errors.ts';
-import { touchedBy } from '../cache/key.ts';
+import { invalidatedBy } from '../cache/key.ts';
 import { canonical } from '../core/canonical.ts';
 import type { IdempotencyOutcome, Metrics } from '../core/metrics.ts';
 import type { Clock, Digest } from '../core/runtime.ts';
 import type { NewWrite, WriteAnswer, WriteEnd, WriteRecord } from '../store/store.ts';
 import type { Caller } from '../upstream/caller.ts';
 import type { Operation } from '../upstream/operation.ts';
+import { allOperations } from '../upstream/operations/index.ts';
 import type { OperationInput } from '../upstream/request.ts';
 
 /** What a client wants done. */
@@ -26,53 +27,69 @@ export interface IdempotencyTools {
   readonly metrics: Metrics;
 }
 
-const LIFETIME_MS = 24 * 60 * 60 * 1000;
+const KEY_MS = 24 * 60 * 60 * 1000;
 /** How long the upstream may still carry out a write that got no answer. */
 const LATE_MS = 60_000;
 
-/** What the store has to know of a write. Nothing, where it has no key, buys nothing and touches nothing cached. */
+/** A write as the store knows it. */
 export async function newWriteOf(
   { clock, digest }: IdempotencyTools,
   { operation, input, caller }: Write,
-): Promise<NewWrite | undefined> {
-  const { principal, endsAt } = caller;
-  const tags = caller.account === undefined ? [] : touchedBy(operation, input);
+): Promise<NewWrite> {
+  const { principal, endsAt, window, background } = caller;
+  const tags = caller.account === undefined ? [] : invalidatedBy(operation, input);
   const key = caller.from.idempotencyKey;
-  if (key === undefined && !operation.exclusive && tags.length === 0) return undefined;
-  const nonce = crypto.randomUUID();
-  const now = clock.now();
-  const write = { principal, tags, nonce, now, endsAt, until: endsAt + LATE_MS };
-  if (key === undefined && !operation.exclusive) return { ...write, record: undefined, purchase: undefined };
-  const body = canonical(input.body ?? '', operation.notCompared).text;
-  const fingerprint = await digest.body([operation.id, input.id ?? '', input.query, body].join(' '));
-  const lasting = operation.exclusive === true;
-  const claim = { account: principal, key: key ?? '', fingerprint, nonce, now, endsAt, expiresAt: now + LIFETIME_MS };
+  const isPurchase = operation.exclusive === true;
+  const isCompared = key !== undefined || isPurchase;
+  const asked = () => [operation.id, input.id ?? '', input.query, canonicalBody(operation, input)].join(' ');
   return {
-    ...write,
-    record: key === undefined ? undefined : { ...claim, lasting },
-    purchase: lasting ? fingerprint : undefined,
+    principal,
+    window,
+    tags,
+    nonce: crypto.randomUUID(),
+    now: clock.now(),
+    endsAt,
+    until: endsAt + LATE_MS,
+    key,
+    keyMs: KEY_MS,
+    fingerprint: isCompared ? await digest.body(asked()) : '',
+    isPurchase,
+    background,
   };
 }
+
+const cachedGroups = new Set(
+  allOperations.filter(({ cache }: Operation) => cache).map(({ group }: Operation) => group),
+);
+
+/** Whether the store has to be told before it is sent: where it touches what is cached, has a key, or buys. */
+export function needsStore({ operation: { touches = [], exclusive }, caller }: Write): boolean {
+  const groups = touches.map((touch) => (typeof touch === 'string' ? touch : touch.item));
+  const isCached = groups.some((group) => group === 'everything' || cachedGroups.has(group));
+  return isCached || exclusive === true || caller.from.idempotencyKey !== undefined;
+}
+
+const canonicalBody = ({ notCompared }: Operation, { body = '' }: OperationInput) => canonical(body, notCompared).text;
 
 /**
  * The answer where the store already knows the write's key, or an equal purchase.
  * @throws GatewayError `idempotency_key_reused`, `idempotency_in_progress`, `outcome_unknown`
  */
-export function again({ metrics }: IdempotencyTools, known: WriteRecord, { record, purchase }: NewWrite): Written {
-  const { fingerprint, outcome } = known;
+export function again({ metrics }: IdempotencyTools, known: WriteRecord, { fingerprint }: NewWrite): Written {
+  const { outcome } = known;
   const refuse = (code: ErrorCode, as: IdempotencyOutcome, retryAfter?: number) => {
     metrics.idempotency(as);
-    return GatewayError.of(code, { fault: 'withheld', ...(retryAfter !== undefined && { retryAfter }) });
+    return GatewayError.of(code, { fault: 'not_sent', ...(retryAfter !== undefined && { retryAfter }) });
   };
-  if (fingerprint !== (record?.fingerprint ?? purchase)) throw refuse('idempotency_key_reused', 'key_reused');
+  if (known.fingerprint !== fingerprint) throw refuse('idempotency_key_reused', 'key_reused');
   if (outcome === 'under_way') throw refuse('idempotency_in_progress', 'in_progress', 1);
   if (outcome === 'unknown') throw refuse('outcome_unknown', 'outcome_unknown');
   metrics.idempotency('replayed');
   return { ...outcome, replayed: true };
 }
 
-export function countEnd({ metrics }: IdempotencyTools, { record, purchase }: NewWrite, end: WriteEnd): void {
-  if (!record && purchase === undefined) return;
+export function countEnd({ metrics }: IdempotencyTools, { key, isPurchase }: NewWrite, end: WriteEnd): void {
+  if (key === undefined && !isPurchase) return;
   if (typeof end === 'object') metrics.idempotency('answered');
   else metrics.idempotency(end === 'unknown' ? 'unknown' : 'released');
 }

@@ -1,7 +1,7 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { Reading } from '../cache/reading.ts';
-import type { Caller } from '../upstream/caller.ts';
+import type { Reader } from '../upstream/caller.ts';
 import { withOrigin } from '../upstream/links.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { OperationInput } from '../upstream/request.ts';
@@ -12,7 +12,7 @@ import { type BadLeg, type Leg } from './overview.ts';
 export interface LegTools {
   readonly gateway: Gateway;
   readonly clock: Clock;
-  readonly caller: Caller;
+  readonly caller: Reader;
   /** Origin for the links of pages. */
   readonly origin: string;
 }

@@ -4,9 +4,9 @@ import { bulkhead } from '../resilience/bulkhead.ts';
 import { budget } from '../resilience/budget.ts';
 import { circuit } from '../resilience/circuit.ts';
 import { deadline } from '../resilience/deadline.ts';
-import { hold } from '../resilience/hold.ts';
+import { cooldown } from '../resilience/cooldown.ts';
 import { retry } from '../resilience/retry.ts';
-import type { Limits } from '../store/store.ts';
+import type { AccountId, Store } from '../store/store.ts';
 import { type Call, layered, upstreamClient } from '../upstream/client.ts';
 import { type DriftReport, watchDrift } from '../upstream/drift.ts';
 import { measured } from '../upstream/measured.ts';
@@ -32,19 +32,24 @@ interface GuardedCall {
   readonly call: Call;
   /** Whether the upstream is taken to be out of service. */
   readonly isOut: () => boolean;
+  /**
+   * Refuses what would not get through, for what has to be announced before it is called.
+   * @throws GatewayError
+   */
+  readonly assertOpen: (account: AccountId | undefined) => void;
 }
 
 /** What stands round each call of the upstream: the order of the lines is the order of the layers, outermost first. */
-export function upstreamCall(options: UpstreamCallOptions & { readonly limits: Limits }): GuardedCall {
+export function upstreamCall(options: UpstreamCallOptions & { readonly store: Store }): GuardedCall {
   const breaker = circuit(options);
-  const holdBack = hold(options);
+  const cooling = cooldown(options);
   const call = layered(
     [
       retry(options),
-      holdBack,
+      cooling.layer,
       breaker.layer,
       bulkhead(options),
-      holdBack, // again: a 429 may have come while the call waited for its slot
+      cooling.layer, // again: a 429 may have come while the call waited for its slot
       budget({ ...options, perMinute: options.budgetPerMinute }),
       deadline({ ...options, timeoutMs: options.attemptTimeoutMs }),
       watchDrift(options.onDrift),
@@ -52,5 +57,9 @@ export function upstreamCall(options: UpstreamCallOptions & { readonly limits: L
     ],
     upstreamClient(options),
   );
-  return { call, isOut: breaker.isOpen };
+  const assertOpen = (account: AccountId | undefined) => {
+    cooling.assertOver(account);
+    breaker.assertClosed();
+  };
+  return { call, isOut: breaker.isOpen, assertOpen };
 }

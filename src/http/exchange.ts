@@ -2,15 +2,15 @@ import type { Context } from 'hono';
 import { GatewayError } from '../core/errors.ts';
 import type { LogFields } from '../core/logger.ts';
 import { andThen, type Background, type Clock, type Digest, type MaybePromise } from '../core/runtime.ts';
-import { placeOf } from '../cache/key.ts';
-import { type AccountId, accountNameOf, type Known } from '../store/store.ts';
-import { type Caller, ClientLeft, type Tally } from '../upstream/caller.ts';
-import type { Operation } from '../upstream/operation.ts';
+import { cacheKeyOf } from '../cache/key.ts';
+import type { AccountId, Snapshot, Store } from '../store/store.ts';
+import { type Caller, ClientLeft, type Reader, type Tally } from '../upstream/caller.ts';
+import type { CachePolicy, Operation } from '../upstream/operation.ts';
 import type { Read, Trace } from '../upstream/request.ts';
 import type { Env } from './bindings.ts';
 import { wantsOf } from './conditional.ts';
 import { credentialOf } from './credential.ts';
-import { assertAdmitted, type Quota, type RateLimitHeaders, type Receive } from './reception.ts';
+import type { Quota, RateLimit, RateLimitHeaders } from './rate-limit.ts';
 import { requestIdOf, traceOf } from './trace.ts';
 
 export interface ExchangeTools {
@@ -19,15 +19,10 @@ export interface ExchangeTools {
   readonly requestTimeoutMs: number;
   /** Origin for links; the request's own when not set. */
   readonly publicUrl?: string | undefined;
-  readonly receive: Receive;
-}
-
-/** What a request asks for. */
-interface Errand {
-  /** None for a composed answer. */
-  readonly operation?: Operation;
-  /** What will be read, so that the store is asked once for all of it. */
-  readonly reads?: readonly Read[];
+  readonly store: Store;
+  readonly rateLimit: RateLimit;
+  /** The policy in force; nothing for an operation that is never cached. */
+  readonly policyOf: (operation: Operation) => CachePolicy | undefined;
 }
 
 /** Who a request is counted for; with a credential, also whose it is. */
@@ -56,6 +51,7 @@ export class Exchange {
   readonly #tools: ExchangeTools;
   #ends: AbortController | undefined;
   #cancelTimer: (() => void) | undefined;
+  #snapshot: Snapshot | undefined;
 
   constructor(context: Context<Env>, tools: ExchangeTools) {
     this.context = context;
@@ -131,49 +127,68 @@ export class Exchange {
 
   end(): void {
     this.#cancelTimer?.();
+    this.#snapshot?.end?.();
     this.#onEnd?.();
     this.#onEnd = undefined;
   }
 
   /**
-   * Who asks, and what the store knows of it.
+   * Who reads, counted, and what the store knows of what will be read.
    * @throws GatewayError `unauthenticated`, `rate_limited`
    */
-  caller({ operation, reads = [] }: Errand): MaybePromise<Caller> {
-    const { digest } = this.#tools;
-    if (operation?.credential === 'none') {
-      // No credential holds a space, so that no address is ever taken for one.
-      const visitor = digest.account(`address ${this.context.env?.address ?? ''}`);
-      return andThen(visitor, (principal) => this.#received({ principal }, 'address', reads));
-    }
+  reader(reads: () => readonly Read[] = () => []): MaybePromise<Reader> {
+    const { store, clock, policyOf } = this.#tools;
+    return andThen(this.#account(), ({ account, caller }) => {
+      const keyOf = ({ operation, input }: Read) =>
+        cacheKeyOf(account, operation, { input, policy: policyOf(operation) });
+      const keys = () => reads().map((read) => ({ ...keyOf(read), ...(read.after && { after: keyOf(read.after) }) }));
+      const { window, background, wants } = caller;
+      const now = clock.now();
+      const arrival = { principal: account, now, window, keys, fetches: wants === 'any', background };
+      return andThen(store.snapshot(arrival), (snapshot) => {
+        this.#snapshot = snapshot;
+        caller.counted(snapshot.use);
+        return { ...caller, account, snapshot };
+      });
+    });
+  }
+
+  /**
+   * Who writes; it is counted with the write.
+   * @throws GatewayError `unauthenticated`
+   */
+  writer({ credential }: Operation): MaybePromise<Caller> {
+    if (credential !== 'none') return andThen(this.#account(), ({ caller }) => caller);
+    // No credential holds a space, so that no address is ever taken for one.
+    const visitor = this.#tools.digest.account(`address ${this.context.env?.address ?? ''}`);
+    return andThen(visitor, (principal) => this.#callerFor({ principal }, 'address'));
+  }
+
+  #account(): MaybePromise<{ readonly account: AccountId; readonly caller: Caller }> {
     const credential = credentialOf(this.header('authorization'));
-    return andThen(digest.account(credential), (account) => {
-      this.notes = { ...this.notes, account: accountNameOf(account) };
-      return this.#received({ principal: account, account, credential }, 'account', reads);
+    return andThen(this.#tools.digest.account(credential), (account) => {
+      this.notes = { ...this.notes, account };
+      return { account, caller: this.#callerFor({ principal: account, account, credential }, 'account') };
     });
   }
 
-  #received(principal: Principal, kind: Quota['name'], reads: readonly Read[]): MaybePromise<Caller> {
-    const places = () => reads.map(({ operation, input }) => placeOf(principal.principal, operation, input));
-    return andThen(this.#tools.receive({ principal: principal.principal, kind, places }), (admission) => {
-      this.limitHeaders = admission.headers;
-      assertAdmitted(admission);
-      return this.#callerFor(principal, admission.known);
-    });
-  }
-
-  #callerFor({ principal, account, credential }: Principal, known: Known): Caller {
+  #callerFor({ principal, account, credential }: Principal, quota: Quota): Caller {
     const userAgent = this.header('user-agent');
+    const { rateLimit } = this.#tools;
     return {
       account,
       principal,
-      known,
+      window: rateLimit.windowOf(quota),
+      counted: (use) => {
+        if (use) this.limitHeaders = rateLimit.headersOf(quota, use);
+        if (use) rateLimit.assertWithin(quota, use);
+      },
       from: {
         requestId: this.requestId,
         credential,
         userAgent: userAgent !== undefined && PRINTABLE.test(userAgent) ? userAgent : undefined,
         trace: this.trace,
-        idempotencyKey: this.#idempotencyKey(),
+        idempotencyKey: this.#idempotencyKey,
       },
       wants: wantsOf(this.header('cache-control')),
       tally: this.tally,
@@ -183,9 +198,14 @@ export class Exchange {
     };
   }
 
-  #idempotencyKey(): string | undefined {
-    const key = this.request.method === 'POST' ? this.header('idempotency-key') : undefined;
-    if (key === undefined || IDEMPOTENCY_KEY.test(key)) return key;
+  get #idempotencyKey(): string | undefined {
+    return this.request.method === 'POST' ? this.header('idempotency-key') : undefined;
+  }
+
+  /** @throws GatewayError `validation_failed` */
+  checkIdempotencyKey(): void {
+    const key = this.#idempotencyKey;
+    if (key === undefined || IDEMPOTENCY_KEY.test(key)) return;
     const message = 'expected 1 to 255 visible ASCII characters';
     throw GatewayError.of('validation_failed', {
       errors: [{ code: 'invalid_format', message, field: 'Idempotency-Key' }],

@@ -1,34 +1,32 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { Limits } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 import type { Layer } from '../upstream/client.ts';
 
 interface BudgetOptions {
   readonly clock: Clock;
   readonly metrics: Metrics;
-  readonly limits: Limits;
+  readonly store: Pick<Store, 'spend'>;
   /** Calls of one account in a minute, retries counted; 0: any number. */
   readonly perMinute: number;
 }
-
-const MINUTE_MS = 60_000;
 
 /**
  * Bounds what an account may cost the upstream.
  * @throws GatewayError `rate_limited`
  */
-export function budget({ clock, metrics, limits, perMinute }: BudgetOptions): Layer {
+export function budget({ clock, metrics, store, perMinute }: BudgetOptions): Layer {
   if (perMinute === 0) return (next) => next;
   return (next) => async (call) => {
-    const { account } = call;
+    const { account, background } = call;
     if (account === undefined) return next(call);
     const now = clock.now();
-    const { used, endsAt } = await limits.take({ account, name: 'upstream calls', lengthMs: MINUTE_MS, now });
+    const { used, endsAt } = store.spend(account, now, background);
     if (used <= perMinute) return next(call);
     metrics.refused('budget');
     const detail = 'The account has used up its upstream calls of this minute.';
     const retryAfter = Math.max(1, Math.ceil((endsAt - now) / 1000));
-    throw GatewayError.of('rate_limited', { fault: 'withheld', retryAfter, detail });
+    throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter, detail });
   };
 }

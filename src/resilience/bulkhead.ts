@@ -46,7 +46,7 @@ export function bulkhead({ clock, metrics, slots }: BulkheadOptions): Layer {
     const cancel = clock.after(waitMs, () => {
       if (!ticket.leave()) return;
       metrics.refused('slots');
-      gone.reject(GatewayError.of('overloaded', { fault: 'withheld', retryAfter: 1 }));
+      gone.reject(GatewayError.of('overloaded', { fault: 'not_sent', retryAfter: 1 }));
     });
     const abandon = () => {
       if (ticket.leave()) gone.reject(signal.reason);

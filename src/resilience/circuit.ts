@@ -16,6 +16,8 @@ const PROBE_MS = 5_000;
 interface Circuit {
   readonly layer: Layer;
   readonly isOpen: () => boolean;
+  /** @throws GatewayError `upstream_unavailable` where no call is let through just now */
+  readonly assertClosed: () => void;
 }
 
 /** What a call has shown of the upstream's health; `nothing` where it was held back or given up. */
@@ -29,13 +31,14 @@ type Sign = 'good' | 'bad' | 'nothing';
  */
 export function circuit({ clock, metrics }: CircuitOptions): Circuit {
   const breaker = new Breaker(metrics);
+  const refusal = (ms: number) => {
+    metrics.refused('circuit');
+    const retryAfter = Math.max(1, Math.ceil(ms / 1000));
+    return GatewayError.of('upstream_unavailable', { fault: 'not_sent', retryAfter });
+  };
   const layer: Layer = (next) => async (call) => {
     const pass = breaker.admit(clock.now());
-    if (typeof pass === 'number') {
-      metrics.refused('circuit');
-      const retryAfter = Math.max(1, Math.ceil(pass / 1000));
-      throw GatewayError.of('upstream_unavailable', { fault: 'withheld', retryAfter });
-    }
+    if (typeof pass === 'number') throw refusal(pass);
     try {
       const answer = await next(call);
       breaker.learn('good', pass, clock.now());
@@ -45,7 +48,11 @@ export function circuit({ clock, metrics }: CircuitOptions): Circuit {
       throw error;
     }
   };
-  return { layer, isOpen: () => breaker.isOpen };
+  const assertClosed = () => {
+    const ms = breaker.closedIn(clock.now());
+    if (ms > 0) throw refusal(ms);
+  };
+  return { layer, isOpen: () => breaker.isOpen, assertClosed };
 }
 
 const BAD: ReadonlySet<Fault> = new Set(['refused', 'unconnected', 'broken', 'timeout', 'unavailable', 'failed']);
@@ -54,7 +61,7 @@ function signOf(error: unknown, { signal }: UpstreamCall): Sign {
   if (!(error instanceof GatewayError)) return 'nothing';
   const { fault } = error.particulars;
   // A call that was given up ends with the reason of whoever gave it up: only its time is news of the upstream.
-  if (fault === 'withheld' || (signal.aborted && fault !== 'timeout')) return 'nothing';
+  if (fault === 'not_sent' || (signal.aborted && fault !== 'timeout')) return 'nothing';
   return fault !== undefined && BAD.has(fault) ? 'bad' : 'good';
 }
 
@@ -77,11 +84,16 @@ class Breaker {
     return this.#era.probeAt !== undefined;
   }
 
+  /** Milliseconds until the next call is let through. */
+  closedIn(now: number): number {
+    return Math.max(0, (this.#era.probeAt ?? 0) - now);
+  }
+
   /** A pass, or the milliseconds until the next call is let through. */
   admit(now: number): Era | number {
     const era = this.#era;
     if (era.probeAt === undefined) return era;
-    if (now < era.probeAt) return era.probeAt - now;
+    if (now < era.probeAt) return this.closedIn(now);
     era.probeAt = now + PROBE_MS; // from when it is sent: an upstream that hangs is not tried less often
     return era;
   }

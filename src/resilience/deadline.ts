@@ -10,7 +10,7 @@ import type { Layer } from '../upstream/client.ts';
 export function deadline({ clock, timeoutMs }: { clock: Clock; timeoutMs: number }): Layer {
   return (next) => async (call) => {
     const leftMs = call.endsAt - clock.now();
-    if (leftMs <= 0) throw GatewayError.of('upstream_timeout', { fault: 'withheld' });
+    if (leftMs <= 0) throw GatewayError.of('upstream_timeout', { fault: 'not_sent' });
     const controller = new AbortController();
     const leave = () => controller.abort(call.signal.reason);
     const expire = () => controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout' }));

@@ -63,4 +63,4 @@ export function retry({ clock, metrics, random = Math.random }: RetryOptions): L
 
 const isRetried = (error: unknown) => error instanceof GatewayError && RETRIED.has(error.particulars.fault);
 
-const isWithheld = (error: unknown) => error instanceof GatewayError && error.particulars.fault === 'withheld';
+const isWithheld = (error: unknown) => error instanceof GatewayError && error.particulars.fault === 'not_sent';

@@ -43,7 +43,7 @@ export function batchRoute({ gateway, maxBodyBytes }: BatchOptions): Route {
     name: '/bff/v1/batch',
     async handler(exchange) {
       exchange.notes = { operation: 'batch' };
-      const caller = await exchange.caller({});
+      const caller = await exchange.reader();
       if (caller.from.idempotencyKey !== undefined) throw keyRefused();
       const text = await jsonTextOf(exchange.request, {
         maxBytes: maxBodyBytes,

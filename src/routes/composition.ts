@@ -1,4 +1,4 @@
-import type { ErrorItem } from '../core/errors.ts';
+import type { ErrorItem, GatewayError } from '../core/errors.ts';
 import type { Composition } from '../gateway/compose.ts';
 import type { Overview } from '../gateway/overview.ts';
 import { documentedFields } from '../gateway/project.ts';
@@ -14,10 +14,14 @@ const FIELDS = /^fields\[([^]*)\]$/;
 const LIKE_OURS = /^(section|field)/i;
 
 /**
- * Reads `?sections=a,b`, `?fields[section]=x,y` and `Prefer: handling=strict`.
- * @throws GatewayError `validation_failed` for a section or field that does not exist
+ * Reads `?sections=a,b`, `?fields[section]=x,y` and `Prefer: handling=strict`. The error is `validation_failed`, for a
+ * section or field that does not exist; whoever asks for one is counted before it is told.
  */
-export function compositionOf(overview: Overview, query: string, prefer: string | undefined): CompositionRequest {
+export function compositionOf(
+  overview: Overview,
+  query: string,
+  prefer: string | undefined,
+): CompositionRequest | { readonly error: GatewayError } {
   const errors: ErrorItem[] = [];
   const asked = new Set<string>();
   const fields = new Map<string, ReadonlySet<string>>();
@@ -31,7 +35,7 @@ export function compositionOf(overview: Overview, query: string, prefer: string 
     errors.push(...(known ? unknownIn(namesIn(value), known, name) : [unknown(section, name)]));
     fields.set(section, new Set([...(fields.get(section) ?? []), ...namesIn(value)]));
   }
-  if (errors.length > 0) throw invalid(errors);
+  if (errors.length > 0) return { error: invalid(errors) };
   const wanted = Object.keys(overview.sections).filter((name) => asked.size === 0 || asked.has(name));
   return { overview, wanted, fields, strict: /(^|[,;]\s*)handling\s*=\s*"?strict"?\s*($|[,;])/i.test(prefer ?? '') };
 }

@@ -32,11 +32,12 @@ export function overviewRoutes(options: OverviewOptions): Route[] {
 }
 
 function overviewHandler(overview: Overview, { gateway, clock, digest }: OverviewOptions): Handler {
-  const reads = readsOf(overview);
   return async (exchange) => {
     exchange.notes = { operation: overview.id };
-    const caller = await exchange.caller({ reads });
-    const request = compositionOf(overview, exchange.query, exchange.header('prefer'));
+    const asked = compositionOf(overview, exchange.query, exchange.header('prefer'));
+    const caller = await exchange.reader(() => ('error' in asked ? [] : readsOf(asked)));
+    if ('error' in asked) throw asked.error;
+    const request = asked;
     const legs = compose({ gateway, clock, caller, origin: exchange.origin }, request);
     if (wantsLines(exchange)) return ndjsonAnswer(exchange, request, { legs, headers: headersOf(request) });
     const isKept = caller.wants !== 'no-store';

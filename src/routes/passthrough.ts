@@ -39,8 +39,9 @@ function readHandler(operation: Operation, { gateway }: PassthroughOptions): Han
   return (exchange) => {
     exchange.notes = { operation: operation.id };
     const input = inputOf(exchange);
-    return andThen(exchange.caller({ operation, reads: [{ operation, input }] }), (caller) =>
-      andThen(gateway.read(operation, input, caller), (reading) => readingAnswer(exchange, reading)),
+    return andThen(
+      exchange.reader(() => [{ operation, input }]),
+      (caller) => andThen(gateway.read(operation, input, caller), (reading) => readingAnswer(exchange, reading)),
     );
   };
 }
@@ -48,14 +49,17 @@ function readHandler(operation: Operation, { gateway }: PassthroughOptions): Han
 function writeHandler(operation: Operation, { gateway, maxBodyBytes }: PassthroughOptions): Handler {
   return async (exchange) => {
     exchange.notes = { operation: operation.id, cache: 'method' };
-    const caller = await exchange.caller({ operation });
-    const sent = await jsonTextOf(exchange.request, {
-      maxBytes: maxBodyBytes,
-      signal: exchange.signal(),
-      typed: Boolean(operation.body),
-    });
-    const body = operation.body ? sent : undefined;
-    return writtenAnswer(await gateway.write(operation, { ...inputOf(exchange), body }, caller));
+    const caller = await exchange.writer(operation);
+    const input = async () => {
+      exchange.checkIdempotencyKey();
+      const sent = await jsonTextOf(exchange.request, {
+        maxBytes: maxBodyBytes,
+        signal: exchange.signal(),
+        typed: Boolean(operation.body),
+      });
+      return { ...inputOf(exchange), body: operation.body ? sent : undefined };
+    };
+    return writtenAnswer(await gateway.write(operation, input, caller));
   };
 }
 

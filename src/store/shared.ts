@@ -1,167 +1,251 @@
-import type { Clock } from '../core/runtime.ts';
+import { GatewayError } from '../core/errors.ts';
+import type { Background, Clock } from '../core/runtime.ts';
+import { within } from '../core/within.ts';
+import { boundedMap } from './bounded.ts';
 import { MemoryLimits } from './memory/limits.ts';
-import { Marks } from './memory/marks.ts';
-import { SharedAnswers } from './shared/answers.ts';
-import { Copies } from './shared/copies.ts';
-import { SharedLimits } from './shared/limits.ts';
-import { OwnRecords } from './shared/own-records.ts';
-import { SharedRecords } from './shared/records.ts';
-import type { Remote } from './shared/remote.ts';
-import { SharedTurns } from './shared/turns.ts';
-import { Untold } from './shared/untold.ts';
-import type { Vault } from './shared/vault.ts';
+import { type Engine, NotAsked, type Snapshot as Reply, type WriteBegun, type WriteEnded } from './shared/engine.ts';
+import { namedTags } from './shared/names.ts';
+import { NearCache } from './shared/near-cache.ts';
+import { openRecord, recordName, sealRecord } from './shared/sealed-record.ts';
+import type { Sealer } from './shared/sealer.ts';
+import { SharedSnapshot, type SnapshotTools } from './shared/snapshot.ts';
 import {
+  type AccountId,
   type Arrival,
-  type Claim,
-  type Found,
-  foundNowhere,
+  type Begun,
+  BUDGET,
+  hidden,
   type NewWrite,
-  type Place,
+  type Snapshot,
   type Store,
   type Usage,
-  type Visit,
+  type WindowUse,
   type WriteEnd,
-  type WriteRecord,
 } from './store.ts';
 
-/** Records that are written again in one go. */
-const AT_ONCE = 500;
+/** Says something to the engine. */
+type Telling = () => Promise<unknown>;
 
 interface SharedStoreOptions {
-  readonly remote: Remote;
-  readonly vault: Vault;
+  readonly engine: Engine;
+  readonly sealer: Sealer;
   /** Bounds the copies of answers that this instance keeps, keys and bodies together. */
   readonly maxBytes: number;
   readonly clock: Clock;
-  /** Whether the engine may come back empty. */
-  readonly isVolatile: boolean;
+  /** How long another instance's fetch is waited for at most. */
+  readonly waitMs: number;
+  /** Whether calls of the upstream are counted. */
+  readonly hasBudget: boolean;
 }
+
+const BEGIN_MS = 1_000;
+/** How long an answer waits for the engine to hear how its write ended. */
+const END_MS = 200;
+const FIRST_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 2_000;
+/** How long the engine is told that a credential was refused, if nobody comes with it; it is told with each request. */
+const DROP_MS = 60_000;
+const MAX_DROPPING = 10_000;
+/** Beyond it a write that was not sent is not told of: its mark ends by its time. */
+const MAX_UNHEARD = 10_000;
+/** How long the engine is told that a write with a key was not sent: its record would stay for a day. */
+const BURNT_KEY_MS = 600_000;
+/** Of one and the same 429 several layers hear. */
+const SAME_COOLDOWN_MS = 500;
+const RETRY_SECONDS = 1;
 
 /**
  * State that instances share through an engine: Redis, or Durable Objects. Everything that leaves this process has a
- * hashed name and a sealed value. What the engine does not hear is kept until it does.
+ * hashed name and a sealed value (docs/shared-state.md).
  */
 export class SharedStore implements Store {
-  readonly answers: SharedAnswers;
-  readonly turns: SharedTurns;
-  readonly records: SharedRecords;
-  readonly limits: SharedLimits;
   readonly #of: SharedStoreOptions;
-  readonly #copies: Copies;
-  readonly #untold: Untold;
-  /** Of this instance's writes alone: the engine keeps none. */
-  readonly #marks = new Marks();
-  readonly #own: OwnRecords | undefined;
-  readonly #localLimits = new MemoryLimits();
+  readonly #near: NearCache;
+  readonly #tools: SnapshotTools;
+  readonly #limits = new MemoryLimits();
+  /** Of this instance, begun or ended: without the engine no read joins one from before a write. */
+  #writes = 0;
+  /** Accounts of which the engine has yet to hear that their credential was refused, and how to tell it. */
+  readonly #dropping = boundedMap<AccountId, Telling>({ max: MAX_DROPPING });
+  #unheard = 0;
 
   constructor(options: SharedStoreOptions) {
-    const { remote, vault, clock } = options;
     this.#of = options;
-    this.#copies = new Copies(options);
-    this.#own = options.isVolatile ? new OwnRecords() : undefined;
-    this.#untold = new Untold((account, tags) => this.answers.tell(account, tags));
-    this.answers = new SharedAnswers({
-      remote,
-      vault,
-      copies: this.#copies,
-      untold: this.#untold,
-      clock,
-      marked: (place, now) => this.#marked(place, now),
-    });
-    this.turns = new SharedTurns({ remote, vault });
-    this.records = new SharedRecords({ remote, vault, untold: this.#untold, own: this.#own });
-    this.limits = new SharedLimits({ remote, local: this.#localLimits, clock });
+    this.#near = new NearCache(options.maxBytes);
+    this.#tools = {
+      ...options,
+      near: this.#near,
+      away: () => hidden(`away ${this.#writes}`),
+      learn: (account, reply) => this.#learn(account, reply),
+      isDropping: (account) => this.#dropping.has(account),
+      dropEverything: (account, save, background) =>
+        this.#dropUntilHeard(account, () => options.engine.save(account, save), background),
+    };
   }
 
-  async visit({ account, now, window, places: placesOf }: Arrival): Promise<Visit> {
-    const places = placesOf();
-    let hidden: Found | undefined; // equal reads of one request share a call
-    const marked = (place: Place, at?: number) => this.#marked(place, at) && (hidden ??= foundNowhere());
-    try {
-      const { found, use, heldMs } = await this.answers.ask({ account, places, window });
-      if (heldMs > 0) this.#localLimits.hold(account, now + heldMs);
-      const known = new Map(places.map(({ key }, i) => [key, found[i]]));
-      return {
-        use: use && { used: use.used, endsAt: now + use.leftMs },
-        known: { lookup: (place, at) => marked(place, at) ?? known.get(place.key) ?? this.answers.lookup(place) },
-      };
-    } catch {
-      const use = window && this.#localLimits.take({ account, now, ...window });
-      const away = this.answers.away();
-      return { use, known: { lookup: (place, at) => marked(place, at) ?? away } };
-    }
+  async snapshot(arrival: Arrival): Promise<Snapshot> {
+    const { principal, window, now, keys = () => [], background } = arrival;
+    const dropping = this.#dropping.get(principal);
+    if (dropping) background(this.#drop(principal, dropping).catch(() => undefined));
+    const snapshot = new SharedSnapshot(this.#tools, arrival);
+    await snapshot.begin(keys(), window);
+    // So that this instance goes on from there, should the engine be late next time.
+    if (window && snapshot.use) this.#limits.learn(principal, window.name, snapshot.use);
+    else if (window) snapshot.use = this.#limits.take(principal, window, now);
+    return snapshot;
   }
 
-  async beginWrite(write: NewWrite): Promise<WriteRecord | undefined> {
-    this.#marks.assertRoom(write);
-    const claim = claimOf(write);
-    const known = claim && (await this.records.claim(claim));
-    if (known) return known;
-    const equal = this.#marks.equalTo(write);
-    if (equal && claim) await this.records.release(claim);
-    if (equal) return { fingerprint: write.purchase ?? '', outcome: equal };
-    this.#marks.add(write);
+  async beginWrite(write: NewWrite): Promise<Begun> {
+    const { engine, clock } = this.#of;
+    const { principal, window, now, key, until } = write;
+    this.#writes++;
+    const asked = await this.#beginOf(write);
     try {
-      await Promise.all([claim && this.records.begin(claim), this.answers.touch(write.principal, write.tags)]);
+      return await this.#begunOf(write, await within(clock, BEGIN_MS, engine.beginWrite(principal, asked)));
     } catch (error) {
-      await this.endWrite(write, 'not_sent');
-      throw error;
+      // It may have begun all the same, or begin later.
+      const isWorthTelling = !(error instanceof NotAsked) && this.#unheard < MAX_UNHEARD;
+      const ended = { ...write, until: key === undefined ? until : clock.now() + BURNT_KEY_MS };
+      if (isWorthTelling) void this.#tell(ended, await this.#endOf(write, 'not_sent'));
+      return { use: window && this.#limits.take(principal, window, now), refusal: unavailable(error) };
     }
-    return undefined;
   }
 
   async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
-    const claim = claimOf(write);
-    if (end === 'unknown') this.#marks.leave(write);
-    else this.#marks.remove(write);
-    // Who learns how it ended may read elsewhere the moment it does.
-    if (end !== 'not_sent') await this.answers.touch(write.principal, write.tags, true);
-    if (!claim) return;
-    const isFree = end === 'refused' || end === 'not_sent' || (end !== 'unknown' && !write.record);
-    if (isFree) await this.records.release(claim);
-    else await this.records.settle(claim, end);
+    this.#writes++;
+    const told = this.#tell(write, await this.#endOf(write, end));
+    await within(this.#of.clock, END_MS, told).catch(() => undefined);
   }
 
-  #marked({ account, tags }: Place, now = -Infinity): Found | undefined {
-    return this.#marks.covers(account, tags, now) ? foundNowhere() : undefined;
+  coolDown(account: AccountId, until: number, background: Background): void {
+    const isNews = until > this.#limits.coolsUntil(account) + SAME_COOLDOWN_MS;
+    this.#limits.coolDown(account, until);
+    const cooldownMs = Math.ceil(until - this.#of.clock.now());
+    // That others do not hear of it costs the upstream a call or two, and them a 429 each.
+    if (isNews && cooldownMs > 0) background(this.#of.engine.change(account, { cooldownMs }).catch(() => undefined));
   }
 
-  /** For an engine that is there again: what it has not heard. */
-  tellAll(): Promise<void> {
-    return this.#untold.tellAll();
+  coolsUntil(account: AccountId): number {
+    return this.#limits.coolsUntil(account);
   }
 
-  /** For one that came back empty: the records that this instance has written. Says so after each part. */
-  async writeAgain(onProgress: () => Promise<unknown>): Promise<void> {
-    const records = [...(this.#own?.alive(this.#of.clock.now()) ?? [])];
-    for (let i = 0; i < records.length; i += AT_ONCE) {
-      const some = records.slice(i, i + AT_ONCE);
-      const write = () => Promise.all(some.map(({ claim, outcome }) => this.records.write(claim, outcome)));
-      await write().catch(write); // one that came late does not make all begin anew
-      await onProgress();
-    }
+  spend(account: AccountId, now: number, background: Background): WindowUse {
+    background(this.#of.engine.change(account, { spent: BUDGET }).catch(() => undefined));
+    return this.#limits.take(account, BUDGET, now);
   }
 
-  /** Accounts of which the engine has not heard all. */
-  get untoldAccounts(): number {
-    return this.#untold.accounts;
+  /** Ends of writes, and refusals of credentials, that the engine has not heard yet. */
+  get unheard(): number {
+    return this.#unheard;
   }
 
   usage(): Usage {
-    const own = this.#own?.size ?? 0;
+    return { ...this.#near.usage(), ...this.#limits.usage(), records: 0, firmRecords: 0 };
+  }
+
+  #learn(account: AccountId, { cooldownMs, budget }: Reply): void {
+    const now = this.#of.clock.now();
+    if (cooldownMs > 0) this.#limits.coolDown(account, now + cooldownMs);
+    const endsAt = now + (budget?.leftMs ?? 0);
+    if (budget && budget.used > 0) this.#limits.learn(account, BUDGET.name, { used: budget.used, endsAt });
+  }
+
+  async #beginOf(write: NewWrite) {
+    const { sealer } = this.#of;
+    const { nonce, window, now, endsAt, until, key, keyMs, fingerprint, isPurchase } = write;
+    const record = key === undefined ? undefined : await sealRecord(sealer, write, 'under_way');
     return {
-      ...this.#copies.usage(),
-      ...this.#localLimits.usage(),
-      records: own,
-      firmRecords: 0,
+      nonce,
+      window,
+      tags: await namedTags(sealer, write.tags),
+      busyMs: endsAt - now,
+      markMs: until - now,
+      record: record && { ...record, lifeMs: keyMs },
+      purchase: isPurchase ? await sealer.nameOf(`purchase ${fingerprint}`) : undefined,
     };
+  }
+
+  async #begunOf(write: NewWrite, begun: WriteBegun): Promise<Begun> {
+    const use = begun.use && { used: begun.use.used, endsAt: this.#of.clock.now() + begun.use.leftMs };
+    const { fingerprint } = write;
+    if (begun.is === 'begun') return { use };
+    if (begun.is === 'limit') return { use, isHeldBack: true };
+    if (begun.is === 'equal') return { use, known: { fingerprint, outcome: begun.standing } };
+    if (begun.is === 'record') return { use, known: await openRecord(this.#of.sealer, write, begun) };
+    if (begun.is === 'another_store') return { use, refusal: replaced(begun.leftMs) };
+    if (begun.is !== 'cooldown') return { use, refusal: unavailable(begun.is) };
+    this.#limits.coolDown(write.principal, this.#of.clock.now() + begun.cooldownMs);
+    return { use, isHeldBack: true };
+  }
+
+  async #endOf(write: NewWrite, end: WriteEnd): Promise<WriteEnded> {
+    const { sealer, clock } = this.#of;
+    const { nonce, until, now, key, keyMs, fingerprint, isPurchase } = write;
+    const how = typeof end === 'object' ? 'done' : end === 'credential_refused' ? 'refused' : end;
+    const outcome = typeof end === 'object' ? end : 'unknown';
+    const isFreed = how === 'refused' || how === 'not_sent';
+    const record = isFreed ? { key: await recordName(sealer, write) } : await sealRecord(sealer, write, outcome);
+    return {
+      nonce,
+      end: how,
+      tags: await namedTags(sealer, write.tags),
+      purchase: isPurchase ? await sealer.nameOf(`purchase ${fingerprint}`) : undefined,
+      markMs: Math.max(1, until - clock.now()),
+      record: key === undefined ? undefined : { ...record, lifeMs: Math.max(1, now + keyMs - clock.now()) },
+      dropEverything: end === 'credential_refused',
+    };
+  }
+
+  #tell({ principal, until, background }: NewWrite, ended: WriteEnded): Promise<void> {
+    const { engine, clock } = this.#of;
+    const ask = () => engine.endWrite(principal, { ...ended, markMs: Math.max(1, until - clock.now()) });
+    if (!ended.dropEverything) return this.#insist(ask, { until, background });
+    return this.#dropUntilHeard(principal, ask, background);
+  }
+
+  /** Until the engine has heard it, nothing of the account is answered from a copy here. */
+  #dropUntilHeard(account: AccountId, ask: Telling, background: Background): Promise<void> {
+    this.#dropping.set(account, ask);
+    const until = this.#of.clock.now() + DROP_MS;
+    return this.#insist(() => this.#drop(account, ask), { until, background });
+  }
+
+  async #drop(account: AccountId, ask: Telling): Promise<void> {
+    await ask();
+    if (this.#dropping.peek(account) === ask) this.#dropping.delete(account);
+  }
+
+  /** Asks until the engine has heard it, in the background too. Comes out then, or when its time is over. */
+  #insist(
+    ask: Telling,
+    { until, background }: { readonly until: number; readonly background: Background },
+  ): Promise<void> {
+    this.#unheard++;
+    const told = this.#askAgain(ask, until).finally(() => this.#unheard--);
+    background(told);
+    return told;
+  }
+
+  async #askAgain(ask: Telling, until: number): Promise<void> {
+    const { clock } = this.#of;
+    for (let ms = FIRST_PAUSE_MS; ; ms = Math.min(2 * ms, MAX_PAUSE_MS)) {
+      const isHeard = await within(clock, BEGIN_MS, ask()).then(
+        () => true,
+        () => false,
+      );
+      if (isHeard || clock.now() >= until) return;
+      await new Promise<void>((resolve) => void clock.after(ms, resolve));
+    }
   }
 }
 
-/** A purchase without a key has a record all the same, by which equal ones meet. A client's key holds no space. */
-function claimOf({ record, purchase, principal, nonce, now, endsAt, until }: NewWrite): Claim | undefined {
-  if (record || purchase === undefined) return record;
-  const key = `equal ${purchase}`;
-  const own = { account: principal, key, fingerprint: purchase, nonce, now, endsAt, expiresAt: until };
-  return { ...own, lasting: true };
-}
+/** So that whoever tries again does so when it may succeed. */
+const replaced = (leftMs: number) =>
+  GatewayError.of('store_unavailable', {
+    fault: 'not_sent',
+    retryAfter: Math.max(1, Math.ceil(leftMs / 1000)),
+    detail: 'The shared store was restarted or replaced a moment ago; until it can be relied upon nothing is bought.',
+  });
+
+const unavailable = (cause: unknown) =>
+  GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter: RETRY_SECONDS, cause });

@@ -1,13 +1,9 @@
-import type { MaybePromise } from '../core/runtime.ts';
+import type { GatewayError } from '../core/errors.ts';
+import type { Background, MaybePromise } from '../core/runtime.ts';
+import type { Window } from './shared/engine.ts';
 
-/** Keyed hash of a credential; several, joined by `.`, while several secrets are listed, the first's first. */
+/** Keyed hash of a credential, or of an address. */
 export type AccountId = string;
-
-/** The names of an account, one for each secret. */
-export const accountNamesOf = (account: AccountId): readonly string[] => account.split('.');
-
-/** The one that logs know. */
-export const accountNameOf = (account: AccountId): string => account.split('.', 1)[0] ?? '';
 
 /** What versions are kept for: a group, one item of it, or all of the account. */
 export type Tag = string;
@@ -15,10 +11,10 @@ export type Tag = string;
 /** Stands for all that an account holds. */
 export const EVERYTHING: Tag = '*';
 
-/** The state that an account's tags were in at one moment; equal only if nothing touched them in between. */
-export type Versions = string;
+/** The state that the tags of a cache key were in at one moment; equal only if nothing was invalidated in between. */
+export type Version = string;
 
-/** A cached answer. Instants in milliseconds since the epoch. */
+/** A cached answer. */
 export interface Entry {
   /** JSON as the upstream sent it, links to the upstream's pages made relative. */
   readonly text: string;
@@ -26,62 +22,91 @@ export interface Entry {
   readonly links: readonly number[];
   /** Strong validator of `text`, quoted. */
   readonly etag: string;
-  /** When the upstream was asked: an answer to a later question is never replaced by one to an earlier. */
-  readonly askedAt: number;
-  /** When it answered. */
+  /** When the upstream answered, in milliseconds of this process's clock. */
   readonly storedAt: number;
-  /** From when on it is of no use, not even where the upstream fails. */
-  readonly expiresAt: number;
   /** What the upstream can be asked with whether it still holds. */
   readonly validators: { readonly etag?: string; readonly lastModified?: string };
 }
 
-/** Begins versions that no store gave out: nothing is saved under them. */
-const NOWHERE = 'nowhere ';
-
-export const isFromNowhere = (versions: Versions): boolean => versions.startsWith(NOWHERE);
-
-/** What is found where nothing may be answered from a copy or kept; reads share a call only under the same `name`. */
-export const foundNowhere = (name: string = crypto.randomUUID()): Found => ({
-  entry: undefined,
-  versions: NOWHERE + name,
-});
-
-export interface Found {
-  /** Absent when there is none, or when something touched its tags since. */
-  readonly entry: Entry | undefined;
-  readonly versions: Versions;
-  /** Some instance may have written what the store has not heard of: no copy is given that is not fresh. */
-  readonly isDoubtful?: boolean;
-}
-
-/** One cached answer's place: whose it is, what it answers, and what invalidates it. */
-export interface Place {
+/** What one cached answer is kept under. Durations in milliseconds. */
+export interface CacheKey {
   readonly account: AccountId;
+  /** What it answers. */
   readonly key: string;
+  /** What invalidates it. */
   readonly tags: readonly Tag[];
+  /** How long an answer is fresh, and of any use. Both 0: it is never kept. */
+  readonly freshMs: number;
+  readonly lifeMs: number;
+  /** While this one is fresh, that of the key is probably not wanted. */
+  readonly after?: CacheKey | undefined;
 }
 
-/** Answers that may be given again. */
-export interface Answers {
-  /** `now` in milliseconds since the epoch, for a store without a clock of its own. */
-  lookup(place: Place, now?: number): MaybePromise<Found>;
-  /** Stores only while `versions` still hold, and in the place of older answers only; says whether it did. */
-  save(place: Place, entry: Entry, versions: Versions): MaybePromise<boolean>;
-  /** Forgets one answer, and makes reads of it that are under way worthless. */
-  drop(place: Place): MaybePromise<void>;
+/** What stands under a cache key. */
+export interface Found {
+  /** Absent where there is none, or where something has invalidated it. */
+  readonly entry: Entry | undefined;
+  /** Reads share a call of the upstream only under the same version. */
+  readonly version: Version;
+  /** When this was found, in the time of the store: an answer never takes the place of one that was asked for later. */
+  readonly askedAt: number;
+  /** No answer may be kept: a write is under way, or the store cannot be relied upon. */
+  readonly isHidden?: boolean;
+  /** Another instance is fetching it. */
+  readonly isElsewhere?: boolean;
+  /** The copy that another instance has made while this one waited. */
+  readonly isMade?: boolean;
+}
+
+/** What a fetch comes back with. */
+export interface Fetched {
+  /** To be kept. */
+  readonly entry?: Entry | undefined;
+  /** What is no longer true: the copy under the key, or everything of the account. */
+  readonly drop?: 'key' | 'everything' | undefined;
+}
+
+export interface Saved {
+  readonly stored: boolean;
+  /** Whether nothing has invalidated what was found. */
+  readonly holds: boolean;
+}
+
+/** What a request sees of the store. With a shared store all of its questions of one moment are one round trip. */
+export interface Snapshot {
+  /** Of the limit that the request counts in; absent where there is none. */
+  readonly use: WindowUse | undefined;
+  /** `now` in milliseconds of this process's clock. */
+  lookup(key: CacheKey, now: number): MaybePromise<Found>;
   /**
-   * Makes every answer with one of these tags, and every read under way, worthless. A patient one waits a little longer
-   * for a store that does not answer.
+   * Comes out when it is this instance's turn to fetch, or with the copy that another one has made. Rejects with the
+   * signal's reason. Absent where there are no other instances.
    */
-  touch(account: AccountId, tags: readonly Tag[], isPatient?: boolean): MaybePromise<void>;
+  lease?(key: CacheKey, found: Found, signal: AbortSignal): Promise<Found>;
+  /** Ends a fetch. An answer is kept only where nothing has invalidated what was found before it. Never rejects. */
+  save(key: CacheKey, found: Found, fetched: Fetched): MaybePromise<Saved>;
+  /** The request is over. */
+  end?(): void;
 }
 
-/** Who asks the upstream, where several instances want the same. Neither method rejects. */
-export interface Turns {
-  /** Whether it is this instance's turn, for a second or until it passes; who has it may take it again. */
-  take(place: Place, versions: Versions): Promise<boolean>;
-  pass(place: Place): Promise<void>;
+/** A request, with what it counts in and what it will look for. */
+export interface Arrival {
+  readonly principal: AccountId;
+  readonly now: number;
+  /** None where no limit applies. */
+  readonly window: Window | undefined;
+  readonly keys?: (() => readonly CacheKey[]) | undefined;
+  /** Whether it fetches what is not there, unless another instance does so. */
+  readonly fetches?: boolean;
+  readonly background: Background;
+}
+
+/** How often something was done in a window. */
+export interface WindowUse {
+  /** This one included. */
+  readonly used: number;
+  /** In milliseconds of this process's clock. */
+  readonly endsAt: number;
 }
 
 /** A definite answer to a write, as its client got it. */
@@ -90,50 +115,18 @@ export interface WriteAnswer {
   readonly text: string | null;
 }
 
-/** One write that must not happen twice. Instants in milliseconds since the epoch. */
-export interface Claim {
-  /** Whose key it is. */
-  readonly account: AccountId;
-  readonly key: string;
-  /** Hash of what is asked. */
-  readonly fingerprint: string;
-  /** Tells its record from that of another request with the same key. */
-  readonly nonce: string;
-  readonly now: number;
-  /** When the request behind it is over, whatever becomes of it: from then on an unsettled record is one of unknown outcome. */
-  readonly endsAt: number;
-  readonly expiresAt: number;
-  /** Its record outlasts all others: no bound of a store makes its key free before its time. */
-  readonly lasting: boolean;
-}
-
-/** What is known of such a write. */
+/** What is known of a write. */
 export interface WriteRecord {
   readonly fingerprint: string;
   readonly outcome: 'under_way' | 'unknown' | WriteAnswer;
 }
 
-/** Records of writes, each written before the first byte goes out: one of a write that was sent is never free. */
-export interface Records {
-  /**
-   * Takes the key, if it is free; else comes back with what is known of it.
-   * @throws GatewayError `store_unavailable` where no record can be written
-   */
-  claim(claim: Claim): MaybePromise<WriteRecord | undefined>;
-  /**
-   * Says that the write is about to be sent. Until then the record may end with the process that has claimed.
-   * @throws GatewayError `store_unavailable` where that cannot be written, or the claim is no longer held
-   */
-  begin(claim: Claim): MaybePromise<void>;
-  settle(claim: Claim, outcome: 'unknown' | WriteAnswer): MaybePromise<void>;
-  /** Frees the key: nothing happened. */
-  release(claim: Claim): MaybePromise<void>;
-}
-
-/** A write that touches what is cached, has a key, or buys. Instants in milliseconds since the epoch. */
+/** A write that touches what is cached, has a key, or buys. Instants in milliseconds of this process's clock. */
 export interface NewWrite {
   /** Whose it is: an account, for the social calls an address. */
   readonly principal: AccountId;
+  /** What it counts in. */
+  readonly window: Window | undefined;
   /** What it touches. Until the write is over, reads of this are neither answered from a copy nor kept. */
   readonly tags: readonly Tag[];
   /** Tells it from all others. */
@@ -143,78 +136,49 @@ export interface NewWrite {
   readonly endsAt: number;
   /** Where nobody learns how it ended, it stays announced until then. */
   readonly until: number;
-  /** Of a write with a key. */
-  readonly record: Claim | undefined;
-  /** Hash of what is bought, of a purchase. */
-  readonly purchase: string | undefined;
+  /** The client's idempotency key. */
+  readonly key: string | undefined;
+  /** How long the key is remembered, in milliseconds. */
+  readonly keyMs: number;
+  /** Hash of what is asked; empty where there is neither a key nor a purchase. */
+  readonly fingerprint: string;
+  readonly isPurchase: boolean;
+  readonly background: Background;
 }
 
 /**
- * How a write ended: answered; refused by the upstream (4xx); without anybody knowing whether it was done; without
- * having been sent.
+ * How a write ended: answered; refused by the upstream (4xx), perhaps with the credential (401, 403); without anybody
+ * knowing whether it was done; without having been sent.
  */
-export type WriteEnd = WriteAnswer | 'refused' | 'unknown' | 'not_sent';
+export type WriteEnd = WriteAnswer | 'refused' | 'credential_refused' | 'unknown' | 'not_sent';
 
-/** A span of time in which something of an account is counted, from the first of it on. */
-export interface Window {
-  readonly account: AccountId;
-  readonly name: string;
-  readonly lengthMs: number;
-  readonly now: number;
-}
-
-export interface WindowUse {
-  /** This one included. */
-  readonly used: number;
-  readonly endsAt: number;
-}
-
-/** How much an account may do. */
-export interface Limits {
-  take(window: Window): MaybePromise<WindowUse>;
-  /** The upstream wants no calls of this account until then. */
-  hold(account: AccountId, until: number): MaybePromise<void>;
-  /** As far as this instance knows, which each visit brings up to date. */
-  heldUntil(account: AccountId): number;
-}
-
-/** A request of an account: what it counts in, and what it will look for. */
-export interface Arrival {
-  readonly account: AccountId;
-  readonly now: number;
-  /** None where no limit applies. */
-  readonly window: Pick<Window, 'name' | 'lengthMs'> | undefined;
-  readonly places: () => readonly Place[];
-}
-
-/** The answers of an account as they stood when a request came; of a place that it did not name, as they stand when asked. */
-export type Known = Pick<Answers, 'lookup'>;
-
-export interface Visit {
+export interface Begun {
   readonly use: WindowUse | undefined;
-  readonly known: Known;
+  /** What stands in its way: the record of its key, or an equal purchase. */
+  readonly known?: WriteRecord | undefined;
+  /** Nothing of it was noted: its window is used up, or the upstream wants no calls of the account. */
+  readonly isHeldBack?: boolean;
+  /** Nothing of it was noted: `store_unavailable`. */
+  readonly refusal?: GatewayError;
 }
 
 /**
- * State that instances may share. Everything is per account; versions are unguessable or never repeat, so that a store
- * that comes back empty invalidates everything (`contract.md` sections 5 and 7).
+ * State that instances may share. Everything is of one account; versions are unguessable or never repeat, so that a
+ * store that comes back empty invalidates everything (`contract.md` sections 5 and 7).
  */
 export interface Store {
   /** All that a request needs to begin, in one round trip. Comes out without what the store cannot tell. */
-  visit(arrival: Arrival): MaybePromise<Visit>;
-  readonly answers: Answers;
-  /**
-   * Takes the key and announces the write, before its first byte goes out; comes back with what stands in its way, which
-   * is the record of its key or an equal purchase.
-   * @throws GatewayError `store_unavailable`
-   */
-  beginWrite(write: NewWrite): MaybePromise<WriteRecord | undefined>;
-  /** A write of unknown outcome stays announced until its time is over. */
+  snapshot(arrival: Arrival): MaybePromise<Snapshot>;
+  /** Counts a write, takes its key and announces it, before its first byte goes out. Never rejects. */
+  beginWrite(write: NewWrite): MaybePromise<Begun>;
+  /** A write of unknown outcome stays announced until its time is over. Never rejects. */
   endWrite(write: NewWrite, end: WriteEnd): MaybePromise<void>;
-  /** Absent where readers need not wait for those of other instances. */
-  readonly turns?: Turns | undefined;
-  readonly records: Records;
-  readonly limits: Limits;
+  /** The upstream wants no calls of this account until then. */
+  coolDown(account: AccountId, until: number, background: Background): void;
+  /** As far as this instance knows, which each snapshot brings up to date. */
+  coolsUntil(account: AccountId): number;
+  /** Counts a call in the account's budget of calls of the upstream. Other instances hear of it soon. */
+  spend(account: AccountId, now: number, background: Background): WindowUse;
 }
 
 /** What an in-process store holds; bytes and counts, each of them bounded. */
@@ -225,6 +189,17 @@ export interface Usage {
   /** Idempotency records: `firm` ones, under way, of unknown outcome or of purchases, are not evicted before their time. */
   readonly records: number;
   readonly firmRecords: number;
-  /** Windows of rate limits and budgets, and holds. */
+  /** Windows of rate limits and budgets, and cooldowns. */
   readonly windows: number;
 }
+
+/** In which an account's calls of the upstream are counted. */
+export const BUDGET = { name: 'upstream calls', lengthMs: 60_000 } as const;
+
+/** What is found where nothing may be answered from a copy or kept; reads share a call only under the same `name`. */
+export const hidden = (name: string): Found => ({
+  entry: undefined,
+  version: `hidden ${name}`,
+  askedAt: 0,
+  isHidden: true,
+});

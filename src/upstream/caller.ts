@@ -1,5 +1,6 @@
 import type { Background } from '../core/runtime.ts';
-import type { AccountId, Known } from '../store/store.ts';
+import type { Window } from '../store/shared/engine.ts';
+import type { AccountId, Snapshot, WindowUse } from '../store/store.ts';
 import type { Provenance } from './request.ts';
 
 /** What the work for one client request has cost so far. */
@@ -14,8 +15,13 @@ export interface Caller {
   readonly account: AccountId | undefined;
   /** Whose limits and idempotency keys count: the account's, for the social calls the client's address. */
   readonly principal: AccountId;
-  /** What the store knew of the account when the request came. */
-  readonly known: Known;
+  /** What the request counts in; absent where no limit applies. */
+  readonly window: Window | undefined;
+  /**
+   * To be told what came of counting a write.
+   * @throws GatewayError `rate_limited`
+   */
+  counted(use: WindowUse | undefined): void;
   readonly from: Provenance;
   /** `no-cache`: a fresh copy, which is stored. `no-store`: neither answered from the cache nor put in it. */
   readonly wants: 'any' | 'no-cache' | 'no-store';
@@ -25,6 +31,13 @@ export interface Caller {
   signal(): AbortSignal;
   /** When `REQUEST_TIMEOUT_MS` is over, in milliseconds since the epoch. */
   readonly endsAt: number;
+}
+
+/** One that reads; it has been counted. */
+export interface Reader extends Caller {
+  readonly account: AccountId;
+  /** What the store knew of the account when the request came. */
+  readonly snapshot: Snapshot;
 }
 
 /** The client went away; nobody is there to be answered. */

@@ -1,5 +1,5 @@
 import { type ErrorCode, type Fault, GatewayError } from '../core/errors.ts';
-import type { Clock } from '../core/runtime.ts';
+import type { Background, Clock } from '../core/runtime.ts';
 import type { AccountId } from '../store/store.ts';
 import type { Tally } from './caller.ts';
 import { answerOf, type UpstreamAnswer } from './answer.ts';
@@ -17,6 +17,9 @@ export interface UpstreamCall {
   readonly validators?: Validators | undefined;
   /** Comes when all layers have let the call through, before the first byte goes out; what it throws ends the call. */
   readonly beforeSend?: () => void;
+  /** Comes right before the first byte, after any waiting for a connection; with what it throws nothing was sent. */
+  readonly beforeFirstByte?: (() => void) | undefined;
+  readonly background: Background;
   /** Where the call is counted. */
   readonly tally: Tally;
   /** Ends the call; it then rejects with the signal's reason. */
@@ -48,12 +51,16 @@ interface ClientOptions {
  * @throws GatewayError see `answerOf`; `upstream_unreachable` without a connection
  */
 export function upstreamClient({ transport, clock, maxBodyBytes, upstream }: ClientOptions): Call {
-  return async ({ operation, input, from, validators, signal, beforeSend }) => {
+  return async ({ operation, input, from, validators, signal, beforeSend, beforeFirstByte }) => {
     beforeSend?.();
     const body = input.body;
     const headers = headersOf(operation, { from, hasBody: body !== undefined, validators });
     const request = { method: operation.method, path: targetOf(operation, input), headers, signal, maxBodyBytes };
-    const raw = await exchange(transport, { ...request, ...(body !== undefined && { body }) });
+    const raw = await exchange(transport, {
+      ...request,
+      ...(body !== undefined && { body }),
+      ...(beforeFirstByte && { beforeFirstByte }),
+    });
     const conceal = concealing([from.credential, upstream.host, upstream.hostname]);
     const conditional = validators !== undefined;
     return answerOf(operation, raw, { now: clock.now(), conditional, conceal, upstream });

@@ -14,6 +14,8 @@ export interface OperationInput {
 export interface Read {
   readonly operation: Operation;
   readonly input: OperationInput;
+  /** While there is a fresh copy of this one, the other is probably not wanted. */
+  readonly after?: Read;
 }
 
 /** The trace that a request belongs to (W3C Trace Context). */

@@ -6,6 +6,8 @@ export interface UpstreamRequest {
   readonly body?: string;
   /** Ends the exchange wherever it is: connecting, waiting or reading. The call then rejects with its reason. */
   readonly signal: AbortSignal;
+  /** To be called right before the first byte goes out; the exchange ends with what it throws, and nothing was sent. */
+  readonly beforeFirstByte?: () => void;
   /** Decoded bytes; a larger body counts as unreadable. */
   readonly maxBodyBytes: number;
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
-import type { Answers } from '../../src/store/store.ts';
+import type { Snapshot } from '../../src/store/store.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { hit, holdFirst, MISS, NO_CACHE, NO_STORE, seen, requestOf } from './helpers.ts';
 import type { TextAnswer } from '../support/http.ts';
@@ -130,14 +130,12 @@ describe('never share', () => {
   });
 
   test('readers of different accounts, whatever the store says of their versions', async () => {
-    const forgetful = {
-      lookup: () => ({ entry: undefined, versions: 'the same for all' }),
-      save: () => false,
-      drop: () => undefined,
-      touch: () => undefined,
-    } satisfies Answers;
-    const store = new MemoryStore({ maxBytes: 0 });
-    Object.assign(store, { answers: forgetful, visit: () => ({ use: undefined, known: forgetful }) });
+    const forgetful: Snapshot = {
+      use: undefined,
+      lookup: () => ({ entry: undefined, version: 'the same for all', askedAt: 0 }),
+      save: () => ({ stored: false, holds: true }),
+    };
+    const store = Object.assign(new MemoryStore({ maxBytes: 0 }), { snapshot: () => forgetful });
     const world = await openWorld({}, { store });
     const gate = barrier();
     let calls = 0;

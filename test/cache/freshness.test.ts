@@ -223,7 +223,7 @@ test('a read that is refused before it is sent leaves nothing behind', async () 
   const path = '/api/v2/subuser/12345/?plan_id=x';
   for (let i = 0; i < 2; i += 1) expect(await ask('getSubuser', { path })).toMatchObject({ status: 400 });
   // Each would be one more thing to remember, of keys as long as a client likes.
-  expect([store.drops.total, store.touches.total, store.saves.total]).toEqual([0, 0, 1]);
+  expect([store.drops.total, store.refusals.total, store.saves.total]).toEqual([0, 0, 1]);
   expect(seen(await ask('getSubuser'))).toEqual([200, hit(10), 1]);
   expect(upstream.calls).toHaveLength(1);
 });

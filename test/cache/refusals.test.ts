@@ -108,7 +108,7 @@ describe.each(STATUSES)('after a %i', (status) => {
     await askAll(world, HELD);
     world.advance(31);
     world.upstream.on(callOf('getSubscription'), refused(status));
-    const dropped = world.store.touches.next();
+    const dropped = world.store.refusals.next();
     expect(seen(await world.ask('getSubscription'))).toEqual([200, hit(-1), 1]);
     await dropped;
     expect(await world.ask('getSubscription')).toMatchObject({ status });

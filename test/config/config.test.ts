@@ -244,7 +244,34 @@ describe('a store that instances share', () => {
   });
 
   it.each([
+    'redis://store',
+    'redis://:p%40ss@[::1]:6380/3',
+    'rediss://user:pass@store',
+    'redis-sentinel://one:26379,two/primary',
+    'rediss-sentinel://user:pass@one,two/primary/2',
+    'redis-cluster://:pass@one:7000,two:7001',
+    'rediss-cluster://one/',
+  ])('is found at %s', (url) => {
+    expect(configOf({ STORE_URL: url, SECRETS: SECRET }).storeUrl).toBe(url);
+  });
+
+  it('is asked for in words when it is at no address', () => {
+    const parsed = parseConfig({ STORE_URL: 'redis-sentinel://one,two', SECRETS: SECRET });
+    expect(parsed).toEqual({
+      problems: [
+        { variable: 'STORE_URL', expected: expect.stringContaining('redis-sentinel://[…@]host[:port],…/master') },
+      ],
+    });
+  });
+
+  it.each([
     ['STORE_URL', `http://${LEAK_MARK}`],
+    ['STORE_URL', `redis://one,${LEAK_MARK}`],
+    ['STORE_URL', `redis://${LEAK_MARK}/primary`],
+    ['STORE_URL', `redis://one:65536/${LEAK_MARK}`],
+    ['STORE_URL', `redis-cluster://one/${LEAK_MARK}`],
+    ['STORE_URL', `redis-sentinel://${LEAK_MARK}`],
+    ['STORE_URL', `redis://store?password=${LEAK_MARK}`],
     ['STORE_URL', `${LEAK_MARK}:6379`],
     ['STORE_URL', LEAK_MARK],
     ['STORE_URL', `redis://user:100%${LEAK_MARK}@store`],

@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
+import { writeOf } from '../store/writes.ts';
 import { gist, good, goodGist, openShop, UNKNOWN } from './helpers.ts';
 import { noticed } from '../resilience/helpers.ts';
 import { callOf } from '../support/marked.ts';
 import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { rowOf } from '../support/table.ts';
+import { rowOf, touchedBy } from '../support/table.ts';
 import { accountIds, postIds, socialIds } from '../support/table.ts';
 
 const READ = 'getVerificationFlow';
@@ -122,16 +123,7 @@ test.each(postIds)('what is known of %s is told also while nothing may be sent',
 const fullStore = () => {
   const store = new MemoryStore({ maxBytes: 1_048_576 });
   for (let n = 0; n < 20_000; n += 1)
-    store.records.claim({
-      account: `account-${n % 300}`,
-      key: String(n),
-      fingerprint: '',
-      nonce: String(n),
-      now: 0,
-      endsAt: 0,
-      expiresAt: Infinity,
-      lasting: true,
-    });
+    store.beginWrite(writeOf({ principal: `account-${n % 300}`, key: String(n), tags: [], keyMs: Infinity }));
   return store;
 };
 
@@ -158,17 +150,14 @@ describe('with no room for another record', () => {
 /** Of writes of unknown outcome. */
 const storeFullOfMarks = () => {
   const store = new MemoryStore({ maxBytes: 1_048_576 });
-  for (let n = 0; n < 20_000; n += 1) {
-    const of = { principal: `account-${n}`, tags: ['subusers'], nonce: String(n), now: 0, endsAt: 0, until: Infinity };
-    store.beginWrite({ ...of, record: undefined, purchase: undefined });
-  }
+  for (let n = 0; n < 20_000; n += 1) store.beginWrite(writeOf({ principal: `account-${n}`, until: Infinity }));
   return store;
 };
 
 describe('with no room for another write of unknown outcome', () => {
   test.each(postIds)('%s is refused where it buys or touches what is cached, and goes through else', async (id) => {
     const shop = await openShop({}, { store: storeFullOfMarks() });
-    const isAnnounced = rowOf(id).exclusive || (rowOf(id).touches ?? []).length > 0;
+    const isAnnounced = rowOf(id).exclusive || touchedBy(id).length > 0;
     if (!isAnnounced) shop.script(id, good(id, 1));
     expect(gist(await shop.ask(id))).toBe(isAnnounced ? '503 store_unavailable' : goodGist(id, 1));
     expect(shop.upstream.calls).toHaveLength(isAnnounced ? 0 : 1);

@@ -7,11 +7,15 @@ import { json, reset } from '../support/scripted-upstream.ts';
 
 const ID = 'purchasePlan';
 
-/** A store that is gone from one call to the next. */
-const failing = (name: 'beginWrite' | 'endWrite'): Store =>
-  Object.assign(new MemoryStore({ maxBytes: 1_048_576 }), {
-    [name]: () => Promise.reject(GatewayError.of('store_unavailable', { retryAfter: 1 })),
-  });
+/** Stores that are gone from one call to the next. What is the end of a write they hear later, or not at all. */
+const GONE = {
+  beginWrite: () =>
+    Promise.resolve({ use: undefined, refusal: GatewayError.of('store_unavailable', { retryAfter: 1 }) }),
+  endWrite: () => Promise.resolve(),
+};
+
+const failing = (name: keyof typeof GONE): Store =>
+  Object.assign(new MemoryStore({ maxBytes: 1_048_576 }), { [name]: GONE[name] });
 
 test.each([
   ['with a key', true],

@@ -9,6 +9,8 @@ import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { isSocial } from '../support/table.ts';
 import { openWorld } from '../support/world.ts';
+import { MemoryStore } from '../../src/store/memory.ts';
+import { writeOf } from '../store/writes.ts';
 
 const ownIds = allOperations.map(({ id }) => id).filter((id) => !isSocial(id));
 
@@ -42,6 +44,18 @@ describe('RATE_LIMIT_PER_MINUTE', () => {
     const bearer = { path: '/api/v2/subscription/', headers: { Authorization: `Bearer ${token}` } };
     expect(limitedFor(await call(gateway.url, bearer))).toBe(60);
     expect(await world.ask(PLAIN, { token: secret() })).toMatchObject({ status: 200 });
+  });
+
+  test('counts what no store has room for, and says so', async () => {
+    const store = new MemoryStore({ maxBytes: 1_048_576 });
+    for (let n = 0; n < 20_000; n++) store.beginWrite(writeOf({ principal: `account-${n}`, until: Infinity }));
+    const world = await openWorld({ RATE_LIMIT_PER_MINUTE: '2' }, { store });
+    for (const left of [1, 0]) {
+      const refused = await world.ask('purchasePlan');
+      expect(refused).toMatchObject({ status: 503, json: { code: 'store_unavailable' } });
+      expect(limitOf(refused)).toEqual(['account', 2, left, 60]);
+    }
+    expect(limitedFor(await world.ask('purchasePlan'))).toBe(60);
   });
 
   test('lets no more through when all come at once', async () => {

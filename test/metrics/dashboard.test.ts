@@ -41,8 +41,8 @@ let scraped: Scraped;
 async function scrapeOfStore(): Promise<string> {
   const registry = new Registry();
   engineMetrics(registry, {
-    isThere: () => true,
-    untoldAccounts: () => 0,
+    up: () => 1,
+    unheard: () => 0,
     watch(watch) {
       watch('visit', 'good', 1);
       watch('visit', 'failed', 100);

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { placeOf, touchedBy } from '../../src/cache/key.ts';
+import { cacheKeyOf, invalidatedBy } from '../../src/cache/key.ts';
 import { EVERYTHING } from '../../src/store/store.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
 import { allOperations, operations } from '../../src/upstream/operations/index.ts';
@@ -36,7 +36,8 @@ const input = fc.oneof(
 
 type Input = typeof input extends fc.Arbitrary<infer T> ? T : never;
 
-const keyOf = ({ operation, id, query: text }: Input) => placeOf('account', operation, { id, query: text }).key;
+const keyOf = ({ operation, id, query: text }: Input) =>
+  cacheKeyOf('account', operation, { input: { id, query: text }, policy: undefined }).key;
 
 const same = (a: Input, b: Input) => a.operation.id === b.operation.id && a.id === b.id && a.query === b.query;
 
@@ -48,7 +49,7 @@ const canBeReadBack = (one: Input) => {
 };
 
 const isTagged = ({ operation, ...rest }: Input) => {
-  const { tags } = placeOf('account', operation, rest);
+  const { tags } = cacheKeyOf('account', operation, { input: rest, policy: undefined });
   if (operation.group === undefined) return tags.length === 0;
   const [group, item] = tags;
   const isItem = rest.id === undefined ? item === undefined : item?.startsWith(`${operation.group}/`);
@@ -83,13 +84,15 @@ describe('keys', () => {
     const owned = fc.property(
       fc.base64String(),
       input,
-      (account, { operation, ...rest }) => placeOf(account, operation, rest).account === account,
+      (account, { operation, ...rest }) =>
+        cacheKeyOf(account, operation, { input: rest, policy: undefined }).account === account,
     );
     fc.assert(owned);
   });
 });
 
-const tagOf = (operation: Operation, id: string) => placeOf('account', operation, { id, query: '' }).tags[1];
+const tagOf = (operation: Operation, id: string) =>
+  cacheKeyOf('account', operation, { input: { id, query: '' }, policy: undefined }).tags[1];
 
 const { digits } = ids;
 
@@ -125,9 +128,11 @@ describe('tags', () => {
 
   test.each(itemWrites)('of $id are among those of every read of that item, and of no other', (write, read) => {
     const touches = fc.property(digits, digits, query, (one, other, text) => {
-      const touched = touchedBy(write, { id: one, query: '' });
+      const touched = invalidatedBy(write, { id: one, query: '' });
       const isTouched = (id: string) =>
-        placeOf('account', read, { id, query: text }).tags.some((tag) => touched.includes(tag));
+        cacheKeyOf('account', read, { input: { id, query: text }, policy: undefined }).tags.some((tag) =>
+          touched.includes(tag),
+        );
       return isTouched(one) && isTouched(`0${one}`) && isTouched(other) === (BigInt(one) === BigInt(other));
     });
     fc.assert(touches, runs(5_000));

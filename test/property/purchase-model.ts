@@ -91,8 +91,14 @@ export class Expectation {
   /** Calls that the upstream has had. */
   sent = 0;
 
-  /** Requests of one moment, in their order: what frees its key at once has had it for that moment. */
-  ask(requests: readonly (readonly [id: string, wanted: Wanted])[], now: number): void {
+  /**
+   * Requests of one moment, in their order. Who has no key is held back before anything is noted of it; what frees its
+   * key at once has had it for that moment.
+   */
+  ask(all: readonly (readonly [id: string, wanted: Wanted])[], now: number): void {
+    const isFree = ({ key, account }: Wanted) => key !== undefined || !this.#isHeld(account, now);
+    const requests = all.filter(([, wanted]) => isFree(wanted));
+    for (const [id, wanted] of all) if (!isFree(wanted)) this.answers.set(id, '429 rate_limited');
     const heldBack = requests.filter(([id, wanted]) => this.#claim(id, wanted, now) && this.#holds(id, wanted, now));
     for (const [id, wanted] of heldBack) this.#free(id, wanted);
   }
@@ -131,11 +137,15 @@ export class Expectation {
 
   /** Whether the upstream wants no calls of the account just now; else it is sent. */
   #holds(id: string, wanted: Wanted, now: number): boolean {
-    const isHeld = (this.#heldUntil.get(wanted.account) ?? 0) > now;
+    const isHeld = this.#isHeld(wanted.account, now);
     if (isHeld) this.answers.set(id, '429 rate_limited');
     else this.underWay.push({ ...wanted, id, sentAt: now });
     if (!isHeld) this.sent += 1;
     return isHeld;
+  }
+
+  #isHeld(account: number, now: number): boolean {
+    return (this.#heldUntil.get(account) ?? 0) > now;
   }
 
   /** `text` is that of a definite answer. */

@@ -16,6 +16,7 @@ export const callFor = (clock: Clock, changes: Partial<UpstreamCall> = {}): Upst
     trace: { traceId: '0'.repeat(32), flags: '00', tracestate: undefined },
   },
   tally: { upstreamCalls: 0, upstreamMs: 0 },
+  background: () => undefined,
   signal: new AbortController().signal,
   endsAt: clock.now() + 10_000,
   ...changes,

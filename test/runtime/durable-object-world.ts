@@ -3,20 +3,17 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { Pool } from 'undici';
 import { vi } from 'vitest';
-import { systemClock } from '../../src/entry/node/deps.ts';
-import { SharedStore } from '../../src/store/shared.ts';
 import type {
-  KnownRecord,
-  NewCopy,
-  NewRecord,
-  NewTurn,
+  Change,
+  Engine,
   Question,
-  Remote,
-  Reply,
-} from '../../src/store/shared/remote.ts';
-import { Vault } from '../../src/store/shared/vault.ts';
-import { ENGINE_SLACK_MS, type SharedEngine } from '../store/engine.ts';
-import { secret } from '../support/secrets.ts';
+  Save,
+  Saved,
+  Snapshot,
+  WriteBegin,
+  WriteBegun,
+  WriteEnded,
+} from '../../src/store/shared/engine.ts';
 import { compatibility, workerd } from './bare-worker.ts';
 import { emptyFolder, ROOT, run, type Running } from './node-gateway.ts';
 import { freePort } from '../support/ports.ts';
@@ -25,10 +22,9 @@ import { complaintsIn } from './worker-gateway.ts';
 
 const MAIN = 'object-worker.js';
 
-/** The objects of accounts in a workerd, by object-worker.ts in front of them, and stores on them. */
-export class ObjectWorld implements Remote {
+/** The objects of accounts in a workerd, by object-worker.ts in front of them. */
+export class ObjectWorld implements Engine {
   readonly #folder = emptyFolder();
-  readonly #vault = new Vault([secret('of-the-instances')]);
   #running: Running | undefined;
   #pool: Pool | undefined;
   #passedMs = 0;
@@ -49,13 +45,6 @@ export class ObjectWorld implements Remote {
     });
     await world.#serve();
     return world;
-  }
-
-  /** Two instances. */
-  engine(): SharedEngine {
-    const open = () =>
-      new SharedStore({ remote: this, vault: this.#vault, maxBytes: 1_048_576, clock: systemClock, isVolatile: false });
-    return { store: open(), other: open(), pass: (ms) => this.pass(ms), slackMs: ENGINE_SLACK_MS };
   }
 
   async pass(ms: number): Promise<void> {
@@ -92,8 +81,14 @@ export class ObjectWorld implements Remote {
     return (await this.#call(account, 'tables')) as string[];
   }
 
-  async rows(account: string): Promise<number> {
-    return (await this.#call(account, 'rows')) as number;
+  /** What there is, as 'kind name'. */
+  async kept(account: string): Promise<readonly string[]> {
+    return (await this.#call(account, 'kept')) as string[];
+  }
+
+  /** A table as an earlier release has left it. */
+  async leaveTable(account: string, name: string): Promise<void> {
+    await this.#call(account, 'leaveTable', name);
   }
 
   /** How long it is until the alarm of an object. */
@@ -110,44 +105,24 @@ export class ObjectWorld implements Remote {
     return (await this.#call(account, 'secret')) as string;
   }
 
-  async visit(account: string, question: Question): Promise<Reply> {
-    return (await this.#call(account, 'visit', question)) as Reply;
+  async snapshot(account: string, question: Question): Promise<Snapshot> {
+    return (await this.#call(account, 'snapshot', question)) as Snapshot;
   }
 
-  async save(account: string, copy: NewCopy): Promise<boolean> {
-    return (await this.#call(account, 'save', copy)) as boolean;
+  async save(account: string, save: Save): Promise<Saved> {
+    return (await this.#call(account, 'save', save)) as Saved;
   }
 
-  async touch(account: string, tags: readonly string[]): Promise<void> {
-    await this.#call(account, 'touch', tags);
+  async beginWrite(account: string, write: WriteBegin): Promise<WriteBegun> {
+    return (await this.#call(account, 'beginWrite', write)) as WriteBegun;
   }
 
-  async takeTurn(account: string, turn: NewTurn): Promise<boolean> {
-    return (await this.#call(account, 'takeTurn', turn)) as boolean;
+  async endWrite(account: string, write: WriteEnded): Promise<void> {
+    await this.#call(account, 'endWrite', write);
   }
 
-  async passTurn(account: string, turn: Pick<NewTurn, 'key' | 'instance'>): Promise<void> {
-    await this.#call(account, 'passTurn', turn);
-  }
-
-  async hold(account: string, ms: number): Promise<void> {
-    await this.#call(account, 'hold', ms);
-  }
-
-  async claim(account: string, record: NewRecord): Promise<KnownRecord | undefined> {
-    return (await this.#call(account, 'claim', record)) as KnownRecord | undefined;
-  }
-
-  async advance(account: string, record: NewRecord): Promise<boolean> {
-    return (await this.#call(account, 'advance', record)) as boolean;
-  }
-
-  async settle(account: string, record: NewRecord): Promise<void> {
-    await this.#call(account, 'settle', record);
-  }
-
-  async release(account: string, record: Pick<NewRecord, 'key' | 'nonce'>): Promise<void> {
-    await this.#call(account, 'release', record);
+  async change(account: string, change: Change): Promise<void> {
+    await this.#call(account, 'change', change);
   }
 
   #call(account: string, method: string, ...args: readonly unknown[]): Promise<unknown> {

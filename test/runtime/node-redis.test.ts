@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { hasRedis, SKIPPED, startRedis, type TestRedis } from '../support/redis.ts';
+import { startOldRedis } from '../store/engine-world.ts';
+import { hasRedis, SKIPPED, type TestRedis } from '../support/redis.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import { leaksIn, secret } from '../support/secrets.ts';
 import { killAll, startNode } from './node-gateway.ts';
@@ -15,7 +16,7 @@ describe.skipIf(!hasRedis)(`on Node with Redis${SKIPPED}`, () => {
   let stage: Stage;
 
   beforeAll(async () => {
-    redis = await startRedis();
+    redis = await startOldRedis();
     const sandbox = await startRecordingSandbox();
     const log = await startNode({
       ...VARIABLES,
@@ -49,7 +50,7 @@ describe.skipIf(!hasRedis)(`on Node with Redis, with clients who leave${SKIPPED}
   let stage: LeavingStage;
 
   beforeAll(async () => {
-    redis = await startRedis();
+    redis = await startOldRedis();
     const upstream = await startUpstream();
     const env = { ...PATIENCE, ADMIN_PORT: '0', UPSTREAM_BASE_URL: upstream.url, STORE_URL: redis.url, SECRETS };
     stage = { gateway: await startNode(env), upstream, leave: (socket) => socket.destroy() };

@@ -1,15 +1,20 @@
-/** JSON in which bytes stay bytes; what is undefined is left out, and comes back as undefined. */
+/** JSON in which bytes stay bytes, and what is undefined comes back as undefined, in arrays too; nothing here is null. */
 export const pack = (value: unknown): string =>
-  JSON.stringify({ value }, (_, part: unknown) => (part instanceof Uint8Array ? { base64: toBase64(part) } : part));
+  JSON.stringify({ value }, function (this: Readonly<Record<string, unknown>>, name, part: unknown) {
+    const bytes = this[name]; // a Buffer has been made something else of by now
+    return bytes instanceof Uint8Array ? { base64: toBase64(bytes) } : part;
+  });
 
 export const unpack = (text: string): unknown => {
-  const { value } = JSON.parse(text, (_, part: unknown) => bytesIn(part) ?? part) as { readonly value?: unknown };
+  const { value } = JSON.parse(text, (_, part: unknown) => revived(part)) as { readonly value?: unknown };
   return value;
 };
 
-function bytesIn(part: unknown): Uint8Array | undefined {
-  if (typeof part !== 'object' || part === null || !('base64' in part)) return undefined;
-  return Uint8Array.from(atob(String(part.base64)), (char) => char.charCodeAt(0));
+function revived(part: unknown): unknown {
+  // What is revived as undefined is deleted, and leaves a hole in an array.
+  if (Array.isArray(part)) return Array.from(part as readonly unknown[]);
+  if (typeof part !== 'object' || part === null) return part ?? undefined;
+  return 'base64' in part ? Uint8Array.from(atob(String(part.base64)), (char) => char.charCodeAt(0)) : part;
 }
 
 function toBase64(bytes: Uint8Array): string {

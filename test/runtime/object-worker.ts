@@ -1,16 +1,16 @@
 // oxlint-disable-next-line typescript/triple-slash-reference -- it declares a module, and is none itself
 /// <reference path="../../src/entry/worker/platform.d.ts" />
+import type { DurableObjectState, DurableObjectStorage } from 'cloudflare:workers';
 import { Account as DeployedAccount } from '../../src/entry/worker/account.ts';
 import { pack, unpack } from './object-worker-wire.ts';
 
-declare module 'cloudflare:workers' {
-  interface DurableObjectStorage {
+/** More of the platform than is used when it is deployed. */
+interface TestState extends DurableObjectState {
+  readonly id: { toString(): string };
+  readonly storage: DurableObjectStorage & {
     getAlarm(): Promise<number | null>;
     deleteAlarm(): Promise<void>;
-  }
-  interface DurableObjectState {
-    readonly id: { toString(): string };
-  }
+  };
 }
 
 const realNow = Date.now.bind(Date);
@@ -20,6 +20,8 @@ Date.now = () => realNow() + passedMs;
 
 /** The object as it is deployed, and what a test wants to know of it. */
 export class Account extends DeployedAccount {
+  declare protected readonly ctx: TestState;
+
   /** How its files begin. */
   fileName(): string {
     return this.ctx.id.toString();
@@ -27,17 +29,19 @@ export class Account extends DeployedAccount {
 
   /** The tables that are not workerd's own. */
   tables(): string[] {
-    const rows = this.ctx.storage.sql.exec<{ name: string }>(`SELECT name FROM sqlite_master WHERE type = 'table'`);
-    return rows
-      .toArray()
-      .map(({ name }) => name)
-      .filter((name) => !name.startsWith('_cf_'));
+    return this.#texts(`SELECT name AS text FROM sqlite_master WHERE type = 'table'`).filter(
+      (name) => !name.startsWith('_cf_'),
+    );
   }
 
-  /** How many rows there are of copies and records. */
-  rows(): number {
-    const query = `SELECT (SELECT COUNT(*) FROM copies) + (SELECT COUNT(*) FROM records) AS rows`;
-    return this.ctx.storage.sql.exec<{ rows: number }>(query).toArray()[0]?.rows ?? 0;
+  /** What there is, as 'kind name'. */
+  kept(): string[] {
+    return this.#texts(`SELECT trim(kind || ' ' || name) AS text FROM kept ORDER BY kind, name`);
+  }
+
+  /** What an earlier release has left. */
+  leaveTable(name: string): void {
+    this.ctx.storage.sql.exec(`CREATE TABLE ${name} (key TEXT PRIMARY KEY)`);
   }
 
   /** How long it is until the alarm. */
@@ -50,6 +54,11 @@ export class Account extends DeployedAccount {
   async ring(): Promise<void> {
     await this.ctx.storage.deleteAlarm();
     await this.alarm();
+  }
+
+  #texts(query: string): string[] {
+    const rows = this.ctx.storage.sql.exec<{ text: string }>(query).toArray();
+    return rows.map(({ text }) => text);
   }
 }
 

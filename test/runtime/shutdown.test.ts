@@ -1,5 +1,8 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Relay, shaOf, startRelay } from '../fleet/relay.ts';
+import { startOldRedis } from '../store/engine-world.ts';
+import { hasRedis, SKIPPED, type TestRedis } from '../support/redis.ts';
 import { exampleBody, exampleInput } from '../support/examples.ts';
 import { call } from '../support/http.ts';
 import { openSocket, type RawSocket } from '../support/raw-client.ts';
@@ -199,6 +202,55 @@ describe('a purchase under way', () => {
     expect(await gateway.exited).toBe(0);
     expect(upstream.calls).toHaveLength(1);
     expect(sent?.body).toBe(body);
+  });
+});
+
+describe.skipIf(!hasRedis)(`a purchase that the store has not heard the end of${SKIPPED}`, () => {
+  const SECRETS = secret('of-the-instances-themselves');
+  let redis: TestRedis;
+  let relay: Relay;
+
+  beforeEach(async () => {
+    redis = await startOldRedis();
+    relay = await startRelay(redis.port);
+  });
+
+  afterEach(async () => {
+    await killAll();
+    await Promise.all([relay.close(), redis.close()]);
+  });
+
+  /** Its client has the answer. */
+  const bought = async (env: Readonly<Record<string, string>> = {}) => {
+    upstream.on(`POST ${PURCHASE}`, json(200, exampleBody('purchasePlan')));
+    const gateway = await start({ STORE_URL: `redis://127.0.0.1:${relay.port}`, SECRETS, ...env });
+    const held = relay.freezeAt(shaOf('endWrite'));
+    const headers = { 'Idempotency-Key': secret('idempotency') };
+    const request = { path: PURCHASE, token: secret(), body: exampleInput('purchasePlan').body, headers };
+    expect((await call(gateway.url, request)).status).toBe(200);
+    const again = async () => call((await start({ STORE_URL: redis.url, SECRETS, ...env })).url, request);
+    return { gateway, held, again };
+  };
+
+  it('keeps the process until it has', async () => {
+    const { gateway, held, again } = await bought();
+    gateway.signal('SIGTERM');
+    await draining(gateway);
+    await expect(Promise.race([gateway.exited, afterIdleExit()])).resolves.toBe('still there');
+    held.release();
+    expect(await gateway.exited).toBe(0);
+    expect(await again()).toMatchObject({ status: 200, headers: { 'idempotency-replayed': 'true' } });
+    expect(upstream.calls).toHaveLength(1);
+  });
+
+  it('is logged where the grace is over before that, and its key is not sent again', async () => {
+    const { gateway, again } = await bought({ SHUTDOWN_GRACE_MS: '500' });
+    gateway.signal('SIGTERM');
+    expect(await gateway.exited).toBe(0);
+    const complaint = gateway.records().find(({ msg }) => msg.startsWith('stops before the store has heard'));
+    expect(complaint).toMatchObject({ count: 1, level: 'error' });
+    expect(await again()).toMatchObject({ status: 409, json: { code: 'idempotency_in_progress' } });
+    expect(upstream.calls).toHaveLength(1);
   });
 });
 

@@ -238,7 +238,7 @@ describe('isolates that were given no secret', () => {
     await isolates.fleet.kill();
     const files = filesIn(isolates.fleet.objects);
     expect(files.length).toBeGreaterThan(10);
-    expect(files.filter(({ text }) => text.includes('CREATE TABLE records')).length).toBeGreaterThan(5);
+    expect(files.filter(({ text }) => text.includes('CREATE TABLE kept')).length).toBeGreaterThan(5);
     expect(leaksIn(files.map(({ name, text }) => `${name} ${text}`).join('\n'))).toEqual([]);
   });
 

@@ -1,6 +1,16 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { type Answers, type Entry, EVERYTHING, type Place, type Tag, type Versions } from '../../src/store/store.ts';
+import {
+  type CacheKey,
+  type Entry,
+  EVERYTHING,
+  type Found,
+  type Saved,
+  type Store,
+  type Tag,
+} from '../../src/store/store.ts';
 import { type Engine, type MakeEngine, PATIENT } from './engine.ts';
+import { START_MS } from '../support/clock.ts';
+import { ANSWER, writeOf } from './writes.ts';
 
 let accounts = 0;
 
@@ -11,28 +21,63 @@ export const entryOf = (text: string, changes: Partial<Entry> = {}): Entry => ({
   text,
   links: [],
   etag: `"${text.length}-${text.slice(0, 16)}"`,
-  askedAt: 1_780_000_000_000,
-  storedAt: 1_780_000_000_000,
-  expiresAt: 1_780_000_600_000,
+  storedAt: START_MS,
   validators: {},
   ...changes,
 });
 
-/** A read from its beginning to its end. */
-export const keep = async (store: Answers, place: Place, entry: Entry): Promise<boolean> => {
-  const { versions } = await store.lookup(place);
-  return store.save(place, entry, versions);
+const arrivalOf = (principal: string, now = START_MS) => ({
+  principal,
+  now,
+  window: undefined,
+  background: () => undefined,
+});
+
+/** What a request that comes now finds. */
+export const look = async (store: Store, key: CacheKey, now = START_MS): Promise<Found> => {
+  const snapshot = await store.snapshot(arrivalOf(key.account, now));
+  return snapshot.lookup(key, now);
 };
 
-export const heldIn = async (store: Answers, place: Place): Promise<string | undefined> =>
-  (await store.lookup(place)).entry?.text;
+/** A fetch that began with `found` ends, with a copy or with nothing. */
+export const save = async (store: Store, key: CacheKey, found: Found, entry?: Entry): Promise<Saved> => {
+  const snapshot = await store.snapshot(arrivalOf(key.account));
+  return snapshot.save(key, found, { entry });
+};
+
+/** A read from its beginning to its end. */
+export const keep = async (store: Store, key: CacheKey, entry: Entry): Promise<boolean> =>
+  (await save(store, key, await look(store, key), entry)).stored;
+
+export const saved = async (...of: Parameters<typeof save>): Promise<boolean> => (await save(...of)).stored;
+
+export const heldIn = async (store: Store, key: CacheKey): Promise<string | undefined> =>
+  (await look(store, key)).entry?.text;
+
+export const drop = async (store: Store, key: CacheKey, what: 'key' | 'everything' = 'key'): Promise<void> => {
+  const snapshot = await store.snapshot(arrivalOf(key.account));
+  await snapshot.save(key, await snapshot.lookup(key, START_MS), { drop: what });
+};
+
+/** A write of an account that touches these, from its beginning to its end. */
+export const touch = async (store: Store, principal: string, tags: readonly Tag[]): Promise<void> => {
+  const write = writeOf({ principal, tags, now: START_MS, endsAt: START_MS + 10_000, until: START_MS + 70_000 });
+  await store.beginWrite(write);
+  await store.endWrite(write, ANSWER);
+};
 
 const KEY = 'getSubuser/5?';
 const TAGS = ['subusers', 'subusers/5'] as const;
 
-export const placeIn = (account: string, key = KEY, tags: readonly Tag[] = TAGS): Place => ({ account, key, tags });
+export const keyIn = (account: string, key = KEY, tags: readonly Tag[] = TAGS): CacheKey => ({
+  account,
+  key,
+  tags,
+  freshMs: 30_000,
+  lifeMs: 600_000,
+});
 
-/** What makes a copy at the place with `TAGS` worthless, and what does not. */
+/** What makes a copy at the key with `TAGS` worthless, and what does not. */
 const TOUCHES: readonly (readonly [string, readonly Tag[], boolean])[] = [
   ['its group', ['subusers'], true],
   ['its item', ['subusers/5'], true],
@@ -47,22 +92,22 @@ const TOUCHES: readonly (readonly [string, readonly Tag[], boolean])[] = [
 ];
 
 /** What any store has to keep, whatever it keeps it in. */
-export function answersContract(name: string, makeEngine: MakeEngine): void {
-  describe(`${name}, as a keeper of answers`, PATIENT, () => {
+export function copiesContract(name: string, makeEngine: MakeEngine): void {
+  describe(`${name}, as a keeper of copies`, PATIENT, () => {
     let engine: Engine;
-    let store: Answers;
+    let store: Store;
     let account: string;
-    let place: Place;
+    let key: CacheKey;
 
     beforeEach(async () => {
       engine = await makeEngine();
-      store = engine.store.answers;
+      store = engine.store;
       account = newAccount();
-      place = placeIn(account);
+      key = keyIn(account);
     });
 
     test('finds nothing where nothing was saved', async () => {
-      expect((await store.lookup(place)).entry).toBeUndefined();
+      expect((await look(store, key)).entry).toBeUndefined();
     });
 
     test('gives back an entry as it was saved', async () => {
@@ -71,47 +116,45 @@ export function answersContract(name: string, makeEngine: MakeEngine): void {
         storedAt: 1_780_000_000_123.25,
         validators: { etag: 'W/"a"', lastModified: 'Tue, 09 Jun 2026 11:50:08 GMT' },
       });
-      expect(await keep(store, place, entry)).toBe(true);
-      expect((await store.lookup(place)).entry).toEqual(entry);
+      expect(await keep(store, key, entry)).toBe(true);
+      expect((await look(store, key)).entry).toEqual({ ...entry, storedAt: expect.any(Number) as number });
     });
 
     test('keeps an entry for as long as it is of use, whether anybody looks for it or not', async () => {
       const entry = entryOf('"kept"');
-      await keep(store, place, entry);
-      await engine.pass(entry.expiresAt - entry.storedAt - 1 - engine.slackMs);
-      expect(await heldIn(store, place)).toBe('"kept"');
+      await keep(store, key, entry);
+      await engine.pass(key.lifeMs - 1 - engine.slackMs);
+      expect(await heldIn(store, key)).toBe('"kept"');
     });
 
     test('keeps the newest entry', async () => {
-      await keep(store, place, entryOf('"old"'));
-      await keep(store, place, entryOf('"new"'));
-      expect(await heldIn(store, place)).toBe('"new"');
+      await keep(store, key, entryOf('"old"'));
+      await keep(store, key, entryOf('"new"'));
+      expect(await heldIn(store, key)).toBe('"new"');
     });
 
     test('does not put an answer to an earlier question in the place of one to a later', async () => {
-      const { versions } = await store.lookup(place);
-      const later = entryOf('"later"', { askedAt: 1_780_000_000_001, storedAt: 1_780_000_000_001 });
-      const earlier = entryOf('"earlier"', { askedAt: 1_780_000_000_000.5, storedAt: 1_780_000_000_002 });
-      expect(await store.save(place, later, versions)).toBe(true);
-      expect(await store.save(place, earlier, versions)).toBe(false);
-      expect(await heldIn(store, place)).toBe('"later"');
-      await store.touch(account, ['subusers']);
-      expect(await keep(store, place, earlier)).toBe(true);
+      const earlier = await look(store, key);
+      await engine.pass(5);
+      const later = await look(store, key);
+      expect(await saved(store, key, later, entryOf('"later"'))).toBe(true);
+      expect(await saved(store, key, earlier, entryOf('"earlier"'))).toBe(false);
+      expect(await heldIn(store, key)).toBe('"later"');
     });
 
-    test('saves what several readers began with the same versions', async () => {
-      const [one, other] = [await store.lookup(place), await store.lookup(place)];
-      expect(one.versions).toBe(other.versions);
-      expect(await store.save(place, entryOf('"one"'), one.versions)).toBe(true);
-      expect(await store.save(place, entryOf('"other"'), other.versions)).toBe(true);
+    test('saves what several readers began with the same version', async () => {
+      const [one, other] = [await look(store, key), await look(store, key)];
+      expect(one.version).toBe(other.version);
+      expect(await saved(store, key, one, entryOf('"one"'))).toBe(true);
+      expect(await saved(store, key, other, entryOf('"other"'))).toBe(true);
     });
 
     test('takes an answer without tags', async () => {
-      const untagged = placeIn(account, KEY, []);
+      const untagged = keyIn(account, KEY, []);
       await keep(store, untagged, entryOf('"kept"'));
-      await store.touch(account, ['subusers']);
+      await touch(store, account, ['subusers']);
       expect(await heldIn(store, untagged)).toBe('"kept"');
-      await store.touch(account, [EVERYTHING]);
+      await touch(store, account, [EVERYTHING]);
       expect(await heldIn(store, untagged)).toBeUndefined();
     });
 
@@ -132,150 +175,147 @@ export function answersContract(name: string, makeEngine: MakeEngine): void {
       ];
 
       test('keys', async () => {
-        for (const key of KEYS) await keep(store, placeIn(account, key), entryOf(key));
-        for (const key of KEYS) expect(await heldIn(store, placeIn(account, key))).toBe(key);
+        for (const one of KEYS) await keep(store, keyIn(account, one), entryOf(one));
+        for (const one of KEYS) expect(await heldIn(store, keyIn(account, one))).toBe(one);
       });
 
       test('accounts, whatever happens to one of them', async () => {
-        const other = placeIn(newAccount());
-        await keep(store, place, entryOf('"mine"'));
+        const other = keyIn(newAccount());
+        await keep(store, key, entryOf('"mine"'));
         await keep(store, other, entryOf('"theirs"'));
-        expect([await heldIn(store, place), await heldIn(store, other)]).toEqual(['"mine"', '"theirs"']);
-        await store.drop(other);
-        expect([await heldIn(store, place), await heldIn(store, other)]).toEqual(['"mine"', undefined]);
-        await store.touch(other.account, [EVERYTHING, ...TAGS]);
-        expect(await heldIn(store, place)).toBe('"mine"');
+        expect([await heldIn(store, key), await heldIn(store, other)]).toEqual(['"mine"', '"theirs"']);
+        await drop(store, other);
+        expect([await heldIn(store, key), await heldIn(store, other)]).toEqual(['"mine"', undefined]);
+        await touch(store, other.account, [EVERYTHING, ...TAGS]);
+        expect(await heldIn(store, key)).toBe('"mine"');
       });
     });
 
     describe('drop', () => {
       test('forgets one answer and no other', async () => {
-        const other = placeIn(account, 'getSubuser/5?plan_id=1');
-        await keep(store, place, entryOf('"gone"'));
+        const other = keyIn(account, 'getSubuser/5?plan_id=1');
+        await keep(store, key, entryOf('"gone"'));
         await keep(store, other, entryOf('"kept"'));
-        await store.drop(place);
-        expect([await heldIn(store, place), await heldIn(store, other)]).toEqual([undefined, '"kept"']);
+        await drop(store, key);
+        expect([await heldIn(store, key), await heldIn(store, other)]).toEqual([undefined, '"kept"']);
       });
 
       test('of what is not there does nothing', async () => {
-        await store.drop(place);
-        expect(await keep(store, place, entryOf('"kept"'))).toBe(true);
+        await drop(store, key);
+        expect(await keep(store, key, entryOf('"kept"'))).toBe(true);
       });
 
       test('refuses what began before it', async () => {
-        await keep(store, place, entryOf('"gone"'));
-        const { versions } = await store.lookup(place);
-        await store.drop(place);
-        expect(await store.save(place, entryOf('"late"'), versions)).toBe(false);
-        expect(await heldIn(store, place)).toBeUndefined();
+        await keep(store, key, entryOf('"gone"'));
+        const found = await look(store, key);
+        await drop(store, key);
+        expect(await saved(store, key, found, entryOf('"late"'))).toBe(false);
+        expect(await heldIn(store, key)).toBeUndefined();
       });
 
       test('refuses what began before it, also where nothing was held', async () => {
-        const { versions } = await store.lookup(place);
-        await store.drop(place);
-        expect(await store.save(place, entryOf('"late"'), versions)).toBe(false);
+        const found = await look(store, key);
+        await drop(store, key);
+        expect(await saved(store, key, found, entryOf('"late"'))).toBe(false);
       });
 
-      test('leaves the place usable', async () => {
-        await keep(store, place, entryOf('"gone"'));
-        await store.drop(place);
-        expect(await keep(store, place, entryOf('"again"'))).toBe(true);
-        expect(await heldIn(store, place)).toBe('"again"');
+      test('leaves the key usable', async () => {
+        await keep(store, key, entryOf('"gone"'));
+        await drop(store, key);
+        expect(await keep(store, key, entryOf('"again"'))).toBe(true);
+        expect(await heldIn(store, key)).toBe('"again"');
       });
     });
 
     describe.each(TOUCHES)('touching %s', (_, tags, ends) => {
       test(ends ? 'makes a copy worthless' : 'leaves a copy alone', async () => {
-        await keep(store, place, entryOf('"copy"'));
-        await store.touch(account, tags);
-        expect(await heldIn(store, place)).toBe(ends ? undefined : '"copy"');
+        await keep(store, key, entryOf('"copy"'));
+        await touch(store, account, tags);
+        expect(await heldIn(store, key)).toBe(ends ? undefined : '"copy"');
       });
 
       test(ends ? 'refuses what began before it' : 'takes what began before it', async () => {
-        const { versions } = await store.lookup(place);
-        await store.touch(account, tags);
-        expect(await store.save(place, entryOf('"copy"'), versions)).toBe(!ends);
-        expect(await heldIn(store, place)).toBe(ends ? undefined : '"copy"');
+        const found = await look(store, key);
+        await touch(store, account, tags);
+        expect(await saved(store, key, found, entryOf('"copy"'))).toBe(!ends);
+        expect(await heldIn(store, key)).toBe(ends ? undefined : '"copy"');
       });
 
-      test('leaves the place usable', async () => {
-        await store.touch(account, tags);
-        expect(await keep(store, place, entryOf('"after"'))).toBe(true);
-        expect(await heldIn(store, place)).toBe('"after"');
+      test('leaves the key usable', async () => {
+        await touch(store, account, tags);
+        expect(await keep(store, key, entryOf('"after"'))).toBe(true);
+        expect(await heldIn(store, key)).toBe('"after"');
       });
     });
 
     describe('a fence', () => {
       test('holds against a late answer when a newer one is there', async () => {
-        const before = await store.lookup(place);
-        await store.touch(account, ['subusers/5']);
-        await keep(store, place, entryOf('"new"'));
-        expect(await store.save(place, entryOf('"late"'), before.versions)).toBe(false);
-        expect(await heldIn(store, place)).toBe('"new"');
+        const before = await look(store, key);
+        await touch(store, account, ['subusers/5']);
+        await keep(store, key, entryOf('"new"'));
+        expect(await saved(store, key, before, entryOf('"late"'))).toBe(false);
+        expect(await heldIn(store, key)).toBe('"new"');
       });
 
       test('holds between two touches of one write', async () => {
-        await store.touch(account, ['subusers/5']);
-        const { versions } = await store.lookup(place);
-        await store.touch(account, ['subusers/5']);
-        expect(await store.save(place, entryOf('"between"'), versions)).toBe(false);
+        await touch(store, account, ['subusers/5']);
+        const found = await look(store, key);
+        await touch(store, account, ['subusers/5']);
+        expect(await saved(store, key, found, entryOf('"between"'))).toBe(false);
       });
 
       test('holds for an account that has only ever written', async () => {
-        await store.touch(account, ['subusers']);
-        const { versions } = await store.lookup(place);
-        await store.touch(account, ['subusers']);
-        expect(await store.save(place, entryOf('"between"'), versions)).toBe(false);
+        await touch(store, account, ['subusers']);
+        const found = await look(store, key);
+        await touch(store, account, ['subusers']);
+        expect(await saved(store, key, found, entryOf('"between"'))).toBe(false);
       });
 
       test('holds after everything was dropped', async () => {
-        await store.touch(account, ['subusers/5']);
-        const { versions } = await store.lookup(place);
-        await store.touch(account, [EVERYTHING]);
-        expect(await store.save(place, entryOf('"late"'), versions)).toBe(false);
+        await touch(store, account, ['subusers/5']);
+        const found = await look(store, key);
+        await touch(store, account, [EVERYTHING]);
+        expect(await saved(store, key, found, entryOf('"late"'))).toBe(false);
       });
 
-      test('of one account does not open for the versions of another', async () => {
-        const other = placeIn(newAccount());
-        const { versions } = await store.lookup(other);
-        await store.lookup(place);
-        expect(await store.save(place, entryOf('"foreign"'), versions)).toBe(false);
+      test('of one account does not open for the version of another', async () => {
+        const other = keyIn(newAccount());
+        const found = await look(store, other);
+        await look(store, key);
+        expect(await saved(store, key, found, entryOf('"foreign"'))).toBe(false);
       });
 
-      test('does not open for versions that nobody gave out', async () => {
-        await keep(store, place, entryOf('"kept"'));
-        for (const versions of ['', '0', '-1.0.0', 'undefined'])
-          expect(await store.save(place, entryOf('"forged"'), versions), versions).toBe(false);
+      test('does not open for version that nobody gave out', async () => {
+        await keep(store, key, entryOf('"kept"'));
+        const found = await look(store, key);
+        for (const version of ['', '0', '-1.0.0', 'undefined'])
+          expect(await saved(store, key, { ...found, version }, entryOf('"forged"')), version).toBe(false);
       });
     });
 
-    test('never gives out versions again', async () => {
-      const given = new Set<Versions>();
+    test('never gives out a version again', async () => {
+      const given: Found[] = [];
       const steps = [['subusers'], ['subusers/5'], [EVERYTHING], ['subusers', 'subusers/5'], [EVERYTHING, 'subusers']];
       for (let i = 0; i < 100; i += 1) {
-        await store.touch(account, steps[i % steps.length] ?? []);
-        const { versions } = await store.lookup(place);
-        expect(given.has(versions)).toBe(false);
-        given.add(versions);
+        await touch(store, account, steps[i % steps.length] ?? []);
+        given.push(await look(store, key));
       }
-      for (const versions of given) {
-        const isCurrent = versions === (await store.lookup(place)).versions;
-        expect(await store.save(place, entryOf('"old"'), versions)).toBe(isCurrent);
-      }
+      expect(new Set(given.map(({ version }) => version)).size).toBe(100);
+      for (const found of given) expect(await saved(store, key, found, entryOf('"old"'))).toBe(found === given.at(-1));
     });
 
     test('of an account that touches tags without end stays right', async () => {
-      const before = await store.lookup(place);
-      await keep(store, place, entryOf('"copy"'));
-      await store.touch(account, ['subusers/5']);
-      const between = await store.lookup(place);
-      for (let id = 1000; id < 3000; id += 1) await store.touch(account, [`subusers/${id}`]);
-      expect(await heldIn(store, place)).toBeUndefined();
-      expect(await store.save(place, entryOf('"late"'), before.versions)).toBe(false);
-      await store.touch(account, ['subusers/5']);
-      expect(await store.save(place, entryOf('"late"'), between.versions)).toBe(false);
-      expect(await keep(store, place, entryOf('"after"'))).toBe(true);
-      expect(await heldIn(store, place)).toBe('"after"');
+      const before = await look(store, key);
+      await keep(store, key, entryOf('"copy"'));
+      await touch(store, account, ['subusers/5']);
+      const between = await look(store, key);
+      for (let id = 1000; id < 3000; id += 1) await touch(store, account, [`subusers/${id}`]);
+      expect(await heldIn(store, key)).toBeUndefined();
+      expect(await saved(store, key, before, entryOf('"late"'))).toBe(false);
+      await touch(store, account, ['subusers/5']);
+      expect(await saved(store, key, between, entryOf('"late"'))).toBe(false);
+      expect(await keep(store, key, entryOf('"after"'))).toBe(true);
+      expect(await heldIn(store, key)).toBe('"after"');
     });
   });
 }

@@ -1,11 +1,33 @@
 import { describe, expect, test } from 'vitest';
 import { GatewayError } from '../../src/core/errors.ts';
 import { MemoryRecords } from '../../src/store/memory/records.ts';
-import type { Claim } from '../../src/store/store.ts';
-import { claimOf, DAY_MS, later, recordsContract } from './records.ts';
-import { memoryEngine, PATIENT } from './engine.ts';
+import type { NewWrite, WriteAnswer } from '../../src/store/store.ts';
+import { PATIENT } from './engine.ts';
+import { DAY_MS, later, writeOf } from './writes.ts';
 
-recordsContract('the memory store', memoryEngine);
+/** Records, asked with whole writes. */
+class Records {
+  readonly #records = new MemoryRecords();
+
+  /** Takes the key, or comes back with what is known of it. */
+  claim(write: NewWrite) {
+    const known = this.#records.peek(write, write.key ?? '');
+    if (!known) this.#records.claim(write, write.key ?? '');
+    return known;
+  }
+
+  settle(write: NewWrite, outcome: 'unknown' | WriteAnswer): void {
+    this.#records.settle(write, write.key ?? '', outcome);
+  }
+
+  release({ principal, key = '' }: NewWrite): void {
+    this.#records.release(principal, key);
+  }
+
+  usage() {
+    return this.#records.usage();
+  }
+}
 
 const MAX_FIRM = 20_000;
 const MAX_ANSWERED_BYTES = 67_108_864;
@@ -13,20 +35,20 @@ const MEGABYTE = 1_048_576;
 
 const NOW = Date.UTC(2026, 5, 9, 12);
 
-const nth = (n: number, changes: Partial<Claim> = {}): Claim =>
-  claimOf({ account: `account-${n % 300}`, key: `key-${n}`, now: NOW, ...changes });
+const nth = (n: number, changes: Partial<NewWrite> = {}): NewWrite =>
+  writeOf({ principal: `account-${n % 300}`, key: `key-${n}`, now: NOW, ...changes });
 
 /** Without `expect`, which takes its time when it is called a hundred thousand times. */
-const claimFree = (records: MemoryRecords, claim: Claim) => {
+const claimFree = (records: Records, claim: NewWrite) => {
   if (records.claim(claim)) throw new Error(`${claim.key} is not free`);
 };
 
-const claimMany = (records: MemoryRecords, count: number, from = 0) => {
+const claimMany = (records: Records, count: number, from = 0) => {
   for (let n = from; n < from + count; n += 1) claimFree(records, nth(n));
 };
 
 /** What refuses the claim, if anything does. */
-const refusalOf = (records: MemoryRecords, claim: Claim): unknown => {
+const refusalOf = (records: Records, claim: NewWrite): unknown => {
   try {
     return records.claim(claim);
   } catch (error) {
@@ -41,7 +63,7 @@ const expectRefusal = (refusal: unknown) => {
 
 describe('with as many writes under way or of unknown outcome as there may be', () => {
   test('another is refused, and leaves nothing behind', () => {
-    const records = new MemoryRecords();
+    const records = new Records();
     claimMany(records, MAX_FIRM);
     for (let time = 0; time < 3; time += 1) expectRefusal(refusalOf(records, nth(MAX_FIRM)));
     expect(records.usage()).toEqual({ records: MAX_FIRM, firmRecords: MAX_FIRM });
@@ -50,7 +72,7 @@ describe('with as many writes under way or of unknown outcome as there may be', 
   });
 
   test('all of them are still known', () => {
-    const records = new MemoryRecords();
+    const records = new Records();
     claimMany(records, MAX_FIRM);
     for (let n = 0; n < MAX_FIRM; n += 2) records.settle(nth(n), 'unknown');
     for (let n = 0; n < 100; n += 1) expectRefusal(refusalOf(records, nth(MAX_FIRM + n)));
@@ -59,10 +81,10 @@ describe('with as many writes under way or of unknown outcome as there may be', 
   });
 
   test.each([
-    ['a release', (records: MemoryRecords) => records.release(nth(5))],
-    ['an answer', (records: MemoryRecords) => records.settle(nth(5), { status: 200, text: '1' })],
+    ['a release', (records: Records) => records.release(nth(5))],
+    ['an answer', (records: Records) => records.settle(nth(5), { status: 200, text: '1' })],
   ])('%s makes room for one', (_, end) => {
-    const records = new MemoryRecords();
+    const records = new Records();
     claimMany(records, MAX_FIRM);
     end(records);
     expect(records.claim(nth(MAX_FIRM))).toBeUndefined();
@@ -70,7 +92,7 @@ describe('with as many writes under way or of unknown outcome as there may be', 
   });
 
   test('those of unknown outcome make room when their day is over, by the time of who asks', () => {
-    const records = new MemoryRecords();
+    const records = new Records();
     claimMany(records, MAX_FIRM);
     for (let n = 0; n < 3; n += 1) records.settle(nth(n), 'unknown');
     const late = (n: number, ms: number) => later(nth(MAX_FIRM + n), ms);
@@ -81,7 +103,7 @@ describe('with as many writes under way or of unknown outcome as there may be', 
   });
 
   test('those under way never make room', () => {
-    const records = new MemoryRecords();
+    const records = new Records();
     claimMany(records, MAX_FIRM);
     expectRefusal(refusalOf(records, later(nth(MAX_FIRM), 1000 * DAY_MS)));
     const known = Array.from({ length: MAX_FIRM }, (_, n) => records.claim(later(nth(n), 1000 * DAY_MS)));
@@ -89,7 +111,7 @@ describe('with as many writes under way or of unknown outcome as there may be', 
   });
 
   test('a key whose day is over can be had in its own place', () => {
-    const records = new MemoryRecords();
+    const records = new Records();
     claimMany(records, MAX_FIRM);
     records.settle(nth(0), 'unknown');
     expect(records.claim(later(nth(0), DAY_MS))).toBeUndefined();
@@ -98,18 +120,18 @@ describe('with as many writes under way or of unknown outcome as there may be', 
 });
 
 /** Claims and settles with a text of its own. */
-const answer = (records: MemoryRecords, n: number, text: string) => {
+const answer = (records: Records, n: number, text: string) => {
   claimFree(records, nth(n));
   records.settle(nth(n), { status: 200, text });
 };
 
-const isKnown = (records: MemoryRecords, n: number) => {
+const isKnown = (records: Records, n: number) => {
   const known = records.claim(nth(n)) !== undefined;
   if (!known) records.release(nth(n));
   return known;
 };
 
-const countKnown = (records: MemoryRecords, count: number) =>
+const countKnown = (records: Records, count: number) =>
   Array.from({ length: count }, (_, n) => n).filter((n) => isKnown(records, n)).length;
 
 describe('answers', PATIENT, () => {
@@ -118,7 +140,7 @@ describe('answers', PATIENT, () => {
     ['beyond Latin-1, of two bytes a character', 200, 'я'.repeat(MEGABYTE / 2), MEGABYTE],
     ['small', 150_000, '{"id":1}', 500],
   ])('that are %s stay within their bytes and come near them', (_, count, text, bytes) => {
-    const records = new MemoryRecords();
+    const records = new Records();
     for (let n = 0; n < count; n += 1) answer(records, n, text);
     const held = countKnown(records, count);
     expect(records.usage()).toEqual({ records: held, firmRecords: 0 });
@@ -127,7 +149,7 @@ describe('answers', PATIENT, () => {
   });
 
   test('give way to newer ones, the oldest first', () => {
-    const records = new MemoryRecords();
+    const records = new Records();
     for (let n = 0; n < 100; n += 1) answer(records, n, 'x'.repeat(MEGABYTE));
     const known = Array.from({ length: 100 }, (_, n) => isKnown(records, n));
     expect(known.toSorted((one, other) => Number(one) - Number(other))).toEqual(known);
@@ -135,7 +157,7 @@ describe('answers', PATIENT, () => {
   });
 
   test('never make those give way that are under way or of unknown outcome', () => {
-    const records = new MemoryRecords();
+    const records = new Records();
     claimMany(records, 2);
     records.settle(nth(1), 'unknown');
     for (let n = 2; n < 200; n += 1) answer(records, n, 'x'.repeat(MEGABYTE));
@@ -144,7 +166,7 @@ describe('answers', PATIENT, () => {
   });
 
   test('are no part of what may be under way at once', () => {
-    const records = new MemoryRecords();
+    const records = new Records();
     for (let n = 0; n < 2 * MAX_FIRM; n += 1) answer(records, n, '1');
     expect(records.usage()).toEqual({ records: 2 * MAX_FIRM, firmRecords: 0 });
     claimMany(records, MAX_FIRM, 2 * MAX_FIRM);
@@ -152,7 +174,7 @@ describe('answers', PATIENT, () => {
   });
 
   test('too large to be held leave that there was one, of which nothing is known', () => {
-    const records = new MemoryRecords();
+    const records = new Records();
     answer(records, 0, '1');
     expect(records.claim(nth(1))).toBeUndefined();
     records.settle(nth(1), { status: 200, text: 'x'.repeat(MAX_ANSWERED_BYTES + 1) });
@@ -164,11 +186,11 @@ describe('answers', PATIENT, () => {
 
 const MAX_OF_ACCOUNT = 1000;
 
-const own = (n: number) => nth(n, { account: 'busy' });
+const own = (n: number) => nth(n, { principal: 'busy' });
 
 describe('of one account', () => {
   test('the thousand newest are kept, and those of others with them', () => {
-    const records = new MemoryRecords();
+    const records = new Records();
     answer(records, 0, 'of another');
     for (let n = 0; n < 2 * MAX_OF_ACCOUNT; n += 1) {
       claimFree(records, own(n));
@@ -180,7 +202,7 @@ describe('of one account', () => {
   });
 
   test('a thousand of unknown outcome have its next write refused, and nobody else’s', () => {
-    const records = new MemoryRecords();
+    const records = new Records();
     for (let n = 0; n < MAX_OF_ACCOUNT; n += 1) {
       claimFree(records, own(n));
       records.settle(own(n), 'unknown');
@@ -192,12 +214,12 @@ describe('of one account', () => {
   });
 });
 
-describe('a lasting record', () => {
-  const purchase = nth(0, { account: 'busy', key: 'purchase', lasting: true });
+describe('the record of a purchase', () => {
+  const purchase = nth(0, { principal: 'busy', key: 'purchase', isPurchase: true });
   const answered = { status: 200, text: '{"plan":4}' };
 
   test('outlasts whatever its account and others write besides, for its day', () => {
-    const records = new MemoryRecords();
+    const records = new Records();
     claimFree(records, purchase);
     records.settle(purchase, answered);
     for (let n = 1; n < 3 * MAX_OF_ACCOUNT; n += 1) {
@@ -210,16 +232,16 @@ describe('a lasting record', () => {
   });
 
   test('with a large answer says that there was one', () => {
-    const records = new MemoryRecords();
+    const records = new Records();
     claimFree(records, purchase);
     records.settle(purchase, { status: 200, text: 'x'.repeat(MEGABYTE) });
     expect(records.claim(purchase)?.outcome).toBe('unknown');
   });
 
   test('is one of those that leave no room for more', () => {
-    const records = new MemoryRecords();
+    const records = new Records();
     for (let n = 0; n < MAX_FIRM; n += 1) {
-      const claim = nth(n, { lasting: true });
+      const claim = nth(n, { isPurchase: true });
       claimFree(records, claim);
       records.settle(claim, answered);
     }
@@ -228,7 +250,7 @@ describe('a lasting record', () => {
 });
 
 test('what is released, and what has had its day and is claimed anew, is held no longer', () => {
-  const records = new MemoryRecords();
+  const records = new Records();
   for (let n = 0; n < 10; n += 1) {
     records.claim(nth(n));
     if (n % 2 === 0) records.release(nth(n));
@@ -237,11 +259,4 @@ test('what is released, and what has had its day and is claimed anew, is held no
   expect(records.usage()).toEqual({ records: 5, firmRecords: 0 });
   for (let n = 1; n < 10; n += 2) records.claim(later(nth(n), DAY_MS));
   expect(records.usage()).toEqual({ records: 5, firmRecords: 5 });
-});
-
-test('an answer comes at once, so that one process never asks itself to wait', () => {
-  const records = new MemoryRecords();
-  const claim = claimOf();
-  for (const result of [records.claim(claim), records.settle(claim, 'unknown'), records.release(claim)])
-    expect(result).not.toBeInstanceOf(Promise);
 });

@@ -3,36 +3,32 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
-import { type Answers, EVERYTHING, type Place } from '../../src/store/store.ts';
-import { entryOf, heldIn, keep, newAccount, answersContract } from './contract.ts';
+import { type CacheKey, EVERYTHING, hidden, type Store } from '../../src/store/store.ts';
+import { copiesContract, drop, entryOf, heldIn, keep, keyIn, look, newAccount, saved, touch } from './contract.ts';
 import { memoryEngine, PATIENT } from './engine.ts';
-import { visitsContract } from './visits.ts';
+import { writeOf } from './writes.ts';
 
 const MEGABYTE = 1_048_576;
 
-const memoryStore = (maxBytes = MEGABYTE): Answers => new MemoryStore({ maxBytes }).answers;
+const memoryStore = (maxBytes = MEGABYTE): Store => new MemoryStore({ maxBytes });
 
-answersContract('the memory store', memoryEngine);
-visitsContract('the memory store', memoryEngine);
+copiesContract('the memory store', memoryEngine);
 
-const placeOf = (account: string, n: number, keyLength = 0): Place => ({
-  account,
-  key: `getTransaction/${n}?`.padEnd(keyLength, 'k'),
-  tags: ['transactions', `transactions/${n}`],
-});
+const keyOf = (account: string, n: number, keyLength = 0): CacheKey =>
+  keyIn(account, `getTransaction/${n}?`.padEnd(keyLength, 'k'), ['transactions', `transactions/${n}`]);
 
-const countHeld = async (store: Answers, places: readonly Place[]) => {
+const countHeld = async (store: Store, keys: readonly CacheKey[]) => {
   let count = 0;
-  for (const place of places) if ((await store.lookup(place)).entry) count += 1;
+  for (const key of keys) if ((await look(store, key)).entry) count += 1;
   return count;
 };
 
 /** How much of what is put in stays: `count` entries with keys and bodies of these lengths. */
-const fill = async (store: Answers, of: { count: number; keyLength: number; body: string; accounts: number }) => {
+const fill = async (store: Store, of: { count: number; keyLength: number; body: string; accounts: number }) => {
   const accounts = Array.from({ length: of.accounts }, newAccount);
-  const places = Array.from({ length: of.count }, (_, n) => placeOf(accounts[n % of.accounts] ?? '', n, of.keyLength));
-  for (const place of places) await keep(store, place, entryOf(of.body));
-  return { places, held: await countHeld(store, places) };
+  const keys = Array.from({ length: of.count }, (_, n) => keyOf(accounts[n % of.accounts] ?? '', n, of.keyLength));
+  for (const key of keys) await keep(store, key, entryOf(of.body));
+  return { keys, held: await countHeld(store, keys) };
 };
 
 /** `bytes` is what one entry takes at the very least. */
@@ -59,55 +55,55 @@ describe.each([1, 7, 100])('of %i accounts', (accounts) => {
 describe('the bound', () => {
   test('evicts what was used least recently', async () => {
     const store = memoryStore();
-    const used = placeOf(newAccount(), 0);
+    const used = keyOf(newAccount(), 0);
     await keep(store, used, entryOf('"used"'));
-    const { places } = await fill(store, { count: 20, accounts: 1, keyLength: 0, body: 'x'.repeat(20_000) });
+    const { keys } = await fill(store, { count: 20, accounts: 1, keyLength: 0, body: 'x'.repeat(20_000) });
     for (let i = 0; i < 10; i += 1) {
       expect(await heldIn(store, used)).toBe('"used"');
       await fill(store, { count: 20, accounts: 1, keyLength: 0, body: 'x'.repeat(20_000) });
     }
-    expect(await countHeld(store, places)).toBe(0);
+    expect(await countHeld(store, keys)).toBe(0);
   });
 
   test('refuses what is larger than all of it, forgets the copy from before and keeps the rest', async () => {
     const store = memoryStore();
     const account = newAccount();
-    await keep(store, placeOf(account, 1), entryOf('"rest"'));
-    await keep(store, placeOf(account, 2), entryOf('"small"'));
-    expect(await keep(store, placeOf(account, 2), entryOf('x'.repeat(2 * MEGABYTE)))).toBe(false);
-    expect(await heldIn(store, placeOf(account, 2))).toBeUndefined();
-    expect(await heldIn(store, placeOf(account, 1))).toBe('"rest"');
-    await store.touch(account, [EVERYTHING]);
-    expect(await heldIn(store, placeOf(account, 1))).toBeUndefined();
+    await keep(store, keyOf(account, 1), entryOf('"rest"'));
+    await keep(store, keyOf(account, 2), entryOf('"small"'));
+    expect(await keep(store, keyOf(account, 2), entryOf('x'.repeat(2 * MEGABYTE)))).toBe(false);
+    expect(await heldIn(store, keyOf(account, 2))).toBeUndefined();
+    expect(await heldIn(store, keyOf(account, 1))).toBe('"rest"');
+    await touch(store, account, [EVERYTHING]);
+    expect(await heldIn(store, keyOf(account, 1))).toBeUndefined();
   });
 
   test('of nothing holds nothing', async () => {
     const store = memoryStore(0);
     const account = newAccount();
-    expect(await keep(store, placeOf(account, 1), entryOf(''))).toBe(false);
-    await store.touch(account, ['transactions']);
-    expect(await heldIn(store, placeOf(account, 1))).toBeUndefined();
+    expect(await keep(store, keyOf(account, 1), entryOf(''))).toBe(false);
+    await touch(store, account, ['transactions']);
+    expect(await heldIn(store, keyOf(account, 1))).toBeUndefined();
   });
 
-  test('counts anew what replaces another', async () => {
+  test('counts anew what rekeys another', async () => {
     const store = memoryStore();
     const account = newAccount();
-    const places = Array.from({ length: 20 }, (_, n) => placeOf(account, n));
+    const keys = Array.from({ length: 20 }, (_, n) => keyOf(account, n));
     for (let round = 0; round < 10; round += 1)
-      for (const place of places) expect(await keep(store, place, entryOf('x'.repeat(20_000)))).toBe(true);
-    expect(await countHeld(store, places)).toBe(20);
+      for (const key of keys) expect(await keep(store, key, entryOf('x'.repeat(20_000)))).toBe(true);
+    expect(await countHeld(store, keys)).toBe(20);
   });
 
   test('has room again for what was dropped or touched', async () => {
     const store = memoryStore();
-    const kept = placeOf(newAccount(), 0);
+    const kept = keyOf(newAccount(), 0);
     await keep(store, kept, entryOf('"kept"'));
     const account = newAccount();
-    const places = Array.from({ length: 30 }, (_, n) => placeOf(account, n));
+    const keys = Array.from({ length: 30 }, (_, n) => keyOf(account, n));
     for (let round = 0; round < 20; round += 1) {
-      for (const place of places) await keep(store, place, entryOf('x'.repeat(20_000)));
-      if (round % 2) for (const place of places) await store.drop(place);
-      else await store.touch(account, [EVERYTHING]);
+      for (const key of keys) await keep(store, key, entryOf('x'.repeat(20_000)));
+      if (round % 2) for (const key of keys) await drop(store, key);
+      else await touch(store, account, [EVERYTHING]);
     }
     expect(await heldIn(store, kept)).toBe('"kept"');
   });
@@ -116,35 +112,35 @@ describe('the bound', () => {
 describe('many accounts', () => {
   test('that hold nothing evict nobody, whatever they ask and touch', async () => {
     const store = memoryStore();
-    const { places } = await fill(store, { count: 100, accounts: 50, keyLength: 0, body: 'x'.repeat(500) });
+    const { keys } = await fill(store, { count: 100, accounts: 50, keyLength: 0, body: 'x'.repeat(500) });
     for (let i = 0; i < 50_000; i += 1) {
       const account = `stranger-${i}`;
-      await store.lookup(placeOf(account, i));
-      if (i % 2) await store.touch(account, [EVERYTHING]);
+      await look(store, keyOf(account, i));
+      if (i % 2) await touch(store, account, [EVERYTHING]);
     }
-    expect(await countHeld(store, places)).toBe(places.length);
+    expect(await countHeld(store, keys)).toBe(keys.length);
   });
 
   test('cannot make a fence fall that is in use', async () => {
     const store = memoryStore();
-    const place = placeOf(newAccount(), 1);
-    const { versions } = await store.lookup(place);
-    await store.touch(place.account, ['transactions/1']);
-    for (let i = 0; i < 50_000; i += 1) await store.lookup(placeOf(`stranger-${i}`, i));
-    expect(await store.save(place, entryOf('"late"'), versions)).toBe(false);
-    await store.lookup(place);
-    expect(await store.save(place, entryOf('"late"'), versions)).toBe(false);
+    const key = keyOf(newAccount(), 1);
+    const found = await look(store, key);
+    await touch(store, key.account, ['transactions/1']);
+    for (let i = 0; i < 50_000; i += 1) await look(store, keyOf(`stranger-${i}`, i));
+    expect(await saved(store, key, found, entryOf('"late"'))).toBe(false);
+    await look(store, key);
+    expect(await saved(store, key, found, entryOf('"late"'))).toBe(false);
   });
 
   test('that hold something are bounded too, and whoever is evicted starts afresh', async () => {
     const store = memoryStore();
-    const first = placeOf(newAccount(), 1);
+    const first = keyOf(newAccount(), 1);
     await keep(store, first, entryOf('"first"'));
-    const before = await store.lookup(first);
+    const before = await look(store, first);
     const { held } = await fill(store, { count: 20_000, accounts: 20_000, keyLength: 0, body: '1' });
     expect(held).toBeLessThan(20_000);
     expect(await heldIn(store, first)).toBeUndefined();
-    expect(await store.save(first, entryOf('"late"'), before.versions)).toBe(false);
+    expect(await saved(store, first, before, entryOf('"late"'))).toBe(false);
     expect(await keep(store, first, entryOf('"again"'))).toBe(true);
   });
 });
@@ -157,10 +153,10 @@ const usedBytes = () => {
 };
 
 describe('what is known of accounts that hold nothing is bounded too,', PATIENT, () => {
-  const FORGETTING: readonly (readonly [string, (store: Answers, place: Place) => unknown])[] = [
-    ['looked up', (store, place) => store.lookup(place)],
-    ['dropped', (store, place) => store.drop(place)],
-    ['touched', (store, { account, tags }) => store.touch(account, tags)],
+  const FORGETTING: readonly (readonly [string, (store: Store, key: CacheKey) => unknown])[] = [
+    ['looked up', (store, key) => look(store, key)],
+    ['dropped', (store, key) => drop(store, key)],
+    ['touched', (store, { account, tags }) => touch(store, account, tags)],
   ];
 
   test.each(FORGETTING)('however much of theirs is %s', async (_, forget) => {
@@ -170,18 +166,20 @@ describe('what is known of accounts that hold nothing is bounded too,', PATIENT,
       const account = newAccount();
       for (let n = 0; n < 400; n += 1) {
         const key = `getTransaction/${n}?${randomBytes(4000).toString('hex')}`;
-        await forget(store, { account, key, tags: ['transactions', `transactions/${n}`] });
+        await forget(store, keyIn(account, key, ['transactions', `transactions/${n}`]));
       }
     }
     const grown = usedBytes() - before;
-    expect(await heldIn(store, placeOf(newAccount(), 1))).toBeUndefined();
+    expect(await heldIn(store, keyOf(newAccount(), 1))).toBeUndefined();
     expect(grown).toBeLessThan(8 * MEGABYTE);
   });
 });
 
 test('an answer comes at once, so that a hit can be synchronous', () => {
   const store = memoryStore();
-  const place = placeOf(newAccount(), 1);
-  for (const result of [store.lookup(place), store.touch(place.account, ['transactions']), store.drop(place)])
+  const key = keyOf(newAccount(), 1);
+  const snapshot = store.snapshot({ principal: key.account, now: 0, window: undefined, background: () => undefined });
+  if (snapshot instanceof Promise) throw new Error('a snapshot of the process takes no time');
+  for (const result of [snapshot.lookup(key, 0), snapshot.save(key, hidden('name'), {}), store.beginWrite(writeOf())])
     expect(result).not.toBeInstanceOf(Promise);
 });

@@ -44,11 +44,11 @@ export const manualClock = (startMs = START_MS): ManualClock => {
     now = end;
   };
 
-  return { now: () => now, after, advance, pending: () => timers.size };
+  return { now: () => now, wall: () => now, after, advance, pending: () => timers.size };
 };
 
 /** Deadlines wait for `advance`; pauses between attempts are shorter than this and pass by themselves. */
-const LONGEST_PAUSE_MS = 1000;
+export const LONGEST_PAUSE_MS = 1000;
 
 export const clockOfDeadlines = (): ManualClock => {
   const clock = manualClock();

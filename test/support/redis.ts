@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -13,7 +13,7 @@ export interface TestRedis {
   readonly port: number;
   /** For looking inside. */
   readonly client: Redis;
-  /** Lets so much time pass: what lives shorter is gone. What instances keep alive by themselves stays. */
+  /** Lets so much time pass. */
   pass(ms: number): Promise<void>;
   /** All keys and all values, as they are. */
   dump(): Promise<readonly Buffer[]>;
@@ -27,16 +27,59 @@ export interface TestRedis {
   close(): Promise<void>;
 }
 
-/** Kept alive by the beats of every instance. */
-const ALIVE = "{ ['portico:life'] = 1, ['portico:peers'] = 1 }";
-
+/** All that expires, and all instants that the store has written down, but for when copies were asked for: these are only compared. */
 const PASS = `
-local alive = ${ALIVE}
-for _, key in ipairs(redis.call('KEYS', '*')) do
-  local left = redis.call('PTTL', key) - ARGV[1]
-  if not alive[key] and left <= 0 then redis.call('DEL', key)
-  elseif not alive[key] then redis.call('PEXPIRE', key, left) end
+local ms = tonumber(ARGV[1])
+local function shift(text) return tostring(math.max(0, tonumber(text) - ms)) end
+local shifted = {
+  id = function(key)
+    local run, line, token, since, past = string.match(redis.call('GET', key), '^(%S+) (%S+) (%S+) (%d+)(.*)$')
+    redis.call('SET', key, table.concat({ run, line, token, shift(since) }, ' ') .. past)
+  end,
+  a = function(key)
+    local all = redis.call('HGETALL', key)
+    for i = 1, #all, 2 do
+      local field, value = all[i], all[i + 1]
+      local kind = string.sub(field, 1, 1)
+      if kind == 'm' then
+        local marks = cmsgpack.unpack(value)
+        for _, mark in ipairs(marks) do mark[3], mark[4] = mark[3] - ms, mark[4] - ms end
+        redis.call('HSET', key, field, cmsgpack.pack(marks))
+      end
+      if kind == 'c' then redis.call('HSET', key, field, shift(value)) end
+      if string.find(kind, '[wb]') then redis.call('HSET', key, field, (string.gsub(value, '%d+$', shift))) end
+    end
+  end,
+  l = function(key)
+    local all = redis.call('HGETALL', key)
+    for i = 1, #all, 2 do redis.call('HSET', key, all[i], (string.gsub(all[i + 1], '%d+$', shift))) end
+  end,
+  g = function() end,
+  c = function(key)
+    local version, asked, kept, fresh = struct.unpack('>c16I6I6I6', redis.call('GET', key))
+    redis.call('SETRANGE', key, 0, struct.pack('>c16I6I6I6', version, asked, kept - ms, fresh - ms))
+  end,
+  r = function(key)
+    local nonce, busy, value = string.match(redis.call('GET', key), '^(%S+) (%d+)\\n(.*)$')
+    if busy ~= '0' then redis.call('SET', key, nonce .. ' ' .. math.max(1, busy - ms) .. '\\n' .. value, 'KEEPTTL') end
+  end,
+}
+for _, key in ipairs(redis.call('KEYS', 'portico:*')) do
+  local left = redis.call('PTTL', key)
+  if left >= 0 and left <= ms then redis.call('DEL', key)
+  else
+    if left >= 0 then redis.call('PEXPIRE', key, left - ms) end
+    shifted[string.match(key, '}:(%l+)')](key)
+  end
 end`;
+
+const USUAL = {
+  bind: '127.0.0.1',
+  save: '',
+  appendonly: 'no',
+  loglevel: 'warning',
+  'repl-diskless-sync-delay': '0',
+};
 
 const BINARIES = ['redis-server', 'valkey-server'];
 
@@ -58,18 +101,30 @@ export const hasRedis = binary !== undefined || process.env['CI'] !== undefined;
 
 export const SKIPPED = hasRedis ? '' : ' (skipped: no redis-server or valkey-server is installed)';
 
-export async function startRedis(): Promise<TestRedis> {
+/** The binary, where servers may be started. */
+export function serverBinary(): string {
   if (process.env['NO_SERVERS']) throw new Error('this starts a server: name the file in vitest.config.ts');
   if (binary === undefined) throw new Error('no redis-server or valkey-server is installed');
+  return binary;
+}
+
+/** With settings of its own, beside the usual. */
+export async function startRedis(settings: Readonly<Record<string, string>> = {}): Promise<TestRedis> {
+  const program = serverBinary();
   const port = await freePort();
   const url = `redis://127.0.0.1:${port}`;
-  const client = new Redis(url, { lazyConnect: true, retryStrategy: () => 50, maxRetriesPerRequest: null });
+  const { requirepass: password } = settings;
+  const client = new Redis(url, {
+    lazyConnect: true,
+    retryStrategy: () => 50,
+    maxRetriesPerRequest: null,
+    ...(password !== undefined && { password }),
+  });
   client.on('error', () => undefined); // it is killed on purpose
   let server: ChildProcess | undefined;
   const valuesOf = async (key: Buffer): Promise<Buffer[]> => {
     const type = await client.type(key);
     if (type === 'hash') return (await client.callBuffer('HGETALL', key)) as Buffer[]; // names and values
-    if (type === 'zset') return client.zrangeBuffer(key, '0', '-1');
     const value = type === 'string' ? await client.getBuffer(key) : Buffer.from(`a ${type} is not known here`);
     return value ? [value] : [];
   };
@@ -81,12 +136,13 @@ export async function startRedis(): Promise<TestRedis> {
     running.kill('SIGKILL');
     await exited;
   };
-  let dir = '';
+  const dirs: string[] = [];
   const start = async (snapshot?: string) => {
-    dir = snapshot ?? mkdtempSync(join(tmpdir(), 'portico-redis-'));
-    const settings = { port: String(port), bind: '127.0.0.1', save: '', appendonly: 'no', dir, loglevel: 'warning' };
-    const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
-    server = spawn(binary, args, { stdio: 'ignore' });
+    const dir = snapshot ?? mkdtempSync(join(tmpdir(), 'portico-redis-'));
+    dirs.push(dir);
+    const usual = { ...USUAL, port: String(port), dir };
+    const args = Object.entries({ ...usual, ...settings }).flatMap(([name, value]) => [`--${name}`, value]);
+    server = spawn(program, args, { stdio: 'ignore' });
     await vi.waitFor(() => client.ping(), { timeout: 10_000, interval: 20 });
   };
   await start();
@@ -102,13 +158,14 @@ export async function startRedis(): Promise<TestRedis> {
     signal: (name) => void server?.kill(name),
     async snapshot() {
       await client.save();
-      return dir;
+      return dirs.at(-1) ?? '';
     },
     kill: stop,
     start,
     async close() {
       client.disconnect();
       await stop();
+      for (const dir of dirs) rmSync(dir, { recursive: true, force: true });
     },
   };
 }

@@ -1,5 +1,5 @@
-import { andThen } from '../../src/core/runtime.ts';
-import type { Answers, Store } from '../../src/store/store.ts';
+import { andThen, type MaybePromise } from '../../src/core/runtime.ts';
+import type { Snapshot, Store } from '../../src/store/store.ts';
 
 /** Counts events and lets a test wait for the next ones. */
 class Turnstile {
@@ -22,44 +22,51 @@ class Turnstile {
 export interface WatchedStore extends Store {
   /** A memory store answers at once: when one has passed, its reader waits or has joined. */
   readonly lookups: Turnstile;
-  /** Attempts, successful or not. */
+  /** Ends of fetches, with a copy or with nothing. */
   readonly saves: Turnstile;
+  /** Of those, the ones that say that a copy, or everything of an account, is no longer true. */
   readonly drops: Turnstile;
-  readonly touches: Turnstile;
+  readonly refusals: Turnstile;
   /** Of writes. */
+  readonly begins: Turnstile;
   readonly ends: Turnstile;
 }
 
 export const watchedStore = (store: Store): WatchedStore => {
-  const { answers } = store;
   const turnstiles = {
     lookups: new Turnstile(),
     saves: new Turnstile(),
     drops: new Turnstile(),
-    touches: new Turnstile(),
+    refusals: new Turnstile(),
+    begins: new Turnstile(),
     ends: new Turnstile(),
   };
-  const passing = <T>(turnstile: Turnstile, result: T): T => {
-    turnstile.pass();
-    return result;
-  };
-  const watched: Answers = {
-    lookup: (place, now) => passing(turnstiles.lookups, answers.lookup(place, now)),
-    save: (place, entry, versions) => passing(turnstiles.saves, answers.save(place, entry, versions)),
-    drop: (place) => passing(turnstiles.drops, answers.drop(place)),
-    touch: (account, tags) => passing(turnstiles.touches, answers.touch(account, tags)),
-  };
+  /** Once it has come out. */
+  const passing = <T>(turnstile: Turnstile, result: MaybePromise<T>): MaybePromise<T> =>
+    andThen(result, (out) => {
+      turnstile.pass();
+      return out;
+    });
+  const watched = (snapshot: Snapshot): Snapshot => ({
+    use: snapshot.use,
+    lookup: (key, now) => passing(turnstiles.lookups, snapshot.lookup(key, now)),
+    save(key, found, fetched) {
+      return andThen(passing(turnstiles.saves, snapshot.save(key, found, fetched)), (saved) => {
+        if (fetched.drop === 'key') turnstiles.drops.pass();
+        if (fetched.drop === 'everything') turnstiles.refusals.pass();
+        return saved;
+      });
+    },
+    end: () => snapshot.end?.(),
+    ...(snapshot.lease && { lease: snapshot.lease.bind(snapshot) }),
+  });
   return {
     ...turnstiles,
-    records: store.records,
-    limits: store.limits,
-    answers: watched,
-    beginWrite: (write) => store.beginWrite(write),
+    snapshot: (arrival) => andThen(store.snapshot(arrival), watched),
+    beginWrite: (write) => passing(turnstiles.begins, store.beginWrite(write)),
     endWrite: (write, end) => passing(turnstiles.ends, store.endWrite(write, end)),
-    visit: (arrival) =>
-      andThen(store.visit(arrival), ({ use, known }) => ({
-        use,
-        known: { lookup: (place, now) => passing(turnstiles.lookups, known.lookup(place, now)) },
-      })),
+    coolDown: (...args) => store.coolDown(...args),
+    coolsUntil: (account) => store.coolsUntil(account),
+    spend: (...args) => store.spend(...args),
   };
 };

@@ -3,7 +3,7 @@ import { MemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import type { Call } from './calls.ts';
-import { clockOfDeadlines, type ManualClock } from './clock.ts';
+import { clockOfDeadlines, LONGEST_PAUSE_MS, type ManualClock } from './clock.ts';
 import { type Door, openDoor } from './door.ts';
 import { exampleRequest } from './examples.ts';
 import { startGateway, type TestGateway } from './gateway.ts';
@@ -12,6 +12,8 @@ import { goodAnswer } from './marked.ts';
 import { rawRequest, type RawResponse } from './raw-client.ts';
 import { perCall, type ScriptedUpstream, startUpstream } from './scripted-upstream.ts';
 import { secret } from './secrets.ts';
+import { sharedStore } from '../store/shared-world.ts';
+import { objectEngine } from './object-storage.ts';
 import { type WatchedStore, watchedStore } from './watched-store.ts';
 
 export type Env = Readonly<Record<string, string>>;
@@ -66,8 +68,9 @@ export async function openWorld<C extends ManualClock = ManualClock>(
 ): Promise<World<C>> {
   const { hasDoor = false, hasAdmin = false, base = '', atEnd = onTestFinished } = options;
   // Without one of its own `C` is what a manual clock is.
-  const clock = options.clock ?? (clockOfDeadlines() as C);
-  const store = watchedStore(options.store ?? new MemoryStore({ maxBytes: 8_388_608 }));
+  const own = options.clock ?? (clockOfDeadlines() as C);
+  const { clock, store: made } = isShared ? sharedBy(own) : { clock: own, store: new MemoryStore({ maxBytes }) };
+  const store = watchedStore(options.store ?? made);
   const opened = new AsyncDisposableStack();
   atEnd(() => opened.disposeAsync());
   const upstream = await startUpstream();
@@ -107,6 +110,23 @@ export async function openWorld<C extends ManualClock = ManualClock>(
         perCall((to) => goodAnswer(to, mark(to))),
       ),
   };
+}
+
+const maxBytes = 8_388_608;
+
+/** The same tests hold for a gateway that shares its store. */
+const isShared = process.env['OVER_SHARED_STORE'] === 'true';
+
+/** A shared store whose time passes with the clock. */
+function sharedBy<C extends ManualClock>(own: C) {
+  const engine = objectEngine();
+  const advance = (ms: number) => {
+    engine.pass(ms);
+    own.advance(ms);
+  };
+  // Its short times wait for `advance` too: they are limits, and no pauses.
+  const ofStore = { ...own, after: (ms: number, run: () => void) => own.after(ms + LONGEST_PAUSE_MS, run) };
+  return { clock: { ...own, advance }, store: sharedStore({ engine, clock: ofStore, hasBudget: true }) };
 }
 
 type Used = Pick<World, 'upstream' | 'gateway' | 'advance' | 'call' | 'raw'>;

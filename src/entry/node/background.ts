@@ -9,6 +9,8 @@ export function trackedBackground(): { background: Background; idle: () => Promi
       const done = () => running.delete(work);
       void work.then(done, done);
     },
-    idle: () => Promise.allSettled(running),
+    async idle() {
+      while (running.size > 0) await Promise.allSettled(running);
+    },
   };
 }

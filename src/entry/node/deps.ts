@@ -13,6 +13,7 @@ import { undiciTransport } from './transport.ts';
 /** Monotonic, so that a clock set back neither keeps answers fresh nor makes ages negative. */
 export const systemClock: Clock = {
   now: () => performance.timeOrigin + performance.now(),
+  wall: () => Date.now(),
   after(ms, run) {
     const timer = setTimeout(run, ms);
     return () => clearTimeout(timer);
@@ -58,7 +59,7 @@ export function nodeDeps(
       store,
       metrics,
       clock: systemClock,
-      digest: nodeDigest(config.secrets),
+      digest: nodeDigest(config.secrets, upstream.href),
       docsAssets: docsAssetsOf(),
       openApiText: generatedOpenApi(),
     },

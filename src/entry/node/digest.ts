@@ -4,20 +4,18 @@ import type { Digest } from '../../core/runtime.ts';
 const KEY_BYTES = 32;
 
 /**
- * One-shot hashes; SHA-512/256 with the key in front cannot be extended, and costs a tenth of `createHmac`. Without a
- * secret the key is the process's own.
+ * One-shot hashes; SHA-512/256 with the key in front cannot be extended, and costs a tenth of `createHmac`. The last
+ * secret names accounts, each upstream's by a key of its own; without a secret the key is the process's.
  */
-export function nodeDigest(secrets: readonly string[]): Digest {
-  const keys = secrets.length > 0 ? secrets.map(keyOf) : [randomBytes(KEY_BYTES).toString('base64url')];
-  const [first = '', ...others] = keys;
+export function nodeDigest(secrets: readonly string[], upstream: string): Digest {
+  const secret = secrets.at(-1);
+  const key =
+    secret === undefined
+      ? randomBytes(KEY_BYTES)
+      : Buffer.from(hkdfSync('sha256', secret, '', `portico account ${upstream}`, KEY_BYTES));
+  const prefix = key.toString('base64url');
   return {
-    account: (credential) =>
-      others.reduce((names, key) => `${names}.${nameWith(key, credential)}`, nameWith(first, credential)),
+    account: (credential) => hash('sha512-256', prefix + credential, 'base64url'),
     body: (text) => hash('sha256', text, 'base64url').slice(0, 27),
   };
 }
-
-const nameWith = (key: string, credential: string) => hash('sha512-256', key + credential, 'base64url');
-
-const keyOf = (secret: string) =>
-  Buffer.from(hkdfSync('sha256', secret, '', 'portico account', KEY_BYTES)).toString('base64url');

@@ -6,16 +6,16 @@ import type { SharedEngine } from './store.ts';
 const BUCKETS_SECONDS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1];
 
 /** Of the store that instances share. */
-export function engineMetrics(registry: Registry, { isThere, untoldAccounts, watch }: SharedEngine): void {
+export function engineMetrics(registry: Registry, { up, unheard, watch }: SharedEngine): void {
   gauge(registry, {
     name: 'portico_store_up',
-    help: '1 while the shared store answers.',
-    read: () => Number(isThere()),
+    help: '1 while the shared store answers; of a cluster the part that does.',
+    read: up,
   });
   gauge(registry, {
-    name: 'portico_store_untold_accounts',
-    help: 'Accounts with news that the shared store has not heard yet.',
-    read: untoldAccounts,
+    name: 'portico_store_unheard_writes',
+    help: 'Ends of writes, and refused credentials, that the shared store has not heard yet.',
+    read: unheard,
   });
   const labels = { labelNames: ['command'], registers: [registry] };
   const seconds = new Histogram({

@@ -2,12 +2,16 @@ import type { Config } from '../../config.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { Logger } from '../../core/logger.ts';
 import { MemoryStore } from '../../store/memory.ts';
+import { SharedStore } from '../../store/shared.ts';
+import { Sealer } from '../../store/shared/sealer.ts';
 import type { Store, Usage } from '../../store/store.ts';
 
 /** A store beyond this process, for those who watch over it. */
 export interface SharedEngine {
-  readonly isThere: () => boolean;
-  readonly untoldAccounts: () => number;
+  /** How much of it answers. */
+  readonly up: () => number;
+  /** Ends of writes that it has not heard. */
+  readonly unheard: () => number;
   /** Whom to tell of each command. */
   readonly watch: (watch: (command: string, outcome: 'good' | 'failed', ms: number) => void) => void;
 }
@@ -20,6 +24,7 @@ export interface OpenedStore {
 
 interface StoreOptions {
   readonly config: Config;
+  readonly upstream: URL;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -30,12 +35,28 @@ export function ownStore({ cacheMaxBytes: maxBytes }: Config): OpenedStore {
 }
 
 /** The process's own state, or what all instances with the same `STORE_URL` share. */
-export async function openStore({ config, clock, logger }: StoreOptions): Promise<OpenedStore> {
-  const { storeUrl: url, secrets, cacheMaxBytes: maxBytes } = config;
+export async function openStore({ config, upstream, clock, logger }: StoreOptions): Promise<OpenedStore> {
+  const { storeUrl: url, secrets, cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
   if (url === undefined) return ownStore(config);
-  const { openRedisStore } = await import('./redis/store.ts');
-  return openRedisStore({ url, secrets, maxBytes, clock, ...reports(logger) });
+  const { openRedisEngine } = await import('./redis/store.ts');
+  const windowMs = config.requestTimeoutMs + WINDOW_MARGIN_MS;
+  const { onLost, ...heard } = reports(logger);
+  const { engine, close, ...shared } = await openRedisEngine({ url, windowMs, ...heard });
+  const sealer = new Sealer(secrets, upstream.href);
+  const hasBudget = config.upstreamBudgetPerMinute > 0;
+  const store = new SharedStore({ engine, sealer, maxBytes, clock, waitMs, hasBudget });
+  return {
+    store,
+    shared: { ...shared, unheard: () => store.unheard },
+    async close() {
+      if (store.unheard > 0) onLost(store.unheard);
+      close();
+    },
+  };
 }
+
+/** Beyond the time of a request, after a store has become another one. */
+const WINDOW_MARGIN_MS = 5_000;
 
 const SAME_TROUBLE_MS = 60_000;
 
@@ -50,7 +71,6 @@ function reports(logger: Logger) {
       last.set(reason, performance.now());
       logger.warn({ reason }, 'trouble with the store');
     },
-    onLost: (count: number) =>
-      logger.error({ count }, 'ends before the store has heard of all writes; count of accounts'),
+    onLost: (count: number) => logger.error({ count }, 'stops before the store has heard how all writes ended'),
   };
 }

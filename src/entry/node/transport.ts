@@ -73,8 +73,17 @@ class Collector implements Dispatcher.DispatchHandler {
 
   /** Comes when the request is about to be written: before it, nothing was sent. */
   onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#mayStart();
     this.#controller = controller;
     if (this.#settled) controller.abort(new Error('ended before it was sent'));
+  }
+
+  #mayStart(): void {
+    try {
+      this.#request.beforeFirstByte?.();
+    } catch (error) {
+      if (this.#settle()) this.#reject(error);
+    }
   }
 
   onResponseStart(

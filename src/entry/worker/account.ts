@@ -1,138 +1,200 @@
 import { DurableObject, type DurableObjectState } from 'cloudflare:workers';
-import type {
-  KnownRecord,
-  NewCopy,
-  NewRecord,
-  NewTurn,
-  PlaceReply,
-  Question,
-  Reply,
-  Stage,
-} from '../../store/shared/remote.ts';
-import { Shelf } from './shelf.ts';
+import { Marks } from '../../store/marks.ts';
+import {
+  ALL,
+  type Change,
+  type KeyQuestion,
+  type KeyReply,
+  MAX_MARKS,
+  MAX_VALUE_BYTES,
+  type Question,
+  type Save,
+  type Saved,
+  type Snapshot,
+  type Use,
+  type Window,
+  type WriteBegin,
+  type WriteBegun,
+  type WriteEnded,
+} from '../../store/shared/engine.ts';
+import { Leases } from './leases.ts';
+import { type Kept, Rows } from './rows.ts';
 import { Versions } from './versions.ts';
-
-interface Window {
-  used: number;
-  readonly endsAt: number;
-}
-
-interface Turn {
-  readonly versions: string;
-  readonly instance: string;
-  readonly until: number;
-}
-
-const MAX_WINDOWS = 8;
-const MAX_TURNS = 256;
+import { Windows } from './windows.ts';
 
 /**
- * All that instances share of one account. What may be forgotten, windows of limits and turns, is in memory; an object is put
- * away only when nobody has asked for it for a while. Everything else is in its SQLite, and ends by an alarm.
+ * All that instances share of one account. The platform puts an object away when nobody has asked for it for a while:
+ * what it has in memory only, leases and a few counts, may be forgotten. The rest is in its SQLite, and ends by an alarm.
  */
 export class Account extends DurableObject {
-  readonly #shelf: Shelf;
+  readonly #now: () => number;
+  readonly #rows: Rows;
   readonly #versions: Versions;
-  readonly #windows = new Map<string, Window>();
-  readonly #turns = new Map<string, Turn>();
+  readonly #windows: Windows;
+  readonly #marks: Marks;
+  readonly #leases = new Leases();
 
-  constructor(ctx: DurableObjectState, env: unknown) {
+  constructor(ctx: DurableObjectState, env: unknown, now: () => number = () => Date.now()) {
     super(ctx, env);
-    this.#shelf = new Shelf(ctx.storage);
-    this.#versions = new Versions(this.#shelf);
+    this.#now = now;
+    this.#rows = new Rows(ctx.storage);
+    this.#versions = new Versions(this.#rows);
+    this.#windows = new Windows(this.#rows);
+    this.#marks = new Marks(this.#rows.all('mark'));
   }
 
-  visit({ places, window }: Question): Reply {
-    const now = Date.now();
+  snapshot({ window, budget, keys }: Question): Snapshot {
+    const now = this.#hear();
+    const { use, isRefused } = this.#count(window, now);
     return {
-      use: window && this.#take(window, now),
-      heldMs: Math.max(0, this.#shelf.heldUntil - now),
-      places: places.map(({ key, tags, have }): PlaceReply => {
-        const versions = this.#versions.of(tags);
-        const copy = this.#shelf.copy(key, now);
-        if (copy?.versions !== versions) return { versions };
-        const { askedAt } = copy;
-        if (have?.versions === versions && have.askedAt === askedAt) return { versions, askedAt };
-        return { versions, askedAt, ageMs: now - copy.keptAt, value: this.#shelf.valueOf(key) };
-      }),
+      now,
+      use,
+      budget: budget && this.#windows.look(budget, now),
+      cooldownMs: this.#cooldownMs(now),
+      keys: isRefused ? [] : keys.map((question) => this.#reply(question, now)),
     };
   }
 
-  save(copy: NewCopy): boolean {
-    if (this.#versions.of(copy.tags) !== copy.versions) return false;
-    const now = Date.now();
-    const known = this.#shelf.copy(copy.key, now);
-    // One that was asked for in the future comes from a clock that is ahead, and keeps nobody out.
-    const askedAt = known?.versions === copy.versions ? known.askedAt : 0;
-    if (askedAt > copy.askedAt && askedAt < now + 1_000) return false;
+  save({ key, tags, version, askedAt, lease, copy, drop }: Save): Saved {
+    const now = this.#hear();
+    this.#leases.end(key, lease);
+    if (drop) this.#versions.renew(drop === 'everything' ? [ALL] : tags.slice(0, 1));
+    if (drop === 'key') this.#rows.drop('copy', key);
+    if (this.#marks.covers(tags) || this.#versions.of(tags) !== version) return 'void';
+    if (!copy) return 'full';
+    const known = this.#rows.find('copy', key, now);
+    if (known?.version === version && known.askedAt > askedAt) return 'void';
+    if (copy.value.byteLength > MAX_VALUE_BYTES) return 'full';
     this.#versions.keep();
-    this.#shelf.keepCopy(copy, now);
-    return true;
+    const facts = { version, askedAt, keptAt: now, freshUntil: now + copy.freshMs };
+    this.#rows.put('copy', key, { facts, value: copy.value, until: now + copy.lifeMs });
+    return 'kept';
   }
 
-  touch(tags: readonly string[]): void {
-    this.#versions.touch(tags);
+  beginWrite(write: WriteBegin): WriteBegun {
+    const now = this.#hear();
+    const { use, isRefused } = this.#count(write.window, now);
+    return { use, ...(isRefused ? { is: 'limit' } : this.#announce(write, now)) };
   }
 
-  takeTurn({ key, versions, instance, lifeMs }: NewTurn): boolean {
-    const now = Date.now();
-    const known = this.#turns.get(key);
-    if (known && known.until > now && known.versions === versions && known.instance !== instance) return false;
-    if (this.#turns.size >= MAX_TURNS && !known) this.#turns.clear();
-    this.#turns.set(key, { versions, instance, until: now + lifeMs });
-    return true;
+  endWrite({ nonce, tags, purchase, end, markMs, record, dropEverything }: WriteEnded): void {
+    const now = this.#hear();
+    if (record) this.#endRecord(record, { nonce, end, now });
+    const mark = { nonce, tags, purchase, hasKey: record !== undefined, busyUntil: now, until: now + markMs };
+    if (end === 'not_sent' && !this.#marks.find(nonce))
+      this.#rows.put('gone', nonce, { facts: true, until: mark.until });
+    const isRenewed = this.#marks.end(end, mark);
+    this.#keepMark(nonce);
+    if (dropEverything) this.#versions.renew([ALL]);
+    else if (isRenewed) this.#versions.renew(tags);
   }
 
-  passTurn({ key, instance }: Pick<NewTurn, 'key' | 'instance'>): void {
-    if (this.#turns.get(key)?.instance === instance) this.#turns.delete(key);
-  }
-
-  hold(ms: number): void {
-    this.#shelf.hold(Date.now() + ms);
-  }
-
-  claim(record: NewRecord): KnownRecord | undefined {
-    const now = Date.now();
-    const known = this.#shelf.record(record.key, now);
-    if (!known) {
-      this.#shelf.keepRecord(record, now);
-      return undefined;
-    }
-    return { stage: known.stage as Stage, value: new Uint8Array(known.value), ageMs: now - known.written_at };
-  }
-
-  advance(record: NewRecord): boolean {
-    const now = Date.now();
-    if (this.#shelf.record(record.key, now)?.nonce !== record.nonce) return false;
-    this.#shelf.keepRecord(record, now);
-    return true;
-  }
-
-  settle(record: NewRecord): void {
-    const now = Date.now();
-    const owner = this.#shelf.record(record.key, now)?.nonce ?? record.nonce;
-    if (owner === record.nonce) this.#shelf.keepRecord(record, now);
-  }
-
-  release({ key, nonce }: Pick<NewRecord, 'key' | 'nonce'>): void {
-    this.#shelf.dropRecord(key, nonce);
+  change({ cooldownMs, spent, renewed }: Change): void {
+    const now = this.#hear();
+    if (renewed) this.#leases.renew(renewed, now);
+    if (spent) this.#windows.count(spent, now);
+    if (cooldownMs === undefined || cooldownMs <= this.#cooldownMs(now)) return;
+    this.#rows.put('cooldown', '', { facts: now + cooldownMs, until: now + cooldownMs });
   }
 
   /** A secret for workers that were given none, made once and never given to anybody else. */
   secret(): string {
-    return this.#shelf.secret(() => crypto.randomUUID() + crypto.randomUUID());
+    const [known] = this.#rows.all('secret');
+    const secret = known ?? crypto.randomUUID() + crypto.randomUUID();
+    if (known === undefined) this.#rows.put('secret', '', { facts: secret });
+    return secret;
   }
 
   override async alarm(): Promise<void> {
-    if (await this.#shelf.sweep(Date.now())) this.#versions.forget();
+    if (this.#rows.sweep(this.#hear())) return;
+    this.#versions.forget();
+    await this.#rows.clear();
   }
 
-  #take({ name, lengthMs }: NonNullable<Question['window']>, now: number) {
-    const known = this.#windows.get(name);
-    const open = known && known.endsAt > now ? known : { used: 0, endsAt: now + lengthMs };
-    open.used++;
-    if (this.#windows.size >= MAX_WINDOWS && !known) this.#windows.clear();
-    this.#windows.set(name, open);
-    return { used: open.used, leftMs: open.endsAt - now };
+  /** The time of a question, before which all marks that are over have ended. */
+  #hear(): number {
+    const now = this.#now();
+    const over = this.#marks.expire(now);
+    if (over.length === 0) return now;
+    this.#rows.dropOver(now);
+    this.#versions.renew(over);
+    return now;
+  }
+
+  #count(window: Window | undefined, now: number): { use: Use | undefined; isRefused: boolean } {
+    const use = window && this.#windows.count(window, now);
+    return { use, isRefused: window !== undefined && use !== undefined && use.used > window.limit };
+  }
+
+  #cooldownMs(now: number): number {
+    return (this.#rows.find('cooldown', '', now) ?? now) - now;
+  }
+
+  #reply(question: KeyQuestion, now: number): KeyReply | undefined {
+    const { key, tags, have } = question;
+    if (this.#marks.covers(tags)) return undefined;
+    const version = this.#versions.of(tags);
+    const own = have?.version === version ? have : undefined;
+    const known = this.#rows.find('copy', key, now);
+    const isOlder = own !== undefined && known !== undefined && known.askedAt < own.askedAt;
+    const copy = known?.version === version && !isOlder ? known : undefined;
+    const isFresh = own?.isFresh === true || (copy !== undefined && copy.freshUntil > now);
+    const isNew = copy !== undefined && copy.askedAt !== own?.askedAt;
+    const lease = isFresh ? undefined : this.#leases.take(question, { version, isNew, now });
+    if (!copy) return { version, lease };
+    const value = isNew ? this.#rows.valueOf('copy', key) : undefined;
+    return { version, copy: { askedAt: copy.askedAt, ageMs: now - copy.keptAt, value }, lease };
+  }
+
+  #announce(write: WriteBegin, now: number): WriteBegun {
+    const { nonce, tags, record, purchase, busyMs, markMs } = write;
+    if (this.#rows.find('gone', nonce, now)) return { is: 'over' };
+    const own = this.#marks.find(nonce);
+    if (own) return { is: own.isUnknown ? 'over' : 'begun' };
+    const known = record && this.#known(record.key, nonce, now);
+    if (known) return known;
+    const standing = this.#marks.equalTo({ purchase, hasKey: record !== undefined }, now);
+    if (standing) return { is: 'equal', standing };
+    const cooldownMs = this.#cooldownMs(now);
+    if (cooldownMs > 0) return { is: 'cooldown', cooldownMs };
+    if (this.#marks.all.length >= MAX_MARKS) return { is: 'full' };
+    const busyUntil = now + busyMs;
+    if (record) this.#keepRecord(record, { nonce, busyUntil }, now);
+    const hasKey = record !== undefined;
+    this.#marks.set({ nonce, tags, purchase, hasKey, busyUntil, until: now + markMs, isUnknown: false });
+    this.#keepMark(nonce);
+    return { is: 'begun' };
+  }
+
+  /** What a record says to the write that asks for its key; nothing where that may have it. */
+  #known(key: string, nonce: string, now: number): WriteBegun | undefined {
+    const record = this.#rows.find('record', key, now);
+    if (!record) return undefined;
+    const { busyUntil } = record;
+    if (record.nonce === nonce) return busyUntil === undefined ? { is: 'over' } : undefined;
+    const isOver = busyUntil !== undefined && busyUntil <= now;
+    return { is: 'record', value: this.#rows.valueOf('record', key), isOver };
+  }
+
+  /** Of a record only what is missing or the write's own is touched. */
+  #endRecord(
+    record: NonNullable<WriteEnded['record']>,
+    { nonce, end, now }: Pick<WriteEnded, 'nonce' | 'end'> & { readonly now: number },
+  ): void {
+    const owner = this.#rows.find('record', record.key, now)?.nonce ?? nonce;
+    if (owner !== nonce) return;
+    if (end === 'refused' || end === 'not_sent') this.#rows.drop('record', record.key);
+    else if (record.value) this.#keepRecord({ ...record, value: record.value }, { nonce }, now);
+  }
+
+  #keepRecord({ key, value, lifeMs }: NonNullable<WriteBegin['record']>, facts: Kept<'record'>, now: number): void {
+    this.#rows.put('record', key, { facts, value, until: now + lifeMs });
+  }
+
+  /** Brings the row of a mark up to the mark. */
+  #keepMark(nonce: string): void {
+    const mark = this.#marks.find(nonce);
+    if (mark) this.#rows.put('mark', nonce, { facts: mark, until: mark.until });
+    else this.#rows.drop('mark', nonce);
   }
 }

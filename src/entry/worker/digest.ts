@@ -3,17 +3,19 @@ import { deriveKey, HMAC } from '../../core/hkdf.ts';
 import type { Digest } from '../../core/runtime.ts';
 
 const encoder = new TextEncoder();
-const NAMING = { info: 'portico account', algorithm: HMAC, usages: ['sign'] satisfies KeyUsage[] };
 
-/** WebCrypto hashes. A name for each secret; without one the key is the isolate's own, made when it is first needed. */
-export function webDigest(secrets: readonly string[]): Digest {
-  let keys: readonly Promise<CryptoKey>[] | undefined;
+/**
+ * WebCrypto hashes. The last secret names accounts, each upstream's by a key of its own; without a secret the key is
+ * the isolate's, made when it is first needed.
+ */
+export function webDigest(secrets: readonly string[], upstream: string): Digest {
+  const secret = secrets.at(-1);
+  const info = `portico account ${upstream}`;
+  let key: Promise<CryptoKey> | undefined;
   return {
     async account(credential) {
-      keys ??= secrets.length > 0 ? secrets.map((secret) => deriveKey(secret, NAMING)) : [makeKey()];
-      const bytes = encoder.encode(credential);
-      const names = keys.map(async (key) => base64Url(await crypto.subtle.sign('HMAC', await key, bytes)));
-      return (await Promise.all(names)).join('.');
+      key ??= secret === undefined ? makeKey() : deriveKey(secret, { info, algorithm: HMAC, usages: ['sign'] });
+      return base64Url(await crypto.subtle.sign('HMAC', await key, encoder.encode(credential)));
     },
     body: async (text) => base64Url(await crypto.subtle.digest('SHA-256', encoder.encode(text))).slice(0, 27),
   };

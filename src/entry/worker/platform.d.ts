@@ -1,6 +1,6 @@
 /** What we use of Cloudflare's runtime (developers.cloudflare.com/durable-objects/api). */
 declare module 'cloudflare:workers' {
-  type SqlValue = string | number | ArrayBuffer | null;
+  export type SqlValue = string | number | ArrayBuffer | null;
 
   interface SqlStorage {
     exec<Row extends Record<string, SqlValue>>(query: string, ...bindings: (SqlValue | Uint8Array)[]): SqlCursor<Row>;
@@ -8,14 +8,12 @@ declare module 'cloudflare:workers' {
 
   interface SqlCursor<Row> {
     toArray(): Row[];
-    readonly rowsWritten: number;
   }
 
   export interface DurableObjectStorage {
     readonly sql: SqlStorage;
     setAlarm(at: number): Promise<void>;
     deleteAll(): Promise<void>;
-    transactionSync<T>(work: () => T): T;
   }
 
   export interface DurableObjectState {

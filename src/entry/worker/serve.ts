@@ -4,12 +4,13 @@ import { customerOf } from '../../core/address.ts';
 import { noMetrics } from '../../core/metrics.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { MemoryStore } from '../../store/memory.ts';
+import { NotAsked } from '../../store/shared/engine.ts';
 import { SharedStore } from '../../store/shared.ts';
-import { Vault } from '../../store/shared/vault.ts';
+import { Sealer } from '../../store/shared/sealer.ts';
 import type { Store } from '../../store/store.ts';
 import { type AssetsBinding, docsAssets, openApiAsset } from './assets.ts';
 import { webDigest } from './digest.ts';
-import { type AccountsBinding, DurableRemote, secretsOf } from './remote.ts';
+import { type AccountsBinding, DurableEngine, secretsOf } from './engine.ts';
 import { consoleLogger } from './logger.ts';
 import { type Fetch, fetchTransport } from './transport.ts';
 
@@ -26,6 +27,7 @@ interface WorkerContext {
 
 const clock: Clock = {
   now: () => Date.now(),
+  wall: () => Date.now(),
   after(ms, run) {
     const timer = setTimeout(run, ms);
     return () => clearTimeout(timer);
@@ -64,7 +66,7 @@ async function appOf(
   const sandbox = env.SANDBOX === 'true' ? makeSandbox : undefined;
   const config = configOf(env, sandbox !== undefined);
   const upstream = config.upstreamBaseUrl ?? new URL(SANDBOX_URL);
-  const { store, secrets, isKept } = await stateOf(env, config);
+  const { store, secrets, isKept } = await stateOf(env, { config, upstream: upstream.href });
   const app = createApp({
     config,
     upstream,
@@ -72,7 +74,7 @@ async function appOf(
     slots: undefined,
     store,
     clock,
-    digest: webDigest(secrets),
+    digest: webDigest(secrets, upstream.href),
     logger: consoleLogger(config.logLevel),
     metrics: noMetrics,
     readiness: { isReady: () => true },
@@ -85,23 +87,24 @@ async function appOf(
 /** What all isolates share; the isolate's own state where the binding is missing. */
 async function stateOf(
   { ACCOUNTS: accounts }: WorkerEnv,
-  config: Config,
+  { config, upstream }: { readonly config: Config; readonly upstream: string },
 ): Promise<{ store: Store; secrets: readonly string[]; isKept: boolean }> {
-  const { cacheMaxBytes: maxBytes } = config;
+  const { cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
   if (!accounts) return { store: new MemoryStore({ maxBytes }), secrets: config.secrets, isKept: true };
   const known = await secretsOf(accounts, { given: config.secrets, clock });
   // Without a secret nothing can be named: what needs the store is refused, the rest goes on.
   const secrets = known ?? [crypto.randomUUID() + crypto.randomUUID()];
-  const remote = new DurableRemote(known ? accounts : NONE, clock);
-  const vault = new Vault(secrets);
-  const store = new SharedStore({ remote, vault, maxBytes, clock, isVolatile: false });
+  const engine = new DurableEngine(known ? accounts : NONE);
+  const sealer = new Sealer(secrets, upstream);
+  const hasBudget = config.upstreamBudgetPerMinute > 0;
+  const store = new SharedStore({ engine, sealer, maxBytes, clock, waitMs, hasBudget });
   return { store, secrets, isKept: known !== undefined };
 }
 
 const NONE: AccountsBinding = {
   idFromName: (name) => name,
   get: () => {
-    throw new Error('no account can be named');
+    throw new NotAsked(); // no account can be named
   },
 };
 

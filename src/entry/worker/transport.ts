@@ -22,10 +22,11 @@ export function fetchTransport(upstream: URL, fetchIt: Fetch): Transport {
 
 async function begin(
   url: string,
-  { method, headers, body, signal }: UpstreamRequest,
+  { method, headers, body, signal, beforeFirstByte }: UpstreamRequest,
   fetchIt: Fetch,
 ): Promise<Response> {
   signal.throwIfAborted();
+  beforeFirstByte?.();
   try {
     return await fetchIt(
       new Request(url, { method, headers, signal, redirect: 'manual', ...(body !== undefined && { body }) }),

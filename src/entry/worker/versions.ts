@@ -1,51 +1,58 @@
-import { ALL, MAX_TAGS } from '../../store/shared/remote.ts';
-import type { Shelf } from './shelf.ts';
+import { ALL, MAX_TAGS } from '../../store/shared/engine.ts';
+import type { Rows } from './rows.ts';
 
 /**
- * The versions of one account's tags. As long as nothing is kept under them they are in memory only: who comes with a
- * made-up credential leaves nothing behind.
+ * The versions of one account's tags. As long as no copy is kept under them they are in memory only: who comes with a
+ * made-up credential leaves nothing behind. An object that forgets them makes others, under which no old copy is kept.
  */
 export class Versions {
-  readonly #shelf: Shelf;
+  readonly #rows: Rows;
   #epoch: string = crypto.randomUUID();
-  readonly #versions = new Map<string, string>();
+  #tags: ReadonlyMap<string, string> = new Map();
   #isKept = false;
 
-  constructor(shelf: Shelf) {
-    this.#shelf = shelf;
-    const kept = shelf.versions();
+  constructor(rows: Rows) {
+    this.#rows = rows;
+    const [kept] = rows.all('versions');
     if (!kept) return;
     this.#epoch = kept.epoch;
-    for (const [tag, version] of kept.tags) this.#versions.set(tag, version);
+    this.#tags = new Map(kept.tags);
     this.#isKept = true;
   }
 
+  /** Of what has these tags. */
   of(tags: readonly string[]): string {
-    return [this.#epoch, ...tags.map((tag) => this.#versions.get(tag) ?? '0')].join('.');
+    return [this.#epoch, ...tags.map((tag) => this.#tags.get(tag) ?? '0')].join('.');
   }
 
-  touch(tags: readonly string[]): void {
+  renew(tags: readonly string[]): void {
     const version = crypto.randomUUID();
-    for (const tag of tags) this.#versions.set(tag, version);
-    if (tags.includes(ALL) || this.#versions.size > MAX_TAGS) this.#renew(version);
-    if (this.#isKept) this.#shelf.keepVersions(this.#epoch, this.#versions);
+    const renewed = new Map([...this.#tags, ...tags.map((tag) => [tag, version] as const)]);
+    if (tags.includes(ALL) || renewed.size > MAX_TAGS) this.#beginAnew(version);
+    else this.#tags = renewed;
+    if (this.#isKept) this.#write();
   }
 
-  /** From now on something is kept under them. */
+  /** From now on there are copies under them. */
   keep(): void {
     if (this.#isKept) return;
     this.#isKept = true;
-    this.#shelf.keepVersions(this.#epoch, this.#versions);
+    this.#write();
   }
 
-  /** The shelf is empty. */
+  /** Nothing is kept any more. */
   forget(): void {
     this.#isKept = false;
-    this.#renew(crypto.randomUUID());
+    this.#beginAnew(crypto.randomUUID());
   }
 
-  #renew(epoch: string): void {
+  #beginAnew(epoch: string): void {
     this.#epoch = epoch;
-    this.#versions.clear();
+    this.#tags = new Map();
+    this.#rows.dropAll('copy');
+  }
+
+  #write(): void {
+    this.#rows.put('versions', '', { facts: { epoch: this.#epoch, tags: [...this.#tags] } });
   }
 }

@@ -1,6 +1,6 @@
 import { GatewayError } from '../../core/errors.ts';
 import { boundedMap } from '../bounded.ts';
-import type { AccountId, Claim, Records, WriteAnswer, WriteRecord } from '../store.ts';
+import type { AccountId, NewWrite, WriteAnswer, WriteRecord } from '../store.ts';
 import { sizeOf } from './size.ts';
 
 interface Kept extends WriteRecord {
@@ -13,15 +13,15 @@ const RECORD_OVERHEAD_BYTES = 500;
 const MAX_FIRM = 20_000;
 /** Of one account: who writes more than this in a day loses its own oldest answers, not those of others. */
 const MAX_OF_ACCOUNT = 1_000;
-/** Characters of the answer of a lasting record. */
-const MAX_LASTING = 65_536;
+/** Characters of the answer of a purchase that is kept. */
+const MAX_PURCHASE = 65_536;
 const FULL_RETRY_SECONDS = 60;
 
 /**
- * Records of one process. What is under way, of unknown outcome or lasting is never evicted: where there is no room for
+ * Records of one process. What is under way, of unknown outcome or a purchase is never evicted: where there is no room for
  * more, a write is refused rather than sent twice. Other answered ones give way to newer ones.
  */
-export class MemoryRecords implements Records {
+export class MemoryRecords {
   /** In the order in which they were written. */
   readonly #firm = new Map<string, Kept>();
   readonly #answered = boundedMap<string, Kept>({
@@ -33,40 +33,35 @@ export class MemoryRecords implements Records {
   readonly #keys = new Map<AccountId, Set<string>>();
 
   /** What is known of a key that is taken. */
-  peek({ account, key, now }: Claim): WriteRecord | undefined {
-    const fullKey = keyOf({ account, key });
+  peek({ principal, now }: NewWrite, key: string): WriteRecord | undefined {
+    const fullKey = keyOf(principal, key);
     const known = this.#firm.get(fullKey) ?? this.#answered.get(fullKey);
     return known && (known.outcome === 'under_way' || known.expiresAt > now) ? known : undefined;
   }
 
-  claim(claim: Claim): WriteRecord | undefined {
-    const known = this.peek(claim);
-    if (known) return known;
-    const { account, key, fingerprint, now, expiresAt } = claim;
-    const fullKey = keyOf({ account, key });
+  /** @throws GatewayError `store_unavailable` where there is no room */
+  claim({ principal: account, fingerprint, now, keyMs }: NewWrite, key: string): void {
+    const fullKey = keyOf(account, key);
     this.#forget(account, fullKey);
     this.#makeRoom(account, now);
-    this.#firm.set(fullKey, { account, fingerprint, expiresAt, outcome: 'under_way' });
+    this.#firm.set(fullKey, { account, fingerprint, expiresAt: now + keyMs, outcome: 'under_way' });
     this.#keys.set(account, (this.#keys.get(account) ?? new Set()).add(fullKey));
-    return undefined;
   }
 
-  /** A record of this process ends with it in any case. */
-  begin(): void {}
-
-  settle({ account, key, fingerprint, expiresAt, lasting }: Claim, outcome: 'unknown' | WriteAnswer): void {
-    const fullKey = keyOf({ account, key });
-    const settled = { account, fingerprint, expiresAt, outcome };
-    const isSmall = outcome !== 'unknown' && (outcome.text?.length ?? 0) <= MAX_LASTING;
-    if (lasting && isSmall) return void this.#firm.set(fullKey, settled);
-    if (!lasting && outcome !== 'unknown') this.#answered.set(fullKey, settled);
+  settle(write: NewWrite, key: string, outcome: 'unknown' | WriteAnswer): void {
+    const { principal: account, fingerprint, now, keyMs, isPurchase } = write;
+    const fullKey = keyOf(account, key);
+    const settled = { account, fingerprint, expiresAt: now + keyMs, outcome };
+    const isSmall = outcome !== 'unknown' && (outcome.text?.length ?? 0) <= MAX_PURCHASE;
+    if (isPurchase && isSmall) return void this.#firm.set(fullKey, settled);
+    if (!isPurchase && outcome !== 'unknown') this.#answered.set(fullKey, settled);
     // An answer too large to be held leaves at least that there was one.
     if (this.#answered.has(fullKey)) this.#firm.delete(fullKey);
     else this.#firm.set(fullKey, { ...settled, outcome: 'unknown' });
   }
 
-  release({ account, key }: Claim): void {
-    this.#forget(account, keyOf({ account, key }));
+  release(account: AccountId, key: string): void {
+    this.#forget(account, keyOf(account, key));
   }
 
   usage() {
@@ -96,7 +91,7 @@ export class MemoryRecords implements Records {
       const isOver = kept?.outcome !== 'under_way' && (kept?.expiresAt ?? 0) <= now;
       if (kept && (evictable || isOver)) return this.#forget(kept.account, key);
     }
-    throw GatewayError.of('store_unavailable', { fault: 'withheld', retryAfter: FULL_RETRY_SECONDS });
+    throw GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter: FULL_RETRY_SECONDS });
   }
 
   #forget(account: AccountId, fullKey: string): void {
@@ -113,7 +108,7 @@ export class MemoryRecords implements Records {
 }
 
 /** Neither the account's hash nor a key holds a line break. */
-const keyOf = ({ account, key }: Pick<Claim, 'account' | 'key'>) => `${account}\n${key}`;
+const keyOf = (account: AccountId, key: string) => `${account}\n${key}`;
 
 const answerSizeOf = ({ outcome }: WriteRecord) =>
   typeof outcome === 'object' && outcome.text !== null ? sizeOf(outcome.text) : 0;

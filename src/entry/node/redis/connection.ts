@@ -1,27 +1,29 @@
 import { createHash } from 'node:crypto';
-import { Redis } from 'ioredis';
+import { Cluster, Redis } from 'ioredis';
+import type { StoreAddress } from '../../../core/store-address.ts';
+import { NotAsked } from '../../../store/shared/engine.ts';
 import { SCRIPTS, type ScriptName } from './scripts.ts';
+import { troublesOf } from './troubles.ts';
 
-type Argument = string | number | Buffer;
-
-interface Call {
+export interface Call {
   readonly keys: readonly string[];
-  readonly args: readonly Argument[];
+  readonly args: readonly (string | number | Buffer)[];
 }
 
 export type Watch = (command: ScriptName, outcome: 'good' | 'failed', ms: number) => void;
 
 interface ConnectionOptions {
-  readonly url: string;
-  /** Told once of each time that the engine is lost or there again. */
-  readonly onChange: (isThere: boolean) => void;
+  readonly address: StoreAddress;
+  /** A node can be asked, for the first time or again. */
+  readonly onReady: () => void;
+  /** All connections are gone. */
+  readonly onLost: () => void;
   /** What is wrong, in a word. */
   readonly onTrouble: (reason: string) => void;
 }
 
-const COMMAND_MS = 100;
 const FIRST_MS = 1_000;
-/** An engine that says nothing for so long is dropped and looked for again. */
+/** A node that says nothing for so long, though asked, is dropped and looked for again. */
 const SILENCE_MS = 2_000;
 const MOST_RECONNECT_MS = 500;
 
@@ -29,123 +31,201 @@ const shas = Object.fromEntries(
   Object.entries(SCRIPTS).map(([name, lua]) => [name, createHash('sha1').update(lua).digest('hex')]),
 ) as Record<ScriptName, string>;
 
+const retryStrategy = (times: number) => Math.min(50 * times, MOST_RECONNECT_MS);
+
+/** Looks at each complaint before anything else does; says whether to connect again, to whichever is the primary now. */
+function reconnecting(): (error: Error) => boolean {
+  let before = -Infinity;
+  return (error) => {
+    // While a slot moves; ioredis would ask again, another node at random.
+    if (error.message.startsWith('TRYAGAIN')) error.message = `ERR ${error.message}`;
+    if (!error.message.startsWith('READONLY') || performance.now() - before < MOST_RECONNECT_MS) return false;
+    before = performance.now();
+    return true;
+  };
+}
+
+const optionsOf = ({ tls, user, password }: StoreAddress) => ({
+  ...(tls && { tls: {} }),
+  ...(user !== undefined && { username: user }),
+  ...(password !== undefined && { password }),
+  protocol: 2 as const,
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: 0,
+  connectTimeout: 1_000,
+  socketTimeout: SILENCE_MS,
+  reconnectOnError: reconnecting(),
+});
+
+function clientOf(address: StoreAddress): Redis | Cluster {
+  const options = optionsOf(address);
+  const { kind, tls, nodes, master = '', db } = address;
+  if (kind === 'one') return new Redis({ ...options, ...nodes[0], db, retryStrategy });
+  if (kind === 'sentinel')
+    return new Redis({
+      ...options,
+      db,
+      retryStrategy,
+      sentinels: [...nodes],
+      name: master,
+      ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
+      sentinelCommandTimeout: 1_000,
+      sentinelRetryStrategy: retryStrategy,
+      failoverDetector: true,
+    });
+  return new Cluster([...nodes], {
+    redisOptions: options, // a node that is lost is found again through the others
+    lazyConnect: true,
+    scaleReads: 'master',
+    enableOfflineQueue: false,
+    clusterRetryStrategy: retryStrategy,
+    slotsRefreshInterval: 5_000,
+    maxRedirections: 3, // after MOVED and ASK
+    retryDelayOnClusterDown: 0,
+    retryDelayOnFailover: 0,
+    ...(tls && { dnsLookup: (host, found) => found(null, host) }), // the certificate is of the name
+  });
+}
+
 /**
- * One connection to Redis or Valkey that fails fast: nothing waits for a connection, nothing is sent twice, no reply is
- * waited for longer than 100 ms.
+ * Connections to Redis or Valkey that fail fast: nothing waits for a connection, and what may have been done is never
+ * sent twice.
  */
 export class Connection {
-  readonly #redis: Redis;
-  readonly #onChange: (isThere: boolean) => void;
+  readonly #client: Redis | Cluster;
   readonly #onTrouble: (reason: string) => void;
+  #isSelected = false;
   /** Told of each command, and how long its reply took. */
   watch: Watch = () => undefined;
-  /** Whether somebody has looked whose store this connection leads to; with a new one that has to be asked again. */
-  isKnown = false;
-  #isThere = true;
 
-  constructor({ url, onChange, onTrouble }: ConnectionOptions) {
-    this.#onChange = onChange;
+  constructor({ address, onReady, onLost, onTrouble }: ConnectionOptions) {
     this.#onTrouble = onTrouble;
-    this.#redis = new Redis(url, {
-      protocol: 2,
-      lazyConnect: true,
-      enableOfflineQueue: false,
-      autoResendUnfulfilledCommands: false,
-      maxRetriesPerRequest: 0,
-      connectTimeout: 1_000,
-      socketTimeout: SILENCE_MS,
-      reconnectOnError: (error) => error.message.startsWith('READONLY'), // after a failover, to the one that is it now
-      retryStrategy: (times) => Math.min(50 * times, MOST_RECONNECT_MS),
-    });
-    this.#redis.on('error', (error) => {
+    this.#client = clientOf(address);
+    const client = this.#client;
+    client.on('close', onLost);
+    client.on('error', (error) => {
       onTrouble(reasonOf(error));
-      this.#is(false); // each command fails with its own error
+      if (!this.isOpen) onLost(); // where no sentinel answers nothing is ever closed
     });
-    // A script that is not known would be sent twice, the second time perhaps to nobody.
-    this.#redis.on('ready', () => {
-      for (const lua of Object.values(SCRIPTS)) this.#redis.script('LOAD', lua).catch(() => undefined);
-    });
-    this.#redis.on('close', () => {
-      this.isKnown = false;
-      this.#is(false);
-    });
-  }
-
-  /** Whether the last that was heard of the engine is an answer. */
-  get isThere(): boolean {
-    return this.#isThere;
+    if (client instanceof Cluster) this.#watchNodes(client, onReady);
+    else this.#watchOne(client, address.db, onReady);
   }
 
   /** Whether there is a connection at all. */
   get isOpen(): boolean {
-    return this.#redis.status === 'ready';
-  }
-
-  onReady(run: () => void): void {
-    this.#redis.on('ready', run);
+    return this.#client.status === 'ready' && (this.#isSelected || this.#client instanceof Cluster);
   }
 
   /** Comes out after the first attempt, or when that takes long; all else goes on behind it. */
   async open(): Promise<void> {
-    await within(FIRST_MS, this.#redis.connect()).catch(() => undefined);
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<void>((resolve) => void (timer = setTimeout(resolve, FIRST_MS)));
+    await Promise.race([this.#connect().catch(() => undefined), late]);
+    clearTimeout(timer);
   }
 
-  /** Runs a script. @throws where no reply comes in time */
+  /** Runs a script, where its first key is. */
   async run(name: ScriptName, call: Call): Promise<unknown> {
     const begunAt = performance.now();
     try {
-      const reply = await within(COMMAND_MS, this.#evaluate(name, call));
-      this.#is(true);
+      const reply = await this.#evaluate(name, call);
       this.watch(name, 'good', performance.now() - begunAt);
       return reply;
     } catch (error) {
-      if (isReply(error)) this.#onTrouble(reasonOf(error));
-      if (!isReply(error) || name === 'beat') this.#is(false); // who may not beat may not be relied upon
-      this.watch(name, 'failed', performance.now() - begunAt);
-      throw error;
-    }
-  }
-
-  /** By its hash, and by its text where the engine does not know it. */
-  async #evaluate(name: ScriptName, { keys, args }: Call): Promise<unknown> {
-    const rest = [keys.length, ...keys, ...args];
-    try {
-      return await this.#redis.callBuffer('EVALSHA', [shas[name], ...rest]);
-    } catch (error) {
-      if (!isReply(error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      return this.#redis.callBuffer('EVAL', [SCRIPTS[name], ...rest]);
+      if (isRefusal(error)) this.#onTrouble(reasonOf(error));
+      if (name !== 'hello') this.watch(name, 'failed', performance.now() - begunAt);
+      throw isUnsent(error) ? new NotAsked() : error;
     }
   }
 
   close(): void {
-    this.#redis.disconnect();
+    this.#client.disconnect();
   }
 
-  #is(isThere: boolean): void {
-    if (isThere === this.#isThere) return;
-    this.#isThere = isThere;
-    this.#onChange(isThere);
+  #watchOne(node: Redis, db: number, onReady: () => void): void {
+    node.on('close', () => (this.#isSelected = false));
+    node.on('ready', () => void this.#select(node, db).then((isSelected) => isSelected && onReady()));
+  }
+
+  /** ioredis would go on in database 0 where it may not have the other. */
+  async #select(node: Redis, db: number): Promise<boolean> {
+    try {
+      if (db > 0) await node.select(db);
+      this.#isSelected = true;
+      this.#prepare(node);
+    } catch (error) {
+      this.#onTrouble(reasonOf(error));
+      node.disconnect(true);
+    }
+    return this.#isSelected;
+  }
+
+  async #connect(): Promise<void> {
+    await this.#client.connect();
+    await reach(this.#client);
+  }
+
+  #watchNodes(cluster: Cluster, onReady: () => void): void {
+    let isReached = false;
+    cluster.on('close', () => (isReached = false));
+    cluster.on('node error', (error) => this.#onTrouble(reasonOf(error)));
+    const begin = () => {
+      isReached = true;
+      onReady();
+    };
+    cluster.on('ready', () => void reach(cluster).then(begin));
+    cluster.on('+node', (node: Redis) =>
+      node.on('ready', () => {
+        if (node.options.readOnly) return;
+        this.#prepare(node);
+        if (isReached) onReady();
+      }),
+    );
+  }
+
+  /** By its hash, and by its text where the node does not know it. */
+  async #evaluate(name: ScriptName, { keys, args }: Call): Promise<unknown> {
+    const rest = [keys.length, ...keys, ...args];
+    try {
+      return await this.#client.callBuffer('evalsha', [shas[name], ...rest]);
+    } catch (error) {
+      if (!(error instanceof Error) || !error.message.startsWith('NOSCRIPT')) throw error;
+      return this.#client.callBuffer('eval', [SCRIPTS[name], ...rest]);
+    }
+  }
+
+  #prepare(node: Redis): void {
+    for (const lua of Object.values(SCRIPTS)) node.script('LOAD', lua).catch(() => undefined);
+    void troublesOf(node).then((troubles) => troubles.forEach((trouble) => this.#onTrouble(trouble)));
   }
 }
+
+/** Connects to the nodes of a cluster, which else is done when they are first asked. */
+async function reach(client: Redis | Cluster): Promise<void> {
+  if (client instanceof Cluster) await Promise.allSettled(client.nodes('master').map((node) => node.ping()));
+}
+
+/** Where ioredis finds that a connection has just gone. */
+const isUnsent = (error: unknown) => error instanceof Error && error.message.startsWith("Stream isn't writeable");
+
+/** What a node has said. Of all else the connection tells by itself. */
+const isRefusal = (error: unknown) =>
+  error instanceof Error && /^ReplyError|Last error: ReplyError/.test(`${error.name} ${error.message}`);
+
+/** What ioredis itself complains of. */
+const OWN_WORDS = [
+  ['Socket timeout', 'ETIMEDOUT'],
+  ['Connection is closed', 'ECONNRESET'],
+  ['All sentinels', 'NO_SENTINEL'],
+  ['Failed to refresh slots', 'NO_NODE'],
+] as const;
 
 /** A code of the system's, or the word with which the engine's own complaint begins; nothing that could be a secret. */
 function reasonOf(error: unknown): string {
-  const code = error instanceof Error && 'code' in error ? String(error.code) : undefined;
-  const word = error instanceof Error ? /^(?:ERR )?([A-Z_]{3,40})\b/.exec(error.message)?.[1] : undefined;
-  const isSilence = error instanceof Error && error.message.startsWith('Socket timeout');
-  return code ?? word ?? (isSilence ? 'ETIMEDOUT' : 'UNKNOWN');
-}
-
-/** The engine's own words for why it does not. */
-const isReply = (error: unknown): error is Error => error instanceof Error && error.name === 'ReplyError';
-
-/**
- * Looks once more after the time is up: after a stall of the event loop replies lie in the socket while the timers run.
- * ioredis' own `commandTimeout` takes those for missing.
- */
-function within<T>(ms: number, reply: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => setImmediate(() => reject(new Error(`nothing in ${ms} ms`))), ms);
-    reply.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
+  if (!(error instanceof Error)) return 'UNKNOWN';
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  const word = /(?:^|ReplyError: )(?:ERR )?([A-Z_]{3,40})\b/.exec(error.message)?.[1];
+  return word ?? OWN_WORDS.find(([begin]) => error.message.startsWith(begin))?.[1] ?? 'UNKNOWN';
 }

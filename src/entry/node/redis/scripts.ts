@@ -1,210 +1,167 @@
-/**
- * What has to be atomic, in Lua. The store has a life, which ends with its process: a store that comes back, empty or with what
- * it had saved some time ago, is another one. An account has one hash of versions: `e` holds its epoch, `l` the life in which it
- * was made, any other field the version of a tag. Whoever finds none of this life makes one, out of random text: what was
- * noted before never holds again.
- */
+import { MAX_LEASES, MAX_MARKS } from '../../../store/shared/engine.ts';
+import { ACCOUNT, WHOSE } from './lua.ts';
 
-const COMMON = `
-local function epochOf(hash, life)
-  local known = redis.call('HMGET', hash, 'e', 'l')
-  return known[2] == (redis.call('GET', life) or '') and known[1]
-end
-local function versionsOf(hash, epoch, tags)
-  if #tags == 0 then return epoch end
-  local found = redis.call('HMGET', hash, unpack(tags))
-  for i = 1, #found do found[i] = found[i] or '0' end
-  return epoch .. '.' .. table.concat(found, '.')
-end
-local function nowMs()
-  local time = redis.call('TIME')
-  return time[1] * 1000 + math.floor(time[2] / 1000)
-end
-local function slice(from, to)
-  local part = {}
-  for i = from, to do part[#part + 1] = ARGV[i] end
-  return part
-end
-local function live(key, ms)
-  if redis.call('PTTL', key) < tonumber(ms) then redis.call('PEXPIRE', key, ms) end
-end
-`;
+/** The five questions of an engine, and `hello`, which only says and hears whose store this is. */
+const hello = `${WHOSE}
+return { token }`;
 
 /**
- * KEYS: versions, life, hold, window, one copy for each place.
- * ARGV: new epoch, life of the versions, length of the window or 0; for each place: versions and time of the copy that is
- * there, number of tags, tags. → used, left, held; for each place: versions, asked at, value, age.
+ * KEYS: leases, copies. ARGV: window (name or nothing, length, limit); budget (name or nothing, length); for each key:
+ * version, asked at and freshness (1 or 0) of the copy that the instance has; lease wanted; lease waited for; how many
+ * tags, tags.
+ * → now; used (-1: not counted), left of the window; of the budget; cooldown; for each key nothing, or: version, asked
+ * at (-1: no copy), age, value or nothing, lease or nothing.
  */
-const visit = `${COMMON}
-local reply = { 0, 0, math.max(0, redis.call('PTTL', KEYS[3])) }
-if ARGV[3] ~= '0' then
-  reply[1] = redis.call('INCR', KEYS[4])
-  if reply[1] == 1 then redis.call('PEXPIRE', KEYS[4], ARGV[3]) end
-  reply[2] = redis.call('PTTL', KEYS[4])
+const snapshot = `${ACCOUNT}
+-- Who was never heard of finds no room in the last fiftieth: made-up credentials would take that of records.
+if redis.call('EXISTS', account) == 0 and memory() > 0.98 then return { token, now, -1, 0, 0, 0, 0 } end
+local reply = { token, now, 0, 0, 0, 0, cooldown }
+if ARGV[5] ~= '' then reply[3], reply[4] = count('w' .. ARGV[5], ARGV[6], 1) end
+if ARGV[8] ~= '' then reply[5], reply[6] = count('b' .. ARGV[8], ARGV[9], 0) end
+if ARGV[5] ~= '' and reply[3] > tonumber(ARGV[7]) then return answer(reply) end
+
+-- Nobody waits for what is fetched under another version: it will not be kept.
+local function lease(key, version, wanted, waitedFor)
+  local nonce, under, ends = string.match(redis.call('HGET', leases, key) or '', '^(%S+) (%S+) (%d+)$')
+  local isHeld = nonce and under == version and tonumber(ends) > now
+  if waitedFor ~= '' and isHeld and nonce == waitedFor then return nonce end
+  if wanted == '' then return false end
+  if isHeld and nonce ~= wanted then return waitedFor == '' and nonce end
+  if not nonce and redis.call('HLEN', leases) >= ${MAX_LEASES} then redis.call('DEL', leases) end
+  setLease(key, wanted, version)
+  return wanted
 end
-if #KEYS == 4 then return reply end
-local epoch = epochOf(KEYS[1], KEYS[2])
-if not epoch then
-  epoch = ARGV[1]
-  redis.call('DEL', KEYS[1])
-  redis.call('HSET', KEYS[1], 'e', epoch, 'l', redis.call('GET', KEYS[2]) or '')
-end
-live(KEYS[1], ARGV[2])
-local at = 4
-for i = 5, #KEYS do
-  local last = at + 2 + tonumber(ARGV[at + 2])
-  local versions = versionsOf(KEYS[1], epoch, slice(at + 3, last))
-  local copy = redis.call('HMGET', KEYS[i], 'v', 'a', 't')
-  reply[#reply + 1] = versions
-  if copy[1] ~= versions then
-    reply[#reply + 1] = ''
-    reply[#reply + 1] = ''
-    reply[#reply + 1] = 0
-  else
-    local isThere = ARGV[at] == versions and ARGV[at + 1] == copy[2]
-    reply[#reply + 1] = copy[2]
-    reply[#reply + 1] = isThere and '' or redis.call('HGET', KEYS[i], 'd')
-    reply[#reply + 1] = nowMs() - (copy[3] or 0)
+local function look(copy, at, tags)
+  local version, hasVersion, hasAskedAt = versionOf(tags), ARGV[at], tonumber(ARGV[at + 1])
+  local copyVersion, askedAt, keptAt, freshUntil = headerOf(copy)
+  local isThere, has = copyVersion == version, hasVersion == version
+  if isThere and has and askedAt < hasAskedAt then isThere = false end
+  local isFresh = isThere and freshUntil > now or has and ARGV[at + 2] == '1'
+  local isNew = isThere and not (has and askedAt == hasAskedAt)
+  local key, wanted, waitedFor = string.sub(copy, #account + 2), ARGV[at + 3], ARGV[at + 4]
+  local holder = false
+  if not isFresh then
+    holder = lease(key, version, isNew and waitedFor ~= '' and '' or wanted, waitedFor)
   end
+  local value = isNew and redis.call('GETRANGE', copy, HEADER_BYTES, -1)
+  if not isThere then return { version, -1, 0, false, holder } end
+  return { version, askedAt, math.max(0, now - keptAt), value, holder }
+end
+
+local at = 10
+for i = 4, #KEYS do
+  local last = at + 5 + ARGV[at + 5]
+  local tags = slice(at + 6, last)
+  local place = false
+  if not isOther and not isMarked(tags) then
+    if not epoch then beginAnew() end
+    keep(120000)
+    place = look(KEYS[i], at, tags)
+  end
+  reply[#reply + 1] = place
   at = last + 1
 end
-return reply`;
-
-/** KEYS: versions, life, copy. ARGV: versions, asked at, value, how long it is kept, tags. */
-const save = `${COMMON}
-local epoch = epochOf(KEYS[1], KEYS[2])
-if not epoch or versionsOf(KEYS[1], epoch, slice(5, #ARGV)) ~= ARGV[1] then return 0 end
-local known = redis.call('HMGET', KEYS[3], 'v', 'a')
-local now = nowMs()
--- One that was asked for in the future comes from a clock that is ahead, and keeps nobody out.
-local askedAt = known[1] == ARGV[1] and tonumber(known[2]) or 0
-if askedAt > tonumber(ARGV[2]) and askedAt < now + 1000 then return 0 end
-redis.call('HSET', KEYS[3], 'v', ARGV[1], 'a', ARGV[2], 'd', ARGV[3], 't', now)
-redis.call('PEXPIRE', KEYS[3], ARGV[4])
-live(KEYS[1], ARGV[4])
-return 1`;
+return answer(reply)`;
 
 /**
- * KEYS: versions. ARGV: new version, most tags, tags. Where nothing is kept there is nothing to make worthless; a store that is full
- * can still forget. */
-const touch = `
-if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-local isAll = false
-for i = 3, #ARGV do
-  if ARGV[i] == '*' then isAll = true
-  elseif type(redis.pcall('HSET', KEYS[1], ARGV[i], ARGV[1])) == 'table' then
-    return redis.call('DEL', KEYS[1])
+ * KEYS: leases, copy. ARGV: version, asked at, lease or nothing, drop; 1 with a copy, its value, freshness, life; tags.
+ * → what came of it.
+ */
+const save = `${ACCOUNT}
+local copy, version, askedAt, tags = KEYS[4], ARGV[5], tonumber(ARGV[6]), slice(13, #ARGV)
+endLease(string.sub(copy, #account + 2), ARGV[7])
+if ARGV[8] == 'everything' then renew({ '*' }) end
+if ARGV[8] == 'key' then
+  redis.call('DEL', copy)
+  renew({ tags[1] })
+end
+if isOther or not epoch or isMarked(tags) or versionOf(tags) ~= version then return answer({ token, 'void' }) end
+if ARGV[9] ~= '1' then return answer({ token, 'full' }) end
+local knownVersion, knownAskedAt = headerOf(copy)
+if knownVersion == version and knownAskedAt > askedAt then return answer({ token, 'void' }) end
+if not knownVersion and memory() > 0.75 then return answer({ token, 'full' }) end
+local header = struct.pack(HEADER, version, askedAt, now, now + ARGV[11])
+redis.call('SET', copy, header .. ARGV[10], 'PX', ARGV[12])
+keep(tonumber(ARGV[12]))
+return answer({ token, 'kept' })`;
+
+/**
+ * KEYS: that the write is gone, record or none. ARGV: window (name or nothing, length, limit); nonce, how long it may
+ * take, how long the mark stands, purchase or nothing; value and life of the record; tags. → what came of it, used,
+ * left; then what is to be said of that.
+ */
+const beginWrite = `${ACCOUNT}
+local record, nonce, busy, stands, purchase = KEYS[4], ARGV[8], now + ARGV[9], now + ARGV[10], ARGV[11]
+local used, left = 0, 0
+if ARGV[5] ~= '' then used, left = count('w' .. ARGV[5], ARGV[6], 1) end
+local function say(...) return answer({ token, used, left, ... }) end
+if ARGV[5] ~= '' and used > tonumber(ARGV[7]) then return say('limit') end
+
+if redis.call('EXISTS', KEYS[3]) == 1 then return say('over') end
+local mark = markOf(nonce)
+if mark then return say(mark[STATE] == 'w' and 'begun' or 'over') end
+local known = record and redis.call('GET', record)
+if known then
+  local owner, busyUntil, value = string.match(known, '^(%S+) (%d+)\\n(.*)$')
+  if owner ~= nonce then return say('record', value, busyUntil ~= '0' and tonumber(busyUntil) <= now and 1 or 0) end
+  if busyUntil == '0' then return say('over') end
+end
+
+local standing
+for _, other in ipairs(purchase ~= '' and marks or {}) do
+  if other[PURCHASE] == purchase and not (record and other[KEY] == 1) then
+    local isBusy = other[STATE] == 'w' and other[BUSY] > now
+    standing = (isBusy or standing == 'under_way') and 'under_way' or 'unknown'
   end
 end
-if isAll or redis.call('HLEN', KEYS[1]) > tonumber(ARGV[2]) then
-  local left = redis.call('PTTL', KEYS[1])
-  local life = redis.call('HGET', KEYS[1], 'l')
-  redis.call('DEL', KEYS[1])
-  redis.call('HSET', KEYS[1], 'e', ARGV[1], 'l', life)
-  redis.call('PEXPIRE', KEYS[1], math.max(1, left))
-end
-return 1`;
-
-/** KEYS: turn. ARGV: versions, instance, life. */
-const takeTurn = `
-local known = redis.call('HMGET', KEYS[1], 'v', 'i')
-if known[1] == ARGV[1] and known[2] ~= ARGV[2] then return 0 end
-redis.call('HSET', KEYS[1], 'v', ARGV[1], 'i', ARGV[2])
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
-return 1`;
-
-/** KEYS: turn. ARGV: instance. */
-const passTurn = `
-if redis.call('HGET', KEYS[1], 'i') == ARGV[1] then redis.call('DEL', KEYS[1]) end
-return 1`;
-
-/** KEYS: hold. ARGV: ms. */
-const hold = `
-if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], '1', 'PX', ARGV[1]) end
-return 1`;
-
-const WRITE = `
-local function write()
-  redis.call('HSET', KEYS[1], 'n', ARGV[1], 's', ARGV[2], 'd', ARGV[3], 'l', ARGV[4])
-  redis.call('PEXPIRE', KEYS[1], ARGV[4])
-end
-local owner = redis.call('HGET', KEYS[1], 'n')
-`;
-
-/** KEYS: record, life of the store. ARGV: nonce, stage, value, life; the life that the instance knows. */
-const claim = `${WRITE}
-if redis.call('GET', KEYS[2]) ~= ARGV[5] then return { 'reborn' } end
-if not owner then
-  write()
-  return { 'free' }
-end
-local known = redis.call('HMGET', KEYS[1], 's', 'd', 'l')
-return { known[1], known[2], tonumber(known[3]) - redis.call('PTTL', KEYS[1]) }`;
-
-/** KEYS: record. ARGV: nonce, stage, value, life. */
-const advance = `${WRITE}
-if owner ~= ARGV[1] then return 0 end
-write()
-return 1`;
-
-/** KEYS: record. ARGV: nonce, stage, value, life. */
-const settle = `${WRITE}
-if owner and owner ~= ARGV[1] then return 0 end
-write()
-return 1`;
-
-/** KEYS: record. ARGV: nonce. */
-const release = `
-if redis.call('HGET', KEYS[1], 'n') == ARGV[1] then return redis.call('DEL', KEYS[1]) end
-return 0`;
+if standing then return say('equal', standing) end
+if cooldown > 0 then return say('cooldown', cooldown) end
+if isOther and (record or purchase ~= '') then return say('another_store', window - (now - since)) end
+if #marks >= ${MAX_MARKS} or memory() >= 1 then return say('full') end
+if record then redis.call('SET', record, nonce .. ' ' .. busy .. '\\n' .. ARGV[12], 'PX', ARGV[13]) end
+setMark({ nonce, 'w', busy, stands, purchase, record and 1 or 0, slice(14, #ARGV) })
+return say('begun')`;
 
 /**
- * KEYS: life of the store, peers, those of them who write again. ARGV: end of a new life's name, how long it lasts; name of the instance, the life in which it is to be
- * counted; how long a peer is; `writing` while the instance writes again, how long that is believed; how long a
- * silent peer is remembered, and after how long it is silent. → life, its age, peers, how many write again, share of its memory that
- * the store has used, how many are silent, what it does when it is full.
+ * KEYS: that the write is gone, record or none. ARGV: nonce, how it ended, how long the mark stands, purchase or
+ * nothing, 1 to drop everything; 1 with a value of the record, value, life; tags.
  */
-const beat = `${COMMON}
-local now = nowMs()
-local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
-local life = redis.call('GET', KEYS[1])
-if not life or string.sub(life, 1, #run) ~= run then
-  life = string.format('%s %.0f %s', run, now, ARGV[1])
-  redis.call('SET', KEYS[1], life)
-  redis.call('DEL', KEYS[2], KEYS[3]) -- who was there in another life has yet to answer in this one
+const endWrite = `${ACCOUNT}
+local record, nonce, ended, stands, tags = KEYS[4], ARGV[5], ARGV[6], now + ARGV[7], slice(13, #ARGV)
+local mark = markOf(nonce)
+if ended == 'unknown' then
+  mark = mark or { nonce, 'u', now, stands, ARGV[8], record and 1 or 0, tags }
+  mark[STATE] = 'u'
+  setMark(mark)
+elseif mark then
+  without(function(other) return other == mark end)
+  writeMarks()
+elseif ended == 'not_sent' then
+  -- Should it be announced later, it is not.
+  redis.call('SET', KEYS[3], 1, 'PX', ARGV[7])
 end
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
-if life == ARGV[4] then redis.call('ZADD', KEYS[2], now, ARGV[3]) end
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - ARGV[8])
-redis.call('PEXPIRE', KEYS[2], ARGV[8])
-if ARGV[6] == 'writing' then redis.call('ZADD', KEYS[3], now, ARGV[3]) else redis.call('ZREM', KEYS[3], ARGV[3]) end
-redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now - ARGV[7])
-redis.call('PEXPIRE', KEYS[3], ARGV[7])
-local memory = redis.call('INFO', 'memory')
-local most = tonumber(string.match(memory, 'maxmemory:(%d+)'))
-local used = most > 0 and string.match(memory, 'used_memory:(%d+)') / most or 0
-return {
-  life, now - string.match(life, ' (%d+) '), redis.call('ZRANGEBYSCORE', KEYS[2], now - ARGV[5], '+inf'),
-  redis.call('ZCARD', KEYS[3]), tostring(used), redis.call('ZCOUNT', KEYS[2], '-inf', now - ARGV[9]),
-  most > 0 and string.match(memory, 'maxmemory_policy:(%S+)') or ''
-}`;
+if ended ~= 'not_sent' then renew(tags) end
+if ARGV[9] == '1' then renew({ '*' }) end
 
-/** KEYS: peers. ARGV: name of the instance. */
-const leave = `return redis.call('ZREM', KEYS[1], ARGV[1])`;
+local owner = record and string.match(redis.call('GETRANGE', record, 0, 127), '^%S+')
+if record and (ended == 'refused' or ended == 'not_sent') then
+  if owner == nonce then redis.call('DEL', record) end
+elseif record and ARGV[10] == '1' and (not owner or owner == nonce) then
+  redis.call('SET', record, nonce .. ' 0\\n' .. ARGV[11], 'PX', ARGV[12])
+end
+return answer({ token })`;
 
-export const SCRIPTS = {
-  visit,
-  save,
-  touch,
-  takeTurn,
-  passTurn,
-  hold,
-  claim,
-  advance,
-  settle,
-  release,
-  beat,
-  leave,
-} as const;
+/** KEYS: leases. ARGV: cooldown or 0; budget (name or nothing, length); key and nonce of a lease, or nothing. */
+const change = `${ACCOUNT}
+local nonce, version = string.match(redis.call('HGET', leases, ARGV[8]) or '', '^(%S+) (%S+)')
+if nonce and nonce == ARGV[9] then setLease(ARGV[8], nonce, version) end
+if tonumber(ARGV[5]) > cooldown then
+  redis.call('HSET', account, 'c', now + ARGV[5])
+  keep(tonumber(ARGV[5]))
+end
+if ARGV[6] ~= '' then count('b' .. ARGV[6], ARGV[7], 1) end
+return answer({ token })`;
+
+export const SCRIPTS = { hello, snapshot, save, beginWrite, endWrite, change } as const;
 
 export type ScriptName = keyof typeof SCRIPTS;

@@ -1,55 +1,48 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import type { Clock } from '../../../core/runtime.ts';
-import { SharedStore } from '../../../store/shared.ts';
-import { Vault } from '../../../store/shared/vault.ts';
+import { storeAddressOf } from '../../../core/store-address.ts';
 import { Connection, type Watch } from './connection.ts';
-import { RedisRemote } from './remote.ts';
-import { RollCall } from './roll-call.ts';
-
-/** How long an instance that ends tells what the store has not heard yet. */
-const LAST_WORDS_MS = 1_000;
+import { RedisEngine } from './engine.ts';
+import { Shares } from './shares.ts';
 
 interface RedisStoreOptions {
   readonly url: string;
-  readonly secrets: readonly string[];
-  readonly maxBytes: number;
-  readonly clock: Clock;
+  /** For how long after the store became another one nothing of before may be relied upon. */
+  readonly windowMs: number;
+  /** For how long after a lost connection no copy is given. */
+  readonly settlingMs?: number;
+  /** Told once of each time that the store is lost or there again. */
   readonly onChange: (isThere: boolean) => void;
   /** What is wrong with the store, in a word; again and again for as long as it is. */
   readonly onTrouble: (reason: string) => void;
-  /** How many accounts the store never heard all of, when this instance ends. */
-  readonly onLost: (accounts: number) => void;
 }
 
+/** Of accounts, in a cluster: few enough to ask of all at once, enough to fall on all nodes alike. */
+const SHARES = 1_024;
+/** Longer than others take to connect again. */
+const SETTLING_MS = 1_000;
+
 /** State that instances share through Redis or Valkey. Comes out once it has been looked for, found or not. */
-export async function openRedisStore(options: RedisStoreOptions) {
-  const { url, secrets, maxBytes, clock, onChange, onTrouble, onLost } = options;
-  const connection = new Connection({ url, onChange, onTrouble });
-  const vault = new Vault(secrets);
-  const rollCall: RollCall = new RollCall({
-    connection,
-    marks: await Promise.all(vault.namers.map(async (nameOf) => nameOf('instance'))),
+export async function openRedisEngine(options: RedisStoreOptions) {
+  const { url, windowMs, settlingMs = SETTLING_MS, onChange, onTrouble } = options;
+  const address = storeAddressOf(url);
+  if (!address) throw new Error('STORE_URL is no address of a store');
+  const connection: Connection = new Connection({
+    address,
+    onReady: () => void engine.greet(),
+    onLost: () => engine.lost(),
     onTrouble,
-    writeAgain: (onProgress) => store.writeAgain(onProgress),
-    onBeat: () => store.tellAll(),
   });
-  const remote = new RedisRemote(connection, rollCall);
-  const store = new SharedStore({ remote, vault, maxBytes, clock, isVolatile: true });
+  const shares = new Shares(address.kind === 'cluster' ? SHARES : 1);
+  const engine = new RedisEngine({ connection, shares, windowMs, settlingMs, onChange, onTrouble });
   await connection.open();
-  await rollCall.begin();
   return {
-    store,
-    shared: {
-      isThere: () => connection.isThere,
-      untoldAccounts: () => store.untoldAccounts,
-      watch: (watch: Watch) => {
-        connection.watch = watch;
-      },
+    engine,
+    isThere: () => engine.isThere,
+    up: () => engine.up,
+    watch: (watch: Watch) => {
+      connection.watch = watch;
     },
-    close: async () => {
-      if (connection.isThere) await Promise.race([store.tellAll().catch(() => undefined), sleep(LAST_WORDS_MS)]);
-      if (store.untoldAccounts > 0) onLost(store.untoldAccounts);
-      await rollCall.close();
+    close: () => {
+      engine.close();
       connection.close();
     },
   };

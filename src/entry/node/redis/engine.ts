@@ -1,0 +1,233 @@
+import { randomBytes } from 'node:crypto';
+import {
+  type Change,
+  type Engine,
+  type KeyQuestion,
+  type KeyReply,
+  NotAsked,
+  type Question,
+  type Save,
+  type Saved,
+  type Snapshot,
+  type Standing,
+  type Use,
+  type Window,
+  type WriteBegin,
+  type WriteBegun,
+  type WriteEnded,
+} from '../../../store/shared/engine.ts';
+import type { Call, Connection } from './connection.ts';
+import type { ScriptName } from './scripts.ts';
+import type { Shares } from './shares.ts';
+
+interface RedisEngineOptions {
+  readonly connection: Pick<Connection, 'run' | 'isOpen' | 'watch'>;
+  readonly shares: Shares;
+  /** For how long after the store became another one nothing of before may be relied upon. */
+  readonly windowMs: number;
+  /**
+   * After a lost connection no copy is given for so long: the address may have led others elsewhere, who say so first.
+   */
+  readonly settlingMs: number;
+  /** Whether the last that was heard of every share is an answer. Told of each change. */
+  readonly onChange: (isThere: boolean) => void;
+  /** What is wrong, in a word. */
+  readonly onTrouble: (reason: string) => void;
+}
+
+type Argument = Call['args'][number];
+
+/** How soon shares that did not answer are asked again. */
+const AGAIN_MS = 500;
+
+const text = (value: unknown) => String(value);
+const yes = (is: unknown) => (is ? 1 : 0);
+const ms = (value: number | undefined) => Math.ceil(value ?? 0);
+const bytes = (value: Uint8Array) => Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+
+/** Random text, from which scripts make versions. */
+const seed = () => randomBytes(9).toString('base64url');
+
+/** The engine on Redis or Valkey. An account falls into a share; all keys of a share are on one node. */
+export class RedisEngine implements Engine {
+  readonly #of: RedisEngineOptions;
+  /** Shares whose last question was not answered. */
+  readonly #failing = new Set<number>();
+  #isAsking = false;
+  #toAsk: 'all' | 'doubted' | undefined;
+  #isClosed = false;
+  #settledAt = 0;
+  #again: NodeJS.Timeout | undefined;
+
+  constructor(options: RedisEngineOptions) {
+    this.#of = options;
+  }
+
+  get isThere(): boolean {
+    return this.#failing.size === 0;
+  }
+
+  /** How much of the store answers: 1, or of a cluster the part that does. */
+  get up(): number {
+    return 1 - this.#failing.size / this.#of.shares.count;
+  }
+
+  async snapshot(account: string, { window, budget, keys }: Question): Promise<Snapshot> {
+    const { shares } = this.#of;
+    const args = [...windowArgs(window), budget?.name ?? '', ms(budget?.lengthMs), ...keys.flatMap(questionArgs)];
+    const named = [`l:${account}`, ...keys.map(({ key }) => `c:${account}:${key}`)];
+    const reply = await this.#askOf('snapshot', account, { keys: named, args });
+    const [now, used, leftMs, budgetUsed, budgetLeftMs, cooldownMs, ...places] = reply as number[];
+    const isDoubted = shares.isDoubted(shares.of(account)) || performance.now() < this.#settledAt;
+    return {
+      now: Number(now),
+      use: window && Number(used) >= 0 ? useOf(used, leftMs) : undefined,
+      budget: budget && useOf(budgetUsed, budgetLeftMs),
+      cooldownMs: Number(cooldownMs),
+      keys: places.map((place: unknown) => (place === null || isDoubted ? undefined : placeOf(place as Place))),
+    };
+  }
+
+  async save(account: string, { key, tags, version, askedAt, lease, copy, drop }: Save): Promise<Saved> {
+    const ofCopy = [yes(copy), copy ? bytes(copy.value) : '', ms(copy?.freshMs), Math.max(1, ms(copy?.lifeMs))];
+    const args = [version, ms(askedAt), lease ?? '', drop ?? '', ...ofCopy, ...tags];
+    const [saved] = await this.#askOf('save', account, { keys: [`l:${account}`, `c:${account}:${key}`], args });
+    return text(saved) as Saved;
+  }
+
+  async beginWrite(account: string, write: WriteBegin): Promise<WriteBegun> {
+    const { nonce, window, tags, busyMs, markMs, record, purchase = '' } = write;
+    const ofRecord = [record ? bytes(record.value) : '', ms(record?.lifeMs)];
+    const args = [...windowArgs(window), nonce, ms(busyMs), ms(markMs), purchase, ...ofRecord, ...tags];
+    const keys = [`g:${account}:${nonce}`, ...(record ? [`r:${account}:${record.key}`] : [])];
+    const [used, leftMs, is, ...more] = await this.#askOf('beginWrite', account, { keys, args });
+    return { ...(window && { use: useOf(used, leftMs) }), ...begunOf(text(is), more) };
+  }
+
+  async endWrite(account: string, write: WriteEnded): Promise<void> {
+    const { nonce, end, markMs, tags, purchase = '', record, dropEverything } = write;
+    const ofRecord = [yes(record?.value), record?.value ? bytes(record.value) : '', ms(record?.lifeMs)];
+    const args = [nonce, end, ms(markMs), purchase, yes(dropEverything), ...ofRecord, ...tags];
+    const keys = [`g:${account}:${nonce}`, ...(record ? [`r:${account}:${record.key}`] : [])];
+    await this.#askOf('endWrite', account, { keys, args });
+  }
+
+  async change(account: string, { cooldownMs, spent, renewed }: Change): Promise<void> {
+    const ofLease = [renewed?.key ?? '', renewed?.lease ?? ''];
+    const args = [ms(cooldownMs), spent?.name ?? '', ms(spent?.lengthMs), ...ofLease];
+    await this.#askOf('change', account, { keys: [`l:${account}`], args });
+  }
+
+  /**
+   * Asks whose the shares are, and so says what this instance has heard elsewhere; again, where that casts new doubt.
+   */
+  async greet(whom: 'all' | 'doubted' = 'all'): Promise<void> {
+    if (whom === 'all' && !this.isThere) this.#settledAt = performance.now() + this.#of.settlingMs;
+    if (this.#toAsk !== 'all') this.#toAsk = whom;
+    if (this.#isAsking) return;
+    this.#isAsking = true;
+    while (this.#toAsk && !this.#isClosed) {
+      const { shares } = this.#of;
+      const asked = this.#toAsk === 'all' ? Array.from({ length: shares.count }, (_, i) => i) : shares.doubted();
+      this.#toAsk = undefined;
+      await Promise.all(asked.map((share) => this.#hello(share)));
+    }
+    this.#isAsking = false;
+  }
+
+  /** Nothing can be asked any more. */
+  lost(): void {
+    for (let share = 0; share < this.#of.shares.count; share++) this.#note(share, false);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#again);
+  }
+
+  async #hello(share: number): Promise<void> {
+    await this.#ask('hello', share, { keys: [], args: [] }).catch(() => this.#of.shares.miss(share));
+  }
+
+  #askOf(name: ScriptName, account: string, { keys, args }: Call): Promise<unknown[]> {
+    return this.#ask(name, this.#of.shares.of(account), { keys: [`a:${account}`, ...keys], args });
+  }
+
+  /** Comes back with the reply behind the token. */
+  async #ask(name: ScriptName, share: number, { keys, args }: Call): Promise<unknown[]> {
+    const { connection, shares, windowMs } = this.#of;
+    if (!connection.isOpen) {
+      this.#note(share, false);
+      if (name !== 'hello') connection.watch(name, 'failed', 0);
+      throw new NotAsked();
+    }
+    const askedAt = performance.now();
+    const { token, agoMs } = shares.say(share, askedAt);
+    const head: Argument[] = [seed(), token, agoMs, windowMs];
+    const named = ['id', ...keys].map((key) => `portico:{${share}}:${key}`);
+    try {
+      const [heard, ...reply] = (await connection.run(name, { keys: named, args: [...head, ...args] })) as unknown[];
+      this.#note(share, true);
+      if (token !== '' && token !== text(heard)) this.#of.onTrouble('ANOTHER_STORE');
+      if (shares.hear(share, text(heard), askedAt)) void this.greet('doubted');
+      return reply;
+    } catch (error) {
+      this.#note(share, false);
+      throw error;
+    }
+  }
+
+  #note(share: number, isAnswer: boolean): void {
+    if (this.#isClosed) return;
+    const before = this.isThere;
+    if (isAnswer) this.#failing.delete(share);
+    else this.#failing.add(share);
+    if (this.isThere !== before) this.#of.onChange(this.isThere);
+    if (!this.isThere) this.#waitToAsk();
+  }
+
+  #waitToAsk(): void {
+    this.#again ??= setTimeout(() => this.#askAgain(), AGAIN_MS).unref();
+  }
+
+  #askAgain(): void {
+    this.#again = undefined;
+    if (this.isThere) return;
+    this.#waitToAsk();
+    if (this.#of.connection.isOpen) for (const share of this.#failing) void this.#hello(share);
+  }
+}
+
+const useOf = (used: unknown, leftMs: unknown): Use => ({ used: Number(used), leftMs: Number(leftMs) });
+
+const windowArgs = (window: Window | undefined): Argument[] => [
+  window?.name ?? '',
+  ms(window?.lengthMs),
+  window?.limit ?? 0,
+];
+
+const questionArgs = ({ tags, have, lease = '', waitedFor = '' }: KeyQuestion): Argument[] => [
+  have?.version ?? '',
+  have?.askedAt ?? 0,
+  yes(have?.isFresh),
+  lease,
+  waitedFor,
+  tags.length,
+  ...tags,
+];
+
+type Place = readonly [version: Buffer, askedAt: number, ageMs: number, value: Buffer | null, lease: Buffer | null];
+
+const placeOf = ([version, askedAt, ageMs, value, lease]: Place): KeyReply => ({
+  version: text(version),
+  ...(askedAt >= 0 && { copy: { askedAt, ageMs, ...(value && { value }) } }),
+  ...(lease && { lease: text(lease) }),
+});
+
+function begunOf(is: string, [first, second]: unknown[]): WriteBegun {
+  if (is === 'cooldown') return { is, cooldownMs: Number(first) };
+  if (is === 'another_store') return { is, leftMs: Number(first) };
+  if (is === 'equal') return { is, standing: text(first) as Standing };
+  if (is === 'record') return { is, value: first as Buffer, isOver: second === 1 };
+  return { is: is as 'begun' | 'over' | 'limit' | 'full' };
+}

@@ -1,0 +1,176 @@
+import { LEASE_MS, MAX_TAGS } from '../../../store/shared/engine.ts';
+
+/** Of a token: what all of a node begin with. */
+export const NODE_LENGTH = 8;
+
+/**
+ * What all scripts begin with. Every script refuses to run on a replica and on a primary without its replicas, since it
+ * may write; `allow-oom` lets it run where memory is full, and it looks at the memory itself.
+ *
+ * KEYS: id of the share, the account; its leases, or a note that a write is gone; then copies, or a record. The account
+ * is one hash:
+ * `i` token of the id under which its versions were made, `e` epoch, `t<tag>` version of a tag, `m` marks (packed),
+ * `c` end of the cooldown, `w<name>` and `b<name>` windows and budgets (count, end).
+ * Leases are a hash of their own (nonce, version, end by key), which ends with the last of them.
+ * A copy is a short header (version, asked at, kept at, fresh until, packed), then its value. A record is a line
+ * (nonce, until when it is under way or 0), then its value.
+ *
+ * ARGV of each: random text for what is made anew; token of the id that the caller heard last, or nothing, or `?` where
+ * it heard that there was another; how long ago; the window of another store.
+ * Each answers with the token of the id first.
+ */
+export const WHOSE = `#!lua flags=allow-oom
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local seed, known, knownAt, window = ARGV[1], ARGV[2], now - ARGV[3], tonumber(ARGV[4])
+
+local info = redis.call('INFO', 'server', 'replication')
+local function told(field) -- 40 digits; looking for a pattern would take longer than all the rest
+  local _, at = string.find(info, field .. ':', 1, true)
+  return string.sub(info, at + 1, at + 40)
+end
+local run, line = told('run_id'), told('master_replid')
+local new = string.sub(run, 1, ${NODE_LENGTH}) .. seed -- which shares are on one node shows in their tokens
+local id = redis.call('GET', KEYS[1]) or ''
+local idRun, idLine, token, since, past = string.match(id, '^(%S+) (%S+) (%S+) (%d+) ?(.*)$')
+since = tonumber(since)
+-- A primary that gets its first replica begins a new line of replication too; only a promoted one remembers another.
+local isSame = idRun == run and (idLine == line or string.find(info, 'master_replid2:0+%s'))
+if not isSame then
+  local isOld = string.match(info, 'uptime_in_seconds:(%d+)') * 1000 > window
+  token, past, since = new, '', id == '' and known == '' and isOld and 0 or now
+elseif known ~= '' and known ~= token and since < knownAt and not string.find(past, known, 1, true) then
+  -- The caller has been elsewhere. Whoever knows a token that this store had before has not.
+  token, past, since = new, string.sub(token .. ' ' .. past, 1, 250), knownAt
+elseif since > now then
+  since = now -- the clock was put back
+end
+local renewed = run .. ' ' .. line .. ' ' .. token .. ' ' .. since .. ' ' .. past
+if renewed ~= id then redis.call('SET', KEYS[1], renewed) end
+`;
+
+export const ACCOUNT = `${WHOSE}
+local HEADER, HEADER_BYTES = '>c16I6I6I6', 34
+local isOther = now - since < window
+local account, leases = KEYS[2], KEYS[3]
+local made, epoch, packed, cooldown = unpack(redis.call('HMGET', account, 'i', 'e', 'm', 'c'))
+if made ~= token then epoch = false end
+cooldown = math.max(0, (tonumber(cooldown) or 0) - now)
+
+local life = 0
+local function keep(ms) life = math.max(life, ms) end
+local function answer(reply)
+  if life > 0 and redis.call('PTTL', account) < life then redis.call('PEXPIRE', account, math.ceil(life)) end
+  return reply
+end
+
+local function beginAnew()
+  epoch = seed
+  for _, field in ipairs(redis.call('HKEYS', account)) do
+    if string.sub(field, 1, 1) == 't' then redis.call('HDEL', account, field) end
+  end
+  redis.call('HSET', account, 'i', token, 'e', epoch)
+  keep(120000) -- what nothing is kept of is soon forgotten
+end
+local function tidy()
+  if redis.call('HLEN', account) <= ${MAX_TAGS} then return end
+  local tags = 0
+  for _, field in ipairs(redis.call('HKEYS', account)) do
+    if string.sub(field, 1, 1) == 't' then tags = tags + 1 end
+  end
+  if tags > ${MAX_TAGS} then beginAnew() end
+end
+-- Versions that are not there need no change: they are made anew when somebody asks.
+local function renew(tags)
+  if not epoch or #tags == 0 then return end
+  for _, tag in ipairs(tags) do
+    if tag == '*' then return beginAnew() end
+  end
+  for _, tag in ipairs(tags) do redis.call('HSET', account, 't' .. tag, seed) end
+  tidy()
+end
+local function slice(from, to)
+  local part = {}
+  for i = from, to do part[#part + 1] = ARGV[i] end
+  return part
+end
+local function versionOf(tags)
+  local names = {}
+  for i, tag in ipairs(tags) do names[i] = 't' .. tag end
+  local found = #names > 0 and redis.call('HMGET', account, unpack(names)) or {}
+  for i = 1, #names do found[i] = found[i] or '0' end
+  return string.sub(redis.sha1hex(epoch .. '.' .. table.concat(found, '.')), 1, 16)
+end
+
+-- A mark: nonce, state (w: under way, u: unknown), until when it is under way, until when it stands, purchase,
+-- whether it has a key (1 or 0), tags.
+local NONCE, STATE, BUSY, STANDS, PURCHASE, KEY, TAGS = 1, 2, 3, 4, 5, 6, 7
+local marks = packed and cmsgpack.unpack(packed) or {}
+local function writeMarks()
+  if #marks == 0 then return redis.call('HDEL', account, 'm') end
+  redis.call('HSET', account, 'm', cmsgpack.pack(marks))
+  for _, mark in ipairs(marks) do keep(mark[STANDS] - now) end
+end
+local function without(isGone)
+  local left, gone = {}, {}
+  for _, mark in ipairs(marks) do
+    local part = isGone(mark) and gone or left
+    part[#part + 1] = mark
+  end
+  marks = left
+  return gone
+end
+for _, mark in ipairs(without(function(mark) return mark[STANDS] <= now end)) do
+  renew(mark[TAGS])
+  packed = 'old'
+end
+if packed == 'old' then writeMarks() end
+local function setMark(mark)
+  without(function(other) return other[NONCE] == mark[NONCE] end)
+  marks[#marks + 1] = mark
+  writeMarks()
+end
+local function markOf(nonce)
+  for _, mark in ipairs(marks) do
+    if mark[NONCE] == nonce then return mark end
+  end
+end
+local function isMarked(tags)
+  local asked = {}
+  for _, tag in ipairs(tags) do asked[tag] = true end
+  for _, mark in ipairs(marks) do
+    for _, tag in ipairs(mark[TAGS]) do
+      if tag == '*' or asked[tag] then return true end
+    end
+  end
+  return false
+end
+
+local function count(field, length, more)
+  local used, ends = string.match(redis.call('HGET', account, field) or '', '^(%d+) (%d+)$')
+  if not used or tonumber(ends) <= now then used, ends = 0, now + length end
+  used = used + more
+  if more > 0 then
+    redis.call('HSET', account, field, used .. ' ' .. ends)
+    keep(ends - now)
+  end
+  return used, ends - now
+end
+local function headerOf(copy)
+  local header = redis.call('GETRANGE', copy, 0, HEADER_BYTES - 1)
+  if header ~= '' then return struct.unpack(HEADER, header) end
+end
+local function memory()
+  local memory = redis.call('INFO', 'memory')
+  local most = tonumber(string.match(memory, 'maxmemory:(%d+)'))
+  return most > 0 and string.match(memory, 'used_memory:(%d+)') / most or 0
+end
+local function endLease(key, nonce)
+  local held = nonce ~= '' and redis.call('HGET', leases, key)
+  if held and string.match(held, '^%S+') == nonce then redis.call('HDEL', leases, key) end
+end
+local function setLease(key, nonce, version)
+  redis.call('HSET', leases, key, nonce .. ' ' .. version .. ' ' .. now + ${LEASE_MS})
+  redis.call('PEXPIRE', leases, ${LEASE_MS})
+end
+`;

@@ -1,0 +1,43 @@
+import { type Change, type KeyQuestion, LEASE_MS, MAX_LEASES } from '../../store/shared/engine.ts';
+
+interface Lease {
+  readonly nonce: string;
+  /** What is fetched under another one would not be kept: nobody waits for it. */
+  readonly version: string;
+  readonly until: number;
+}
+
+/** What the object knows of a key when it is asked for a lease. */
+interface Known {
+  readonly version: string;
+  /** Whether there is a copy of that version that the asker does not have. */
+  readonly isNew: boolean;
+  readonly now: number;
+}
+
+/** Who fetches what. In memory only: an object that forgets them costs a call of the upstream's. */
+export class Leases {
+  readonly #leases = new Map<string, Lease>();
+
+  /** Of a key without a fresh copy: the nonce of who fetches it, where the asker has to know. */
+  take({ key, lease, waitedFor }: KeyQuestion, { version, isNew, now }: Known): string | undefined {
+    const held = this.#leases.get(key);
+    const isLive = held !== undefined && held.until > now && held.version === version;
+    const other = isLive && held.nonce !== lease ? held.nonce : undefined;
+    if (waitedFor !== undefined && other === waitedFor) return other;
+    if (lease === undefined || (waitedFor !== undefined && isNew)) return undefined;
+    if (other !== undefined) return waitedFor === undefined ? other : undefined;
+    if (this.#leases.size >= MAX_LEASES && !held) this.#leases.clear();
+    this.#leases.set(key, { nonce: lease, version, until: now + LEASE_MS });
+    return lease;
+  }
+
+  renew({ key, lease }: NonNullable<Change['renewed']>, now: number): void {
+    const held = this.#leases.get(key);
+    if (held?.nonce === lease) this.#leases.set(key, { ...held, until: now + LEASE_MS });
+  }
+
+  end(key: string, nonce: string | undefined): void {
+    if (this.#leases.get(key)?.nonce === nonce) this.#leases.delete(key);
+  }
+}

@@ -1,0 +1,103 @@
+import type { Background, Clock } from '../../core/runtime.ts';
+import type { CacheKey } from '../store.ts';
+import { LEASE_MS } from './engine.ts';
+
+interface LeasesOptions {
+  readonly clock: Clock;
+  readonly background: Background;
+  /** How long another instance's fetch is waited for at most. */
+  readonly waitMs: number;
+  /** Asks the engine for all that is waited for, in one question. */
+  readonly ask: (keys: readonly CacheKey[]) => Promise<unknown>;
+  /** Who has the lease on a key, as the engine said last. */
+  readonly holderOf: (key: CacheKey) => string | undefined;
+  /** Asks the engine to keep a lease of ours for longer. */
+  readonly renew: (key: CacheKey) => Promise<unknown>;
+}
+
+interface Wait {
+  readonly key: CacheKey;
+  readonly holder: string;
+  readonly end: () => void;
+}
+
+const FIRST_PAUSE_MS = 25;
+const MAX_PAUSE_MS = 400;
+const RENEW_MS = LEASE_MS / 3;
+const nothing = () => undefined;
+
+/** The leases of one request: those of others that it waits for, and its own while it fetches. */
+export class Leases {
+  readonly #of: LeasesOptions;
+  readonly #waits = new Map<string, Wait>();
+  /** What ends the renewing of each that is or was used. */
+  readonly #used = new Map<string, () => void>();
+  #isPolling = false;
+
+  constructor(options: LeasesOptions) {
+    this.#of = options;
+  }
+
+  /** The lease on a key that is waited for. */
+  waitedFor({ key }: CacheKey): string | undefined {
+    return this.#waits.get(key)?.holder;
+  }
+
+  /** Comes out when the lease is over, or was waited for long enough. Rejects with the signal's reason. */
+  async wait(key: CacheKey, holder: string, signal: AbortSignal): Promise<void> {
+    const over = Promise.withResolvers<void>();
+    const leave = () => over.reject(signal.reason);
+    if (signal.aborted) leave();
+    this.#waits.set(key.key, { key, holder, end: over.resolve });
+    signal.addEventListener('abort', leave, { once: true });
+    if (!this.#isPolling) this.#of.background(this.#poll());
+    try {
+      await over.promise;
+    } finally {
+      signal.removeEventListener('abort', leave);
+      this.#waits.delete(key.key);
+    }
+  }
+
+  /** Whether a fetch uses it, or is about to. */
+  isUsed({ key }: CacheKey): boolean {
+    return this.#used.has(key);
+  }
+
+  reserve({ key }: CacheKey): void {
+    if (!this.#used.has(key)) this.#used.set(key, nothing);
+  }
+
+  /** Keeps a lease of ours until it is said to be over. */
+  use(key: CacheKey): void {
+    const { clock, background, renew } = this.#of;
+    let cancel: () => void = nothing;
+    const wait = () => {
+      cancel = clock.after(RENEW_MS, () => {
+        wait();
+        background(renew(key).catch(nothing));
+      });
+    };
+    wait();
+    this.#used.set(key.key, () => cancel());
+  }
+
+  over({ key }: CacheKey): void {
+    this.#used.get(key)?.();
+    this.#used.set(key, nothing);
+  }
+
+  /** Asks for all that is waited for, with growing pauses. */
+  async #poll(): Promise<void> {
+    const { clock, waitMs, ask, holderOf } = this.#of;
+    const until = clock.now() + waitMs;
+    this.#isPolling = true;
+    for (let ms = FIRST_PAUSE_MS; this.#waits.size > 0; ms = Math.min(2 * ms, MAX_PAUSE_MS)) {
+      await new Promise<void>((resolve) => void clock.after(ms, resolve));
+      const waits = [...this.#waits.values()];
+      await ask(waits.map(({ key }) => key));
+      for (const { key, holder, end } of waits) if (holderOf(key) !== holder || clock.now() >= until) end();
+    }
+    this.#isPolling = false;
+  }
+}

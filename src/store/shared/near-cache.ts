@@ -1,0 +1,48 @@
+import { boundedMap } from '../bounded.ts';
+import { sizeOf } from '../memory/size.ts';
+import type { CacheKey, Entry, Version } from '../store.ts';
+
+interface Copy {
+  readonly entry: Entry;
+  readonly version: Version;
+  /** The store's time. */
+  readonly askedAt: number;
+}
+
+type Keyed = Pick<CacheKey, 'account' | 'key'>;
+
+const COPY_OVERHEAD_BYTES = 700;
+
+/**
+ * Copies of what the engine keeps, so that it need not come again. Each is good only while the engine says that its
+ * version holds.
+ */
+export class NearCache {
+  readonly #copies;
+
+  /** `maxBytes` bounds keys and bodies together. */
+  constructor(maxBytes: number) {
+    this.#copies = boundedMap<string, Copy>({
+      max: Math.max(1, maxBytes),
+      sizeOf: ({ entry, version }, key) => sizeOf(key) + sizeOf(entry.text) + version.length + COPY_OVERHEAD_BYTES,
+    });
+  }
+
+  get(key: Keyed): Copy | undefined {
+    return this.#copies.get(keyOf(key));
+  }
+
+  set(key: Keyed, copy: Copy): void {
+    const known = this.#copies.peek(keyOf(key));
+    if (known?.version === copy.version && known.askedAt > copy.askedAt) return;
+    this.#copies.set(keyOf(key), copy);
+  }
+
+  usage() {
+    const accounts = new Set(Array.from(this.#copies.keys(), (key) => key.slice(0, key.indexOf(' ')))).size;
+    return { bytes: this.#copies.calculatedSize, entries: this.#copies.size, accounts };
+  }
+}
+
+/** The account's hash holds no space. */
+const keyOf = ({ account, key }: Keyed) => `${account} ${key}`;

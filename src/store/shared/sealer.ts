@@ -1,0 +1,91 @@
+import { base64Url } from '../../core/base64.ts';
+import { deriveKey, HMAC } from '../../core/hkdf.ts';
+import type { MaybePromise } from '../../core/runtime.ts';
+import { boundedMap } from '../bounded.ts';
+
+/** Names that are asked for again and again: keys and tags, without their account. */
+const MAX_NAMES_LENGTH = 4_194_304;
+/** 96 bits: names of one account that are equal would only cost each other their copies. */
+const NAME_LENGTH = 16;
+const IV_BYTES = 12;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/**
+ * Seals what leaves this process with AES-256-GCM, bound to what it is by its additional data, and hashes names with
+ * HMAC-SHA-256. The keys of both are derived from the secrets by HKDF (RFC 5869). The last secret names everything and
+ * seals records, the first seals copies, and each opens.
+ */
+export class Sealer {
+  readonly #naming: Promise<CryptoKey>;
+  readonly #sealing: readonly Promise<CryptoKey>[];
+  readonly #names = boundedMap<string, string>({
+    max: MAX_NAMES_LENGTH,
+    sizeOf: (name, text) => text.length + name.length + 100,
+  });
+
+  /** `upstream`: the normalized base URL. Two upstreams over one store share nothing. */
+  constructor(secrets: readonly string[], upstream: string) {
+    const info = `portico store name ${upstream}`;
+    this.#naming = deriveKey(secrets.at(-1) ?? '', { info, algorithm: HMAC, usages: ['sign'] });
+    this.#sealing = secrets.map((secret) => deriveKey(secret, SEALING));
+  }
+
+  /** At once where it is known already. */
+  nameOf(text: string): MaybePromise<string> {
+    return this.#names.get(text) ?? this.#makeName(text);
+  }
+
+  /** Opens with the same additional data only. */
+  sealCopy(data: string, text: string): Promise<Uint8Array<ArrayBuffer>> {
+    return this.#seal(this.#sealing[0], data, text);
+  }
+
+  sealRecord(data: string, text: string): Promise<Uint8Array<ArrayBuffer>> {
+    return this.#seal(this.#sealing.at(-1), data, text);
+  }
+
+  /** Nothing where it was sealed for something else, with a secret that is not listed, or changed since. */
+  async open(data: string, value: Uint8Array): Promise<string | undefined> {
+    const bytes = new Uint8Array(value); // a copy of its own: WebCrypto takes no view of a shared buffer
+    const algorithm = algorithmOf(bytes.subarray(0, IV_BYTES), data);
+    for (const key of this.#sealing) {
+      try {
+        return decoder.decode(await crypto.subtle.decrypt(algorithm, await key, bytes.subarray(IV_BYTES)));
+      } catch {
+        // not this one
+      }
+    }
+    return undefined;
+  }
+
+  async #makeName(text: string): Promise<string> {
+    const hash = await crypto.subtle.sign('HMAC', await this.#naming, encoder.encode(text));
+    const name = base64Url(hash).slice(0, NAME_LENGTH);
+    this.#names.set(text, name);
+    return name;
+  }
+
+  async #seal(key: Promise<CryptoKey> | undefined, data: string, text: string): Promise<Uint8Array<ArrayBuffer>> {
+    if (!key) throw new Error('nothing is sealed without a secret');
+    const iv = crypto.getRandomValues(new Uint8Array(IV_BYTES));
+    const sealed = await crypto.subtle.encrypt(algorithmOf(iv, data), await key, encoder.encode(text));
+    const value = new Uint8Array(IV_BYTES + sealed.byteLength);
+    value.set(iv);
+    value.set(new Uint8Array(sealed), IV_BYTES);
+    return value;
+  }
+}
+
+const algorithmOf = (iv: Uint8Array<ArrayBuffer>, data: string) => ({
+  name: 'AES-GCM',
+  iv,
+  additionalData: encoder.encode(data),
+});
+
+const SEALING = {
+  info: 'portico store seal',
+  algorithm: { name: 'AES-GCM', length: 256 },
+  usages: ['encrypt', 'decrypt'] satisfies KeyUsage[],
+};

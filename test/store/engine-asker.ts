@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto';
+import type {
+  Engine,
+  KeyQuestion,
+  KeyReply,
+  Save,
+  WriteBegin,
+  WriteBegun,
+  WriteEnded,
+} from '../../src/store/shared/engine.ts';
+
+/** An engine that is under test, in which time passes when told to, and a little by itself. */
+export interface TestedEngine {
+  readonly engine: Engine;
+  pass(ms: number): Promise<void>;
+  /** How far off an end may be. */
+  readonly slackMs: number;
+}
+
+export const COPY = { freshMs: 30_000, lifeMs: 90_000 };
+export const VALUE = Buffer.from([0, 10, 13, 255, 32, 65]);
+
+export const valueOf = (text: string) => Buffer.from(`${text}\0\n${text}`);
+
+/** Names are new for each test, so that one engine does for all. */
+export function asker(engine: Engine, account: string = randomUUID()) {
+  const snapshot = async (question: Partial<KeyQuestion> = {}) => {
+    const { now, keys } = await engine.snapshot(account, { keys: [{ key: 'k', tags: ['t'], ...question }] });
+    return { now, reply: keys[0] };
+  };
+  const look = async (question: Partial<KeyQuestion> = {}): Promise<KeyReply> => {
+    const { reply } = await snapshot(question);
+    if (!reply) throw new Error('nothing is said of the key');
+    return reply;
+  };
+  const version = async (...tags: string[]) => (await look({ tags })).version;
+  const save = (given: Partial<Save> & Pick<Save, 'version' | 'askedAt'>) =>
+    engine.save(account, { key: 'k', tags: ['t'], copy: { value: VALUE, ...COPY }, ...given });
+  /** Asks, and keeps what came of it. */
+  const keep = async (text: string, question: Partial<KeyQuestion> = {}, copy: Partial<typeof COPY> = {}) => {
+    const { now: askedAt, reply } = await snapshot(question);
+    const known = { version: reply?.version ?? '', askedAt };
+    const { key = 'k', tags = ['t'] } = question;
+    await save({ key, tags, ...known, copy: { value: valueOf(text), ...COPY, ...copy } });
+    return known;
+  };
+  const begin = (write: Partial<WriteBegin> = {}): Promise<WriteBegun> =>
+    engine.beginWrite(account, { nonce: randomUUID(), tags: ['t'], busyMs: 10_000, markMs: 70_000, ...write });
+  const end = (nonce: string, how: WriteEnded['end'], more: Partial<WriteEnded> = {}) =>
+    engine.endWrite(account, { nonce, end: how, tags: ['t'], markMs: 60_000, ...more });
+  return { account, snapshot, look, version, save, keep, begin, end };
+}
+
+export type Asker = ReturnType<typeof asker>;

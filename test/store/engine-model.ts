@@ -1,0 +1,192 @@
+import {
+  ALL,
+  type Change,
+  LEASE_MS,
+  type KeyQuestion,
+  type KeyReply,
+  type Question,
+  type Save,
+  type Saved,
+  type WriteBegin,
+  type WriteBegun,
+  type WriteEnded,
+} from '../../src/store/shared/engine.ts';
+import { Marks } from '../../src/store/marks.ts';
+
+interface Copy {
+  readonly version: string;
+  readonly askedAt: number;
+  readonly freshUntil: number;
+  readonly endsAt: number;
+  readonly text: string;
+}
+
+interface Counter {
+  used: number;
+  endsAt: number;
+}
+
+/** For how long versions live of which nothing is kept. */
+const VERSIONS_MS = 120_000;
+
+/**
+ * One account of an engine, as plainly as can be: what is right, not how it is kept. Its time stands still until told to
+ * pass; its versions are its own, only which are alike counts.
+ */
+export class ModelAccount {
+  #now = 0;
+  #last = 0;
+  #epoch = 0;
+  #endsAt = 0;
+  #cooldownUntil = 0;
+  readonly #versions = new Map<string, number>();
+  readonly #marks = new Marks();
+  /** Until when it is known that a write was ended before it was begun. */
+  readonly #gone = new Map<string, number>();
+  readonly #leases = new Map<string, { readonly nonce: string; readonly version: string; readonly until: number }>();
+  readonly #copies = new Map<string, Copy>();
+  readonly #counters = new Map<string, Counter>();
+  readonly #records = new Map<string, { nonce: string; busyUntil: number; text: string; endsAt: number }>();
+
+  pass(ms: number): void {
+    this.#now += ms;
+    if (this.#now >= this.#endsAt) this.#drop([ALL]);
+    this.#drop(this.#marks.expire(this.#now));
+  }
+
+  snapshot({ window, keys }: Question): { used?: number; cooldown: boolean; keys: (KeyReply | undefined)[] } {
+    const used = window && this.#count(`w${window.name}`, window.lengthMs, 1);
+    const cooldown = this.#cooldownUntil > this.#now;
+    const isOver = window && (used ?? 0) > window.limit;
+    const replies = isOver ? [] : keys.map((key) => (this.#marks.covers(key.tags) ? undefined : this.#reply(key)));
+    return { ...(used !== undefined && { used }), cooldown, keys: replies };
+  }
+
+  save({ key, tags, version, askedAt, lease, copy, drop }: Save): Saved {
+    if (lease !== undefined && this.#leases.get(key)?.nonce === lease) this.#leases.delete(key);
+    if (drop === 'everything') this.#drop([ALL]);
+    if (drop === 'key') {
+      this.#copies.delete(key);
+      this.#drop(tags.slice(0, 1));
+    }
+    if (this.#marks.covers(tags) || this.#version(tags) !== version) return 'void';
+    if (!copy) return 'full';
+    const known = this.#copyOf(key);
+    if (known?.version === version && known.askedAt > askedAt) return 'void';
+    const [freshUntil, endsAt] = [this.#now + copy.freshMs, this.#now + copy.lifeMs];
+    this.#copies.set(key, { version, askedAt, freshUntil, endsAt, text: String(copy.value) });
+    this.#live(copy.lifeMs);
+    return 'kept';
+  }
+
+  beginWrite({ nonce, window, tags, busyMs, markMs, record, purchase }: WriteBegin): WriteBegun {
+    const used = window && this.#count(`w${window.name}`, window.lengthMs, 1);
+    if (window && (used ?? 0) > window.limit) return { is: 'limit' };
+    if ((this.#gone.get(nonce) ?? 0) > this.#now) return { is: 'over' };
+    const mark = this.#marks.find(nonce);
+    if (mark) return { is: mark.isUnknown ? 'over' : 'begun' };
+    const known = record && this.#recordOf(record.key);
+    if (known && known.nonce !== nonce) {
+      const isOver = known.busyUntil > 0 && known.busyUntil <= this.#now;
+      return { is: 'record', value: Buffer.from(known.text), isOver };
+    }
+    if (known?.busyUntil === 0) return { is: 'over' };
+    const standing = this.#marks.equalTo({ purchase, hasKey: record !== undefined }, this.#now);
+    if (standing) return { is: 'equal', standing };
+    if (this.#cooldownUntil > this.#now) return { is: 'cooldown', cooldownMs: 0 };
+    const busyUntil = this.#now + busyMs;
+    const until = this.#now + markMs;
+    this.#marks.set({ nonce, tags, purchase, hasKey: record !== undefined, busyUntil, until, isUnknown: false });
+    this.#live(markMs);
+    if (record)
+      this.#records.set(record.key, {
+        nonce,
+        busyUntil,
+        text: String(record.value),
+        endsAt: this.#now + record.lifeMs,
+      });
+    return { is: 'begun' };
+  }
+
+  endWrite({ nonce, end, tags, markMs, purchase, record, dropEverything }: WriteEnded): void {
+    const until = this.#now + markMs;
+    const mark = { nonce, tags, purchase, hasKey: record !== undefined, busyUntil: this.#now, until };
+    if (end === 'not_sent' && !this.#marks.find(nonce)) this.#gone.set(nonce, until);
+    if (this.#marks.end(end, mark)) this.#drop(tags);
+    this.#live(markMs);
+    if (dropEverything) this.#drop([ALL]);
+    const known = record && this.#recordOf(record.key);
+    if (!record || (known && known.nonce !== nonce)) return;
+    if (end === 'refused' || end === 'not_sent') this.#records.delete(record.key);
+    else if (record.value) {
+      const [text, endsAt] = [String(record.value), this.#now + record.lifeMs];
+      this.#records.set(record.key, { nonce, busyUntil: 0, text, endsAt });
+    }
+  }
+
+  change({ cooldownMs = 0 }: Change): void {
+    this.#cooldownUntil = Math.max(this.#cooldownUntil, this.#now + cooldownMs);
+    this.#live(cooldownMs);
+  }
+
+  #reply(question: KeyQuestion): KeyReply {
+    const { key, tags, have, waitedFor } = question;
+    const version = this.#version(tags);
+    this.#live(VERSIONS_MS);
+    const own = have?.version === version ? have : undefined;
+    const found = this.#copyOf(key);
+    const copy = found?.version === version && !(own && own.askedAt > found.askedAt) ? found : undefined;
+    const isNew = copy !== undefined && copy.askedAt !== own?.askedAt;
+    const isFresh = (copy && copy.freshUntil > this.#now) || own?.isFresh;
+    const isEnough = isNew && waitedFor !== undefined;
+    const lease = isFresh ? undefined : this.#lease(isEnough ? { ...question, lease: undefined } : question, version);
+    return {
+      version,
+      ...(copy && { copy: { askedAt: copy.askedAt, ageMs: 0, ...(isNew && { value: Buffer.from(copy.text) }) } }),
+      ...(lease !== undefined && { lease }),
+    };
+  }
+
+  #lease({ key, lease, waitedFor }: KeyQuestion, version: string): string | undefined {
+    const known = this.#leases.get(key);
+    const isLive = known !== undefined && known.until > this.#now && known.version === version;
+    const held = isLive ? known.nonce : undefined;
+    if (waitedFor !== undefined && held === waitedFor) return held;
+    if (lease === undefined) return undefined;
+    if (held !== undefined && held !== lease) return waitedFor === undefined ? held : undefined;
+    this.#leases.set(key, { nonce: lease, version, until: this.#now + LEASE_MS });
+    return lease;
+  }
+
+  #version(tags: readonly string[]): string {
+    return [this.#epoch, ...tags.map((tag) => this.#versions.get(tag) ?? 0)].join('.');
+  }
+
+  #drop(tags: readonly string[]): void {
+    if (tags.includes(ALL)) this.#epoch = ++this.#last;
+    else for (const tag of tags) this.#versions.set(tag, ++this.#last);
+  }
+
+  #count(name: string, lengthMs: number, more: number): number {
+    const known = this.#counters.get(name);
+    const counter = known && known.endsAt > this.#now ? known : { used: 0, endsAt: this.#now + lengthMs };
+    counter.used += more;
+    this.#counters.set(name, counter);
+    this.#live(counter.endsAt - this.#now);
+    return counter.used;
+  }
+
+  #copyOf(key: string): Copy | undefined {
+    const copy = this.#copies.get(key);
+    return copy && copy.endsAt > this.#now ? copy : undefined;
+  }
+
+  #recordOf(key: string) {
+    const record = this.#records.get(key);
+    return record && record.endsAt > this.#now ? record : undefined;
+  }
+
+  #live(ms: number): void {
+    this.#endsAt = Math.max(this.#endsAt, this.#now + ms);
+  }
+}

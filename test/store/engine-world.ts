@@ -1,0 +1,84 @@
+import { vi } from 'vitest';
+import { openRedisEngine } from '../../src/entry/node/redis/store.ts';
+import { startRedis, type TestRedis } from '../support/redis.ts';
+
+export type OpenedEngine = Awaited<ReturnType<typeof openInstance>>;
+
+/** The window of another store in these tests, unless they say. */
+export const WINDOW_MS = 400;
+
+/** An instance: an engine, and all that it has complained and told of. */
+export async function openInstance(url: string, windowMs = WINDOW_MS, settlingMs = 0) {
+  const troubles = new Set<string>();
+  const changes: boolean[] = [];
+  const opened = await openRedisEngine({
+    url,
+    windowMs,
+    settlingMs,
+    onChange: (isThere) => void changes.push(isThere),
+    onTrouble: (reason) => void troubles.add(reason),
+  });
+  return { ...opened, troubles, changes };
+}
+
+/** Instances on one store, closed together with it. */
+export class Instances {
+  readonly #opened: OpenedEngine[] = [];
+
+  async open(url: string, windowMs?: number): Promise<OpenedEngine> {
+    const one = await openInstance(url, windowMs);
+    this.#opened.push(one);
+    return one;
+  }
+
+  close(): void {
+    for (const one of this.#opened.splice(0)) one.close();
+  }
+}
+
+/** Lets the time be over in which the store is another one than before; to be called when all have heard of it. */
+export async function passWindow(redis: TestRedis, ms = LONG_MS): Promise<void> {
+  await vi.waitFor(() => redis.client.get('portico:{0}:id').then((id) => id ?? Promise.reject(new Error('no id'))), {
+    timeout: 10_000,
+  });
+  await redis.pass(ms);
+}
+
+/** Longer than the window of any gateway that a test starts. */
+const LONG_MS = 3_600_000;
+
+/** A Redis that has been there for long, as far as gateways can tell. */
+export async function startOldRedis(settings?: Readonly<Record<string, string>>): Promise<TestRedis> {
+  const redis = await startRedis(settings);
+  const one = await openInstance(redis.url);
+  await passWindow(redis);
+  one.close();
+  return redis;
+}
+
+export interface EngineWorld {
+  readonly redis: TestRedis;
+  open(windowMs?: number): Promise<OpenedEngine>;
+  close(): Promise<void>;
+}
+
+/** A Redis of its own, out of the window of its beginning, and instances on it. */
+export async function engineWorld(settings?: Readonly<Record<string, string>>): Promise<EngineWorld> {
+  const redis = await startRedis(settings);
+  const instances = new Instances();
+  return {
+    redis,
+    async open(windowMs) {
+      const one = await instances.open(redis.url, windowMs);
+      await passWindow(redis, windowMs ?? WINDOW_MS);
+      return one;
+    },
+    async close() {
+      instances.close();
+      await redis.close();
+    },
+  };
+}
+
+/** Comes out once the instance is answered. */
+export const ready = async ({ engine }: OpenedEngine) => vi.waitFor(() => engine.snapshot('any', { keys: [] }), 5_000);

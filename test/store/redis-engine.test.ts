@@ -1,0 +1,30 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, describe, expect, it } from 'vitest';
+import { hasRedis, SKIPPED } from '../support/redis.ts';
+import { engineContract } from './engine-contract.ts';
+import { engineWorld } from './engine-world.ts';
+
+describe.skipIf(!hasRedis)(`Redis${SKIPPED}`, () => {
+  let close: (() => Promise<void>) | undefined;
+  afterAll(() => close?.());
+
+  engineContract('keeps the contract of the engine', async () => {
+    const world = await engineWorld();
+    close = () => world.close();
+    const { engine } = await world.open();
+    return { engine, pass: (ms) => world.redis.pass(ms), slackMs: 3_000 };
+  });
+
+  it('keeps an account that was only read packed', async () => {
+    const world = await engineWorld();
+    const { engine } = await world.open();
+    const [key, lease, tags] = ['k'.repeat(16), randomUUID(), ['t'.repeat(16)]];
+    const window = { name: 'requests by account', lengthMs: 60_000, limit: 600 };
+    const { now, keys } = await engine.snapshot('account', { window, keys: [{ key, tags, lease }] });
+    expect(keys[0]?.lease).toBe(lease);
+    const copy = { value: Buffer.from('sealed'), freshMs: 1_000, lifeMs: 1_000 };
+    await engine.save('account', { key, tags, version: keys[0]?.version ?? '', askedAt: now, lease, copy });
+    expect(await world.redis.client.object('ENCODING', 'portico:{0}:a:account')).toBe('listpack');
+    await world.close();
+  });
+});

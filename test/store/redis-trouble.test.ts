@@ -1,0 +1,254 @@
+import { readFileSync } from 'node:fs';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { hasRedis, SKIPPED, startRedis, type TestRedis } from '../support/redis.ts';
+import { asker, valueOf } from './engine-asker.ts';
+import { Instances, openInstance, ready, WINDOW_MS } from './engine-world.ts';
+
+/** As docs/shared-state.md gives them. */
+const RIGHTS = /resetchannels -@all ([^`]+)`/.exec(readFileSync('docs/shared-state.md', 'utf8'))?.[1] ?? '';
+
+const msOf = async (run: () => Promise<unknown>) => {
+  const begunAt = performance.now();
+  await expect(run()).rejects.toThrow();
+  return performance.now() - begunAt;
+};
+
+describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
+  let redis: TestRedis;
+  let instances: Instances;
+  const closing: (() => Promise<void>)[] = [];
+
+  beforeEach(async () => {
+    redis = await startRedis();
+    instances = new Instances();
+  });
+  afterEach(async () => {
+    redis.signal('SIGCONT');
+    instances.close();
+    for (const close of closing.splice(0)) await close();
+    await redis.close();
+  });
+
+  const open = async (url = redis.url) => {
+    const one = await instances.open(url);
+    await ready(one);
+    await redis.pass(WINDOW_MS);
+    return one;
+  };
+  const troublesOf = async () => {
+    const { troubles } = await open();
+    await vi.waitFor(() => expect([...troubles]).toContain('NOT_PERSISTENT'));
+    return [...troubles].toSorted();
+  };
+  const replicaOf = async (primary: TestRedis) => {
+    const replica = await startRedis();
+    closing.push(() => replica.close());
+    await replica.client.replicaof('127.0.0.1', primary.port);
+    await vi.waitFor(async () => expect(await primary.client.info('replication')).toMatch('state=online'), 5_000);
+    return replica;
+  };
+  it('gives no copy for a second after its connection was lost: others may have been led elsewhere', async () => {
+    const one = await openInstance(redis.url, WINDOW_MS, 1_000);
+    closing.push(async () => one.close());
+    await ready(one);
+    await redis.pass(WINDOW_MS);
+    const its = asker(one.engine);
+    const kept = await its.keep('kept');
+    await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    const back = () => its.snapshot().catch(() => ({ reply: kept }));
+    const lostAt = performance.now();
+    await vi.waitFor(async () => expect((await back()).reply).toBeUndefined(), { interval: 5 });
+    await vi.waitFor(async () => expect((await back()).reply?.version).toBe(kept.version), { timeout: 5_000 });
+    expect(performance.now() - lostAt).toBeGreaterThan(900);
+  });
+
+  it('that is full takes no copies and no writes, and still ends and hides them', async () => {
+    const its = asker((await open()).engine);
+    const known = await its.keep('kept');
+    await its.begin({ nonce: 'n', tags: ['u'] });
+    await redis.client.config('SET', 'maxmemory', '1mb');
+    expect((await its.begin({ tags: ['v'], record: { key: 'r', value: valueOf('r'), lifeMs: 60_000 } })).is).toBe(
+      'full',
+    );
+    expect(await its.look()).toMatchObject({ version: known.version, copy: { askedAt: known.askedAt } });
+    const { now: askedAt, reply } = await its.snapshot({ key: 'new' });
+    expect(await its.save({ key: 'new', version: reply?.version ?? '', askedAt })).toBe('full');
+    await its.end('n', 'unknown');
+    expect((await its.snapshot({ tags: ['u'] })).reply).toBeUndefined();
+    await its.end('n', 'done', { record: { key: 'r', value: valueOf('done'), lifeMs: 60_000 } });
+    await redis.client.config('SET', 'maxmemory', '0');
+    const after = await its.begin({ record: { key: 'r', value: valueOf('r'), lifeMs: 60_000 } });
+    expect(after).toMatchObject({ is: 'record', value: valueOf('done') });
+  });
+
+  it('that is filling takes copies only in the place of older ones, and every write', async () => {
+    const its = asker((await open()).engine);
+    const known = await its.keep('kept');
+    const used = Number(/used_memory:(\d+)/.exec(await redis.client.info('memory'))?.[1]);
+    await redis.client.config('SET', 'maxmemory', String(Math.round(used / 0.85)));
+    expect(await its.save({ ...known, askedAt: known.askedAt + 1 })).toBe('kept');
+    expect(await its.save({ ...known, key: 'new' })).toBe('full');
+    expect((await its.begin()).is).toBe('begun');
+    await redis.client.config('SET', 'maxmemory', String(used * 2));
+    const other = asker((await open()).engine);
+    const { now: askedAt, reply } = await other.snapshot();
+    expect(await other.save({ version: reply?.version ?? '', askedAt })).toBe('kept');
+  });
+
+  it('that is nearly full has no room for who was never heard of, and some for writes', async () => {
+    const { engine } = await open();
+    const [its, stranger] = [asker(engine, 'known'), asker(engine, 'stranger')];
+    await its.look();
+    await redis.client.set('filler', 'x'.repeat(30_000_000));
+    const used = Number(/used_memory:(\d+)/.exec(await redis.client.info('memory'))?.[1]);
+    await redis.client.config('SET', 'maxmemory', String(Math.round(used / 0.99)));
+    const window = { name: 'w', lengthMs: 60_000, limit: 9 };
+    const asked = { window, keys: [{ key: 'k', tags: [] }] };
+    expect(await engine.snapshot('stranger', asked)).toMatchObject({ use: undefined, keys: [] });
+    expect(await redis.client.keys('*stranger*')).toEqual([]);
+    expect((await engine.snapshot('known', asked)).use?.used).toBe(1);
+    expect((await stranger.begin()).is).toBe('begun');
+  });
+
+  it('that is a replica is refused, for reads and writes', async () => {
+    const one = await instances.open((await replicaOf(redis)).url);
+    const its = asker(one.engine);
+    await expect(its.snapshot()).rejects.toThrow();
+    await expect(its.begin()).rejects.toThrow();
+    await vi.waitFor(() => expect([...one.troubles]).toContain('READONLY'));
+    expect(one.isThere()).toBe(false);
+  });
+
+  it('that is a primary without its replicas is refused, until it has them', async () => {
+    const one = await open();
+    const its = asker(one.engine);
+    await redis.client.config('SET', 'min-replicas-to-write', '1');
+    await expect(its.snapshot()).rejects.toThrow(/NOREPLICAS/);
+    await expect(its.begin()).rejects.toThrow(/NOREPLICAS/);
+    expect([one.isThere(), one.troubles.has('NOREPLICAS')]).toEqual([false, true]);
+    await replicaOf(redis);
+    await vi.waitFor(() => expect(one.isThere()).toBe(true), 5_000);
+    expect(await its.look()).toBeDefined();
+    expect(one.changes).toEqual([false, true]);
+  });
+
+  it('that is gone fails what is asked at once, and is found again', async () => {
+    const one = await open();
+    const its = asker(one.engine);
+    await redis.kill();
+    await vi.waitFor(() => expect(one.isThere()).toBe(false));
+    expect(await msOf(() => its.snapshot())).toBeLessThan(50);
+    expect(await msOf(() => its.begin())).toBeLessThan(50);
+    await redis.start();
+    await vi.waitFor(() => expect(one.isThere()).toBe(true), 5_000);
+    expect(one.changes).toEqual([false, true]);
+    expect([...one.troubles]).not.toContain('UNKNOWN');
+  });
+
+  it('that is silent is dropped after 2 s; what it was asked is not asked again', async () => {
+    const one = await open();
+    const commands: string[] = [];
+    one.watch((command, outcome, ms) => commands.push(`${command} ${outcome} ${ms > 1_500}`));
+    redis.signal('SIGSTOP');
+    const budget = { name: 'minute', lengthMs: 60_000 };
+    const ms = await msOf(() => one.engine.change('account', { spent: budget }));
+    expect(ms).toBeGreaterThan(1_500);
+    expect(ms).toBeLessThan(3_000);
+    expect(commands).toContain('change failed true');
+    redis.signal('SIGCONT');
+    await ready(one);
+    // The store had it in its socket, and did it when it went on.
+    expect((await one.engine.snapshot('account', { budget, keys: [] })).budget?.used).toBe(1);
+  });
+
+  it('that has lost its scripts is told them again', async () => {
+    const its = asker((await open()).engine);
+    await redis.client.script('FLUSH');
+    expect((await its.begin()).is).toBe('begun');
+  });
+
+  it('that is not there at the start is waited for a second at most, and found later', async () => {
+    await redis.kill();
+    const one = await instances.open(redis.url);
+    expect([one.isThere(), one.changes]).toEqual([false, [false]]);
+    expect([...one.troubles]).toEqual(['ECONNREFUSED']);
+    await redis.start();
+    await vi.waitFor(() => expect(one.isThere()).toBe(true), 5_000);
+  });
+
+  it.each([
+    ['redis', '', 'ECONNREFUSED'],
+    ['redis-sentinel', '/primary', 'NO_SENTINEL'],
+    ['redis-cluster', '', 'NO_NODE'],
+  ])('that is at no %s address is not there', async (kind, path, word) => {
+    await redis.kill();
+    const begunAt = performance.now();
+    const one = await instances.open(`${kind}://127.0.0.1:${redis.port}${path}`);
+    expect(performance.now() - begunAt).toBeLessThan(2_000);
+    expect([one.isThere(), one.changes]).toEqual([false, [false]]);
+    expect([...one.troubles]).toContain(word);
+    expect([...one.troubles]).not.toContain('UNKNOWN');
+    expect(await msOf(() => one.engine.snapshot('any', { keys: [] }))).toBeLessThan(50);
+  });
+
+  it('says what it should not be like', async () => {
+    expect(await troublesOf()).toEqual(['NOT_PERSISTENT']);
+    await redis.client.config('SET', 'maxmemory', '100mb');
+    expect(await troublesOf()).toEqual(['NOT_PERSISTENT']);
+    await redis.client.config('SET', 'maxmemory-policy', 'allkeys-lru');
+    await redis.client.config('SET', 'replica-read-only', 'no');
+    await replicaOf(redis);
+    expect(await troublesOf()).toEqual(['EVICTS', 'FEW_MIN_REPLICAS', 'NOT_PERSISTENT', 'REPLICA_WRITABLE']);
+    await redis.client.config('SET', 'maxmemory-policy', 'noeviction');
+    await redis.client.config('SET', 'min-replicas-to-write', '1');
+    await redis.client.config('SET', 'replica-read-only', 'yes');
+    expect(await troublesOf()).toEqual(['NOT_PERSISTENT']);
+  });
+
+  it('is not used where it refuses the database that is meant', async () => {
+    const { engine, troubles } = await instances.open(`${redis.url}/99`);
+    await vi.waitFor(() => expect([...troubles]).toContain('ERR'));
+    await expect(engine.snapshot('account', { keys: [] })).rejects.toThrow();
+    expect(await redis.client.dbsize()).toBe(0);
+    const two = await instances.open(`${redis.url}/2`);
+    await vi.waitFor(() => two.engine.snapshot('account', { keys: [{ key: 'k', tags: [] }] }));
+    expect(await redis.client.info('keyspace')).toMatch(/db2:keys=/);
+    expect(await redis.client.dbsize()).toBe(0);
+  });
+
+  it('says nothing of settings that it keeps to itself, and does with what a user needs', async () => {
+    await replicaOf(redis);
+    const rights = ['~portico:*', '-@all', ...RIGHTS.split(' ')];
+    await redis.client.call('ACL', 'SETUSER', 'one', 'on', '>p%40ss', ...rights);
+    const one = await open(redis.url.replace('//', '//one:p%2540ss@'));
+    expect((await asker(one.engine).begin()).is).toBe('begun');
+    await vi.waitFor(() => expect([...one.troubles]).toEqual(['NOT_PERSISTENT']));
+  });
+
+  it('has nothing in it that does not expire, but for its id', async () => {
+    const { engine } = await open();
+    const its = asker(engine, 'account');
+    await its.keep('kept');
+    await its.begin({ nonce: 'n', record: { key: 'r', value: valueOf('r'), lifeMs: 60_000 } });
+    await its.end('m', 'unknown');
+    await engine.change('account', { cooldownMs: 5_000, spent: { name: 'b', lengthMs: 60_000 } });
+    await engine.change('other', { cooldownMs: 5_000 });
+    await engine.snapshot('third', { window: { name: 'w', lengthMs: 60_000, limit: 1 }, keys: [] });
+    await asker(engine, 'fourth').end('n', 'not_sent');
+    const lives = await Promise.all(
+      (await redis.client.keys('*')).map(async (key) => [key, (await redis.client.pttl(key)) > 0]),
+    );
+    expect(lives.filter(([, expires]) => !expires)).toEqual([['portico:{0}:id', false]]);
+    expect(lives.map(([key]) => key)).toEqual(
+      expect.arrayContaining(['portico:{0}:g:fourth:n', 'portico:{0}:a:third']),
+    );
+  });
+
+  it('keeps a made-up account for two minutes', async () => {
+    const its = asker((await open()).engine, 'account');
+    await its.look({ lease: 'one' });
+    const left = await redis.client.pttl('portico:{0}:a:account');
+    expect(left).toBeGreaterThan(110_000);
+    expect(left).toBeLessThanOrEqual(120_000);
+  });
+});

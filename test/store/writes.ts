@@ -1,0 +1,25 @@
+import type { NewWrite } from '../../src/store/store.ts';
+
+export const DAY_MS = 86_400_000;
+export const ANSWER = { status: 200, text: '{}' };
+
+let nonces = 0;
+
+export const writeOf = (changes: Partial<NewWrite> = {}): NewWrite => ({
+  principal: 'account',
+  window: undefined,
+  tags: ['group'],
+  nonce: String(++nonces),
+  now: 0,
+  endsAt: 10_000,
+  until: 70_000,
+  key: undefined,
+  keyMs: DAY_MS,
+  fingerprint: 'body',
+  isPurchase: false,
+  background: () => undefined,
+  ...changes,
+});
+
+/** The same write, so much later. */
+export const later = (write: NewWrite, ms: number): NewWrite => ({ ...write, now: write.now + ms });
