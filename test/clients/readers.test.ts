@@ -85,18 +85,14 @@ describe.concurrent('a client', () => {
   test.for([
     ['/late', 'late'],
     ['/streamed', 'one\ntwo\n'],
-  ] as const)(
-    'who waits for %s, while nothing comes, is not cut off',
-    { timeout: 20_000 },
-    async ([path, body], { onTestFinished }) => {
-      const { port, goOn } = await start(onTestFinished);
-      const socket = await openSocket(port);
-      await socket.write(get(path));
-      await untilCut(port);
-      await untilCut(port);
-      goOn.resolve();
-      expect(await socket.readResponse()).toMatchObject({ status: 200, body });
-      socket.destroy();
-    },
-  );
+  ] as const)('who waits for %s, while nothing comes, is not cut off', async ([path, body], { onTestFinished }) => {
+    const { port, goOn } = await start(onTestFinished);
+    const socket = await openSocket(port);
+    await socket.write(get(path));
+    await untilCut(port);
+    await untilCut(port);
+    goOn.resolve();
+    expect(await socket.readResponse()).toMatchObject({ status: 200, body });
+    socket.destroy();
+  });
 });

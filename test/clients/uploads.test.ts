@@ -53,4 +53,4 @@ test('uploads that break off leave a line each in the log, and nothing else anyw
   expect(gateway.stdout()).not.toMatch(/^\s+at /m);
   expect(gateway.stderr()).toBe('');
   expect(upstream.calls).toEqual([]);
-}, 30_000);
+});

@@ -47,7 +47,7 @@ beforeAll(async () => {
   upstream = await startUpstream();
   const env = { UPSTREAM_TIMEOUT_MS: String(DEADLINE_MS), RATE_LIMIT_PER_MINUTE: '0' };
   ({ url } = await startBareWorker({ UPSTREAM_BASE_URL: upstream.url, ...env }));
-}, 60_000);
+});
 
 afterAll(async () => {
   await killAll();

@@ -11,7 +11,6 @@ import {
   buy,
   buyOnce,
   type Fleet,
-  LONG,
   newOrder,
   openFleet,
   prime,
@@ -32,7 +31,7 @@ const replicates = async (replica: TestRedis, primary: TestRedis) => {
   await vi.waitFor(async () => expect(await infoOf(replica)).toMatch('master_link_status:up'), 10_000);
 };
 
-describe.skipIf(!hasRedis)(`another store${SKIPPED}`, LONG, () => {
+describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
   let fleet: Fleet;
   let elsewhere: TestRedis;
   let relay: Relay;

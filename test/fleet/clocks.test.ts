@@ -6,7 +6,7 @@ import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { hang, json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { isOf } from '../support/versioned-upstream.ts';
-import { ask, bought, buy, fleetOfFile, isHit, LONG, newOrder, prime, untilNot } from './fleet.ts';
+import { ask, bought, buy, fleetOfFile, isHit, newOrder, prime, untilNot } from './fleet.ts';
 
 const HOUR_MS = 3_600_000;
 const READ = 'getReferralConfig';
@@ -22,7 +22,7 @@ const clockOff = (ms: number) => `
     console.log('the clock was set');
   });`;
 
-describe.skipIf(!hasRedis)(`instances whose clocks differ${SKIPPED}`, LONG, () => {
+describe.skipIf(!hasRedis)(`instances whose clocks differ${SKIPPED}`, () => {
   const fleet = fleetOfFile();
   const SHORT = { REQUEST_TIMEOUT_MS: '2000' };
   let right: NodeGateway;

@@ -4,12 +4,12 @@ import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { markOf } from '../support/marked.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { secret } from '../support/secrets.ts';
-import { ask, bought, buy, fleetOfFile, isHit, LONG, newOrder, prime } from './fleet.ts';
+import { ask, bought, buy, fleetOfFile, isHit, newOrder, prime } from './fleet.ts';
 
 const READS = times(2_000);
 const KINDS = ['getSubscription', 'getReferralConfig', 'listPaymentMethods'] as const;
 
-describe.skipIf(!hasRedis)(`a store above three quarters of its memory${SKIPPED}`, LONG, () => {
+describe.skipIf(!hasRedis)(`a store above three quarters of its memory${SKIPPED}`, () => {
   const fleet = fleetOfFile();
   let a: NodeGateway;
   let b: NodeGateway;

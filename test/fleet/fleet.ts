@@ -11,8 +11,6 @@ import { leaksIn, secret } from '../support/secrets.ts';
 import { bodyOf, requestOf, VersionedUpstream } from '../support/versioned-upstream.ts';
 import type { Asking, Env } from '../support/world.ts';
 
-export const LONG = { timeout: 60_000 };
-
 /** Instances with one Redis behind them and one upstream. */
 export class Fleet extends VersionedUpstream {
   readonly redis: TestRedis;

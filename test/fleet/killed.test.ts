@@ -5,7 +5,6 @@ import {
   buy,
   buyOnce,
   fleetOfFile,
-  LONG,
   newOrder,
   type Order,
   testWhatIsKept,
@@ -44,7 +43,7 @@ const answeredIn = async (at: NodeGateway, order: Order) => {
 /** Sends through the one that will be killed; whether its client gets an answer is another matter. */
 const send = (at: NodeGateway, order: Order) => buy(at, order).catch(() => 'cut');
 
-describe.skipIf(!hasRedis)(`an instance killed in mid-purchase${SKIPPED}`, LONG, () => {
+describe.skipIf(!hasRedis)(`an instance killed in mid-purchase${SKIPPED}`, () => {
   const fleet = fleetOfFile();
   const relays: Relay[] = [];
   /** What was the last word on each order. */

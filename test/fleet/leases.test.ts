@@ -8,7 +8,7 @@ import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { isOf } from '../support/versioned-upstream.ts';
-import { ask, fleetOfFile, LONG } from './fleet.ts';
+import { ask, fleetOfFile } from './fleet.ts';
 import { type Relay, startRelay } from './relay.ts';
 
 const READ = 'getSubscription';
@@ -26,7 +26,7 @@ interface Instance {
   readonly relay: Relay;
 }
 
-describe.skipIf(!hasRedis)(`an instance that waits for the call of another one${SKIPPED}`, LONG, () => {
+describe.skipIf(!hasRedis)(`an instance that waits for the call of another one${SKIPPED}`, () => {
   const fleet = fleetOfFile();
   const relays: Relay[] = [];
   let b: Instance;

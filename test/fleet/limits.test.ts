@@ -3,7 +3,7 @@ import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { ask, fleetOfFile, isHit, LONG, prime, testWhatIsKept } from './fleet.ts';
+import { ask, fleetOfFile, isHit, prime, testWhatIsKept } from './fleet.ts';
 import { idOf } from '../support/marked.ts';
 import { isOf } from '../support/versioned-upstream.ts';
 
@@ -13,7 +13,7 @@ const HOLD_SECONDS = 2;
 const read = (at: NodeGateway, token: string, id: 'getSubscription' | 'getReferralConfig' = 'getSubscription') =>
   ask(at, id, { token });
 
-describe.skipIf(!hasRedis)(`limits of two instances${SKIPPED}`, LONG, () => {
+describe.skipIf(!hasRedis)(`limits of two instances${SKIPPED}`, () => {
   const fleet = fleetOfFile();
   let a: NodeGateway;
   let b: NodeGateway;

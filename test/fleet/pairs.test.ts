@@ -27,7 +27,7 @@ const MOST_AGAIN = Math.max(PAIRS / 20, 200);
 /** In every so many pairs both instances are asked once more for their copies. */
 const SAMPLE = 10;
 
-describe.skipIf(!hasRedis)(`two instances${SKIPPED}`, { timeout: 240_000 }, () => {
+describe.skipIf(!hasRedis)(`two instances${SKIPPED}`, () => {
   const fleet = fleetOfFile();
   let a: NodeGateway;
   let b: NodeGateway;

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { ask, bought, buy, fleetOfFile, LONG, newOrder, testWhatIsKept, untilNot } from './fleet.ts';
+import { ask, bought, buy, fleetOfFile, newOrder, testWhatIsKept, untilNot } from './fleet.ts';
 import { IN_PROGRESS, REUSED, UNKNOWN } from '../idempotency/helpers.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
@@ -13,7 +13,7 @@ const REQUEST_MS = 1_000;
 
 const timesOf = (answers: readonly string[], answer: string) => answers.filter((one) => one === answer).length;
 
-describe.skipIf(!hasRedis)(`purchases through two instances${SKIPPED}`, LONG, () => {
+describe.skipIf(!hasRedis)(`purchases through two instances${SKIPPED}`, () => {
   const fleet = fleetOfFile();
   let a: NodeGateway;
   let b: NodeGateway;

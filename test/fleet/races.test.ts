@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { allOperations, type OperationId } from '../../src/upstream/operations/index.ts';
 import { cacheStatusOf } from '../cache/helpers.ts';
-import { ask, fleetOfFile, isHit, LONG, prime, testWhatIsKept, writeThrough } from './fleet.ts';
+import { ask, fleetOfFile, isHit, prime, testWhatIsKept, writeThrough } from './fleet.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
 import type { TextAnswer } from '../support/http.ts';
 import { markOf, idOf } from '../support/marked.ts';
@@ -20,7 +20,7 @@ const pairs = writes.flatMap((write) => touchedBy(write).map((read) => [write, r
 const expectOldAndNotStored = (answer: TextAnswer) =>
   expect([markOf(answer.text), cacheStatusOf(answer)]).toEqual([1, 'portico; fwd=miss']);
 
-describe.skipIf(!hasRedis)(`across two instances${SKIPPED}`, LONG, () => {
+describe.skipIf(!hasRedis)(`across two instances${SKIPPED}`, () => {
   const fleet = fleetOfFile();
   let a: NodeGateway;
   let b: NodeGateway;

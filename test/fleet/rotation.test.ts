@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { ask, bought, buy, fleetOfFile, isHit, LONG, newOrder, type Order, prime, testWhatIsKept } from './fleet.ts';
+import { ask, bought, buy, fleetOfFile, isHit, newOrder, type Order, prime, testWhatIsKept } from './fleet.ts';
 import { IN_PROGRESS } from '../idempotency/helpers.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { markOf } from '../support/marked.ts';
@@ -28,7 +28,7 @@ const STEPS: readonly (readonly [Stage, Stage])[] = [
   ['newer', 'without'],
 ];
 
-describe.skipIf(!hasRedis)(`while the secret is changed${SKIPPED}`, LONG, () => {
+describe.skipIf(!hasRedis)(`while the secret is changed${SKIPPED}`, () => {
   const fleet = fleetOfFile();
   const at = new Map<Stage, NodeGateway>();
   const instance = (stage: Stage) => at.get(stage)!;

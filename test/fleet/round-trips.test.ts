@@ -4,7 +4,7 @@ import { cacheStatusOf } from '../cache/helpers.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { secret } from '../support/secrets.ts';
-import { ask, bought, buy, fleetOfFile, isHit, LONG, newOrder } from './fleet.ts';
+import { ask, bought, buy, fleetOfFile, isHit, newOrder } from './fleet.ts';
 import { type Relay, startRelay } from './relay.ts';
 
 const OVERVIEWS = ['account-overview', 'billing-overview', 'referral-overview'].map((name) => `/bff/v1/${name}`);
@@ -12,7 +12,7 @@ const OVERVIEWS = ['account-overview', 'billing-overview', 'referral-overview'].
 /** With a limit and a budget, which are counted on the way. */
 const ENV = { RATE_LIMIT_PER_MINUTE: '1000', UPSTREAM_BUDGET_PER_MINUTE: '0' };
 
-describe.skipIf(!hasRedis)(`round trips to the store${SKIPPED}`, LONG, () => {
+describe.skipIf(!hasRedis)(`round trips to the store${SKIPPED}`, () => {
   const fleet = fleetOfFile();
   let relay: Relay;
   let at: NodeGateway;

@@ -4,7 +4,7 @@ import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { markOf } from '../support/marked.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { secret } from '../support/secrets.ts';
-import { ask, bought, buy, buyOnce, fleetOfFile, isHit, LONG, newOrder, prime } from './fleet.ts';
+import { ask, bought, buy, buyOnce, fleetOfFile, isHit, newOrder, prime } from './fleet.ts';
 
 /** Each copy is stale as soon as it is kept. */
 const STALE = { CACHE_POLICY: '{"getSubscription":{"fresh":0,"stale":300}}' };
@@ -14,7 +14,7 @@ const PAUSE_MS = 3_000;
 
 const preloading = (code: string) => `--import=data:text/javascript,${encodeURIComponent(code)}`;
 
-describe.skipIf(!hasRedis)(`of three instances one${SKIPPED}`, LONG, () => {
+describe.skipIf(!hasRedis)(`of three instances one${SKIPPED}`, () => {
   const fleet = fleetOfFile();
   let a: NodeGateway;
   let b: NodeGateway;

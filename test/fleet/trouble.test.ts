@@ -9,7 +9,6 @@ import {
   expectSealed,
   type Fleet,
   isHit,
-  LONG,
   newOrder,
   openFleet,
   type Order,
@@ -144,7 +143,7 @@ const startAgain = async () => {
 
 const says = (ms: number | undefined) => (ms ?? 0).toFixed(1);
 
-describe.skipIf(!hasRedis)(`the store${SKIPPED}`, LONG, () => {
+describe.skipIf(!hasRedis)(`the store${SKIPPED}`, () => {
   beforeEach(async () => {
     fleet = await openFleet();
   }, 30_000);

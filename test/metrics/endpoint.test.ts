@@ -79,7 +79,7 @@ describe('/metrics', () => {
     expect(scraped.samples.filter(({ name, value }) => name.startsWith('portico_') && value !== 0)).toEqual([]);
   });
 
-  test('is on the admin port of the process, and not on its public one', { timeout: 30_000 }, async () => {
+  test('is on the admin port of the process, and not on its public one', async () => {
     const { url, adminUrl } = await startNode({});
     expect(await call(url, { path: '/bff/v1/account-overview', token: 'sandbox-paid-key' })).toMatchObject({
       status: 200,

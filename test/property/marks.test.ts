@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
 import type { CacheKey, Found, NewWrite, Snapshot, Store, Tag, WriteEnd } from '../../src/store/store.ts';
 import { entryOf, keyIn } from '../store/contract.ts';
-import { PATIENT } from '../store/engine.ts';
+
 import { sharedWorld } from '../store/shared-world.ts';
 import { writeOf } from '../store/writes.ts';
 import { manualClock } from '../support/clock.ts';
@@ -100,7 +100,7 @@ test(`in the process: ${NAME}`, async () => {
   await fc.assert(keeps, { numRuns: times(20_000) });
 });
 
-test(`over a shared store, through two instances: ${NAME}`, PATIENT, async () => {
+test(`over a shared store, through two instances: ${NAME}`, async () => {
   const keeps = fc.asyncProperty(schedules, async (played) => {
     const { store, other, engine } = sharedWorld({ clock: manualClock(0) });
     const turns = [store, other];

@@ -7,7 +7,6 @@ import { json } from '../support/scripted-upstream.ts';
 import { leaksIn, secret } from '../support/secrets.ts';
 import { times } from '../support/times.ts';
 
-const LONG = { timeout: 60_000 };
 const BUYERS = 100;
 
 type Kind = readonly [write: OperationId, read: OperationId];
@@ -60,7 +59,7 @@ describe('isolates that were given no secret', () => {
     expect(isolates.callsOf(token)).toHaveLength(calls);
   });
 
-  it(`give none of ${PAIRS} reads through one what was there before the write through another`, LONG, async () => {
+  it(`give none of ${PAIRS} reads through one what was there before the write through another`, async () => {
     const counts = { pairs: 0, reads: 0, hits: 0, old: 0, refused: 0 };
     const account = async ([write, read]: Kind) => {
       const token = secret();

@@ -8,7 +8,7 @@ import {
   type Store,
   type Tag,
 } from '../../src/store/store.ts';
-import { type Engine, type MakeEngine, PATIENT } from './engine.ts';
+import { type Engine, type MakeEngine } from './engine.ts';
 import { START_MS } from '../support/clock.ts';
 import { ANSWER, writeOf } from './writes.ts';
 
@@ -93,7 +93,7 @@ const TOUCHES: readonly (readonly [string, readonly Tag[], boolean])[] = [
 
 /** What any store has to keep, whatever it keeps it in. */
 export function copiesContract(name: string, makeEngine: MakeEngine): void {
-  describe(`${name}, as a keeper of copies`, PATIENT, () => {
+  describe(`${name}, as a keeper of copies`, () => {
     let engine: Engine;
     let store: Store;
     let account: string;

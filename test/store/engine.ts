@@ -20,9 +20,6 @@ export interface SharedEngine extends Engine {
 /** Time that passes by itself while a test runs against an engine that counts its own. */
 export const ENGINE_SLACK_MS = 3_000;
 
-/** For tests that ask a server a thousand things, on a machine that is busy with others. */
-export const PATIENT = { timeout: 30_000 };
-
 export type MakeEngine = () => MaybePromise<Engine>;
 export type MakeSharedEngine = () => MaybePromise<SharedEngine>;
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { GatewayError } from '../../src/core/errors.ts';
 import { MemoryRecords } from '../../src/store/memory/records.ts';
 import type { NewWrite, WriteAnswer } from '../../src/store/store.ts';
-import { PATIENT } from './engine.ts';
+
 import { DAY_MS, later, writeOf } from './writes.ts';
 
 /** Records, asked with whole writes. */
@@ -134,7 +134,7 @@ const isKnown = (records: Records, n: number) => {
 const countKnown = (records: Records, count: number) =>
   Array.from({ length: count }, (_, n) => n).filter((n) => isKnown(records, n)).length;
 
-describe('answers', PATIENT, () => {
+describe('answers', () => {
   test.each([
     ['large', 200, 'x'.repeat(MEGABYTE), MEGABYTE],
     ['beyond Latin-1, of two bytes a character', 200, 'я'.repeat(MEGABYTE / 2), MEGABYTE],

@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
 import { type CacheKey, EVERYTHING, hidden, type Store } from '../../src/store/store.ts';
 import { copiesContract, drop, entryOf, heldIn, keep, keyIn, look, newAccount, saved, touch } from './contract.ts';
-import { memoryEngine, PATIENT } from './engine.ts';
+import { memoryEngine } from './engine.ts';
 import { writeOf } from './writes.ts';
 
 const MEGABYTE = 1_048_576;
@@ -152,7 +152,7 @@ const usedBytes = () => {
   return process.memoryUsage().heapUsed;
 };
 
-describe('what is known of accounts that hold nothing is bounded too,', PATIENT, () => {
+describe('what is known of accounts that hold nothing is bounded too,', () => {
   const FORGETTING: readonly (readonly [string, (store: Store, key: CacheKey) => unknown])[] = [
     ['looked up', (store, key) => look(store, key)],
     ['dropped', (store, key) => drop(store, key)],
