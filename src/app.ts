@@ -15,6 +15,7 @@ import { metricsRoute, type Scrape } from './routes/metrics.ts';
 import { overviewRoutes } from './routes/overviews.ts';
 import { passthroughRoutes } from './routes/passthrough.ts';
 import { problemsRoute } from './routes/problems.ts';
+import { type Accepted, acceptedAccounts } from './resilience/accepted.ts';
 import type { Route } from './routes/route.ts';
 import type { Store } from './store/store.ts';
 import { countedDrift } from './upstream/drift.ts';
@@ -43,8 +44,10 @@ export type App = Hono<Env>;
 /** The gateway: what every client sees, on any runtime. */
 export function createApp(deps: Deps): App {
   const { config, clock, digest, logger } = deps;
+  const accepted = acceptedAccounts();
   const gateway = createGateway({
     ...deps,
+    accepted,
     attemptTimeoutMs: config.upstreamTimeoutMs,
     requestTimeoutMs: config.requestTimeoutMs,
     budgetPerMinute: config.upstreamBudgetPerMinute,
@@ -52,7 +55,7 @@ export function createApp(deps: Deps): App {
     policyOf: config.policyOf,
     onDrift: countedDrift((drift) => logger.warn(drift, 'upstream answer does not fit its schema')),
   });
-  return mount(conductorOf(deps), [
+  return mount(conductorOf(deps, accepted), [
     ...passthroughRoutes({ gateway, maxBodyBytes: config.maxBodyBytes }),
     ...overviewRoutes({ gateway, clock, digest }),
     batchRoute({ gateway, maxBodyBytes: config.maxBodyBytes }),
@@ -64,13 +67,17 @@ export function createApp(deps: Deps): App {
 
 /** What the operator sees, on the admin listener. Probes and scrapes are no traffic to measure. */
 export function createAdminApp(deps: Deps, scrape: Scrape): App {
-  return mount(conductorOf({ ...deps, metrics: noMetrics }), [...healthRoutes(deps.readiness), metricsRoute(scrape)]);
+  return mount(conductorOf({ ...deps, metrics: noMetrics }, acceptedAccounts()), [
+    ...healthRoutes(deps.readiness),
+    metricsRoute(scrape),
+  ]);
 }
 
-function conductorOf({ config, clock, digest, logger, metrics, store }: Deps): Conductor {
+function conductorOf({ config, clock, digest, logger, metrics, store }: Deps, accepted: Accepted): Conductor {
   const { requestTimeoutMs, publicUrl, rateLimitPerMinute: perMinute, policyOf } = config;
   const limit = rateLimit({ clock, metrics, perMinute });
-  return conductor({ clock, digest, logger, metrics, requestTimeoutMs, publicUrl, store, policyOf, rateLimit: limit });
+  const tools = { clock, digest, logger, metrics, requestTimeoutMs, publicUrl, store, accepted, policyOf };
+  return conductor({ ...tools, rateLimit: limit });
 }
 
 function mount(conduct: Conductor, routes: readonly Route[]): App {

@@ -182,7 +182,7 @@ export class ReadThrough {
   /** Given up by the reader itself: its client has left, or its time is up. */
   async #given({ caller, key }: Read, { version }: Found, error: unknown): Promise<Failed> {
     const found = await caller.snapshot.lookup(key, this.#of.clock.now());
-    return { error, holds: found.version === version };
+    return { error, holds: found.version === version && found.entry !== undefined };
   }
 
   async #save({ caller, key, policy }: Read, found: Found, fetched: Fetched): Promise<Saved> {
@@ -192,10 +192,21 @@ export class ReadThrough {
 
   async #call({ operation, input, caller }: Read, { entry }: Found, signal: AbortSignal) {
     const { clock, call, digest, timeoutMs } = this.#of;
-    const { account, from, tally, background } = caller;
+    const { account, owner, from, tally, background } = caller;
     const validators = entry && hasAny(entry.validators) ? entry.validators : undefined;
     const endsAt = clock.now() + timeoutMs;
-    const answer = await call({ account, operation, input, from, tally, background, validators, signal, endsAt });
+    const answer = await call({
+      account,
+      owner,
+      operation,
+      input,
+      from,
+      tally,
+      background,
+      validators,
+      signal,
+      endsAt,
+    });
     if (answer.notModified && entry) return { status: 200, entry: confirmed(entry, answer, clock.now()) };
     return { status: answer.status, entry: await entryOf(answer, clock.now(), digest) };
   }

@@ -36,7 +36,7 @@ export async function newWriteOf(
   { clock, digest }: IdempotencyTools,
   { operation, input, caller }: Write,
 ): Promise<NewWrite> {
-  const { principal, endsAt, window, background } = caller;
+  const { principal, owner, endsAt, window, background } = caller;
   const tags = caller.account === undefined ? [] : invalidatedBy(operation, input);
   const key = caller.from.idempotencyKey;
   const isPurchase = operation.exclusive === true;
@@ -44,6 +44,7 @@ export async function newWriteOf(
   const asked = () => [operation.id, input.id ?? '', input.query, canonicalBody(operation, input)].join(' ');
   return {
     principal,
+    owner,
     window,
     tags,
     nonce: crypto.randomUUID(),

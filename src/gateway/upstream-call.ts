@@ -1,15 +1,18 @@
+import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock } from '../core/runtime.ts';
-import { bulkhead } from '../resilience/bulkhead.ts';
+import type { Accepted } from '../resilience/accepted.ts';
 import { budget } from '../resilience/budget.ts';
 import { circuit } from '../resilience/circuit.ts';
-import { deadline } from '../resilience/deadline.ts';
 import { cooldown } from '../resilience/cooldown.ts';
+import type { Attempt, Gate, Outcome } from '../resilience/gates.ts';
+import { measured } from '../resilience/measured.ts';
 import { retry } from '../resilience/retry.ts';
+import { slots } from '../resilience/slots.ts';
 import type { AccountId, Store } from '../store/store.ts';
-import { type Call, layered, upstreamClient } from '../upstream/client.ts';
+import type { UpstreamAnswer } from '../upstream/answer.ts';
+import { type Call, type UpstreamCall, upstreamClient } from '../upstream/client.ts';
 import { type DriftReport, watchDrift } from '../upstream/drift.ts';
-import { measured } from '../upstream/measured.ts';
 import type { Transport } from '../upstream/transport.ts';
 
 export interface UpstreamCallOptions {
@@ -25,6 +28,7 @@ export interface UpstreamCallOptions {
   /** Calls of one account in a minute; 0: any number. */
   readonly budgetPerMinute: number;
   readonly maxBodyBytes: number;
+  readonly accepted: Accepted;
   readonly onDrift: DriftReport;
 }
 
@@ -39,27 +43,108 @@ interface GuardedCall {
   readonly assertOpen: (account: AccountId | undefined) => void;
 }
 
-/** What stands round each call of the upstream: the order of the lines is the order of the layers, outermost first. */
+/** A call of the upstream, with all its attempts, and what stands before each of them. */
 export function upstreamCall(options: UpstreamCallOptions & { readonly store: Store }): GuardedCall {
+  const { clock } = options;
   const breaker = circuit(options);
   const cooling = cooldown(options);
-  const call = layered(
-    [
-      retry(options),
-      cooling.layer,
-      breaker.layer,
-      bulkhead(options),
-      cooling.layer, // again: a 429 may have come while the call waited for its slot
-      budget({ ...options, perMinute: options.budgetPerMinute }),
-      deadline({ ...options, timeoutMs: options.attemptTimeoutMs }),
-      watchDrift(options.onDrift),
-      measured(options),
-    ],
-    upstreamClient(options),
-  );
+  // In this order.
+  const gates: readonly Gate[] = [
+    cooling,
+    breaker,
+    slots(options),
+    { admit: cooling.admit }, // again: a 429 may have come while the call waited for its slot
+    budget({ ...options, perMinute: options.budgetPerMinute }),
+    inTime,
+    options.accepted,
+    watchDrift(options.onDrift),
+    measured(options.metrics),
+  ];
+  const call = retry(options, attempts({ ...options, gates, exchange: upstreamClient(options) }));
+
   const assertOpen = (account: AccountId | undefined) => {
-    cooling.assertOver(account);
-    breaker.assertClosed();
+    const now = clock.now();
+    cooling.assertOver(account, now);
+    breaker.assertClosed(now);
   };
   return { call, isOut: breaker.isOpen, assertOpen };
+}
+
+const inTime: Gate = {
+  admit({ call, now }) {
+    if (call.endsAt <= now) throw GatewayError.of('upstream_timeout', { fault: 'not_sent' });
+  },
+};
+
+interface AttemptOptions {
+  readonly clock: Clock;
+  readonly gates: readonly Gate[];
+  readonly exchange: Call;
+  readonly attemptTimeoutMs: number;
+}
+
+/**
+ * One attempt: through the gates, to the upstream and back. It ends after `attemptTimeoutMs`, or sooner when its request
+ * has less left: one signal over connecting, waiting and reading, since a body that drips would renew any timer on
+ * idleness.
+ */
+function attempts({ clock, gates, exchange, attemptTimeoutMs }: AttemptOptions): Call {
+  return async (call) => {
+    const one = new OneAttempt(call, clock.now());
+    let admitted = 0;
+    const settle = (outcome: Outcome) => {
+      while (admitted > 0) gates[--admitted]?.settled?.(one, outcome);
+    };
+    try {
+      for (const gate of gates) {
+        const waiting = gate.admit?.(one);
+        admitted++; // also while it waits: whoever waits may be given what it has to give back
+        if (!waiting) continue;
+        await waiting;
+        one.now = clock.now();
+      }
+      const answer = await one.exchange(exchange, { clock, attemptTimeoutMs });
+      settle({ answer, now: clock.now() });
+      return answer;
+    } catch (error) {
+      settle({ error, now: clock.now() });
+      throw error;
+    }
+  };
+}
+
+class OneAttempt implements Attempt {
+  readonly call: UpstreamCall;
+  now: number;
+  isGivenUp = false;
+  readonly #ends = new AbortController();
+
+  constructor(call: UpstreamCall, now: number) {
+    this.call = call;
+    this.now = now;
+  }
+
+  giveUp(reason: GatewayError): void {
+    this.isGivenUp = true;
+    this.#ends.abort(reason);
+  }
+
+  async exchange(
+    exchange: Call,
+    { clock, attemptTimeoutMs }: Pick<AttemptOptions, 'clock' | 'attemptTimeoutMs'>,
+  ): Promise<UpstreamAnswer> {
+    const { signal: given, endsAt } = this.call;
+    const { signal } = this.#ends;
+    const leave = () => this.#ends.abort(given.reason);
+    const expire = () => this.#ends.abort(GatewayError.of('upstream_timeout', { fault: 'timeout' }));
+    const cancel = clock.after(Math.min(attemptTimeoutMs, endsAt - this.now), expire);
+    if (given.aborted) leave();
+    given.addEventListener('abort', leave, { once: true });
+    try {
+      return await exchange({ ...this.call, signal });
+    } finally {
+      cancel();
+      given.removeEventListener('abort', leave);
+    }
+  }
 }

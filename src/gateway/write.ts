@@ -76,8 +76,8 @@ function lateness(clock: Clock, endsAt: number): () => boolean {
 
 /** @throws GatewayError `rate_limited` */
 async function count({ store, clock }: WriteTools, caller: Caller): Promise<void> {
-  const { principal, window, background } = caller;
-  if (window) caller.counted((await store.snapshot({ principal, now: clock.now(), window, background })).use);
+  const { principal, owner, window, background } = caller;
+  if (window) caller.counted((await store.snapshot({ principal, owner, now: clock.now(), window, background })).use);
 }
 
 async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
@@ -122,7 +122,7 @@ async function send(
   { call }: WriteTools,
   { wanted: { operation, input, caller }, isLate }: Ready,
 ): Promise<WriteAnswer> {
-  const { account, from, tally, endsAt, background } = caller;
+  const { account, owner, from, tally, endsAt, background } = caller;
   let isSent = false;
   const ends = new AbortController();
   const client = caller.signal();
@@ -139,7 +139,8 @@ async function send(
   };
   const hooks = { beforeSend, beforeFirstByte };
   try {
-    return await call({ account, operation, input, from, tally, background, signal: ends.signal, endsAt, ...hooks });
+    const { signal } = ends;
+    return await call({ account, owner, operation, input, from, tally, background, signal, endsAt, ...hooks });
   } catch (error) {
     throw !isSent && error instanceof GatewayError ? error.with({ fault: 'not_sent' }) : error;
   } finally {

@@ -3,6 +3,8 @@ import { GatewayError } from '../core/errors.ts';
 import type { LogFields } from '../core/logger.ts';
 import { andThen, type Background, type Clock, type Digest, type MaybePromise } from '../core/runtime.ts';
 import { cacheKeyOf } from '../cache/key.ts';
+import type { Accepted } from '../resilience/accepted.ts';
+import { addressOwner, isAddress } from '../store/owner.ts';
 import type { AccountId, Snapshot, Store } from '../store/store.ts';
 import { type Caller, ClientLeft, type Reader, type Tally } from '../upstream/caller.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
@@ -20,6 +22,7 @@ export interface ExchangeTools {
   /** Origin for links; the request's own when not set. */
   readonly publicUrl?: string | undefined;
   readonly store: Store;
+  readonly accepted: Pick<Accepted, 'ownerOf'>;
   readonly rateLimit: RateLimit;
   /** The policy in force; nothing for an operation that is never cached. */
   readonly policyOf: (operation: Operation) => CachePolicy | undefined;
@@ -142,13 +145,13 @@ export class Exchange {
       const keyOf = ({ operation, input }: Read) =>
         cacheKeyOf(account, operation, { input, policy: policyOf(operation) });
       const keys = () => reads().map((read) => ({ ...keyOf(read), ...(read.after && { after: keyOf(read.after) }) }));
-      const { window, background, wants } = caller;
+      const { owner, window, background, wants } = caller;
       const now = clock.now();
-      const arrival = { principal: account, now, window, keys, fetches: wants === 'any', background };
+      const arrival = { principal: account, owner, now, window, keys, fetches: wants === 'any', background };
       return andThen(store.snapshot(arrival), (snapshot) => {
         this.#snapshot = snapshot;
         caller.counted(snapshot.use);
-        return { ...caller, account, snapshot };
+        return { ...caller, account, snapshot, isAccepted: !isAddress(owner) };
       });
     });
   }
@@ -160,7 +163,7 @@ export class Exchange {
   writer({ credential }: Operation): MaybePromise<Caller> {
     if (credential !== 'none') return andThen(this.#account(), ({ caller }) => caller);
     // No credential holds a space, so that no address is ever taken for one.
-    const visitor = this.#tools.digest.account(`address ${this.context.env?.address ?? ''}`);
+    const visitor = this.#tools.digest.account(addressOwner(this.#address));
     return andThen(visitor, (principal) => this.#callerFor({ principal }, 'address'));
   }
 
@@ -174,10 +177,11 @@ export class Exchange {
 
   #callerFor({ principal, account, credential }: Principal, quota: Quota): Caller {
     const userAgent = this.header('user-agent');
-    const { rateLimit } = this.#tools;
+    const { rateLimit, accepted } = this.#tools;
     return {
       account,
       principal,
+      owner: accepted.ownerOf(account, () => this.#address),
       window: rateLimit.windowOf(quota),
       counted: (use) => {
         if (use) this.limitHeaders = rateLimit.headersOf(quota, use);
@@ -196,6 +200,10 @@ export class Exchange {
       signal: () => this.signal(),
       endsAt: this.endsAt,
     };
+  }
+
+  get #address(): string {
+    return this.context.env?.address ?? '';
   }
 
   get #idempotencyKey(): string | undefined {

@@ -1,23 +1,18 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
-import type { Clock } from '../core/runtime.ts';
-import type { Layer, UpstreamCall } from '../upstream/client.ts';
+import type { UpstreamCall } from '../upstream/client.ts';
+import type { Attempt, Gate, Outcome } from './gates.ts';
 import { Recent } from './recent.ts';
-
-interface CircuitOptions {
-  readonly clock: Clock;
-  readonly metrics: Metrics;
-}
 
 const SPAN_MS = 10_000;
 const LEAST_CALLS = 20;
+const LEAST_OTHERS = 5;
 const PROBE_MS = 5_000;
 
-interface Circuit {
-  readonly layer: Layer;
+interface Circuit extends Required<Gate> {
   readonly isOpen: () => boolean;
   /** @throws GatewayError `upstream_unavailable` where no call is let through just now */
-  readonly assertClosed: () => void;
+  assertClosed(now: number): void;
 }
 
 /** What a call has shown of the upstream's health; `nothing` where it was held back or given up. */
@@ -26,47 +21,40 @@ type Sign = 'good' | 'bad' | 'nothing';
 /**
  * Stops asking an upstream of which half of the last calls failed, and lets one through every five seconds until that
  * one comes back. Nobody waits for it: cockatiel's breaker has callers wait while one is tried, for as long as an
- * upstream that hangs takes, and opens at more than half.
- * @throws GatewayError `upstream_unavailable` while open
+ * upstream that hangs takes, and opens at more than half. Refuses with `upstream_unavailable` while open.
  */
-export function circuit({ clock, metrics }: CircuitOptions): Circuit {
+export function circuit({ metrics }: { readonly metrics: Metrics }): Circuit {
   const breaker = new Breaker(metrics);
-  const refusal = (ms: number) => {
+  const assertClosed = (now: number) => {
+    const ms = breaker.closedIn(now);
+    if (ms <= 0) return;
     metrics.refused('circuit');
-    const retryAfter = Math.max(1, Math.ceil(ms / 1000));
-    return GatewayError.of('upstream_unavailable', { fault: 'not_sent', retryAfter });
+    throw GatewayError.of('upstream_unavailable', { fault: 'not_sent', retryAfter: Math.ceil(ms / 1000) });
   };
-  const layer: Layer = (next) => async (call) => {
-    const pass = breaker.admit(clock.now());
-    if (typeof pass === 'number') throw refusal(pass);
-    try {
-      const answer = await next(call);
-      breaker.learn('good', pass, clock.now());
-      return answer;
-    } catch (error) {
-      breaker.learn(signOf(error, call), pass, clock.now());
-      throw error;
-    }
+  return {
+    isOpen: () => breaker.isOpen,
+    assertClosed,
+    admit(attempt) {
+      assertClosed(attempt.now);
+      attempt.era = breaker.admit(attempt.now);
+    },
+    settled: (attempt, outcome) => breaker.learn(signOf(attempt, outcome), attempt, outcome.now),
   };
-  const assertClosed = () => {
-    const ms = breaker.closedIn(clock.now());
-    if (ms > 0) throw refusal(ms);
-  };
-  return { layer, isOpen: () => breaker.isOpen, assertClosed };
 }
 
 const BAD: ReadonlySet<Fault> = new Set(['refused', 'unconnected', 'broken', 'timeout', 'unavailable', 'failed']);
 
-function signOf(error: unknown, { signal }: UpstreamCall): Sign {
+function signOf({ call, isGivenUp }: Attempt, { answer, error }: Outcome): Sign {
+  if (answer) return 'good';
   if (!(error instanceof GatewayError)) return 'nothing';
   const { fault } = error.particulars;
   // A call that was given up ends with the reason of whoever gave it up: only its time is news of the upstream.
-  if (fault === 'not_sent' || (signal.aborted && fault !== 'timeout')) return 'nothing';
+  if (fault === 'not_sent' || ((isGivenUp || call.signal.aborted) && fault !== 'timeout')) return 'nothing';
   return fault !== undefined && BAD.has(fault) ? 'bad' : 'good';
 }
 
 /** Calls of one stretch of being closed or open; what comes back from an earlier one is no news. */
-interface Era {
+export interface Era {
   readonly recent: Recent;
   /** When the next call may be let through; undefined while closed. */
   probeAt: number | undefined;
@@ -89,29 +77,26 @@ class Breaker {
     return Math.max(0, (this.#era.probeAt ?? 0) - now);
   }
 
-  /** A pass, or the milliseconds until the next call is let through. */
-  admit(now: number): Era | number {
+  admit(now: number): Era {
     const era = this.#era;
-    if (era.probeAt === undefined) return era;
-    if (now < era.probeAt) return this.closedIn(now);
-    era.probeAt = now + PROBE_MS; // from when it is sent: an upstream that hangs is not tried less often
+    // From when it is sent: an upstream that hangs is not tried less often.
+    if (era.probeAt !== undefined) era.probeAt = now + PROBE_MS;
     return era;
   }
 
-  learn(sign: Sign, pass: Era, now: number): void {
-    if (pass !== this.#era) return;
-    if (pass.probeAt === undefined) this.#count(sign, pass, now);
+  learn(sign: Sign, { era, call }: Attempt, now: number): void {
+    if (era === undefined || era !== this.#era) return;
+    if (era.probeAt === undefined) this.#count(sign, { recent: era.recent, caller: callerOf(call), now });
     else if (sign === 'good') this.#become(closed());
-    else if (sign === 'nothing') pass.probeAt = now;
+    else if (sign === 'nothing') era.probeAt = now;
   }
 
-  #count(sign: Sign, { recent }: Era, now: number): void {
+  #count(sign: Sign, { recent, caller, now }: { recent: Recent; caller: string; now: number }): void {
     if (sign === 'nothing') return;
-    recent.call(now);
+    recent.call(now, caller);
     if (sign === 'good') return;
-    recent.mark(now);
-    const { calls, marked } = recent.totals(now);
-    if (calls >= LEAST_CALLS && marked * 2 >= calls) this.#become({ ...closed(), probeAt: now + PROBE_MS });
+    recent.mark(now, caller);
+    if (isOut(recent, now)) this.#become({ ...closed(), probeAt: now + PROBE_MS });
   }
 
   #become(era: Era): void {
@@ -119,5 +104,16 @@ class Breaker {
     this.#metrics.circuitIs(era.probeAt === undefined ? 'closed' : 'open');
   }
 }
+
+/** By the calls of all, and by those that are left without the account that failed most. */
+function isOut(recent: Recent, now: number): boolean {
+  const all = recent.totals(now);
+  if (all.calls < LEAST_CALLS || all.marked * 2 < all.calls) return false;
+  const worst = recent.worst(now);
+  const [calls, marked] = [all.calls - worst.calls, all.marked - worst.marked];
+  return calls === 0 || (calls >= LEAST_OTHERS && marked * 2 >= calls);
+}
+
+const callerOf = ({ account, owner }: UpstreamCall) => account ?? owner;
 
 const closed = (): Era => ({ recent: new Recent(SPAN_MS), probeAt: undefined });

@@ -1,41 +1,40 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
-import type { Clock } from '../core/runtime.ts';
 import type { AccountId, Store } from '../store/store.ts';
-import type { Layer } from '../upstream/client.ts';
+import type { Gate, Outcome } from './gates.ts';
 
 interface CooldownOptions {
-  readonly clock: Clock;
   readonly metrics: Metrics;
   readonly store: Pick<Store, 'coolDown' | 'coolsUntil'>;
 }
 
-/** Keeps an account's calls back for as long as the upstream's last 429 to it said. */
-export function cooldown({ clock, metrics, store }: CooldownOptions) {
+interface Cooldown extends Required<Gate> {
   /** @throws GatewayError `rate_limited` */
-  const assertOver = (account: AccountId | undefined): void => {
-    const leftMs = account === undefined ? 0 : store.coolsUntil(account) - clock.now();
+  assertOver(account: AccountId | undefined, now: number): void;
+}
+
+/** Keeps an account's calls back for as long as the upstream's last 429 to it said. */
+export function cooldown({ metrics, store }: CooldownOptions): Cooldown {
+  const assertOver = (account: AccountId | undefined, now: number): void => {
+    const leftMs = account === undefined ? 0 : store.coolsUntil(account) - now;
     if (leftMs <= 0) return;
     metrics.refused('hold');
     const detail = 'The upstream has asked for fewer calls of this account.';
     throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: Math.ceil(leftMs / 1000), detail });
   };
-  const layer: Layer = (next) => async (call) => {
-    const { account, background } = call;
-    assertOver(account);
-    try {
-      return await next(call);
-    } catch (error) {
-      const seconds = secondsOf(error);
-      if (account !== undefined && seconds > 0) store.coolDown(account, clock.now() + seconds * 1000, background);
-      throw error;
-    }
+  return {
+    assertOver,
+    admit: ({ call, now }) => assertOver(call.account, now),
+    settled({ call: { account, owner, background } }, outcome) {
+      const seconds = secondsOf(outcome);
+      if (account === undefined || seconds === 0) return;
+      store.coolDown({ principal: account, owner }, outcome.now + seconds * 1000, background);
+    },
   };
-  return { layer, assertOver };
 }
 
 /** Seconds that the upstream has asked for; none where the 429 was ours. */
-function secondsOf(error: unknown): number {
+function secondsOf({ error }: Outcome): number {
   if (!(error instanceof GatewayError) || error.status !== 429 || error.isUnsent) return 0;
   return error.particulars.retryAfter ?? 0;
 }

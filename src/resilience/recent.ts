@@ -1,36 +1,61 @@
 const SLOTS = 20;
+/** Callers that are told apart in one slot; those beyond it count in the whole only. */
+const MAX_CALLERS = 5_000;
 
-interface Slot {
-  /** Number of the span of time that it counts, since the epoch. */
-  number: number;
+interface Count {
   calls: number;
   marked: number;
+}
+
+interface Slot extends Count {
+  /** Number of the span of time that it counts, since the epoch. */
+  readonly number: number;
+  readonly by: Map<string, Count>;
 }
 
 /** Calls of the last `spanMs`, and how many of them were marked; forgotten in steps of a twentieth of it. */
 export class Recent {
   readonly #slotMs: number;
-  readonly #slots: Slot[] = Array.from({ length: SLOTS }, () => ({ number: -1, calls: 0, marked: 0 }));
+  readonly #slots: Slot[] = Array.from({ length: SLOTS }, () => slotOf(-1));
 
   constructor(spanMs: number) {
     this.#slotMs = spanMs / SLOTS;
   }
 
-  call(now: number): void {
-    this.#slotAt(now).calls++;
+  call(now: number, caller?: string): void {
+    this.#count('calls', now, caller);
   }
 
-  mark(now: number): void {
-    this.#slotAt(now).marked++;
+  mark(now: number, caller?: string): void {
+    this.#count('marked', now, caller);
   }
 
-  totals(now: number): { calls: number; marked: number } {
+  totals(now: number): Count {
+    return sum(this.#live(now));
+  }
+
+  /** Of the caller of whom most were marked. */
+  worst(now: number): Count {
+    const callers = new Map<string, Count>();
+    for (const { by } of this.#live(now))
+      for (const [caller, count] of by) callers.set(caller, sum([callers.get(caller) ?? NONE, count]));
+    let worst: Count = NONE;
+    for (const count of callers.values()) if (count.marked > worst.marked) worst = count;
+    return worst;
+  }
+
+  #count(what: keyof Count, now: number, caller: string | undefined): void {
+    const slot = this.#slotAt(now);
+    slot[what]++;
+    if (caller === undefined) return;
+    const known = slot.by.get(caller);
+    if (known) known[what]++;
+    else if (slot.by.size < MAX_CALLERS) slot.by.set(caller, { ...NONE, [what]: 1 });
+  }
+
+  #live(now: number): readonly Slot[] {
     const oldest = this.#numberOf(now) - SLOTS;
-    const slots = this.#slots.filter(({ number }) => number > oldest);
-    return slots.reduce((sum, slot) => ({ calls: sum.calls + slot.calls, marked: sum.marked + slot.marked }), {
-      calls: 0,
-      marked: 0,
-    });
+    return this.#slots.filter(({ number }) => number > oldest);
   }
 
   #numberOf(now: number): number {
@@ -42,8 +67,15 @@ export class Recent {
     const at = number % SLOTS;
     const known = this.#slots[at];
     if (known?.number === number) return known;
-    const slot = { number, calls: 0, marked: 0 };
+    const slot = slotOf(number);
     this.#slots[at] = slot;
     return slot;
   }
 }
+
+const NONE: Readonly<Count> = { calls: 0, marked: 0 };
+
+const slotOf = (number: number): Slot => ({ ...NONE, number, by: new Map() });
+
+const sum = (counts: readonly Count[]): Count =>
+  counts.reduce((all, { calls, marked }) => ({ calls: all.calls + calls, marked: all.marked + marked }), NONE);

@@ -2,7 +2,7 @@ import { type Fault, GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import { pause } from '../core/pause.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { Layer, UpstreamCall } from '../upstream/client.ts';
+import type { Call, UpstreamCall } from '../upstream/client.ts';
 import { Recent } from './recent.ts';
 
 interface RetryOptions {
@@ -26,7 +26,7 @@ const RETRIED: ReadonlySet<Fault | undefined> = new Set<Fault>(['refused', 'brok
  * Asks again for a GET where the upstream could not be reached or said that it cannot serve just now; with full jitter,
  * within the deadline, and within a budget, so that an upstream in trouble is not asked three times as much.
  */
-export function retry({ clock, metrics, random = Math.random }: RetryOptions): Layer {
+export function retry({ clock, metrics, random = Math.random }: RetryOptions, attempt: Call): Call {
   const recent = new Recent(BUDGET_MS);
 
   const isInBudget = (): boolean => {
@@ -44,16 +44,16 @@ export function retry({ clock, metrics, random = Math.random }: RetryOptions): L
     await pause(clock, pauseMs, call.signal);
   };
 
-  return (next) => async (call) => {
-    if (call.operation.method !== 'GET') return next(call);
+  return async (call) => {
+    if (call.operation.method !== 'GET') return attempt(call);
     recent.call(clock.now());
     let failure: unknown;
     for (let attempts = 1; ; attempts++) {
       try {
-        return await next(call);
+        return await attempt(call);
       } catch (error) {
         // What kept another attempt back says less than what made one necessary.
-        if (attempts > 1 && isWithheld(error)) throw failure;
+        if (attempts > 1 && isNotSent(error)) throw failure;
         failure = error;
         await pauseAfter(failure, call, attempts);
       }
@@ -63,4 +63,4 @@ export function retry({ clock, metrics, random = Math.random }: RetryOptions): L
 
 const isRetried = (error: unknown) => error instanceof GatewayError && RETRIED.has(error.particulars.fault);
 
-const isWithheld = (error: unknown) => error instanceof GatewayError && error.particulars.fault === 'not_sent';
+const isNotSent = (error: unknown) => error instanceof GatewayError && error.particulars.fault === 'not_sent';

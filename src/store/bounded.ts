@@ -1,10 +1,5 @@
 import { LRUCache } from 'lru-cache';
-
-/** A map that stays within its bounds by letting go of what was used least recently. No ttl and no fetch. */
-export type BoundedMap<K extends {}, V extends {}> = Pick<
-  LRUCache<K, V>,
-  'get' | 'peek' | 'has' | 'set' | 'delete' | 'size' | 'calculatedSize' | 'keys'
->;
+import { isAddress, type Owner } from './owner.ts';
 
 interface Bounds<K, V> {
   /** Entries, or the sum of what `sizeOf` measures. */
@@ -14,19 +9,173 @@ interface Bounds<K, V> {
   readonly onGone?: (value: V, key: K) => void;
 }
 
-/** By size and not by `max`, for which lru-cache takes the memory of a full map at once. */
-export function boundedMap<K extends {}, V extends {}>({
-  max,
-  sizeOf = () => 1,
-  onGone,
-}: Bounds<K, V>): BoundedMap<K, V> {
-  return new LRUCache<K, V>({
-    maxSize: max,
-    sizeCalculation: sizeOf,
-    ...(onGone && {
-      dispose: (value, key, reason) => {
-        if (reason !== 'set') onGone(value, key);
+/** Without owners: what was used least recently goes. */
+export const lruMap = <K extends {}, V extends {}>({ max, sizeOf }: Required<Pick<Bounds<K, V>, 'max' | 'sizeOf'>>) =>
+  new LRUCache<K, V>({ maxSize: max, sizeCalculation: sizeOf });
+
+/** What one owner holds. */
+interface Share<K> {
+  readonly owner: Owner;
+  /** Least recently used first, where the share is not small. */
+  readonly keys: Set<K>;
+  held: number;
+  rank: number;
+}
+
+interface Entry<K, V> {
+  readonly value: V;
+  readonly size: number;
+  readonly share: Share<K>;
+}
+
+/** An account that holds no more than one of so many parts of the whole is small. */
+const PARTS = 1024;
+const SMALL = 0;
+/** Ranks of addresses are above those of all accounts. */
+const ADDRESS = 8;
+const RANKS = 2 * ADDRESS;
+
+/**
+ * A map that stays within its bound. When it is full, whoever holds most of it loses what it used least recently:
+ * addresses first, then accounts, in steps of four times as much. Where all are small, what was used least recently of
+ * all goes.
+ */
+export class BoundedMap<K extends {}, V extends {}> {
+  readonly #of: Bounds<K, V>;
+  readonly #entries: LRUCache<K, Entry<K, V>>;
+  readonly #shares = new Map<Owner, Share<K>>();
+  /** Shares that are not small, by rank. */
+  readonly #ranks = Array.from({ length: RANKS }, () => new Set<Share<K>>());
+
+  constructor(of: Bounds<K, V>) {
+    this.#of = of;
+    // By size and not by `max`, for which lru-cache takes the memory of a full map at once.
+    this.#entries = new LRUCache({
+      maxSize: Math.max(1, of.max),
+      sizeCalculation: ({ size }) => size,
+      dispose: (entry, key, reason) => {
+        entry.share.keys.delete(key);
+        this.#weigh(entry.share, -entry.size);
+        if (reason !== 'set') of.onGone?.(entry.value, key);
       },
-    }),
-  });
+    });
+  }
+
+  get size(): number {
+    return this.#entries.size;
+  }
+
+  /** The sum of all sizes. */
+  get held(): number {
+    return this.#entries.calculatedSize;
+  }
+
+  /** `owner`: whose it is from now on. */
+  get(key: K, owner?: Owner): V | undefined {
+    const entry = this.#entries.get(key);
+    if (!entry) return undefined;
+    if (owner !== undefined && entry.share.owner !== owner) this.set(key, entry.value, owner);
+    else if (entry.share.rank !== SMALL) this.#used(entry.share, key);
+    return entry.value;
+  }
+
+  peek(key: K): V | undefined {
+    return this.#entries.peek(key)?.value;
+  }
+
+  /** Says whether it is held: what is larger than the whole is not. */
+  set(key: K, value: V, owner: Owner): boolean {
+    const { max, sizeOf = () => 1 } = this.#of;
+    const size = sizeOf(value, key);
+    const before = this.#entries.get(key)?.size ?? 0;
+    if (size > max) {
+      this.delete(key);
+      return false;
+    }
+    const share = this.#shareOf(owner);
+    this.#weigh(share, size); // before there is room, or what is large would push out all that is small
+    while (this.held - before + size > max) this.#evict(key);
+    this.#entries.set(key, { value, size, share });
+    share.keys.add(key);
+    return true;
+  }
+
+  delete(key: K): boolean {
+    return this.#entries.delete(key);
+  }
+
+  /** What an owner holds. What is walked may be deleted meanwhile. */
+  keysOf(owner: Owner): Iterable<K> {
+    return this.#shares.get(owner)?.keys ?? [];
+  }
+
+  get owners(): number {
+    return this.#shares.size;
+  }
+
+  #shareOf(owner: Owner): Share<K> {
+    const known = this.#shares.get(owner);
+    if (known) return known;
+    const share: Share<K> = { owner, keys: new Set(), held: 0, rank: SMALL };
+    this.#shares.set(owner, share);
+    return share;
+  }
+
+  #used(share: Share<K>, key: K): void {
+    share.keys.delete(key);
+    share.keys.add(key);
+    this.#ranks[share.rank]?.delete(share);
+    this.#ranks[share.rank]?.add(share);
+  }
+
+  /** Least recently used first, and never what is being set. */
+  #evict(kept: K): void {
+    for (let rank = RANKS - 1; rank > SMALL; rank--)
+      for (const { keys } of this.#ranks[rank] ?? [])
+        for (const key of keys) if (key !== kept) return void this.delete(key);
+    this.#entries.pop();
+  }
+
+  #weigh(share: Share<K>, size: number): void {
+    share.held += size;
+    if (share.held === 0) this.#shares.delete(share.owner);
+    const rank = share.held === 0 ? SMALL : this.#rankOf(share);
+    if (rank === share.rank) return;
+    this.#ranks[share.rank]?.delete(share);
+    if (rank !== SMALL) this.#ranks[rank]?.add(share);
+    share.rank = rank;
+  }
+
+  #rankOf({ owner, held }: Share<K>): number {
+    const parts = (held / this.#of.max) * PARTS;
+    const steps = parts <= 1 ? 0 : 1 + Math.floor(Math.log2(parts) / 2);
+    return steps + (isAddress(owner) ? ADDRESS : 0);
+  }
+}
+
+/**
+ * What owners hold of something bounded that is not taken back from them. Each may hold a part of what is left, so that
+ * there is always some for whoever holds less.
+ */
+export class Holdings {
+  readonly #held = new Map<Owner, number>();
+  readonly #max: number;
+  readonly #part: number;
+  #total = 0;
+
+  constructor({ max, part }: { readonly max: number; readonly part: number }) {
+    this.#max = max;
+    this.#part = part;
+  }
+
+  hasRoomFor(owner: Owner): boolean {
+    return (this.#held.get(owner) ?? 0) < (this.#max - this.#total) * this.#part;
+  }
+
+  add(owner: Owner, count: number): void {
+    this.#total += count;
+    const held = (this.#held.get(owner) ?? 0) + count;
+    if (held === 0) this.#held.delete(owner);
+    else this.#held.set(owner, held);
+  }
 }

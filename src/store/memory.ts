@@ -3,6 +3,7 @@ import { MemoryCopies } from './memory/copies.ts';
 import { MemoryLimits } from './memory/limits.ts';
 import { MemoryMarks } from './memory/marks.ts';
 import { MemoryRecords } from './memory/records.ts';
+import type { Owner } from './owner.ts';
 import {
   type AccountId,
   type Arrival,
@@ -13,6 +14,7 @@ import {
   type Fetched,
   type Found,
   hidden,
+  type Holder,
   type NewWrite,
   type Saved,
   type Snapshot,
@@ -34,14 +36,15 @@ export class MemoryStore implements Store {
     this.#copies = new MemoryCopies({ maxBytes });
   }
 
-  snapshot({ principal, now, window }: Arrival): Snapshot {
-    const use = window && this.#limits.take(principal, window, now);
-    return new MemorySnapshot(use, this.#copies, this.#marks);
+  snapshot(arrival: Arrival): Snapshot {
+    const { owner, now, window } = arrival;
+    const use = window && this.#limits.take(arrival, window, now);
+    return new MemorySnapshot({ use, owner, copies: this.#copies, marks: this.#marks });
   }
 
   beginWrite(write: NewWrite): Begun {
-    const { principal, window, now } = write;
-    const use = window && this.#limits.take(principal, window, now);
+    const { window, now } = write;
+    const use = window && this.#limits.take(write, window, now);
     if (use && use.used > window.limit) return { use, isHeldBack: true };
     try {
       return { use, ...this.#announce(write) };
@@ -53,13 +56,13 @@ export class MemoryStore implements Store {
 
   /** @throws GatewayError `store_unavailable` where there is no room */
   #announce(write: NewWrite): Pick<Begun, 'known'> {
-    const { principal, key, isPurchase, now } = write;
+    const { key, isPurchase } = write;
     const known = key === undefined ? undefined : this.#records.peek(write, key);
     if (known) return { known };
     const standing = isPurchase ? this.#marks.equalTo(write) : undefined;
     if (standing) return { known: { fingerprint: write.fingerprint, outcome: standing } };
     const isMarked = write.tags.length > 0 || isPurchase;
-    if (isMarked) this.#marks.assertRoom(principal, now);
+    if (isMarked) this.#marks.assertRoom(write);
     if (key !== undefined) this.#records.claim(write, key);
     if (isMarked) this.#marks.begin(write);
     return {};
@@ -76,16 +79,16 @@ export class MemoryStore implements Store {
     else this.#records.settle(write, key, typeof end === 'object' ? end : 'unknown');
   }
 
-  coolDown(account: AccountId, until: number): void {
-    this.#limits.coolDown(account, until);
+  coolDown(holder: Holder, until: number): void {
+    this.#limits.coolDown(holder, until);
   }
 
   coolsUntil(account: AccountId): number {
     return this.#limits.coolsUntil(account);
   }
 
-  spend(account: AccountId, now: number): WindowUse {
-    return this.#limits.take(account, BUDGET, now);
+  spend(holder: Holder, now: number): WindowUse {
+    return this.#limits.take(holder, BUDGET, now);
   }
 
   usage(): Usage {
@@ -93,30 +96,37 @@ export class MemoryStore implements Store {
   }
 }
 
+interface Seen {
+  readonly use: WindowUse | undefined;
+  readonly owner: Owner;
+  readonly copies: MemoryCopies;
+  readonly marks: MemoryMarks;
+}
+
 /** What a request sees of this process: not a copy, but what stands when it looks. */
 class MemorySnapshot implements Snapshot {
   readonly use: WindowUse | undefined;
-  readonly #copies: MemoryCopies;
-  readonly #marks: MemoryMarks;
+  readonly #of: Seen;
   /** Under a mark equal reads of one request share a call, and no others. */
   #hidden: Found | undefined;
 
-  constructor(use: WindowUse | undefined, copies: MemoryCopies, marks: MemoryMarks) {
-    this.use = use;
-    this.#copies = copies;
-    this.#marks = marks;
+  constructor(seen: Seen) {
+    this.use = seen.use;
+    this.#of = seen;
   }
 
   lookup(key: CacheKey, now: number): Found {
-    if (this.#marks.covers(key.account, key.tags, now)) return (this.#hidden ??= hidden(crypto.randomUUID()));
-    return this.#copies.lookup(key);
+    const { copies, marks, owner } = this.#of;
+    if (marks.covers(key.account, key.tags, now)) return (this.#hidden ??= hidden(crypto.randomUUID()));
+    return copies.lookup(key, owner);
   }
 
   save(key: CacheKey, found: Found, { entry, drop }: Fetched): Saved {
-    if (drop === 'everything') this.#copies.invalidate(key.account, [EVERYTHING]);
-    if (drop === 'key') this.#copies.drop(key);
-    if (found.isHidden || this.#marks.covers(key.account, key.tags, -Infinity)) return { stored: false, holds: false };
-    const stored = entry !== undefined && this.#copies.save(key, found, entry);
-    return { stored, holds: this.#copies.holds(key, found.version) };
+    const { copies, marks } = this.#of;
+    if (drop === 'everything') copies.invalidate(key.account, [EVERYTHING]);
+    if (drop === 'key') copies.drop(key);
+    if (found.isHidden || marks.covers(key.account, key.tags, -Infinity)) return { stored: false, holds: false };
+    const stored = entry !== undefined && copies.save(key, found, entry);
+    return { stored, holds: copies.holds(key, found) };
   }
 }

@@ -1,7 +1,7 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Background, Clock } from '../core/runtime.ts';
 import { within } from '../core/within.ts';
-import { boundedMap } from './bounded.ts';
+import { BoundedMap } from './bounded.ts';
 import { MemoryLimits } from './memory/limits.ts';
 import { type Engine, NotAsked, type Snapshot as Reply, type WriteBegun, type WriteEnded } from './shared/engine.ts';
 import { namedTags } from './shared/names.ts';
@@ -15,6 +15,7 @@ import {
   type Begun,
   BUDGET,
   hidden,
+  type Holder,
   type NewWrite,
   type Snapshot,
   type Store,
@@ -66,7 +67,7 @@ export class SharedStore implements Store {
   /** Of this instance, begun or ended: without the engine no read joins one from before a write. */
   #writes = 0;
   /** Accounts of which the engine has yet to hear that their credential was refused, and how to tell it. */
-  readonly #dropping = boundedMap<AccountId, Telling>({ max: MAX_DROPPING });
+  readonly #dropping = new BoundedMap<AccountId, Telling>({ max: MAX_DROPPING });
   #unheard = 0;
 
   constructor(options: SharedStoreOptions) {
@@ -76,10 +77,10 @@ export class SharedStore implements Store {
       ...options,
       near: this.#near,
       away: () => hidden(`away ${this.#writes}`),
-      learn: (account, reply) => this.#learn(account, reply),
-      isDropping: (account) => this.#dropping.has(account),
-      dropEverything: (account, save, background) =>
-        this.#dropUntilHeard(account, () => options.engine.save(account, save), background),
+      learn: (holder, reply) => this.#learn(holder, reply),
+      isDropping: (account) => this.#dropping.peek(account) !== undefined,
+      dropEverything: (arrival, save) =>
+        this.#dropUntilHeard(arrival, () => options.engine.save(arrival.principal, save)),
     };
   }
 
@@ -90,8 +91,8 @@ export class SharedStore implements Store {
     const snapshot = new SharedSnapshot(this.#tools, arrival);
     await snapshot.begin(keys(), window);
     // So that this instance goes on from there, should the engine be late next time.
-    if (window && snapshot.use) this.#limits.learn(principal, window.name, snapshot.use);
-    else if (window) snapshot.use = this.#limits.take(principal, window, now);
+    if (window && snapshot.use) this.#limits.learn(arrival, window.name, snapshot.use);
+    else if (window) snapshot.use = this.#limits.take(arrival, window, now);
     return snapshot;
   }
 
@@ -107,7 +108,7 @@ export class SharedStore implements Store {
       const isWorthTelling = !(error instanceof NotAsked) && this.#unheard < MAX_UNHEARD;
       const ended = { ...write, until: key === undefined ? until : clock.now() + BURNT_KEY_MS };
       if (isWorthTelling) void this.#tell(ended, await this.#endOf(write, 'not_sent'));
-      return { use: window && this.#limits.take(principal, window, now), refusal: unavailable(error) };
+      return { use: window && this.#limits.take(write, window, now), refusal: unavailable(error) };
     }
   }
 
@@ -117,21 +118,22 @@ export class SharedStore implements Store {
     await within(this.#of.clock, END_MS, told).catch(() => undefined);
   }
 
-  coolDown(account: AccountId, until: number, background: Background): void {
-    const isNews = until > this.#limits.coolsUntil(account) + SAME_COOLDOWN_MS;
-    this.#limits.coolDown(account, until);
+  coolDown(holder: Holder, until: number, background: Background): void {
+    const isNews = until > this.#limits.coolsUntil(holder.principal) + SAME_COOLDOWN_MS;
+    this.#limits.coolDown(holder, until);
     const cooldownMs = Math.ceil(until - this.#of.clock.now());
     // That others do not hear of it costs the upstream a call or two, and them a 429 each.
-    if (isNews && cooldownMs > 0) background(this.#of.engine.change(account, { cooldownMs }).catch(() => undefined));
+    if (isNews && cooldownMs > 0)
+      background(this.#of.engine.change(holder.principal, { cooldownMs }).catch(() => undefined));
   }
 
   coolsUntil(account: AccountId): number {
     return this.#limits.coolsUntil(account);
   }
 
-  spend(account: AccountId, now: number, background: Background): WindowUse {
-    background(this.#of.engine.change(account, { spent: BUDGET }).catch(() => undefined));
-    return this.#limits.take(account, BUDGET, now);
+  spend(holder: Holder, now: number, background: Background): WindowUse {
+    background(this.#of.engine.change(holder.principal, { spent: BUDGET }).catch(() => undefined));
+    return this.#limits.take(holder, BUDGET, now);
   }
 
   /** Ends of writes, and refusals of credentials, that the engine has not heard yet. */
@@ -143,11 +145,11 @@ export class SharedStore implements Store {
     return { ...this.#near.usage(), ...this.#limits.usage(), records: 0, firmRecords: 0 };
   }
 
-  #learn(account: AccountId, { cooldownMs, budget }: Reply): void {
+  #learn(holder: Holder, { cooldownMs, budget }: Reply): void {
     const now = this.#of.clock.now();
-    if (cooldownMs > 0) this.#limits.coolDown(account, now + cooldownMs);
+    if (cooldownMs > 0) this.#limits.coolDown(holder, now + cooldownMs);
     const endsAt = now + (budget?.leftMs ?? 0);
-    if (budget && budget.used > 0) this.#limits.learn(account, BUDGET.name, { used: budget.used, endsAt });
+    if (budget && budget.used > 0) this.#limits.learn(holder, BUDGET.name, { used: budget.used, endsAt });
   }
 
   async #beginOf(write: NewWrite) {
@@ -174,7 +176,7 @@ export class SharedStore implements Store {
     if (begun.is === 'record') return { use, known: await openRecord(this.#of.sealer, write, begun) };
     if (begun.is === 'another_store') return { use, refusal: replaced(begun.leftMs) };
     if (begun.is !== 'cooldown') return { use, refusal: unavailable(begun.is) };
-    this.#limits.coolDown(write.principal, this.#of.clock.now() + begun.cooldownMs);
+    this.#limits.coolDown(write, this.#of.clock.now() + begun.cooldownMs);
     return { use, isHeldBack: true };
   }
 
@@ -196,18 +198,19 @@ export class SharedStore implements Store {
     };
   }
 
-  #tell({ principal, until, background }: NewWrite, ended: WriteEnded): Promise<void> {
+  #tell(write: NewWrite, ended: WriteEnded): Promise<void> {
     const { engine, clock } = this.#of;
+    const { principal, until, background } = write;
     const ask = () => engine.endWrite(principal, { ...ended, markMs: Math.max(1, until - clock.now()) });
     if (!ended.dropEverything) return this.#insist(ask, { until, background });
-    return this.#dropUntilHeard(principal, ask, background);
+    return this.#dropUntilHeard(write, ask);
   }
 
   /** Until the engine has heard it, nothing of the account is answered from a copy here. */
-  #dropUntilHeard(account: AccountId, ask: Telling, background: Background): Promise<void> {
-    this.#dropping.set(account, ask);
+  #dropUntilHeard({ principal, owner, background }: Arrival | NewWrite, ask: Telling): Promise<void> {
+    this.#dropping.set(principal, ask, owner);
     const until = this.#of.clock.now() + DROP_MS;
-    return this.#insist(() => this.#drop(account, ask), { until, background });
+    return this.#insist(() => this.#drop(principal, ask), { until, background });
   }
 
   async #drop(account: AccountId, ask: Telling): Promise<void> {

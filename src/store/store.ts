@@ -1,5 +1,6 @@
 import type { GatewayError } from '../core/errors.ts';
 import type { Background, MaybePromise } from '../core/runtime.ts';
+import type { Owner } from './owner.ts';
 import type { Window } from './shared/engine.ts';
 
 /** Keyed hash of a credential, or of an address. */
@@ -89,9 +90,15 @@ export interface Snapshot {
   end?(): void;
 }
 
-/** A request, with what it counts in and what it will look for. */
-export interface Arrival {
+/** Who counts for what, and whose share of what is bounded that takes. */
+export interface Holder {
+  /** An account; for the social calls an address, hashed. */
   readonly principal: AccountId;
+  readonly owner: Owner;
+}
+
+/** A request, with what it counts in and what it will look for. */
+export interface Arrival extends Holder {
   readonly now: number;
   /** None where no limit applies. */
   readonly window: Window | undefined;
@@ -122,9 +129,7 @@ export interface WriteRecord {
 }
 
 /** A write that touches what is cached, has a key, or buys. Instants in milliseconds of this process's clock. */
-export interface NewWrite {
-  /** Whose it is: an account, for the social calls an address. */
-  readonly principal: AccountId;
+export interface NewWrite extends Holder {
   /** What it counts in. */
   readonly window: Window | undefined;
   /** What it touches. Until the write is over, reads of this are neither answered from a copy nor kept. */
@@ -174,11 +179,11 @@ export interface Store {
   /** A write of unknown outcome stays announced until its time is over. Never rejects. */
   endWrite(write: NewWrite, end: WriteEnd): MaybePromise<void>;
   /** The upstream wants no calls of this account until then. */
-  coolDown(account: AccountId, until: number, background: Background): void;
+  coolDown(holder: Holder, until: number, background: Background): void;
   /** As far as this instance knows, which each snapshot brings up to date. */
   coolsUntil(account: AccountId): number;
   /** Counts a call in the account's budget of calls of the upstream. Other instances hear of it soon. */
-  spend(account: AccountId, now: number, background: Background): WindowUse;
+  spend(holder: Holder, now: number, background: Background): WindowUse;
 }
 
 /** What an in-process store holds; bytes and counts, each of them bounded. */

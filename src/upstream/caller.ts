@@ -1,5 +1,6 @@
 import type { Background } from '../core/runtime.ts';
 import type { Window } from '../store/shared/engine.ts';
+import type { Owner } from '../store/owner.ts';
 import type { AccountId, Snapshot, WindowUse } from '../store/store.ts';
 import type { Provenance } from './request.ts';
 
@@ -15,6 +16,8 @@ export interface Caller {
   readonly account: AccountId | undefined;
   /** Whose limits and idempotency keys count: the account's, for the social calls the client's address. */
   readonly principal: AccountId;
+  /** Whose share of what is bounded it takes. */
+  readonly owner: Owner;
   /** What the request counts in; absent where no limit applies. */
   readonly window: Window | undefined;
   /**
@@ -36,6 +39,8 @@ export interface Caller {
 /** One that reads; it has been counted. */
 export interface Reader extends Caller {
   readonly account: AccountId;
+  /** Whether the upstream has accepted the credential, as far as this instance has seen. */
+  readonly isAccepted: boolean;
   /** What the store knew of the account when the request came. */
   readonly snapshot: Snapshot;
 }

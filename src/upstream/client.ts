@@ -1,5 +1,6 @@
 import { type ErrorCode, type Fault, GatewayError } from '../core/errors.ts';
 import type { Background, Clock } from '../core/runtime.ts';
+import type { Owner } from '../store/owner.ts';
 import type { AccountId } from '../store/store.ts';
 import type { Tally } from './caller.ts';
 import { answerOf, type UpstreamAnswer } from './answer.ts';
@@ -7,15 +8,17 @@ import type { Operation } from './operation.ts';
 import { headersOf, type OperationInput, type Provenance, targetOf, type Validators } from './request.ts';
 import { type RawAnswer, type Transport, TransportError, type TransportFault } from './transport.ts';
 
-/** One call of an operation, as the layers round it see it. */
+/** One call of an operation. */
 export interface UpstreamCall {
   /** Whose call it is; absent for the social calls. */
   readonly account: AccountId | undefined;
+  /** Whose share of what is bounded it takes. */
+  readonly owner: Owner;
   readonly operation: Operation;
   readonly input: OperationInput;
   readonly from: Provenance;
   readonly validators?: Validators | undefined;
-  /** Comes when all layers have let the call through, before the first byte goes out; what it throws ends the call. */
+  /** Comes when all gates have let the call through, before the first byte goes out; what it throws ends the call. */
   readonly beforeSend?: () => void;
   /** Comes right before the first byte, after any waiting for a connection; with what it throws nothing was sent. */
   readonly beforeFirstByte?: (() => void) | undefined;
@@ -28,15 +31,7 @@ export interface UpstreamCall {
   readonly endsAt: number;
 }
 
-/** The one shape of everything round an upstream call: a layer takes the next one and gives one back. */
 export type Call = (call: UpstreamCall) => Promise<UpstreamAnswer>;
-
-export type Layer = (next: Call) => Call;
-
-/** Puts layers round a call, the first outermost. */
-export function layered(layers: readonly Layer[], innermost: Call): Call {
-  return layers.reduceRight((next, layer) => layer(next), innermost);
-}
 
 interface ClientOptions {
   readonly transport: Transport;

@@ -1,5 +1,5 @@
 import type { ZodType } from 'zod';
-import type { Layer } from './client.ts';
+import type { Gate } from '../resilience/gates.ts';
 
 interface Drift {
   readonly operation: string;
@@ -10,15 +10,14 @@ interface Drift {
 export type DriftReport = (drift: Drift) => void;
 
 /** Holds every fresh answer against its schema. What does not fit is reported by field and passed on as it came. */
-export function watchDrift(report: DriftReport): Layer {
-  return (next) => async (call) => {
-    const answer = await next(call);
-    const { id, answer: schema } = call.operation;
-    if (answer.text !== null && schema) {
+export function watchDrift(report: DriftReport): Gate {
+  return {
+    settled({ call }, { answer }) {
+      const { id, answer: schema } = call.operation;
+      if (!answer || answer.text === null || !schema) return;
       const value = answer.text.length > WHOLE_UP_TO ? sampleOf(answer.value) : answer.value;
       for (const field of misfits(schema, value)) report({ operation: id, field });
-    }
-    return answer;
+    },
   };
 }
 

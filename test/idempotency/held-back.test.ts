@@ -11,15 +11,15 @@ import { accountIds, postIds, socialIds } from '../support/table.ts';
 
 const READ = 'getVerificationFlow';
 
-/** The circuit judges by so many calls, and lets one through after so long. */
-const LEAST_CALLS = 20;
+/** So many failures open the circuit, which lets one call through after so long. */
+const FAILURES = 25;
 const PROBE_SECONDS = 5;
 
 describe.each(postIds)('%s that the gateway keeps back was never sent, so that its key is free', (id) => {
   test('while the circuit is open', async () => {
     const shop = await openShop();
     shop.upstream.on(callOf('createApiKey'), json(500));
-    for (let call = 0; call < LEAST_CALLS; call += 1) await shop.ask('createApiKey', { token: secret() });
+    for (let call = 0; call < FAILURES; call += 1) await shop.ask('createApiKey', { token: secret() });
     const callsBefore = shop.upstream.calls.length;
     for (let time = 0; time < 2; time += 1) expect(gist(await shop.keyed(id))).toBe('503 upstream_unavailable');
     expect(shop.upstream.calls).toHaveLength(callsBefore);
@@ -114,16 +114,19 @@ test.each(postIds)('what is known of %s is told also while nothing may be sent',
   await shop.keyed(id);
   await shop.keyed(id, { key: 'unknown' });
   shop.upstream.on(callOf('createApiKey'), json(500));
-  for (let call = 0; call < LEAST_CALLS; call += 1) await shop.ask('createApiKey', { token: secret() });
+  for (let call = 0; call < FAILURES; call += 1) await shop.ask('createApiKey', { token: secret() });
   expect(gist(await shop.keyed(id, { key: 'another' }))).toBe('503 upstream_unavailable');
   expect(gist(await shop.keyed(id))).toBe(goodGist(id, 1, { isReplay: true }));
   expect(gist(await shop.keyed(id, { key: 'unknown' }))).toBe(UNKNOWN);
 });
 
+/** In which the address of these tests has all the records that it may have. */
 const fullStore = () => {
   const store = new MemoryStore({ maxBytes: 1_048_576 });
-  for (let n = 0; n < 20_000; n += 1)
-    store.beginWrite(writeOf({ principal: `account-${n % 300}`, key: String(n), tags: [], keyMs: Infinity }));
+  const owner = 'address 127.0.0.1';
+  const another = (n: number) =>
+    writeOf({ principal: `stranger-${n}`, owner, key: String(n), tags: [], keyMs: Infinity });
+  for (let n = 0; !store.beginWrite(another(n)).refusal; n += 1);
   return store;
 };
 

@@ -69,7 +69,13 @@ async function play(steps: readonly Step[], store: Store): Promise<string[]> {
       if (one.end === 'credential_refused') forbid(['*'], now);
       continue;
     }
-    const snapshot = await store.snapshot({ principal: 'a', now, window: undefined, background: () => undefined });
+    const snapshot = await store.snapshot({
+      principal: 'a',
+      owner: 'a',
+      now,
+      window: undefined,
+      background: () => undefined,
+    });
     if (one.do === 'look') {
       const found = await snapshot.lookup(one.key, now);
       const { entry } = found;

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { expectProblem } from '../http/problem.ts';
 import { brokenWorld, openCircuit, PLAIN, WRITE } from './helpers.ts';
-import { bodyOf, callOf } from '../support/marked.ts';
+import { bodyOf, callOf, tokenOf } from '../support/marked.ts';
 import {
   barrier,
   bytes,
@@ -44,9 +44,10 @@ const isOpen = async (world: World) => {
 
 describe('the circuit', () => {
   test.each<[string, boolean, number, number]>([
-    ['opens when 10 of 20 failed', true, 10, 10],
+    ['opens when 11 of 20 failed', true, 9, 11],
     ['opens when all of 20 failed', true, 0, 20],
-    ['opens when 50 of 100 failed', true, 50, 50],
+    ['opens when 51 of 100 failed', true, 49, 51],
+    ['stays closed when it is half only with the account that failed most', false, 10, 10],
     ['stays closed when 9 of 20 failed', false, 11, 9],
     ['stays closed when 19 of 19 failed', false, 0, 19],
     ['stays closed when 49 of 100 failed', false, 51, 49],
@@ -59,12 +60,12 @@ describe('the circuit', () => {
 
   test('opens at the very call that makes it half', async () => {
     const world = await openWorld();
-    await send(world, ...times(11, GOOD), ...times(10, BAD));
-    expect(await isOpen(world)).toBe(false); // 10 of 21, with itself 10 of 22
+    await send(world, ...times(10, GOOD), ...times(10, BAD));
+    expect(await isOpen(world)).toBe(false); // 9 of 19 without one account, with itself 9 of 20
     await send(world, BAD);
-    expect(await isOpen(world)).toBe(false); // 11 of 23
+    expect(await isOpen(world)).toBe(false); // 10 of 21
     await send(world, BAD, BAD);
-    expect(await isOpen(world)).toBe(true); // 13 of 26
+    expect(await isOpen(world)).toBe(true); // 12 of 23
   });
 
   test('forgets failures after ten seconds', async () => {
@@ -89,6 +90,45 @@ describe('the circuit', () => {
   });
 });
 
+/** So many failures of one account. */
+const fail = async (world: World, token: string, count: number) => {
+  world.upstream.once(callOf(WRITE), ...times(count, BAD));
+  for (let sent = 0; sent < count; sent++) await world.ask(WRITE, { token });
+};
+
+describe('one account never opens the circuit for others:', () => {
+  test.each([
+    ['a hundred failures of one, among four good calls of others', [100], 4, false],
+    ['a hundred failures of one, and four of others', [100, 1, 1, 1, 1], 0, false],
+    ['a hundred failures of one, and five of others', [100, 1, 1, 1, 1, 1], 0, true],
+    ['a hundred failures of one, and five of others among six good calls', [100, 5], 6, false],
+    ['a hundred failures of one, and six of others among six good calls', [100, 6], 6, true],
+    ['a hundred failures of each of two', [100, 100], 0, true],
+    ['twenty failures of one that is alone', [20], 0, true],
+    ['nineteen failures of one that is alone', [19], 0, false],
+  ])('%s', async (_, failures, good, open) => {
+    const world = await openWorld({ RATE_LIMIT_PER_MINUTE: '0' });
+    await send(world, ...times(good, GOOD));
+    // The most first: while it stands open, nothing more is counted.
+    for (const count of failures.toSorted((one, other) => one - other)) await fail(world, secret(), count);
+    expect(await isOpen(world)).toBe(open);
+  });
+
+  test('reads that are answered with 500, eight a second for a minute', async () => {
+    const world = await openWorld();
+    world.answerAll();
+    const hog = secret();
+    world.upstream.on((to) => tokenOf(to) === hog, BAD);
+    for (let second = 0; second < 60; second++) {
+      for (let sent = 0; sent < 8; sent++) {
+        expect(await world.ask(PLAIN, { token: hog })).toMatchObject({ status: 502 });
+      }
+      expect(await world.ask(PLAIN)).toMatchObject({ status: 200 });
+      world.advance(1);
+    }
+  });
+});
+
 const cutOff = httpResponse(200, '{"id":5}').subarray(0, -3);
 
 describe('to the circuit', () => {
@@ -101,8 +141,8 @@ describe('to the circuit', () => {
   ])('%s is a failure', async (_, step) => {
     const world = await openWorld();
     await send(world, ...times(10, GOOD), ...times(9, step));
-    expect(await isOpen(world)).toBe(false); // 9 of 19, with itself 9 of 20
-    await send(world, ...times(2, step));
+    expect(await isOpen(world)).toBe(false); // 8 of 18 without one account, with itself 8 of 19
+    await send(world, ...times(3, step));
     expect(await isOpen(world)).toBe(true);
   });
 

@@ -29,7 +29,7 @@ const failing = async ({ upstream, ask }: Asker, times: number) => {
 
 /** After it the circuit is open, and the upstream's calls so far are forgotten. */
 export async function openCircuit(world: Asker): Promise<void> {
-  await failing(world, 20);
+  await failing(world, 25);
   world.upstream.calls.length = 0;
 }
 

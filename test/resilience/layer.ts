@@ -1,12 +1,13 @@
 import { noMetrics } from '../../src/core/metrics.ts';
 import type { Clock } from '../../src/core/runtime.ts';
 import type { UpstreamAnswer } from '../../src/upstream/answer.ts';
-import type { Call, Layer, UpstreamCall } from '../../src/upstream/client.ts';
+import type { Call, UpstreamCall } from '../../src/upstream/client.ts';
 import { operations } from '../../src/upstream/operations/index.ts';
 
 /** For a layer alone, where a gateway round it would blur what is asked. */
 export const callFor = (clock: Clock, changes: Partial<UpstreamCall> = {}): UpstreamCall => ({
   account: 'account',
+  owner: 'account',
   operation: operations.getSubscription,
   input: { query: '' },
   from: {
@@ -31,8 +32,11 @@ export const GOOD: UpstreamAnswer = {
   notModified: false,
 };
 
-/** A layer round calls that come out as `outcome` says. */
-export const round = (layer: Layer, outcome: (call: UpstreamCall) => unknown): { call: Call; made: () => number } => {
+/** What is round attempts that come out as `outcome` says. */
+export const round = (
+  layer: (next: Call) => Call,
+  outcome: (call: UpstreamCall) => unknown,
+): { call: Call; made: () => number } => {
   let calls = 0;
   const call = layer(async (one) => {
     calls++;

@@ -20,7 +20,7 @@ const unavailable = () => {
 /** Lengths of the pauses of one call that never comes to anything. */
 const pausesWith = async (random: () => number, endsInMs = 10_000) => {
   const clock = watchedClock();
-  const { call, made } = round(retry({ clock, metrics, random }), unavailable);
+  const { call, made } = round((attempt) => retry({ clock, metrics, random }, attempt), unavailable);
   const done = settled(call(callFor(clock, { endsAt: clock.now() + endsInMs })));
   for (let ms = 0; ms < 400; ms++) {
     await new Promise(setImmediate);
@@ -114,7 +114,10 @@ test('a request whose time is up in the pause is answered then, and asks no more
 const attemptsAfter = async (good: number, bad: number) => {
   const clock = clockOfDeadlines();
   let isGood = true;
-  const { call, made } = round(retry({ clock, metrics, random: () => 0 }), () => isGood || unavailable());
+  const { call, made } = round(
+    (attempt) => retry({ clock, metrics, random: () => 0 }, attempt),
+    () => isGood || unavailable(),
+  );
   for (let done = 0; done < good; done++) await call(callFor(clock));
   isGood = false;
   for (let done = 0; done < bad; done++) await settled(call(callFor(clock)));
@@ -139,9 +142,12 @@ describe('the budget of retries', () => {
 
   test('does not count what is not retried at all', async () => {
     const clock = clockOfDeadlines();
-    const { call, made } = round(retry({ clock, metrics, random: () => 0 }), () => {
-      throw GatewayError.of('upstream_bad_response', { fault: 'failed' });
-    });
+    const { call, made } = round(
+      (attempt) => retry({ clock, metrics, random: () => 0 }, attempt),
+      () => {
+        throw GatewayError.of('upstream_bad_response', { fault: 'failed' });
+      },
+    );
     for (let done = 0; done < 5; done++) await settled(call(callFor(clock)));
     expect(made()).toBe(5);
   });

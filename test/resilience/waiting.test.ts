@@ -88,7 +88,7 @@ describe('a call that finds no slot', () => {
     const hogs = askMany(world, 12, hog); // eight of them may be under way
     await gate.count(8);
     await world.clock.waits(burst, 4);
-    world.clock.advance(600);
+    world.clock.advance(400);
     const others = askMany(world, 10);
     await gate.count(16);
     await world.clock.waits((ms) => burst(ms) || standing(ms), 6);

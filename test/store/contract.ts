@@ -28,6 +28,7 @@ export const entryOf = (text: string, changes: Partial<Entry> = {}): Entry => ({
 
 const arrivalOf = (principal: string, now = START_MS) => ({
   principal,
+  owner: principal,
   now,
   window: undefined,
   background: () => undefined,

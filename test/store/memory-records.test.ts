@@ -29,14 +29,15 @@ class Records {
   }
 }
 
-const MAX_FIRM = 20_000;
-const MAX_ANSWERED_BYTES = 67_108_864;
+const MAX_BYTES = 67_108_864;
 const MEGABYTE = 1_048_576;
 
 const NOW = Date.UTC(2026, 5, 9, 12);
 
-const nth = (n: number, changes: Partial<NewWrite> = {}): NewWrite =>
-  writeOf({ principal: `account-${n % 300}`, key: `key-${n}`, now: NOW, ...changes });
+const nth = (n: number, changes: Partial<NewWrite> = {}): NewWrite => {
+  const account = `account-${n % 300}`;
+  return writeOf({ principal: account, owner: account, key: `key-${n}`, now: NOW, ...changes });
+};
 
 /** Without `expect`, which takes its time when it is called a hundred thousand times. */
 const claimFree = (records: Records, claim: NewWrite) => {
@@ -61,61 +62,124 @@ const expectRefusal = (refusal: unknown) => {
   expect(refusal).toMatchObject({ code: 'store_unavailable', status: 503, particulars: { retryAfter: 60 } });
 };
 
+/** Claims one after the other until the next is refused; says how many there were. */
+const fillUp = (records: Records, of: (n: number) => NewWrite = nth): number => {
+  for (let n = 0; ; n += 1) if (refusalOf(records, of(n)) !== undefined) return n;
+};
+
 describe('with as many writes under way or of unknown outcome as there may be', () => {
   test('another is refused, and leaves nothing behind', () => {
     const records = new Records();
-    claimMany(records, MAX_FIRM);
-    for (let time = 0; time < 3; time += 1) expectRefusal(refusalOf(records, nth(MAX_FIRM)));
-    expect(records.usage()).toEqual({ records: MAX_FIRM, firmRecords: MAX_FIRM });
-    records.release(nth(0));
-    expect(records.claim(nth(MAX_FIRM))).toBeUndefined();
+    const count = fillUp(records);
+    for (let time = 0; time < 3; time += 1) expectRefusal(refusalOf(records, nth(count)));
+    expect(records.usage()).toEqual({ records: count, firmRecords: count });
+    records.release(nth(count % 300));
+    expect(records.claim(nth(count))).toBeUndefined();
   });
 
   test('all of them are still known', () => {
     const records = new Records();
-    claimMany(records, MAX_FIRM);
-    for (let n = 0; n < MAX_FIRM; n += 2) records.settle(nth(n), 'unknown');
-    for (let n = 0; n < 100; n += 1) expectRefusal(refusalOf(records, nth(MAX_FIRM + n)));
-    const outcomes = Array.from({ length: MAX_FIRM }, (_, n) => records.claim(nth(n))?.outcome);
+    const count = fillUp(records);
+    for (let n = 0; n < count; n += 2) records.settle(nth(n), 'unknown');
+    for (let n = 0; n < 100; n += 1) expectRefusal(refusalOf(records, nth(count + n)));
+    const outcomes = Array.from({ length: count }, (_, n) => records.claim(nth(n))?.outcome);
     expect(outcomes).toEqual(outcomes.map((_, n) => (n % 2 === 0 ? 'unknown' : 'under_way')));
   });
 
-  test.each([
-    ['a release', (records: Records) => records.release(nth(5))],
-    ['an answer', (records: Records) => records.settle(nth(5), { status: 200, text: '1' })],
-  ])('%s makes room for one', (_, end) => {
+  test('there is room for whoever has none', () => {
     const records = new Records();
-    claimMany(records, MAX_FIRM);
-    end(records);
-    expect(records.claim(nth(MAX_FIRM))).toBeUndefined();
-    expectRefusal(refusalOf(records, nth(MAX_FIRM + 1)));
+    fillUp(records);
+    for (let n = 0; n < 100; n += 1) {
+      expect(records.claim(nth(n, { principal: `new-${n}`, owner: `new-${n}` }))).toBeUndefined();
+    }
+  });
+
+  test('an answer makes room for one', () => {
+    const records = new Records();
+    const count = fillUp(records);
+    records.settle(nth(count % 300), { status: 200, text: '1' });
+    expect(records.claim(nth(count))).toBeUndefined();
+    expectRefusal(refusalOf(records, nth(count + 300)));
   });
 
   test('those of unknown outcome make room when their day is over, by the time of who asks', () => {
     const records = new Records();
-    claimMany(records, MAX_FIRM);
-    for (let n = 0; n < 3; n += 1) records.settle(nth(n), 'unknown');
-    const late = (n: number, ms: number) => later(nth(MAX_FIRM + n), ms);
-    expectRefusal(refusalOf(records, late(0, DAY_MS - 1)));
-    for (let n = 0; n < 3; n += 1) expect(records.claim(late(n, DAY_MS))).toBeUndefined();
-    expectRefusal(refusalOf(records, late(3, DAY_MS)));
-    expect(records.usage().firmRecords).toBe(MAX_FIRM);
+    const count = fillUp(records);
+    for (let n = 0; n < 600; n += 1) records.settle(nth(n), 'unknown');
+    const late = (ms: number) => later(nth(count), ms);
+    expectRefusal(refusalOf(records, late(DAY_MS - 1)));
+    records.settle(nth(count % 300), 'unknown');
+    expect(records.usage().firmRecords).toBe(count);
+    for (let n = 600; n < count; n += 1) records.settle(nth(n), 'unknown');
+    expect(records.claim(late(DAY_MS))).toBeUndefined();
+    expect(records.usage().firmRecords).toBe(1);
   });
 
   test('those under way never make room', () => {
     const records = new Records();
-    claimMany(records, MAX_FIRM);
-    expectRefusal(refusalOf(records, later(nth(MAX_FIRM), 1000 * DAY_MS)));
-    const known = Array.from({ length: MAX_FIRM }, (_, n) => records.claim(later(nth(n), 1000 * DAY_MS)));
+    const count = fillUp(records);
+    expectRefusal(refusalOf(records, later(nth(count), 1000 * DAY_MS)));
+    const known = Array.from({ length: count }, (_, n) => records.claim(later(nth(n), 1000 * DAY_MS)));
     expect(known).not.toContain(undefined);
   });
 
   test('a key whose day is over can be had in its own place', () => {
     const records = new Records();
-    claimMany(records, MAX_FIRM);
-    records.settle(nth(0), 'unknown');
-    expect(records.claim(later(nth(0), DAY_MS))).toBeUndefined();
-    expectRefusal(refusalOf(records, later(nth(MAX_FIRM), DAY_MS)));
+    const count = fillUp(records);
+    records.settle(nth(count % 300), 'unknown');
+    expect(records.claim(later(nth(count % 300), DAY_MS))).toBeUndefined();
+    expectRefusal(refusalOf(records, later(nth(count), DAY_MS)));
+  });
+});
+
+const own = (n: number) => nth(n, { principal: 'busy', owner: 'busy' });
+
+describe('of one account', () => {
+  test('those that are not evicted take a part of the room, and its next write is refused, nobody else’s', () => {
+    const records = new Records();
+    const count = fillUp(records, own);
+    expect(count).toBeGreaterThan(1_000);
+    for (let n = 0; n < count; n += 1) records.settle(own(n), 'unknown');
+    expectRefusal(refusalOf(records, own(count)));
+    claimFree(records, nth(0));
+    expect(records.claim(own(0))?.outcome).toBe('unknown');
+    expect(records.claim(later(own(count), DAY_MS))).toBeUndefined();
+  });
+
+  test('large answers push out its own, and none of another', () => {
+    const records = new Records();
+    answer(records, 0, 'of another');
+    for (let n = 1; n < 3_000; n += 1) {
+      claimFree(records, own(n));
+      records.settle(own(n), { status: 200, text: 'x'.repeat(65_536) });
+    }
+    expect(records.claim(nth(0))?.outcome).toEqual({ status: 200, text: 'of another' });
+    expect(records.claim(own(1))).toBeUndefined();
+    expect(records.claim(own(2_999))?.outcome).toMatchObject({ status: 200 });
+  });
+});
+
+const login = (n: number, address = '10.0.0.1') =>
+  nth(n, { principal: `hash of ${address}`, owner: `address ${address}`, tags: [] });
+
+describe('of an address', () => {
+  test('20,000 of unknown outcome keep nobody from buying', () => {
+    const records = new Records();
+    for (let n = 0; n < 20_000; n += 1) {
+      claimFree(records, login(n, `10.0.${n % 50}.1`));
+      records.settle(login(n, `10.0.${n % 50}.1`), 'unknown');
+    }
+    expect(records.usage().firmRecords).toBe(0);
+    claimFree(records, nth(0, { isPurchase: true }));
+    expect(records.claim(login(19_999, '10.0.49.1'))?.outcome).toBe('unknown');
+  });
+
+  test('records go before those of any account', () => {
+    const records = new Records();
+    claimFree(records, login(0));
+    records.settle(login(0), { status: 200, text: '1' });
+    for (let n = 1; n < 1_100; n += 1) answer(records, n, 'x'.repeat(65_536));
+    expect(records.claim(login(0))).toBeUndefined();
   });
 });
 
@@ -144,8 +208,8 @@ describe('answers', () => {
     for (let n = 0; n < count; n += 1) answer(records, n, text);
     const held = countKnown(records, count);
     expect(records.usage()).toEqual({ records: held, firmRecords: 0 });
-    expect(held * bytes).toBeLessThanOrEqual(MAX_ANSWERED_BYTES);
-    expect(held * (bytes + 100)).toBeGreaterThan(MAX_ANSWERED_BYTES * 0.8);
+    expect(held * bytes).toBeLessThanOrEqual(MAX_BYTES);
+    expect(held * (bytes + 100)).toBeGreaterThan(MAX_BYTES * 0.8);
   });
 
   test('give way to newer ones, the oldest first', () => {
@@ -167,9 +231,9 @@ describe('answers', () => {
 
   test('are no part of what may be under way at once', () => {
     const records = new Records();
-    for (let n = 0; n < 2 * MAX_FIRM; n += 1) answer(records, n, '1');
-    expect(records.usage()).toEqual({ records: 2 * MAX_FIRM, firmRecords: 0 });
-    claimMany(records, MAX_FIRM, 2 * MAX_FIRM);
+    for (let n = 0; n < 40_000; n += 1) answer(records, n, '1');
+    expect(records.usage()).toEqual({ records: 40_000, firmRecords: 0 });
+    claimMany(records, 20_000, 40_000);
     expect(isKnown(records, 0)).toBe(true);
   });
 
@@ -177,52 +241,25 @@ describe('answers', () => {
     const records = new Records();
     answer(records, 0, '1');
     expect(records.claim(nth(1))).toBeUndefined();
-    records.settle(nth(1), { status: 200, text: 'x'.repeat(MAX_ANSWERED_BYTES + 1) });
+    records.settle(nth(1), { status: 200, text: 'x'.repeat(MAX_BYTES + 1) });
     expect(records.claim(nth(1))?.outcome).toBe('unknown');
     expect(records.claim(nth(0))?.outcome).toEqual({ status: 200, text: '1' });
     expect(records.usage()).toEqual({ records: 2, firmRecords: 1 });
   });
 });
 
-const MAX_OF_ACCOUNT = 1000;
-
-const own = (n: number) => nth(n, { principal: 'busy' });
-
-describe('of one account', () => {
-  test('the thousand newest are kept, and those of others with them', () => {
-    const records = new Records();
-    answer(records, 0, 'of another');
-    for (let n = 0; n < 2 * MAX_OF_ACCOUNT; n += 1) {
-      claimFree(records, own(n));
-      records.settle(own(n), { status: 200, text: String(n) });
-    }
-    expect(records.usage()).toEqual({ records: MAX_OF_ACCOUNT + 1, firmRecords: 0 });
-    expect(records.claim(nth(0))?.outcome).toEqual({ status: 200, text: 'of another' });
-    expect(records.claim(own(MAX_OF_ACCOUNT))?.outcome).toEqual({ status: 200, text: String(MAX_OF_ACCOUNT) });
-  });
-
-  test('a thousand of unknown outcome have its next write refused, and nobody else’s', () => {
-    const records = new Records();
-    for (let n = 0; n < MAX_OF_ACCOUNT; n += 1) {
-      claimFree(records, own(n));
-      records.settle(own(n), 'unknown');
-    }
-    expectRefusal(refusalOf(records, own(MAX_OF_ACCOUNT)));
-    claimFree(records, nth(0));
-    expect(records.claim(own(0))?.outcome).toBe('unknown');
-    expect(records.claim(later(own(MAX_OF_ACCOUNT), DAY_MS))).toBeUndefined();
-  });
-});
+const busy = (n: number) => nth(n, { principal: 'busy', owner: 'busy', isPurchase: true });
+const strangers = (n: number) => nth(n, { owner: 'address 10.0.0.1', isPurchase: true });
 
 describe('the record of a purchase', () => {
-  const purchase = nth(0, { principal: 'busy', key: 'purchase', isPurchase: true });
+  const purchase = nth(0, { principal: 'busy', owner: 'busy', key: 'purchase', isPurchase: true });
   const answered = { status: 200, text: '{"plan":4}' };
 
   test('outlasts whatever its account and others write besides, for its day', () => {
     const records = new Records();
     claimFree(records, purchase);
     records.settle(purchase, answered);
-    for (let n = 1; n < 3 * MAX_OF_ACCOUNT; n += 1) {
+    for (let n = 1; n < 3_000; n += 1) {
       claimFree(records, own(n));
       records.settle(own(n), { status: 200, text: '1' });
     }
@@ -240,12 +277,20 @@ describe('the record of a purchase', () => {
 
   test('is one of those that leave no room for more', () => {
     const records = new Records();
-    for (let n = 0; n < MAX_FIRM; n += 1) {
-      const claim = nth(n, { isPurchase: true });
-      claimFree(records, claim);
-      records.settle(claim, answered);
+    let bought = 0;
+    for (; refusalOf(records, busy(bought)) === undefined; bought += 1) records.settle(busy(bought), answered);
+    expect(bought).toBeGreaterThan(1_000);
+    expect(records.usage().firmRecords).toBe(bought);
+  });
+
+  test('of a credential that was never accepted is its account’s once the upstream has answered', () => {
+    const records = new Records();
+    for (let n = 0; n < 10_000; n += 1) {
+      claimFree(records, strangers(n));
+      records.settle(strangers(n), answered);
     }
-    expectRefusal(refusalOf(records, nth(MAX_FIRM)));
+    expect(records.usage().firmRecords).toBe(10_000);
+    expect(records.claim(strangers(0))?.outcome).toEqual(answered);
   });
 });
 

@@ -56,11 +56,12 @@ describe('the bound', () => {
   test('evicts what was used least recently', async () => {
     const store = memoryStore();
     const used = keyOf(newAccount(), 0);
-    await keep(store, used, entryOf('"used"'));
-    const { keys } = await fill(store, { count: 20, accounts: 1, keyLength: 0, body: 'x'.repeat(20_000) });
+    const body = 'x'.repeat(20_000);
+    await keep(store, used, entryOf(body));
+    const { keys } = await fill(store, { count: 20, accounts: 20, keyLength: 0, body });
     for (let i = 0; i < 10; i += 1) {
-      expect(await heldIn(store, used)).toBe('"used"');
-      await fill(store, { count: 20, accounts: 1, keyLength: 0, body: 'x'.repeat(20_000) });
+      expect(await heldIn(store, used)).toBe(body);
+      await fill(store, { count: 20, accounts: 20, keyLength: 0, body });
     }
     expect(await countHeld(store, keys)).toBe(0);
   });
@@ -109,14 +110,24 @@ describe('the bound', () => {
   });
 });
 
+/** Whom the upstream has never accepted. */
+const strangerOf = (principal: string) => ({
+  principal,
+  owner: `address 10.0.0.${principal.length}`,
+  now: 0,
+  window: undefined,
+  background: () => undefined,
+});
+
 describe('many accounts', () => {
   test('that hold nothing evict nobody, whatever they ask and touch', async () => {
     const store = memoryStore();
     const { keys } = await fill(store, { count: 100, accounts: 50, keyLength: 0, body: 'x'.repeat(500) });
     for (let i = 0; i < 50_000; i += 1) {
-      const account = `stranger-${i}`;
-      await look(store, keyOf(account, i));
-      if (i % 2) await touch(store, account, [EVERYTHING]);
+      const key = keyOf(`stranger-${i}`, i);
+      const snapshot = await store.snapshot(strangerOf(key.account));
+      const found = await snapshot.lookup(key, 0);
+      if (i % 2) await snapshot.save(key, found, { drop: 'everything' });
     }
     expect(await countHeld(store, keys)).toBe(keys.length);
   });
@@ -178,7 +189,13 @@ describe('what is known of accounts that hold nothing is bounded too,', () => {
 test('an answer comes at once, so that a hit can be synchronous', () => {
   const store = memoryStore();
   const key = keyOf(newAccount(), 1);
-  const snapshot = store.snapshot({ principal: key.account, now: 0, window: undefined, background: () => undefined });
+  const snapshot = store.snapshot({
+    principal: key.account,
+    owner: key.account,
+    now: 0,
+    window: undefined,
+    background: () => undefined,
+  });
   if (snapshot instanceof Promise) throw new Error('a snapshot of the process takes no time');
   for (const result of [snapshot.lookup(key, 0), snapshot.save(key, hidden('name'), {}), store.beginWrite(writeOf())])
     expect(result).not.toBeInstanceOf(Promise);

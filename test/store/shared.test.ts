@@ -97,6 +97,7 @@ afterAll(() => vi.restoreAllMocks());
 const request = async (store: SharedStore, keys: readonly CacheKey[], fetches = true): Promise<Snapshot> =>
   store.snapshot({
     principal: keys[0]!.account,
+    owner: keys[0]!.account,
     now: START_MS,
     window: undefined,
     keys: () => keys,
@@ -282,7 +283,7 @@ describe('while the engine is slow or away', () => {
 
   test('limits are counted here, from where all instances were', async () => {
     const { store, other, way } = openWorld();
-    const counted = { principal: 'known', now: START_MS, window: WINDOW, background: () => undefined };
+    const counted = { principal: 'known', owner: 'known', now: START_MS, window: WINDOW, background: () => undefined };
     for (const one of [other, other, store]) await one.snapshot(counted);
     way.before = () => Promise.reject(new Error('away'));
     expect((await store.snapshot(counted)).use?.used).toBe(4);
@@ -291,7 +292,13 @@ describe('while the engine is slow or away', () => {
   test('limits of who was never heard of are counted here', async () => {
     const { store, way } = openWorld();
     way.before = () => Promise.reject(new Error('away'));
-    const arrival = { principal: 'account', now: START_MS, window: WINDOW, background: () => undefined };
+    const arrival = {
+      principal: 'account',
+      owner: 'account',
+      now: START_MS,
+      window: WINDOW,
+      background: () => undefined,
+    };
     expect((await store.snapshot(arrival)).use?.used).toBe(1);
     expect((await store.snapshot(arrival)).use?.used).toBe(2);
   });
@@ -507,11 +514,12 @@ test('a cooldown and a spent budget are everyone’s', async () => {
   const open = () => sharedStore({ engine: objects, clock, hasBudget: true });
   const [one, other] = [open(), open()];
   const account = newAccount();
+  const holder = { principal: account, owner: account };
   const background = vi.fn<(work: Promise<unknown>) => void>();
-  one.coolDown(account, START_MS + 5_000, background);
-  for (let n = 0; n < 3; n++) one.spend(account, START_MS, background);
+  one.coolDown(holder, START_MS + 5_000, background);
+  for (let n = 0; n < 3; n++) one.spend(holder, START_MS, background);
   await Promise.all(background.mock.calls.map(([work]) => work));
   await look(other, keyIn(account));
   expect(other.coolsUntil(account)).toBe(START_MS + 5_000);
-  expect(other.spend(account, START_MS, background).used).toBe(4);
+  expect(other.spend(holder, START_MS, background).used).toBe(4);
 });

@@ -54,10 +54,12 @@ const leave = async (store: Store, write: NewWrite) => {
 describe.each<readonly [string, () => Store]>([['in the process', memoryStore]])(
   'writes of unknown outcome, %s,',
   (_, open) => {
-    test('of one account are a thousand at most, and cost others nothing', async () => {
+    test('of one account are a part of all, and cost others nothing', async () => {
       const store = open();
       for (let n = 0; n < 1_000; n++) await leave(store, writeOf());
-      expect(await store.beginWrite(writeOf())).toMatchObject({ refusal: { code: 'store_unavailable' } });
+      let begun = await store.beginWrite(writeOf());
+      for (let n = 0; n < 1_000 && !begun.refusal; n++) begun = await store.beginWrite(writeOf());
+      expect(begun).toMatchObject({ refusal: { code: 'store_unavailable' } });
       expect(await store.beginWrite(writeOf({ principal: 'other' }))).toEqual({ use: undefined });
       expect(await store.beginWrite(writeOf({ now: 70_000, until: 140_000 }))).toEqual({ use: undefined });
     });

@@ -7,6 +7,7 @@ let nonces = 0;
 
 export const writeOf = (changes: Partial<NewWrite> = {}): NewWrite => ({
   principal: 'account',
+  owner: changes.principal ?? 'account',
   window: undefined,
   tags: ['group'],
   nonce: String(++nonces),

@@ -1,128 +1,123 @@
-import { type BoundedMap, boundedMap } from '../bounded.ts';
+import { BoundedMap } from '../bounded.ts';
+import type { Owner } from '../owner.ts';
 import { type AccountId, type CacheKey, type Entry, EVERYTHING, type Found, type Tag, type Version } from '../store.ts';
 import { sizeOf } from './size.ts';
 
-/** What is known of one account: its versions, and which answers are its. */
-interface Shelf {
+/** What reads under way of one account are held against: changed by what makes them worthless. */
+interface Account {
   epoch: number;
-  tagBytes: number;
-  readonly versions: Map<Tag, number>;
-  readonly keys: Set<string>;
+  readonly tags: Map<Tag, number>;
 }
 
-interface Held {
-  readonly entry: Entry;
-  readonly version: Version;
+interface Copy {
+  /** None where the answer was dropped: what was asked for before then is not kept either. */
+  readonly entry: Entry | undefined;
   readonly askedAt: number;
-  readonly shelf: Shelf;
+  readonly tags: readonly Tag[];
 }
 
 type Keyed = Pick<CacheKey, 'account' | 'key' | 'tags'>;
 
-/** An account with more tags than this starts afresh, which only costs it its cache. */
-const MAX_TAG_BYTES = 1024;
-const MAX_VISITOR_TAG_BYTES = 256;
-const ENTRY_OVERHEAD_BYTES = 800; // its object, its validators
-const SHELF_BYTES = 1024;
-const MIN_SHELVES = 16;
-const SHELVES_SHARE = 1 / 8;
-/** Accounts that hold nothing yet. A flood of made-up credentials fills this and evicts nobody's answers. */
-const MAX_VISITORS = 10_000;
+const COPY_OVERHEAD_BYTES = 800; // its object, its validators
+const ACCOUNT_BYTES = 1_024;
+const ACCOUNTS_SHARE = 1 / 8;
+/** Of those that hold nothing. */
+const LEAST_ACCOUNTS = 10_000;
+const MAX_TAGS = 16;
 
 /** Cached answers of one process. Bounded maps and nothing more: time is the cache's business. */
 export class MemoryCopies {
-  readonly #held: BoundedMap<string, Held>;
-  readonly #shelves: BoundedMap<AccountId, Shelf>;
-  readonly #visitors = boundedMap<AccountId, Shelf>({ max: MAX_VISITORS });
-  /** Never repeats within the process, and nothing here outlives it. */
-  #lastVersion = 0;
-  #lastAskedAt = 0;
+  readonly #copies: BoundedMap<string, Copy>;
+  readonly #accounts: BoundedMap<AccountId, Account>;
+  /** Of versions and of questions; never repeats within the process, and nothing here outlives it. */
+  #last = 0;
 
   /** `maxBytes` bounds keys and bodies together. */
   constructor({ maxBytes }: { readonly maxBytes: number }) {
-    this.#held = boundedMap({
-      max: Math.max(1, Math.floor(maxBytes * (1 - SHELVES_SHARE))),
-      sizeOf: ({ entry }, key) => sizeOf(key) + sizeOf(entry.text) + ENTRY_OVERHEAD_BYTES,
-      onGone: ({ shelf }, key) => shelf.keys.delete(key),
+    this.#copies = new BoundedMap({
+      max: Math.floor(maxBytes * (1 - ACCOUNTS_SHARE)),
+      sizeOf: ({ entry }, key) => sizeOf(key) + (entry ? sizeOf(entry.text) : 0) + COPY_OVERHEAD_BYTES,
+      onGone: ({ entry }, key) => {
+        if (!entry) this.#renew(this.#accounts.peek(key.slice(0, key.indexOf(' '))));
+      },
     });
-    this.#shelves = boundedMap({
-      max: Math.max(MIN_SHELVES, Math.ceil((maxBytes * SHELVES_SHARE) / SHELF_BYTES)),
-      onGone: (shelf) => this.#empty(shelf),
+    this.#accounts = new BoundedMap({
+      max: LEAST_ACCOUNTS + Math.floor((maxBytes * ACCOUNTS_SHARE) / ACCOUNT_BYTES),
+      onGone: (_, account) => this.#empty(account),
     });
   }
 
-  lookup({ account, key, tags }: Keyed): Found {
-    const version = versionOf(this.#shelfOf(account), key, tags);
-    const held = this.#held.get(keyOf(account, key));
-    return { entry: held?.version === version ? held.entry : undefined, version, askedAt: ++this.#lastAskedAt };
+  /** `owner`: of what is known of the account. Copies are the account's own. */
+  lookup(key: Keyed, owner: Owner): Found {
+    const version = versionOf(this.#accountOf(key.account, owner), key.tags);
+    return { entry: this.#copies.get(keyOf(key))?.entry, version, askedAt: ++this.#last };
   }
 
-  holds({ account, key, tags }: Keyed, version: Version): boolean {
-    return versionOf(this.#shelfOf(account), key, tags) === version;
+  /** Whether nothing has made worthless what was found. */
+  holds(key: Keyed, { version, askedAt }: Found): boolean {
+    const known = this.#copies.peek(keyOf(key));
+    const isDropped = known !== undefined && !known.entry && known.askedAt > askedAt;
+    return !isDropped && this.#versionOf(key) === version;
   }
 
-  save({ account, key, tags }: Keyed, { version, askedAt }: Found, entry: Entry): boolean {
-    const shelf = this.#shelfOf(account);
-    const fullKey = keyOf(account, key);
-    const known = this.#held.get(fullKey);
-    if (versionOf(shelf, key, tags) !== version) return false;
-    if (known?.version === version && known.askedAt > askedAt) return false;
-    if (this.#visitors.delete(account)) this.#shelves.set(account, shelf);
-    shelf.keys.add(fullKey);
-    this.#held.set(fullKey, { entry, version, askedAt, shelf });
-    const isHeld = this.#held.has(fullKey);
-    if (!isHeld) shelf.keys.delete(fullKey); // too large to be held at all
-    return isHeld;
+  save(key: Keyed, { version, askedAt }: Found, entry: Entry): boolean {
+    const known = this.#copies.peek(keyOf(key));
+    if (this.#versionOf(key) !== version || (known && known.askedAt > askedAt)) return false;
+    return this.#copies.set(keyOf(key), { entry, askedAt, tags: key.tags }, key.account);
   }
 
   /** Forgets one answer, and makes reads of it that are under way worthless. */
-  drop({ account, key }: Keyed): void {
-    this.invalidate(account, [keyTag(key)]);
-    this.#held.delete(keyOf(account, key));
+  drop(key: Keyed): void {
+    const dropped = { entry: undefined, askedAt: ++this.#last, tags: key.tags };
+    if (!this.#copies.set(keyOf(key), dropped, key.account)) this.#renew(this.#accounts.peek(key.account));
   }
 
   /** Makes every answer with one of these tags, and every read under way, worthless. */
   invalidate(account: AccountId, tags: readonly Tag[]): void {
-    if (tags.length === 0) return;
-    const shelf = this.#shelfOf(account);
-    for (const tag of tags) {
-      if (!shelf.versions.has(tag)) shelf.tagBytes += tag.length;
-      shelf.versions.set(tag, ++this.#lastVersion);
+    const known = this.#accounts.get(account);
+    if (tags.includes(EVERYTHING)) {
+      this.#renew(known);
+      this.#empty(account);
+      return;
     }
-    const isTooMuch = shelf.tagBytes > (shelf.keys.size > 0 ? MAX_TAG_BYTES : MAX_VISITOR_TAG_BYTES);
-    if (isTooMuch || tags.includes(EVERYTHING)) this.#renew(shelf);
+    for (const key of this.#copies.keysOf(account))
+      if (this.#copies.peek(key)?.tags.some((tag) => tags.includes(tag))) this.#copies.delete(key);
+    for (const tag of tags) known?.tags.set(tag, ++this.#last);
+    if (known && known.tags.size > MAX_TAGS) this.#renew(known);
   }
 
   usage() {
-    const accounts = this.#shelves.size + this.#visitors.size;
-    return { bytes: this.#held.calculatedSize, entries: this.#held.size, accounts };
+    return { bytes: this.#copies.held, entries: this.#copies.size, accounts: this.#accounts.size };
   }
 
-  #shelfOf(account: AccountId): Shelf {
-    const known = this.#shelves.get(account) ?? this.#visitors.get(account);
+  #accountOf(account: AccountId, owner: Owner): Account {
+    const known = this.#accounts.get(account, owner);
     if (known) return known;
-    const shelf: Shelf = { epoch: ++this.#lastVersion, tagBytes: 0, versions: new Map(), keys: new Set() };
-    this.#visitors.set(account, shelf);
-    return shelf;
+    const made = { epoch: ++this.#last, tags: new Map<Tag, number>() };
+    this.#accounts.set(account, made, owner);
+    return made;
   }
 
-  #renew(shelf: Shelf): void {
-    shelf.epoch = ++this.#lastVersion;
-    shelf.versions.clear();
-    shelf.tagBytes = 0;
-    this.#empty(shelf);
+  /** Undefined for an account that was forgotten: what was found of it before counts no more. */
+  #versionOf({ account, tags }: Keyed): Version | undefined {
+    const known = this.#accounts.peek(account);
+    return known && versionOf(known, tags);
   }
 
-  #empty(shelf: Shelf): void {
-    for (const key of shelf.keys) this.#held.delete(key); // which takes it out of the set that is walked
+  /** Reads under way are worth nothing. */
+  #renew(account: Account | undefined): void {
+    if (!account) return;
+    account.epoch = ++this.#last;
+    account.tags.clear();
+  }
+
+  #empty(account: AccountId): void {
+    for (const key of this.#copies.keysOf(account)) this.#copies.delete(key);
   }
 }
 
 /** The account hash has a fixed alphabet without a space, so no two pairs make one key. */
-const keyOf = (account: AccountId, key: string) => `${account} ${key}`;
+const keyOf = ({ account, key }: Keyed) => `${account} ${key}`;
 
-/** For answers that are forgotten one by one, the key counts as a tag too. */
-const keyTag = (key: string): Tag => `=${key}`;
-
-const versionOf = ({ epoch, versions }: Shelf, key: string, tags: readonly Tag[]): Version =>
-  tags.reduce((text, tag) => `${text}.${versions.get(tag) ?? 0}`, `${epoch}.${versions.get(keyTag(key)) ?? 0}`);
+const versionOf = ({ epoch, tags: known }: Account, tags: readonly Tag[]): Version =>
+  tags.reduce((text, tag) => `${text}.${known.get(tag) ?? 0}`, String(epoch));

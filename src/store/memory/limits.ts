@@ -1,10 +1,8 @@
-import { boundedMap } from '../bounded.ts';
+import { BoundedMap } from '../bounded.ts';
 import type { Window } from '../shared/engine.ts';
-import type { AccountId, WindowUse } from '../store.ts';
+import type { AccountId, Holder, WindowUse } from '../store.ts';
 
-/** A flood of made-up credentials opens windows too; then those used least recently begin anew. */
-const MAX_WINDOWS = 50_000;
-const MAX_COOLDOWNS = 10_000;
+const MAX_WINDOWS = 60_000;
 
 /** How far apart the ends of one window may be, as several replies tell it. */
 const SAME_END_MS = 1_000;
@@ -16,38 +14,36 @@ interface Open {
 
 /** Windows and cooldowns of one process. */
 export class MemoryLimits {
-  readonly #windows = boundedMap<string, Open>({ max: MAX_WINDOWS });
-  readonly #cooldowns = boundedMap<AccountId, number>({ max: MAX_COOLDOWNS });
+  readonly #windows = new BoundedMap<string, Open>({ max: MAX_WINDOWS });
 
-  take(account: AccountId, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, now: number): WindowUse {
-    const key = `${account} ${name}`;
-    const known = this.#windows.get(key);
-    if (known && known.endsAt > now) {
-      known.used++;
-      return { ...known };
-    }
+  take({ principal, owner }: Holder, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, now: number): WindowUse {
+    const key = `${principal} ${name}`;
+    const known = this.#windows.get(key, owner);
+    if (known && known.endsAt > now) return { used: ++known.used, endsAt: known.endsAt };
     const opened = { used: 1, endsAt: now + lengthMs };
-    this.#windows.set(key, opened);
+    this.#windows.set(key, opened, owner);
     return { ...opened };
   }
 
   /** What all instances have counted. Of the same window the more is true: not all of ours has been told yet. */
-  learn(account: AccountId, name: string, { used, endsAt }: WindowUse): void {
-    const key = `${account} ${name}`;
+  learn({ principal, owner }: Holder, name: string, { used, endsAt }: WindowUse): void {
+    const key = `${principal} ${name}`;
     const known = this.#windows.get(key);
     const isSame = known !== undefined && Math.abs(known.endsAt - endsAt) < SAME_END_MS;
-    this.#windows.set(key, { used: isSame ? Math.max(known.used, used) : used, endsAt });
+    this.#windows.set(key, { used: isSame ? Math.max(known.used, used) : used, endsAt }, owner);
   }
 
-  coolDown(account: AccountId, until: number): void {
-    this.#cooldowns.set(account, Math.max(until, this.coolsUntil(account)));
+  coolDown({ principal, owner }: Holder, until: number): void {
+    this.#windows.set(cooldownOf(principal), { used: 0, endsAt: Math.max(until, this.coolsUntil(principal)) }, owner);
   }
 
   coolsUntil(account: AccountId): number {
-    return this.#cooldowns.get(account) ?? 0;
+    return this.#windows.get(cooldownOf(account))?.endsAt ?? 0;
   }
 
   usage() {
-    return { windows: this.#windows.size + this.#cooldowns.size };
+    return { windows: this.#windows.size };
   }
 }
+
+const cooldownOf = (account: AccountId) => `${account} cooldown`;

@@ -2,20 +2,27 @@ import { GatewayError } from '../../core/errors.ts';
 import { type Mark, Marks } from '../marks.ts';
 import type { Standing, WriteEnded } from '../shared/engine.ts';
 import type { AccountId, NewWrite, Tag } from '../store.ts';
+import { Holdings } from '../bounded.ts';
+import type { Owner } from '../owner.ts';
 
 /** Nearly all of unknown outcome: those under way are as many as there are requests. */
 const MAX_MARKS = 20_000;
-const MAX_OF_PRINCIPAL = 1_000;
+const PART = 1 / 16;
 const FULL_RETRY_SECONDS = 60;
+
+interface Held {
+  readonly marks: Marks;
+  readonly owner: Owner;
+}
 
 /** Marks of one process. None is evicted: where there is no room for more, a write is refused. */
 export class MemoryMarks {
-  readonly #marks = new Map<AccountId, Marks>();
-  #count = 0;
+  readonly #held = new Map<AccountId, Held>();
+  readonly #holdings = new Holdings({ max: MAX_MARKS, part: PART });
 
   /** Whether what has these tags may be neither answered from a copy nor kept. */
   covers(account: AccountId, tags: readonly Tag[], now: number): boolean {
-    return this.#count > 0 && this.#live(account, now)?.covers(tags) === true;
+    return this.#held.size > 0 && this.#live(account, now)?.covers(tags) === true;
   }
 
   equalTo(write: NewWrite): Standing | undefined {
@@ -23,38 +30,39 @@ export class MemoryMarks {
   }
 
   /** @throws GatewayError `store_unavailable` */
-  assertRoom(principal: AccountId, now: number): void {
-    const own = this.#live(principal, now)?.all.length ?? 0;
-    if (this.#count >= MAX_MARKS) for (const other of this.#marks.keys()) this.#live(other, now);
-    if (this.#count < MAX_MARKS && own < MAX_OF_PRINCIPAL) return;
+  assertRoom({ principal, owner, now }: NewWrite): void {
+    const holder = this.#held.get(principal)?.owner ?? owner;
+    if (!this.#holdings.hasRoomFor(holder)) for (const other of this.#held.keys()) this.#live(other, now);
+    if (this.#holdings.hasRoomFor(holder)) return;
     throw GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter: FULL_RETRY_SECONDS });
   }
 
   begin(write: NewWrite): void {
-    const marks = this.#marks.get(write.principal) ?? new Marks();
-    this.#marks.set(write.principal, marks);
-    this.#changed(write.principal, marks, () => marks.set({ ...markOf(write), isUnknown: false }));
+    const { principal, owner } = write;
+    const held = this.#held.get(principal) ?? { marks: new Marks(), owner };
+    this.#held.set(principal, held);
+    this.#changed(principal, held, () => held.marks.set({ ...markOf(write), isUnknown: false }));
   }
 
   /** Says whether what the write touched needs new versions. */
   end(write: NewWrite, end: WriteEnded['end']): boolean {
-    const marks = this.#marks.get(write.principal);
-    if (!marks?.find(write.nonce)) return end !== 'not_sent';
-    return this.#changed(write.principal, marks, () => marks.end(end, markOf(write)));
+    const held = this.#held.get(write.principal);
+    if (!held?.marks.find(write.nonce)) return end !== 'not_sent';
+    return this.#changed(write.principal, held, () => held.marks.end(end, markOf(write)));
   }
 
   /** Of an account, without those whose time has passed: their versions were changed when they became unknown. */
   #live(account: AccountId, now: number): Marks | undefined {
-    const marks = this.#marks.get(account);
-    if (marks) this.#changed(account, marks, () => marks.expire(now));
-    return marks;
+    const held = this.#held.get(account);
+    if (held) this.#changed(account, held, () => held.marks.expire(now));
+    return held?.marks;
   }
 
-  #changed<T>(account: AccountId, marks: Marks, change: () => T): T {
+  #changed<T>(account: AccountId, { marks, owner }: Held, change: () => T): T {
     const before = marks.all.length;
     const result = change();
-    this.#count += marks.all.length - before;
-    if (marks.all.length === 0) this.#marks.delete(account);
+    this.#holdings.add(owner, marks.all.length - before);
+    if (marks.all.length === 0) this.#held.delete(account);
     return result;
   }
 }

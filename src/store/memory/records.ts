@@ -1,114 +1,102 @@
 import { GatewayError } from '../../core/errors.ts';
-import { boundedMap } from '../bounded.ts';
+import { BoundedMap, Holdings } from '../bounded.ts';
+import { isAddress, type Owner } from '../owner.ts';
 import type { AccountId, NewWrite, WriteAnswer, WriteRecord } from '../store.ts';
 import { sizeOf } from './size.ts';
 
 interface Kept extends WriteRecord {
-  readonly account: AccountId;
+  readonly owner: Owner;
   readonly expiresAt: number;
 }
 
-const MAX_ANSWERED_BYTES = 67_108_864;
+const MAX_BYTES = 67_108_864;
 const RECORD_OVERHEAD_BYTES = 500;
-const MAX_FIRM = 20_000;
-/** Of one account: who writes more than this in a day loses its own oldest answers, not those of others. */
-const MAX_OF_ACCOUNT = 1_000;
+/** Of those that are never evicted, in bytes. */
+const MAX_FIRM = 33_554_432;
+const FIRM_PART = 1 / 16;
 /** Characters of the answer of a purchase that is kept. */
 const MAX_PURCHASE = 65_536;
 const FULL_RETRY_SECONDS = 60;
 
 /**
- * Records of one process. What is under way, of unknown outcome or a purchase is never evicted: where there is no room for
- * more, a write is refused rather than sent twice. Other answered ones give way to newer ones.
+ * Records of one process. Of an account, what is under way, of unknown outcome or a purchase is never evicted: where
+ * there is no room for more, a write is refused rather than sent twice. All others give way to newer ones.
  */
 export class MemoryRecords {
   /** In the order in which they were written. */
   readonly #firm = new Map<string, Kept>();
-  readonly #answered = boundedMap<string, Kept>({
-    max: MAX_ANSWERED_BYTES,
-    sizeOf: (record, key) => sizeOf(key) + answerSizeOf(record) + RECORD_OVERHEAD_BYTES,
-    onGone: ({ account }, key) => this.#unlist(account, key),
+  readonly #firmHoldings = new Holdings({ max: MAX_FIRM, part: FIRM_PART });
+  readonly #others = new BoundedMap<string, Kept>({
+    max: MAX_BYTES,
+    sizeOf: bytesOf,
   });
-  /** Keys of each account, oldest first. */
-  readonly #keys = new Map<AccountId, Set<string>>();
 
   /** What is known of a key that is taken. */
   peek({ principal, now }: NewWrite, key: string): WriteRecord | undefined {
     const fullKey = keyOf(principal, key);
-    const known = this.#firm.get(fullKey) ?? this.#answered.get(fullKey);
+    const known = this.#firm.get(fullKey) ?? this.#others.get(fullKey);
     return known && (known.outcome === 'under_way' || known.expiresAt > now) ? known : undefined;
   }
 
   /** @throws GatewayError `store_unavailable` where there is no room */
-  claim({ principal: account, fingerprint, now, keyMs }: NewWrite, key: string): void {
-    const fullKey = keyOf(account, key);
-    this.#forget(account, fullKey);
-    this.#makeRoom(account, now);
-    this.#firm.set(fullKey, { account, fingerprint, expiresAt: now + keyMs, outcome: 'under_way' });
-    this.#keys.set(account, (this.#keys.get(account) ?? new Set()).add(fullKey));
+  claim({ principal, owner, fingerprint, now, keyMs }: NewWrite, key: string): void {
+    this.release(principal, key);
+    if (!this.#firmHoldings.hasRoomFor(owner)) this.#forgetExpired(now);
+    if (!this.#firmHoldings.hasRoomFor(owner)) {
+      throw GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter: FULL_RETRY_SECONDS });
+    }
+    this.#keepFirm(keyOf(principal, key), { owner, fingerprint, expiresAt: now + keyMs, outcome: 'under_way' });
   }
 
   settle(write: NewWrite, key: string, outcome: 'unknown' | WriteAnswer): void {
-    const { principal: account, fingerprint, now, keyMs, isPurchase } = write;
-    const fullKey = keyOf(account, key);
-    const settled = { account, fingerprint, expiresAt: now + keyMs, outcome };
-    const isSmall = outcome !== 'unknown' && (outcome.text?.length ?? 0) <= MAX_PURCHASE;
-    if (isPurchase && isSmall) return void this.#firm.set(fullKey, settled);
-    if (!isPurchase && outcome !== 'unknown') this.#answered.set(fullKey, settled);
+    const { principal, fingerprint, now, keyMs, isPurchase } = write;
+    const fullKey = keyOf(principal, key);
+    // Who has bought is no stranger any more.
+    const owner = isPurchase && outcome !== 'unknown' ? principal : write.owner;
+    const settled = { owner, fingerprint, expiresAt: now + keyMs, outcome };
+    this.release(principal, key);
+    const isLarge = outcome !== 'unknown' && (outcome.text?.length ?? 0) > MAX_PURCHASE;
+    const isUnknown = outcome === 'unknown' || (isPurchase && isLarge);
+    const isFirm = isPurchase || (isUnknown && !isAddress(owner));
     // An answer too large to be held leaves at least that there was one.
-    if (this.#answered.has(fullKey)) this.#firm.delete(fullKey);
-    else this.#firm.set(fullKey, { ...settled, outcome: 'unknown' });
+    const kept: Kept = isUnknown ? { ...settled, outcome: 'unknown' } : settled;
+    if (isFirm) this.#keepFirm(fullKey, kept);
+    else if (!this.#others.set(fullKey, kept, owner)) this.#keepFirm(fullKey, { ...settled, outcome: 'unknown' });
   }
 
-  release(account: AccountId, key: string): void {
-    this.#forget(account, keyOf(account, key));
+  release(principal: AccountId, key: string): void {
+    this.#forget(keyOf(principal, key));
   }
 
   usage() {
-    return { records: this.#firm.size + this.#answered.size, firmRecords: this.#firm.size };
+    return { records: this.#firm.size + this.#others.size, firmRecords: this.#firm.size };
   }
 
-  /** @throws GatewayError `store_unavailable` */
-  #makeRoom(account: AccountId, now: number): void {
-    const own = this.#keys.get(account);
-    if (own && own.size >= MAX_OF_ACCOUNT) this.#forgetFirst(own, now);
-    if (this.#firm.size >= MAX_FIRM) this.#forgetFirst(this.#expired(now), now);
-  }
-
-  /** Of the firm ones; they stand in the order of their time. */
-  *#expired(now: number): Generator<string> {
-    for (const [key, { expiresAt }] of this.#firm) {
+  /** Of the firm ones; but for those under way they stand in the order of their time. */
+  #forgetExpired(now: number): void {
+    for (const [key, { expiresAt, outcome }] of this.#firm) {
       if (expiresAt > now) return;
-      yield key;
+      if (outcome !== 'under_way') this.#forget(key);
     }
   }
 
-  /** The first that may go: one that may be evicted, or that is over. */
-  #forgetFirst(keys: Iterable<string>, now: number): void {
-    for (const key of keys) {
-      const evictable = this.#answered.peek(key);
-      const kept = evictable ?? this.#firm.get(key);
-      const isOver = kept?.outcome !== 'under_way' && (kept?.expiresAt ?? 0) <= now;
-      if (kept && (evictable || isOver)) return this.#forget(kept.account, key);
-    }
-    throw GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter: FULL_RETRY_SECONDS });
+  #keepFirm(fullKey: string, kept: Kept): void {
+    this.#firm.set(fullKey, kept);
+    this.#firmHoldings.add(kept.owner, bytesOf(kept, fullKey));
   }
 
-  #forget(account: AccountId, fullKey: string): void {
+  #forget(fullKey: string): void {
+    const firm = this.#firm.get(fullKey);
+    if (firm) this.#firmHoldings.add(firm.owner, -bytesOf(firm, fullKey));
     this.#firm.delete(fullKey);
-    this.#answered.delete(fullKey);
-    this.#unlist(account, fullKey);
-  }
-
-  #unlist(account: AccountId, fullKey: string): void {
-    const keys = this.#keys.get(account);
-    keys?.delete(fullKey);
-    if (keys?.size === 0) this.#keys.delete(account);
+    this.#others.delete(fullKey);
   }
 }
 
 /** Neither the account's hash nor a key holds a line break. */
 const keyOf = (account: AccountId, key: string) => `${account}\n${key}`;
 
-const answerSizeOf = ({ outcome }: WriteRecord) =>
-  typeof outcome === 'object' && outcome.text !== null ? sizeOf(outcome.text) : 0;
+function bytesOf({ outcome }: WriteRecord, key: string): number {
+  const text = typeof outcome === 'object' ? (outcome.text ?? '') : '';
+  return sizeOf(key) + sizeOf(text) + RECORD_OVERHEAD_BYTES;
+}

@@ -1,4 +1,4 @@
-import { boundedMap } from '../bounded.ts';
+import { BoundedMap } from '../bounded.ts';
 import { sizeOf } from '../memory/size.ts';
 import type { CacheKey, Entry, Version } from '../store.ts';
 
@@ -18,12 +18,12 @@ const COPY_OVERHEAD_BYTES = 700;
  * version holds.
  */
 export class NearCache {
-  readonly #copies;
+  readonly #copies: BoundedMap<string, Copy>;
 
   /** `maxBytes` bounds keys and bodies together. */
   constructor(maxBytes: number) {
-    this.#copies = boundedMap<string, Copy>({
-      max: Math.max(1, maxBytes),
+    this.#copies = new BoundedMap({
+      max: maxBytes,
       sizeOf: ({ entry, version }, key) => sizeOf(key) + sizeOf(entry.text) + version.length + COPY_OVERHEAD_BYTES,
     });
   }
@@ -35,12 +35,11 @@ export class NearCache {
   set(key: Keyed, copy: Copy): void {
     const known = this.#copies.peek(keyOf(key));
     if (known?.version === copy.version && known.askedAt > copy.askedAt) return;
-    this.#copies.set(keyOf(key), copy);
+    this.#copies.set(keyOf(key), copy, key.account);
   }
 
   usage() {
-    const accounts = new Set(Array.from(this.#copies.keys(), (key) => key.slice(0, key.indexOf(' ')))).size;
-    return { bytes: this.#copies.calculatedSize, entries: this.#copies.size, accounts };
+    return { bytes: this.#copies.held, entries: this.#copies.size, accounts: this.#copies.owners };
   }
 }
 

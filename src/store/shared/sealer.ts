@@ -1,7 +1,7 @@
 import { base64Url } from '../../core/base64.ts';
 import { deriveKey, HMAC } from '../../core/hkdf.ts';
 import type { MaybePromise } from '../../core/runtime.ts';
-import { boundedMap } from '../bounded.ts';
+import { lruMap } from '../bounded.ts';
 
 /** Names that are asked for again and again: keys and tags, without their account. */
 const MAX_NAMES_LENGTH = 4_194_304;
@@ -20,7 +20,7 @@ const decoder = new TextDecoder();
 export class Sealer {
   readonly #naming: Promise<CryptoKey>;
   readonly #sealing: readonly Promise<CryptoKey>[];
-  readonly #names = boundedMap<string, string>({
+  readonly #names = lruMap<string, string>({
     max: MAX_NAMES_LENGTH,
     sizeOf: (name, text) => text.length + name.length + 100,
   });

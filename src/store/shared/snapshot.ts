@@ -1,4 +1,4 @@
-import type { Background, Clock } from '../../core/runtime.ts';
+import type { Clock } from '../../core/runtime.ts';
 import { within } from '../../core/within.ts';
 import {
   type Arrival,
@@ -8,6 +8,7 @@ import {
   type Fetched,
   type Found,
   hidden,
+  type Holder,
   type Saved,
   type Snapshot,
   type WindowUse,
@@ -39,11 +40,11 @@ export interface SnapshotTools {
   /** What is found while the engine does not answer. */
   away(): Found;
   /** What the engine says of limits. */
-  learn(account: string, reply: Reply): void;
+  learn(holder: Holder, reply: Reply): void;
   /** Whether the engine has yet to hear that nothing of the account is true any more. */
   isDropping(account: string): boolean;
   /** Tells it so, again and again; comes out when it has heard. */
-  dropEverything(account: string, save: Save, background: Background): Promise<void>;
+  dropEverything(arrival: Arrival, save: Save): Promise<void>;
 }
 
 /**
@@ -76,9 +77,7 @@ const NOT_STORED: Saved = { stored: false, holds: false };
 export class SharedSnapshot implements Snapshot {
   use: WindowUse | undefined;
   readonly #of: SnapshotTools;
-  readonly #account: string;
-  readonly #fetches: boolean;
-  readonly #background: Background;
+  readonly #arrival: Arrival;
   /** Of all leases that it takes. */
   readonly #nonce = crypto.randomUUID();
   /** Under a mark equal reads of one request share a call, and no others. */
@@ -89,11 +88,10 @@ export class SharedSnapshot implements Snapshot {
   #leftMs = READ_MS;
   #isEnded = false;
 
-  constructor(tools: SnapshotTools, { principal, fetches = false, background }: Arrival) {
+  constructor(tools: SnapshotTools, arrival: Arrival) {
+    const { principal, background } = arrival;
     this.#of = tools;
-    this.#account = principal;
-    this.#fetches = fetches;
-    this.#background = background;
+    this.#arrival = arrival;
     this.#leases = new Leases({
       ...tools,
       background,
@@ -121,7 +119,7 @@ export class SharedSnapshot implements Snapshot {
     const known = this.#states.get(key.key);
     if (!known || found.isHidden) return found;
     this.#leases.reserve(key); // the request may be over before the fetch begins
-    if (!known.isWanted && this.#fetches) await this.#ask([key], { ms: this.#leftMs, isCertain: true });
+    if (!known.isWanted && this.#arrival.fetches) await this.#ask([key], { ms: this.#leftMs, isCertain: true });
     const holder = this.#states.get(key.key)?.holder;
     if (holder !== undefined && holder !== this.#nonce) await this.#leases.wait(key, holder, signal);
     const state = this.#states.get(key.key);
@@ -136,11 +134,11 @@ export class SharedSnapshot implements Snapshot {
     if (!entry && !drop && !lease && !found.entry) return { stored: false, holds: true }; // nothing to say or to hear
     const save = await this.#saveOf(key, found, { entry, drop }, lease);
     if (drop === 'everything') {
-      const dropping = this.#of.dropEverything(this.#account, save, this.#background);
+      const dropping = this.#of.dropEverything(this.#arrival, save);
       await this.#inTime(dropping);
       return NOT_STORED;
     }
-    const saved = await this.#inTime(this.#of.engine.save(this.#account, save));
+    const saved = await this.#inTime(this.#of.engine.save(this.#arrival.principal, save));
     const stored = entry !== undefined && (saved === 'kept' || saved === 'full');
     if (stored) this.#of.near.set(key, { entry, version: found.version, askedAt: found.askedAt });
     return { stored, holds: saved !== 'void' };
@@ -173,10 +171,10 @@ export class SharedSnapshot implements Snapshot {
     const questions = await Promise.all(keys.map((key) => this.#questionOf(key, isCertain)));
     const question: Question = { window, budget: hasBudget ? BUDGET : undefined, keys: questions };
     const begunAt = clock.now();
-    const replying = engine.snapshot(this.#account, question);
+    const replying = engine.snapshot(this.#arrival.principal, question);
     try {
       const reply = await within(clock, ms, replying);
-      this.#of.learn(this.#account, reply);
+      this.#of.learn(this.#arrival, reply);
       const states = await Promise.all(
         keys.map((key, i) => this.#stateOf(key, questions[i], reply.keys[i], reply.now)),
       );
@@ -187,7 +185,7 @@ export class SharedSnapshot implements Snapshot {
       const late = replying.then((reply) =>
         Promise.all(keys.map((key, i) => this.#stateOf(key, questions[i], reply.keys[i], reply.now))),
       );
-      this.#background(late.then((states) => this.#giveBack(states)).catch(() => undefined));
+      this.#arrival.background(late.then((states) => this.#giveBack(states)).catch(() => undefined));
       return this.#forget(keys);
     } finally {
       if (ms !== POLL_MS) this.#leftMs -= clock.now() - begunAt;
@@ -202,7 +200,7 @@ export class SharedSnapshot implements Snapshot {
   async #questionOf(key: CacheKey, isCertain: boolean): Promise<KeyQuestion> {
     const { sealer, near } = this.#of;
     const copy = near.get(key);
-    const isWanted = this.#fetches && key.lifeMs > 0 && (isCertain || !key.after || !this.#isFresh(key.after));
+    const isWanted = this.#arrival.fetches && key.lifeMs > 0 && (isCertain || !key.after || !this.#isFresh(key.after));
     return {
       ...(await namedKey(sealer, key)),
       have: copy && { version: copy.version, askedAt: copy.askedAt, isFresh: this.#isFresh(key) },
@@ -223,7 +221,7 @@ export class SharedSnapshot implements Snapshot {
     now: number,
   ): Promise<State> {
     const isWanted = question?.lease !== undefined;
-    if (!reply || this.#of.isDropping(this.#account)) {
+    if (!reply || this.#of.isDropping(this.#arrival.principal)) {
       return { key, found: this.#hidden, isWanted, holder: reply?.lease === this.#nonce ? this.#nonce : undefined };
     }
     const { version, copy, lease: holder } = reply;
@@ -257,7 +255,7 @@ export class SharedSnapshot implements Snapshot {
   #inTime<T>(replying: Promise<T>): Promise<T | undefined> {
     const { clock } = this.#of;
     const begunAt = clock.now();
-    this.#background(replying.catch(() => undefined));
+    this.#arrival.background(replying.catch(() => undefined));
     if (this.#leftMs <= 0) return Promise.resolve(undefined);
     return within(clock, this.#leftMs, replying)
       .catch(() => undefined)
@@ -269,8 +267,10 @@ export class SharedSnapshot implements Snapshot {
     for (const { key, found, holder } of states) {
       if (holder !== this.#nonce || this.#leases.isUsed(key)) continue;
       this.#leases.over(key);
-      const told = this.#saveOf(key, found, {}, holder).then((save) => this.#of.engine.save(this.#account, save));
-      this.#background(told.catch(() => undefined));
+      const told = this.#saveOf(key, found, {}, holder).then((save) =>
+        this.#of.engine.save(this.#arrival.principal, save),
+      );
+      this.#arrival.background(told.catch(() => undefined));
     }
   }
 }

@@ -1,0 +1,28 @@
+import { GatewayError } from '../core/errors.ts';
+import { BoundedMap } from '../store/bounded.ts';
+import { addressOwner, type Owner } from '../store/owner.ts';
+import type { AccountId } from '../store/store.ts';
+import type { Gate } from './gates.ts';
+
+const MAX_ACCOUNTS = 50_000;
+
+/** The accounts that the upstream has accepted, as far as this instance has seen: those seen last. */
+export interface Accepted extends Gate {
+  has(account: AccountId): boolean;
+  /** Whose share a request takes. `address` is asked for only where the account is not accepted, or absent. */
+  ownerOf(account: AccountId | undefined, address: () => string): Owner;
+}
+
+export function acceptedAccounts(): Accepted {
+  const accounts = new BoundedMap<AccountId, true>({ max: MAX_ACCOUNTS });
+  const has = (account: AccountId) => accounts.get(account) === true;
+  return {
+    has,
+    ownerOf: (account, address) => (account !== undefined && has(account) ? account : addressOwner(address())),
+    settled({ call: { account } }, { answer, error }) {
+      if (account === undefined) return;
+      if (answer) accounts.set(account, true, account);
+      else if (error instanceof GatewayError && error.status === 401) accounts.delete(account);
+    },
+  };
+}

@@ -1,0 +1,170 @@
+import { isAddress, type Owner } from '../store/owner.ts';
+import type { Attempt } from './gates.ts';
+
+/** A place in the queue. */
+export interface Ticket {
+  /** Resolves when a slot is the holder's. */
+  readonly granted: Promise<void>;
+  /** Gives the place up; says whether there was still one to give up. */
+  leave(): boolean;
+}
+
+interface Waiter {
+  readonly attempt: Attempt;
+  readonly start: () => void;
+}
+
+/** Calls that wait: owners take turns, of an owner its accounts, and each has its own in the order of coming. */
+type Lines = Map<Owner, Map<string, Set<Waiter>>>;
+
+/** Slots that accounts share: none has more than its share of them. */
+export class SlotTable {
+  readonly #share: number;
+  /** By account, those under way for longest first. */
+  readonly #underWay = new Map<string, Set<Attempt>>();
+  readonly #ofOwner = new Map<Owner, number>();
+  readonly #lines: Lines = new Map();
+  #free: number;
+  #waiting = 0;
+
+  /** `share`: slots that one account may have at once. */
+  constructor({ slots, share }: { slots: number; share: number }) {
+    this.#free = slots;
+    this.#share = share;
+  }
+
+  get isFull(): boolean {
+    return this.#free === 0;
+  }
+
+  get waiting(): number {
+    return this.#waiting;
+  }
+
+  /** Takes a slot, if the account may have one now. */
+  take(attempt: Attempt): boolean {
+    if (this.#free === 0 || !this.#mayHaveMore(attempt)) return false;
+    this.#grant(attempt);
+    return true;
+  }
+
+  /**
+   * Takes the slot of the longest read of whoever has most, if it was sent before `before`. Comes back with that read;
+   * with none where nobody has more than the account of the attempt would have.
+   */
+  takeOver(attempt: Attempt, before: number): Attempt | undefined {
+    const loser = this.#free === 0 && this.#mayHaveMore(attempt) ? this.#loserTo(attempt) : undefined;
+    if (!loser || loser.now > before) return undefined;
+    this.#remove(loser);
+    this.#grant(attempt);
+    return loser;
+  }
+
+  wait(attempt: Attempt): Ticket {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const waiter = { attempt, start: resolve };
+    const { owner } = attempt.call;
+    const accounts = this.#lines.get(owner) ?? new Map<string, Set<Waiter>>();
+    const line = accounts.get(accountOf(attempt)) ?? new Set();
+    this.#lines.set(owner, accounts.set(accountOf(attempt), line.add(waiter)));
+    this.#waiting++;
+    return { granted: promise, leave: () => this.#leave(waiter) };
+  }
+
+  /** Of an attempt that has lost its slot, does nothing. */
+  release(attempt: Attempt): void {
+    if (this.#remove(attempt)) this.#serveNext();
+  }
+
+  #serveNext(): void {
+    for (const [owner, accounts] of this.#lines) {
+      for (const [account, line] of accounts) {
+        const [first] = line;
+        if (!first || !this.#mayHaveMore(first.attempt)) continue;
+        this.#leave(first);
+        if (accounts.delete(account)) accounts.set(account, line);
+        if (this.#lines.delete(owner)) this.#lines.set(owner, accounts);
+        this.#grant(first.attempt);
+        first.start();
+        return;
+      }
+    }
+  }
+
+  #mayHaveMore(attempt: Attempt): boolean {
+    return (this.#underWay.get(accountOf(attempt))?.size ?? 0) < this.#share;
+  }
+
+  #grant(attempt: Attempt): void {
+    const account = accountOf(attempt);
+    const { owner } = attempt.call;
+    this.#free--;
+    this.#underWay.set(account, (this.#underWay.get(account) ?? new Set()).add(attempt));
+    this.#ofOwner.set(owner, (this.#ofOwner.get(owner) ?? 0) + 1);
+  }
+
+  #remove(attempt: Attempt): boolean {
+    const account = accountOf(attempt);
+    const { owner } = attempt.call;
+    const own = this.#underWay.get(account);
+    if (!own?.delete(attempt)) return false;
+    const left = (this.#ofOwner.get(owner) ?? 1) - 1;
+    if (own.size === 0) this.#underWay.delete(account);
+    if (left === 0) this.#ofOwner.delete(owner);
+    else this.#ofOwner.set(owner, left);
+    this.#free++;
+    return true;
+  }
+
+  /** An account takes from what was never accepted before it takes from another account; a stranger from strangers. */
+  #loserTo(attempt: Attempt): Attempt | undefined {
+    const reads = [...this.#underWay.values()].map((all) => [...all].find(isRead)).filter((read) => read !== undefined);
+    const [accounts, strangers] = [reads.filter((read) => !isStranger(read)), reads.filter(isStranger)];
+    if (isStranger(attempt)) return this.#most(strangers, attempt);
+    const isStrangersTurn = this.#strangers() > this.#held(attempt) + 1;
+    return (isStrangersTurn ? this.#most(strangers) : undefined) ?? this.#most(accounts, attempt);
+  }
+
+  /** That of whoever has most, if it is more than the rival would have. */
+  #most(reads: readonly Attempt[], rival?: Attempt): Attempt | undefined {
+    const [first] = reads;
+    const most = first && reads.reduce((best, read) => (this.#hasMore(read, best, 0) ? read : best), first);
+    return most && (!rival || this.#hasMore(most, rival, 1)) ? most : undefined;
+  }
+
+  /** Whether one owner has more than the other would have with so many more; of one owner, which account. */
+  #hasMore(one: Attempt, other: Attempt, more: number): boolean {
+    const [owner, rival] = [one.call.owner, other.call.owner];
+    const ahead = owner === rival ? 0 : (this.#ofOwner.get(owner) ?? 0) - (this.#ofOwner.get(rival) ?? 0) - more;
+    return ahead === 0 ? this.#held(one) - this.#held(other) - more > 0 : ahead > 0;
+  }
+
+  /** Slots of all addresses. */
+  #strangers(): number {
+    let all = 0;
+    for (const [owner, count] of this.#ofOwner) if (isAddress(owner)) all += count;
+    return all;
+  }
+
+  #held(attempt: Attempt): number {
+    return this.#underWay.get(accountOf(attempt))?.size ?? 0;
+  }
+
+  #leave(waiter: Waiter): boolean {
+    const { owner } = waiter.attempt.call;
+    const accounts = this.#lines.get(owner);
+    const account = accountOf(waiter.attempt);
+    const line = accounts?.get(account);
+    if (!accounts || !line?.delete(waiter)) return false;
+    if (line.size === 0) accounts.delete(account);
+    if (accounts.size === 0) this.#lines.delete(owner);
+    this.#waiting--;
+    return true;
+  }
+}
+
+const isRead = ({ call }: Attempt) => call.operation.method === 'GET';
+
+const isStranger = ({ call }: Attempt) => isAddress(call.owner);
+
+const accountOf = ({ call: { account, owner } }: Attempt) => account ?? owner;

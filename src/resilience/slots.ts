@@ -1,0 +1,99 @@
+import { GatewayError } from '../core/errors.ts';
+import type { Metrics } from '../core/metrics.ts';
+import type { Clock } from '../core/runtime.ts';
+import type { Attempt, Gate } from './gates.ts';
+import { SlotTable, type Ticket } from './slot-table.ts';
+
+interface SlotsOptions {
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  /** Calls under way at once; undefined where the platform sees to it. */
+  readonly slots: number | undefined;
+}
+
+/** An account may have a quarter of the slots, or these where that is fewer. */
+const LEAST_SHARE = 8;
+const SHARE = 1 / 4;
+
+/**
+ * How long a call may wait for a slot: a burst is served, a queue that has stood for longer than a burst is cut
+ * short, since all who come would wait to the end of it (controlled delay, RFC 8289, in the form for servers).
+ */
+const BURST_MS = 1_000;
+const STANDING_MS = 50;
+const STANDS_AFTER_MS = 500;
+/** A read that takes longer than this makes room at once. */
+const SLOW_MS = 500;
+
+/**
+ * Bounds the calls under way, and the share of one account in them. Where all slots are in use, whoever has most of them
+ * loses its longest read to one that has fewer. Refuses with `overloaded`.
+ */
+export function slots({ clock, metrics, slots: count }: SlotsOptions): Gate {
+  if (count === undefined) return {};
+  const table = new SlotTable({
+    slots: count,
+    share: Math.min(count, Math.max(LEAST_SHARE, Math.ceil(count * SHARE))),
+  });
+  metrics.watch('waiting_calls', () => table.waiting);
+  let waitingSince = clock.now();
+  let fullSince: number | undefined;
+
+  const overloaded = () => {
+    metrics.refused('slots');
+    return GatewayError.of('overloaded', { fault: 'not_sent', retryAfter: 1 });
+  };
+
+  /** Whether there was a call to lose its slot to this one. */
+  const takeOver = (attempt: Attempt, minMs: number): boolean => {
+    const loser = table.takeOver(attempt, clock.now() - minMs);
+    loser?.giveUp(overloaded());
+    return loser !== undefined;
+  };
+
+  /** Milliseconds. */
+  const patience = (now: number): number => {
+    if (table.waiting === 0) waitingSince = now;
+    // With slots free it is only its own share that an account waits for, and no queue for others.
+    const standsSince = Math.max(waitingSince, fullSince ?? now);
+    return now - standsSince > STANDS_AFTER_MS ? STANDING_MS : BURST_MS;
+  };
+
+  const wait = async (attempt: Attempt): Promise<void> => {
+    const { signal } = attempt.call;
+    const waitMs = patience(attempt.now);
+    const ticket: Ticket = table.wait(attempt);
+    const gone = Promise.withResolvers<void>();
+    const cancel = clock.after(waitMs, () => {
+      if (!ticket.leave()) return;
+      if (takeOver(attempt, 0)) gone.resolve();
+      else gone.reject(overloaded());
+    });
+    const abandon = () => {
+      if (ticket.leave()) gone.reject(signal.reason);
+    };
+    signal.addEventListener('abort', abandon, { once: true });
+    if (signal.aborted) abandon();
+    try {
+      await Promise.race([ticket.granted, gone.promise]);
+    } finally {
+      cancel();
+      signal.removeEventListener('abort', abandon);
+    }
+  };
+
+  const noteFull = () => {
+    fullSince = table.isFull ? (fullSince ?? clock.now()) : undefined;
+  };
+
+  return {
+    admit(attempt) {
+      if (!table.take(attempt) && !takeOver(attempt, SLOW_MS)) return wait(attempt).then(noteFull);
+      return noteFull();
+    },
+    settled(attempt) {
+      table.release(attempt);
+      noteFull();
+    },
+  };
+}
