@@ -66,6 +66,17 @@ const addressList = listed.check(
   z.refine((parts) => parts.every((part) => address.safeParse(part).success), 'comma-separated addresses or CIDRs'),
 );
 
+/** As browsers write it: in lower case, without a default port or a path. Apps in web views have schemes of their own. */
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:]+\])(?::\d{1,5})?$/;
+const isOrigin = (text: string) => ORIGIN.test(text) && (!/^https?:/.test(text) || URL.parse(text)?.origin === text);
+
+const originList = listed.check(
+  z.refine(
+    (parts) => parts.every(isOrigin) || (parts.length === 1 && parts[0] === '*'),
+    'comma-separated origins as browsers send them, such as https://app.example, or * alone',
+  ),
+);
+
 const storeUrl = z.string().check(z.refine((text) => storeAddressOf(text) !== undefined, STORE_ADDRESS));
 
 const LEAST_SECRET = 32;
@@ -98,6 +109,7 @@ const variables = z.object({
   CACHE_POLICY: z.optional(cachePolicy),
   STORE_URL: z.optional(storeUrl),
   SECRETS: z.optional(secretList),
+  ALLOWED_ORIGINS: z.optional(originList),
   RATE_LIMIT_PER_MINUTE: integerVariable(0, 1_000_000_000, 600),
   UPSTREAM_BUDGET_PER_MINUTE: integerVariable(0, 1_000_000_000, 0),
   TRUSTED_PROXIES: z.optional(addressList),
@@ -106,7 +118,7 @@ const variables = z.object({
 });
 
 /** Named in `contract.md` section 1, of no effect yet: an operator who sets one has to hear of it. */
-const NOT_YET = ['SESSIONS', 'ALLOWED_ORIGINS', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
+const NOT_YET = ['SESSIONS', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
 
 /** Durations in milliseconds, sizes in bytes, as named in `contract.md` section 1. */
 export type Config = ReturnType<typeof configOf> & {
@@ -127,7 +139,7 @@ export function parseConfig(record: Readonly<Record<string, unknown>>): ParsedCo
   const present = Object.entries(record).filter(([, value]) => value !== '' && value !== undefined);
   const given = Object.fromEntries(present.map(([name, value]) => [name, asText(value)]));
   const parsed = variables.safeParse(given);
-  const problems = [...(parsed.error?.issues ?? []).map(problemOf), ...missingIn(given)];
+  const problems = [...(parsed.error?.issues ?? []).map(problemOf), ...conflictsIn(given)];
   return parsed.data && problems.length === 0
     ? { config: { ...configOf(parsed.data), ignored: NOT_YET.filter((name) => given[name] !== undefined) } }
     : { problems };
@@ -140,15 +152,17 @@ function asText(value: unknown): unknown {
   return isPlain ? JSON.stringify(value) : value;
 }
 
-/** What is wanted because of another variable. */
-function missingIn(given: Readonly<Record<string, unknown>>): ConfigProblem[] {
-  const missing: ConfigProblem[] = [];
+/** What is wrong because of another variable. */
+function conflictsIn(given: Readonly<Record<string, unknown>>): ConfigProblem[] {
+  const conflicts: ConfigProblem[] = [];
   // In production nobody wants the sandbox unasked.
   if (given['NODE_ENV'] === 'production' && given['UPSTREAM_BASE_URL'] === undefined)
-    missing.push({ variable: 'UPSTREAM_BASE_URL', expected: 'a URL, since NODE_ENV is production' });
+    conflicts.push({ variable: 'UPSTREAM_BASE_URL', expected: 'a URL, since NODE_ENV is production' });
   if (given['STORE_URL'] !== undefined && given['SECRETS'] === undefined)
-    missing.push({ variable: 'SECRETS', expected: 'a secret of 32 characters or more, since STORE_URL is set' });
-  return missing;
+    conflicts.push({ variable: 'SECRETS', expected: 'a secret of 32 characters or more, since STORE_URL is set' });
+  if (given['SESSIONS'] === 'true' && /^\s*\*\s*$/.test(String(given['ALLOWED_ORIGINS'])))
+    conflicts.push({ variable: 'ALLOWED_ORIGINS', expected: 'origins and no *, since SESSIONS is true' });
+  return conflicts;
 }
 
 function problemOf(issue: z.core.$ZodIssue): ConfigProblem {
@@ -179,6 +193,8 @@ function configOf(given: z.output<typeof variables>) {
     storeUrl: given.STORE_URL,
     /** The first seals, all open. */
     secrets: given.SECRETS ?? [],
+    /** One `*`: all. */
+    allowedOrigins: given.ALLOWED_ORIGINS ?? [],
     policyOf: policiesOf(given.CACHE_POLICY ?? {}),
     rateLimitPerMinute: given.RATE_LIMIT_PER_MINUTE,
     upstreamBudgetPerMinute: given.UPSTREAM_BUDGET_PER_MINUTE,

@@ -40,6 +40,7 @@ export function batchRoute({ gateway, maxBodyBytes }: BatchOptions): Route {
     method: 'POST',
     path: '/bff/v1/batch',
     name: '/bff/v1/batch',
+    takes: ['Authorization', 'Cache-Control', 'Content-Type'],
     async handler(exchange) {
       exchange.notes = { operation: 'batch' };
       const caller = await exchange.reader();
