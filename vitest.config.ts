@@ -14,6 +14,9 @@ const WITH_SERVERS = [
 /** Thousands of random schedules and reads: `npm test` makes a tenth of them, with `CI=true` all. */
 const RANDOM = ['test/gateway/**/*.test.ts', 'test/property/**/*.test.ts'];
 
+/** Have a config of their own. */
+const WITH_BROWSER = ['test/browser/**/*.test.ts'];
+
 /** Reads what the gateways of all the others have logged. */
 const LAST = ['test/logs/**/*.test.ts'];
 
@@ -46,7 +49,7 @@ export default defineConfig({
         test: {
           name: 'quick',
           include: ['test/**/*.test.ts'],
-          exclude: [...WITH_SERVERS, ...RANDOM, ...LAST],
+          exclude: [...WITH_SERVERS, ...WITH_BROWSER, ...RANDOM, ...LAST],
           env: { NO_SERVERS: 'true' },
         },
       },

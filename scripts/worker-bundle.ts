@@ -1,7 +1,6 @@
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import { withoutJsonSchema } from './json-schema-stub.ts';
 import { replaceFile } from './replace-file.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
@@ -32,7 +31,6 @@ export async function bundleWorker({ folder, sandbox }: WorkerBundle): Promise<v
     external: ['cloudflare:*'],
     sourcemap: 'linked',
     legalComments: 'none',
-    plugins: [withoutJsonSchema],
     logLevel: 'warning',
   });
   for (const { path, contents } of outputFiles) await replaceFile(path, contents);

@@ -7,6 +7,7 @@ import type { Clock, Digest } from './core/runtime.ts';
 import { createGateway } from './gateway/gateway.ts';
 import type { Env } from './http/bindings.ts';
 import { type Conductor, conductor, type Handler } from './http/conduct.ts';
+import { type Cors, corsFor, type Taken } from './http/cors.ts';
 import { rateLimit } from './http/rate-limit.ts';
 import { batchRoute } from './routes/batch.ts';
 import { type DocsAssets, docsRoutes, type OpenApiText } from './routes/docs.ts';
@@ -45,6 +46,7 @@ export type App = Hono<Env>;
 export function createApp(deps: Deps): App {
   const { config, clock, digest, logger } = deps;
   const accepted = acceptedAccounts();
+  const cors = corsFor(config.allowedOrigins);
   const gateway = createGateway({
     ...deps,
     accepted,
@@ -55,41 +57,55 @@ export function createApp(deps: Deps): App {
     policyOf: config.policyOf,
     onDrift: countedDrift((drift) => logger.warn(drift, 'upstream answer does not fit its schema')),
   });
-  return mount(conductorOf(deps, accepted), [
+  const routes = [
     ...passthroughRoutes({ gateway, maxBodyBytes: config.maxBodyBytes }),
     ...overviewRoutes({ gateway, clock, digest }),
     batchRoute({ gateway, maxBodyBytes: config.maxBodyBytes }),
     problemsRoute,
     ...docsRoutes(deps.docsAssets, deps.openApiText),
     ...healthRoutes(deps.readiness),
-  ]);
+  ];
+  return mount(conductorOf(deps, { accepted, cors }), routes, cors);
 }
 
 /** What the operator sees, on the admin listener. Probes and scrapes are no traffic to measure. */
 export function createAdminApp(deps: Deps, scrape: Scrape): App {
-  return mount(conductorOf({ ...deps, metrics: noMetrics }, acceptedAccounts()), [
+  return mount(conductorOf({ ...deps, metrics: noMetrics }, { accepted: acceptedAccounts() }), [
     ...healthRoutes(deps.readiness),
     metricsRoute(scrape),
   ]);
 }
 
-function conductorOf({ config, clock, digest, logger, metrics, store }: Deps, accepted: Accepted): Conductor {
-  const { requestTimeoutMs, publicUrl, rateLimitPerMinute: perMinute, policyOf } = config;
-  const limit = rateLimit({ clock, metrics, perMinute });
-  const tools = { clock, digest, logger, metrics, requestTimeoutMs, publicUrl, store, accepted, policyOf };
-  return conductor({ ...tools, rateLimit: limit });
+interface Made {
+  readonly accepted: Accepted;
+  readonly cors?: Cors | undefined;
 }
 
-function mount(conduct: Conductor, routes: readonly Route[]): App {
+function conductorOf({ config, clock, digest, logger, metrics, store }: Deps, made: Made): Conductor {
+  const { requestTimeoutMs, publicUrl, rateLimitPerMinute: perMinute, policyOf } = config;
+  const limit = rateLimit({ clock, metrics, perMinute });
+  const settings = { requestTimeoutMs, publicUrl, policyOf, rateLimit: limit };
+  return conductor({ clock, digest, logger, metrics, store, ...settings, ...made });
+}
+
+function mount(conduct: Conductor, routes: readonly Route[], cors?: Cors): App {
   const app: App = new Hono<Env>({ strict: false });
   for (const { method, path, name, handler } of routes) app.on(method, path, conduct(name, handler));
-  app.notFound(conduct('(none)', nothingHere(app)));
+  const nothing = nothingHere(app);
+  const others = (taken?: Taken) => conduct('(none)', cors?.preflights(nothing, taken) ?? nothing);
+  for (const [path, ways] of Map.groupBy(routes, (route) => route.path)) app.on('OPTIONS', path, others(takenBy(ways)));
+  app.notFound(others());
   app.onError((error, context) =>
     conduct('(none)', () => {
       throw error;
     })(context),
   );
   return app;
+}
+
+function takenBy(ways: readonly Route[]): Taken {
+  const headers = ways.flatMap(({ takes = [] }) => takes);
+  return { methods: allowHeader(ways.map(({ method }) => method)), headers: [...new Set(headers)] };
 }
 
 const METHODS = ['GET', 'POST', 'PATCH', 'DELETE'] as const;

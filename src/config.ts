@@ -1,98 +1,124 @@
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { STORE_ADDRESS, storeAddressOf } from './core/store-address.ts';
 import type { CachePolicy, Operation } from './upstream/operation.ts';
 import { allOperations } from './upstream/operations/index.ts';
 
-const integerVariable = (least: number, most: number, otherwise: number) =>
-  z
-    .string()
-    .regex(/^\d+$/, `an integer from ${least} to ${most}`)
-    .transform(Number)
-    .refine((value) => value >= least && value <= most, `an integer from ${least} to ${most}`)
-    .default(otherwise);
+/** What a text stands for, checked behind it. */
+const readAs = <T>(read: (text: string) => T) => z.pipe(z.string(), z.transform(read));
+
+const integerVariable = (least: number, most: number, otherwise: number) => {
+  const expected = `an integer from ${least} to ${most}`;
+  const isWithin = (value: number) => value >= least && value <= most;
+  const digits = z.string().check(z.regex(/^\d+$/, expected));
+  return z._default(z.pipe(digits, z.transform(Number)).check(z.refine(isWithin, expected)), otherwise);
+};
 
 const portVariable = (otherwise: number) => integerVariable(0, 65_535, otherwise);
 const msVariable = (otherwise: number) => integerVariable(1, 600_000, otherwise);
+const hostVariable = z._default(z.string().check(z.minLength(1, 'a host name or address')), '127.0.0.1');
 
 const httpUrl = z
-  .string()
-  .transform((text) => URL.parse(text))
-  .refine((url) => url !== null && /^https?:$/.test(url.protocol), 'an http:// or https:// URL')
-  .transform((url) => url as URL)
-  .refine((url) => url.username === '' && url.password === '', 'a URL without a user name or password')
-  .refine((url) => url.search === '' && url.hash === '', 'a URL without query or fragment');
+  .pipe(
+    readAs((text) => URL.parse(text)).check(
+      z.refine((url) => url !== null && /^https?:$/.test(url.protocol), 'an http:// or https:// URL'),
+    ),
+    z.transform((url) => url as URL),
+  )
+  .check(
+    z.refine((url) => url.username === '' && url.password === '', 'a URL without a user name or password'),
+    z.refine((url) => url.search === '' && url.hash === '', 'a URL without query or fragment'),
+  );
 
 const withoutTrailingSlashes = (url: URL) => new URL(url.href.replace(/\/+$/, ''));
 
-const originUrl = httpUrl
-  .refine((url) => url.pathname === '/', 'an origin, without a path')
-  .transform((url) => url.origin);
+const originUrl = z.pipe(
+  httpUrl.check(z.refine((url) => url.pathname === '/', 'an origin, without a path')),
+  z.transform((url) => url.origin),
+);
 
-const seconds = z.number().min(0).max(31_536_000);
+const seconds = z.number().check(z.minimum(0), z.maximum(31_536_000));
 const policy = z.union(
-  [z.strictObject({ fresh: seconds, stale: seconds, on_error: seconds }).partial(), z.literal(false)],
+  [z.partial(z.strictObject({ fresh: seconds, stale: seconds, on_error: seconds })), z.literal(false)],
   '{"fresh": s, "stale": s, "on_error": s} or false',
 );
 
-const cacheable = allOperations.filter(({ cache }) => cache).map(({ id }) => [id, policy.optional()] as const);
+const cacheable = allOperations.filter(({ cache }) => cache).map(({ id }) => [id, z.optional(policy)] as const);
 
-const cachePolicy = z
-  .string()
-  .transform((text, context) => {
+const json = z.pipe(
+  z.string(),
+  z.transform((text: string, { issues }) => {
     try {
       return JSON.parse(text) as unknown;
     } catch {
-      context.addIssue('a JSON object');
+      issues.push({ code: 'custom', message: 'a JSON object', input: text });
       return z.NEVER;
     }
-  })
-  .pipe(z.strictObject(Object.fromEntries(cacheable)));
+  }),
+);
+
+const cachePolicy = z.pipe(json, z.strictObject(Object.fromEntries(cacheable)));
+
+const listed = readAs((text) => text.split(',').map((part) => part.trim()));
 
 const address = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()]);
 
-const addressList = z
-  .string()
-  .transform((text) => text.split(',').map((part) => part.trim()))
-  .refine((parts) => parts.every((part) => address.safeParse(part).success), 'comma-separated addresses or CIDRs');
+const addressList = listed.check(
+  z.refine((parts) => parts.every((part) => address.safeParse(part).success), 'comma-separated addresses or CIDRs'),
+);
 
-const storeUrl = z.string().refine((text) => storeAddressOf(text) !== undefined, STORE_ADDRESS);
+/** As browsers write it: in lower case, without a default port or a path. Apps in web views have schemes of their own. */
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:]+\])(?::\d{1,5})?$/;
+const isOrigin = (text: string) => ORIGIN.test(text) && (!/^https?:/.test(text) || URL.parse(text)?.origin === text);
+
+const originList = listed.check(
+  z.refine(
+    (parts) => parts.every(isOrigin) || (parts.length === 1 && parts[0] === '*'),
+    'comma-separated origins as browsers send them, such as https://app.example, or * alone',
+  ),
+);
+
+const storeUrl = z.string().check(z.refine((text) => storeAddressOf(text) !== undefined, STORE_ADDRESS));
 
 const LEAST_SECRET = 32;
 
-const secretList = z
-  .string()
-  .transform((text) => text.split(',').map((part) => part.trim()))
-  .refine(
-    (parts) => parts.every((part) => part.length >= LEAST_SECRET),
-    `comma-separated secrets of ${LEAST_SECRET} characters or more`,
-  )
-  .transform((parts) => [...new Set(parts)]);
+const secretList = z.pipe(
+  listed.check(
+    z.refine(
+      (parts) => parts.every((part) => part.length >= LEAST_SECRET),
+      `comma-separated secrets of ${LEAST_SECRET} characters or more`,
+    ),
+  ),
+  z.transform((parts) => [...new Set(parts)]),
+);
+
+const logLevel = z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']);
 
 const variables = z.object({
-  HOST: z.string().min(1, 'a host name or address').default('127.0.0.1'),
+  HOST: hostVariable,
   PORT: portVariable(8787),
-  ADMIN_HOST: z.string().min(1, 'a host name or address').default('127.0.0.1'),
+  ADMIN_HOST: hostVariable,
   ADMIN_PORT: portVariable(8788),
-  UPSTREAM_BASE_URL: httpUrl.transform(withoutTrailingSlashes).optional(),
+  UPSTREAM_BASE_URL: z.optional(z.pipe(httpUrl, z.transform(withoutTrailingSlashes))),
   UPSTREAM_TIMEOUT_MS: msVariable(5000),
   REQUEST_TIMEOUT_MS: msVariable(10_000),
   UPSTREAM_MAX_CONNECTIONS: integerVariable(1, 65_535, 256),
   UPSTREAM_MAX_BODY_BYTES: integerVariable(1, 268_435_456, 5_242_880),
   MAX_BODY_BYTES: integerVariable(1, 16_777_216, 65_536),
-  PUBLIC_URL: originUrl.optional(),
+  PUBLIC_URL: z.optional(originUrl),
   CACHE_MAX_BYTES: integerVariable(0, 17_179_869_184, 134_217_728),
-  CACHE_POLICY: cachePolicy.optional(),
-  STORE_URL: storeUrl.optional(),
-  SECRETS: secretList.optional(),
+  CACHE_POLICY: z.optional(cachePolicy),
+  STORE_URL: z.optional(storeUrl),
+  SECRETS: z.optional(secretList),
+  ALLOWED_ORIGINS: z.optional(originList),
   RATE_LIMIT_PER_MINUTE: integerVariable(0, 1_000_000_000, 600),
   UPSTREAM_BUDGET_PER_MINUTE: integerVariable(0, 1_000_000_000, 0),
-  TRUSTED_PROXIES: addressList.optional(),
-  LOG_LEVEL: z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']).default('info'),
+  TRUSTED_PROXIES: z.optional(addressList),
+  LOG_LEVEL: z._default(logLevel, 'info'),
   SHUTDOWN_GRACE_MS: integerVariable(0, 600_000, 10_000),
 });
 
 /** Named in `contract.md` section 1, of no effect yet: an operator who sets one has to hear of it. */
-const NOT_YET = ['SESSIONS', 'ALLOWED_ORIGINS', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
+const NOT_YET = ['SESSIONS', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
 
 /** Durations in milliseconds, sizes in bytes, as named in `contract.md` section 1. */
 export type Config = ReturnType<typeof configOf> & {
@@ -113,7 +139,7 @@ export function parseConfig(record: Readonly<Record<string, unknown>>): ParsedCo
   const present = Object.entries(record).filter(([, value]) => value !== '' && value !== undefined);
   const given = Object.fromEntries(present.map(([name, value]) => [name, asText(value)]));
   const parsed = variables.safeParse(given);
-  const problems = [...(parsed.error?.issues ?? []).map(problemOf), ...missingIn(given)];
+  const problems = [...(parsed.error?.issues ?? []).map(problemOf), ...conflictsIn(given)];
   return parsed.data && problems.length === 0
     ? { config: { ...configOf(parsed.data), ignored: NOT_YET.filter((name) => given[name] !== undefined) } }
     : { problems };
@@ -126,15 +152,17 @@ function asText(value: unknown): unknown {
   return isPlain ? JSON.stringify(value) : value;
 }
 
-/** What is wanted because of another variable. */
-function missingIn(given: Readonly<Record<string, unknown>>): ConfigProblem[] {
-  const missing: ConfigProblem[] = [];
+/** What is wrong because of another variable. */
+function conflictsIn(given: Readonly<Record<string, unknown>>): ConfigProblem[] {
+  const conflicts: ConfigProblem[] = [];
   // In production nobody wants the sandbox unasked.
   if (given['NODE_ENV'] === 'production' && given['UPSTREAM_BASE_URL'] === undefined)
-    missing.push({ variable: 'UPSTREAM_BASE_URL', expected: 'a URL, since NODE_ENV is production' });
+    conflicts.push({ variable: 'UPSTREAM_BASE_URL', expected: 'a URL, since NODE_ENV is production' });
   if (given['STORE_URL'] !== undefined && given['SECRETS'] === undefined)
-    missing.push({ variable: 'SECRETS', expected: 'a secret of 32 characters or more, since STORE_URL is set' });
-  return missing;
+    conflicts.push({ variable: 'SECRETS', expected: 'a secret of 32 characters or more, since STORE_URL is set' });
+  if (given['SESSIONS'] === 'true' && /^\s*\*\s*$/.test(String(given['ALLOWED_ORIGINS'])))
+    conflicts.push({ variable: 'ALLOWED_ORIGINS', expected: 'origins and no *, since SESSIONS is true' });
+  return conflicts;
 }
 
 function problemOf(issue: z.core.$ZodIssue): ConfigProblem {
@@ -165,6 +193,8 @@ function configOf(given: z.output<typeof variables>) {
     storeUrl: given.STORE_URL,
     /** The first seals, all open. */
     secrets: given.SECRETS ?? [],
+    /** One `*`: all. */
+    allowedOrigins: given.ALLOWED_ORIGINS ?? [],
     policyOf: policiesOf(given.CACHE_POLICY ?? {}),
     rateLimitPerMinute: given.RATE_LIMIT_PER_MINUTE,
     upstreamBudgetPerMinute: given.UPSTREAM_BUDGET_PER_MINUTE,

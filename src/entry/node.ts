@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
 import { createAdminApp, createApp } from '../app.ts';
 import { type Config, parseConfig } from '../config.ts';
+import { corsFor } from '../http/cors.ts';
 import { trackedBackground } from './node/background.ts';
 import { nodeDeps, systemClock } from './node/deps.ts';
 import { pinoLogger } from './node/logger.ts';
@@ -48,6 +49,7 @@ const gateway = await open('PORT', {
   trustedProxies: config.trustedProxies,
   sockets: LISTENING_SOCKETS,
   shedding: deps.metrics,
+  cors: corsFor(config.allowedOrigins),
 });
 onStop((signal) => void stop(signal));
 if (config.adminPort !== 0)

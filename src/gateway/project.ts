@@ -1,3 +1,4 @@
+import type { core } from 'zod/mini';
 import { cut, itemsOf, memberOf, membersOf } from '../core/json.ts';
 import type { Operation } from '../upstream/operation.ts';
 
@@ -17,13 +18,12 @@ function trim(text: string, fields: ReadonlySet<string>): string {
 
 /** The documented fields of what an operation answers: of the items, where it is a list. */
 export function documentedFields({ answer }: Operation): ReadonlySet<string> {
-  const schema = unwrapped(answer);
-  return new Set(schema && 'shape' in schema ? Object.keys(schema.shape as object) : []);
+  return new Set(Object.keys(shapeOf(answer)));
 }
 
-function unwrapped(answer: Operation['answer']): Operation['answer'] {
-  if (!answer) return null;
-  if ('element' in answer) return unwrapped(answer.element as Operation['answer']);
-  const results = 'shape' in answer ? (answer.shape as Record<string, Operation['answer']>)['results'] : undefined;
-  return results ? unwrapped(results) : answer;
+function shapeOf(answer: core.$ZodType | null | undefined): core.$ZodShape {
+  const def = (answer as core.$ZodTypes | null | undefined)?._zod.def;
+  if (def?.type === 'array') return shapeOf(def.element);
+  if (def?.type !== 'object') return {};
+  return def.shape['results'] ? shapeOf(def.shape['results']) : def.shape;
 }

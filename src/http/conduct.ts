@@ -7,6 +7,7 @@ import type { MaybePromise } from '../core/runtime.ts';
 import { ClientLeft } from '../upstream/caller.ts';
 import { type Answer, NO_STORE, SECURITY_HEADERS } from './answer.ts';
 import type { Env } from './bindings.ts';
+import type { Cors } from './cors.ts';
 import { Exchange, type ExchangeTools } from './exchange.ts';
 
 export type Handler = (exchange: Exchange) => MaybePromise<Answer>;
@@ -14,6 +15,7 @@ export type Handler = (exchange: Exchange) => MaybePromise<Answer>;
 export interface ConductorTools extends ExchangeTools {
   readonly logger: Logger;
   readonly metrics: Metrics;
+  readonly cors?: Cors | undefined;
 }
 
 /** What Hono mounts: a handler with everything that every request has in common round it. */
@@ -64,16 +66,15 @@ function respond(tools: ConductorTools, exchange: Exchange, { route, answer, err
     tools.metrics.requestDone({ operation, status: classOf(answer.status), cache }, exchange.elapsedMs);
   });
   const total = `total;dur=${exchange.elapsedMs.toFixed(1)}`;
-  return new Response(answer.body, {
-    status: answer.status,
-    headers: {
-      ...SECURITY_HEADERS,
-      'X-Request-Id': exchange.requestId,
-      'Server-Timing': answer.timing ? `${answer.timing}, ${total}` : total,
-      ...exchange.limitHeaders,
-      ...answer.headers,
-    },
-  });
+  const headers: Record<string, string> = {
+    ...SECURITY_HEADERS,
+    'X-Request-Id': exchange.requestId,
+    'Server-Timing': answer.timing ? `${answer.timing}, ${total}` : total,
+    ...exchange.limitHeaders,
+    ...answer.headers,
+  };
+  tools.cors?.addTo(headers, exchange.header('origin'));
+  return new Response(answer.body, { status: answer.status, headers });
 }
 
 function answerOfError(tools: ConductorTools, exchange: Exchange, thrown: unknown): Answer {

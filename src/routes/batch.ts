@@ -1,10 +1,11 @@
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { GatewayError } from '../core/errors.ts';
 import { answerBatch } from '../gateway/batch.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { NO_STORE } from '../http/answer.ts';
 import { jsonTextOf } from '../http/body.ts';
 import type { Route } from './route.ts';
+import { documented } from '../upstream/fields.ts';
 import { checkBody } from '../upstream/input.ts';
 
 interface BatchOptions {
@@ -15,25 +16,23 @@ interface BatchOptions {
 /** Visible ASCII only: what a URL holds once it is encoded. The fragment stays with the client. */
 const TARGET = /^\/[\x21\x22\x24-\x7e]*$/;
 
+const idOfItem = z.string().check(z.minLength(1), z.maxLength(64));
+const pathOfItem = z.string().check(z.maxLength(4096), z.regex(TARGET, 'expected a path that starts with /'));
+
+const batchItem = z.strictObject({
+  id: documented(idOfItem, { description: 'yours to choose, distinct in a batch', examples: ['a'] }),
+  path: documented(pathOfItem, {
+    description: 'a pass-through GET, with its query',
+    examples: ['/api/v2/subscription/'],
+  }),
+});
+
 export const batchBody = z.strictObject({
-  requests: z
-    .array(
-      z.strictObject({
-        id: z
-          .string()
-          .min(1)
-          .max(64)
-          .meta({ description: 'yours to choose, distinct in a batch', examples: ['a'] }),
-        path: z
-          .string()
-          .max(4096)
-          .regex(TARGET, 'expected a path that starts with /')
-          .meta({ description: 'a pass-through GET, with its query', examples: ['/api/v2/subscription/'] }),
-      }),
-    )
-    .min(1)
-    .max(20)
-    .refine((items) => new Set(items.map(({ id }) => id)).size === items.length, 'ids have to be distinct'),
+  requests: z.array(batchItem).check(
+    z.minLength(1),
+    z.maxLength(20),
+    z.refine((items) => new Set(items.map(({ id }) => id)).size === items.length, 'ids have to be distinct'),
+  ),
 });
 
 export function batchRoute({ gateway, maxBodyBytes }: BatchOptions): Route {
@@ -41,6 +40,7 @@ export function batchRoute({ gateway, maxBodyBytes }: BatchOptions): Route {
     method: 'POST',
     path: '/bff/v1/batch',
     name: '/bff/v1/batch',
+    takes: ['Authorization', 'Cache-Control', 'Content-Type'],
     async handler(exchange) {
       exchange.notes = { operation: 'batch' };
       const caller = await exchange.reader();

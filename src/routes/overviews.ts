@@ -27,6 +27,7 @@ export function overviewRoutes(options: OverviewOptions): Route[] {
     method: 'GET',
     path: overview.path,
     name: overview.path,
+    takes: ['Authorization', 'Cache-Control', 'If-None-Match', 'Prefer'],
     handler: overviewHandler(overview, options),
   }));
 }

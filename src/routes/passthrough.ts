@@ -22,6 +22,7 @@ export function passthroughRoutes(options: PassthroughOptions): Route[] {
     method: operation.method,
     path: patternOf(operation),
     name: operation.path,
+    takes: headersTakenBy(operation),
     handler: operation.method === 'GET' ? readHandler(operation, options) : writeHandler(operation, options),
   }));
 }
@@ -29,6 +30,16 @@ export function passthroughRoutes(options: PassthroughOptions): Route[] {
 /** Hono's pattern. The app ignores a trailing slash. */
 function patternOf({ path, idForm = 'digits' }: Operation): string {
   return path.replace('{id}', `:id{${ID_FORMS[idForm]}}`).replace(/\/$/, '');
+}
+
+/** A key counts on a POST only. */
+function headersTakenBy({ method, credential, body }: Operation): string[] {
+  return [
+    ...(credential === 'none' ? [] : ['Authorization']),
+    ...(method === 'GET' ? ['Cache-Control', 'If-None-Match'] : []),
+    ...(body ? ['Content-Type'] : []),
+    ...(method === 'POST' ? ['Idempotency-Key'] : []),
+  ];
 }
 
 function inputOf({ context, query }: Exchange): OperationInput {

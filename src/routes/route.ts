@@ -5,5 +5,7 @@ export interface Route {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE';
   readonly path: string;
   readonly name: string;
+  /** Request headers that it reads, besides those that are read of every request. */
+  readonly takes?: readonly string[];
   readonly handler: Handler;
 }

@@ -1,4 +1,4 @@
-import type { ZodType } from 'zod';
+import type { ZodMiniType } from 'zod/mini';
 import type { Gate } from '../resilience/gates.ts';
 
 interface Drift {
@@ -35,7 +35,7 @@ function sampleOf(value: unknown): unknown {
 
 const MAX_FIELDS = 20;
 
-function misfits(schema: ZodType, value: unknown): Set<string> {
+function misfits(schema: ZodMiniType, value: unknown): Set<string> {
   const checked = schema.safeParse(value);
   const paths = checked.success ? [] : checked.error.issues.slice(0, MAX_FIELDS).map((issue) => fieldPath(issue.path));
   return new Set(paths);

@@ -1,5 +1,4 @@
-import type { ZodType } from 'zod';
-import * as z from 'zod';
+import type { core, ZodMiniType } from 'zod/mini';
 import { canonical } from '../core/canonical.ts';
 import { type ErrorItem, GatewayError } from '../core/errors.ts';
 import { isDeeperThan } from '../core/json.ts';
@@ -31,7 +30,7 @@ function queryErrors(documented: NonNullable<Operation['query']>, query: string)
 }
 
 /** @throws GatewayError `malformed_json`, `validation_failed` with one entry per bad field */
-export function checkBody<T>(schema: ZodType<T>, text: string): T {
+export function checkBody<T>(schema: ZodMiniType<T>, text: string): T {
   const checked = schema.safeParse(parseJson(text));
   if (checked.success) return checked.data;
   throw invalid(checked.error.issues.flatMap(itemsOfIssue));
@@ -58,7 +57,7 @@ function parseJson(text: string): unknown {
 }
 
 /** One entry for each field, also where zod names several at once. */
-function itemsOfIssue(issue: z.core.$ZodIssue): ErrorItem[] {
+function itemsOfIssue(issue: core.$ZodIssue): ErrorItem[] {
   if (issue.code !== 'unrecognized_keys') return [itemOf(issue, issue.path.join('.') || null)];
   return issue.keys.map((key) => itemOf({ ...issue, message: 'unknown field' }, [...issue.path, key].join('.')));
 }
@@ -71,6 +70,6 @@ export function invalid(errors: readonly ErrorItem[]): GatewayError {
   return GatewayError.of('validation_failed', { errors: [...distinct.values()].slice(0, MAX_ITEMS) });
 }
 
-function itemOf(issue: z.core.$ZodIssue | undefined, field: string | null): ErrorItem {
+function itemOf(issue: core.$ZodIssue | undefined, field: string | null): ErrorItem {
   return { code: issue?.code ?? 'invalid', message: issue?.message ?? 'Invalid value.', field };
 }

@@ -1,4 +1,4 @@
-import type { ZodType } from 'zod';
+import type { ZodMiniType } from 'zod/mini';
 
 export type IdForm = 'digits' | 'slug';
 
@@ -41,11 +41,11 @@ export interface Row {
   /** `none`: social register and login, which take no credential and never forward one. */
   readonly credential?: 'none';
   /** Documented query parameters, each checked as the text it arrives as. Others go through. */
-  readonly query?: Readonly<Record<string, ZodType<unknown, string>>>;
+  readonly query?: Readonly<Record<string, ZodMiniType<unknown, string>>>;
   /** JSON body. `optional`: an empty body is fine too. */
-  readonly body?: { readonly schema: ZodType; readonly optional?: true };
+  readonly body?: { readonly schema: ZodMiniType; readonly optional?: true };
   /** What a good answer looks like; `null` for 204. */
-  readonly answer: ZodType | null;
+  readonly answer: ZodMiniType | null;
   /** The answer is a page whose `next` and `previous` point at the upstream. */
   readonly paged?: true;
   /** Reads only. Absent: never cached. */

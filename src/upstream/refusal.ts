@@ -1,4 +1,4 @@
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { type ErrorCode, type ErrorItem, GatewayError } from '../core/errors.ts';
 
 /** The name that a status goes by where the upstream gives no code of its own. */

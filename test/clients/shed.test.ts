@@ -4,6 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { noMetrics } from '../../src/core/metrics.ts';
 import { shedder } from '../../src/entry/node/shed.ts';
+import { corsFor } from '../../src/http/cors.ts';
+import { expectHidden, expectShown, LISTED } from '../http/cors.ts';
 import { expectProblem } from '../http/problem.ts';
 import { keepingLogger, type LogLine } from '../support/gateway.ts';
 import { openSocket, rawRequest, requestText } from '../support/raw-client.ts';
@@ -18,7 +20,7 @@ beforeEach(async () => {
   [isOverloaded, lines, refusals] = [true, [], []];
   const metrics = { ...noMetrics, refused: (by: string) => void refusals.push(by) };
   const pressure = { isOverloaded: () => isOverloaded };
-  const shed = shedder({ pressure, logger: keepingLogger(lines), metrics });
+  const shed = shedder({ pressure, logger: keepingLogger(lines), metrics, cors: corsFor([LISTED]) });
   server = createServer((incoming, outgoing) => {
     if (!shed({ incoming, outgoing, target: incoming.url ?? '', inFlight: 1 })) outgoing.end('served');
   });
@@ -41,6 +43,13 @@ test('a request too many gets its problem at once, a line in the log and its pla
   const line = { request_id: 'of-the-client', method: 'GET', route: '(none)', status: 503, code: 'overloaded' };
   expect(lines).toMatchObject([line]);
   expect(refusals).toEqual(['event_loop']);
+});
+
+test('it is shown to a page of an origin that is allowed, and to no other', async () => {
+  const from = (origin: string) => rawRequest(port, requestText({ ...READ, headers: [['Origin', origin]] }));
+  expectShown(await from(LISTED));
+  expectHidden(await from('https://other.example'));
+  expectHidden(await rawRequest(port, requestText(READ)));
 });
 
 test.each(['/livez', '/readyz', '/livez/', '/readyz?from=lb'])('a probe is never one: %s', async (target) => {

@@ -218,9 +218,70 @@ it('takes the vars of a Worker, which may be numbers, booleans and objects', () 
 });
 
 it('names the variables that are set and have no effect yet, and nothing else', () => {
-  const given = { SESSIONS: 'true', ALLOWED_ORIGINS: LEAK_MARK, OTEL_EXPORTER_OTLP_ENDPOINT: '' };
-  expect(configOf(given).ignored).toEqual(['SESSIONS', 'ALLOWED_ORIGINS']);
+  const given = { SESSIONS: LEAK_MARK, OTEL_EXPORTER_OTLP_ENDPOINT: '' };
+  expect(configOf(given).ignored).toEqual(['SESSIONS']);
   expect(configOf({}).ignored).toEqual([]);
+});
+
+describe('allowed origins', () => {
+  it.each([
+    ['https://app.example', ['https://app.example']],
+    [
+      'https://app.example:8443 ,http://localhost:5173,capacitor://localhost, ionic://localhost',
+      ['https://app.example:8443', 'http://localhost:5173', 'capacitor://localhost', 'ionic://localhost'],
+    ],
+    ['http://127.0.0.1:3000,http://[::1]:3000', ['http://127.0.0.1:3000', 'http://[::1]:3000']],
+    ['https://xn--bcher-kva.example', ['https://xn--bcher-kva.example']],
+    ['https://app.example,https://app.example', ['https://app.example', 'https://app.example']],
+    ['chrome-extension://abcdefghijklmnop', ['chrome-extension://abcdefghijklmnop']],
+    [' * ', ['*']],
+  ])('are taken apart: %s', (given, origins) => {
+    expect(configOf({ ALLOWED_ORIGINS: given }).allowedOrigins).toEqual(origins);
+  });
+
+  it.each([
+    'app.example',
+    'https://',
+    'https://app.example/',
+    'https://app.example/path',
+    'https://app.example?x',
+    'https://app.example#x',
+    'https://user@app.example',
+    'https://App.example',
+    'HTTPS://app.example',
+    'https://app.example:443',
+    'http://app.example:80',
+    'https://app.example:',
+    'https://app.example:0443',
+    'https://app.example:99999',
+    'https://bücher.example',
+    'https://*.app.example',
+    'https://app.example *',
+    'http://1',
+    'capacitor://localhost/',
+    'capacitor://LOCALHOST',
+    'null',
+    '*,https://app.example',
+    'https://app.example,*',
+    '*,*',
+    'https://app.example,',
+    'https://app.example,,https://b.example',
+    'https://app.example;https://b.example',
+  ])('that no browser sends are bad: %s', (given) => {
+    expect(problemsOf({ ALLOWED_ORIGINS: given })).toEqual([
+      {
+        variable: 'ALLOWED_ORIGINS',
+        expected: 'comma-separated origins as browsers send them, such as https://app.example, or * alone',
+      },
+    ]);
+  });
+
+  it('are listed one by one where there are sessions', () => {
+    expect(badNames({ ALLOWED_ORIGINS: ' *', SESSIONS: 'true' })).toEqual(['ALLOWED_ORIGINS']);
+    expect(badNames({ ALLOWED_ORIGINS: '*', SESSIONS: true })).toEqual(['ALLOWED_ORIGINS']);
+    expect(badNames({ ALLOWED_ORIGINS: '*', SESSIONS: 'false' })).toEqual([]);
+    expect(badNames({ ALLOWED_ORIGINS: 'https://app.example', SESSIONS: 'true' })).toEqual([]);
+  });
 });
 
 describe('a store that instances share', () => {

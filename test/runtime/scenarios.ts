@@ -1,6 +1,7 @@
 import { cachingScenarios } from './scenarios/caching.ts';
 import { composedScenarios } from './scenarios/composed.ts';
 import { concurrencyScenarios } from './scenarios/concurrency.ts';
+import { corsScenarios } from './scenarios/cors.ts';
 import { documentationScenarios } from './scenarios/documentation.ts';
 import { errorScenarios } from './scenarios/errors.ts';
 import { bodilessScenarios } from './scenarios/bodiless.ts';
@@ -29,4 +30,5 @@ export const scenarios: readonly Scenario[] = [
   ...limitScenarios,
   ...tellingScenarios,
   ...documentationScenarios,
+  ...corsScenarios,
 ];

@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import type { AccountName } from '../../src/sandbox/accounts.ts';
 import type { Barrier } from '../support/barrier.ts';
+import { LISTED } from '../http/cors.ts';
 import { call, type CallOptions, type TextAnswer } from '../support/http.ts';
 import type { Running } from './node-gateway.ts';
 import type { RecordingSandbox } from './recording-sandbox.ts';
@@ -28,6 +29,7 @@ export const VARIABLES = {
   RATE_LIMIT_PER_MINUTE: '120',
   // Node then takes the word of `from` for where a client is; on Workers the platform says so, and is not asked.
   TRUSTED_PROXIES: '127.0.0.1',
+  ALLOWED_ORIGINS: LISTED,
 } as const;
 
 /** Headers of a client at this address, as a proxy before Node and as the platform before a worker write them. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { ZodType } from 'zod';
+import type { ZodMiniType } from 'zod/mini';
 import type { AccountName } from '../../src/sandbox/accounts.ts';
 import { allOperations } from '../../src/upstream/operations/index.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
@@ -55,8 +55,8 @@ function pathOf({ id, path }: (typeof allOperations)[number]): string {
 }
 
 /** Names of the documented fields of an answer, of the items where it is a list. */
-function documentedFields(schema: ZodType): string[] {
-  const { def } = schema as unknown as { def: { element?: ZodType; shape?: Record<string, ZodType> } };
+function documentedFields(schema: ZodMiniType): string[] {
+  const { def } = schema as unknown as { def: { element?: ZodMiniType; shape?: Record<string, ZodMiniType> } };
   if (def.element) return documentedFields(def.element);
   const shape = def.shape ?? {};
   return shape['results'] ? documentedFields(shape['results']) : Object.keys(shape).toSorted();

@@ -1,4 +1,4 @@
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { type Operation } from '../../src/upstream/operation.ts';
 import { type OperationId, operations } from '../../src/upstream/operations/index.ts';
 
@@ -105,7 +105,7 @@ export interface ExampleInput {
 }
 
 /** Query parameters are checked as text and document no examples: the first of these that is accepted will do. */
-const parameterText = (schema: z.ZodType): string => {
+const parameterText = (schema: z.ZodMiniType): string => {
   const { type } = defOf(schema);
   const candidates = type === 'enum' ? [String(exampleOf(schema))] : ['1', '2026-06-09T11:50:08-07:00'];
   const accepted = candidates.find((text) => schema.safeParse(text).success);

@@ -1,11 +1,11 @@
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { describe, expect, test } from 'vitest';
 import { allOperations } from '../../src/upstream/operations/index.ts';
 
 const withSecrets = allOperations.filter(({ secrets }) => secrets !== undefined);
 
-const fieldsOf = (schema: z.ZodType | null | undefined): string[] =>
-  schema instanceof z.ZodObject ? Object.keys(schema.shape) : [];
+const fieldsOf = (schema: z.core.$ZodType | null | undefined): string[] =>
+  schema instanceof z.core.$ZodObject ? Object.keys(schema._zod.def.shape) : [];
 
 describe.each(withSecrets)('$id, which has secrets', (operation) => {
   test('is never cached', () => {

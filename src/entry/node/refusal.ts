@@ -2,6 +2,7 @@ import type { GatewayError } from '../../core/errors.ts';
 import type { Logger } from '../../core/logger.ts';
 import { SECURITY_HEADERS } from '../../http/answer.ts';
 import { problemAnswer } from '../../http/conduct.ts';
+import type { Cors } from '../../http/cors.ts';
 
 interface Of {
   /** Unless somebody else has a line for the request. */
@@ -10,6 +11,9 @@ interface Of {
   /** Path of the request, and its method, where there was one. */
   readonly instance: string;
   readonly method?: string;
+  readonly cors?: Cors | undefined;
+  /** Of the page that sent the request, where that can be read. */
+  readonly origin?: string | undefined;
 }
 
 export interface Refusal {
@@ -19,18 +23,19 @@ export interface Refusal {
 }
 
 /** A problem that the app never sees, with the headers that every answer has and the log line of every request. */
-export function refusal(error: GatewayError, { logger, requestId, instance, method }: Of): Refusal {
+export function refusal(error: GatewayError, { logger, requestId, instance, method, cors, origin }: Of): Refusal {
   const { status, headers, body } = problemAnswer(error, { instance, requestId });
   logger?.info(
     { request_id: requestId, ...(method !== undefined && { method }), route: '(none)', status, code: error.code },
     'request',
   );
   const text = typeof body === 'string' ? body : '';
-  const all = {
+  const all: Record<string, string | number> = {
     ...SECURITY_HEADERS,
     'X-Request-Id': requestId,
     ...headers,
     'Content-Length': Buffer.byteLength(text),
   };
+  cors?.addTo(all, origin);
   return { status, headers: all, text };
 }

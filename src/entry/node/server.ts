@@ -5,6 +5,7 @@ import type { Logger } from '../../core/logger.ts';
 import type { Metrics } from '../../core/metrics.ts';
 import type { Background } from '../../core/runtime.ts';
 import type { Bindings } from '../../http/bindings.ts';
+import type { Cors } from '../../http/cors.ts';
 import { accept } from './acceptors.ts';
 import { addresses } from './address.ts';
 import { closeAfter, Traffic } from './draining.ts';
@@ -27,6 +28,8 @@ export interface ListenerOptions {
   readonly trustedProxies?: readonly string[];
   /** Turns requests away when more come than can be served, and counts them there; without it they all wait. */
   readonly shedding?: Metrics;
+  /** For what is answered without the app, which has its own. */
+  readonly cors?: Cors | undefined;
   /** How long a client may take nothing of its answer; at most twice that. */
   readonly stalledAfterMs?: number;
 }
@@ -58,15 +61,15 @@ interface Marked extends IncomingMessage {
 
 /** Serves an app on a port; 0 takes a free one. */
 export async function listen(options: ListenerOptions): Promise<Listener> {
-  const { app, logger, host, port, sockets = 1, stalledAfterMs = STALLED_AFTER_MS } = options;
+  const { app, host, port, sockets = 1, stalledAfterMs = STALLED_AFTER_MS } = options;
   const answer = getRequestListener((request, { incoming }) => app.fetch(request, (incoming as Marked)[BINDINGS]));
   const traffic = new Traffic();
   const serve = inTurn(beginner(options, traffic, answer));
   const server = createServer(LIMITS, serve)
     .on('connection', () => traffic.accept())
     .on('checkExpectation', serve)
-    .on('clientError', refuseUnparsable(logger))
-    .on('connect', refuseConnect(logger));
+    .on('clientError', refuseUnparsable(options))
+    .on('connect', refuseConnect(options));
   const acceptors = await accept(server, { host, port, sockets });
   const stopCutting = cutStalled(traffic.inFlight, stalledAfterMs);
   return {
@@ -80,13 +83,13 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
 }
 
 function beginner(
-  { background, logger, shedding, trustedProxies = [] }: ListenerOptions,
+  { background, logger, shedding, cors, trustedProxies = [] }: ListenerOptions,
   traffic: Traffic,
   answer: ReturnType<typeof getRequestListener>,
 ): Serve<Marked> {
   const addressOf = addresses(trustedProxies);
   const pressure = shedding && new LoopPressure({ done: () => traffic.done }).watch();
-  const shed = pressure && shedder({ logger, metrics: shedding, pressure });
+  const shed = pressure && shedder({ logger, metrics: shedding, pressure, cors });
   return (incoming, outgoing) => {
     traffic.begin(outgoing);
     const head = bindingsOf(incoming);

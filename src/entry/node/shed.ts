@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { GatewayError } from '../../core/errors.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Metrics } from '../../core/metrics.ts';
+import type { Cors } from '../../http/cors.ts';
 import { requestIdOf } from '../../http/trace.ts';
 import type { Pressure } from './pressure.ts';
 import { refusal } from './refusal.ts';
@@ -15,6 +16,7 @@ interface ShedOptions {
   readonly pressure: Pressure;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  readonly cors?: Cors | undefined;
 }
 
 interface Coming {
@@ -28,7 +30,7 @@ interface Coming {
 /** Tells whether it has turned the request away. Without the app, which costs several times as much. */
 export type Shed = (coming: Coming) => boolean;
 
-export function shedder({ pressure, logger, metrics }: ShedOptions): Shed {
+export function shedder({ pressure, logger, metrics, cors }: ShedOptions): Shed {
   return ({ incoming, outgoing, target, inFlight }) => {
     if (!pressure.isOverloaded(inFlight) || PROBE.test(target)) return false;
     metrics.refused('event_loop');
@@ -36,7 +38,8 @@ export function shedder({ pressure, logger, metrics }: ShedOptions): Shed {
     const id = sent['x-request-id'];
     const requestId = requestIdOf(typeof id === 'string' ? id : undefined);
     const [instance = '/'] = target.split(/[?#]/, 1);
-    const { status, headers, text } = refusal(OVERLOADED, { logger, requestId, instance, method });
+    const of = { logger, requestId, instance, method, cors, origin: sent.origin };
+    const { status, headers, text } = refusal(OVERLOADED, of);
     outgoing.writeHead(status, headers).end(text);
     return true;
   };

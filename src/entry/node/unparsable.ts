@@ -2,6 +2,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, GatewayError } from '../../core/errors.ts';
 import type { Logger } from '../../core/logger.ts';
+import type { Cors } from '../../http/cors.ts';
 import { refusal } from './refusal.ts';
 
 const CODES: Readonly<Record<string, ErrorCode>> = {
@@ -27,18 +28,33 @@ function codeOf({ code = '', rawPacket }: ParseError): ErrorCode {
 
 const asksForHead = ({ rawPacket }: ParseError) => rawPacket?.subarray(0, 5).toString('latin1') === 'HEAD ';
 
-/** What Node's parser gives up on never becomes a request; it gets its problem straight on the socket. */
-export const refuseUnparsable = (logger: Logger) => (error: ParseError, socket: Duplex) => {
-  const message = answerTo(socket);
-  if (!socket.writable || error.code === 'ECONNRESET' || isAnswering(message)) socket.destroy();
-  // A request whose body breaks off has a line already: for the app, its client has left.
-  else refuse(socket, codeOf(error), { isHead: asksForHead(error), ...(!message && { logger }) });
-};
+/** Of a head that was not read to its end: from what came last. */
+const originIn = ({ rawPacket }: ParseError) => /\nOrigin:[ \t]*(\S+)/i.exec(rawPacket?.toString('latin1') ?? '')?.[1];
 
-export const refuseConnect = (logger: Logger) => (_: IncomingMessage, socket: Duplex) => {
-  socket.on('error', () => socket.destroy());
-  refuse(socket, 'method_not_implemented', { logger, isHead: false });
-};
+interface Tools {
+  readonly logger: Logger;
+  readonly cors?: Cors | undefined;
+}
+
+/** What Node's parser gives up on never becomes a request; it gets its problem straight on the socket. */
+export const refuseUnparsable =
+  ({ logger, cors }: Tools) =>
+  (error: ParseError, socket: Duplex) => {
+    const message = answerTo(socket);
+    if (!socket.writable || error.code === 'ECONNRESET' || isAnswering(message)) socket.destroy();
+    // A request whose body breaks off has a line already: for the app, its client has left.
+    else {
+      const origin = message?.req.headers.origin ?? originIn(error);
+      refuse(socket, codeOf(error), { isHead: asksForHead(error), cors, origin, ...(!message && { logger }) });
+    }
+  };
+
+export const refuseConnect =
+  (tools: Tools) =>
+  ({ headers }: IncomingMessage, socket: Duplex) => {
+    socket.on('error', () => socket.destroy());
+    refuse(socket, 'method_not_implemented', { ...tools, origin: headers.origin, isHead: false });
+  };
 
 /** The answer that is being made on a socket. */
 function answerTo(socket: Duplex & { _httpMessage?: ServerResponse | null }): ServerResponse | undefined {
@@ -50,14 +66,14 @@ function answerTo(socket: Duplex & { _httpMessage?: ServerResponse | null }): Se
 const isAnswering = (message: ServerResponse | undefined) =>
   message !== undefined && (message.headersSent || message.req.complete);
 
-interface RefuseOptions {
-  readonly logger?: Logger;
+interface RefuseOptions extends Partial<Tools> {
+  readonly origin: string | undefined;
   readonly isHead: boolean;
 }
 
-function refuse(socket: Duplex, code: ErrorCode, { logger, isHead }: RefuseOptions): void {
+function refuse(socket: Duplex, code: ErrorCode, { isHead, ...of }: RefuseOptions): void {
   const requestId = crypto.randomUUID();
-  const { status, headers, text } = refusal(GatewayError.of(code), { logger, requestId, instance: '/' });
+  const { status, headers, text } = refusal(GatewayError.of(code), { ...of, requestId, instance: '/' });
   const lines = Object.entries({ ...headers, Connection: 'close' }).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n${isHead ? '' : text}`);
   const leave = setTimeout(() => socket.destroy(), LINGER_MS).unref();

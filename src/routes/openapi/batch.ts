@@ -1,14 +1,14 @@
 import type { RouteConfig } from '@hono/zod-openapi';
 import * as z from 'zod';
 import { exampleOf } from '../../upstream/example.ts';
-import { integer, text } from '../../upstream/fields.ts';
+import { documented, integer, text } from '../../upstream/fields.ts';
 import { operations } from '../../upstream/operations/index.ts';
 import { batchBody } from '../batch.ts';
 import { UNSTORED } from './headers.ts';
 import { problemAnswers, refusedAnswer } from './problem.ts';
 import { jsonContent } from './schemas.ts';
 
-const batchRequest = batchBody.meta({ id: 'BatchRequest' });
+const batchRequest = documented(batchBody, { id: 'BatchRequest' });
 
 const batchAnswer = z
   .object({

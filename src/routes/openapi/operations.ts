@@ -5,7 +5,7 @@ import { type CachePolicy, ID_FORMS, type Operation } from '../../upstream/opera
 import { allOperations } from '../../upstream/operations/index.ts';
 import { cachedAnswers, conditionalHeaders, REPLAYED, UNSTORED } from './headers.ts';
 import { idempotencyAnswers, limitedAnswer, problemAnswers, refusedAnswer } from './problem.ts';
-import { jsonContent } from './schemas.ts';
+import { jsonContent, jsonSchemaOf } from './schemas.ts';
 
 /** The upstream's endpoints, row by row. */
 export function passthroughPaths(): RouteConfig[] {
@@ -13,7 +13,7 @@ export function passthroughPaths(): RouteConfig[] {
 }
 
 function pathOf(operation: Operation): RouteConfig {
-  const { id, method, path, tag, summary, body } = operation;
+  const { id, method, path, tag, summary, query, body } = operation;
   return {
     method: METHODS[method],
     path,
@@ -22,6 +22,7 @@ function pathOf(operation: Operation): RouteConfig {
     summary,
     description: descriptionOf(operation),
     ...(operation.credential === 'none' && { security: [] }),
+    ...(query && { parameters: queryParametersOf(query) }),
     request: {
       ...parametersOf(operation),
       ...(body && { body: { required: !body.optional, content: jsonContent(body.schema) } }),
@@ -48,26 +49,27 @@ const cacheWords = ({ fresh, stale, onError }: CachePolicy) =>
   'while the upstream fails, unless the operator has set other times.';
 
 function parametersOf(operation: Operation): RouteConfig['request'] {
-  const { method, query, cache } = operation;
+  const { method, cache } = operation;
   return {
     ...(operation.idForm && { params: z.object({ id: idSchema(operation) }) }),
-    ...(query && { query: z.object(Object.fromEntries(Object.entries(query).map(optionalParameter))) }),
     ...(cache && { headers: conditionalHeaders }),
     ...(method === 'POST' && { headers: writeHeaders }),
   };
 }
 
 function idSchema({ idForm = 'digits', answer }: Operation) {
-  const { id = 91 } = answer instanceof z.ZodObject ? (exampleOf(answer) as { id?: number }) : {};
+  const { id = 91 } = answer instanceof z.core.$ZodObject ? (exampleOf(answer) as { id?: number }) : {};
   return z
     .string()
     .regex(new RegExp(`^${ID_FORMS[idForm]}$`))
     .meta({ description: 'identifier', examples: [String(id)] });
 }
 
-function optionalParameter([name, schema]: [string, z.ZodType]): [string, z.ZodType] {
-  const description = schema.meta()?.description ?? 'goes to the upstream as it is';
-  return [name, schema.optional().meta({ description })];
+function queryParametersOf(query: NonNullable<Operation['query']>): NonNullable<RouteConfig['parameters']> {
+  return Object.entries(query).map(([name, schema]) => {
+    const description = z.globalRegistry.get(schema)?.description ?? 'goes to the upstream as it is';
+    return { name, in: 'query', required: false, description, schema: jsonSchemaOf(schema) };
+  });
 }
 
 const writeHeaders = z.object({

@@ -12,7 +12,7 @@ const sectionMeta = z
     state: z.enum(STATES).meta({
       description: '`skipped`: what it depends on failed; `not_applicable`: there is none, which is no error',
     }),
-    age: integer('seconds since the upstream sent it', 0).optional(),
+    age: z.optional(integer('seconds since the upstream sent it', 0)),
   })
   .meta({ id: 'SectionMeta' });
 
@@ -32,7 +32,7 @@ function answerSchema({ id, sections }: Overview) {
   return z
     .object({
       data: z
-        .object(Object.fromEntries(data.map(([name, answer]) => [name, answer.nullable().optional()])))
+        .object(Object.fromEntries(data.map(([name, answer]) => [name, z.optional(z.nullable(answer))])))
         .meta({ description: 'every section asked for, with the fields asked for' }),
       errors: z.array(sectionError).meta({ examples: [[]] }),
       meta: z.object({

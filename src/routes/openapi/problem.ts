@@ -13,7 +13,7 @@ const BAD_PAGE = { code: 'invalid_format', message: 'expected an integer of 1 or
 const errorItem = z.object({
   code: text('what is wrong', BAD_PAGE.code),
   message: text('the same for people', BAD_PAGE.message),
-  field: text('dotted path; null: the whole', BAD_PAGE.field).nullable(),
+  field: z.nullable(text('dotted path; null: the whole', BAD_PAGE.field)),
 });
 
 /** `core/problem.ts` in the words of the document. */
@@ -27,10 +27,10 @@ export const problemSchema = z
     instance: text('path of the request', `${LIST}31/`),
     request_id: text('as in `X-Request-Id`', REQUEST_ID),
     retryable: flag('whether the same request may succeed later', false),
-    retry_after: integer('seconds, as in `Retry-After`', 12).optional(),
+    retry_after: z.optional(integer('seconds, as in `Retry-After`', 12)),
     outcome: z.literal('unknown').optional().meta({ description: 'a write that went out and got no readable answer' }),
     errors: z.array(errorItem).meta({ description: 'details; often none' }),
-  } satisfies Record<keyof Problem, z.ZodType>)
+  } satisfies Record<keyof Problem, z.core.$ZodType>)
   .meta({ id: 'Problem', description: 'RFC 9457.' });
 
 interface Case {

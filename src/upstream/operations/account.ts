@@ -1,4 +1,4 @@
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { integer, resource, text, timestamp } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 
@@ -25,7 +25,7 @@ export const account = nameRows({
   createApiKey: {
     method: 'POST',
     path: '/api/v2/apikey/',
-    body: { schema: z.looseObject({ label: text('free label', 'server').optional() }) },
+    body: { schema: z.looseObject({ label: z.optional(text('free label', 'server')) }) },
     answer: apiKey,
     touches: ['apiKeys'],
     secrets: ['key'],

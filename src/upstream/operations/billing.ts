@@ -1,5 +1,5 @@
-import * as z from 'zod';
-import { counts, flag, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
+import * as z from 'zod/mini';
+import { counts, documented, flag, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 import { anyText, paging } from '../parameters.ts';
 import { POLICIES } from '../policies.ts';
@@ -8,11 +8,11 @@ const CREATED = '2026-06-09T11:50:08.101337-07:00';
 
 /** Fields of a card; payment methods of other types may lack them. */
 const card = {
-  brand: text('card network name', 'visa').optional(),
-  last4: text('last four digits of the card', '4242').optional(),
-  name: text('name on the card', 'A. Holder').nullable().optional(),
-  expiration_year: integer('year', 2030).optional(),
-  expiration_month: integer('month, from 1', 4).optional(),
+  brand: z.optional(text('card network name', 'visa')),
+  last4: z.optional(text('last four digits of the card', '4242')),
+  name: z.optional(z.nullable(text('name on the card', 'A. Holder'))),
+  expiration_year: z.optional(integer('year', 2030)),
+  expiration_month: z.optional(integer('month, from 1', 4)),
 };
 
 const embeddedPaymentMethod = resource('EmbeddedPaymentMethod', {
@@ -28,23 +28,23 @@ const paymentMethod = resource('PaymentMethod', {
   ...card,
   created_at: timestamp('when it was saved', CREATED),
   updated_at: timestamp('when it last changed', CREATED),
-  line: text('billing address line', '1 Main Street').optional(),
-  city: text('city', 'Springfield').optional(),
-  state: text('state', 'OR').nullable().optional(),
-  postal_code: text('postal code', '97477').optional(),
-  country: text('two-letter country code', 'US').optional(),
+  line: z.optional(text('billing address line', '1 Main Street')),
+  city: z.optional(text('city', 'Springfield')),
+  state: z.optional(z.nullable(text('state', 'OR'))),
+  postal_code: z.optional(text('postal code', '97477')),
+  country: z.optional(text('two-letter country code', 'US')),
 });
 
 const transaction = resource('Transaction', {
   id: integer('identifier', 31),
   status: text('state; `completed` is the one documented', 'completed'),
-  payment_method: embeddedPaymentMethod.nullable(),
+  payment_method: z.nullable(embeddedPaymentMethod),
   reason: text('description of the charge for people', 'Purchase of plan'),
   amount: number('USD charged', 25.5),
   credits_used: number('USD of credits spent', 0),
   credits_gained: number('USD of credits gained', 0),
   refund_amount: number('USD refunded', 0),
-  refund_date: timestamp('when it was refunded', CREATED).nullable(),
+  refund_date: z.nullable(timestamp('when it was refunded', CREATED)),
   created_at: timestamp('when it was made', CREATED),
   updated_at: timestamp('when it last changed', CREATED),
 });
@@ -54,15 +54,15 @@ const pendingPayment = resource(
   {
     id: integer('identifier', 44),
     status: text('state; `pending` is the one documented', 'pending'),
-    failure_reason: text('why it failed', 'card_declined').nullable(),
-    payment_method: integer('id of the payment method', 7).nullable(),
+    failure_reason: z.nullable(text('why it failed', 'card_declined')),
+    payment_method: z.nullable(integer('id of the payment method', 7)),
     plan: integer('id of the plan', 3),
-    transaction: integer('id of the transaction', 31).nullable(),
+    transaction: z.nullable(integer('id of the transaction', 31)),
     is_renewal: flag('whether it renews a term', false),
     term: text('`monthly` is the one documented', 'monthly'),
     created_at: timestamp('when it was begun', CREATED),
     updated_at: timestamp('when it last changed', CREATED),
-    completed_at: timestamp('when it was completed; null while pending', CREATED).nullable(),
+    completed_at: z.nullable(timestamp('when it was completed; null while pending', CREATED)),
   },
   'A payment that has been begun but not completed.',
 );
@@ -70,7 +70,7 @@ const pendingPayment = resource(
 const subscription = resource('Subscription', {
   id: integer('stable for the account', 5),
   plan: integer('id of the active plan; changes on re-customization', 3),
-  payment_method: integer('id of the payment method; null without a card', 7).nullable(),
+  payment_method: z.nullable(integer('id of the payment method; null without a card', 7)),
   free_credits: number('account credits in USD', 10),
   term: text('decides the amount of the next renewal', 'monthly'),
   start_date: timestamp('start of the current renewal term', CREATED),
@@ -82,10 +82,10 @@ const subscription = resource('Subscription', {
   promotion_available_first_time_renewal_25_off: flag('whether the 25% first-renewal discount is available', false),
   customizable: flag('false where support staff customize the plan', true),
   paused: flag('whether it is paused', false),
-  reactivation_date: timestamp('when a paused subscription resumes', CREATED).nullable(),
-  reactivation_period_left: text('period left when it was paused', '7 00:00:00').nullable(),
-  promo_type: text('promotion the account receives', 'first_time_value_off').nullable(),
-  promo_value: integer('value of that promotion', 5).nullable(),
+  reactivation_date: z.nullable(timestamp('when a paused subscription resumes', CREATED)),
+  reactivation_period_left: z.nullable(text('period left when it was paused', '7 00:00:00')),
+  promo_type: z.nullable(text('promotion the account receives', 'first_time_value_off')),
+  promo_value: z.nullable(integer('value of that promotion', 5)),
   retention_discount_resi_20_available: flag('whether the one-off 20% retention offer can be accepted now', false),
   throttled: flag('high bandwidth use with few proxies', false),
   created_at: timestamp('when it was made', CREATED),
@@ -93,38 +93,37 @@ const subscription = resource('Subscription', {
 });
 
 const purchase = z.looseObject({
-  proxy_type: text('proxy type', 'shared').optional(),
-  proxy_subtype: text('proxy subtype', 'default').optional(),
-  proxy_countries: counts('country code to number of proxies', { US: 5 }).optional(),
-  bandwidth_limit: integer('bandwidth limit', 250).optional(),
-  on_demand_refreshes_total: integer('list refreshes that come with the plan', 1).optional(),
-  automatic_refresh_frequency: integer('automatic refresh frequency', 0).optional(),
-  proxy_replacements_total: integer('replacements that come with the plan', 2).optional(),
-  subusers_total: integer('sub-users that come with the plan', 3).optional(),
-  is_unlimited_ip_authorizations: flag('no limit on IP authorizations', false).optional(),
-  is_high_concurrency: flag('high concurrency', false).optional(),
-  is_2x_concurrency: flag('twice the concurrency', false).optional(),
-  is_high_priority_network: flag('high-priority network', false).optional(),
-  high_quality_ips_only: flag('high-quality addresses only', false).optional(),
-  term: text('`monthly` or `yearly`', 'monthly').optional(),
-  behavior: text('one of two options that the document does not name', 'default').optional(),
-  payment_method: z
-    .union([text('one of three options', 'default'), integer('id of a payment method', 7)])
-    .nullable()
-    .optional(),
-  recaptcha: text('recaptcha token, needed when a payment is', '<RECAPTCHA>').nullable().optional(),
+  proxy_type: z.optional(text('proxy type', 'shared')),
+  proxy_subtype: z.optional(text('proxy subtype', 'default')),
+  proxy_countries: z.optional(counts('country code to number of proxies', { US: 5 })),
+  bandwidth_limit: z.optional(integer('bandwidth limit', 250)),
+  on_demand_refreshes_total: z.optional(integer('list refreshes that come with the plan', 1)),
+  automatic_refresh_frequency: z.optional(integer('automatic refresh frequency', 0)),
+  proxy_replacements_total: z.optional(integer('replacements that come with the plan', 2)),
+  subusers_total: z.optional(integer('sub-users that come with the plan', 3)),
+  is_unlimited_ip_authorizations: z.optional(flag('no limit on IP authorizations', false)),
+  is_high_concurrency: z.optional(flag('high concurrency', false)),
+  is_2x_concurrency: z.optional(flag('twice the concurrency', false)),
+  is_high_priority_network: z.optional(flag('high-priority network', false)),
+  high_quality_ips_only: z.optional(flag('high-quality addresses only', false)),
+  term: z.optional(text('`monthly` or `yearly`', 'monthly')),
+  behavior: z.optional(text('one of two options that the document does not name', 'default')),
+  payment_method: z.optional(
+    z.nullable(z.union([text('one of three options', 'default'), integer('id of a payment method', 7)])),
+  ),
+  recaptcha: z.optional(z.nullable(text('recaptcha token, needed when a payment is', '<RECAPTCHA>'))),
 });
 
 const purchaseAnswer = resource('PurchaseAnswer', {
   payment_required: flag('whether further payment steps are needed', true),
   plan: integer('id of the new plan', 4),
-  pending_payment: integer('id of the pending payment', 44).nullable().optional(),
-  processor_client_secret: text('client secret of the payment processor', '<CLIENT_SECRET>').nullable().optional(),
-  processor_payment_intent: text("id of the processor's payment intent", '<INTENT>').nullable().optional(),
-  processor_payment_method: text("id of the processor's payment method", '<METHOD>').nullable().optional(),
+  pending_payment: z.optional(z.nullable(integer('id of the pending payment', 44))),
+  processor_client_secret: z.optional(z.nullable(text('client secret of the payment processor', '<CLIENT_SECRET>'))),
+  processor_payment_intent: z.optional(z.nullable(text("id of the processor's payment intent", '<INTENT>'))),
+  processor_payment_method: z.optional(z.nullable(text("id of the processor's payment method", '<METHOD>'))),
 });
 
-const listFilters = { ...paging, ordering: anyText.meta({ description: 'allowed fields: not documented' }) };
+const listFilters = { ...paging, ordering: documented(anyText, { description: 'allowed fields: not documented' }) };
 
 /** Payment methods, transactions, pending payments, subscription and purchase (endpoints 3 to 11). */
 export const billing = nameRows({

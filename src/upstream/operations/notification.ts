@@ -1,5 +1,5 @@
-import * as z from 'zod';
-import { flag, integer, pageOf, resource, text, timestamp } from '../fields.ts';
+import * as z from 'zod/mini';
+import { documented, flag, integer, pageOf, resource, text, timestamp } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 import { anyText, booleanText, orderingText, paging } from '../parameters.ts';
 import { POLICIES } from '../policies.ts';
@@ -8,10 +8,10 @@ const notificationResource = resource('Notification', {
   id: integer('identifier', 101),
   type: text('what it is about', 'too_much_bandwidth_too_little_proxies'),
   is_dismissable: flag('whether it can be dismissed', true),
-  context: z.looseObject({}).meta({ description: 'what it refers to', examples: [{ plan: 3 }] }),
+  context: documented(z.looseObject({}), { description: 'what it refers to', examples: [{ plan: 3 }] }),
   created_at: timestamp('when it was made', '2026-06-09T11:50:08.101337-07:00'),
   updated_at: timestamp('when it last changed', '2026-06-09T11:50:08.101337-07:00'),
-  dismissed_at: timestamp('when it was dismissed', '2026-06-10T11:50:08.101337-07:00').nullable(),
+  dismissed_at: z.nullable(timestamp('when it was dismissed', '2026-06-10T11:50:08.101337-07:00')),
 });
 
 /** Notifications (`upstream-api.md`, endpoint 25). */
@@ -21,7 +21,7 @@ export const notification = nameRows({
     path: '/api/v2/notification/',
     query: {
       ...paging,
-      dismissed_at__isnull: booleanText.meta({ description: 'True: not dismissed; False: dismissed' }),
+      dismissed_at__isnull: documented(booleanText, { description: 'True: not dismissed; False: dismissed' }),
       ordering: orderingText('id', 'created_at', 'dismissed_at'),
       type: anyText,
     },

@@ -1,5 +1,5 @@
-import * as z from 'zod';
-import { counts, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
+import * as z from 'zod/mini';
+import { counts, documented, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 import { anyText, paging, planId, timestampText } from '../parameters.ts';
 import { POLICIES } from '../policies.ts';
@@ -27,7 +27,7 @@ const aggregateStats = resource('AggregateStats', {
   protocols_used: counts('protocol to requests', { http: 120 }),
   average_concurrency: number('average concurrency', 1.5),
   average_rps: number('average requests a second', 0.25),
-  last_request_sent_at: timestamp('when the last request was sent', CREATED).nullable(),
+  last_request_sent_at: z.nullable(timestamp('when the last request was sent', CREATED)),
 });
 
 const subuser = resource('Subuser', {
@@ -49,7 +49,7 @@ const ipAuthorization = resource('IpAuthorization', {
   id: z.union([integer('identifier', 91), text('identifier', '91')]),
   ip_address: text('IP address', '198.51.100.7'),
   created_at: timestamp('when it was made', CREATED),
-  last_used_at: timestamp('when it was last used', CREATED).nullable(),
+  last_used_at: z.nullable(timestamp('when it was last used', CREATED)),
 });
 
 const activity = resource('ProxyActivity', {
@@ -58,9 +58,9 @@ const activity = resource('ProxyActivity', {
   request_duration: number('duration; the unit is not documented', 0.25),
   handshake_duration: number('duration; the unit is not documented', 0.02),
   tunnel_duration: number('duration; the unit is not documented', 0.2),
-  error_reason: text('error reason', 'client_connect_forbidden_host').nullable(),
-  error_reason_how_to_fix: text('remedy', 'Allow the host.').nullable(),
-  auth_username: text('user name of the proxy', 'user').nullable(),
+  error_reason: z.nullable(text('error reason', 'client_connect_forbidden_host')),
+  error_reason_how_to_fix: z.nullable(text('remedy', 'Allow the host.')),
+  auth_username: z.nullable(text('user name of the proxy', 'user')),
   proxy_address: text('address of the proxy', '198.51.100.8'),
   bytes: integer('bytes transferred', 1500),
   client_address: text('address of the client', '198.51.100.9'),
@@ -68,7 +68,7 @@ const activity = resource('ProxyActivity', {
   hostname: text('host name of the target', 'www.example.com'),
   domain: text('domain of the target', 'example.com'),
   port: integer('port of the target', 443),
-  proxy_port: integer('port of the proxy', 8080).nullable(),
+  proxy_port: z.nullable(integer('port of the proxy', 8080)),
   listen_address: text('address that listened', '198.51.100.8'),
   listen_port: integer('port that listened', 80),
 });
@@ -132,11 +132,11 @@ export const proxy = nameRows({
     path: '/api/v2/proxy/activity/',
     query: {
       ...planId,
-      timestamp__lte: timestampText.meta({ description: 'default now; a future one adds projected records' }),
-      timestamp__gte: timestampText.meta({ description: 'default six days ago; at most 90 days back' }),
+      timestamp__lte: documented(timestampText, { description: 'default now; a future one adds projected records' }),
+      timestamp__gte: documented(timestampText, { description: 'default six days ago; at most 90 days back' }),
       search: anyText,
-      error_reason: anyText.meta({ description: '`*`: any request with an error' }),
-      starting_after: timestampText.meta({ description: 'timestamp of the last record of the page before' }),
+      error_reason: documented(anyText, { description: '`*`: any request with an error' }),
+      starting_after: documented(timestampText, { description: 'timestamp of the last record of the page before' }),
       bytes__gte: anyText,
       bytes__lte: anyText,
       verification_category: anyText,

@@ -1,5 +1,5 @@
-import * as z from 'zod';
-import { decimal, duration, flag, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
+import * as z from 'zod/mini';
+import { decimal, documented, duration, flag, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 import { anyText, integerText, orderingText, paging } from '../parameters.ts';
 import { POLICIES } from '../policies.ts';
@@ -9,7 +9,7 @@ const CREATED = '2026-06-09T11:50:08.101337-07:00';
 const config = resource('ReferralConfig', {
   id: integer('one per user; never changes', 9),
   mode: text('`payout` or `credits`; writable', 'credits'),
-  wallet_payout_email: text('address of the wallet that receives payouts; writable', '<EMAIL>').nullable(),
+  wallet_payout_email: z.nullable(text('address of the wallet that receives payouts; writable', '<EMAIL>')),
   id_verification_required: flag('needed once the account qualifies for a payout', false),
   credits_earned: number('USD that the next earn-out turns into credits', 12.5),
   payouts_earned: number('USD that the next earn-out pays out', 0),
@@ -37,20 +37,20 @@ const credit = resource('ReferralCredit', {
   mode: text('`credits` is the one documented', 'credits'),
   amount: z.union([number('USD earned', 2.5), decimal('USD earned', '2.50')]),
   status: text('`pending` is the one documented', 'pending'),
-  referral_channel: integer('id of the channel that produced it', 2).nullable(),
-  referral_channel_code: text('code of that channel', 'SAVE20').nullable(),
+  referral_channel: z.nullable(integer('id of the channel that produced it', 2)),
+  referral_channel_code: z.nullable(text('code of that channel', 'SAVE20')),
   created_at: timestamp('when it was made', CREATED),
   updated_at: timestamp('when it last changed', CREATED),
-  reverted_at: timestamp('when it was reverted', CREATED).nullable(),
+  reverted_at: z.nullable(timestamp('when it was reverted', CREATED)),
 });
 
 const earnOut = resource('EarnOut', {
   id: integer('identifier', 71),
   mode: text('`payout` or `credits`', 'credits'),
-  wallet_payout_email: text('wallet that received the funds of a payout', '<EMAIL>').nullable(),
+  wallet_payout_email: z.nullable(text('wallet that received the funds of a payout', '<EMAIL>')),
   amount: number('USD earned out', 12.5),
   status: text('`processing`, `completed` or `failed`', 'completed'),
-  error_reason: text('the error of a failed one', 'wallet_rejected').nullable(),
+  error_reason: z.nullable(text('the error of a failed one', 'wallet_rejected')),
   created_at: timestamp('when it was made', CREATED),
   updated_at: timestamp('when it last changed', CREATED),
 });
@@ -64,7 +64,7 @@ const channel = resource('ReferralChannel', {
   is_active: flag('false: new users cannot apply it', true),
   is_recurring: flag('true: at every renewal; false: first purchase only', false),
   start_date: timestamp('from when it is applicable', CREATED),
-  end_date: timestamp('after it the code cannot be applied', CREATED).nullable(),
+  end_date: z.nullable(timestamp('after it the code cannot be applied', CREATED)),
   total_uses: integer('distinct redemptions', 12),
   total_commission: number('USD commission earned', 30.25),
   total_revenue: number('USD paid net of refunds', 121),
@@ -75,17 +75,15 @@ const channel = resource('ReferralChannel', {
   created_at: timestamp('when it was made', CREATED),
 });
 
-const changes = z
-  .strictObject({
-    mode: z.enum(['payout', 'credits']).optional(),
-    wallet_payout_email: z
-      .email()
-      .nullable()
-      .optional()
-      .meta({ examples: ['someone@wallet.example'] }),
-  })
-  .refine((body) => Object.keys(body).length > 0, 'expected mode, wallet_payout_email or both')
-  .meta({ minProperties: 1 });
+const changes = documented(
+  z
+    .strictObject({
+      mode: z.optional(z.enum(['payout', 'credits'])),
+      wallet_payout_email: documented(z.optional(z.nullable(z.email())), { examples: ['someone@wallet.example'] }),
+    })
+    .check(z.refine((body) => Object.keys(body).length > 0, 'expected mode, wallet_payout_email or both')),
+  { minProperties: 1 },
+);
 
 /** The referral and affiliate program (`upstream-api.md`, endpoints 12 to 18). */
 export const referral = nameRows({
@@ -114,7 +112,9 @@ export const referral = nameRows({
       ...paging,
       mode: anyText,
       status: anyText,
-      referral_channel: integerText.or(anyText.max(0)).meta({ description: 'channel id; empty: credits without one' }),
+      referral_channel: documented(z.union([integerText, anyText.check(z.maxLength(0))]), {
+        description: 'channel id; empty: credits without one',
+      }),
       ordering: orderingText('id', 'mode', 'amount', 'status', 'created_at', 'updated_at', 'reverted_at'),
     },
     answer: pageOf(credit),

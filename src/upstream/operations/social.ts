@@ -1,22 +1,13 @@
-import * as z from 'zod';
-import { flag, resource, text } from '../fields.ts';
+import * as z from 'zod/mini';
+import { documented, flag, resource, text } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 
 const token = resource('Token', { token: text('usable as the credential of API requests', '<TOKEN>') });
 
 const authorization = {
-  provider: z
-    .string()
-    .min(1)
-    .meta({ description: 'name of the identity provider', examples: ['<SUPPORTED_PROVIDER>'] }),
-  code: z
-    .string()
-    .min(1)
-    .meta({ description: 'authorization code from the provider', examples: ['<CODE>'] }),
-  redirect_uri: z
-    .string()
-    .min(1)
-    .meta({ description: 'redirect URI authorized with the provider', examples: ['https://app.example/callback'] }),
+  provider: text('name of the identity provider', '<SUPPORTED_PROVIDER>').check(z.minLength(1)),
+  code: text('authorization code from the provider', '<CODE>').check(z.minLength(1)),
+  redirect_uri: text('redirect URI authorized with the provider', 'https://app.example/callback').check(z.minLength(1)),
 };
 
 /** Social registration and login (`upstream-api.md`, endpoints 28 and 29). */
@@ -28,8 +19,8 @@ export const social = nameRows({
     body: {
       schema: z.looseObject({
         ...authorization,
-        tos_accepted: z.literal(true).meta({ description: 'terms of service accepted', examples: [true] }),
-        marketing_email_accepted: flag('marketing e-mails may be sent', false).optional(),
+        tos_accepted: documented(z.literal(true), { description: 'terms of service accepted', examples: [true] }),
+        marketing_email_accepted: z.optional(flag('marketing e-mails may be sent', false)),
       }),
     },
     answer: token,

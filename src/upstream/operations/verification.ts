@@ -1,4 +1,4 @@
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { flag, integer, resource, text, timestamp } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 
@@ -12,7 +12,7 @@ const idVerification = resource('IdVerification', {
   max_verification_failure_times: integer('failures allowed', 3),
   created_at: timestamp('when it was made', CREATED),
   updated_at: timestamp('when it last changed', CREATED),
-  verified_at: timestamp('when it was verified', CREATED).nullable(),
+  verified_at: z.nullable(timestamp('when it was verified', CREATED)),
 });
 
 const evidence = z.looseObject({
@@ -36,7 +36,7 @@ const verificationFlow = resource('VerificationFlow', {
   started_at: timestamp('when it was started', CREATED),
   updated_at: timestamp('when it last changed', CREATED),
   needs_evidence: flag('whether evidence is needed', true),
-  evidence: evidence.nullable(),
+  evidence: z.nullable(evidence),
   id_verification_restores_access: flag('whether ID verification restores access', true),
   id_verification_required: flag('whether ID verification is required', false),
 });
