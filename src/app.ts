@@ -53,9 +53,9 @@ export function createApp(deps: Deps): App {
     onDrift: countedDrift((drift) => logger.warn(drift, 'upstream answer does not fit its schema')),
   });
   return mount(conductorOf(deps), [
-    ...passthroughRoutes({ gateway, maxBodyBytes: config.maxBodyBytes }),
+    ...passthroughRoutes(gateway),
     ...overviewRoutes({ gateway, clock, digest }),
-    batchRoute({ gateway, maxBodyBytes: config.maxBodyBytes }),
+    batchRoute(gateway),
     problemsRoute,
     ...docsRoutes(deps.docsAssets, deps.openApiText),
     ...healthRoutes(deps.readiness),
@@ -68,9 +68,9 @@ export function createAdminApp(deps: Deps, scrape: Scrape): App {
 }
 
 function conductorOf({ config, clock, digest, logger, metrics, store }: Deps): Conductor {
-  const { requestTimeoutMs, publicUrl, rateLimitPerMinute: perMinute, policyOf } = config;
+  const { rateLimitPerMinute: perMinute, ...given } = config;
   const limit = rateLimit({ clock, metrics, perMinute });
-  return conductor({ clock, digest, logger, metrics, requestTimeoutMs, publicUrl, store, policyOf, rateLimit: limit });
+  return conductor({ ...given, clock, digest, logger, metrics, store, rateLimit: limit });
 }
 
 function mount(conduct: Conductor, routes: readonly Route[]): App {

@@ -7,6 +7,7 @@ import type { Background } from '../../core/runtime.ts';
 import type { Bindings } from '../../http/bindings.ts';
 import { accept } from './acceptors.ts';
 import { addresses } from './address.ts';
+import { bodyOf } from './body.ts';
 import { closeAfter, Traffic } from './draining.ts';
 import { bindingsOf, isMisframed } from './head.ts';
 import { inTurn, type Serve } from './pipeline.ts';
@@ -97,6 +98,9 @@ function beginner(
       background,
       get address() {
         return addressOf(incoming);
+      },
+      get body() {
+        return bodyOf(incoming);
       },
     };
     incoming[BINDINGS] = bindings;

@@ -1,7 +1,9 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, GatewayError } from '../../core/errors.ts';
 import type { Logger } from '../../core/logger.ts';
+import { lastOf } from './pipeline.ts';
 import { refusal } from './refusal.ts';
 
 const CODES: Readonly<Record<string, ErrorCode>> = {
@@ -29,10 +31,11 @@ const asksForHead = ({ rawPacket }: ParseError) => rawPacket?.subarray(0, 5).toS
 
 /** What Node's parser gives up on never becomes a request; it gets its problem straight on the socket. */
 export const refuseUnparsable = (logger: Logger) => (error: ParseError, socket: Duplex) => {
-  const message = answerTo(socket);
-  if (!socket.writable || error.code === 'ECONNRESET' || isAnswering(message)) socket.destroy();
+  const open = openTo(socket);
+  if (!socket.writable || error.code === 'ECONNRESET' || !open) socket.destroy();
+  else if (open === 'head') refuse(socket, codeOf(error), { isHead: asksForHead(error), logger });
   // A request whose body breaks off has a line already: for the app, its client has left.
-  else refuse(socket, codeOf(error), { isHead: asksForHead(error), ...(!message && { logger }) });
+  else refuse(socket, codeOf(error), { isHead: open.req.method === 'HEAD' });
 };
 
 export const refuseConnect = (logger: Logger) => (_: IncomingMessage, socket: Duplex) => {
@@ -40,15 +43,17 @@ export const refuseConnect = (logger: Logger) => (_: IncomingMessage, socket: Du
   refuse(socket, 'method_not_implemented', { logger, isHead: false });
 };
 
-/** The answer that is being made on a socket. */
-function answerTo(socket: Duplex & { _httpMessage?: ServerResponse | null }): ServerResponse | undefined {
-  // oxlint-disable-next-line no-underscore-dangle -- Node shows it nowhere else
-  return socket._httpMessage ?? undefined;
+/**
+ * What a refusal would answer: a head, where all before it is over, or a request that has no answer yet and whose body
+ * is what went wrong. Anything else would be taken for the answer to another one.
+ */
+function openTo(socket: Duplex): 'head' | ServerResponse | undefined {
+  const last = lastOf(socket as Socket);
+  if (!last) return 'head';
+  const { answer, isNext } = last;
+  if (answer.req.complete) return answer.writableFinished ? 'head' : undefined;
+  return isNext && !answer.headersSent ? answer : undefined;
 }
-
-/** What goes wrong in the body of a request is its answer; behind a whole request, it would be taken for that one's. */
-const isAnswering = (message: ServerResponse | undefined) =>
-  message !== undefined && (message.headersSent || message.req.complete);
 
 interface RefuseOptions {
   readonly logger?: Logger;
