@@ -58,9 +58,9 @@ export function createApp(deps: Deps): App {
     onDrift: countedDrift((drift) => logger.warn(drift, 'upstream answer does not fit its schema')),
   });
   const routes = [
-    ...passthroughRoutes({ gateway, maxBodyBytes: config.maxBodyBytes }),
+    ...passthroughRoutes(gateway),
     ...overviewRoutes({ gateway, clock, digest }),
-    batchRoute({ gateway, maxBodyBytes: config.maxBodyBytes }),
+    batchRoute(gateway),
     problemsRoute,
     ...docsRoutes(deps.docsAssets, deps.openApiText),
     ...healthRoutes(deps.readiness),
@@ -82,10 +82,9 @@ interface Made {
 }
 
 function conductorOf({ config, clock, digest, logger, metrics, store }: Deps, made: Made): Conductor {
-  const { requestTimeoutMs, publicUrl, rateLimitPerMinute: perMinute, policyOf } = config;
+  const { rateLimitPerMinute: perMinute, ...given } = config;
   const limit = rateLimit({ clock, metrics, perMinute });
-  const settings = { requestTimeoutMs, publicUrl, policyOf, rateLimit: limit };
-  return conductor({ clock, digest, logger, metrics, store, ...settings, ...made });
+  return conductor({ ...given, clock, digest, logger, metrics, store, rateLimit: limit, ...made });
 }
 
 function mount(conduct: Conductor, routes: readonly Route[], cors?: Cors): App {

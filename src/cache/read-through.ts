@@ -2,7 +2,7 @@ import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import { andThen, type Clock, type Digest, type MaybePromise } from '../core/runtime.ts';
 import type { CacheKey, Entry, Fetched, Found, Saved } from '../store/store.ts';
-import type { Reader } from '../upstream/caller.ts';
+import type { Reader, Tally } from '../upstream/caller.ts';
 import type { Call } from '../upstream/client.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
 import type { OperationInput } from '../upstream/request.ts';
@@ -56,6 +56,9 @@ interface Failed {
 export class ReadThrough {
   readonly #of: ReadThroughOptions;
   readonly #flights = new SingleFlight<Result>();
+  /** Numbers of the requests that share with no other, by what each has one of; an id that a client sends may be anyone's. */
+  readonly #numbers = new WeakMap<Tally, number>();
+  #count = 0;
 
   constructor(options: ReadThroughOptions) {
     this.#of = options;
@@ -150,12 +153,18 @@ export class ReadThrough {
     this.#of.metrics.readDone('bypass');
     const found = { entry: undefined, version, askedAt };
     const start = (ends: AbortSignal) => this.#fetch({ ...read, policy: undefined }, found, ends);
-    const flightKey = singleFlightKey(key, version, `alone ${caller.from.requestId}`);
+    const flightKey = singleFlightKey(key, version, `alone ${this.#numberOf(caller)}`);
     const { result } = this.#flights.join(flightKey, { start, background: caller.background, signal: caller.signal() });
     const done = await result;
     if ('error' in done) throw done.error;
     const { status, entry } = done;
     return { status, entry, state: 'fresh', age: 0, outcome: { fwd: 'request' }, cacheable: false };
+  }
+
+  #numberOf({ tally }: Reader): number {
+    const number = this.#numbers.get(tally) ?? ++this.#count;
+    this.#numbers.set(tally, number);
+    return number;
   }
 
   /** Where another instance is fetching the same just now, its answer is as good. */

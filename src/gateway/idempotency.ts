@@ -70,7 +70,8 @@ export function needsStore({ operation: { touches = [], exclusive }, caller }: W
   return isCached || exclusive === true || caller.from.idempotencyKey !== undefined;
 }
 
-const canonicalBody = ({ notCompared }: Operation, { body = '' }: OperationInput) => canonical(body, notCompared).text;
+const canonicalBody = ({ notCompared }: Operation, { body = '', unsent }: OperationInput) =>
+  unsent ?? canonical(body, notCompared).text;
 
 /**
  * The answer where the store already knows the write's key, or an equal purchase.

@@ -7,6 +7,8 @@ export interface Bindings {
   readonly target?: string;
   /** Set where the head alone is reason enough to refuse the request. */
   readonly refused?: ErrorCode;
+  /** What comes behind the head, or null where none does; left out where the runtime's `Request` shows it. */
+  readonly body?: ReadableStream<Uint8Array> | null;
   readonly background?: Background;
   /** Address of the client, for limits where there is no credential. */
   readonly address?: string;

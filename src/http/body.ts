@@ -1,5 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
 import { ClientLeft } from '../upstream/caller.ts';
+import type { Exchange } from './exchange.ts';
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
@@ -8,22 +9,15 @@ const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
 const isJsonType = (type: string) =>
   JSON_TYPE.test(type) && (CHARSET.exec(type)?.[1] ?? 'utf-8').toLowerCase() === 'utf-8';
 
-interface BodyOptions {
-  readonly maxBytes: number;
-  readonly signal: AbortSignal;
-  /** Where no body is expected, one that comes all the same may be of any type. */
-  readonly typed: boolean;
-}
-
 /**
- * The JSON text of a request body, bounded while it is read; undefined when there is none.
- * @throws GatewayError `payload_too_large`, `unsupported_media_type`, `malformed_json` for bytes that are not UTF-8
+ * The JSON text of a request body; undefined when there is none.
+ * @throws GatewayError also `unsupported_media_type`, and `malformed_json` for bytes that are not UTF-8
  */
-export async function jsonTextOf(request: Request, options: BodyOptions): Promise<string | undefined> {
-  const bytes = await bytesOf(request, options);
-  if (bytes.length === 0 || !options.typed) return undefined;
-  const coding = request.headers.get('content-encoding') ?? 'identity';
-  if (coding !== 'identity' || !isJsonType(request.headers.get('content-type') ?? ''))
+export async function jsonTextOf(exchange: Exchange): Promise<string | undefined> {
+  const bytes = await bytesOf(exchange);
+  if (bytes.length === 0) return undefined;
+  const coding = exchange.header('content-encoding') ?? 'identity';
+  if (coding !== 'identity' || !isJsonType(exchange.header('content-type') ?? ''))
     throw GatewayError.of('unsupported_media_type');
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -32,19 +26,32 @@ export async function jsonTextOf(request: Request, options: BodyOptions): Promis
   }
 }
 
-async function bytesOf(request: Request, { maxBytes, signal }: BodyOptions): Promise<Uint8Array> {
-  if (Number(request.headers.get('content-length') ?? 0) > maxBytes) throw GatewayError.of('payload_too_large');
-  if (!request.body) return new Uint8Array();
-  const reader = request.body.getReader();
+/** Text to compare a body by that nobody asked for; not to be read, since it has a character for each byte. */
+export async function unreadTextOf(exchange: Exchange): Promise<string> {
+  return new TextDecoder('latin1').decode(await bytesOf(exchange));
+}
+
+/**
+ * A request body, bounded while it is read.
+ * @throws GatewayError `payload_too_large`, `request_timeout`
+ */
+export async function bytesOf(exchange: Exchange): Promise<Uint8Array> {
+  const { body, maxBodyBytes } = exchange;
+  if (Number(exchange.header('content-length') ?? 0) > maxBodyBytes) throw GatewayError.of('payload_too_large');
+  if (!body) return new Uint8Array();
+  const reader = body.getReader();
+  const signal = exchange.signal();
   const leave = () => void reader.cancel(signal.reason).catch(() => undefined);
   signal.addEventListener('abort', leave, { once: true });
   try {
-    return await gather(reader, maxBytes);
+    const bytes = await gather(reader, maxBodyBytes);
+    signal.throwIfAborted();
+    return bytes;
   } catch (error) {
+    if (signal.reason instanceof GatewayError) throw GatewayError.of('request_timeout');
     throw error instanceof GatewayError ? error : new ClientLeft();
   } finally {
     signal.removeEventListener('abort', leave);
-    signal.throwIfAborted();
   }
 }
 

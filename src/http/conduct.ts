@@ -7,6 +7,7 @@ import type { MaybePromise } from '../core/runtime.ts';
 import { ClientLeft } from '../upstream/caller.ts';
 import { type Answer, NO_STORE, SECURITY_HEADERS } from './answer.ts';
 import type { Env } from './bindings.ts';
+import { bytesOf } from './body.ts';
 import type { Cors } from './cors.ts';
 import { Exchange, type ExchangeTools } from './exchange.ts';
 
@@ -39,7 +40,7 @@ export function conductor(tools: ConductorTools): Conductor {
       respond(tools, exchange, { route, answer: answerOfError(tools, exchange, error), error });
     try {
       checkHead(exchange);
-      const answer = handler(exchange);
+      const answer = hasOddBody(exchange) ? bytesOf(exchange).then(() => handler(exchange)) : handler(exchange);
       return answer instanceof Promise ? answer.then(succeed).catch(fail) : succeed(answer);
     } catch (error) {
       return fail(error);
@@ -52,6 +53,10 @@ function checkHead({ context, path }: Exchange): void {
   if (refused !== undefined) throw GatewayError.of(refused);
   if (!PLAIN_PATH.test(path)) throw GatewayError.of('unknown_endpoint');
 }
+
+/** A read has no use for one, but is answered only once it is there: what is wrong with it comes too late otherwise. */
+const hasOddBody = (exchange: Exchange) =>
+  (exchange.request.method === 'GET' || exchange.request.method === 'HEAD') && exchange.body !== null;
 
 interface Outcome {
   readonly route: string;

@@ -19,6 +19,7 @@ export interface ExchangeTools {
   readonly clock: Clock;
   readonly digest: Digest;
   readonly requestTimeoutMs: number;
+  readonly maxBodyBytes: number;
   /** Origin for links; the request's own when not set. */
   readonly publicUrl?: string | undefined;
   readonly store: Store;
@@ -66,6 +67,15 @@ export class Exchange {
 
   get request(): Request {
     return this.context.req.raw;
+  }
+
+  get body(): ReadableStream<Uint8Array> | null {
+    const { body } = this.context.env ?? {};
+    return body === undefined ? this.request.body : body;
+  }
+
+  get maxBodyBytes(): number {
+    return this.#tools.maxBodyBytes;
   }
 
   header(name: string): string | undefined {

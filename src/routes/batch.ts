@@ -8,11 +8,6 @@ import type { Route } from './route.ts';
 import { documented } from '../upstream/fields.ts';
 import { checkBody } from '../upstream/input.ts';
 
-interface BatchOptions {
-  readonly gateway: Gateway;
-  readonly maxBodyBytes: number;
-}
-
 /** Visible ASCII only: what a URL holds once it is encoded. The fragment stays with the client. */
 const TARGET = /^\/[\x21\x22\x24-\x7e]*$/;
 
@@ -35,7 +30,7 @@ export const batchBody = z.strictObject({
   ),
 });
 
-export function batchRoute({ gateway, maxBodyBytes }: BatchOptions): Route {
+export function batchRoute(gateway: Gateway): Route {
   return {
     method: 'POST',
     path: '/bff/v1/batch',
@@ -45,11 +40,7 @@ export function batchRoute({ gateway, maxBodyBytes }: BatchOptions): Route {
       exchange.notes = { operation: 'batch' };
       const caller = await exchange.reader();
       if (caller.from.idempotencyKey !== undefined) throw keyRefused();
-      const text = await jsonTextOf(exchange.request, {
-        maxBytes: maxBodyBytes,
-        signal: exchange.signal(),
-        typed: true,
-      });
+      const text = await jsonTextOf(exchange);
       const { requests } = checkBody(batchBody, text ?? '');
       const body = await answerBatch({ gateway, caller, origin: exchange.origin }, requests);
       return { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body };

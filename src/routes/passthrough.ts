@@ -2,7 +2,7 @@ import { andThen } from '../core/runtime.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Written } from '../gateway/idempotency.ts';
 import { type Answer, NO_STORE } from '../http/answer.ts';
-import { jsonTextOf } from '../http/body.ts';
+import { jsonTextOf, unreadTextOf } from '../http/body.ts';
 import type { Handler } from '../http/conduct.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { readingAnswer } from '../http/reading-answer.ts';
@@ -11,19 +11,14 @@ import { allOperations } from '../upstream/operations/index.ts';
 import type { OperationInput } from '../upstream/request.ts';
 import type { Route } from './route.ts';
 
-interface PassthroughOptions {
-  readonly gateway: Gateway;
-  readonly maxBodyBytes: number;
-}
-
 /** The upstream's endpoints, each at its own path (`contract.md` section 2). */
-export function passthroughRoutes(options: PassthroughOptions): Route[] {
+export function passthroughRoutes(gateway: Gateway): Route[] {
   return allOperations.map((operation) => ({
     method: operation.method,
     path: patternOf(operation),
     name: operation.path,
     takes: headersTakenBy(operation),
-    handler: operation.method === 'GET' ? readHandler(operation, options) : writeHandler(operation, options),
+    handler: operation.method === 'GET' ? readHandler(operation, gateway) : writeHandler(operation, gateway),
   }));
 }
 
@@ -46,7 +41,7 @@ function inputOf({ context, query }: Exchange): OperationInput {
   return { id: context.req.param('id'), query };
 }
 
-function readHandler(operation: Operation, { gateway }: PassthroughOptions): Handler {
+function readHandler(operation: Operation, gateway: Gateway): Handler {
   return (exchange) => {
     exchange.notes = { operation: operation.id };
     const input = inputOf(exchange);
@@ -57,18 +52,14 @@ function readHandler(operation: Operation, { gateway }: PassthroughOptions): Han
   };
 }
 
-function writeHandler(operation: Operation, { gateway, maxBodyBytes }: PassthroughOptions): Handler {
+function writeHandler(operation: Operation, gateway: Gateway): Handler {
   return async (exchange) => {
     exchange.notes = { operation: operation.id, cache: 'method' };
     const caller = await exchange.writer(operation);
     const input = async () => {
       exchange.checkIdempotencyKey();
-      const sent = await jsonTextOf(exchange.request, {
-        maxBytes: maxBodyBytes,
-        signal: exchange.signal(),
-        typed: Boolean(operation.body),
-      });
-      return { ...inputOf(exchange), body: operation.body ? sent : undefined };
+      const sent = operation.body ? { body: await jsonTextOf(exchange) } : { unsent: await unreadTextOf(exchange) };
+      return { ...inputOf(exchange), ...sent };
     };
     return writtenAnswer(await gateway.write(operation, input, caller));
   };

@@ -8,6 +8,8 @@ export interface OperationInput {
   readonly query: string;
   /** JSON text of the body. */
   readonly body?: string | undefined;
+  /** Text of one that the operation does not take: another makes it another request, but it goes nowhere. */
+  readonly unsent?: string | undefined;
 }
 
 /** A GET that somebody wants. */

@@ -8,7 +8,7 @@ import { bodyOf, callOf, isCallTo, pathOf } from '../support/marked.ts';
 import { openSocket } from '../support/raw-client.ts';
 import { barrier, hold, json, perCall, reply, reset } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { cachedIds } from '../support/table.ts';
+import { cachedIds, readIds } from '../support/table.ts';
 import { openWorld, type World } from '../support/world.ts';
 
 const ID: OperationId = 'getSubscription';
@@ -127,6 +127,23 @@ describe('never share', () => {
     const answers = await Promise.all(all);
     expect(new Set(answers.map((answer) => seen(answer)[2])).size).toBe(all.length);
     for (const answer of answers) expect(answer.headers['cache-status']).not.toContain('collapsed');
+  });
+
+  test.each(readIds)('readers of %s with no-store, though they send the same request id', async (id) => {
+    const world = await openWorld();
+    const gate = barrier();
+    let calls = 0;
+    world.upstream.on(
+      isCallTo(id),
+      perCall(() => reply(hold(gate), json(200, bodyOf(id, ++calls)))),
+    );
+    const headers = { ...NO_STORE, 'X-Request-Id': 'the-same-for-all' };
+    const both = [world.ask(id, { headers }), world.ask(id, { headers })];
+    await gate.count(both.length);
+    gate.release();
+    const answers = (await Promise.all(both)).map(seen);
+    for (const [status, cacheStatus] of answers) expect([status, cacheStatus]).toEqual([200, 'portico; fwd=request']);
+    expect(world.upstream.calls).toHaveLength(both.length);
   });
 
   test('readers of different accounts, whatever the store says of their versions', async () => {

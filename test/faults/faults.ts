@@ -113,6 +113,12 @@ const FRAMING: readonly Fault[] = [
     ...GARBLED,
   },
   {
+    name: 'interim answers before it',
+    what: (good) =>
+      reply(bytes(['100', '102', '103'].map((status) => `HTTP/1.1 ${status}\r\n\r\n`).join('')), json(200, good)),
+    read: [200],
+  },
+  {
     name: '204 with a body',
     what: () => reply(bytes(`HTTP/1.1 204 No Content\r\nContent-Length: ${POISON.length}\r\n\r\n`), bytes(POISON)),
     read: [204],

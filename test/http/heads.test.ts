@@ -55,6 +55,10 @@ describe('a head that is refused', () => {
     ['a target without a slash', () => head('GET api/v2/subscription/', HOST)],
     ['no path but an asterisk', () => head('OPTIONS *', HOST)],
     ['a bad version', () => get(HOST).replace('HTTP/1.1', 'HTTP/3.7')],
+    ['HTTP/0.9', () => get(HOST).replace('1.1', '0.9')],
+    ['HTTP/1.2', () => get(HOST).replace('1.1', '1.2')],
+    ['HTTP/2.0', () => get(HOST).replace('1.1', '2.0')],
+    ['HTTP/3.0', () => get(HOST).replace('1.1', '3.0')],
     ['the preface of HTTP/2', () => 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['a coding that nobody knows', () => get(`${HOST}Transfer-Encoding: x\r\n`)],
     ['a line that is no header', () => get(`${HOST}what is this\r\n`)],
@@ -288,6 +292,14 @@ describe('a connection', () => {
       await socket.closed;
       expect(socket.unread()).not.toContain('200 OK');
     }
+    expect(stage.upstream.calls).toEqual([]);
+  });
+
+  test.each(['0.9', '2.0'])('is closed where it speaks HTTP/%s, whatever it asks for', async (version) => {
+    const socket = await openSocket(stage.gateway.port);
+    await socket.write(get(`${HOST}Connection: keep-alive\r\n`).replace('1.1', version) + get(HOST));
+    await socket.closed;
+    expect(socket.unread().match(/^HTTP\/1\.1 \d+/gm)).toEqual(['HTTP/1.1 400']);
     expect(stage.upstream.calls).toEqual([]);
   });
 

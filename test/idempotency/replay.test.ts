@@ -113,12 +113,22 @@ describe.each(bodiedIds)('%s with a key', (id) => {
 });
 
 describe.each(bodilessIds)('%s with a key', (id) => {
-  test('is the same request whatever body comes along, since none goes upstream', async () => {
+  const bodies = [undefined, '{"a":1}', '{"a":2}', '{"a":', 'plain text', Buffer.from([0xe9]), Buffer.from([0xea])];
+
+  test('is another request with another body, though none goes upstream', async () => {
     const shop = await openShop();
-    shop.script(id, good(id, 1));
-    await shop.keyed(id);
-    expect(gist(await shop.keyed(id, { body: '{"a":1}' }))).toBe(goodGist(id, 1, { isReplay: true }));
-    expect(shop.upstream.calls[0]?.body).toBe('');
+    for (const [at, body] of bodies.entries()) {
+      const key = `${shop.key}-${at}`;
+      shop.script(id, good(id, at));
+      expect(gist(await shop.keyed(id, { key, body }))).toBe(goodGist(id, at));
+      for (const other of bodies)
+        expect(gist(await shop.keyed(id, { key, body: other }))).toBe(
+          other === body ? goodGist(id, at, { isReplay: true }) : REUSED,
+        );
+    }
+    expect(shop.upstream.calls.map(({ body, headers }) => [body, headers['content-type']])).toEqual(
+      bodies.map(() => ['', undefined]),
+    );
   });
 });
 

@@ -94,9 +94,9 @@ const BROKEN: Readonly<Record<string, readonly [code: string, make: () => Step]>
     'upstream_bad_response',
     () => bytes('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n'),
   ],
-  'a 100 that nobody asked for': [
+  '101 without another protocol': [
     'upstream_bad_response',
-    () => reply(bytes('HTTP/1.1 100 Continue\r\n\r\n'), json(200, GOOD)),
+    () => reply(bytes('HTTP/1.1 101 Switching Protocols\r\n\r\n'), json(200, GOOD)),
   ],
   'a 304 that nobody asked for': ['upstream_bad_response', () => json(304)],
   'a close before an answer': ['upstream_unreachable', () => close()],
@@ -161,7 +161,6 @@ describe('an answer that is unusual but good', () => {
     ['in chunks with a trailer', () => bytes(`${chunked(GOOD)}0\r\nX-Trailer: x\r\n\r\n`)],
     ['until the connection closes', () => reply(bytes(`HTTP/1.1 200 OK\r\n\r\n${GOOD}`), close())],
     ['in HTTP/1.0', () => reply(bytes(`HTTP/1.0 200 OK\r\n\r\n${GOOD}`), close())],
-    ['after 103', () => reply(bytes('HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\n'), json(200, GOOD))],
     ['packed, though nobody asked', () => packed(gzipSync(GOOD), GZIP)],
     ['packed and called x-gzip', () => packed(gzipSync(GOOD), { 'Content-Encoding': ' X-GZIP' })],
     ['of another type', () => json(200, GOOD, { 'Content-Type': 'text/plain' })],

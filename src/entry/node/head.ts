@@ -36,10 +36,11 @@ function refusalOf({ incoming, isHostGood, target }: Looked): Bindings['refused'
 }
 
 /**
- * Whether others may see its end elsewhere. Node's parser refuses most of these; it takes codings in front of `chunked`,
- * and any at all from a client of HTTP/1.0 (RFC 9112 section 6.1 wants that connection closed).
+ * Whether others may see its end elsewhere. Node's parser refuses most of these; it takes HTTP/0.9 and HTTP/2.0, codings
+ * in front of `chunked`, and any at all from a client of HTTP/1.0 (RFC 9112 section 6.1 wants that connection closed).
  */
-export function isMisframed({ rawHeaders, httpVersionMinor }: IncomingMessage): boolean {
+export function isMisframed({ rawHeaders, httpVersionMajor, httpVersionMinor }: IncomingMessage): boolean {
+  if (httpVersionMajor !== 1) return true;
   const codings = valuesOf('transfer-encoding', rawHeaders);
   if (codings.length === 0) return false;
   return httpVersionMinor === 0 || codings.length > 1 || codings[0]?.toLowerCase() !== 'chunked';

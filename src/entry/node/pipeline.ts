@@ -19,6 +19,12 @@ interface Line {
 
 type Lined = Socket & { [LINE]?: Line };
 
+/** The request that came last on a connection, by its answer, and whether those before it have theirs. */
+export function lastOf(socket: Lined): { readonly answer: ServerResponse; readonly isNext: boolean } | undefined {
+  const line = socket[LINE];
+  return line && { answer: line.last, isNext: line.waiting === 0 };
+}
+
 export type Serve<Incoming extends IncomingMessage> = (incoming: Incoming, outgoing: ServerResponse) => void;
 
 /**

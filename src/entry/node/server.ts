@@ -8,6 +8,7 @@ import type { Bindings } from '../../http/bindings.ts';
 import type { Cors } from '../../http/cors.ts';
 import { accept } from './acceptors.ts';
 import { addresses } from './address.ts';
+import { bodyOf } from './body.ts';
 import { closeAfter, Traffic } from './draining.ts';
 import { bindingsOf, isMisframed } from './head.ts';
 import { inTurn, type Serve } from './pipeline.ts';
@@ -100,6 +101,9 @@ function beginner(
       background,
       get address() {
         return addressOf(incoming);
+      },
+      get body() {
+        return bodyOf(incoming);
       },
     };
     incoming[BINDINGS] = bindings;

@@ -10,6 +10,7 @@ import {
   TransportError,
   type UpstreamRequest,
 } from '../../upstream/transport.ts';
+import { connectorWithoutInterim } from './interim.ts';
 
 interface TransportOptions {
   readonly upstream: URL;
@@ -27,7 +28,7 @@ export function undiciTransport({ upstream, maxConnections, connectTimeoutMs }: 
     // One signal spans the whole exchange; undici's own timers start anew with each byte.
     headersTimeout: 0,
     bodyTimeout: 0,
-    connect: { timeout: connectTimeoutMs },
+    connect: connectorWithoutInterim(connectTimeoutMs),
   });
   const transport: Transport = async (request) => {
     const { status, headers, bytes } = await collect(pool, { ...request, path: prefix + request.path });
@@ -91,7 +92,7 @@ class Collector implements Dispatcher.DispatchHandler {
     status: number,
     headers: Record<string, string | string[] | undefined>,
   ) {
-    if (status < 200) return;
+    if (status < 200) throw new Error('bad response');
     this.#status = status;
     for (const [name, value] of Object.entries(headers)) {
       if (value !== undefined) this.#headers[name.toLowerCase()] = Array.isArray(value) ? value.join(', ') : value;

@@ -1,8 +1,10 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { type ErrorCode, GatewayError } from '../../core/errors.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Cors } from '../../http/cors.ts';
+import { lastOf } from './pipeline.ts';
 import { refusal } from './refusal.ts';
 
 const CODES: Readonly<Record<string, ErrorCode>> = {
@@ -40,13 +42,14 @@ interface Tools {
 export const refuseUnparsable =
   ({ logger, cors }: Tools) =>
   (error: ParseError, socket: Duplex) => {
-    const message = answerTo(socket);
-    if (!socket.writable || error.code === 'ECONNRESET' || isAnswering(message)) socket.destroy();
-    // A request whose body breaks off has a line already: for the app, its client has left.
-    else {
-      const origin = message?.req.headers.origin ?? originIn(error);
-      refuse(socket, codeOf(error), { isHead: asksForHead(error), cors, origin, ...(!message && { logger }) });
+    const open = openTo(socket);
+    if (!socket.writable || error.code === 'ECONNRESET' || !open) return void socket.destroy();
+    if (open === 'head') {
+      return refuse(socket, codeOf(error), { isHead: asksForHead(error), cors, origin: originIn(error), logger });
     }
+    // A request whose body breaks off has a line already: for the app, its client has left.
+    const { method, headers } = open.req;
+    refuse(socket, codeOf(error), { isHead: method === 'HEAD', cors, origin: headers.origin });
   };
 
 export const refuseConnect =
@@ -56,17 +59,21 @@ export const refuseConnect =
     refuse(socket, 'method_not_implemented', { ...tools, origin: headers.origin, isHead: false });
   };
 
-/** The answer that is being made on a socket. */
-function answerTo(socket: Duplex & { _httpMessage?: ServerResponse | null }): ServerResponse | undefined {
-  // oxlint-disable-next-line no-underscore-dangle -- Node shows it nowhere else
-  return socket._httpMessage ?? undefined;
+/**
+ * What a refusal would answer: a head, where all before it is over, or a request that has no answer yet and whose body
+ * is what went wrong. Anything else would be taken for the answer to another one.
+ */
+function openTo(socket: Duplex): 'head' | ServerResponse | undefined {
+  const last = lastOf(socket as Socket);
+  if (!last) return 'head';
+  const { answer, isNext } = last;
+  if (answer.req.complete) return answer.writableFinished ? 'head' : undefined;
+  return isNext && !answer.headersSent ? answer : undefined;
 }
 
-/** What goes wrong in the body of a request is its answer; behind a whole request, it would be taken for that one's. */
-const isAnswering = (message: ServerResponse | undefined) =>
-  message !== undefined && (message.headersSent || message.req.complete);
-
-interface RefuseOptions extends Partial<Tools> {
+interface RefuseOptions {
+  readonly logger?: Logger;
+  readonly cors?: Cors | undefined;
   readonly origin: string | undefined;
   readonly isHead: boolean;
 }
