@@ -28,6 +28,7 @@ export const GOOD: UpstreamAnswer = {
   links: [],
   value: {},
   validators: {},
+  isStorable: true,
   notModified: false,
 };
 
