@@ -1,4 +1,4 @@
-import type { ZodType } from 'zod';
+import * as z from 'zod';
 import type { Layer } from './client.ts';
 
 interface Drift {
@@ -36,19 +36,31 @@ function sampleOf(value: unknown): unknown {
 
 const MAX_FIELDS = 20;
 
-function misfits(schema: ZodType, value: unknown): Set<string> {
+function misfits(schema: z.ZodType, value: unknown): Set<string> {
   const checked = schema.safeParse(value);
-  const paths = checked.success ? [] : checked.error.issues.slice(0, MAX_FIELDS).map((issue) => fieldPath(issue.path));
+  const paths = checked.success
+    ? []
+    : checked.error.issues.slice(0, MAX_FIELDS).map(({ path }) => fieldPath(schema, path));
   return new Set(paths);
 }
 
-/** `results[].amount`: neither positions nor names that the upstream made up, which might be data. */
-function fieldPath(path: readonly PropertyKey[]): string {
-  const steps = path.map((step) => (typeof step === 'number' ? '[]' : `.${safeName(String(step))}`));
+/** `results[].amount`: no positions, and only names that the schema documents; keys of a map are data. */
+function fieldPath(schema: z.core.$ZodType, path: readonly PropertyKey[]): string {
+  let at: z.core.$ZodType | undefined = schema;
+  const steps = path.map((step) => {
+    const inner = at && unwrapped(at);
+    const shape = inner instanceof z.ZodObject ? (inner.shape as z.core.$ZodShape) : {};
+    const isDocumented = Object.hasOwn(shape, step);
+    at = isDocumented ? shape[String(step)] : inner instanceof z.ZodArray ? inner.element : undefined;
+    if (typeof step === 'number') return '[]';
+    return isDocumented ? `.${String(step)}` : '.*';
+  });
   return steps.join('').replace(/^\./, '') || '(whole)';
 }
 
-const safeName = (name: string) => (/^[a-z][a-z0-9_]{0,63}$/.test(name) ? name : '*');
+function unwrapped(schema: z.core.$ZodType): z.core.$ZodType {
+  return schema instanceof z.ZodOptional || schema instanceof z.ZodNullable ? unwrapped(schema.unwrap()) : schema;
+}
 
 /** Counts are kept for as many fields; what comes beyond is counted together. */
 const MAX_COUNTS = 1_000;
