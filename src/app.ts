@@ -14,7 +14,7 @@ import { healthRoutes, type Readiness } from './routes/health.ts';
 import { metricsRoute, type Scrape } from './routes/metrics.ts';
 import { overviewRoutes } from './routes/overviews.ts';
 import { passthroughRoutes } from './routes/passthrough.ts';
-import { problemsRoute } from './routes/problems.ts';
+import { problemsRoutes } from './routes/problems.ts';
 import type { Route } from './routes/route.ts';
 import type { Store } from './store/store.ts';
 import { countedDrift } from './upstream/drift.ts';
@@ -56,7 +56,7 @@ export function createApp(deps: Deps): App {
     ...passthroughRoutes({ gateway, maxBodyBytes: config.maxBodyBytes }),
     ...overviewRoutes({ gateway, clock, digest }),
     batchRoute({ gateway, maxBodyBytes: config.maxBodyBytes }),
-    problemsRoute,
+    ...problemsRoutes,
     ...docsRoutes(deps.docsAssets, deps.openApiText),
     ...healthRoutes(deps.readiness),
   ]);
