@@ -15,7 +15,7 @@ import { healthRoutes, type Readiness } from './routes/health.ts';
 import { metricsRoute, type Scrape } from './routes/metrics.ts';
 import { overviewRoutes } from './routes/overviews.ts';
 import { passthroughRoutes } from './routes/passthrough.ts';
-import { problemsRoute } from './routes/problems.ts';
+import { problemsRoutes } from './routes/problems.ts';
 import { type Accepted, acceptedAccounts } from './resilience/accepted.ts';
 import type { Route } from './routes/route.ts';
 import type { Store } from './store/store.ts';
@@ -61,7 +61,7 @@ export function createApp(deps: Deps): App {
     ...passthroughRoutes(gateway),
     ...overviewRoutes({ gateway, clock, digest }),
     batchRoute(gateway),
-    problemsRoute,
+    ...problemsRoutes,
     ...docsRoutes(deps.docsAssets, deps.openApiText),
     ...healthRoutes(deps.readiness),
   ];

@@ -1,22 +1,25 @@
 import type { Digest } from '../core/runtime.ts';
-import type { Entry } from '../store/store.ts';
+import { type Entry, freshFor } from '../store/store.ts';
 import type { UpstreamAnswer } from '../upstream/answer.ts';
 import type { CachePolicy } from '../upstream/operation.ts';
 
 /** Makes a cached answer of one that came just now; nothing of one without a body. */
 export async function entryOf(answer: UpstreamAnswer, storedAt: number, digest: Digest): Promise<Entry | null> {
   const { text, links, validators } = answer;
-  return text === null ? null : { text, links, etag: `"${await digest.body(text)}"`, storedAt, validators };
+  if (text === null) return null;
+  return { text, links, etag: `"${await digest.body(text)}"`, storedAt, validators, ...boundOf(answer) };
 }
 
-/** The same answer, confirmed by the upstream just now. */
-export function confirmed(entry: Entry, { validators }: UpstreamAnswer, storedAt: number): Entry {
-  return { ...entry, storedAt, validators: { ...entry.validators, ...validators } };
+const boundOf = ({ maxFreshMs }: UpstreamAnswer) => (maxFreshMs === undefined ? {} : { maxFreshMs });
+
+/** The same answer, confirmed by the upstream just now; what it says anew counts. */
+export function confirmed(entry: Entry, answer: UpstreamAnswer, storedAt: number): Entry {
+  return { ...entry, ...boundOf(answer), storedAt, validators: { ...entry.validators, ...answer.validators } };
 }
 
 /** Milliseconds that an entry is still fresh; negative once it is not. */
 export function freshMsOf(entry: Entry, policy: CachePolicy, now: number): number {
-  return entry.storedAt + policy.fresh * 1000 - now;
+  return entry.storedAt + freshFor(entry, policy.fresh * 1000) - now;
 }
 
 export type Usability = 'fresh' | 'stale' | 'on-error' | 'expired';

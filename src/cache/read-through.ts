@@ -179,9 +179,9 @@ export class ReadThrough {
   /** Whatever comes of it, the store is told: others may wait for it. */
   async #fetch(read: Read, found: Found, signal: AbortSignal): Promise<Result> {
     try {
-      const { status, entry } = await this.#call(read, found, signal);
-      const isGood = entry !== null && status === 200;
-      const fetched: Fetched = isGood ? { entry: read.policy && entry } : { drop: found.entry && 'key' };
+      const { status, entry, isStorable } = await this.#call(read, found, signal);
+      const isKept = entry !== null && status === 200 && isStorable;
+      const fetched: Fetched = isKept ? { entry: read.policy && entry } : { drop: found.entry && 'key' };
       return { status, entry, stored: (await this.#save(read, found, fetched)).stored };
     } catch (error) {
       return { error, holds: (await this.#save(read, found, { drop: dropOf(error) })).holds };
@@ -204,20 +204,11 @@ export class ReadThrough {
     const { account, owner, from, tally, background } = caller;
     const validators = entry && hasAny(entry.validators) ? entry.validators : undefined;
     const endsAt = clock.now() + timeoutMs;
-    const answer = await call({
-      account,
-      owner,
-      operation,
-      input,
-      from,
-      tally,
-      background,
-      validators,
-      signal,
-      endsAt,
-    });
-    if (answer.notModified && entry) return { status: 200, entry: confirmed(entry, answer, clock.now()) };
-    return { status: answer.status, entry: await entryOf(answer, clock.now(), digest) };
+    const asked = { account, owner, operation, input, from, tally, background, validators, signal, endsAt };
+    const answer = await call(asked);
+    const { status, isStorable, notModified } = answer;
+    if (notModified && entry) return { status: 200, isStorable, entry: confirmed(entry, answer, clock.now()) };
+    return { status, isStorable, entry: await entryOf(answer, clock.now(), digest) };
   }
 
   #ageOf(entry: Entry): number {

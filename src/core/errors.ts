@@ -41,7 +41,7 @@ export const ERRORS = {
   outcome_unknown: kind(
     409,
     'Outcome unknown',
-    'The first request with this key, or an equal purchase, was sent, and its outcome is not known: it may have been carried out.',
+    'The first request with this key, or an equal purchase, was sent, and its outcome is not known: the write may have happened.',
   ),
   gone: kind(410, 'Gone', 'The upstream no longer has it.'),
   precondition_failed: kind(
@@ -196,8 +196,16 @@ export function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(ERRORS, code);
 }
 
+const CODE = /^(\d{1,2})?[a-z]{1,20}([_-][a-z]{1,20})*$/;
+
+/**
+ * Whether a word of the upstream's looks like a code: words of lower-case letters, the first perhaps with a digit or two
+ * before it (`2fa_needed`). What does not may be a token, a card or an address, and is neither sent on nor logged.
+ */
+export const isCode = (text: string) => text.length <= 64 && CODE.test(text);
+
 /** `card_declined` becomes `Card declined`. */
-function titleOf(code: string): string {
-  const words = code.replaceAll(/[_.-]+/g, ' ').trim();
+export function titleOf(code: string): string {
+  const words = code.replaceAll(/[_-]/g, ' ');
   return words.charAt(0).toUpperCase() + words.slice(1);
 }

@@ -14,6 +14,7 @@ export interface Member extends Span {
 }
 
 const QUOTE = 0x22;
+const COMMA = 0x2c;
 const BACKSLASH = 0x5c;
 const OPEN_BRACE = 0x7b;
 const CLOSE_BRACE = 0x7d;
@@ -117,20 +118,29 @@ export function stringAt(text: string, { start, end }: Span): string {
   return inner.includes('\\') ? String(JSON.parse(text.slice(start, end))) : inner;
 }
 
+export interface Extent {
+  /** How deep arrays and objects are nested. */
+  readonly depth: number;
+  /** Members, items, arrays and objects, roughly. */
+  readonly values: number;
+}
+
 /**
- * Whether arrays and objects are nested deeper than `limit`; what is, breaks `JSON.stringify` somewhere later, and takes
- * a hundred times its size to parse. Hence the one function here that takes any text, valid JSON or not.
+ * How much there is in a text: what is nested too deeply breaks `JSON.stringify` somewhere later, and many small values
+ * take a hundred times their size to parse. Hence the one function here that takes any text, valid JSON or not.
  */
-export function isDeeperThan(text: string, limit: number): boolean {
-  let depth = 0;
+export function extentOf(text: string): Extent {
+  let [level, depth, values] = [0, 0, 0];
   for (let position = 0; position < text.length; position++) {
     const code = text.charCodeAt(position);
     if (code === QUOTE) {
-      const closing = closingQuote(text, position);
-      if (closing < 0) return false; // no JSON, as whoever parses it will find
-      position = closing;
-    } else if (opens(code) && ++depth > limit) return true;
-    else if (closes(code)) depth--;
+      position = closingQuote(text, position);
+      if (position < 0) break; // no JSON, as whoever parses it will find
+    } else if (opens(code)) {
+      depth = Math.max(depth, ++level);
+      values++;
+    } else if (closes(code)) level--;
+    else if (code === COMMA) values++;
   }
-  return false;
+  return { depth, values };
 }

@@ -158,4 +158,4 @@ function endOf(error: unknown): WriteEnd {
 }
 
 const unknown = (error: GatewayError) =>
-  error.with({ outcome: 'unknown', detail: `${detailOf(error)} The write may have been carried out.` });
+  error.with({ outcome: 'unknown', detail: `${detailOf(error)} The write may have happened.` });

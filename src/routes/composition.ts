@@ -40,7 +40,7 @@ export function compositionOf(
   return { overview, wanted, fields, strict: /(^|[,;]\s*)handling\s*=\s*"?strict"?\s*($|[,;])/i.test(prefer ?? '') };
 }
 
-const namesIn = (list: string) => list.split(',').map((name) => name.trim());
+const namesIn = (list: string) => [...new Set(list.split(',').map((name) => name.trim()))];
 
 function knownFields({ sections }: Overview, name: string): string[] | undefined {
   const section = Object.hasOwn(sections, name) ? sections[name] : undefined;

@@ -27,7 +27,12 @@ export interface Entry {
   readonly storedAt: number;
   /** What the upstream can be asked with whether it still holds. */
   readonly validators: { readonly etag?: string; readonly lastModified?: string };
+  /** The upstream wants it to count as fresh for no longer, in milliseconds. */
+  readonly maxFreshMs?: number;
 }
+
+/** How long an entry is fresh where its policy says `freshMs`. */
+export const freshFor = (entry: Entry | undefined, freshMs: number) => Math.min(entry?.maxFreshMs ?? freshMs, freshMs);
 
 /** What one cached answer is kept under. Durations in milliseconds. */
 export interface CacheKey {

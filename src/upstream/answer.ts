@@ -1,5 +1,6 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
-import { isDeeperThan } from '../core/json.ts';
+import { extentOf } from '../core/json.ts';
+import { type Keeping, keepingOf } from './cache-control.ts';
 import { localLinks } from './links.ts';
 import type { Operation } from './operation.ts';
 import { refusalOf, retryAfterOf } from './refusal.ts';
@@ -7,7 +8,7 @@ import type { Validators } from './request.ts';
 import type { BodyFlaw, RawAnswer } from './transport.ts';
 
 /** A good answer: its JSON text as it came but for the links of a page, or null where there is no body. */
-export interface UpstreamAnswer {
+export interface UpstreamAnswer extends Keeping {
   readonly status: number;
   readonly text: string | null;
   /** Places in `text` where the gateway's origin goes. */
@@ -49,10 +50,10 @@ export function answerOf(
     status === 205 ||
     (status >= 200 && status < 300 && isEmpty(raw) && operation.answer === null)
   ) {
-    return { ...EMPTY, status };
+    return { ...EMPTY, isStorable: false, status };
   }
   if (status >= 200 && status < 300) return jsonAnswer(operation, raw, upstream);
-  if (status === 304 && conditional) return { ...EMPTY, status, validators: validatorsOf(raw), notModified: true };
+  if (status === 304 && conditional) return { ...EMPTY, ...keptAs(raw), status, notModified: true };
   if (status >= 400 && status < 500) throw refusal(raw, now, conceal);
   throw failure(raw, now);
 }
@@ -70,13 +71,15 @@ const FLAWS: Readonly<Record<BodyFlaw, string>> = {
 
 const EMPTY = { text: null, links: [], value: undefined, validators: {}, notModified: false } as const;
 
+const keptAs = (raw: RawAnswer) => ({ validators: validatorsOf(raw), ...keepingOf(raw.headers) });
+
 function jsonAnswer(operation: Operation, raw: RawAnswer, upstream: URL): UpstreamAnswer {
   if ('flaw' in raw.body) {
     const fault = raw.body.flaw === 'cut_short' ? 'failed' : 'unusable';
     throw GatewayError.of('upstream_bad_response', { fault, detail: FLAWS[raw.body.flaw] });
   }
   const { text } = raw.body;
-  if (isDeeperThan(text, MAX_JSON_DEPTH)) throw unusable('The upstream answered with JSON nested too deeply.');
+  if (extentOf(text).depth > MAX_JSON_DEPTH) throw unusable('The upstream answered with JSON nested too deeply.');
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -84,7 +87,7 @@ function jsonAnswer(operation: Operation, raw: RawAnswer, upstream: URL): Upstre
     throw unusable('The upstream answered with something that is not JSON.');
   }
   const local = operation.paged ? localLinks(text, { upstream, path: operation.path }) : { text, links: [] };
-  return { ...local, status: raw.status, value, validators: validatorsOf(raw), notModified: false };
+  return { ...local, ...keptAs(raw), status: raw.status, value, notModified: false };
 }
 
 const unusable = (detail: string) => GatewayError.of('upstream_bad_response', { fault: 'unusable', detail });

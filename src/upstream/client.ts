@@ -56,7 +56,7 @@ export function upstreamClient({ transport, clock, maxBodyBytes, upstream }: Cli
       ...(body !== undefined && { body }),
       ...(beforeFirstByte && { beforeFirstByte }),
     });
-    const conceal = concealing([from.credential, upstream.host, upstream.hostname]);
+    const conceal = concealing(from.credential, upstream);
     const conditional = validators !== undefined;
     return answerOf(operation, raw, { now: clock.now(), conditional, conceal, upstream });
   };
@@ -82,15 +82,19 @@ async function exchange(transport: Transport, request: Parameters<Transport>[0])
 /** Short words are taken out only where they stand alone: a credential `a` is in every text. */
 const LONG_WORD = 8;
 
-function concealing(words: readonly (string | undefined)[]): (text: string) => string {
+/** Takes out the credential as it is written, and the host in any case of letters. */
+function concealing(credential: string | undefined, { host, hostname }: URL): (text: string) => string {
   let patterns: readonly RegExp[] | undefined; // hardly any answer needs them
   return (text) => {
-    patterns ??= words.filter((word) => word !== undefined).map(patternOf);
+    patterns ??= [
+      ...(credential === undefined ? [] : [patternOf(credential, 'g')]),
+      ...[host, hostname.replace(/\.$/, '')].map((word) => patternOf(word, 'gi')),
+    ];
     return patterns.reduce((rest, pattern) => rest.replaceAll(pattern, '…'), text);
   };
 }
 
-function patternOf(word: string): RegExp {
+function patternOf(word: string, flags: string): RegExp {
   const literal = word.replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
-  return new RegExp(word.length >= LONG_WORD ? literal : `(?<![A-Za-z0-9])${literal}(?![A-Za-z0-9])`, 'g');
+  return new RegExp(word.length >= LONG_WORD ? literal : `(?<![A-Za-z0-9])${literal}(?![A-Za-z0-9])`, flags);
 }

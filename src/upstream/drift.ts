@@ -1,4 +1,4 @@
-import type { ZodMiniType } from 'zod/mini';
+import * as z from 'zod/mini';
 import type { Gate } from '../resilience/gates.ts';
 
 interface Drift {
@@ -35,19 +35,32 @@ function sampleOf(value: unknown): unknown {
 
 const MAX_FIELDS = 20;
 
-function misfits(schema: ZodMiniType, value: unknown): Set<string> {
+function misfits(schema: z.ZodMiniType, value: unknown): Set<string> {
   const checked = schema.safeParse(value);
-  const paths = checked.success ? [] : checked.error.issues.slice(0, MAX_FIELDS).map((issue) => fieldPath(issue.path));
+  const paths = checked.success
+    ? []
+    : checked.error.issues.slice(0, MAX_FIELDS).map(({ path }) => fieldPath(schema, path));
   return new Set(paths);
 }
 
-/** `results[].amount`: neither positions nor names that the upstream made up, which might be data. */
-function fieldPath(path: readonly PropertyKey[]): string {
-  const steps = path.map((step) => (typeof step === 'number' ? '[]' : `.${safeName(String(step))}`));
+/** `results[].amount`: no positions, and only names that the schema documents; keys of a map are data. */
+function fieldPath(schema: z.core.$ZodType, path: readonly PropertyKey[]): string {
+  let at: z.core.$ZodType | undefined = schema;
+  const steps = path.map((step) => {
+    const inner = at && unwrapped(at);
+    const shape: z.core.$ZodShape = inner instanceof z.ZodMiniObject ? inner.def.shape : {};
+    const isDocumented = Object.hasOwn(shape, step);
+    at = isDocumented ? shape[String(step)] : inner instanceof z.ZodMiniArray ? inner.def.element : undefined;
+    if (typeof step === 'number') return '[]';
+    return isDocumented ? `.${String(step)}` : '.*';
+  });
   return steps.join('').replace(/^\./, '') || '(whole)';
 }
 
-const safeName = (name: string) => (/^[a-z][a-z0-9_]{0,63}$/.test(name) ? name : '*');
+function unwrapped(schema: z.core.$ZodType): z.core.$ZodType {
+  const isWrapped = schema instanceof z.ZodMiniOptional || schema instanceof z.ZodMiniNullable;
+  return isWrapped ? unwrapped(schema.def.innerType) : schema;
+}
 
 /** Counts are kept for as many fields; what comes beyond is counted together. */
 const MAX_COUNTS = 1_000;

@@ -1,11 +1,15 @@
 import type { core, ZodMiniType } from 'zod/mini';
 import { canonical } from '../core/canonical.ts';
 import { type ErrorItem, GatewayError } from '../core/errors.ts';
-import { isDeeperThan } from '../core/json.ts';
+import { extentOf } from '../core/json.ts';
 import type { Operation } from './operation.ts';
 import type { OperationInput } from './request.ts';
 
 const MAX_JSON_DEPTH = 64;
+/** A documented body has a quarter of it at most; checking ten times as many would stop the process for a while. */
+const MAX_VALUES = 1_000;
+/** Errors that one answer names: no more than anybody reads. */
+const MAX_ITEMS = 50;
 
 /**
  * Checks a client's query and body against the document. What the document does not list goes through.
@@ -22,7 +26,7 @@ export function checkInput(operation: Operation, input: OperationInput): void {
 function queryErrors(documented: NonNullable<Operation['query']>, query: string): ErrorItem[] {
   const bad = new Map<string, ErrorItem>();
   for (const [name, value] of new URLSearchParams(query)) {
-    const schema = Object.hasOwn(documented, name) ? documented[name] : undefined;
+    const schema = Object.hasOwn(documented, name) && !bad.has(name) ? documented[name] : undefined;
     const checked = schema?.safeParse(value);
     if (checked && !checked.success) bad.set(name, itemOf(checked.error.issues[0], name));
   }
@@ -33,17 +37,18 @@ function queryErrors(documented: NonNullable<Operation['query']>, query: string)
 export function checkBody<T>(schema: ZodMiniType<T>, text: string): T {
   const checked = schema.safeParse(parseJson(text));
   if (checked.success) return checked.data;
-  throw invalid(checked.error.issues.flatMap(itemsOfIssue));
+  throw invalid(checked.error.issues.slice(0, MAX_ITEMS).flatMap(itemsOfIssue));
 }
 
 /**
  * Parses a client's JSON.
- * @throws GatewayError `malformed_json`, also for a name that stands twice in an object: the upstream might read the
+ * @throws GatewayError `validation_failed` where there is too much in it; `malformed_json`, also for a name that stands twice in an object: the upstream might read the
  *   other one than the one that was checked
  */
 function parseJson(text: string): unknown {
-  if (isDeeperThan(text, MAX_JSON_DEPTH))
-    throw GatewayError.of('malformed_json', { detail: 'The body is nested too deeply.' });
+  const { depth, values } = extentOf(text);
+  if (depth > MAX_JSON_DEPTH) throw GatewayError.of('malformed_json', { detail: 'The body is nested too deeply.' });
+  if (values > MAX_VALUES) throw invalid([TOO_MANY]);
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -59,15 +64,21 @@ function parseJson(text: string): unknown {
 /** One entry for each field, also where zod names several at once. */
 function itemsOfIssue(issue: core.$ZodIssue): ErrorItem[] {
   if (issue.code !== 'unrecognized_keys') return [itemOf(issue, issue.path.join('.') || null)];
-  return issue.keys.map((key) => itemOf({ ...issue, message: 'unknown field' }, [...issue.path, key].join('.')));
+  return issue.keys
+    .slice(0, MAX_ITEMS)
+    .map((key) => itemOf({ ...issue, message: 'unknown field' }, [...issue.path, key].join('.')));
 }
 
-const MAX_ITEMS = 50;
+const TOO_MANY = { code: 'too_big', message: `more than ${MAX_VALUES} values`, field: null };
 
 /** Each error once, and no more than anybody reads. */
 export function invalid(errors: readonly ErrorItem[]): GatewayError {
-  const distinct = new Map(errors.map((error) => [`${error.field} ${error.code} ${error.message}`, error]));
-  return GatewayError.of('validation_failed', { errors: [...distinct.values()].slice(0, MAX_ITEMS) });
+  const distinct = new Map<string, ErrorItem>();
+  for (const error of errors) {
+    if (distinct.size === MAX_ITEMS) break;
+    distinct.set(`${error.field} ${error.code} ${error.message}`, error);
+  }
+  return GatewayError.of('validation_failed', { errors: [...distinct.values()] });
 }
 
 function itemOf(issue: core.$ZodIssue | undefined, field: string | null): ErrorItem {

@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { type ErrorCode, type ErrorItem, GatewayError } from '../core/errors.ts';
+import { type ErrorCode, type ErrorItem, GatewayError, isCode } from '../core/errors.ts';
 
 /** The name that a status goes by where the upstream gives no code of its own. */
 const STATUS_NAMES = {
@@ -31,7 +31,6 @@ const STATUS_NAMES = {
 /** These two mean one thing to a client, whatever word the upstream has for it. */
 const FIXED_NAMES = new Set([401, 429]);
 
-const CODE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/;
 const MARKUP = /<[a-z!/?][^>]*>?/i;
 const MAX_ITEMS = 50;
 const MAX_DEPTH = 8;
@@ -58,16 +57,21 @@ export function refusalOf(
   const findings = findingsIn(parsed(body))
     .slice(0, MAX_ITEMS)
     .map((finding) => concealed(finding, conceal));
-  const name = nameOf(status);
-  const own = findings.find((finding) => finding.field === null && finding.code)?.code;
-  const code = FIXED_NAMES.has(status) ? name : (own ?? name);
-  const detail = findings.find((finding) => finding.field === null)?.message;
-  return GatewayError.refusal(code, status, {
+  const detail = findings.find(({ field }) => field === null)?.message;
+  return GatewayError.refusal(codeFor(status, findings), status, {
     ...(detail && { detail }),
     ...(retryAfter !== undefined && { retryAfter }),
     ...(status === 401 && { headers: { 'WWW-Authenticate': 'Token' } }),
     errors: findings.map((finding): ErrorItem => ({ ...finding, code: finding.code ?? 'invalid' })),
   });
+}
+
+/** The upstream's own code for the whole, else the name of the status. */
+function codeFor(status: number, findings: readonly Finding[]): string {
+  const own = findings.find(({ field, code }) => field === null && code)?.code;
+  if (own && !FIXED_NAMES.has(status)) return own;
+  const namesFields = status === 400 && findings.some(({ field }) => field !== null);
+  return namesFields ? 'validation_failed' : nameOf(status);
 }
 
 /** Errors are short; a longer body is none, and parsing it could cost a hundred times its size. */
@@ -96,9 +100,14 @@ const OWN = ['message', 'detail', 'error', 'code'];
 function objectFindings(object: Record<string, unknown>, field: string | null, depth: number): Finding[] {
   const text = [object['message'], object['detail'], object['error']].find((part) => typeof part === 'string');
   const own = messageOf(text ?? '', field, codeOf(object['code']));
-  const rest = Object.entries(object).filter(([name, value]) => own.length === 0 || isField(name, value));
+  const rest = Object.entries(object).filter(([name, value]) =>
+    own.length === 0 ? !isOddCode(name, value) : isField(name, value),
+  );
   return [...own, ...rest.flatMap(([name, value]) => itemFindings(value, pathOf(field, name), depth + 1))];
 }
+
+/** What stands under `code` and is neither a code nor a sentence may be anything, a secret too. */
+const isOddCode = (name: string, value: unknown) => name === 'code' && typeof value === 'string' && !/\s/.test(value);
 
 /** Beside an error of its own, only what holds a list or an object is a field. */
 function isField(name: string, value: unknown): boolean {
@@ -134,7 +143,7 @@ function nameOf(status: number): string {
   return names[status] ?? `status_${status}`;
 }
 
-const codeOf = (value: unknown) => (typeof value === 'string' && CODE.test(value) ? value : undefined);
+const codeOf = (value: unknown) => (typeof value === 'string' && isCode(value) ? value : undefined);
 
 /** Names under which errors of the whole are filed. */
 const WHOLE = new Set(['non_field_errors', '__all__', 'errors', 'error']);

@@ -22,6 +22,7 @@ describe('a batch that is refused as a whole', () => {
     ['no requests', {}, ['requests']],
     ['requests that are an object', { requests: { a: 1 } }, ['requests']],
     ['no items', { requests: [] }, ['requests']],
+    ['1,000 items', { requests: many(1_000) }, [null]],
     ['21 items', { requests: many(21) }, ['requests']],
     ['another field', { requests: many(1), strict: true }, ['strict']],
     ['an id twice', { requests: [item('a'), item('b'), item('a')] }, ['requests']],

@@ -10,6 +10,7 @@ interface AnyAnswer {
 }
 
 export interface Problem {
+  readonly type: string;
   readonly code: string;
   readonly detail: string;
   readonly instance: string;
@@ -71,6 +72,11 @@ export function expectProblem(answer: AnyAnswer, { status, code, instance }: Exp
   });
   const retryAfter = answer.headers['retry-after'];
   expect(problem.retry_after).toBe(retryAfter === undefined ? undefined : Number(retryAfter));
+  if (code === 'idempotency_in_progress') expect(problem).toMatchObject({ retryable: true, retry_after: 1 });
+  if (code === 'outcome_unknown' || problem.outcome === 'unknown') {
+    expect(problem).toMatchObject({ retryable: false, detail: expect.stringMatching(/the write may have happened/i) });
+    expect(problem).not.toHaveProperty('retry_after');
+  }
   expect(leaksIn(text + JSON.stringify(answer.headers))).toEqual([]);
   return problem;
 }

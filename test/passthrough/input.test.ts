@@ -53,6 +53,15 @@ describe.each(queried)('$id', (row) => {
     expect(stage.upstream.calls).toEqual([]);
   });
 
+  test('names a parameter once that is bad two thousand times', async () => {
+    const [first = ''] = typedOf(row);
+    const { errors } = expectProblem(await ask(Array<string>(1_000).fill(first).join('&')), {
+      status: 400,
+      code: 'validation_failed',
+    });
+    expect(errors.map(({ field }) => field)).toEqual([first]);
+  });
+
   test('passes on what the document does not list', async () => {
     const query = 'Page=x&page__gte=x&plan=x&__proto__=x&constructor=x&toString=x&a%5Bb%5D=%zz&=&&x==';
     stage.upstream.on(() => true, json(status, exampleBody(row.id)));
@@ -113,6 +122,23 @@ describe.each(bodied.map(({ id }) => id))('%s', (id) => {
 
   test.each(['[]', '"text"', '1', 'null', 'true'])('refuses %s, which is no object', async (sent) => {
     expectProblem(await send(sent), { status: 400, code: 'validation_failed' });
+    expect(stage.upstream.calls).toEqual([]);
+  });
+
+  const MANY: readonly (readonly [string, string])[] = [
+    ['fields', `{${Array.from({ length: 6_400 }, (_, at) => `"${at.toString(36)}":0`).join(',')}}`],
+    [
+      'keys of a map',
+      `{"proxy_countries":{${Array.from({ length: 6_400 }, (_, at) => `"${at.toString(36)}":""`).join(',')}}}`,
+    ],
+    ['items', `{"x":[${'0,'.repeat(30_000)}0]}`],
+    ['objects', `{"x":[${'{},'.repeat(20_000)}{}]}`],
+  ];
+
+  test.each(MANY)('refuses too many %s without looking at each', async (_, sent) => {
+    const answer = await send(sent);
+    const { errors } = expectProblem(answer, { status: 400, code: 'validation_failed', instance: path });
+    expect(errors).toEqual([{ code: 'too_big', message: expect.stringContaining('1000'), field: null }]);
     expect(stage.upstream.calls).toEqual([]);
   });
 

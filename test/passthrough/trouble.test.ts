@@ -39,7 +39,7 @@ describe.each(allOperations.map((operation) => [operation.id, operation] as cons
     // What may have happened is not to be tried again.
     expect([problem.retryable, problem.outcome]).toEqual(method === 'GET' ? [true, undefined] : [false, 'unknown']);
     expect(problem.retry_after).toEqual(method === 'GET' ? retryAfter : undefined);
-    if (method !== 'GET') expect(problem.detail).toContain('may have been carried out');
+    if (method !== 'GET') expect(problem.detail).toContain('may have happened');
     if (method !== 'GET') expect(stage.upstream.calls).toHaveLength(1);
   });
 

@@ -29,6 +29,7 @@ export const GOOD: UpstreamAnswer = {
   links: [],
   value: {},
   validators: {},
+  isStorable: true,
   notModified: false,
 };
 

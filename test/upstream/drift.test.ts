@@ -55,6 +55,28 @@ const CASES: Readonly<Record<string, Drift>> = {
     operation: 'getSubuser',
     fields: ['proxy_countries.*'],
   },
+  'a key of a map that looks like the name of a field': {
+    path: '/api/v2/subuser/1/',
+    text: () => exampleBody('getSubuser', { proxy_countries: { jane_doe: 'many', id: 'more' } }),
+    operation: 'getSubuser',
+    fields: ['proxy_countries.*'],
+  },
+  'a key of a map that is deep inside': {
+    path: '/api/v2/subuser/1/',
+    text: () => {
+      const { aggregate_stats: stats } = JSON.parse(exampleBody('getSubuser')) as { aggregate_stats: object };
+      return exampleBody('getSubuser', {
+        aggregate_stats: { ...stats, countries_used: { us: 'x' }, error_reasons: [{}] },
+      });
+    },
+    operation: 'getSubuser',
+    fields: [
+      ...['reason', 'type', 'how_to_fix', 'http_status', 'count'].map(
+        (name) => `aggregate_stats.error_reasons[].${name}`,
+      ),
+      'aggregate_stats.countries_used.*',
+    ],
+  },
   'the whole': {
     path: '/api/v2/subscription/',
     text: () => '[]',

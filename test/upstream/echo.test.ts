@@ -1,4 +1,6 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { startGateway } from '../support/gateway.ts';
+import { call } from '../support/http.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { useWorld } from '../support/world.ts';
@@ -34,6 +36,16 @@ describe('what the upstream says again', () => {
   test.each(PLACES)('of the address of the upstream in %s does not reach the client', async (_, place) => {
     const { host, origin } = new URL(stage.upstream.url);
     for (const said of [`${origin}/x`, host]) expect(await textFor(place(said))).not.toContain(host.slice(0, 14));
+  });
+
+  test('of the name of the upstream in any case of letters does not reach the client', async () => {
+    const { upstream } = stage;
+    const gateway = await startGateway(upstream.url.replace('127.0.0.1', 'localhost'));
+    onTestFinished(() => gateway.close());
+    const detail = 'No route to LOCALHOST, http://Localhost/x or localHost:80.';
+    upstream.on(`GET ${PATH}`, json(400, { detail }));
+    const { text } = await call(gateway.url, { path: PATH, token: secret() });
+    expect(text).toContain('"No route to …, http://…/x or …:80."');
   });
 
   test('of the name of the upstream, without its port, does not reach the client', async () => {

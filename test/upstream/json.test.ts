@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cut, isDeeperThan, itemsOf, memberOf, membersOf, stringAt } from '../../src/core/json.ts';
+import { cut, extentOf, itemsOf, memberOf, membersOf, stringAt } from '../../src/core/json.ts';
 import { localLinks, withOrigin } from '../../src/upstream/links.ts';
 
 /** A value and one of the many texts of it: spaces anywhere, any character escaped, any sign of a number. */
@@ -156,7 +156,7 @@ test('the depth of a text is that of its value', () => {
     fc.property(texts, fc.nat(6), (text, limit) => {
       // Members of one name hide each other from JSON.parse, never from who counts brackets.
       fc.pre(!hasTwins(text));
-      expect(isDeeperThan(text, limit)).toBe(depthOf(JSON.parse(text)) > limit);
+      expect(extentOf(text).depth > limit).toBe(depthOf(JSON.parse(text)) > limit);
     }),
     RUNS,
   );
@@ -170,9 +170,9 @@ const hasTwins = (text: string): boolean => {
   );
 };
 
-test('a text of a hundred thousand levels is too deep, and said so', () => {
-  expect(isDeeperThan('['.repeat(100_000), 64)).toBe(true);
-  expect(isDeeperThan(`{"a":"${'['.repeat(100_000)}"}`, 1)).toBe(false);
+test('a text of a hundred thousand levels is told to be so deep', () => {
+  expect(extentOf('['.repeat(100_000))).toEqual({ depth: 100_000, values: 100_000 });
+  expect(extentOf(`{"a":"${'['.repeat(100_000)}"}`)).toEqual({ depth: 1, values: 1 });
 });
 
 describe('links of a page', () => {

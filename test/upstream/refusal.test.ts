@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { expectProblem, type Problem } from '../http/problem.ts';
+import { ERRORS } from '../../src/core/errors.ts';
 import { START_MS } from '../support/clock.ts';
 import { json, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
@@ -89,21 +90,21 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   'a code alone': of(403, 'api_key_not_allowed', { code: 'api_key_not_allowed' }, [
     ['api_key_not_allowed', 'api_key_not_allowed', null],
   ]),
-  'errors of a field': of(400, 'bad_request', { mode: [{ message: 'Wrong.', code: 'invalid_choice' }] }, [
+  'errors of a field': of(400, 'validation_failed', { mode: [{ message: 'Wrong.', code: 'invalid_choice' }] }, [
     ['invalid_choice', 'Wrong.', 'mode'],
   ]),
-  'texts of fields': of(400, 'bad_request', { mode: ['Wrong.', 'Very.'], label: ['Missing.'] }, [
+  'texts of fields': of(400, 'validation_failed', { mode: ['Wrong.', 'Very.'], label: ['Missing.'] }, [
     ['invalid', 'Wrong.', 'mode'],
     ['invalid', 'Very.', 'mode'],
     ['invalid', 'Missing.', 'label'],
   ]),
-  'a text of a field without a list': of(400, 'bad_request', { mode: 'Wrong.' }, [['invalid', 'Wrong.', 'mode']]),
-  'a field called code': of(400, 'bad_request', { code: ['This code is used up.'] }, [
+  'a text of a field without a list': of(400, 'validation_failed', { mode: 'Wrong.' }, [['invalid', 'Wrong.', 'mode']]),
+  'a field called code': of(400, 'validation_failed', { code: ['This code is used up.'] }, [
     ['invalid', 'This code is used up.', 'code'],
   ]),
   'fields called code and detail': of(
     400,
-    'bad_request',
+    'validation_failed',
     { code: [{ message: 'Used up.', code: 'used' }], detail: ['Missing.'], message: ['Too long.'] },
     [
       ['used', 'Used up.', 'code'],
@@ -123,7 +124,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   ),
   'nested fields': of(
     400,
-    'bad_request',
+    'validation_failed',
     {
       plan: { proxy_countries: { US: ['Too many.'] }, non_field_errors: ['No.'] },
       a: { b: { message: 'c', code: 'd' } },
@@ -144,6 +145,21 @@ const SHAPES: Readonly<Record<string, Shape>> = {
       ['invalid', 'Two.', null],
     ],
   ),
+  'a sentence for the whole and the errors of a field': of(
+    400,
+    'validation_failed',
+    { detail: 'Look again.', mode: ['Wrong.'] },
+    [
+      ['invalid', 'Look again.', null],
+      ['invalid', 'Wrong.', 'mode'],
+    ],
+  ),
+  'errors of a field with another status': of(422, 'unprocessable_content', { mode: ['Wrong.'] }, [
+    ['invalid', 'Wrong.', 'mode'],
+  ]),
+  'a sentence of a field called code': of(400, 'validation_failed', { code: 'No such code.' }, [
+    ['invalid', 'No such code.', 'code'],
+  ]),
   'codes that are numbers': of(400, 'bad_request', [{ message: 'No.', code: 17 }], [['invalid', 'No.', null]]),
   'a code that is a sentence': of(422, 'unprocessable_content', { detail: 'No.', code: 'what is <this>?' }, [
     ['invalid', 'No.', null],
@@ -176,6 +192,57 @@ describe('an error body of', () => {
     if (aboutTheWhole) expect(problem.detail).toBe(aboutTheWhole[1]);
     expect(problem.retryable).toBe(false);
   });
+});
+
+test('a problem of fields says what one of ours would', async () => {
+  const { detail } = await refusal(json(400, { mode: ['Wrong.'] }), { status: 400, code: 'validation_failed' });
+  expect(detail).toBe(ERRORS.validation_failed.description);
+});
+
+/** Words that stand where codes do, and may be secrets. */
+const ODD_CODES = [
+  'pi_3Nx_secret_Zq81',
+  'pi_3nx_secret_zq81',
+  '4242424242424242',
+  '4242_4242_4242_4242',
+  '4242-4242',
+  'someone@wallet.example',
+  'upstream.example',
+  'sk_live_abcdefghijklmnopqrstuvwxyz',
+  'da39a3ee5e6b4b0d3255bfef95601890afd80709',
+  '0b9c7f2e-1d1a-4c0e-9d3b-6a2f1c7e8d90',
+  'Smith',
+  'a__b',
+  `${'code_'.repeat(13)}x`,
+];
+
+describe.each(ODD_CODES)('%s, which is no code,', (word) => {
+  const BODIES: readonly (readonly [string, unknown])[] = [
+    ['of an array', [{ message: 'No.', code: word }]],
+    ['beside a sentence', { detail: 'No.', code: word }],
+    ['alone', { code: word }],
+    ['of a field', { mode: [{ message: 'No.', code: word }] }],
+    ['alone in a field', { mode: [{ code: word }] }],
+  ];
+
+  test.each(BODIES)('%s is in no answer and no log', async (_, body) => {
+    stage.upstream.on(`GET ${PATH}`, json(402, body));
+    const answer = await stage.call({ path: PATH, token: secret() });
+    const { errors } = expectProblem(answer, { status: 402, code: 'payment_required' });
+    expect(errors.map(({ code }) => code).filter((code) => code !== 'invalid')).toEqual([]);
+    expect(answer.text + JSON.stringify(stage.gateway.lines)).not.toContain(word);
+    expect((await stage.call({ path: `/problems/${encodeURIComponent(word)}` })).status).toBe(404);
+  });
+});
+
+const OWN_CODES = ['2fa_needed', '3ds', 'card_declined', 'parsing_error', 'not-enough-credit', 'x', 'throttled'];
+
+test.each(OWN_CODES)('%s is a code: sent on, logged and described', async (code) => {
+  const { type } = await refusal(json(402, { detail: 'No.', code }), { status: 402, code });
+  const described = await stage.call({ path: type });
+  expect(described).toMatchObject({ status: 200, json: { type, code, title: expect.stringMatching(/^[A-Z0-9]/) } });
+  const logged = stage.gateway.lines.filter(({ msg }) => msg === 'request').map((line) => line['code']);
+  expect(logged.slice(0, 2)).toEqual([code, code]);
 });
 
 type Wait = readonly [how: string, header: () => string | undefined, bounds: readonly [least: number, most: number]];

@@ -1,51 +1,66 @@
 import type { RouteConfig } from '@hono/zod-openapi';
 import * as z from 'zod';
-import { type ErrorCode, ERRORS } from '../../core/errors.ts';
+import { ERRORS } from '../../core/errors.ts';
 import { text } from '../../upstream/fields.ts';
+import { descriptionOf } from '../problems.ts';
 import { UNSTORED } from './headers.ts';
 import { problemAnswers, problemSchema } from './problem.ts';
 import { jsonContent } from './schemas.ts';
 
 /** What tells of the gateway itself. Takes no credential. */
 export function aboutPaths(tag: string): RouteConfig[] {
-  return [problemPath, documentPath, pagePath, livePath, readyPath].map((path) => ({ ...path, tags: [tag] }));
+  return [problemsPath, problemPath, documentPath, pagePath, livePath, readyPath].map((path) => ({
+    ...path,
+    tags: [tag],
+  }));
 }
 
 const common: Pick<RouteConfig, 'method' | 'security'> = { method: 'get', security: [] };
 
-const codes = Object.keys(ERRORS) as ErrorCode[];
-const EXAMPLE: ErrorCode = 'paid_plan_active';
+const EXAMPLE = 'paid_plan_active';
 
 const descriptionSchema = problemSchema
   .pick({ type: true, title: true, status: true, code: true, detail: true, retryable: true })
-  .meta({ id: 'ProblemDescription' });
+  .partial({ status: true })
+  .meta({ id: 'ProblemDescription', description: 'Without a status where the code is the upstream’s own.' });
+
+const listSchema = z.object({ problems: z.array(descriptionSchema) }).meta({ id: 'ProblemList' });
 
 const documentSchema = z.looseObject({ openapi: text('version', '3.1.0') }).meta({ id: 'OpenApiDocument' });
 
 const healthSchema = z.object({ status: z.enum(['live', 'ready']) }).meta({ id: 'Health' });
+
+const problemsPath: RouteConfig = {
+  ...common,
+  path: '/problems',
+  operationId: 'listProblems',
+  summary: 'All problem codes of the gateway',
+  responses: {
+    200: {
+      description: 'Each code, as in every problem that has it.',
+      content: jsonContent(listSchema, { problems: Object.keys(ERRORS).map(descriptionOf) }),
+    },
+    ...problemAnswers,
+  },
+};
 
 const problemPath: RouteConfig = {
   ...common,
   path: '/problems/{code}',
   operationId: 'getProblem',
   summary: 'What a problem code means',
-  description: "The gateway's own codes; those of the upstream are described only where it documents them.",
+  description: "Of codes of the upstream's that it does not document, no more than that they are the upstream's own.",
   request: {
-    params: z.object({ code: z.enum(codes).meta({ description: '`code` of a problem', examples: [EXAMPLE] }) }),
+    params: z.object({ code: z.string().meta({ description: '`code` of a problem', examples: [EXAMPLE] }) }),
   },
   responses: {
     200: {
       description: 'The code, as in every problem that has it.',
-      content: jsonContent(descriptionSchema, describe(EXAMPLE)),
+      content: jsonContent(descriptionSchema, descriptionOf(EXAMPLE)),
     },
     ...problemAnswers,
   },
 };
-
-function describe(code: ErrorCode) {
-  const { title, status, retryable, description } = ERRORS[code];
-  return { type: `/problems/${code}`, title, status, code, detail: description, retryable };
-}
 
 const documentPath: RouteConfig = {
   ...common,

@@ -5,8 +5,8 @@ import type { Sealer } from './sealer.ts';
 const dataOf = ({ account, key }: CacheKey) => `copy ${account} ${key}`;
 
 /** The body as it is, behind a line of what else there is to know: no text is quoted and unquoted again. */
-export function sealCopy(sealer: Sealer, key: CacheKey, { text, links, etag, validators }: Entry) {
-  return sealer.sealCopy(dataOf(key), `${JSON.stringify({ links, etag, validators })}\n${text}`);
+export function sealCopy(sealer: Sealer, key: CacheKey, { text, links, etag, validators, maxFreshMs }: Entry) {
+  return sealer.sealCopy(dataOf(key), `${JSON.stringify({ links, etag, validators, maxFreshMs })}\n${text}`);
 }
 
 /** Nothing where it cannot be opened. */
@@ -19,6 +19,6 @@ export async function openCopy(
   if (opened === undefined) return undefined;
   const end = opened.indexOf('\n');
   // Sealed by an instance of ours, hence of this shape.
-  const head = JSON.parse(opened.slice(0, end)) as Pick<Entry, 'links' | 'etag' | 'validators'>;
+  const head = JSON.parse(opened.slice(0, end)) as Omit<Entry, 'text' | 'storedAt'>;
   return { ...head, storedAt, text: opened.slice(end + 1) };
 }

@@ -7,6 +7,7 @@ import {
   type Entry,
   type Fetched,
   type Found,
+  freshFor,
   hidden,
   type Holder,
   type Saved,
@@ -211,7 +212,7 @@ export class SharedSnapshot implements Snapshot {
 
   #isFresh(key: CacheKey): boolean {
     const copy = this.#of.near.get(key);
-    return copy !== undefined && copy.entry.storedAt + key.freshMs > this.#of.clock.now();
+    return copy !== undefined && copy.entry.storedAt + freshFor(copy.entry, key.freshMs) > this.#of.clock.now();
   }
 
   async #stateOf(
@@ -244,9 +245,10 @@ export class SharedSnapshot implements Snapshot {
 
   async #saveOf(key: CacheKey, found: Found, { entry, drop }: Fetched, lease: string | undefined): Promise<Save> {
     const { sealer } = this.#of;
-    const { freshMs, lifeMs } = key;
     const value = entry && (await sealCopy(sealer, key, entry));
-    const copy = value && value.length <= MAX_VALUE_BYTES ? { value, freshMs, lifeMs } : undefined;
+    const isKept = value !== undefined && value.length <= MAX_VALUE_BYTES;
+    const freshMs = freshFor(entry, key.freshMs);
+    const copy = isKept ? { value, freshMs, lifeMs: key.lifeMs } : undefined;
     const { version, askedAt } = found;
     return { ...(await namedKey(sealer, key)), version, askedAt, lease, copy, drop };
   }

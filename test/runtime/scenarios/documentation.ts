@@ -48,14 +48,26 @@ export const documentationScenarios: readonly Scenario[] = [
     },
   },
   {
-    name: 'each code of a problem has its page, and no other word has',
+    name: 'each code of a problem has its page, and what is none has not',
     async run({ gateway }) {
+      const list = await call(gateway, { path: '/problems' });
+      const { problems } = list.json as {
+        readonly problems: readonly { readonly code: string; readonly type: string }[];
+      };
+      expect([list.status, problems.map(({ code }) => code)]).toEqual([200, Object.keys(ERRORS)]);
+      expect((await call(gateway, { path: '/problems/' })).text).toBe(list.text);
       for (const [code, { title, status }] of Object.entries(ERRORS)) {
         const page = await call(gateway, { path: `/problems/${code}` });
         expect([page.status, page.json]).toMatchObject([200, { code, title, status }]);
       }
-      expectProblem(await call(gateway, { path: '/problems/nothing' }), 404, 'not_found');
-      expectProblem(await call(gateway, { path: '/problems/constructor' }), 404, 'not_found');
+      for (const code of ['card_declined', 'constructor']) {
+        const { status, json } = await call(gateway, { path: `/problems/${code}` });
+        expect([status, json]).toMatchObject([200, { type: `/problems/${code}`, code, retryable: false }]);
+      }
+      const unnamed = await call(gateway, { path: '/problems/status_419' });
+      expect([unnamed.status, unnamed.json]).toMatchObject([200, { code: 'status_419', status: 419 }]);
+      for (const word of ['Nothing', '__proto__', 'status_519', 'a.b', '4242'])
+        expectProblem(await call(gateway, { path: `/problems/${word}` }), 404, 'not_found');
     },
   },
   {

@@ -140,7 +140,7 @@ export const errorScenarios: readonly Scenario[] = [
       const plan = await visitor.call({ method: 'DELETE', path: '/api/v2/payment/method/' });
       expect(expectProblem(plan, 400, 'paid_plan_active').errors).toMatchObject([{ code: 'paid_plan_active' }]);
       const list = await visitor.call({ method: 'POST', path: '/api/v2/subuser/1082/refresh/' });
-      expect(expectProblem(list, 400, 'bad_request').errors).toMatchObject([
+      expect(expectProblem(list, 400, 'validation_failed').errors).toMatchObject([
         { code: 'custom_proxy_list_required', field: 'detail' },
       ]);
     },
