@@ -33,12 +33,11 @@ describe('reads', () => {
     const stage = await openMeasured();
     const gate = barrier();
     stage.upstream.on(`GET ${PATH}`, reply(hold(gate), json(200, '{}')));
-    const requests = ['a', 'b', 'c'].map((id) => ({ id, path: PATH }));
-    const asked = stage.call({ path: '/bff/v1/batch', token: stage.token, body: { requests } });
-    await stage.upstream.waitForCalls(1);
+    const asked = Array.from({ length: 3 }, () => stage.ask(ID));
+    await Promise.all([stage.upstream.waitForCalls(1), stage.clock.waits((ms) => ms === 10_000, 3)]);
     const during = await stage.scrape();
     gate.release();
-    await asked;
+    await Promise.all(asked);
     expect(await readsOf(stage)).toEqual({ miss: 1, collapsed: 2 });
     const after = await stage.scrape();
     for (const gauge of ['portico_flights', 'portico_upstream_calls_under_way'])
