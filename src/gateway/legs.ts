@@ -27,12 +27,12 @@ export async function readLeg(tools: LegTools, { operation, input }: Read): Prom
   }
 }
 
-export function goodLeg({ state, age, outcome }: Reading, text: string, ms: number): Leg {
+function goodLeg({ state, age, outcome }: Reading, text: string, ms: number): Leg {
   return { state, text, age, ttl: outcome.hit?.ttl, ms };
 }
 
 /** @throws GatewayError `upstream_bad_response` where the upstream answered a read without a body */
-export function sectionOf({ entry }: Reading, origin: string): string {
+function sectionOf({ entry }: Reading, origin: string): string {
   if (entry !== null) return withOrigin(entry, origin);
   throw GatewayError.of('upstream_bad_response', { detail: 'The upstream answered without a body.' });
 }
