@@ -1,11 +1,14 @@
 import { GatewayError } from '../core/errors.ts';
 import { problemOf } from '../core/problem.ts';
+import type { MaybePromise } from '../core/runtime.ts';
+import type { Reading } from '../cache/reading.ts';
 import type { Reader } from '../upstream/caller.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { matchPath } from '../upstream/match.ts';
 import type { Operation } from '../upstream/operation.ts';
-import type { OperationInput } from '../upstream/request.ts';
+import { type OperationInput, targetOf } from '../upstream/request.ts';
 import type { Gateway } from './gateway.ts';
+import { isRefusal } from './legs.ts';
 
 export interface BatchItem {
   readonly id: string;
@@ -20,22 +23,44 @@ export interface BatchTools {
   readonly origin: string;
 }
 
-/** Answers every item at once, as JSON in the order asked; equal ones share a call like all equal reads do. */
+type Outcome = Reading | GatewayError;
+
+/**
+ * Answers every item, as JSON in the order asked. Until the upstream has accepted the credential they are read one
+ * after another, then all the rest at once; a 401 or 403 on the way is the answer to all that are left.
+ */
 export async function answerBatch(tools: BatchTools, items: readonly BatchItem[]): Promise<string> {
-  return `{"responses":[${(await Promise.all(items.map((item) => answerItem(tools, item)))).join(',')}]}`;
+  const read = readerOf(tools);
+  const answers: { readonly item: BatchItem; readonly outcome: Outcome | Promise<Outcome> }[] = [];
+  let { isAccepted } = tools.caller;
+  let refusal: GatewayError | undefined;
+  for (const item of items) {
+    const outcome = refusal ?? read(item.path);
+    answers.push({ item, outcome });
+    if (isAccepted) continue;
+    const first = await outcome;
+    if (!(first instanceof GatewayError)) isAccepted = true;
+    else if (isRefusal(first)) refusal = first;
+  }
+  const responses = answers.map(async ({ item, outcome }) => responseOf(tools, item, await outcome));
+  return `{"responses":[${(await Promise.all(responses)).join(',')}]}`;
 }
 
-async function answerItem(tools: BatchTools, item: BatchItem): Promise<string> {
-  try {
-    const { operation, input } = resolve(item.path);
-    const { status, entry } = await tools.gateway.read(operation, input, tools.caller);
-    return responseOf(item, status, entry === null ? 'null' : withOrigin(entry, tools.origin));
-  } catch (error) {
-    if (!(error instanceof GatewayError)) throw error;
-    const [instance = ''] = item.path.split('?', 1);
-    const problem = problemOf(error, { instance, requestId: tools.caller.from.requestId });
-    return responseOf(item, error.status, JSON.stringify(problem));
-  }
+/** Reads what an item asks for; equal ones share a read. */
+function readerOf({ gateway, caller }: BatchTools): (path: string) => Promise<Outcome> {
+  const reads = new Map<string, MaybePromise<Reading>>();
+  return async (path) => {
+    try {
+      const { operation, input } = resolve(path);
+      const target = targetOf(operation, input);
+      const reading = reads.get(target) ?? gateway.read(operation, input, caller);
+      reads.set(target, reading);
+      return await reading;
+    } catch (error) {
+      if (error instanceof GatewayError) return error;
+      throw error;
+    }
+  };
 }
 
 /** @throws GatewayError `unknown_endpoint`, `method_not_allowed` where a path has no GET */
@@ -49,5 +74,10 @@ function resolve(target: string): { operation: Operation; input: OperationInput 
   return { operation, input: { id: match.id, query: mark < 0 ? '' : target.slice(mark + 1) } };
 }
 
-const responseOf = ({ id }: BatchItem, status: number, body: string) =>
-  `{"id":${JSON.stringify(id)},"status":${status},"body":${body}}`;
+function responseOf({ caller, origin }: BatchTools, { id, path }: BatchItem, outcome: Outcome): string {
+  const head = `{"id":${JSON.stringify(id)},"status":${outcome.status},"body":`;
+  if (!(outcome instanceof GatewayError))
+    return `${head}${outcome.entry ? withOrigin(outcome.entry, origin) : 'null'}}`;
+  const [instance = ''] = path.split('?', 1);
+  return `${head}${JSON.stringify(problemOf(outcome, { instance, requestId: caller.from.requestId }))}}`;
+}

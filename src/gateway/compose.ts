@@ -1,5 +1,5 @@
-import type { Read } from '../upstream/request.ts';
-import { CARD_READ, cardLeg } from './card.ts';
+import type { Held, Read } from '../upstream/request.ts';
+import { cardLeg, cardReads } from './card.ts';
 import { endingWith, isRefusal, type LegTools, readLeg } from './legs.ts';
 import { isBad, type Leg, type Overview, type Section } from './overview.ts';
 
@@ -41,14 +41,11 @@ export function vitalOf({ overview, wanted, strict }: Composition): string[] {
   return wanted.filter((name) => strict || isRequired(overview.sections[name]));
 }
 
-/** All that may have to be read, but for a card that is asked for by an id of which nobody knows yet. */
-export function readsOf({ overview, wanted }: Composition): Read[] {
-  const { sections } = overview;
-  return sectionsFor(overview, wanted).map(([, section]): Read => {
-    if (section.from === 'read') return readOf(section);
-    const owner = sections[section.of];
-    return owner?.from === 'read' ? { ...CARD_READ, after: readOf(owner) } : CARD_READ;
-  });
+/** All that will probably have to be read, going by what is held of it. */
+export function readsOf({ overview, wanted }: Composition, held: Held): Read[] {
+  return sectionsFor(overview, wanted).flatMap(([, section]) =>
+    section.from === 'read' ? [readOf(section)] : cardReads(held),
+  );
 }
 
 const readOf = ({ operation, query = '' }: Extract<Section, { from: 'read' }>): Read => ({
@@ -69,7 +66,7 @@ function sectionsFor({ sections }: Overview, wanted: readonly string[]): [string
 }
 
 function startLeg(tools: LegTools, section: Section, others: ReadonlyMap<string, Promise<Leg>>): Promise<Leg> {
-  if (section.from === 'read') return readLeg(tools, section.operation, { query: section.query ?? '' });
+  if (section.from === 'read') return readLeg(tools, readOf(section));
   const owner = others.get(section.of);
   if (!owner) throw new Error(`${section.of} has to come before what depends on it`);
   return cardLeg(tools, owner);

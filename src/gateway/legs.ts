@@ -3,8 +3,7 @@ import type { Clock } from '../core/runtime.ts';
 import type { Reading } from '../cache/reading.ts';
 import type { Reader } from '../upstream/caller.ts';
 import { withOrigin } from '../upstream/links.ts';
-import type { Operation } from '../upstream/operation.ts';
-import type { OperationInput } from '../upstream/request.ts';
+import type { Read } from '../upstream/request.ts';
 import type { Gateway } from './gateway.ts';
 import { type BadLeg, type Leg } from './overview.ts';
 
@@ -18,7 +17,7 @@ export interface LegTools {
 }
 
 /** One read as a section. Refusals and failures come out as a bad leg; it rejects only when the client has left. */
-export async function readLeg(tools: LegTools, operation: Operation, input: OperationInput): Promise<Leg> {
+export async function readLeg(tools: LegTools, { operation, input }: Read): Promise<Leg> {
   const begunAt = tools.clock.now();
   try {
     const reading = await tools.gateway.read(operation, input, tools.caller);
@@ -28,12 +27,12 @@ export async function readLeg(tools: LegTools, operation: Operation, input: Oper
   }
 }
 
-export function goodLeg({ state, age, outcome }: Reading, text: string, ms: number): Leg {
+function goodLeg({ state, age, outcome }: Reading, text: string, ms: number): Leg {
   return { state, text, age, ttl: outcome.hit?.ttl, ms };
 }
 
 /** @throws GatewayError `upstream_bad_response` where the upstream answered a read without a body */
-export function sectionOf({ entry }: Reading, origin: string): string {
+function sectionOf({ entry }: Reading, origin: string): string {
   if (entry !== null) return withOrigin(entry, origin);
   throw GatewayError.of('upstream_bad_response', { detail: 'The upstream answered without a body.' });
 }

@@ -5,10 +5,10 @@ import { andThen, type Background, type Clock, type Digest, type MaybePromise } 
 import { cacheKeyOf } from '../cache/key.ts';
 import type { Accepted } from '../resilience/accepted.ts';
 import { addressOwner, isAddress } from '../store/owner.ts';
-import type { AccountId, Snapshot, Store } from '../store/store.ts';
+import type { AccountId, Arrival, Snapshot, Store } from '../store/store.ts';
 import { type Caller, ClientLeft, type Reader, type Tally } from '../upstream/caller.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
-import type { Read, Trace } from '../upstream/request.ts';
+import type { Held, Read, Trace } from '../upstream/request.ts';
 import type { Env } from './bindings.ts';
 import { wantsOf } from './conditional.ts';
 import { credentialOf } from './credential.ts';
@@ -149,12 +149,12 @@ export class Exchange {
    * Who reads, counted, and what the store knows of what will be read.
    * @throws GatewayError `unauthenticated`, `rate_limited`
    */
-  reader(reads: () => readonly Read[] = () => []): MaybePromise<Reader> {
+  reader(reads: (held: Held) => readonly Read[] = () => []): MaybePromise<Reader> {
     const { store, clock, policyOf } = this.#tools;
     return andThen(this.#account(), ({ account, caller }) => {
       const keyOf = ({ operation, input }: Read) =>
         cacheKeyOf(account, operation, { input, policy: policyOf(operation) });
-      const keys = () => reads().map((read) => ({ ...keyOf(read), ...(read.after && { after: keyOf(read.after) }) }));
+      const keys: Arrival['keys'] = (held) => reads((read) => held(keyOf(read))?.text).map(keyOf);
       const { owner, window, background, wants } = caller;
       const now = clock.now();
       const arrival = { principal: account, owner, now, window, keys, fetches: wants === 'any', background };

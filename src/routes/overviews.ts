@@ -36,7 +36,7 @@ function overviewHandler(overview: Overview, { gateway, clock, digest }: Overvie
   return async (exchange) => {
     exchange.notes = { operation: overview.id };
     const asked = compositionOf(overview, exchange.query, exchange.header('prefer'));
-    const caller = await exchange.reader(() => ('error' in asked ? [] : readsOf(asked)));
+    const caller = await exchange.reader((held) => ('error' in asked ? [] : readsOf(asked, held)));
     if ('error' in asked) throw asked.error;
     const request = asked;
     const legs = compose({ gateway, clock, caller, origin: exchange.origin }, request);

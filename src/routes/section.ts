@@ -11,7 +11,14 @@ export function sectionText({ overview, fields }: CompositionRequest, name: stri
   return wanted && section ? project(section.operation, leg.text, wanted) : leg.text;
 }
 
-/** What became of a section that failed. */
+/** What became of a section that failed, as its problem would say it. */
 export function errorOf({ error }: BadLeg) {
-  return { code: error.code, status: error.status, detail: detailOf(error), retryable: error.retryable };
+  const { code, status, retryable, retryAfter } = error;
+  return {
+    code,
+    status,
+    detail: detailOf(error),
+    retryable,
+    ...(retryAfter !== undefined && { retry_after: retryAfter }),
+  };
 }

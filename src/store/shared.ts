@@ -89,7 +89,10 @@ export class SharedStore implements Store {
     const dropping = this.#dropping.get(principal);
     if (dropping) background(this.#drop(principal, dropping).catch(() => undefined));
     const snapshot = new SharedSnapshot(this.#tools, arrival);
-    await snapshot.begin(keys(), window);
+    await snapshot.begin(
+      keys((key) => this.#near.get(key)?.entry),
+      window,
+    );
     // So that this instance goes on from there, should the engine be late next time.
     if (window && snapshot.use) this.#limits.learn(arrival, window.name, snapshot.use);
     else if (window) snapshot.use = this.#limits.take(arrival, window, now);

@@ -44,8 +44,6 @@ export interface CacheKey {
   /** How long an answer is fresh, and of any use. Both 0: it is never kept. */
   readonly freshMs: number;
   readonly lifeMs: number;
-  /** While this one is fresh, that of the key is probably not wanted. */
-  readonly after?: CacheKey | undefined;
 }
 
 /** What stands under a cache key. */
@@ -107,7 +105,8 @@ export interface Arrival extends Holder {
   readonly now: number;
   /** None where no limit applies. */
   readonly window: Window | undefined;
-  readonly keys?: (() => readonly CacheKey[]) | undefined;
+  /** Asked for with the copies that this instance holds, whether or not they still hold. */
+  readonly keys?: ((held: (key: CacheKey) => Entry | undefined) => readonly CacheKey[]) | undefined;
   /** Whether it fetches what is not there, unless another instance does so. */
   readonly fetches?: boolean;
   readonly background: Background;

@@ -16,9 +16,10 @@ export interface OperationInput {
 export interface Read {
   readonly operation: Operation;
   readonly input: OperationInput;
-  /** While there is a fresh copy of this one, the other is probably not wanted. */
-  readonly after?: Read;
 }
+
+/** The JSON of a copy that is at hand, whether or not it still holds. */
+export type Held = (read: Read) => string | undefined;
 
 /** The trace that a request belongs to (W3C Trace Context). */
 export interface Trace {

@@ -58,7 +58,7 @@ describe('equal reads at once', () => {
         { id: 'b', path: pathOf(id) },
       ],
     };
-    const waiting = world.store.lookups.next(2);
+    const waiting = world.store.lookups.next(); // equal items are one read
     const batch = world.ask(id, { method: 'POST', path: '/bff/v1/batch', body });
     await waiting;
     gate.release();

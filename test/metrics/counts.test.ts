@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../http/problem.ts';
 import { CALLS, type Measured, openMeasured, READS, REQUESTS } from './helpers.ts';
 import { secret } from '../support/secrets.ts';
+import { watchedClock } from '../support/clock.ts';
 import { exampleInput } from '../support/examples.ts';
 import { barrier, hang, hold, json, reply, reset } from '../support/scripted-upstream.ts';
 
@@ -30,15 +31,15 @@ describe('reads', () => {
   });
 
   test('that join a call under way are counted as collapsed, and one flight is seen', async () => {
-    const stage = await openMeasured();
+    const clock = watchedClock();
+    const stage = await openMeasured({}, { clock });
     const gate = barrier();
     stage.upstream.on(`GET ${PATH}`, reply(hold(gate), json(200, '{}')));
-    const requests = ['a', 'b', 'c'].map((id) => ({ id, path: PATH }));
-    const asked = stage.call({ path: '/bff/v1/batch', token: stage.token, body: { requests } });
-    await stage.upstream.waitForCalls(1);
+    const asked = Array.from({ length: 3 }, () => stage.ask(ID));
+    await Promise.all([stage.upstream.waitForCalls(1), clock.waits((ms) => ms === 10_000, 3)]);
     const during = await stage.scrape();
     gate.release();
-    await asked;
+    await Promise.all(asked);
     expect(await readsOf(stage)).toEqual({ miss: 1, collapsed: 2 });
     const after = await stage.scrape();
     for (const gauge of ['portico_flights', 'portico_upstream_calls_under_way'])

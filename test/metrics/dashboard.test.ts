@@ -52,7 +52,7 @@ async function scrapeOfStore(): Promise<string> {
 }
 
 beforeAll(async () => {
-  const { ask, upstream, admin } = await openMeasured({}, afterAll);
+  const { ask, upstream, admin } = await openMeasured({}, { atEnd: afterAll });
   await ask('getSubscription');
   await ask('getSubscription');
   upstream.on(`GET ${exampleInput('getSubscription').path}`, json(500, '{}'));

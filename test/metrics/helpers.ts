@@ -1,4 +1,5 @@
 import { exposition, type Scraped } from './exposition.ts';
+import type { ManualClock } from '../support/clock.ts';
 import { type Env, openWorld, type World, type AtEnd } from '../support/world.ts';
 
 export const REQUESTS = 'portico_request_duration_seconds_count';
@@ -10,8 +11,11 @@ export interface Measured extends World {
 }
 
 /** A world with an admin listener, whose upstream answers whatever it is asked. */
-export async function openMeasured(env: Env = {}, atEnd?: AtEnd): Promise<Measured> {
-  const world = await openWorld({ RATE_LIMIT_PER_MINUTE: '600', ...env }, { hasAdmin: true, ...(atEnd && { atEnd }) });
+export async function openMeasured(
+  env: Env = {},
+  options: { readonly atEnd?: AtEnd; readonly clock?: ManualClock } = {},
+): Promise<Measured> {
+  const world = await openWorld({ RATE_LIMIT_PER_MINUTE: '600', ...env }, { hasAdmin: true, ...options });
   world.answerAll();
   return { ...world, scrape: async () => exposition((await world.admin({ path: '/metrics' })).text) };
 }

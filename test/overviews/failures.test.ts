@@ -1,15 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { accountOverview } from '../../src/gateway/overviews/account.ts';
 import {
-  CARD,
-  CARD_LIST,
   dataText,
   holdAll,
   landed,
   type LegScript,
   legsOf,
   ONLY_ON_ERROR,
-  optionalOf,
   overviewTable,
   openOverviews,
   SUBSCRIPTION,
@@ -32,6 +29,7 @@ interface Failure {
   readonly code: string;
   readonly status: number;
   readonly retryable: boolean;
+  readonly retry_after?: number;
 }
 
 const bad = { code: 'upstream_bad_response', status: 502, retryable: true };
@@ -40,7 +38,7 @@ const unreachable = { code: 'upstream_unreachable', status: 502, retryable: true
 const FAILURES: readonly (readonly [name: string, step: Step, failure: Failure])[] = [
   ['500', json(500, { detail: 'oops' }), bad],
   ['502 with HTML', json(502, '<html>Bad gateway</html>', { 'Content-Type': 'text/html' }), bad],
-  ['503', json(503, ''), { code: 'upstream_unavailable', status: 503, retryable: true }],
+  ['503', json(503, ''), { code: 'upstream_unavailable', status: 503, retryable: true, retry_after: 5 }],
   ['504', json(504, ''), { code: 'upstream_timeout', status: 504, retryable: true }],
   ['a reset', reset(), unreachable],
   ['a close in mid body', reply(bytes(httpResponse(200, '{"id":5}').subarray(0, -3)), close()), bad],
@@ -50,7 +48,16 @@ const FAILURES: readonly (readonly [name: string, step: Step, failure: Failure])
   ['a redirect', json(302, '', { Location: 'http://127.0.0.1:9/' }), bad],
   ['404', json(404, { detail: 'Not found.' }), { code: 'not_found', status: 404, retryable: false }],
   ['400', json(400, { detail: 'No.', code: 'odd_account' }), { code: 'odd_account', status: 400, retryable: false }],
-  ['429', json(429, '', { 'Retry-After': '7' }), { code: 'rate_limited', status: 429, retryable: true }],
+  [
+    '429',
+    json(429, '', { 'Retry-After': '7' }),
+    { code: 'rate_limited', status: 429, retryable: true, retry_after: 7 },
+  ],
+  [
+    '503 that says when',
+    json(503, '', { 'Retry-After': '9' }),
+    { code: 'upstream_unavailable', status: 503, retryable: true, retry_after: 9 },
+  ],
 ];
 
 const others = (legs: readonly LegScript[], leg: LegScript) => legs.filter((other) => other !== leg);
@@ -69,25 +76,22 @@ describe.each(overviewTable)('%s', (path, overview) => {
     expect(headers).toMatchObject({ 'content-type': 'application/problem+json', 'cache-control': 'no-store' });
     expect(problem).toMatchObject({ ...failure, type: `/problems/${failure.code}`, instance: path });
     expect(problem).not.toHaveProperty('data');
-    expect(headers['retry-after']).toBe(failure.status === 429 ? '7' : failure.status === 503 ? '5' : undefined);
+    expect(headers['retry-after']).toBe(failure.retry_after?.toString());
   });
 
   test.each(FAILURES)('goes without a section that fails: %s', async (_, step, failure) => {
     for (const leg of optional) {
       const world = await openOverviews();
       world.on(leg, step);
-      world.on({ path: CARD }, step);
       const { status, headers, text, body } = await world.get(path);
       expect(status).toBe(200);
       expect(headers).toMatchObject({ 'cache-control': 'no-store', 'content-type': 'application/json' });
       expect(headers['etag']).toBeUndefined();
       const data = dataText(legs.map((each) => (each === leg ? { ...each, text: 'null' } : each)));
-      const isMissingList = leg.isCard && failure.status === 404;
       expect(text.startsWith(`{"data":${data},"errors":[{"section":"${leg.section}",`), leg.section).toBe(true);
       expect(body.errors).toEqual([{ section: leg.section, ...failure, detail: expect.any(String) as string }]);
       expect(body.meta.complete).toBe(false);
       expect(body.meta.sections[leg.section]).toEqual({ state: 'failed' });
-      expect(world.upstream.callsTo(`GET ${CARD}`).length).toBeLessThanOrEqual(isMissingList ? 1 : 0);
     }
   });
 
@@ -138,7 +142,6 @@ describe.each(overviewTable)('%s', (path, overview) => {
   test('prefers older copies to failures', async () => {
     const world = await openOverviews(ONLY_ON_ERROR);
     const first = await world.get(path);
-    world.on({ path: CARD }, json(503));
     for (const leg of legs) world.on(leg, json(503));
     const second = await world.get(path);
     expect(second).toMatchObject({ status: 200, body: { errors: [], meta: { complete: true } } });
@@ -226,17 +229,6 @@ test.each([401, 403])('a %i drops whatever was held for the account', async (sta
   expect((await world.get(path)).status).toBe(status);
   await world.get(path);
   expect(world.upstream.calls).toHaveLength(4 + 1 + 4);
-});
-
-test('a refusal of the card by its id fails the whole and abandons the others', async () => {
-  const world = await openOverviews();
-  const slow = optionalOf(accountOverview).filter(({ isCard }) => !isCard);
-  holdAll(world, slow);
-  world.on({ path: CARD_LIST }, json(200, { count: 0, next: null, previous: null, results: [] }));
-  world.on({ path: CARD }, json(403, { detail: 'No.', code: 'api_key_not_allowed' }));
-  const answer = await world.get(accountOverview.path);
-  expect(answer).toMatchObject({ status: 403, json: { code: 'api_key_not_allowed' } });
-  for (const { path } of slow) await world.upstream.disconnected(world.upstream.callsTo(`GET ${path}`)[0]!);
 });
 
 test('a section that failed is asked for again, the others are not', async () => {

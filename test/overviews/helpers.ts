@@ -62,6 +62,9 @@ export const legOf = (overview: Overview, section: string): LegScript => {
   return leg;
 };
 
+/** Those of the table with a card among their sections. */
+export const withCard = overviewTable.filter(([, overview]) => legsOf(overview).some(({ isCard }) => isCard));
+
 export const optionalOf = (overview: Overview) => legsOf(overview).filter(({ required }) => !required);
 
 /** The text of `data` when all goes as it should. */
@@ -86,15 +89,17 @@ export const ONLY_ON_ERROR = policyEnv({ fresh: 0, stale: 0, on_error: 3600 });
 export interface OverviewWorld extends World {
   /** A GET with the token of this test. */
   readonly get: (path: string, options?: Partial<CallOptions>) => Promise<OverviewAnswer>;
-  /** A leg answers this from now on. */
-  readonly on: (leg: Pick<LegScript, 'path'>, ...steps: Step[]) => void;
+  /** A leg answers this from now on: the card's in the list and by its id. */
+  readonly on: (leg: Pick<LegScript, 'path'> & Partial<LegScript>, ...steps: Step[]) => void;
 }
 
 /** A world whose upstream answers all legs of the overviews. */
 export const openOverviews = async (...args: Parameters<typeof openWorld>): Promise<OverviewWorld> => {
   const world = await openWorld(...args);
-  const on = ({ path }: Pick<LegScript, 'path'>, ...steps: Step[]) => void world.upstream.on(`GET ${path}`, ...steps);
-  for (const leg of allOverviews.flatMap(legsOf)) on(leg, json(200, leg.upstream));
+  const on: OverviewWorld['on'] = ({ path, isCard }, ...steps) => {
+    for (const at of isCard ? [path, CARD] : [path]) world.upstream.on(`GET ${at}`, ...steps);
+  };
+  for (const { path, upstream } of allOverviews.flatMap(legsOf)) on({ path }, json(200, upstream));
   const get = async (path: string, given: Partial<CallOptions> = {}) => {
     const answer = await world.call({ path, token: world.token, ...given });
     return { ...answer, body: answer.json as OverviewBody };

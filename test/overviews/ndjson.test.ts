@@ -110,13 +110,19 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
 
   test.each(table)('is whole with an error in place of %s', async (section, leg) => {
     const world = await openOverviews();
-    world.on(leg, json(500, 'oops'));
+    world.on(leg, json(503, '', { 'Retry-After': '9' }));
     const lines = await (await open(world, path)).rest();
     const line = lines.find((each) => sectionOf(each) === section) ?? '{}';
     expect(JSON.parse(line)).toEqual({
       section,
       state: 'failed',
-      error: { code: 'upstream_bad_response', status: 502, detail: expect.any(String) as string, retryable: true },
+      error: {
+        code: 'upstream_unavailable',
+        status: 503,
+        detail: expect.any(String) as string,
+        retryable: true,
+        retry_after: 9,
+      },
     });
     expect(lines).toHaveLength(legs.length + 1);
     expect(lines.at(-1)).toBe(COMPLETE);

@@ -126,7 +126,8 @@ describe('REQUEST_TIMEOUT_MS', () => {
       const answer = await asked;
       if (slow.required) expectProblem(answer, TIMEOUT);
       const error = { section: slow.section, code: 'upstream_timeout', status: 504 };
-      if (!slow.required) expect(answer).toMatchObject({ status: 200, json: { errors: [error] } });
+      const errors = slow.isCard ? [] : [error]; // there is time left to ask for the card by its id
+      if (!slow.required) expect(answer).toMatchObject({ status: 200, json: { errors } });
     }
   });
 

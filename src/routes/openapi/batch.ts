@@ -31,7 +31,9 @@ export function batchPath(tag: string): RouteConfig {
     operationId: 'batch',
     tags: [tag],
     summary: 'Several reads in one request',
-    description: '1 to 20 pass-through GETs with distinct ids, answered in order. Equal ones share a call.',
+    description:
+      '1 to 20 pass-through GETs with distinct ids, answered in order. Equal ones share a call. Sent one by one until ' +
+      'the upstream has accepted the credential; after a 401 or 403 the others get that problem, unsent.',
     request: { body: { required: true, content: jsonContent(batchRequest) } },
     responses: {
       200: { description: 'One answer for each; problems stand as they are.', headers: UNSTORED, content },

@@ -23,6 +23,7 @@ const sectionError = z
     status: integer('as in a problem', 504),
     detail: text('what happened, for people', 'The upstream gave no full answer in time.'),
     retryable: flag('whether it may succeed later', true),
+    retry_after: z.optional(integer('seconds; where waiting helps', 12)),
   })
   .meta({ id: 'SectionError', description: 'A section that failed.' });
 

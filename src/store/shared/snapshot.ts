@@ -59,8 +59,7 @@ const POLL_MS = 1_000;
 interface State {
   readonly key: CacheKey;
   readonly found: Found;
-  /** Whether the lease to fetch it was asked for, and who has it. */
-  readonly isWanted: boolean;
+  /** Who has the lease to fetch it. */
   readonly holder: string | undefined;
 }
 
@@ -68,8 +67,6 @@ interface Asking {
   readonly window?: Window | undefined;
   /** How long the reply may take. */
   readonly ms: number;
-  /** Leases are wanted whatever else is fresh. */
-  readonly isCertain?: boolean;
 }
 
 const NOT_STORED: Saved = { stored: false, holds: false };
@@ -96,7 +93,7 @@ export class SharedSnapshot implements Snapshot {
     this.#leases = new Leases({
       ...tools,
       background,
-      ask: (keys) => this.#ask(keys, { ms: POLL_MS, isCertain: true }),
+      ask: (keys) => this.#ask(keys, { ms: POLL_MS }),
       holderOf: ({ key }) => this.#states.get(key)?.holder,
       renew: async (key) => {
         const renewed = { key: await tools.sealer.nameOf(key.key), lease: this.#nonce };
@@ -120,8 +117,7 @@ export class SharedSnapshot implements Snapshot {
     const known = this.#states.get(key.key);
     if (!known || found.isHidden) return found;
     this.#leases.reserve(key); // the request may be over before the fetch begins
-    if (!known.isWanted && this.#arrival.fetches) await this.#ask([key], { ms: this.#leftMs, isCertain: true });
-    const holder = this.#states.get(key.key)?.holder;
+    const { holder } = known;
     if (holder !== undefined && holder !== this.#nonce) await this.#leases.wait(key, holder, signal);
     const state = this.#states.get(key.key);
     if (state?.holder === this.#nonce) this.#leases.use(key);
@@ -166,10 +162,10 @@ export class SharedSnapshot implements Snapshot {
   }
 
   /** Notes what the engine says. A reply that comes too late gives its leases back. */
-  async #ask(keys: readonly CacheKey[], { window, ms, isCertain = false }: Asking): Promise<Reply | undefined> {
+  async #ask(keys: readonly CacheKey[], { window, ms }: Asking): Promise<Reply | undefined> {
     const { engine, clock, hasBudget } = this.#of;
     if (ms <= 0) return this.#forget(keys);
-    const questions = await Promise.all(keys.map((key) => this.#questionOf(key, isCertain)));
+    const questions = await Promise.all(keys.map((key) => this.#questionOf(key)));
     const question: Question = { window, budget: hasBudget ? BUDGET : undefined, keys: questions };
     const begunAt = clock.now();
     const replying = engine.snapshot(this.#arrival.principal, question);
@@ -198,14 +194,13 @@ export class SharedSnapshot implements Snapshot {
     for (const { key } of keys) this.#states.delete(key);
   }
 
-  async #questionOf(key: CacheKey, isCertain: boolean): Promise<KeyQuestion> {
+  async #questionOf(key: CacheKey): Promise<KeyQuestion> {
     const { sealer, near } = this.#of;
     const copy = near.get(key);
-    const isWanted = this.#arrival.fetches && key.lifeMs > 0 && (isCertain || !key.after || !this.#isFresh(key.after));
     return {
       ...(await namedKey(sealer, key)),
       have: copy && { version: copy.version, askedAt: copy.askedAt, isFresh: this.#isFresh(key) },
-      lease: isWanted ? this.#nonce : undefined,
+      lease: this.#arrival.fetches && key.lifeMs > 0 ? this.#nonce : undefined,
       waitedFor: this.#leases.waitedFor(key),
     };
   }
@@ -221,16 +216,15 @@ export class SharedSnapshot implements Snapshot {
     reply: KeyReply | undefined,
     now: number,
   ): Promise<State> {
-    const isWanted = question?.lease !== undefined;
     if (!reply || this.#of.isDropping(this.#arrival.principal)) {
-      return { key, found: this.#hidden, isWanted, holder: reply?.lease === this.#nonce ? this.#nonce : undefined };
+      return { key, found: this.#hidden, holder: reply?.lease === this.#nonce ? this.#nonce : undefined };
     }
     const { version, copy, lease: holder } = reply;
     const entry = await this.#entryOf(key, reply);
     const isNewer = entry !== undefined && (copy?.askedAt ?? 0) > (question?.have?.askedAt ?? 0);
     const isMade = question?.waitedFor !== undefined && holder === undefined && isNewer;
     const isElsewhere = holder !== undefined && holder !== this.#nonce;
-    return { key, found: { entry, version, askedAt: now, isElsewhere, isMade }, isWanted, holder };
+    return { key, found: { entry, version, askedAt: now, isElsewhere, isMade }, holder };
   }
 
   async #entryOf(key: CacheKey, { version, copy }: KeyReply): Promise<Entry | undefined> {
