@@ -19,6 +19,7 @@ import { problemsRoutes } from './routes/problems.ts';
 import { type Accepted, acceptedAccounts } from './resilience/accepted.ts';
 import type { Route } from './routes/route.ts';
 import type { Store } from './store/store.ts';
+import { seenCodes } from './upstream/seen-codes.ts';
 import { countedDrift } from './upstream/drift.ts';
 import type { Transport } from './upstream/transport.ts';
 
@@ -46,10 +47,12 @@ export type App = Hono<Env>;
 export function createApp(deps: Deps): App {
   const { config, clock, digest, logger } = deps;
   const accepted = acceptedAccounts();
+  const seen = seenCodes();
   const cors = corsFor(config.allowedOrigins);
   const gateway = createGateway({
     ...deps,
     accepted,
+    seen,
     attemptTimeoutMs: config.upstreamTimeoutMs,
     requestTimeoutMs: config.requestTimeoutMs,
     budgetPerMinute: config.upstreamBudgetPerMinute,
@@ -61,7 +64,7 @@ export function createApp(deps: Deps): App {
     ...passthroughRoutes(gateway),
     ...overviewRoutes({ gateway, clock, digest }),
     batchRoute(gateway),
-    ...problemsRoutes,
+    ...problemsRoutes(seen),
     ...docsRoutes(deps.docsAssets, deps.openApiText),
     ...healthRoutes(deps.readiness),
   ];
@@ -91,9 +94,10 @@ function mount(conduct: Conductor, routes: readonly Route[], cors?: Cors): App {
   const app: App = new Hono<Env>({ strict: false });
   for (const { method, path, name, handler } of routes) app.on(method, path, conduct(name, handler));
   const nothing = nothingHere(app);
-  const others = (taken?: Taken) => conduct('(none)', cors?.preflights(nothing, taken) ?? nothing);
-  for (const [path, ways] of Map.groupBy(routes, (route) => route.path)) app.on('OPTIONS', path, others(takenBy(ways)));
-  app.notFound(others());
+  if (cors)
+    for (const [path, ways] of Map.groupBy(routes, (route) => route.path))
+      app.on('OPTIONS', path, conduct('(none)', cors.preflights(nothing, takenBy(ways))));
+  app.notFound(conduct('(none)', cors?.preflights(nothing) ?? nothing));
   app.onError((error, context) =>
     conduct('(none)', () => {
       throw error;

@@ -29,6 +29,7 @@ export interface UpstreamCallOptions {
   readonly budgetPerMinute: number;
   readonly maxBodyBytes: number;
   readonly accepted: Accepted;
+  readonly seen: Gate;
   readonly onDrift: DriftReport;
 }
 
@@ -57,6 +58,7 @@ export function upstreamCall(options: UpstreamCallOptions & { readonly store: St
     budget({ ...options, perMinute: options.budgetPerMinute }),
     inTime,
     options.accepted,
+    options.seen,
     watchDrift(options.onDrift),
     measured(options.metrics),
   ];

@@ -243,7 +243,13 @@ test('what a request asks for may go by the copies that its instance holds', asy
       held.push(copyOf(key)?.text);
       return [];
     };
-    const arrival = { principal: key.account, now: START_MS, window: undefined, background: () => undefined };
+    const arrival = {
+      principal: key.account,
+      owner: key.account,
+      now: START_MS,
+      window: undefined,
+      background: () => undefined,
+    };
     await asked.snapshot({ ...arrival, keys });
     return held;
   };

@@ -1,6 +1,6 @@
 import type { RouteConfig } from '@hono/zod-openapi';
 import * as z from 'zod';
-import { ERRORS } from '../../core/errors.ts';
+import { ERRORS, isErrorCode } from '../../core/errors.ts';
 import { text } from '../../upstream/fields.ts';
 import { descriptionOf } from '../problems.ts';
 import { UNSTORED } from './headers.ts';
@@ -38,7 +38,7 @@ const problemsPath: RouteConfig = {
   responses: {
     200: {
       description: 'Each code, as in every problem that has it.',
-      content: jsonContent(listSchema, { problems: Object.keys(ERRORS).map(descriptionOf) }),
+      content: jsonContent(listSchema, { problems: Object.keys(ERRORS).filter(isErrorCode).map(descriptionOf) }),
     },
     ...problemAnswers,
   },
