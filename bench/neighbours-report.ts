@@ -31,6 +31,8 @@ export interface Seen {
   readonly sent: number;
   /** What was answered to it. */
   readonly statuses: Readonly<Record<string, number>>;
+  /** By the gateway itself, of all: how many for which reason. */
+  readonly refused: Readonly<Record<string, number>>;
   readonly most: Readonly<Record<Bounded | 'rssMb', number>>;
   readonly heapMb: readonly [before: number, after: number];
 }
@@ -73,6 +75,7 @@ export function judge(seen: Seen, p99FloorMs: number): Judged {
     attack,
     tally(seen.statuses),
     tally(during.bad),
+    tally(seen.refused),
     ...BOUNDED.map((name) => check(name, `${seen.most[name]}`, seen.most[name] <= BOUNDS[name])),
     seen.most.rssMb.toFixed(0),
     check('heap', `${heapBefore.toFixed(0)} → ${heapAfter.toFixed(0)}`, heapAfter - heapBefore <= MAX_RISE_MB),
@@ -82,9 +85,10 @@ export function judge(seen: Seen, p99FloorMs: number): Judged {
 
 const goodShare = ({ good, many }: Stretch) => `${((good / many) * 100).toFixed(2)} %`;
 
-const tally = (statuses: Readonly<Record<string, number>>) =>
-  Object.entries(statuses)
-    .map(([status, many]) => `${many} × ${status}`)
+const tally = (counts: Readonly<Record<string, number>>) =>
+  Object.entries(counts)
+    .filter(([, many]) => many > 0)
+    .map(([what, many]) => `${many} × ${what}`)
     .join(', ');
 
 const OTHERS = [
@@ -104,6 +108,7 @@ const MEMORY = [
   'attack',
   'answers to it',
   'not good to others',
+  'turned away by the gateway',
   ...BOUNDED.map((name) => `${name}, at most ${BOUNDS[name]}`),
   'rss, MB',
   `heap and buffers after collection, MB, at most ${MAX_RISE_MB} more`,

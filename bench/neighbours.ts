@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { Client } from './client.ts';
 import { POLICY } from './fleet-gateways.ts';
-import { scrape } from './metrics.ts';
+import { REFUSALS, scrape } from './metrics.ts';
 import { type Attack, attacks } from './neighbours-attacks.ts';
 import { AGENT, Neighbours } from './neighbours-load.ts';
 import {
@@ -97,7 +97,7 @@ async function observe(stage: Stage, attack: Attack): Promise<Seen> {
     return heap + externalMb;
   };
   const heapBefore = await heapMb();
-  const { most, over: unwatch } = watch(stage.admin);
+  const { most, refused, over: unwatch } = watch(stage.admin);
   const without = await live(stage, CALM_SECONDS);
   const over = new AbortController();
   const attacking = keepBusy(stage, { most: attack.most ?? MAX_RATE, calm: without.cores, over: over.signal });
@@ -106,7 +106,7 @@ async function observe(stage: Stage, attack: Attack): Promise<Seen> {
   await attacking;
   await unwatch();
   const told = (await attacker.ask({ rate: 0 })) as Pick<Seen, 'sent' | 'statuses'>;
-  return { attack: attack.name, without, during, most, heapMb: [heapBefore, await heapMb()], ...told };
+  return { attack: attack.name, without, during, most, refused, heapMb: [heapBefore, await heapMb()], ...told };
 }
 
 async function live({ upstream, gateway, neighbours }: Stage, leastSeconds: number): Promise<Stretch> {
@@ -143,11 +143,13 @@ async function keepBusy({ gateway, attacker }: Stage, { most, calm, over }: Shar
   }
 }
 
-/** Looks now and then at what is bounded. */
+/** Looks now and then at what is bounded, and at the end at what was turned away. */
 function watch(admin: string) {
   const most = Object.fromEntries([...BOUNDED, 'rssMb'].map((name) => [name, 0])) as Record<Bounded | 'rssMb', number>;
+  const refused: Record<string, number> = {};
   const look = async () => {
     const metrics = await scrape(admin);
+    for (const by of REFUSALS) refused[by] = metrics.sum('portico_refused_total', `by="${by}"`);
     for (const name of BOUNDED) most[name] = Math.max(most[name], metrics.sum(`portico_${name}`));
     most.rssMb = Math.max(most.rssMb, metrics.sum('process_resident_memory_bytes') / 1_048_576);
   };
@@ -156,7 +158,7 @@ function watch(admin: string) {
     clearInterval(looking);
     return look();
   };
-  return { most, over };
+  return { most, refused, over };
 }
 
 const chosen = attacks.filter(({ name }) => name.includes(args.only));
