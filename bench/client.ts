@@ -21,6 +21,7 @@ export interface Outcome {
   /** From when it was due, so that a generator that is late hides nothing. */
   readonly ms: number;
   readonly cacheStatus: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
 }
 
@@ -52,10 +53,11 @@ export class Client {
         ...(leaves && { signal: leaves }),
       });
       const text = await answer.body.text();
-      const cacheStatus = String(answer.headers['cache-status'] ?? '');
-      return { status: answer.statusCode, at, ms: performance.now() - at, cacheStatus, text };
+      const { headers: told, statusCode: status } = answer;
+      const cacheStatus = String(told['cache-status'] ?? '');
+      return { status, at, ms: performance.now() - at, cacheStatus, headers: told, text };
     } catch {
-      return { status: 0, at, ms: performance.now() - at, cacheStatus: '', text: '' };
+      return { status: 0, at, ms: performance.now() - at, cacheStatus: '', headers: {}, text: '' };
     } finally {
       this.inFlight--;
     }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, type Outcome, pace, type Wanted } from './client.ts';
-import { type Metrics, scrape } from './metrics.ts';
+import { type Metrics, REFUSALS, scrape } from './metrics.ts';
 import { type Answer, goodSecond, report, type Seen, type What } from './outage-report.ts';
 import { freePort, type Running, start } from './processes.ts';
 
@@ -142,8 +142,6 @@ const endedOf = (metrics: Metrics, operations: readonly string[]) =>
 
 const endedBetween = (before: Metrics, after: Metrics, operations: readonly string[]) =>
   endedOf(after, operations) - endedOf(before, operations);
-
-const REFUSALS = ['rate_limit', 'hold', 'circuit', 'budget', 'slots', 'event_loop'] as const;
 
 const refusedBetween = (before: Metrics, after: Metrics, by: string) =>
   after.sum('portico_refused_total', `by="${by}"`) - before.sum('portico_refused_total', `by="${by}"`);

@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 
 export interface Running {
   readonly url: string;
+  readonly pid: number;
   /** Sends a message and gives back what comes for it, where the process answers messages. One at a time. */
   ask(message: object): Promise<unknown>;
   signal(name: NodeJS.Signals): void;
@@ -45,6 +46,7 @@ export async function start({ script, args = [], env = {}, node = [], core }: St
   child.stdout?.resume(); // log lines are made, as in service, and read by nobody
   return {
     url,
+    pid: child.pid ?? Number.NaN,
     ask: (message) => ask(child, message),
     signal: (name) => void child.kill(name),
     stop: () => stop(child),

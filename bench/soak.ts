@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { boundsOf } from './bounds.ts';
 import { Client, type Outcome, pace, type Wanted } from './client.ts';
 import { scrape } from './metrics.ts';
 import { freePort, start } from './processes.ts';
@@ -22,9 +23,6 @@ const KEYS = Number(args.keys);
 const IS_LONG = MINUTES >= 10;
 
 const CACHE_MAX_BYTES = 33_554_432;
-const MAX_VISITORS = 10_000;
-const MAX_WINDOWS = 60_000; // of limits and holds
-const MAX_FIRM = 20_000;
 const MAX_CALLS = 256;
 /** Fewer than what the gateway takes for too many when others keep the machine busy: what is soaked is not the shedding. */
 const MAX_IN_FLIGHT = 48;
@@ -200,10 +198,9 @@ function report(): readonly string[] {
     IS_LONG
       ? ['heap, MB in 10 minutes', slope, MAX_SLOPE_MB]
       : ['heap, rise over the measured time in MB', rise, MAX_RISE_MB],
-    ['cache, bytes', most('cache_bytes'), CACHE_MAX_BYTES],
-    ['accounts', most('accounts'), CACHE_MAX_BYTES / 8 / 1_024 + MAX_VISITORS],
-    ['limit windows and holds', most('limit_windows'), MAX_WINDOWS],
-    ['firm records', most('idempotency_firm_records'), MAX_FIRM],
+    ...Object.entries(boundsOf(CACHE_MAX_BYTES)).map(
+      ([name, bound]) => [name, most(name as keyof Gauges), bound] as const,
+    ),
     ['upstream calls under way', most('upstream_calls_under_way'), MAX_CALLS],
     ['flights at rest', mostIdle('flights'), 0],
     ['upstream calls at rest', mostIdle('upstream_calls_under_way'), 0],
