@@ -28,6 +28,7 @@ const FIELDS: ReadonlySet<string> = new Set(
 const ROUTES: ReadonlySet<string> = new Set([
   ...allOperations.map(({ path }) => path),
   ...allOverviews.map(({ path }) => path),
+  '/problems',
   '/problems/{code}',
   '(none)',
 ]);
