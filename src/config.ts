@@ -66,16 +66,28 @@ const addressList = listed.check(
   z.refine((parts) => parts.every((part) => address.safeParse(part).success), 'comma-separated addresses or CIDRs'),
 );
 
-/** As browsers write it: in lower case, without a default port or a path. Apps in web views have schemes of their own. */
-const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:]+\])(?::\d{1,5})?$/;
+/**
+ * As browsers write it: in lower case, without a default port or a path. Apps in web views have schemes of their own; no
+ * page has an origin of `ftp`, `file`, `ws` or `wss`.
+ */
+const ORIGIN = /^(?!(?:ftp|file|wss?):)[a-z][a-z0-9+.-]*:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:]+\])(?::\d{1,5})?$/;
 const isOrigin = (text: string) => ORIGIN.test(text) && (!/^https?:/.test(text) || URL.parse(text)?.origin === text);
 
 const originList = listed.check(
-  z.refine(
-    (parts) => parts.every(isOrigin) || (parts.length === 1 && parts[0] === '*'),
-    'comma-separated origins as browsers send them, such as https://app.example, or * alone',
-  ),
+  z.refine((parts) => parts.every(isOrigin) || (parts.length === 1 && parts[0] === '*'), {
+    error: ({ input }) => expectedOrigin(input as string[]),
+  }),
 );
+
+const ANY_ORIGIN =
+  'scheme://host[:port] of a page, as browsers send it, in lower case, such as https://app.example (no wildcards; or * alone)';
+
+/** What should stand in the place of the first bad one. */
+function expectedOrigin(parts: readonly string[]): string {
+  const index = parts.findIndex((part) => !isOrigin(part));
+  const meant = URL.parse(parts[index] ?? '')?.origin ?? '';
+  return `entry ${index + 1} to be ${isOrigin(meant) ? meant : ANY_ORIGIN}`;
+}
 
 const storeUrl = z.string().check(z.refine((text) => storeAddressOf(text) !== undefined, STORE_ADDRESS));
 

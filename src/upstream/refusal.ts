@@ -35,6 +35,7 @@ const MARKUP = /<[a-z!/?][^>]*>?/i;
 const MAX_ITEMS = 50;
 const MAX_DEPTH = 8;
 const MAX_MESSAGE = 500;
+const FIELDS_REFUSED = 'The upstream refused parts of the request; `errors` names each.';
 
 /** The forms an upstream error body takes, turned into one list (`contract.md` section 4, last paragraph). */
 interface Finding {
@@ -57,8 +58,10 @@ export function refusalOf(
   const findings = findingsIn(parsed(body))
     .slice(0, MAX_ITEMS)
     .map((finding) => concealed(finding, conceal));
-  const detail = findings.find(({ field }) => field === null)?.message;
-  return GatewayError.refusal(codeFor(status, findings), status, {
+  const code = codeFor(status, findings);
+  const whole = findings.find(({ field }) => field === null)?.message;
+  const detail = whole ?? (code === 'validation_failed' ? FIELDS_REFUSED : undefined);
+  return GatewayError.refusal(code, status, {
     ...(detail && { detail }),
     ...(retryAfter !== undefined && { retryAfter }),
     ...(status === 401 && { headers: { 'WWW-Authenticate': 'Token' } }),

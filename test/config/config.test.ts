@@ -81,7 +81,7 @@ describe('variables', () => {
 
   it('that are empty count as not set', () => {
     const names = ['HOST', 'PORT', 'ADMIN_PORT', 'UPSTREAM_BASE_URL', 'CACHE_POLICY', 'PUBLIC_URL', 'LOG_LEVEL'];
-    names.push('RATE_LIMIT_PER_MINUTE', 'UPSTREAM_BUDGET_PER_MINUTE', 'TRUSTED_PROXIES');
+    names.push('RATE_LIMIT_PER_MINUTE', 'UPSTREAM_BUDGET_PER_MINUTE', 'TRUSTED_PROXIES', 'ALLOWED_ORIGINS');
     const { policyOf: _, ...empty } = configOf(Object.fromEntries(names.map((name) => [name, ''])));
     const { policyOf: __, ...unset } = configOf({});
     expect(empty).toEqual(unset);
@@ -261,6 +261,10 @@ describe('allowed origins', () => {
     'capacitor://localhost/',
     'capacitor://LOCALHOST',
     'null',
+    'ftp://app.example',
+    'ws://app.example',
+    'wss://app.example',
+    'file://app.example',
     '*,https://app.example',
     'https://app.example,*',
     '*,*',
@@ -269,11 +273,20 @@ describe('allowed origins', () => {
     'https://app.example;https://b.example',
   ])('that no browser sends are bad: %s', (given) => {
     expect(problemsOf({ ALLOWED_ORIGINS: given })).toEqual([
-      {
-        variable: 'ALLOWED_ORIGINS',
-        expected: 'comma-separated origins as browsers send them, such as https://app.example, or * alone',
-      },
+      { variable: 'ALLOWED_ORIGINS', expected: expect.stringMatching(/^entry [12] to be \S+:\/\/\S/) },
     ]);
+  });
+
+  it.each([
+    ['https://a.example,https://b.example/', 'entry 2 to be https://b.example'],
+    ['HTTPS://App.example:443,x', 'entry 1 to be https://app.example'],
+    [`https://${LEAK_MARK}@app.example/${LEAK_MARK}`, 'entry 1 to be https://app.example'],
+    ['https://a.example,*', 'entry 2 to be scheme://host[:port] of a page, as browsers send it'],
+    [LEAK_MARK, 'entry 1 to be scheme://host[:port] of a page, as browsers send it'],
+  ])('are named by their place, with what they should be: %s', (given, expected) => {
+    const problem = JSON.stringify(problemsOf({ ALLOWED_ORIGINS: given }));
+    expect(problem).toContain(expected);
+    expect(problem).not.toContain(LEAK_MARK);
   });
 
   it('are listed one by one where there are sessions', () => {

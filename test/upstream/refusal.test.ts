@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { expectProblem, type Problem } from '../http/problem.ts';
-import { ERRORS } from '../../src/core/errors.ts';
 import { START_MS } from '../support/clock.ts';
 import { json, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
@@ -194,9 +193,9 @@ describe('an error body of', () => {
   });
 });
 
-test('a problem of fields says what one of ours would', async () => {
+test('a problem of fields says that the upstream refused them', async () => {
   const { detail } = await refusal(json(400, { mode: ['Wrong.'] }), { status: 400, code: 'validation_failed' });
-  expect(detail).toBe(ERRORS.validation_failed.description);
+  expect(detail).toBe('The upstream refused parts of the request; `errors` names each.');
 });
 
 /** Words that stand where codes do, and may be secrets. */

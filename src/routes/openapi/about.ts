@@ -49,7 +49,7 @@ const problemPath: RouteConfig = {
   path: '/problems/{code}',
   operationId: 'getProblem',
   summary: 'What a problem code means',
-  description: "Of codes of the upstream's that it does not document, no more than that they are the upstream's own.",
+  description: "A code of the upstream's own is described once this instance has sent it, and is a 404 before.",
   request: {
     params: z.object({ code: z.string().meta({ description: '`code` of a problem', examples: [EXAMPLE] }) }),
   },

@@ -19,8 +19,8 @@ is under \`/bff/v1\`.
 **Writes** are sent to the upstream once. A POST with an \`Idempotency-Key\` may be repeated for 24 hours: it is answered
 as it was first. A write whose outcome nobody knows is a problem with \`"outcome":"unknown"\`, and its key is not sent again.
 
-**Limits.** So many requests a minute for each account; \`RateLimit\` and \`RateLimit-Policy\` say how many, 429 and 503 when to
-come again.
+**Limits.** So many requests a minute for each account; \`RateLimit\` and \`RateLimit-Policy\` say how many. 429 and 503 carry
+\`Retry-After\`, but for a write of unknown outcome.
 
 **Every answer** has an \`X-Request-Id\`, yours if you send one, and \`Server-Timing\`. HEAD works where GET does.
 Query parameters that are not documented go to the upstream as they are.`;
