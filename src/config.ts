@@ -138,7 +138,7 @@ export type Config = ReturnType<typeof configOf> & {
   readonly ignored: readonly string[];
 };
 
-/** A bad variable and what was expected. Never its value: that might be a secret. */
+/** A bad variable and what was expected. Never its value, which might be a secret; but the origin in it, which is none. */
 export interface ConfigProblem {
   readonly variable: string;
   readonly expected: string;
