@@ -25,7 +25,11 @@ export const ERRORS = {
   ),
   payment_required: kind(402, 'Payment required', 'The upstream asks for a payment.'),
   forbidden: kind(403, 'Forbidden', 'The upstream refuses this to the account.'),
-  origin_rejected: kind(403, 'Origin rejected', 'A write with a cookie came from an origin that is not allowed.'),
+  origin_rejected: kind(
+    403,
+    'Origin rejected',
+    'A request by cookie, or a session call, came from an origin that is not allowed.',
+  ),
   not_found: kind(404, 'Not found', 'The upstream has no such thing.'),
   unknown_endpoint: kind(404, 'Unknown endpoint', 'There is nothing at this path.'),
   method_not_allowed: kind(405, 'Method not allowed', 'The path exists, but not with this method; see `Allow`.'),
@@ -114,7 +118,7 @@ export interface ErrorItem {
 
 /** How a call of the upstream failed, for those who decide what follows from it; no client sees it. */
 export type Fault =
-  /** A layer of ours did not let it through. */
+  /** A gate of ours did not let it through. */
   | 'not_sent'
   /** No connection: refused, or none in time. */
   | 'refused'

@@ -51,7 +51,7 @@ const MAX_DROPPING = 10_000;
 const MAX_UNHEARD = 10_000;
 /** How long the engine is told that a write with a key was not sent: its record would stay for a day. */
 const BURNT_KEY_MS = 600_000;
-/** Of one and the same 429 several layers hear. */
+/** Of one and the same 429 several gates hear. */
 const SAME_COOLDOWN_MS = 500;
 const RETRY_SECONDS = 1;
 
