@@ -1,7 +1,7 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import { andThen, type Clock, type Digest, type MaybePromise } from '../core/runtime.ts';
-import type { CacheKey, Entry, Fetched, Found, Saved } from '../store/store.ts';
+import type { AccountId, CacheKey, Entry, Fetched, Found, Saved } from '../store/store.ts';
 import type { Reader, Tally } from '../upstream/caller.ts';
 import type { Call } from '../upstream/client.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
@@ -16,7 +16,7 @@ export interface ReadThroughOptions {
   readonly digest: Digest;
   readonly call: Call;
   /** Whether the upstream is taken to be out of service: then nobody who may have a copy waits for its answer. */
-  readonly isOut: () => boolean;
+  readonly isOut: (account: AccountId) => boolean;
   readonly metrics: Metrics;
   /** How long a call may take with all its attempts, whoever waits for it. */
   readonly timeoutMs: number;
@@ -90,7 +90,7 @@ export class ReadThrough {
     const freshMs = freshMsOf(entry, policy, this.#of.clock.now());
     const usability = usabilityOf(freshMs, policy);
     if (usability === 'fresh') return this.#hit(entry, freshMs);
-    const isCopyEnough = usability === 'stale' || (usability === 'on-error' && this.#of.isOut());
+    const isCopyEnough = usability === 'stale' || (usability === 'on-error' && this.#of.isOut(caller.account));
     if (!isCopyEnough) return this.#ask(read, found, 'stale');
     // The refresh, behind the answer; nobody waits for it and nobody can leave it.
     if (!found.isElsewhere) this.#join(read, found);

@@ -3,13 +3,13 @@ import type { Metrics } from '../core/metrics.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { Accepted } from '../resilience/accepted.ts';
 import { budget } from '../resilience/budget.ts';
-import { circuit } from '../resilience/circuit.ts';
+import { callerOf, circuit } from '../resilience/circuit.ts';
 import { cooldown } from '../resilience/cooldown.ts';
 import type { Attempt, Gate, Outcome } from '../resilience/gates.ts';
 import { measured } from '../resilience/measured.ts';
 import { retry } from '../resilience/retry.ts';
 import { slots } from '../resilience/slots.ts';
-import type { AccountId, Store } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 import type { UpstreamAnswer } from '../upstream/answer.ts';
 import { type Call, type UpstreamCall, upstreamClient } from '../upstream/client.ts';
 import { type DriftReport, watchDrift } from '../upstream/drift.ts';
@@ -36,12 +36,12 @@ export interface UpstreamCallOptions {
 interface GuardedCall {
   readonly call: Call;
   /** Whether the upstream is taken to be out of service. */
-  readonly isOut: () => boolean;
+  readonly isOut: (caller: string) => boolean;
   /**
    * Refuses what would not get through, for what has to be announced before it is called.
    * @throws GatewayError
    */
-  readonly assertOpen: (account: AccountId | undefined) => void;
+  readonly assertOpen: (caller: Pick<UpstreamCall, 'account' | 'owner'>) => void;
 }
 
 /** A call of the upstream, with all its attempts, and what stands before each of them. */
@@ -55,8 +55,8 @@ export function upstreamCall(options: UpstreamCallOptions & { readonly store: St
     breaker,
     slots(options),
     { admit: cooling.admit }, // again: a 429 may have come while the call waited for its slot
-    budget({ ...options, perMinute: options.budgetPerMinute }),
     inTime,
+    budget({ ...options, perMinute: options.budgetPerMinute }),
     options.accepted,
     options.seen,
     watchDrift(options.onDrift),
@@ -64,16 +64,17 @@ export function upstreamCall(options: UpstreamCallOptions & { readonly store: St
   ];
   const call = retry(options, attempts({ ...options, gates, exchange: upstreamClient(options) }));
 
-  const assertOpen = (account: AccountId | undefined) => {
+  const assertOpen = (caller: Pick<UpstreamCall, 'account' | 'owner'>) => {
     const now = clock.now();
-    cooling.assertOver(account, now);
-    breaker.assertClosed(now);
+    cooling.assertOver(caller.account, now);
+    breaker.assertClosed(callerOf(caller), now);
   };
   return { call, isOut: breaker.isOpen, assertOpen };
 }
 
 const inTime: Gate = {
   admit({ call, now }) {
+    call.signal.throwIfAborted();
     if (call.endsAt <= now) throw GatewayError.of('upstream_timeout', { fault: 'not_sent' });
   },
 };

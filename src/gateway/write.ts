@@ -20,7 +20,7 @@ import {
 export interface WriteTools extends IdempotencyTools {
   readonly call: Call;
   /** @throws GatewayError where a call of this account would not be let through */
-  assertOpen(account: Caller['account']): void;
+  assertOpen(caller: Caller): void;
   readonly store: Pick<Store, 'snapshot' | 'beginWrite' | 'endWrite'>;
 }
 
@@ -61,7 +61,7 @@ async function readied(tools: WriteTools, { operation, input, caller }: Wanted):
   caller.signal().throwIfAborted();
   const begun = await newWriteOf(tools, wanted);
   // Who repeats a key gets its answer also while no call is let through.
-  if (begun.key === undefined) tools.assertOpen(caller.account);
+  if (begun.key === undefined) tools.assertOpen(caller);
   return { wanted, begun, isLate };
 }
 
@@ -113,7 +113,7 @@ async function begin(tools: WriteTools, { caller }: Write, begun: NewWrite): Pro
   if (refusal) throw refusal;
   if (known) return again(tools, known, begun);
   if (!isHeldBack) return undefined;
-  tools.assertOpen(caller.account);
+  tools.assertOpen(caller);
   throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // it has just ended
 }
 

@@ -10,9 +10,9 @@ const LEAST_OTHERS = 5;
 const PROBE_MS = 5_000;
 
 interface Circuit extends Required<Gate> {
-  readonly isOpen: () => boolean;
-  /** @throws GatewayError `upstream_unavailable` where no call is let through just now */
-  assertClosed(now: number): void;
+  readonly isOpen: (caller: string) => boolean;
+  /** @throws GatewayError `upstream_unavailable` where no call of this caller is let through just now */
+  assertClosed(caller: string, now: number): void;
 }
 
 /** What a call has shown of the upstream's health; `nothing` where it was held back or given up. */
@@ -25,18 +25,19 @@ type Sign = 'good' | 'bad' | 'nothing';
  */
 export function circuit({ metrics }: { readonly metrics: Metrics }): Circuit {
   const breaker = new Breaker(metrics);
-  const assertClosed = (now: number) => {
-    const ms = breaker.closedIn(now);
+  const assertClosed = (caller: string, now: number) => {
+    const ms = breaker.closedIn(caller, now);
     if (ms <= 0) return;
     metrics.refused('circuit');
     throw GatewayError.of('upstream_unavailable', { fault: 'not_sent', retryAfter: Math.ceil(ms / 1000) });
   };
   return {
-    isOpen: () => breaker.isOpen,
+    isOpen: (caller) => breaker.isOpen(caller),
     assertClosed,
     admit(attempt) {
-      assertClosed(attempt.now);
-      attempt.era = breaker.admit(attempt.now);
+      const caller = callerOf(attempt.call);
+      assertClosed(caller, attempt.now);
+      attempt.era = breaker.admit(caller, attempt.now);
     },
     settled: (attempt, outcome) => breaker.learn(signOf(attempt, outcome), attempt, outcome.now),
   };
@@ -56,8 +57,10 @@ function signOf({ call, isGivenUp }: Attempt, { answer, error }: Outcome): Sign 
 /** Calls of one stretch of being closed or open; what comes back from an earlier one is no news. */
 export interface Era {
   readonly recent: Recent;
-  /** When the next call may be let through; undefined while closed. */
-  probeAt: number | undefined;
+  /** For whom it is open: all, or a caller who was alone when half of its calls failed. */
+  openFor?: 'all' | { readonly caller: string };
+  /** When the next call of those may be let through. */
+  probeAt: number;
 }
 
 class Breaker {
@@ -68,52 +71,64 @@ class Breaker {
     this.#metrics = metrics;
   }
 
-  get isOpen(): boolean {
-    return this.#era.probeAt !== undefined;
+  isOpen(caller: string): boolean {
+    const { openFor } = this.#era;
+    return openFor === 'all' || openFor?.caller === caller;
   }
 
-  /** Milliseconds until the next call is let through. */
-  closedIn(now: number): number {
-    return Math.max(0, (this.#era.probeAt ?? 0) - now);
+  /** Milliseconds until the next call of this caller is let through. */
+  closedIn(caller: string, now: number): number {
+    return this.isOpen(caller) ? Math.max(0, this.#era.probeAt - now) : 0;
   }
 
-  admit(now: number): Era {
-    const era = this.#era;
+  admit(caller: string, now: number): Era {
     // From when it is sent: an upstream that hangs is not tried less often.
-    if (era.probeAt !== undefined) era.probeAt = now + PROBE_MS;
-    return era;
+    if (this.isOpen(caller)) this.#era.probeAt = now + PROBE_MS;
+    return this.#era;
   }
 
   learn(sign: Sign, { era, call }: Attempt, now: number): void {
-    if (era === undefined || era !== this.#era) return;
-    if (era.probeAt === undefined) this.#count(sign, { recent: era.recent, caller: callerOf(call), now });
-    else if (sign === 'good') this.#become(closed());
-    else if (sign === 'nothing') era.probeAt = now;
+    if (era !== this.#era) return;
+    const caller = callerOf(call);
+    const isProbe = this.isOpen(caller);
+    if (isProbe && sign === 'good') this.#become(closed());
+    else if (isProbe && sign === 'nothing') era.probeAt = now;
+    else if (sign !== 'nothing' && era.openFor !== 'all') this.#count(sign, caller, now);
   }
 
-  #count(sign: Sign, { recent, caller, now }: { recent: Recent; caller: string; now: number }): void {
-    if (sign === 'nothing') return;
+  #count(sign: Sign, caller: string, now: number): void {
+    const { recent } = this.#era;
     recent.call(now, caller);
     if (sign === 'good') return;
     recent.mark(now, caller);
-    if (isOut(recent, now)) this.#become({ ...closed(), probeAt: now + PROBE_MS });
+    const whom = outFor(recent, now);
+    if (whom === 'all') this.#become({ ...closed(), openFor: 'all', probeAt: now + PROBE_MS });
+    else if (whom === 'alone' && !this.isOpen(caller)) this.#openFor(caller, now + PROBE_MS);
+  }
+
+  /** The others are still counted. */
+  #openFor(caller: string, probeAt: number): void {
+    Object.assign(this.#era, { openFor: { caller }, probeAt });
+    this.#metrics.circuitIs('open');
   }
 
   #become(era: Era): void {
     this.#era = era;
-    this.#metrics.circuitIs(era.probeAt === undefined ? 'closed' : 'open');
+    this.#metrics.circuitIs(era.openFor ? 'open' : 'closed');
   }
 }
 
 /** By the calls of all, and by those that are left without the account that failed most. */
-function isOut(recent: Recent, now: number): boolean {
+function outFor(recent: Recent, now: number): 'all' | 'alone' | undefined {
   const all = recent.totals(now);
-  if (all.calls < LEAST_CALLS || all.marked * 2 < all.calls) return false;
+  if (all.calls < LEAST_CALLS || all.marked * 2 < all.calls) return undefined;
   const worst = recent.worst(now);
   const [calls, marked] = [all.calls - worst.calls, all.marked - worst.marked];
-  return calls === 0 || (calls >= LEAST_OTHERS && marked * 2 >= calls);
+  if (calls === 0) return 'alone';
+  return calls >= LEAST_OTHERS && marked * 2 >= calls ? 'all' : undefined;
 }
 
-const callerOf = ({ account, owner }: UpstreamCall) => account ?? owner;
+/** Whom the circuit counts by. */
+export const callerOf = ({ account, owner }: Pick<UpstreamCall, 'account' | 'owner'>): string => account ?? owner;
 
-const closed = (): Era => ({ recent: new Recent(SPAN_MS), probeAt: undefined });
+const closed = (): Era => ({ recent: new Recent(SPAN_MS), probeAt: 0 });

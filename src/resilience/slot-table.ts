@@ -1,3 +1,4 @@
+import { Holdings } from '../store/bounded.ts';
 import { isAddress, type Owner } from '../store/owner.ts';
 import type { Attempt } from './gates.ts';
 
@@ -14,12 +15,21 @@ interface Waiter {
   readonly start: () => void;
 }
 
+/** Of the slots: what writes may have in all, and of what they leave an owner. */
+const WRITES_SHARE = 3 / 4;
+const WRITES_PART = 1 / 2;
+/** What strangers may take from accounts, of all slots. */
+const STRANGERS_SHARE = 1 / 8;
+
 /** Calls that wait: owners take turns, of an owner its accounts, and each has its own in the order of coming. */
 type Lines = Map<Owner, Map<string, Set<Waiter>>>;
 
 /** Slots that accounts share: none has more than its share of them. */
 export class SlotTable {
+  readonly #slots: number;
   readonly #share: number;
+  /** Writes are not taken back: each owner may have a part of what they leave. */
+  readonly #writes: Holdings;
   /** By account, those under way for longest first. */
   readonly #underWay = new Map<string, Set<Attempt>>();
   readonly #ofOwner = new Map<Owner, number>();
@@ -30,7 +40,9 @@ export class SlotTable {
   /** `share`: slots that one account may have at once. */
   constructor({ slots, share }: { slots: number; share: number }) {
     this.#free = slots;
+    this.#slots = slots;
     this.#share = share;
+    this.#writes = new Holdings({ max: Math.ceil(slots * WRITES_SHARE), part: WRITES_PART });
   }
 
   get isFull(): boolean {
@@ -92,13 +104,15 @@ export class SlotTable {
   }
 
   #mayHaveMore(attempt: Attempt): boolean {
-    return (this.#underWay.get(accountOf(attempt))?.size ?? 0) < this.#share;
+    const isBelowShare = this.#held(attempt) < this.#share;
+    return isBelowShare && (isRead(attempt) || this.#writes.hasRoomFor(attempt.call.owner));
   }
 
   #grant(attempt: Attempt): void {
     const account = accountOf(attempt);
     const { owner } = attempt.call;
     this.#free--;
+    if (!isRead(attempt)) this.#writes.add(owner, 1);
     this.#underWay.set(account, (this.#underWay.get(account) ?? new Set()).add(attempt));
     this.#ofOwner.set(owner, (this.#ofOwner.get(owner) ?? 0) + 1);
   }
@@ -108,6 +122,7 @@ export class SlotTable {
     const { owner } = attempt.call;
     const own = this.#underWay.get(account);
     if (!own?.delete(attempt)) return false;
+    if (!isRead(attempt)) this.#writes.add(owner, -1);
     const left = (this.#ofOwner.get(owner) ?? 1) - 1;
     if (own.size === 0) this.#underWay.delete(account);
     if (left === 0) this.#ofOwner.delete(owner);
@@ -116,12 +131,16 @@ export class SlotTable {
     return true;
   }
 
-  /** An account takes from what was never accepted before it takes from another account; a stranger from strangers. */
+  /**
+   * What was never accepted makes room before any account does. A stranger takes from accounts only while all strangers
+   * have little.
+   */
   #loserTo(attempt: Attempt): Attempt | undefined {
     const reads = [...this.#underWay.values()].map((all) => [...all].find(isRead)).filter((read) => read !== undefined);
     const [accounts, strangers] = [reads.filter((read) => !isStranger(read)), reads.filter(isStranger)];
-    if (isStranger(attempt)) return this.#most(strangers, attempt);
-    const isStrangersTurn = this.#strangers() > this.#held(attempt) + 1;
+    const stranger = isStranger(attempt) ? this.#most(strangers, attempt) : undefined;
+    if (stranger || (isStranger(attempt) && this.#strangers() >= this.#slots * STRANGERS_SHARE)) return stranger;
+    const isStrangersTurn = !isStranger(attempt) && this.#strangers() > this.#held(attempt) + 1;
     return (isStrangersTurn ? this.#most(strangers) : undefined) ?? this.#most(accounts, attempt);
   }
 

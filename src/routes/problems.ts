@@ -6,15 +6,16 @@ import type { Route } from './route.ts';
 const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
 
 /**
- * `GET /problems/<code>`: what a problem's `type` leads to. `GET /problems`: all codes of ours.
+ * `GET /problems/<code>`: what a problem's `type` leads to. `GET /problems`: all of them.
  * @param seen codes of the upstream's that answers had
  */
-export const problemsRoutes = (seen: Pick<SeenCodes, 'has'>): readonly Route[] => [
+export const problemsRoutes = (seen: Pick<SeenCodes, 'has' | 'all'>): readonly Route[] => [
   {
     method: 'GET',
     path: '/problems',
     name: '/problems',
-    handler: () => jsonAnswer({ problems: Object.keys(ERRORS).filter(isErrorCode).map(descriptionOf) }, CACHED),
+    handler: () =>
+      jsonAnswer({ problems: [...ownProblems(), ...seen.all().map(upstreamsOwn)] }, { 'Cache-Control': 'no-cache' }),
   },
   {
     method: 'GET',
@@ -24,15 +25,24 @@ export const problemsRoutes = (seen: Pick<SeenCodes, 'has'>): readonly Route[] =
       const code = context.req.param('code') ?? '';
       if (isErrorCode(code)) return jsonAnswer(descriptionOf(code), CACHED);
       if (!seen.has(code)) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
-      const type = `/problems/${code}`;
-      return jsonAnswer({ type, title: titleOf(code), code, detail: OF_UPSTREAM, retryable: false }, CACHED);
+      return jsonAnswer(upstreamsOwn(code), CACHED);
     },
   },
 ];
+
+export const ownProblems = () => Object.keys(ERRORS).filter(isErrorCode).map(descriptionOf);
 
 export function descriptionOf(code: ErrorCode) {
   const { title, status, retryable, description } = ERRORS[code];
   return { type: `/problems/${code}`, title, status, code, detail: description, retryable };
 }
+
+const upstreamsOwn = (code: string) => ({
+  type: `/problems/${code}`,
+  title: titleOf(code),
+  code,
+  detail: OF_UPSTREAM,
+  retryable: false,
+});
 
 const OF_UPSTREAM = 'A code of the upstream’s own, sent on as it came; the `detail` of the problem says what it means.';

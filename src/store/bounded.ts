@@ -32,12 +32,12 @@ interface Entry<K, V> {
 const PARTS = 1024;
 const SMALL = 0;
 /** Ranks of addresses are above those of all accounts. */
-const ADDRESS = 8;
+const ADDRESS = 32;
 const RANKS = 2 * ADDRESS;
 
 /**
  * A map that stays within its bound. When it is full, whoever holds most of it loses what it used least recently:
- * addresses first, then accounts, in steps of four times as much. Where all are small, what was used least recently of
+ * addresses first, then accounts, in steps of 1.4 times as much. Where all are small, what was used least recently of
  * all goes.
  */
 export class BoundedMap<K extends {}, V extends {}> {
@@ -148,7 +148,7 @@ export class BoundedMap<K extends {}, V extends {}> {
 
   #rankOf({ owner, held }: Share<K>): number {
     const parts = (held / this.#of.max) * PARTS;
-    const steps = parts <= 1 ? 0 : 1 + Math.floor(Math.log2(parts) / 2);
+    const steps = parts <= 1 ? 0 : 1 + Math.floor(2 * Math.log2(parts));
     return steps + (isAddress(owner) ? ADDRESS : 0);
   }
 }

@@ -59,7 +59,7 @@ export function refusalOf(
     .slice(0, MAX_ITEMS)
     .map((finding) => concealed(finding, conceal));
   const code = codeFor(status, findings);
-  const whole = findings.find(({ field }) => field === null)?.message;
+  const whole = findings.find((finding) => finding.field === null && finding.message !== finding.code)?.message;
   const detail = whole ?? (code === 'validation_failed' ? FIELDS_REFUSED : undefined);
   return GatewayError.refusal(code, status, {
     ...(detail && { detail }),

@@ -7,12 +7,14 @@ const MAX_CODES = 1_000;
 /** The codes of the upstream's own that its answers to this instance had. */
 export interface SeenCodes extends Gate {
   has(code: string): boolean;
+  all(): string[];
 }
 
 export function seenCodes(): SeenCodes {
   const codes = new Set<string>();
   return {
     has: (code) => codes.has(code),
+    all: () => [...codes],
     settled(_, { error }) {
       const isNew = error instanceof GatewayError && !isErrorCode(error.code) && codes.size < MAX_CODES;
       if (isNew) codes.add(error.code);

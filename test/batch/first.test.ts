@@ -44,6 +44,17 @@ describe('a batch for a credential that the upstream has not accepted yet', () =
     );
   });
 
+  test('sends all at once when an earlier request has shown that it is accepted', async () => {
+    const gate = barrier();
+    const world = await openTwenty(perCall(({ path }) => reply(hold(gate), json(200, { path }))));
+    world.on(SUBSCRIPTION, json(200, '{}'));
+    await world.get(SUBSCRIPTION);
+    const pending = world.batch(PATHS);
+    await gate.count(PATHS.length);
+    gate.release();
+    expect(responsesOf(await pending).map(({ status }) => status)).toEqual(PATHS.map(() => 200));
+  });
+
   test.each(REFUSALS)('gives all the problem of its first item, a %i %s, and sends nothing more', async (...of) => {
     const [status, code, step] = of;
     const world = await openTwenty(step);

@@ -104,14 +104,30 @@ describe('one account never opens the circuit for others:', () => {
     ['a hundred failures of one, and five of others among six good calls', [100, 5], 6, false],
     ['a hundred failures of one, and six of others among six good calls', [100, 6], 6, true],
     ['a hundred failures of each of two', [100, 100], 0, true],
-    ['twenty failures of one that is alone', [20], 0, true],
-    ['nineteen failures of one that is alone', [19], 0, false],
+    ['a hundred failures of one that is alone', [100], 0, false],
   ])('%s', async (_, failures, good, open) => {
     const world = await openWorld({ RATE_LIMIT_PER_MINUTE: '0' });
     await send(world, ...times(good, GOOD));
     // The most first: while it stands open, nothing more is counted.
     for (const count of failures.toSorted((one, other) => one - other)) await fail(world, secret(), count);
     expect(await isOpen(world)).toBe(open);
+  });
+
+  test('who is alone and has failed twenty times is not asked for any more, and all others are', async () => {
+    const world = await openWorld();
+    world.answerAll();
+    const token = secret();
+    await fail(world, token, 19);
+    expect(await world.ask(PLAIN, { token })).toMatchObject({ status: 200 });
+    await fail(world, token, 1);
+    const calls = world.upstream.calls.length;
+    for (let asked = 0; asked < 3; asked++) {
+      expectProblem(await world.ask(PLAIN, { token }), { status: 503, code: 'upstream_unavailable' });
+      expect(await world.ask(PLAIN, { token: secret() })).toMatchObject({ status: 200 });
+    }
+    expect(world.upstream.calls).toHaveLength(calls + 3);
+    world.advance(5);
+    for (let asked = 0; asked < 3; asked++) expect(await world.ask(PLAIN, { token })).toMatchObject({ status: 200 });
   });
 
   test('reads that are answered with 500, eight a second for a minute', async () => {

@@ -203,7 +203,18 @@ describe('where all slots are in use', () => {
   test('a write does not', () => {
     const [write, read] = [attemptOf('a', 0, WRITE), attemptOf('a', 1)];
     expect(loserOf([write, read], attemptOf('b'))).toBe(read);
-    expect(loserOf([write, attemptOf('a', 1, WRITE)], attemptOf('b'))).toBeUndefined();
+    expect(loserOf([write, attemptOf('c', 1, WRITE)], attemptOf('b'))).toBeUndefined();
+  });
+
+  test('so writes leave some to others, and to reads', () => {
+    const table = new SlotTable({ slots: 32, share: 8 });
+    const accounts = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'];
+    for (let n = 0; n < 12; n++) for (const account of accounts) table.take(attemptOf(account, 0, WRITE));
+    expect(table.isFull).toBe(false);
+    for (let n = 0; n < 8; n++) expect(table.take(attemptOf('quiet'))).toBe(true);
+    const strangers = new SlotTable({ slots: 32, share: 8 });
+    const isTaken = (n: number) => strangers.take(attemptOf(`s${n}`, 0, { ...WRITE, ...address('1') }));
+    expect(Array.from({ length: 32 }, (_, n) => isTaken(n)).filter(Boolean)).toHaveLength(8);
   });
 
   test('nor does one that was sent a moment ago', () => {
@@ -216,7 +227,13 @@ describe('where all slots are in use', () => {
     const strangers = ['s', 't', 'u'].map((name, n) => attemptOf(name, n, address(n === 0 ? '1' : '2')));
     expect(loserOf([...known, ...strangers], attemptOf('b'))).toBe(strangers[1]);
     expect(loserOf(strangers.slice(0, 1), attemptOf('b'))).toBeUndefined(); // it has no more than b would have
-    expect(loserOf(known, attemptOf('s', 0, address('1')))).toBeUndefined();
+  });
+
+  test('a stranger takes from accounts while all strangers have less than an eighth', () => {
+    const table = new SlotTable({ slots: 16, share: 16 });
+    for (let n = 0; n < 16; n++) table.take(attemptOf('a', n));
+    const losers = [1, 2, 3].map((n) => table.takeOver(attemptOf(`s${n}`, 99, address(`${n}`)), 50)?.now);
+    expect(losers).toEqual([0, 1, undefined]);
   });
 
   test('of one address, the credential with most', () => {

@@ -90,11 +90,11 @@ test('in every schedule it stays within its bound, and who holds little keeps it
           const held = model.get(lost);
           model.delete(lost);
           if (!held || held.owner.startsWith('address') || lost === key) continue;
-          // An account lost something: no address held anything, and no account four times as much and more.
+          // An account lost something: no address held anything, and no account one and a half times as much.
           const others = [...model].filter(([other]) => other !== key).map(([, one]) => one.owner);
           expect(others.filter((other) => other.startsWith('address'))).toEqual([]);
           const most = Math.max(0, ...others.map(heldBy));
-          expect(heldBy(held.owner) + held.size).toBeGreaterThanOrEqual(most / 4);
+          expect(heldBy(held.owner) + held.size).toBeGreaterThanOrEqual(most / 1.5);
         }
         expect(map.size).toBe(model.size);
         expect(map.held).toBe([...model.values()].reduce((sum, one) => sum + one.size, 0));

@@ -187,8 +187,9 @@ describe('an error body of', () => {
   test.each(Object.entries(SHAPES))('%s', async (_, { body, status, code, items }) => {
     const problem = await refusal(json(status, body), { status, code });
     expect(problem.errors).toEqual(items.map(([itemCode, message, field]) => ({ code: itemCode, message, field })));
-    const aboutTheWhole = items.find(([, , field]) => field === null);
-    if (aboutTheWhole) expect(problem.detail).toBe(aboutTheWhole[1]);
+    const sentence = items.find(([own, message, field]) => field === null && message !== own);
+    if (sentence) expect(problem.detail).toBe(sentence[1]);
+    expect(problem.detail).not.toBe(problem.code);
     expect(problem.retryable).toBe(false);
   });
 });
@@ -240,6 +241,8 @@ test.each(OWN_CODES)('%s is a code: sent on, logged and described', async (code)
   const { type } = await refusal(json(402, { detail: 'No.', code }), { status: 402, code });
   const described = await stage.call({ path: type });
   expect(described).toMatchObject({ status: 200, json: { type, code, title: expect.stringMatching(/^[A-Z0-9]/) } });
+  const { problems } = (await stage.call({ path: '/problems' })).json as { problems: { code: string }[] };
+  expect(problems.map((problem) => problem.code)).toContain(code);
   const logged = stage.gateway.lines.filter(({ msg }) => msg === 'request').map((line) => line['code']);
   expect(logged.slice(0, 2)).toEqual([code, code]);
 });

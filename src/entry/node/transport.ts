@@ -144,7 +144,10 @@ class Collector implements Dispatcher.DispatchHandler {
 }
 
 /** Time that ran out in the queue is known to have left nothing behind. */
-const unsent = (reason: unknown) => (reason instanceof GatewayError ? new TransportError('timeout', reason) : reason);
+const unsent = (reason: unknown) =>
+  reason instanceof GatewayError && reason.particulars.fault === 'timeout'
+    ? new TransportError('timeout', reason)
+    : reason;
 
 const NOT_HTTP = /^(HTTPParserError|ERR_ASSERTION|HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_))/;
 

@@ -1,8 +1,7 @@
 import type { RouteConfig } from '@hono/zod-openapi';
 import * as z from 'zod';
-import { ERRORS, isErrorCode } from '../../core/errors.ts';
 import { text } from '../../upstream/fields.ts';
-import { descriptionOf } from '../problems.ts';
+import { descriptionOf, ownProblems } from '../problems.ts';
 import { UNSTORED } from './headers.ts';
 import { problemAnswers, problemSchema } from './problem.ts';
 import { jsonContent } from './schemas.ts';
@@ -38,7 +37,7 @@ const problemsPath: RouteConfig = {
   responses: {
     200: {
       description: 'Each code, as in every problem that has it.',
-      content: jsonContent(listSchema, { problems: Object.keys(ERRORS).filter(isErrorCode).map(descriptionOf) }),
+      content: jsonContent(listSchema, { problems: ownProblems() }),
     },
     ...problemAnswers,
   },
