@@ -1,8 +1,9 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { noMetrics } from '../../src/core/metrics.ts';
+import { addresses } from '../../src/entry/node/address.ts';
 import { shedder } from '../../src/entry/node/shed.ts';
 import { corsFor } from '../../src/http/cors.ts';
 import { expectHidden, expectShown, LISTED } from '../http/cors.ts';
@@ -12,17 +13,23 @@ import { openSocket, rawRequest, requestText } from '../support/raw-client.ts';
 
 let server: Server;
 let port: number;
-let isOverloaded: boolean;
+/** So many in flight are too many. */
+let tooMany: number;
+let inFlight: Set<ServerResponse>;
 let lines: LogLine[];
 let refusals: string[];
 
 beforeEach(async () => {
-  [isOverloaded, lines, refusals] = [true, [], []];
+  [tooMany, inFlight, lines, refusals] = [0, new Set(), [], []];
   const metrics = { ...noMetrics, refused: (by: string) => void refusals.push(by) };
-  const pressure = { isOverloaded: () => isOverloaded };
-  const shed = shedder({ pressure, logger: keepingLogger(lines), metrics, cors: corsFor([LISTED]) });
+  const pressure = { isOverloaded: (many: number) => many > tooMany };
+  const addressOf = addresses(['127.0.0.1']);
+  const shed = shedder({ pressure, addressOf, logger: keepingLogger(lines), metrics, cors: corsFor([LISTED]) });
   server = createServer((incoming, outgoing) => {
-    if (!shed({ incoming, outgoing, target: incoming.url ?? '', inFlight: 1 })) outgoing.end('served');
+    inFlight.add(outgoing);
+    outgoing.once('close', () => inFlight.delete(outgoing));
+    if (shed({ incoming, outgoing, target: incoming.url ?? '', inFlight })) return;
+    if (incoming.url !== '/held') outgoing.end('served');
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   port = (server.address() as AddressInfo).port; // a listening TCP server has one
@@ -52,6 +59,20 @@ test('it is shown to a page of an origin that is allowed, and to no other', asyn
   expectHidden(await rawRequest(port, requestText(READ)));
 });
 
+const from = (address: string, target = '/') =>
+  rawRequest(port, requestText({ target, headers: [['X-Forwarded-For', address]] }));
+
+test('those of an address with many are turned away first, and all others when there are twice as many', async () => {
+  tooMany = 20;
+  const held = Array.from({ length: 20 }, () => from('10.0.0.1', '/held').catch(() => undefined));
+  await expect.poll(() => inFlight.size).toBe(20);
+  expect([(await from('10.0.0.1')).status, (await from('10.0.0.2')).status]).toEqual([503, 200]);
+  tooMany = 10;
+  expect((await from('10.0.0.2')).status).toBe(503);
+  server.closeAllConnections();
+  await Promise.all(held);
+});
+
 test.each(['/livez', '/readyz', '/livez/', '/readyz?from=lb'])('a probe is never one: %s', async (target) => {
   expect(await rawRequest(port, requestText({ target }))).toMatchObject({ status: 200, body: 'served' });
   expect(refusals).toEqual([]);
@@ -72,7 +93,7 @@ test('its connection goes on, with or without a body that nobody reads, and in o
   );
   expect((await socket.readResponse()).status).toBe(503);
   expect(await socket.readResponse()).toMatchObject({ status: 200, body: 'served' });
-  isOverloaded = false;
+  tooMany = Infinity;
   await socket.write(requestText(READ));
   expect(await socket.readResponse()).toMatchObject({ status: 200, body: 'served' });
   socket.destroy();

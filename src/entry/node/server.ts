@@ -90,12 +90,12 @@ function beginner(
 ): Serve<Marked> {
   const addressOf = addresses(trustedProxies);
   const pressure = shedding && new LoopPressure({ done: () => traffic.done }).watch();
-  const shed = pressure && shedder({ logger, metrics: shedding, pressure, cors });
+  const shed = pressure && shedder({ logger, metrics: shedding, pressure, addressOf, cors });
   return (incoming, outgoing) => {
     traffic.begin(outgoing);
     const head = bindingsOf(incoming);
     if (head.refused && isMisframed(incoming)) closeAfter(outgoing);
-    if (shed?.({ incoming, outgoing, target: head.target, inFlight: traffic.inFlight.size })) return traffic.refuse();
+    if (shed?.({ incoming, outgoing, target: head.target, inFlight: traffic.inFlight })) return traffic.refuse();
     const bindings: Bindings = {
       ...head,
       background,

@@ -4,6 +4,7 @@ import type { Logger } from '../../core/logger.ts';
 import type { Metrics } from '../../core/metrics.ts';
 import type { Cors } from '../../http/cors.ts';
 import { requestIdOf } from '../../http/trace.ts';
+import type { AddressOf } from './address.ts';
 import type { Pressure } from './pressure.ts';
 import { refusal } from './refusal.ts';
 
@@ -14,25 +15,39 @@ const OVERLOADED = GatewayError.of('overloaded', { retryAfter: 1 });
 
 interface ShedOptions {
   readonly pressure: Pressure;
+  readonly addressOf: AddressOf;
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly cors?: Cors | undefined;
 }
 
+/** Requests of one address that are let in while others are turned away, up to twice as many in all. */
+const FEW = 16;
+
 interface Coming {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly target: string;
-  /** How many there are with this one. */
-  readonly inFlight: number;
+  /** This one among them. */
+  readonly inFlight: ReadonlySet<ServerResponse>;
 }
 
-/** Tells whether it has turned the request away. Without the app, which costs several times as much. */
+/**
+ * Tells whether it has turned the request away: first those of an address with many. Without the app, which costs several
+ * times as much.
+ */
 export type Shed = (coming: Coming) => boolean;
 
-export function shedder({ pressure, logger, metrics, cors }: ShedOptions): Shed {
+export function shedder({ pressure, addressOf, logger, metrics, cors }: ShedOptions): Shed {
+  const isOneOfMany = (incoming: IncomingMessage, inFlight: ReadonlySet<ServerResponse>) => {
+    const address = addressOf(incoming);
+    let many = 0;
+    for (const { req } of inFlight) if (addressOf(req) === address && ++many > FEW) return true;
+    return false;
+  };
   return ({ incoming, outgoing, target, inFlight }) => {
-    if (!pressure.isOverloaded(inFlight) || PROBE.test(target)) return false;
+    if (!pressure.isOverloaded(inFlight.size) || PROBE.test(target)) return false;
+    if (!pressure.isOverloaded(inFlight.size / 2) && !isOneOfMany(incoming, inFlight)) return false;
     metrics.refused('event_loop');
     const { method = '', headers: sent } = incoming;
     const id = sent['x-request-id'];
