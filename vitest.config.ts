@@ -73,6 +73,7 @@ export default defineConfig({
           name: 'servers',
           include: WITH_SERVERS,
           globalSetup: ['test/runtime/global-setup.ts'],
+          testTimeout: 300_000,
         },
       },
       {

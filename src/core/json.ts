@@ -144,3 +144,16 @@ export function extentOf(text: string): Extent {
   }
   return { depth, values };
 }
+
+const MAX_JSON_DEPTH = 64;
+
+/** Whether it is JSON that is not nested deeper than anybody needs. */
+export function isJson(text: string): boolean {
+  if (extentOf(text).depth > MAX_JSON_DEPTH) return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

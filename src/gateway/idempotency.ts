@@ -1,6 +1,7 @@
 import { type ErrorCode, GatewayError } from '../core/errors.ts';
 import { invalidatedBy } from '../cache/key.ts';
 import { canonical } from '../core/canonical.ts';
+import { isJson } from '../core/json.ts';
 import type { IdempotencyOutcome, Metrics } from '../core/metrics.ts';
 import type { Clock, Digest } from '../core/runtime.ts';
 import type { NewWrite, WriteAnswer, WriteEnd, WriteRecord } from '../store/store.ts';
@@ -41,7 +42,7 @@ export async function newWriteOf(
   const key = caller.from.idempotencyKey;
   const isPurchase = operation.exclusive === true;
   const isCompared = key !== undefined || isPurchase;
-  const asked = () => [operation.id, input.id ?? '', input.query, canonicalBody(operation, input)].join(' ');
+  const asked = () => [operation.id, input.id ?? '', input.query, comparedBody(operation, input)].join(' ');
   return {
     principal,
     owner,
@@ -70,8 +71,10 @@ export function needsStore({ operation: { touches = [], exclusive }, caller }: W
   return isCached || exclusive === true || caller.from.idempotencyKey !== undefined;
 }
 
-const canonicalBody = ({ notCompared }: Operation, { body = '', unsent }: OperationInput) =>
-  unsent ?? canonical(body, notCompared).text;
+/** A body that was checked as JSON, or one that nobody takes: then as JSON where it is some. */
+function comparedBody({ notCompared }: Operation, { body, unsent = '' }: OperationInput): string {
+  return body !== undefined || isJson(unsent) ? canonical(body ?? unsent, notCompared).text : unsent;
+}
 
 /**
  * The answer where the store already knows the write's key, or an equal purchase.

@@ -129,7 +129,7 @@ describe('no account is ever shown anything of another', () => {
     findings.expectIsolation();
     findings.expectVariety();
     expect(upstream.unexpected).toEqual([]);
-  }, 120_000);
+  });
 
   test(`in ${OVER_SOCKETS} of them over sockets`, async () => {
     const accounts = markedAccounts(50);
@@ -165,5 +165,5 @@ describe('no account is ever shown anything of another', () => {
     });
     findings.expectIsolation();
     expect(marked.unexpected).toEqual([]);
-  }, 120_000);
+  });
 });

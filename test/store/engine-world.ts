@@ -5,7 +5,7 @@ import { startRedis, type TestRedis } from '../support/redis.ts';
 export type OpenedEngine = Awaited<ReturnType<typeof openInstance>>;
 
 /** The window of another store in these tests, unless they say. */
-export const WINDOW_MS = 400;
+export const WINDOW_MS = 3_000;
 
 /** An instance: an engine, and all that it has complained and told of. */
 export async function openInstance(url: string, windowMs = WINDOW_MS, settlingMs = 0) {

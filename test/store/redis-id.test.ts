@@ -24,6 +24,9 @@ const expectWindow = async ({ engine }: OpenedEngine, account: string, known: { 
   await its.end('plain', 'not_sent');
 };
 
+/** A window that a Redis of a second outlasts. */
+const SHORT_MS = 400;
+
 /** An address that leads to one store or another. */
 async function startSwitch(first: TestRedis) {
   let port = first.port;
@@ -75,15 +78,15 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
     return other;
   };
   /** Opens an instance, when the window of the store's beginning is over. */
-  const open = async (url = redis.url) => {
-    const one = await instances.open(url);
+  const open = async (url = redis.url, windowMs?: number) => {
+    const one = await instances.open(url, windowMs);
     await ready(one);
     await redis.pass(WINDOW_MS);
     return one;
   };
   it('has no window at a first start, where the store has been up for longer than it', async () => {
     await vi.waitFor(async () => expect(await redis.client.info('server')).toMatch(/uptime_in_seconds:[1-9]/), 3_000);
-    const its = asker((await instances.open(redis.url)).engine);
+    const its = asker((await instances.open(redis.url, SHORT_MS)).engine);
     expect((await its.begin({ purchase: 'p' })).is).toBe('begun');
     expect(await its.look({ tags: ['other'] })).toBeDefined();
   });
@@ -140,7 +143,7 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
     await vi.waitFor(async () => expect(await redis.client.info('server')).toMatch(/uptime_in_seconds:[1-9]/), 3_000);
     const before = await asker(one.engine, 'account').snapshot();
     await redis.client.flushall();
-    const newcomer = await instances.open(redis.url);
+    const newcomer = await instances.open(redis.url, SHORT_MS);
     expect((await asker(newcomer.engine, 'account').begin({ tags: ['x'], purchase: 'x' })).is).toBe('begun');
     await expectWindow(one, 'account', { version: before.reply?.version ?? '', askedAt: before.now });
     await expectWindow(newcomer, 'account', { version: 'any', askedAt: 1 });
@@ -223,13 +226,13 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
   });
 
   it('has a window from now on where its clock was put back', async () => {
-    const one = await open();
+    const one = await open(redis.url, SHORT_MS);
     const its = asker(one.engine, 'account');
     await its.keep('kept');
     const [run, line, token] = (await redis.client.get('portico:{0}:id'))?.split(' ') ?? [];
     await redis.client.set('portico:{0}:id', `${run} ${line} ${token} ${Date.now() + 3_600_000} `);
     expect((await its.snapshot()).reply).toBeUndefined();
-    await sleep(WINDOW_MS);
+    await sleep(SHORT_MS);
     expect(await its.look()).toBeDefined();
   });
 });

@@ -54,7 +54,8 @@ export const documentationScenarios: readonly Scenario[] = [
       const { problems } = list.json as {
         readonly problems: readonly { readonly code: string; readonly type: string }[];
       };
-      expect([list.status, problems.map(({ code }) => code)]).toEqual([200, Object.keys(ERRORS)]);
+      const own = Object.keys(ERRORS); // those of the upstream's that other scenarios were answered stand behind them
+      expect([list.status, problems.slice(0, own.length).map(({ code }) => code)]).toEqual([200, own]);
       expect((await call(gateway, { path: '/problems/' })).text).toBe(list.text);
       for (const [code, { title, status }] of Object.entries(ERRORS)) {
         const page = await call(gateway, { path: `/problems/${code}` });
