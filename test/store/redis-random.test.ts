@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ALL, type Engine, type KeyReply, type WriteBegun } from '../../src/store/shared/engine.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { ModelAccount } from './engine-model.ts';
-import { type EngineWorld, engineWorld } from './engine-world.ts';
+import { type EngineWorld, engineWorld, WINDOW_MS } from './engine-world.ts';
 
 const RUNS = process.env['CI'] === undefined ? 60 : 600;
 
@@ -179,7 +179,7 @@ describe.skipIf(!hasRedis)(`whatever is asked${SKIPPED}`, () => {
       fc.asyncProperty(plays, async (all) => {
         await world.redis.client.flushdb();
         await engine.snapshot('any', { keys: [] });
-        await world.redis.pass(1_000);
+        await world.redis.pass(WINDOW_MS);
         const match = new Match(engine, (ms) => world.redis.pass(ms));
         for (const one of all) await match.play(one);
       }),
