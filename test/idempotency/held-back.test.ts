@@ -3,6 +3,8 @@ import { MemoryStore } from '../../src/store/memory.ts';
 import { writeOf } from '../store/writes.ts';
 import { gist, good, goodGist, openShop, UNKNOWN } from './helpers.ts';
 import { noticed } from '../resilience/helpers.ts';
+import { burst } from '../resilience/slots.ts';
+import { watchedClock } from '../support/clock.ts';
 import { callOf } from '../support/marked.ts';
 import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
@@ -29,13 +31,15 @@ describe.each(postIds)('%s that the gateway keeps back was never sent, so that i
   });
 
   test('for want of a slot', async () => {
-    const shop = await openShop({ UPSTREAM_MAX_CONNECTIONS: '1' });
+    const clock = watchedClock();
+    const shop = await openShop({ UPSTREAM_MAX_CONNECTIONS: '1' }, { clock });
     const gate = barrier();
     shop.script(READ, reply(hold(gate), json(200, '{"id":1}')));
     const reading = shop.ask(READ, { token: secret() });
     await gate.reached;
     const waiting = shop.keyed(id);
     expect(gist(await shop.keyed(id))).toBe('409 idempotency_in_progress');
+    await clock.waits(burst);
     shop.advance(1);
     expect(gist(await waiting)).toBe('503 overloaded');
     gate.release();
