@@ -31,6 +31,9 @@ export class SingleFlight<T> {
   }
 
   join(key: string, boarding: Boarding<T>): { result: Promise<T>; joined: boolean } {
+    const { signal } = boarding;
+    // Who has left already begins nothing.
+    if (signal?.aborted) return { result: Promise.reject(signal.reason), joined: false };
     const known = this.#flights.get(key);
     const flight = known ?? this.#takeOff(key, boarding);
     return { result: wait(flight, boarding), joined: known !== undefined };
@@ -69,7 +72,6 @@ function wait<T>(flight: Flight<T>, { signal, background }: Boarding<T>): Promis
       flight.abandon(signal.reason);
     };
     const stay = () => signal.removeEventListener('abort', leave);
-    if (signal.aborted) return leave();
     signal.addEventListener('abort', leave, { once: true });
     flight.result.finally(stay).then(resolve, reject);
   });

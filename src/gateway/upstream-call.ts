@@ -74,7 +74,6 @@ export function upstreamCall(options: UpstreamCallOptions & { readonly store: St
 
 const inTime: Gate = {
   admit({ call, now }) {
-    call.signal.throwIfAborted();
     if (call.endsAt <= now) throw GatewayError.of('upstream_timeout', { fault: 'not_sent' });
   },
 };

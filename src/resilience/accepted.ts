@@ -8,7 +8,6 @@ const MAX_ACCOUNTS = 50_000;
 
 /** The accounts that the upstream has accepted, as far as this instance has seen: those seen last. */
 export interface Accepted extends Gate {
-  has(account: AccountId): boolean;
   /** Whose share a request takes. `address` is asked for only where the account is not accepted, or absent. */
   ownerOf(account: AccountId | undefined, address: () => string): Owner;
 }
@@ -17,7 +16,6 @@ export function acceptedAccounts(): Accepted {
   const accounts = new BoundedMap<AccountId, true>({ max: MAX_ACCOUNTS });
   const has = (account: AccountId) => accounts.get(account) === true;
   return {
-    has,
     ownerOf: (account, address) => (account !== undefined && has(account) ? account : addressOwner(address())),
     settled({ call: { account } }, { answer, error }) {
       if (account === undefined) return;

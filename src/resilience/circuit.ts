@@ -103,13 +103,9 @@ class Breaker {
     recent.mark(now, caller);
     const whom = outFor(recent, now);
     if (whom === 'all') this.#become({ ...closed(), openFor: 'all', probeAt: now + PROBE_MS });
-    else if (whom === 'alone' && !this.isOpen(caller)) this.#openFor(caller, now + PROBE_MS);
-  }
-
-  /** The others are still counted. */
-  #openFor(caller: string, probeAt: number): void {
-    Object.assign(this.#era, { openFor: { caller }, probeAt });
-    this.#metrics.circuitIs('open');
+    // The others are still counted, and what the operator sees is what holds for them.
+    else if (whom === 'alone' && !this.isOpen(caller))
+      Object.assign(this.#era, { openFor: { caller }, probeAt: now + PROBE_MS });
   }
 
   #become(era: Era): void {

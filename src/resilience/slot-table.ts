@@ -3,7 +3,7 @@ import { isAddress, type Owner } from '../store/owner.ts';
 import type { Attempt } from './gates.ts';
 
 /** A place in the queue. */
-export interface Ticket {
+interface Ticket {
   /** Resolves when a slot is the holder's. */
   readonly granted: Promise<void>;
   /** Gives the place up; says whether there was still one to give up. */
@@ -15,7 +15,7 @@ interface Waiter {
   readonly start: () => void;
 }
 
-/** Of the slots: what writes may have in all, and of what they leave an owner. */
+/** Of the slots, the part that writes may have in all; and of what is left of that, the part that one owner may have. */
 const WRITES_SHARE = 3 / 4;
 const WRITES_PART = 1 / 2;
 /** What strangers may take from accounts, of all slots. */
@@ -65,11 +65,12 @@ export class SlotTable {
    * with none where nobody has more than the account of the attempt would have.
    */
   takeOver(attempt: Attempt, before: number): Attempt | undefined {
-    const loser = this.#free === 0 && this.#mayHaveMore(attempt) ? this.#loserTo(attempt) : undefined;
-    if (!loser || loser.now > before) return undefined;
-    this.#remove(loser);
+    if (this.#free > 0 || !this.#mayHaveMore(attempt)) return undefined;
+    const read = this.#toMakeRoomFor(attempt);
+    if (!read || read.now > before) return undefined;
+    this.#remove(read);
     this.#grant(attempt);
-    return loser;
+    return read;
   }
 
   wait(attempt: Attempt): Ticket {
@@ -132,29 +133,32 @@ export class SlotTable {
   }
 
   /**
-   * What was never accepted makes room before any account does. A stranger takes from accounts only while all strangers
-   * have little.
+   * The read that makes room for an attempt. Strangers, whom the upstream has never accepted, make room before accounts.
+   * They take from accounts only while all strangers together have few slots.
    */
-  #loserTo(attempt: Attempt): Attempt | undefined {
+  #toMakeRoomFor(attempt: Attempt): Attempt | undefined {
     const reads = [...this.#underWay.values()].map((all) => [...all].find(isRead)).filter((read) => read !== undefined);
-    const [accounts, strangers] = [reads.filter((read) => !isStranger(read)), reads.filter(isStranger)];
-    const stranger = isStranger(attempt) ? this.#most(strangers, attempt) : undefined;
-    if (stranger || (isStranger(attempt) && this.#strangers() >= this.#slots * STRANGERS_SHARE)) return stranger;
-    const isStrangersTurn = !isStranger(attempt) && this.#strangers() > this.#held(attempt) + 1;
-    return (isStrangersTurn ? this.#most(strangers) : undefined) ?? this.#most(accounts, attempt);
+    const ofStrangers = reads.filter(isStranger);
+    const ofAccounts = reads.filter((read) => !isStranger(read));
+    if (isStranger(attempt)) {
+      const mayTakeFromAccounts = this.#strangers() < this.#slots * STRANGERS_SHARE;
+      return this.#most(ofStrangers, attempt) ?? (mayTakeFromAccounts ? this.#most(ofAccounts, attempt) : undefined);
+    }
+    const haveStrangersMore = this.#strangers() > this.#held(attempt) + 1;
+    return (haveStrangersMore ? this.#most(ofStrangers) : undefined) ?? this.#most(ofAccounts, attempt);
   }
 
-  /** That of whoever has most, if it is more than the rival would have. */
-  #most(reads: readonly Attempt[], rival?: Attempt): Attempt | undefined {
+  /** That of whoever has most; with `than`, only if it is more than the account of that attempt would have with it. */
+  #most(reads: readonly Attempt[], than?: Attempt): Attempt | undefined {
     const [first] = reads;
     const most = first && reads.reduce((best, read) => (this.#hasMore(read, best, 0) ? read : best), first);
-    return most && (!rival || this.#hasMore(most, rival, 1)) ? most : undefined;
+    return most && (!than || this.#hasMore(most, than, 1)) ? most : undefined;
   }
 
   /** Whether one owner has more than the other would have with so many more; of one owner, which account. */
   #hasMore(one: Attempt, other: Attempt, more: number): boolean {
-    const [owner, rival] = [one.call.owner, other.call.owner];
-    const ahead = owner === rival ? 0 : (this.#ofOwner.get(owner) ?? 0) - (this.#ofOwner.get(rival) ?? 0) - more;
+    const [owner, others] = [one.call.owner, other.call.owner];
+    const ahead = owner === others ? 0 : (this.#ofOwner.get(owner) ?? 0) - (this.#ofOwner.get(others) ?? 0) - more;
     return ahead === 0 ? this.#held(one) - this.#held(other) - more > 0 : ahead > 0;
   }
 

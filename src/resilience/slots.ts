@@ -2,7 +2,7 @@ import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { Attempt, Gate } from './gates.ts';
-import { SlotTable, type Ticket } from './slot-table.ts';
+import { SlotTable } from './slot-table.ts';
 
 interface SlotsOptions {
   readonly clock: Clock;
@@ -44,11 +44,11 @@ export function slots({ clock, metrics, slots: count }: SlotsOptions): Gate {
     return GatewayError.of('overloaded', { fault: 'not_sent', retryAfter: 1 });
   };
 
-  /** Whether there was a call to lose its slot to this one. */
+  /** Gives it the slot of a read that has taken `minMs`; says whether there was one. */
   const takeOver = (attempt: Attempt, minMs: number): boolean => {
-    const loser = table.takeOver(attempt, clock.now() - minMs);
-    loser?.giveUp(overloaded());
-    return loser !== undefined;
+    const read = table.takeOver(attempt, clock.now() - minMs);
+    read?.giveUp(overloaded());
+    return read !== undefined;
   };
 
   /** Milliseconds. */
@@ -62,7 +62,7 @@ export function slots({ clock, metrics, slots: count }: SlotsOptions): Gate {
   const wait = async (attempt: Attempt): Promise<void> => {
     const { signal } = attempt.call;
     const waitMs = patience(attempt.now);
-    const ticket: Ticket = table.wait(attempt);
+    const ticket = table.wait(attempt);
     const gone = Promise.withResolvers<void>();
     const cancel = clock.after(waitMs, () => {
       if (!ticket.leave()) return;

@@ -125,6 +125,7 @@ describe('a batch for a credential that the upstream has not accepted yet', () =
     world.on(SUBSCRIPTION, json(200, '{}'));
     await world.get(SUBSCRIPTION); // what was sent behind the answer's back would arrive before this
     expect(sent(world)).toEqual([FIRST, SUBSCRIPTION]);
+    expect(world.gateway.lines.filter(({ route }) => route === '/bff/v1/batch')).toMatchObject([{ upstream_calls: 1 }]);
   });
 
   test('sends nothing more when its client has left', async () => {

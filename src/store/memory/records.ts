@@ -51,7 +51,7 @@ export class MemoryRecords {
   settle(write: NewWrite, key: string, outcome: 'unknown' | WriteAnswer): void {
     const { principal, fingerprint, now, keyMs, isPurchase } = write;
     const fullKey = keyOf(principal, key);
-    // Who has bought is no stranger any more.
+    // Who has bought is accepted.
     const owner = isPurchase && outcome !== 'unknown' ? principal : write.owner;
     const settled = { owner, fingerprint, expiresAt: now + keyMs, outcome };
     this.release(principal, key);
