@@ -1,14 +1,15 @@
-import { Hono } from 'hono';
+import { type Context as HonoContext, Hono } from 'hono';
 import type { Config } from './config.ts';
 import { GatewayError } from './core/errors.ts';
+import type { Inbound, Outbound } from './core/inbound.ts';
 import type { Logger } from './core/logger.ts';
 import { type Metrics, noMetrics } from './core/metrics.ts';
 import type { Clock, Digest } from './core/runtime.ts';
 import { createGateway } from './gateway/gateway.ts';
-import type { Env } from './http/bindings.ts';
-import { type Conductor, conductor, type Handler } from './http/conduct.ts';
+import type { Context } from './http/context.ts';
 import { type Cors, corsFor, type Taken } from './http/cors.ts';
-import { rateLimit } from './http/rate-limit.ts';
+import { responseOf, type WebBindings, WebInbound } from './http/inbound.ts';
+import { Lifecycle, type Route } from './http/lifecycle.ts';
 import { batchRoute } from './routes/batch.ts';
 import { type DocsAssets, docsRoutes, type OpenApiText } from './routes/docs.ts';
 import { healthRoutes, type Readiness } from './routes/health.ts';
@@ -16,8 +17,7 @@ import { metricsRoute, type Scrape } from './routes/metrics.ts';
 import { overviewRoutes } from './routes/overviews.ts';
 import { passthroughRoutes } from './routes/passthrough.ts';
 import { problemsRoutes } from './routes/problems.ts';
-import { type Accepted, acceptedAccounts } from './resilience/accepted.ts';
-import type { Route } from './routes/route.ts';
+import { acceptedAccounts } from './resilience/accepted.ts';
 import type { Store } from './store/store.ts';
 import { seenCodes } from './upstream/seen-codes.ts';
 import { countedDrift } from './upstream/drift.ts';
@@ -41,20 +41,41 @@ export interface Deps {
   readonly openApiText: OpenApiText;
 }
 
-export type App = Hono<Env>;
+/** What a runtime passes with a `Request`: what it knows besides, or the request as it has read it itself. */
+export interface Bindings extends WebBindings {
+  readonly inbound?: Inbound;
+  /** The request, where `App.enter` has begun it. */
+  readonly begun?: Context | undefined;
+  /** Sends an answer past Hono, which then gets what stands for it. */
+  readonly send?: (answer: Outbound) => Response;
+}
+
+export interface Env {
+  Bindings: Bindings;
+}
+
+/** A request that was begun outside Hono, with its answer where that needs no waiting. */
+interface Entered {
+  readonly begun: Context;
+  readonly answer: Outbound | undefined;
+}
+
+export interface App extends Hono<Env> {
+  /** Hono's road without Hono, for a GET that may be a hit: begins it, and answers it if that needs no waiting. */
+  enter(inbound: Inbound): Entered | undefined;
+}
 
 /** The gateway: what every client sees, on any runtime. */
 export function createApp(deps: Deps): App {
   const { config, clock, digest, logger } = deps;
-  const accepted = acceptedAccounts();
   const seen = seenCodes();
-  const cors = corsFor(config.allowedOrigins);
   const gateway = createGateway({
     ...deps,
-    accepted,
+    accepted: acceptedAccounts(),
     seen,
     attemptTimeoutMs: config.upstreamTimeoutMs,
     requestTimeoutMs: config.requestTimeoutMs,
+    rateLimitPerMinute: config.rateLimitPerMinute,
     budgetPerMinute: config.upstreamBudgetPerMinute,
     maxBodyBytes: config.upstreamMaxBodyBytes,
     policyOf: config.policyOf,
@@ -68,43 +89,60 @@ export function createApp(deps: Deps): App {
     ...docsRoutes(deps.docsAssets, deps.openApiText),
     ...healthRoutes(deps.readiness),
   ];
-  return mount(conductorOf(deps, { accepted, cors }), routes, cors);
+  return mount(deps, routes, corsFor(config.allowedOrigins));
 }
 
 /** What the operator sees, on the admin listener. Probes and scrapes are no traffic to measure. */
 export function createAdminApp(deps: Deps, scrape: Scrape): App {
-  return mount(conductorOf({ ...deps, metrics: noMetrics }, { accepted: acceptedAccounts() }), [
-    ...healthRoutes(deps.readiness),
-    metricsRoute(scrape),
-  ]);
+  return mount({ ...deps, metrics: noMetrics }, [...healthRoutes(deps.readiness), metricsRoute(scrape)]);
 }
 
-interface Made {
-  readonly accepted: Accepted;
-  readonly cors?: Cors | undefined;
-}
-
-function conductorOf({ config, clock, digest, logger, metrics, store }: Deps, made: Made): Conductor {
-  const { rateLimitPerMinute: perMinute, ...given } = config;
-  const limit = rateLimit({ clock, metrics, perMinute });
-  return conductor({ ...given, clock, digest, logger, metrics, store, rateLimit: limit, ...made });
-}
-
-function mount(conduct: Conductor, routes: readonly Route[], cors?: Cors): App {
-  const app: App = new Hono<Env>({ strict: false });
-  for (const { method, path, name, handler } of routes) app.on(method, path, conduct(name, handler));
+function mount({ config, clock, logger, metrics }: Deps, routes: readonly Route[], cors?: Cors): App {
+  const lifecycle = new Lifecycle({ ...config, clock, logger, metrics, cors });
+  const app = new Hono<Env>({ strict: false });
+  const serve = (route: Route) => (context: HonoContext<Env>) => answerOf(lifecycle, route, context);
+  for (const route of routes) app.on(route.method, route.path, serve(route));
   const nothing = nothingHere(app);
   if (cors)
     for (const [path, ways] of Map.groupBy(routes, (route) => route.path))
-      app.on('OPTIONS', path, conduct('(none)', cors.preflights(nothing, takenBy(ways))));
-  app.notFound(conduct('(none)', cors?.preflights(nothing) ?? nothing));
-  app.onError((error, context) =>
-    conduct('(none)', () => {
+      app.on('OPTIONS', path, serve(noRoute(cors.preflights(nothing, takenBy(ways)))));
+  app.notFound(serve(noRoute(cors?.preflights(nothing) ?? nothing)));
+  app.onError((error, context) => {
+    const failing = noRoute(async () => {
       throw error;
-    })(context),
-  );
-  return app;
+    });
+    return serve(failing)(context);
+  });
+  const hits = new Map(routes.filter(({ hit }) => hit).map((route) => [route.path, route]));
+  return Object.assign(app, { enter: (inbound: Inbound) => enter(lifecycle, { app, hits }, inbound) });
 }
+
+function answerOf(lifecycle: Lifecycle, route: Route, context: HonoContext<Env>): Response | Promise<Response> {
+  const { env, req } = context;
+  const { inbound = new WebInbound(req.raw, env), begun, send = responseOf } = env ?? {};
+  const own = begun ?? lifecycle.begin(inbound, route, Object.values(req.param())[0]);
+  const hit = begun ? undefined : lifecycle.hit(own);
+  return hit ? send(hit) : lifecycle.answer(own).then(send);
+}
+
+/** By the router that Hono uses, and as it looks at paths. */
+function enter(
+  lifecycle: Lifecycle,
+  { app, hits }: { app: Hono<Env>; hits: ReadonlyMap<string, Route> },
+  inbound: Inbound,
+): Entered | undefined {
+  const [[matched], stash] = app.router.match('GET', withoutSlash(inbound.path));
+  const route = matched && hits.get(matched[0][1].path);
+  if (!matched || !route) return undefined;
+  const params: Readonly<Record<string, string | number>> = matched[1];
+  const [at] = Object.values(params);
+  const begun = lifecycle.begin(inbound, route, typeof at === 'number' ? stash?.[at] : at);
+  return { begun, answer: lifecycle.hit(begun) };
+}
+
+const withoutSlash = (path: string) => (path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path);
+
+const noRoute = (handle: Route['handle']): Route => ({ method: 'OPTIONS', path: '*', name: '(none)', handle });
 
 function takenBy(ways: readonly Route[]): Taken {
   const headers = ways.flatMap(({ takes = [] }) => takes);
@@ -115,11 +153,11 @@ const METHODS = ['GET', 'POST', 'PATCH', 'DELETE'] as const;
 const KNOWN_METHODS = new Set<string>([...METHODS, 'HEAD', 'PUT', 'OPTIONS']);
 
 /** Tells an unknown path from a known one that is asked with another method, by the router's own word. */
-function nothingHere(app: App): Handler {
-  return ({ context }) => {
-    const allowed = METHODS.filter((method) => app.router.match(method, context.req.path)[0].length > 0);
+function nothingHere(app: Hono<Env>): Route['handle'] {
+  return async ({ inbound: { path, method } }) => {
+    const allowed = METHODS.filter((one) => app.router.match(one, withoutSlash(path))[0].length > 0);
     if (allowed.length > 0) throw GatewayError.of('method_not_allowed', { headers: { Allow: allowHeader(allowed) } });
-    throw GatewayError.of(KNOWN_METHODS.has(context.req.method) ? 'unknown_endpoint' : 'method_not_implemented');
+    throw GatewayError.of(KNOWN_METHODS.has(method) ? 'unknown_endpoint' : 'method_not_implemented');
   };
 }
 

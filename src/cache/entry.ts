@@ -7,8 +7,15 @@ import type { CachePolicy } from '../upstream/operation.ts';
 export async function entryOf(answer: UpstreamAnswer, storedAt: number, digest: Digest): Promise<Entry | null> {
   const { text, links, validators } = answer;
   if (text === null) return null;
-  return { text, links, etag: `"${await digest.body(text)}"`, storedAt, validators, ...boundOf(answer) };
+  return { text, links, etag: await etagOf(text, digest), storedAt, validators, ...boundOf(answer) };
 }
+
+/** The same for an answer that is not kept, and so needs no validator. */
+export function passingEntry({ text, links, validators }: UpstreamAnswer, storedAt: number): Entry | null {
+  return text === null ? null : { text, links, etag: '', storedAt, validators };
+}
+
+const etagOf = async (text: string, digest: Digest): Promise<string> => `"${await digest.body(text)}"`;
 
 const boundOf = ({ maxFreshMs }: UpstreamAnswer) => (maxFreshMs === undefined ? {} : { maxFreshMs });
 
@@ -30,3 +37,6 @@ export function usabilityOf(freshMs: number, policy: CachePolicy): Usability {
   if (-freshMs < policy.stale * 1000) return 'stale';
   return -freshMs < policy.onError * 1000 ? 'on-error' : 'expired';
 }
+
+/** Seconds. */
+export const ageOf = ({ storedAt }: Entry, now: number): number => Math.max(0, Math.floor((now - storedAt) / 1000));

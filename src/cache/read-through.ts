@@ -1,14 +1,16 @@
+import type { Cancellation } from '../core/cancellation.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
-import { andThen, type Clock, type Digest, type MaybePromise } from '../core/runtime.ts';
-import type { AccountId, CacheKey, Entry, Fetched, Found, Saved } from '../store/store.ts';
-import type { Reader, Tally } from '../upstream/caller.ts';
+import type { Clock, Digest } from '../core/runtime.ts';
+import type { Owner } from '../store/owner.ts';
+import type { AccountId, CacheKey, Entry, Fetched, Found, LocalStore, Saved, Snapshot } from '../store/store.ts';
 import type { Call } from '../upstream/client.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
-import type { OperationInput } from '../upstream/request.ts';
-import { confirmed, entryOf, freshMsOf, usabilityOf } from './entry.ts';
+import type { OperationInput, Read } from '../upstream/request.ts';
+import type { RequestContext } from '../upstream/request-context.ts';
+import { ageOf, confirmed, entryOf, freshMsOf, passingEntry, usabilityOf } from './entry.ts';
 import { cacheKeyOf, singleFlightKey } from './key.ts';
-import type { CacheOutcome, Reading } from './reading.ts';
+import type { Reading } from './reading.ts';
 import { SingleFlight } from './single-flight.ts';
 
 export interface ReadThroughOptions {
@@ -21,16 +23,23 @@ export interface ReadThroughOptions {
   /** How long a call may take with all its attempts, whoever waits for it. */
   readonly timeoutMs: number;
   /** Refuses input that is not as documented; a copy is looked for first, since what it answered was checked. */
-  check(operation: Operation, input: OperationInput): void;
+  readonly check: (operation: Operation, input: OperationInput) => void;
   /** The policy in force; nothing for an operation that is never cached. */
-  policyOf(operation: Operation): CachePolicy | undefined;
+  readonly policyOf: (operation: Operation) => CachePolicy | undefined;
 }
 
-/** One read: what is wanted, for whom, and what its answer is kept under. */
-interface Read {
-  readonly operation: Operation;
-  readonly input: OperationInput;
-  readonly caller: Reader;
+/** Somebody who reads, and what the store knew of the account when the request came. It has been counted. */
+export interface Reader {
+  readonly context: RequestContext;
+  readonly account: AccountId;
+  readonly owner: Owner;
+  readonly snapshot: Snapshot;
+  /** Of the request, or of a part of it. */
+  readonly cancellation: Cancellation;
+}
+
+interface Wanted extends Read {
+  readonly reader: Reader;
   readonly key: CacheKey;
   readonly policy: CachePolicy | undefined;
 }
@@ -41,9 +50,9 @@ type Result = Good | Failed;
 interface Good {
   readonly status: number;
   readonly entry: Entry | null;
-  readonly stored: boolean;
+  readonly isStored: boolean;
   /** Made by another instance. */
-  readonly collapsed?: boolean;
+  readonly isCollapsed?: boolean;
 }
 
 interface Failed {
@@ -56,164 +65,167 @@ interface Failed {
 export class ReadThrough {
   readonly #of: ReadThroughOptions;
   readonly #flights = new SingleFlight<Result>();
-  /** Numbers of the requests that share with no other, by what each has one of; an id that a client sends may be anyone's. */
-  readonly #numbers = new WeakMap<Tally, number>();
+  /** Numbers of the requests that share with no other; an id that a client sends may be anyone's. */
+  readonly #numbers = new WeakMap<RequestContext, number>();
   #count = 0;
 
   constructor(options: ReadThroughOptions) {
     this.#of = options;
-    options.metrics.watch('flights', () => this.#flights.size);
+    options.metrics.watch('reads', () => this.#flights.size);
+  }
+
+  /** A fresh copy, without waiting. Nothing where there is none: then `read` knows what to do. */
+  fresh(read: Read, store: LocalStore, holder: { readonly account: AccountId; readonly owner: Owner }) {
+    const policy = this.#of.policyOf(read.operation);
+    if (!policy) return undefined;
+    const now = this.#of.clock.now();
+    const key = cacheKeyOf(holder.account, read.operation, { input: read.input, policy });
+    const entry = store.copy(key, holder.owner, now);
+    const freshMs = entry ? freshMsOf(entry, policy, now) : 0;
+    return entry && freshMs > 0 ? readingOf(entry, freshMs, now) : undefined;
   }
 
   /** @throws GatewayError `validation_failed`, a refusal or a failure of the upstream */
-  read(operation: Operation, input: OperationInput, caller: Reader): MaybePromise<Reading> {
-    const policy = this.#of.policyOf(operation);
-    const key = cacheKeyOf(caller.account, operation, { input, policy });
-    const read: Read = { operation, input, caller, key, policy };
-    return andThen(caller.snapshot.lookup(key, this.#of.clock.now()), (found) =>
-      caller.wants === 'no-store' ? this.#alone(read, found) : this.#answer(read, found),
-    );
+  async read(operation: Operation, input: OperationInput, reader: Reader): Promise<Reading> {
+    const { policyOf, isOut, clock } = this.#of;
+    const policy = policyOf(operation);
+    const key = cacheKeyOf(reader.account, operation, { input, policy });
+    const wanted: Wanted = { operation, input, reader, key, policy };
+    const found = await reader.snapshot.lookup(key, clock.now());
+    const { wants } = reader.context;
+    if (wants === 'no-store') return this.#alone(wanted, found);
+    if (!policy) return this.#ask(wanted, found, 'bypass');
+    if (wants === 'no-cache') return this.#ask(wanted, found, 'request');
+    if (!found.entry) return this.#ask(wanted, found, 'miss');
+    const freshMs = freshMsOf(found.entry, policy, clock.now());
+    const usability = usabilityOf(freshMs, policy);
+    if (usability === 'fresh') return this.#copy(found.entry, freshMs);
+    const isCopyEnough = usability === 'stale' || (usability === 'on-error' && isOut(reader.account));
+    if (!isCopyEnough) return this.#ask(wanted, found, 'stale');
+    // The refresh, behind the answer; nobody waits for it and nobody can leave it.
+    if (!found.isElsewhere) void this.#join(wanted, found, this.#flightKey(wanted, found));
+    return this.#copy(found.entry, freshMs);
   }
 
   /** A copy of any age, without asking the upstream for it. */
-  peek(operation: Operation, input: OperationInput, { account, snapshot }: Reader): MaybePromise<Entry | undefined> {
+  async peek({ operation, input }: Read, { account, snapshot }: Reader): Promise<Entry | undefined> {
     const key = cacheKeyOf(account, operation, { input, policy: this.#of.policyOf(operation) });
-    return andThen(snapshot.lookup(key, this.#of.clock.now()), ({ entry }) => entry);
+    return (await snapshot.lookup(key, this.#of.clock.now())).entry;
   }
 
-  #answer(read: Read, found: Found): MaybePromise<Reading> {
-    const { policy, caller } = read;
-    const { entry } = found;
-    if (!policy) return this.#ask(read, found, 'bypass');
-    if (caller.wants === 'no-cache') return this.#ask(read, found, 'request');
-    if (!entry) return this.#ask(read, found, 'miss');
-    const freshMs = freshMsOf(entry, policy, this.#of.clock.now());
-    const usability = usabilityOf(freshMs, policy);
-    if (usability === 'fresh') return this.#hit(entry, freshMs);
-    const isCopyEnough = usability === 'stale' || (usability === 'on-error' && this.#of.isOut(caller.account));
-    if (!isCopyEnough) return this.#ask(read, found, 'stale');
-    // The refresh, behind the answer; nobody waits for it and nobody can leave it.
-    if (!found.isElsewhere) this.#join(read, found);
-    return this.#hit(entry, freshMs);
+  #copy(entry: Entry, freshMs: number): Reading {
+    this.#of.metrics.readDone(freshMs > 0 ? 'hit' : 'stale');
+    return readingOf(entry, freshMs, this.#of.clock.now());
   }
 
-  #hit(entry: Entry, freshMs: number): Reading {
-    const isFresh = freshMs > 0;
-    this.#of.metrics.readDone(isFresh ? 'hit' : 'stale');
-    const ttl = isFresh ? Math.floor(freshMs / 1000) : Math.min(-1, Math.floor(freshMs / 1000));
-    const outcome = { hit: { ttl } };
-    return {
-      status: 200,
-      entry,
-      state: isFresh ? 'fresh' : 'stale',
-      age: this.#ageOf(entry),
-      outcome,
-      cacheable: true,
-    };
-  }
-
-  async #ask(read: Read, found: Found, fwd: NonNullable<CacheOutcome['fwd']>): Promise<Reading> {
-    this.#of.check(read.operation, read.input);
-    const { result, joined } = this.#join(read, found, read.caller.signal());
-    const done = await result.catch((error: unknown) => this.#given(read, found, error));
-    const older = 'error' in done ? this.#olderCopy(read, found, done) : undefined;
+  async #ask(wanted: Wanted, found: Found, fwd: NonNullable<Reading['fwd']>): Promise<Reading> {
+    const { check, metrics, clock } = this.#of;
+    const { operation, input, reader, policy } = wanted;
+    check(operation, input);
+    const flightKey = this.#flightKey(wanted, found);
+    const isJoined = this.#flights.has(flightKey);
+    let done: Result;
+    try {
+      done = await this.#join(wanted, found, flightKey, reader.cancellation);
+    } catch (error) {
+      done = await this.#given(wanted, found, error);
+    }
+    const older = 'error' in done ? this.#olderCopy(wanted, found, done) : undefined;
     if (older) return older;
-    const collapsed = ('collapsed' in done && done.collapsed) || joined;
-    const outcome = read.policy ? 'miss' : 'bypass';
-    this.#of.metrics.readDone(collapsed ? 'collapsed' : outcome);
+    const isCollapsed = isJoined || ('isCollapsed' in done && done.isCollapsed);
+    metrics.readDone(isCollapsed ? 'collapsed' : policy ? 'miss' : 'bypass');
     if ('error' in done) throw done.error;
-    const { status, entry, stored } = done;
-    const age = entry ? this.#ageOf(entry) : 0;
-    const cacheable = read.policy !== undefined;
-    return { status, entry, state: 'fresh', age, outcome: { fwd, stored, collapsed }, cacheable };
+    const { status, entry, isStored } = done;
+    const age = entry ? ageOf(entry, clock.now()) : 0;
+    return { status, entry, age, fwd, isStored, isCollapsed, isCacheable: policy !== undefined };
   }
 
-  /** Only where no write or refusal in the meantime has made it worthless. */
-  #olderCopy({ policy, caller }: Read, { entry }: Found, { error, holds }: Failed): Reading | undefined {
-    if (!policy || !entry || !holds || caller.wants === 'no-cache' || !isFailure(error)) return undefined;
+  /** Only where no write or refusal in the meantime has made it invalid. */
+  #olderCopy({ policy, reader }: Wanted, { entry }: Found, { error, holds }: Failed): Reading | undefined {
+    if (!policy || !entry || !holds || reader.context.wants === 'no-cache' || !isFailure(error)) return undefined;
     const freshMs = freshMsOf(entry, policy, this.#of.clock.now());
-    return usabilityOf(freshMs, policy) === 'expired' ? undefined : this.#hit(entry, freshMs);
+    return usabilityOf(freshMs, policy) === 'expired' ? undefined : this.#copy(entry, freshMs);
   }
 
   /** A call that was begun for a fresh copy is good for all; an ordinary one may be from before it was wanted. */
-  #join(read: Read, found: Found, signal?: AbortSignal) {
-    const { caller, key } = read;
-    const freshKey = singleFlightKey(key, found.version, 'fresh');
-    const isFresh = caller.wants === 'no-cache' || this.#flights.has(freshKey);
-    const flightKey = isFresh ? freshKey : singleFlightKey(key, found.version, 'any');
-    const start = (ends: AbortSignal) =>
-      isFresh ? this.#fetch(read, found, ends) : this.#fetchInTurn(read, found, ends);
-    return this.#flights.join(flightKey, { start, background: caller.background, ...(signal && { signal }) });
+  #flightKey({ key, reader }: Wanted, { version }: Found): string {
+    const freshKey = singleFlightKey(key, version, 'fresh');
+    const isFresh = reader.context.wants === 'no-cache' || this.#flights.has(freshKey);
+    return isFresh ? freshKey : singleFlightKey(key, version, 'any');
+  }
+
+  #join(wanted: Wanted, found: Found, flightKey: string, waiter?: Cancellation): Promise<Result> {
+    const { context } = wanted.reader;
+    const start = (cancellation: Cancellation) => this.#fetch(wanted, found, cancellation);
+    return this.#flights.join(flightKey, { start, waiter, background: context.background });
   }
 
   /** Neither answered from the cache nor put in it, and shared within its own request at most. */
-  async #alone(read: Read, { version, askedAt }: Found): Promise<Reading> {
-    const { caller, key } = read;
-    this.#of.check(read.operation, read.input);
+  async #alone(wanted: Wanted, { version, askedAt }: Found): Promise<Reading> {
+    const { operation, input, reader, key } = wanted;
+    this.#of.check(operation, input);
     this.#of.metrics.readDone('bypass');
+    const flightKey = singleFlightKey(key, version, `alone ${this.#numberOf(reader.context)}`);
     const found = { entry: undefined, version, askedAt };
-    const start = (ends: AbortSignal) => this.#fetch({ ...read, policy: undefined }, found, ends);
-    const flightKey = singleFlightKey(key, version, `alone ${this.#numberOf(caller)}`);
-    const { result } = this.#flights.join(flightKey, { start, background: caller.background, signal: caller.signal() });
-    const done = await result;
+    const done = await this.#join({ ...wanted, policy: undefined }, found, flightKey, reader.cancellation);
     if ('error' in done) throw done.error;
     const { status, entry } = done;
-    return { status, entry, state: 'fresh', age: 0, outcome: { fwd: 'request' }, cacheable: false };
+    return { status, entry, age: 0, fwd: 'request', isCacheable: false };
   }
 
-  #numberOf({ tally }: Reader): number {
-    const number = this.#numbers.get(tally) ?? ++this.#count;
-    this.#numbers.set(tally, number);
+  #numberOf(context: RequestContext): number {
+    const number = this.#numbers.get(context) ?? ++this.#count;
+    this.#numbers.set(context, number);
     return number;
   }
 
-  /** Where another instance is fetching the same just now, its answer is as good. */
-  async #fetchInTurn(read: Read, found: Found, signal: AbortSignal): Promise<Result> {
-    const { snapshot } = read.caller;
-    if (!snapshot.lease || !read.policy) return this.#fetch(read, found, signal);
-    const leased = await snapshot.lease(read.key, found, signal);
-    const { entry, isMade } = leased;
-    return isMade && entry ? { status: 200, entry, stored: true, collapsed: true } : this.#fetch(read, leased, signal);
-  }
-
-  /** Whatever comes of it, the store is told: others may wait for it. */
-  async #fetch(read: Read, found: Found, signal: AbortSignal): Promise<Result> {
+  /**
+   * Where another instance is fetching the same just now, its answer is as good. Whatever comes of a fetch, the store
+   * hears of it: others may wait for it.
+   */
+  async #fetch(wanted: Wanted, found: Found, cancellation: Cancellation): Promise<Result> {
+    const { key, policy, reader } = wanted;
+    const isShared = policy !== undefined && reader.context.wants === 'any';
+    const leased = (isShared && (await reader.snapshot.lease?.(key, found, cancellation))) || found;
+    if (leased.isMade && leased.entry) return { status: 200, entry: leased.entry, isStored: true, isCollapsed: true };
     try {
-      const { status, entry, isStorable } = await this.#call(read, found, signal);
+      const { status, entry, isStorable } = await this.#call(wanted, leased, cancellation);
       const isKept = entry !== null && status === 200 && isStorable;
-      const fetched: Fetched = isKept ? { entry: read.policy && entry } : { drop: found.entry && 'key' };
-      return { status, entry, stored: (await this.#save(read, found, fetched)).stored };
+      const fetched: Fetched = isKept ? { entry: policy && entry } : { drop: leased.entry && 'key' };
+      return { status, entry, isStored: (await this.#save(wanted, leased, fetched)).stored };
     } catch (error) {
-      return { error, holds: (await this.#save(read, found, { drop: dropOf(error) })).holds };
+      return { error, holds: (await this.#save(wanted, leased, { drop: dropOf(error) })).holds };
     }
   }
 
   /** Given up by the reader itself: its client has left, or its time is up. */
-  async #given({ caller, key }: Read, { version }: Found, error: unknown): Promise<Failed> {
-    const found = await caller.snapshot.lookup(key, this.#of.clock.now());
+  async #given({ reader, key }: Wanted, { version }: Found, error: unknown): Promise<Failed> {
+    const found = await reader.snapshot.lookup(key, this.#of.clock.now());
     return { error, holds: found.version === version && found.entry !== undefined };
   }
 
-  async #save({ caller, key, policy }: Read, found: Found, fetched: Fetched): Promise<Saved> {
+  async #save({ reader, key, policy }: Wanted, found: Found, fetched: Fetched): Promise<Saved> {
     const isOfNoUse = policy === undefined && fetched.drop === undefined;
-    return isOfNoUse ? { stored: false, holds: true } : caller.snapshot.save(key, found, fetched);
+    return isOfNoUse ? { stored: false, holds: true } : reader.snapshot.save(key, found, fetched);
   }
 
-  async #call({ operation, input, caller }: Read, { entry }: Found, signal: AbortSignal) {
+  async #call({ operation, input, reader, policy }: Wanted, { entry }: Found, cancellation: Cancellation) {
     const { clock, call, digest, timeoutMs } = this.#of;
-    const { account, owner, from, tally, background } = caller;
+    const { account, owner, context } = reader;
     const validators = entry && hasAny(entry.validators) ? entry.validators : undefined;
     const endsAt = clock.now() + timeoutMs;
-    const asked = { account, owner, operation, input, from, tally, background, validators, signal, endsAt };
-    const answer = await call(asked);
+    const answer = await call({ context, account, owner, operation, input, validators, cancellation, endsAt });
     const { status, isStorable, notModified } = answer;
-    if (notModified && entry) return { status: 200, isStorable, entry: confirmed(entry, answer, clock.now()) };
-    return { status, isStorable, entry: await entryOf(answer, clock.now(), digest) };
+    const now = clock.now();
+    if (notModified && entry) return { status: 200, isStorable, entry: confirmed(entry, answer, now) };
+    return { status, isStorable, entry: policy ? await entryOf(answer, now, digest) : passingEntry(answer, now) };
   }
+}
 
-  #ageOf(entry: Entry): number {
-    return Math.max(0, Math.floor((this.#of.clock.now() - entry.storedAt) / 1000));
-  }
+function readingOf(entry: Entry, freshMs: number, now: number): Reading {
+  const seconds = Math.floor(freshMs / 1000);
+  const ttl = freshMs > 0 ? seconds : Math.min(-1, seconds);
+  return { status: 200, entry, age: ageOf(entry, now), ttl, isCacheable: true };
 }
 
 /** A refusal says that what is held is no longer true, or no longer the account's to see. */

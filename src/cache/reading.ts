@@ -1,37 +1,31 @@
 import type { Entry } from '../store/store.ts';
 
-/** How the cache came to an answer, in the words of RFC 9211. */
-export interface CacheOutcome {
-  /** Answered from the cache; `ttl` in seconds, negative when stale. */
-  readonly hit?: { readonly ttl: number };
-  /** Why the upstream was asked. */
-  readonly fwd?: 'miss' | 'stale' | 'request' | 'bypass' | 'method';
-  readonly stored?: boolean;
-  /** Joined a call that was under way. */
-  readonly collapsed?: boolean;
-}
-
-/** What a read comes back with. */
+/** What a read comes back with, and how the cache came to it, in the words of RFC 9211. */
 export interface Reading {
   readonly status: number;
   /** Null where the upstream answered without a body. */
   readonly entry: Entry | null;
-  readonly state: 'fresh' | 'stale';
-  /** Seconds. */
+  /** Seconds since the upstream gave or confirmed it. */
   readonly age: number;
-  readonly outcome: CacheOutcome;
+  /** Seconds that the copy stays fresh, negative when it is stale. Absent where the upstream was asked. */
+  readonly ttl?: number | undefined;
+  /** Why the upstream was asked. */
+  readonly fwd?: 'miss' | 'stale' | 'request' | 'bypass';
+  readonly isStored?: boolean;
+  /** Joined a call that was under way. */
+  readonly isCollapsed?: boolean;
   /** Whether the cache keeps answers of this operation at all. */
-  readonly cacheable: boolean;
+  readonly isCacheable: boolean;
 }
 
 /** A `Cache-Status` value (RFC 9211). */
-export function cacheStatusOf({ hit, fwd, stored, collapsed }: CacheOutcome): string {
-  if (hit) return `portico; hit; ttl=${hit.ttl}`;
-  return `portico; fwd=${fwd ?? 'miss'}${stored ? '; stored' : ''}${collapsed ? '; collapsed' : ''}`;
+export function cacheStatusOf({ ttl, fwd = 'miss', isStored, isCollapsed }: Reading): string {
+  if (ttl !== undefined) return `portico; hit; ttl=${ttl}`;
+  return `portico; fwd=${fwd}${isStored ? '; stored' : ''}${isCollapsed ? '; collapsed' : ''}`;
 }
 
 /** One word of it, for logs. */
-export function cacheWordOf({ hit, fwd }: CacheOutcome): string {
-  if (!hit) return fwd ?? 'miss';
-  return hit.ttl < 0 ? 'stale' : 'hit';
+export function cacheWordOf({ ttl, fwd = 'miss' }: Pick<Reading, 'ttl' | 'fwd'>): string {
+  if (ttl === undefined) return fwd;
+  return ttl < 0 ? 'stale' : 'hit';
 }

@@ -1,3 +1,4 @@
+import { Cancellation } from '../core/cancellation.ts';
 import type { Background } from '../core/runtime.ts';
 
 interface Flight<T> {
@@ -7,11 +8,11 @@ interface Flight<T> {
   abandon(reason: unknown): void;
 }
 
-interface Boarding<T> {
+interface Joining<T> {
   /** Begins the work; called only where no equal one is under way. */
-  readonly start: (signal: AbortSignal) => Promise<T>;
-  /** Aborted when this waiter leaves; it rejects with the signal's reason. Left out: it never leaves. */
-  readonly signal?: AbortSignal;
+  readonly start: (cancellation: Cancellation) => Promise<T>;
+  /** Cancelled when the one who waits leaves, who then gets its reason. Left out: never. */
+  readonly waiter?: Cancellation | undefined;
   readonly background: Background;
 }
 
@@ -30,25 +31,25 @@ export class SingleFlight<T> {
     return this.#flights.has(key);
   }
 
-  join(key: string, boarding: Boarding<T>): { result: Promise<T>; joined: boolean } {
-    const { signal } = boarding;
+  join(key: string, joining: Joining<T>): Promise<T> {
+    const { waiter } = joining;
     // Who has left already begins nothing.
-    if (signal?.aborted) return { result: Promise.reject(signal.reason), joined: false };
-    const known = this.#flights.get(key);
-    const flight = known ?? this.#takeOff(key, boarding);
-    return { result: wait(flight, boarding), joined: known !== undefined };
+    if (waiter?.isCancelled) return Promise.reject(waiter.reason);
+    const flight = this.#flights.get(key) ?? this.#start(key, joining);
+    flight.waiting++;
+    return waiter ? wait(flight, waiter, joining.background) : flight.result;
   }
 
-  #takeOff(key: string, { start, background }: Boarding<T>): Flight<T> {
-    const controller = new AbortController();
+  #start(key: string, { start, background }: Joining<T>): Flight<T> {
+    const cancellation = new Cancellation();
+    // Workers forbid a request to end what another one has begun. A promise brings it home to that one.
     const abandoned = Promise.withResolvers<unknown>();
-    // Workers forbid to abort what another request began; a promise brings it home to the request that began it.
-    void abandoned.promise.then((reason) => controller.abort(reason));
+    void abandoned.promise.then((reason) => cancellation.cancel(reason));
     const remove = () => {
       if (this.#flights.get(key) === flight) this.#flights.delete(key);
     };
     const flight: Flight<T> = {
-      result: start(controller.signal).finally(remove),
+      result: start(cancellation).finally(remove),
       waiting: 0,
       abandon(reason) {
         remove();
@@ -61,18 +62,15 @@ export class SingleFlight<T> {
   }
 }
 
-function wait<T>(flight: Flight<T>, { signal, background }: Boarding<T>): Promise<T> {
-  flight.waiting++;
-  if (!signal) return flight.result;
+function wait<T>(flight: Flight<T>, waiter: Cancellation, background: Background): Promise<T> {
   return new Promise<T>((resolve, reject) => {
-    const leave = () => {
-      reject(signal.reason);
+    const leave = (reason: unknown) => {
+      reject(reason);
       if (--flight.waiting > 0) return;
       background(flight.result.catch(() => undefined)); // what it ends with still comes here
-      flight.abandon(signal.reason);
+      flight.abandon(reason);
     };
-    const stay = () => signal.removeEventListener('abort', leave);
-    signal.addEventListener('abort', leave, { once: true });
-    flight.result.finally(stay).then(resolve, reject);
+    waiter.on(leave);
+    void flight.result.finally(() => waiter.off(leave)).then(resolve, reject);
   });
 }

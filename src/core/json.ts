@@ -145,11 +145,23 @@ export function extentOf(text: string): Extent {
   return { depth, values };
 }
 
+/** Most texts have fewer brackets than that, wherever they stand: then nothing has to be walked through. */
+export function isDeeperThan(text: string, depth: number): boolean {
+  return hasMore(text, '{', '[', depth) && extentOf(text).depth > depth;
+}
+
+function hasMore(text: string, one: string, other: string, than: number): boolean {
+  let count = 0;
+  for (const bracket of [one, other])
+    for (let at = text.indexOf(bracket); at >= 0; at = text.indexOf(bracket, at + 1)) if (++count > than) return true;
+  return false;
+}
+
 const MAX_JSON_DEPTH = 64;
 
 /** Whether it is JSON that is not nested deeper than anybody needs. */
 export function isJson(text: string): boolean {
-  if (extentOf(text).depth > MAX_JSON_DEPTH) return false;
+  if (isDeeperThan(text, MAX_JSON_DEPTH)) return false;
   try {
     JSON.parse(text);
     return true;

@@ -3,16 +3,18 @@ export interface Logger {
   info(fields: LogFields, message: string): void;
   warn(fields: LogFields, message: string): void;
   error(fields: LogFields, message: string): void;
+  /** The one line of each request. */
+  request(fields: RequestFields): void;
 }
 
-/** Durations in milliseconds. No credential, card, e-mail, query value or body ever (`contract.md` section 9). */
-export interface LogFields {
-  readonly request_id?: string;
-  readonly trace_id?: string;
-  readonly method?: string;
+/** Names and words of ours, a request id of a few harmless characters, hashes and numbers: nothing in them has to be escaped. */
+export interface RequestFields {
+  readonly request_id: string;
+  readonly trace_id?: string | undefined;
+  readonly method?: string | undefined;
   /** The template, never the path. */
-  readonly route?: string;
-  readonly status?: number;
+  readonly route: string;
+  readonly status: number;
   readonly duration_ms?: number;
   readonly operation?: string | undefined;
   /** Keyed hash of the credential. */
@@ -20,7 +22,11 @@ export interface LogFields {
   readonly cache?: string | undefined;
   readonly upstream_calls?: number;
   readonly upstream_ms?: number;
-  readonly code?: string;
+  readonly code?: string | undefined;
+}
+
+/** Durations in milliseconds. No credential, card, e-mail, query value or body ever (`contract.md` section 9). */
+export interface LogFields extends Partial<RequestFields> {
   /** Path of a field that did not fit its schema, never its value. */
   readonly field?: string;
   readonly count?: number;

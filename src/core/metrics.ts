@@ -20,7 +20,7 @@ export type IdempotencyOutcome =
 export type Refusal = 'rate_limit' | 'hold' | 'circuit' | 'budget' | 'slots' | 'event_loop';
 
 /** What is under way now. */
-export type Gauge = 'flights' | 'calls' | 'waiting_calls';
+export type Gauge = 'reads' | 'calls' | 'waiting_calls';
 
 /**
  * Where measurements go: prom-client on Node, nowhere on Workers. `operation` and `cache` are names of ours, out of

@@ -1,17 +1,17 @@
+import type { Cancellation } from './cancellation.ts';
 import type { Clock } from './runtime.ts';
 
-/** Rejects with the signal's reason once that is aborted. */
-export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const leave = () => {
-    cancel();
-    reject(signal.reason);
-  };
-  const cancel = clock.after(ms, () => {
-    signal.removeEventListener('abort', leave);
-    resolve();
+/** Rejects with the reason once the work is cancelled. */
+export function pause(clock: Clock, ms: number, cancellation: Cancellation): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const leave = (reason: unknown) => {
+      cancel();
+      reject(reason);
+    };
+    const cancel = clock.after(ms, () => {
+      cancellation.off(leave);
+      resolve();
+    });
+    cancellation.on(leave);
   });
-  signal.addEventListener('abort', leave, { once: true });
-  if (signal.aborted) leave();
-  return promise;
 }

@@ -13,20 +13,11 @@ export interface Clock {
 /** Keeps work alive that outlives its request: `ctx.waitUntil` on Workers, drained at shutdown on Node. */
 export type Background = (work: Promise<unknown>) => void;
 
-export type MaybePromise<T> = T | Promise<T>;
-
-/** Hashes, at once on Node and through WebCrypto elsewhere. */
 export interface Digest {
   /** Keyed hash of a credential, one for each secret: an `AccountId` of the store. */
-  account(credential: string): MaybePromise<string>;
+  account(credential: string): Promise<string>;
   /** Hash of a body, for a strong ETag. */
-  body(text: string): MaybePromise<string>;
-}
-
-/**
- * Goes on with a value, at once when it is there already.
- * A cached answer stays synchronous this way, which node-server rewards with its fast path.
- */
-export function andThen<T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> {
-  return value instanceof Promise ? value.then(next) : next(value);
+  body(text: string): Promise<string>;
+  /** The same without waiting, where the runtime can do that. */
+  readonly now?: { account(credential: string): string; body(text: string): string };
 }

@@ -1,8 +1,7 @@
 import { GatewayError } from '../core/errors.ts';
 import { problemOf } from '../core/problem.ts';
-import type { MaybePromise } from '../core/runtime.ts';
 import type { Reading } from '../cache/reading.ts';
-import type { Reader } from '../upstream/caller.ts';
+import type { Reader } from '../cache/read-through.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { matchPath } from '../upstream/match.ts';
 import type { Operation } from '../upstream/operation.ts';
@@ -18,9 +17,7 @@ export interface BatchItem {
 
 export interface BatchTools {
   readonly gateway: Gateway;
-  readonly caller: Reader;
-  /** Origin for the links of pages. */
-  readonly origin: string;
+  readonly reader: Reader;
 }
 
 type Outcome = Reading | GatewayError;
@@ -32,7 +29,7 @@ type Outcome = Reading | GatewayError;
 export async function answerBatch(tools: BatchTools, items: readonly BatchItem[]): Promise<string> {
   const read = readerOf(tools);
   const answers: { readonly item: BatchItem; readonly outcome: Outcome | Promise<Outcome> }[] = [];
-  let { isAccepted } = tools.caller;
+  let isAccepted = tools.gateway.isAccepted(tools.reader);
   let refusal: GatewayError | undefined;
   for (const item of items) {
     const outcome = refusal ?? read(item.path);
@@ -47,13 +44,13 @@ export async function answerBatch(tools: BatchTools, items: readonly BatchItem[]
 }
 
 /** Reads what an item asks for; equal ones share a read. */
-function readerOf({ gateway, caller }: BatchTools): (path: string) => Promise<Outcome> {
-  const reads = new Map<string, MaybePromise<Reading>>();
+function readerOf({ gateway, reader }: BatchTools): (path: string) => Promise<Outcome> {
+  const reads = new Map<string, Promise<Reading>>();
   return async (path) => {
     try {
       const { operation, input } = resolve(path);
       const target = targetOf(operation, input);
-      const reading = reads.get(target) ?? gateway.read(operation, input, caller);
+      const reading = reads.get(target) ?? gateway.read(operation, input, reader);
       reads.set(target, reading);
       return await reading;
     } catch (error) {
@@ -74,10 +71,10 @@ function resolve(target: string): { operation: Operation; input: OperationInput 
   return { operation, input: { id: match.id, query: mark < 0 ? '' : target.slice(mark + 1) } };
 }
 
-function responseOf({ caller, origin }: BatchTools, { id, path }: BatchItem, outcome: Outcome): string {
+function responseOf({ reader: { context } }: BatchTools, { id, path }: BatchItem, outcome: Outcome): string {
   const head = `{"id":${JSON.stringify(id)},"status":${outcome.status},"body":`;
   if (!(outcome instanceof GatewayError))
-    return `${head}${outcome.entry ? withOrigin(outcome.entry, origin) : 'null'}}`;
+    return `${head}${outcome.entry ? withOrigin(outcome.entry, context.origin) : 'null'}}`;
   const [instance = ''] = path.split('?', 1);
-  return `${head}${JSON.stringify(problemOf(outcome, { instance, requestId: caller.from.requestId }))}}`;
+  return `${head}${JSON.stringify(problemOf(outcome, { instance, requestId: context.requestId }))}}`;
 }

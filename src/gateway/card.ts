@@ -1,8 +1,10 @@
+import type { Reading } from '../cache/reading.ts';
 import { GatewayError } from '../core/errors.ts';
 import { cut, itemsOf, memberOf, stringAt } from '../core/json.ts';
+import type { Entry } from '../store/store.ts';
 import { operations } from '../upstream/operations/index.ts';
 import type { Held, Read } from '../upstream/request.ts';
-import { badLeg, endingWith, isRefusal, type LegTools, readLeg } from './legs.ts';
+import { badLeg, goodLeg, isRefusal, type LegTools, readLeg } from './legs.ts';
 import { isBad, isGood, type Leg } from './overview.ts';
 
 const { getPaymentMethod, getSubscription, listPaymentMethods } = operations;
@@ -20,8 +22,8 @@ const CARD_ID = /^[0-9]{1,19}$/;
 export async function cardLeg(tools: LegTools, subscription: Promise<Leg>): Promise<Leg> {
   const begunAt = tools.clock.now();
   const msSoFar = () => tools.clock.now() - begunAt;
-  const ends = endingWith(tools.caller.signal());
-  const reading = readList({ ...tools, caller: { ...tools.caller, signal: () => ends.signal } });
+  const { child: cancellation, release } = tools.reader.cancellation.child();
+  const reading = readList({ ...tools, reader: { ...tools.reader, cancellation } });
   try {
     // An account that is refused need not wait for its subscription.
     const owner = await Promise.race([subscription, reading.then(() => subscription)]);
@@ -31,13 +33,52 @@ export async function cardLeg(tools: LegTools, subscription: Promise<Leg>): Prom
     if (!CARD_ID.test(id)) throw GatewayError.of('upstream_bad_response', { detail: 'The card has no usable id.' });
     const list = await reading;
     const text = list && isGood(list) ? cardIn(list.text, id) : undefined;
-    const leg = list && text !== undefined ? { ...list, text } : await readLeg(tools, byId(id));
+    const leg = list && text !== undefined ? { ...list, text, etag: '' } : await readLeg(tools, byId(id));
     return { ...leg, ms: msSoFar() };
   } catch (error) {
     return badLeg(error, msSoFar());
   } finally {
-    ends.abort(new Error('the list is no longer needed'));
+    release();
+    cancellation.cancel(new Error('the list is no longer needed'));
   }
+}
+
+/** What a copy of a subscription or of a list says of cards. It never changes, and so is looked up once. */
+const cardIds = new WeakMap<Entry, { readonly id: string | undefined }>();
+const cards = new WeakMap<Entry, { readonly id: string; readonly text: string; readonly etag: string }>();
+
+/** The same from fresh copies, without waiting; undefined where not all that it takes is fresh. */
+export function freshCard(
+  subscription: Entry,
+  fresh: (read: Read) => Reading | undefined,
+  hash: (text: string) => string,
+): Leg | undefined {
+  const { id } = known(cardIds, subscription, () => ({ id: cardIdIn(subscription.text) }));
+  if (id === undefined) return { state: 'not_applicable', ms: 0 };
+  if (!CARD_ID.test(id)) return undefined;
+  const list = fresh(LIST);
+  const card = list?.entry && freshCardIn(list.entry, id, hash);
+  if (list && card) return { ...goodLeg(list, '', 0), ...card };
+  const one = fresh(byId(id));
+  return one?.entry ? goodLeg(one, '', 0) : undefined;
+}
+
+function freshCardIn(list: Entry, id: string, hash: (text: string) => string) {
+  const before = cards.get(list);
+  if (before?.id === id) return before;
+  const text = cardIn(list.text, id);
+  if (text === undefined) return undefined;
+  const card = { id, text, etag: `"${hash(text)}"` };
+  cards.set(list, card);
+  return card;
+}
+
+function known<T>(map: WeakMap<Entry, T>, entry: Entry, find: () => T): T {
+  const before = map.get(entry);
+  if (before !== undefined) return before;
+  const found = find();
+  map.set(entry, found);
+  return found;
 }
 
 /** Reads that the card will probably take, going by what is held of them. */
@@ -55,8 +96,7 @@ export function cardReads(held: Held): Read[] {
  * @throws GatewayError where the account is refused
  */
 async function readList(tools: LegTools): Promise<Leg | undefined> {
-  const { gateway, caller } = tools;
-  const held = await gateway.peek(SUBSCRIPTION.operation, SUBSCRIPTION.input, caller);
+  const held = await tools.gateway.peek(SUBSCRIPTION, tools.reader);
   if (held && cardIdIn(held.text) === undefined) return undefined;
   const list = await readLeg(tools, LIST);
   if (isBad(list) && isRefusal(list.error)) throw list.error;
@@ -67,8 +107,11 @@ async function readList(tools: LegTools): Promise<Leg | undefined> {
 function cardIn(list: string, id: string): string | undefined {
   const results = memberOf(list, 'results');
   if (!results) return undefined;
-  const cards = Array.from(itemsOf(list, results.start), (item) => cut(list, item));
-  return cards.find((card) => idIn(card, 'id') === id);
+  for (const span of itemsOf(list, results.start)) {
+    const card = cut(list, span);
+    if (idIn(card, 'id') === id) return card;
+  }
+  return undefined;
 }
 
 /** Nothing where the subscription has no card. */

@@ -1,6 +1,9 @@
+import type { Entry } from '../store/store.ts';
 import type { Held, Read } from '../upstream/request.ts';
-import { cardLeg, cardReads } from './card.ts';
-import { endingWith, isRefusal, type LegTools, readLeg } from './legs.ts';
+import type { RequestContext } from '../upstream/request-context.ts';
+import { cardLeg, cardReads, freshCard } from './card.ts';
+import type { Hits } from './gateway.ts';
+import { goodLeg, isRefusal, type LegTools, readLeg } from './legs.ts';
 import { isBad, type Leg, type Overview, type Section } from './overview.ts';
 
 /** What a client wants of an overview. */
@@ -8,30 +11,74 @@ export interface Composition {
   readonly overview: Overview;
   /** Sections asked for, in the overview's order. */
   readonly wanted: readonly string[];
+  /** Those, and what they depend on. */
+  readonly sections: readonly Planned[];
   /** Any failed section fails the whole (`Prefer: handling=strict`, RFC 7240). */
   readonly strict: boolean;
 }
 
+interface Planned {
+  readonly name: string;
+  readonly section: Section;
+  /** What it reads; nothing for a card, whose reads depend on its subscription. */
+  readonly read: Read | undefined;
+}
+
 /** Sections under way, in order, also those that others only depend on: each comes out as a leg, or rejects with what fails the whole. */
 export type Legs = ReadonlyMap<string, Promise<Leg>>;
+
+/** The sections that have to be read for those that are wanted. */
+export function planOf({ sections }: Overview, wanted: readonly string[]): Planned[] {
+  const needed = new Set(wanted);
+  for (const name of wanted) {
+    const section = sections[name];
+    if (section?.from === 'card') needed.add(section.of);
+  }
+  return Object.entries(sections)
+    .filter(([name]) => needed.has(name))
+    .map(([name, section]) => ({ name, section, read: section.from === 'read' ? readOf(section) : undefined }));
+}
+
+const readOf = ({ operation, query = '' }: Extract<Section, { from: 'read' }>): Read => ({
+  operation,
+  input: { query },
+});
+
+/** All legs, where fresh copies have all of it. Without waiting; counts the request. */
+export function freshLegs(hits: Hits, context: RequestContext, { sections }: Composition) {
+  const holder = hits.holderOf(context);
+  if (!holder) return undefined;
+  const fresh = (read: Read) => hits.fresh(holder, read);
+  const entries = new Map<string, Entry>();
+  const legs = new Map<string, Leg>();
+  for (const { name, read, section } of sections) {
+    const reading = read && fresh(read);
+    if (reading?.entry) entries.set(name, reading.entry);
+    const owner = section.from === 'card' ? entries.get(section.of) : undefined;
+    const leg = reading ? goodLeg(reading, context.origin, 0) : owner && freshCard(owner, fresh, hits.hash);
+    if (!leg) return undefined;
+    legs.set(name, leg);
+  }
+  hits.count(context, holder, legs.size);
+  return legs;
+}
 
 /**
  * Starts every leg at once. What fails the whole abandons the other legs: an account that is refused is not asked
  * four times.
  */
 export function compose(tools: LegTools, composition: Composition): Legs {
-  const { overview, wanted } = composition;
-  const vital = new Set(vitalOf(composition));
-  const ends = endingWith(tools.caller.signal());
-  const shared: LegTools = { ...tools, caller: { ...tools.caller, signal: () => ends.signal } };
+  const vital = vitalOf(composition);
+  const { child: cancellation } = tools.reader.cancellation.child();
+  const shared: LegTools = { ...tools, reader: { ...tools.reader, cancellation } };
   const legs = new Map<string, Promise<Leg>>();
-  for (const [name, section] of sectionsFor(overview, wanted)) {
-    const leg = startLeg(shared, section, legs).then((done) => {
-      if (isBad(done) && (vital.has(name) || isRefusal(done.error))) throw done.error;
+  for (const planned of composition.sections) {
+    const leg = startLeg(shared, planned, legs).then((done) => {
+      if (isBad(done) && (vital.includes(planned.name) || isRefusal(done.error))) throw done.error;
       return done;
     });
-    leg.catch((error: unknown) => ends.abort(error));
-    legs.set(name, leg);
+    leg.catch((error: unknown) => cancellation.cancel(error));
+    legs.set(planned.name, leg);
   }
   return legs;
 }
@@ -41,33 +88,16 @@ export function vitalOf({ overview, wanted, strict }: Composition): string[] {
   return wanted.filter((name) => strict || isRequired(overview.sections[name]));
 }
 
-/** All that will probably have to be read, going by what is held of it. */
-export function readsOf({ overview, wanted }: Composition, held: Held): Read[] {
-  return sectionsFor(overview, wanted).flatMap(([, section]) =>
-    section.from === 'read' ? [readOf(section)] : cardReads(held),
-  );
-}
-
-const readOf = ({ operation, query = '' }: Extract<Section, { from: 'read' }>): Read => ({
-  operation,
-  input: { query },
-});
-
 const isRequired = (section: Section | undefined) => section?.from === 'read' && section.required === true;
 
-/** Those asked for, and those that they depend on. */
-function sectionsFor({ sections }: Overview, wanted: readonly string[]): [string, Section][] {
-  const needed = new Set(wanted);
-  for (const name of wanted) {
-    const section = sections[name];
-    if (section?.from === 'card') needed.add(section.of);
-  }
-  return Object.entries(sections).filter(([name]) => needed.has(name));
+/** All that will probably have to be read, going by what is held of it. */
+export function readsOf({ sections }: Composition, held: Held): Read[] {
+  return sections.flatMap(({ read }) => read ?? cardReads(held));
 }
 
-function startLeg(tools: LegTools, section: Section, others: ReadonlyMap<string, Promise<Leg>>): Promise<Leg> {
-  if (section.from === 'read') return readLeg(tools, readOf(section));
-  const owner = others.get(section.of);
-  if (!owner) throw new Error(`${section.of} has to come before what depends on it`);
+function startLeg(tools: LegTools, { section, read }: Planned, others: ReadonlyMap<string, Promise<Leg>>) {
+  if (read) return readLeg(tools, read);
+  const owner = section.from === 'card' ? others.get(section.of) : undefined;
+  if (!owner) throw new Error('a section has to come behind what it depends on');
   return cardLeg(tools, owner);
 }

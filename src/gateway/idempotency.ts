@@ -4,17 +4,25 @@ import { canonical } from '../core/canonical.ts';
 import { isJson } from '../core/json.ts';
 import type { IdempotencyOutcome, Metrics } from '../core/metrics.ts';
 import type { Clock, Digest } from '../core/runtime.ts';
-import type { NewWrite, WriteAnswer, WriteEnd, WriteRecord } from '../store/store.ts';
-import type { Caller } from '../upstream/caller.ts';
+import type { AccountId, Holder, NewWrite, WriteAnswer, WriteEnd, WriteRecord } from '../store/store.ts';
 import type { Operation } from '../upstream/operation.ts';
 import { allOperations } from '../upstream/operations/index.ts';
 import type { OperationInput } from '../upstream/request.ts';
+import type { Quota, RequestContext } from '../upstream/request-context.ts';
+
+/** Somebody who writes; the write itself is what is counted. */
+export interface Writer extends Holder {
+  readonly context: RequestContext;
+  /** Absent for the social calls, which take no credential. */
+  readonly account: AccountId | undefined;
+  readonly quota: Quota | undefined;
+}
 
 /** What a client wants done. */
 export interface Write {
   readonly operation: Operation;
   readonly input: OperationInput;
-  readonly caller: Caller;
+  readonly writer: Writer;
 }
 
 export interface Written extends WriteAnswer {
@@ -35,18 +43,18 @@ const LATE_MS = 60_000;
 /** A write as the store knows it. */
 export async function newWriteOf(
   { clock, digest }: IdempotencyTools,
-  { operation, input, caller }: Write,
+  { operation, input, writer }: Write,
 ): Promise<NewWrite> {
-  const { principal, owner, endsAt, window, background } = caller;
-  const tags = caller.account === undefined ? [] : invalidatedBy(operation, input);
-  const key = caller.from.idempotencyKey;
+  const { principal, owner, quota, context } = writer;
+  const { endsAt, background, idempotencyKey: key } = context;
+  const tags = writer.account === undefined ? [] : invalidatedBy(operation, input);
   const isPurchase = operation.exclusive === true;
   const isCompared = key !== undefined || isPurchase;
   const asked = () => [operation.id, input.id ?? '', input.query, comparedBody(operation, input)].join(' ');
   return {
     principal,
     owner,
-    window,
+    window: quota?.window,
     tags,
     nonce: crypto.randomUUID(),
     now: clock.now(),
@@ -65,10 +73,10 @@ const cachedGroups = new Set(
 );
 
 /** Whether the store has to be told before it is sent: where it touches what is cached, has a key, or buys. */
-export function needsStore({ operation: { touches = [], exclusive }, caller }: Write): boolean {
+export function needsStore({ operation: { touches = [], exclusive }, writer }: Write): boolean {
   const groups = touches.map((touch) => (typeof touch === 'string' ? touch : touch.item));
   const isCached = groups.some((group) => group === 'everything' || cachedGroups.has(group));
-  return isCached || exclusive === true || caller.from.idempotencyKey !== undefined;
+  return isCached || exclusive === true || writer.context.idempotencyKey !== undefined;
 }
 
 /** A body that was checked as JSON, or one that nobody takes: then as JSON where it is some. */

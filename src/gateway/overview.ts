@@ -38,6 +38,8 @@ export interface GoodLeg {
   readonly state: 'fresh' | 'stale';
   /** JSON, value for value the upstream's. */
   readonly text: string;
+  /** Strong validator of the text, quoted; empty where nobody has made one yet. */
+  readonly etag: string;
   readonly age: number;
   /** How long the cached copy stays fresh, negative when stale; undefined when the upstream was asked. */
   readonly ttl: number | undefined;

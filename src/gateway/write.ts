@@ -1,12 +1,13 @@
+import { Cancellation } from '../core/cancellation.ts';
 import { GatewayError } from '../core/errors.ts';
 import { detailOf } from '../core/problem.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { NewWrite, Store, WriteAnswer, WriteEnd } from '../store/store.ts';
-import { type Caller, ClientLeft } from '../upstream/caller.ts';
 import type { Call } from '../upstream/client.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { OperationInput } from '../upstream/request.ts';
+import { ClientLeft } from '../upstream/request-context.ts';
 import {
   again,
   countEnd,
@@ -14,20 +15,23 @@ import {
   needsStore,
   newWriteOf,
   type Write,
+  type Writer,
   type Written,
 } from './idempotency.ts';
+import type { RateLimit } from './rate-limit.ts';
 
 export interface WriteTools extends IdempotencyTools {
   readonly call: Call;
   /** @throws GatewayError where a call of this account would not be let through */
-  assertOpen(caller: Caller): void;
+  assertOpen(writer: Writer): void;
+  readonly limit: RateLimit;
   readonly store: Pick<Store, 'snapshot' | 'beginWrite' | 'endWrite'>;
 }
 
 interface Wanted {
   readonly operation: Operation;
   readonly input: () => Promise<OperationInput>;
-  readonly caller: Caller;
+  readonly writer: Writer;
 }
 
 /** A write that may be sent, once the store has been told of it. */
@@ -43,25 +47,25 @@ interface Ready {
  * @throws GatewayError
  */
 export async function write(tools: WriteTools, wanted: Wanted): Promise<Written> {
-  const { caller } = wanted;
+  const { writer } = wanted;
   const ready = await readied(tools, wanted).catch(async (error: unknown) => {
-    await count(tools, caller); // what is refused counts all the same
+    await count(tools, writer); // what is refused counts all the same
     throw error;
   });
-  if (!needsStore(ready.wanted)) await count(tools, caller);
+  if (!needsStore(ready.wanted)) await count(tools, writer);
   const written = carryOut(tools, ready);
-  caller.background(written.catch(() => undefined));
+  writer.context.background(written.catch(() => undefined));
   return written;
 }
 
-async function readied(tools: WriteTools, { operation, input, caller }: Wanted): Promise<Ready> {
-  const isLate = lateness(tools.clock, caller.endsAt);
-  const wanted = { operation, input: await input(), caller };
+async function readied(tools: WriteTools, { operation, input, writer }: Wanted): Promise<Ready> {
+  const isLate = lateness(tools.clock, writer.context.endsAt);
+  const wanted = { operation, input: await input(), writer };
   checkInput(operation, wanted.input);
-  caller.signal().throwIfAborted();
+  writer.context.cancellation.throwIfCancelled();
   const begun = await newWriteOf(tools, wanted);
   // Who repeats a key gets its answer also while no call is let through.
-  if (begun.key === undefined) tools.assertOpen(caller);
+  if (begun.key === undefined) tools.assertOpen(writer);
   return { wanted, begun, isLate };
 }
 
@@ -75,9 +79,12 @@ function lateness(clock: Clock, endsAt: number): () => boolean {
 }
 
 /** @throws GatewayError `rate_limited` */
-async function count({ store, clock }: WriteTools, caller: Caller): Promise<void> {
-  const { principal, owner, window, background } = caller;
-  if (window) caller.counted((await store.snapshot({ principal, owner, now: clock.now(), window, background })).use);
+async function count({ store, clock, limit }: WriteTools, writer: Writer): Promise<void> {
+  const { principal, owner, quota, context } = writer;
+  if (!quota) return;
+  const { window } = quota;
+  const { use } = await store.snapshot({ principal, owner, now: clock.now(), window, background: context.background });
+  limit.counted(context, quota, use);
 }
 
 async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
@@ -89,7 +96,7 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
     countEnd(tools, begun, how);
     if (isAnnounced) return tools.store.endWrite(begun, how);
     // The store hears, once, that it is over: reads from before it are then old.
-    const isNews = wanted.caller.account !== undefined && how !== 'not_sent';
+    const isNews = wanted.writer.account !== undefined && how !== 'not_sent';
     if (isNews) await tools.store.endWrite({ ...begun, until: tools.clock.now() }, how);
   };
   try {
@@ -107,31 +114,30 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
  * Comes back with the answer where it is known already.
  * @throws GatewayError `rate_limited`, `store_unavailable`, see `again`
  */
-async function begin(tools: WriteTools, { caller }: Write, begun: NewWrite): Promise<Written | undefined> {
+async function begin(tools: WriteTools, { writer }: Write, begun: NewWrite): Promise<Written | undefined> {
   const { use, known, isHeldBack, refusal } = await tools.store.beginWrite(begun);
-  caller.counted(use);
+  tools.limit.counted(writer.context, writer.quota, use);
   if (refusal) throw refusal;
   if (known) return again(tools, known, begun);
   if (!isHeldBack) return undefined;
-  tools.assertOpen(caller);
+  tools.assertOpen(writer);
   throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // it has just ended
 }
 
 /** A client that leaves ends the write only before it is sent. */
 async function send(
   { call }: WriteTools,
-  { wanted: { operation, input, caller }, isLate }: Ready,
+  { wanted: { operation, input, writer }, isLate }: Ready,
 ): Promise<WriteAnswer> {
-  const { account, owner, from, tally, endsAt, background } = caller;
+  const { account, owner, context } = writer;
   let isSent = false;
-  const ends = new AbortController();
-  const client = caller.signal();
-  const leave = () => {
-    if (!isSent) ends.abort(client.reason);
+  const cancellation = new Cancellation();
+  const leave = (reason: unknown) => {
+    if (!isSent) cancellation.cancel(reason);
   };
-  client.addEventListener('abort', leave, { once: true });
+  context.cancellation.on(leave);
   const beforeSend = () => {
-    client.throwIfAborted();
+    context.cancellation.throwIfCancelled();
     isSent = true;
   };
   const beforeFirstByte = () => {
@@ -139,12 +145,12 @@ async function send(
   };
   const hooks = { beforeSend, beforeFirstByte };
   try {
-    const { signal } = ends;
-    return await call({ account, owner, operation, input, from, tally, background, signal, endsAt, ...hooks });
+    const { endsAt } = context;
+    return await call({ context, account, owner, operation, input, cancellation, endsAt, ...hooks });
   } catch (error) {
     throw !isSent && error instanceof GatewayError ? error.with({ fault: 'not_sent' }) : error;
   } finally {
-    client.removeEventListener('abort', leave);
+    context.cancellation.off(leave);
   }
 }
 

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
-import { ClientLeft } from '../upstream/caller.ts';
-import type { Exchange } from './exchange.ts';
+import { ClientLeft } from '../upstream/request-context.ts';
+import type { Context } from './context.ts';
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
@@ -13,11 +13,12 @@ const isJsonType = (type: string) =>
  * The JSON text of a request body; undefined when there is none.
  * @throws GatewayError also `unsupported_media_type`, and `malformed_json` for bytes that are not UTF-8
  */
-export async function jsonTextOf(exchange: Exchange): Promise<string | undefined> {
-  const bytes = await bytesOf(exchange);
+export async function jsonTextOf(context: Context): Promise<string | undefined> {
+  const bytes = await bytesOf(context);
+  const { inbound } = context;
   if (bytes.length === 0) return undefined;
-  const coding = exchange.header('content-encoding') ?? 'identity';
-  if (coding !== 'identity' || !isJsonType(exchange.header('content-type') ?? ''))
+  const coding = inbound.header('content-encoding') ?? 'identity';
+  if (coding !== 'identity' || !isJsonType(inbound.header('content-type') ?? ''))
     throw GatewayError.of('unsupported_media_type');
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -27,31 +28,30 @@ export async function jsonTextOf(exchange: Exchange): Promise<string | undefined
 }
 
 /** Text to compare a body by that nobody asked for; not to be read, since it has a character for each byte. */
-export async function unreadTextOf(exchange: Exchange): Promise<string> {
-  return new TextDecoder('latin1').decode(await bytesOf(exchange));
+export async function unreadTextOf(context: Context): Promise<string> {
+  return new TextDecoder('latin1').decode(await bytesOf(context));
 }
 
 /**
  * A request body, bounded while it is read.
  * @throws GatewayError `payload_too_large`, `request_timeout`
  */
-export async function bytesOf(exchange: Exchange): Promise<Uint8Array> {
-  const { body, maxBodyBytes } = exchange;
-  if (Number(exchange.header('content-length') ?? 0) > maxBodyBytes) throw GatewayError.of('payload_too_large');
+export async function bytesOf({ inbound, maxBodyBytes, cancellation }: Context): Promise<Uint8Array> {
+  const { body } = inbound;
+  if (Number(inbound.header('content-length') ?? 0) > maxBodyBytes) throw GatewayError.of('payload_too_large');
   if (!body) return new Uint8Array();
   const reader = body.getReader();
-  const signal = exchange.signal();
-  const leave = () => void reader.cancel(signal.reason).catch(() => undefined);
-  signal.addEventListener('abort', leave, { once: true });
+  const leave = (reason: unknown) => void reader.cancel(reason).catch(() => undefined);
+  cancellation.on(leave);
   try {
     const bytes = await gather(reader, maxBodyBytes);
-    signal.throwIfAborted();
+    cancellation.throwIfCancelled();
     return bytes;
   } catch (error) {
-    if (signal.reason instanceof GatewayError) throw GatewayError.of('request_timeout');
+    if (cancellation.reason instanceof GatewayError) throw GatewayError.of('request_timeout');
     throw error instanceof GatewayError ? error : new ClientLeft();
   } finally {
-    signal.removeEventListener('abort', leave);
+    cancellation.off(leave);
   }
 }
 

@@ -1,5 +1,5 @@
-import type { Handler } from './conduct.ts';
-import type { Exchange } from './exchange.ts';
+import type { Inbound } from '../core/inbound.ts';
+import type { Route } from './lifecycle.ts';
 
 /** What scripts of an allowed origin may read of an answer, besides what browsers always show them. */
 const EXPOSED =
@@ -18,10 +18,13 @@ export interface Taken {
 
 /** Headers for browsers on other origins (`contract.md` section 9). */
 export interface Cors {
-  /** Says on an answer, whoever made it, what its origin may do with it. */
-  addTo(headers: Record<string, string | number>, origin: string | undefined): void;
+  /** Those of an answer, whoever made it, with what its origin may do with it. */
+  added<T extends string | number>(
+    headers: Readonly<Record<string, T>>,
+    origin: string | undefined,
+  ): Record<string, T | string>;
   /** Answers preflights for a path, without `taken` one where nothing is; what is none is left to `otherwise`. */
-  preflights(otherwise: Handler, taken?: Taken): Handler;
+  preflights(otherwise: Route['handle'], taken?: Taken): Route['handle'];
 }
 
 /** `allowed`: exact origins, or one `*`. Undefined where there is none: then nothing is said. */
@@ -31,15 +34,16 @@ export function corsFor(allowed: readonly string[]): Cors | undefined {
   const shownFor = (origin: string | undefined) =>
     origin === undefined ? undefined : (shown.get('*') ?? shown.get(origin));
   return {
-    addTo(headers, origin) {
-      headers['Vary'] = headers['Vary'] === undefined ? 'Origin' : `${headers['Vary']}, Origin`;
-      Object.assign(headers, shownFor(origin));
+    added(headers, origin) {
+      const vary = headers['Vary'] === undefined ? 'Origin' : `${headers['Vary']}, Origin`;
+      return { ...headers, Vary: vary, ...shownFor(origin) };
     },
     preflights(otherwise, taken) {
       const told = taken ? toldOf(taken) : {};
-      return (exchange) => {
-        if (!isPreflight(exchange)) return otherwise(exchange);
-        return { status: 204, headers: shownFor(exchange.header('origin')) ? told : {}, body: null };
+      return async (context) => {
+        const { inbound } = context;
+        if (!isPreflight(inbound)) return otherwise(context);
+        return { status: 204, headers: shownFor(inbound.header('origin')) ? told : {}, body: null };
       };
     },
   };
@@ -57,5 +61,5 @@ const toldOf = ({ methods, headers }: Taken) => ({
   'Access-Control-Allow-Headers': [...headers, ...COMMON_HEADERS].join(', '),
 });
 
-const isPreflight = ({ request }: Exchange) =>
-  request.method === 'OPTIONS' && request.headers.has('access-control-request-method');
+const isPreflight = (inbound: Inbound) =>
+  inbound.method === 'OPTIONS' && inbound.header('access-control-request-method') !== undefined;

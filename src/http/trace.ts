@@ -1,4 +1,4 @@
-import type { Trace } from '../upstream/request.ts';
+import type { Trace } from '../upstream/request-context.ts';
 
 const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(-.*)?$/;
 const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
@@ -9,13 +9,20 @@ export function requestIdOf(header: string | undefined): string {
   return header !== undefined && REQUEST_ID.test(header) ? header : crypto.randomUUID();
 }
 
-/** Continues the client's trace, or begins one that is not sampled (W3C Trace Context). */
-export function traceOf(traceparent: string | undefined, tracestate: string | undefined): Trace {
+/** Continues the client's trace, or begins one that is not sampled (W3C Trace Context), with the request's UUID as its id. */
+export function traceOf(traceparent: string | undefined, tracestate: string | undefined, requestId: string): Trace {
   const known = traceparent === undefined ? null : TRACEPARENT.exec(traceparent);
   // Version 00 ends there; a later one may go on.
   if (!known || (known[3] && known[0].startsWith('00')))
-    return { traceId: crypto.randomUUID().replaceAll('-', ''), flags: '00', tracestate: undefined };
+    return { traceId: traceIdOf(requestId), flags: '00', tracestate: undefined };
   const [, traceId = '', flags = '00'] = known;
   const state = tracestate !== undefined && TRACESTATE.test(tracestate) ? tracestate : undefined;
   return { traceId, flags, tracestate: state };
+}
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+
+function traceIdOf(requestId: string): string {
+  const id = UUID.test(requestId) ? requestId : crypto.randomUUID();
+  return id.slice(0, 8) + id.slice(9, 13) + id.slice(14, 18) + id.slice(19, 23) + id.slice(24);
 }

@@ -8,19 +8,19 @@ const MAX_ACCOUNTS = 50_000;
 
 /** The accounts that the upstream has accepted, as far as this instance has seen: those seen last. */
 export interface Accepted extends Gate {
-  /** Whose share a request takes. `address` is asked for only where the account is not accepted, or absent. */
-  ownerOf(account: AccountId | undefined, address: () => string): Owner;
+  /** Whose share a request takes; the account's address counts where the account is not accepted, or absent. */
+  ownerOf(account: AccountId | undefined, of: { readonly address: string }): Owner;
 }
 
 export function acceptedAccounts(): Accepted {
   const accounts = new BoundedMap<AccountId, true>({ max: MAX_ACCOUNTS });
   const has = (account: AccountId) => accounts.get(account) === true;
   return {
-    ownerOf: (account, address) => (account !== undefined && has(account) ? account : addressOwner(address())),
+    ownerOf: (account, of) => (account !== undefined && has(account) ? account : addressOwner(of.address)),
     settled({ call: { account } }, { answer, error }) {
       if (account === undefined) return;
-      if (answer) accounts.set(account, true, account);
-      else if (error instanceof GatewayError && error.status === 401) accounts.delete(account);
+      if (answer && !has(account)) accounts.set(account, true, account);
+      if (error instanceof GatewayError && error.status === 401) accounts.delete(account);
     },
   };
 }

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
-import type { Store } from '../store/store.ts';
+import { secondsLeft, type Store } from '../store/store.ts';
 import type { Gate } from './gates.ts';
 
 interface BudgetOptions {
@@ -14,14 +14,13 @@ interface BudgetOptions {
 export function budget({ metrics, store, perMinute }: BudgetOptions): Gate {
   if (perMinute === 0) return {};
   return {
-    admit({ call: { account, owner, background }, now }) {
+    admit({ call: { account, owner, context }, now }) {
       if (account === undefined) return;
-      const { used, endsAt } = store.spend({ principal: account, owner }, now, background);
-      if (used <= perMinute) return;
+      const use = store.spend({ principal: account, owner }, now, context.background);
+      if (use.used <= perMinute) return;
       metrics.refused('budget');
       const detail = 'The account has used up its upstream calls of this minute.';
-      const retryAfter = Math.max(1, Math.ceil((endsAt - now) / 1000));
-      throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter, detail });
+      throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: secondsLeft(use, now), detail });
     },
   };
 }

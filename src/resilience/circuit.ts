@@ -1,7 +1,7 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { UpstreamCall } from '../upstream/client.ts';
-import type { Attempt, Gate, Outcome } from './gates.ts';
+import { type Attempt, type Gate, isGivenUp, type Outcome } from './gates.ts';
 import { Recent } from './recent.ts';
 
 const SPAN_MS = 10_000;
@@ -45,12 +45,11 @@ export function circuit({ metrics }: { readonly metrics: Metrics }): Circuit {
 
 const BAD: ReadonlySet<Fault> = new Set(['refused', 'unconnected', 'broken', 'timeout', 'unavailable', 'failed']);
 
-function signOf({ call, isGivenUp }: Attempt, { answer, error }: Outcome): Sign {
+function signOf(attempt: Attempt, { answer, error }: Outcome): Sign {
   if (answer) return 'good';
   if (!(error instanceof GatewayError)) return 'nothing';
   const { fault } = error.particulars;
-  // A call that was given up ends with the reason of whoever gave it up: only its time is news of the upstream.
-  if (fault === 'not_sent' || ((isGivenUp || call.signal.aborted) && fault !== 'timeout')) return 'nothing';
+  if (fault === 'not_sent' || isGivenUp(attempt, error)) return 'nothing';
   return fault !== undefined && BAD.has(fault) ? 'bad' : 'good';
 }
 

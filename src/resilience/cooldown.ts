@@ -25,10 +25,10 @@ export function cooldown({ metrics, store }: CooldownOptions): Cooldown {
   return {
     assertOver,
     admit: ({ call, now }) => assertOver(call.account, now),
-    settled({ call: { account, owner, background } }, outcome) {
+    settled({ call: { account, owner, context } }, outcome) {
       const seconds = secondsOf(outcome);
       if (account === undefined || seconds === 0) return;
-      store.coolDown({ principal: account, owner }, outcome.now + seconds * 1000, background);
+      store.coolDown({ principal: account, owner }, outcome.now + seconds * 1000, context.background);
     },
   };
 }

@@ -47,7 +47,7 @@ export function slots({ clock, metrics, slots: count }: SlotsOptions): Gate {
   /** Gives it the slot of a read that has taken `minMs`; says whether there was one. */
   const takeOver = (attempt: Attempt, minMs: number): boolean => {
     const read = table.takeOver(attempt, clock.now() - minMs);
-    read?.giveUp(overloaded());
+    read?.call.cancellation.cancel(overloaded());
     return read !== undefined;
   };
 
@@ -60,7 +60,6 @@ export function slots({ clock, metrics, slots: count }: SlotsOptions): Gate {
   };
 
   const wait = async (attempt: Attempt): Promise<void> => {
-    const { signal } = attempt.call;
     const waitMs = patience(attempt.now);
     const ticket = table.wait(attempt);
     const gone = Promise.withResolvers<void>();
@@ -69,16 +68,15 @@ export function slots({ clock, metrics, slots: count }: SlotsOptions): Gate {
       if (takeOver(attempt, 0)) gone.resolve();
       else gone.reject(overloaded());
     });
-    const abandon = () => {
-      if (ticket.leave()) gone.reject(signal.reason);
+    const abandon = (reason: unknown) => {
+      if (ticket.leave()) gone.reject(reason);
     };
-    signal.addEventListener('abort', abandon, { once: true });
-    if (signal.aborted) abandon();
+    attempt.call.cancellation.on(abandon);
     try {
       await Promise.race([ticket.granted, gone.promise]);
     } finally {
       cancel();
-      signal.removeEventListener('abort', abandon);
+      attempt.call.cancellation.off(abandon);
     }
   };
 

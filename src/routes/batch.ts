@@ -4,7 +4,7 @@ import { answerBatch } from '../gateway/batch.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { NO_STORE } from '../http/answer.ts';
 import { jsonTextOf } from '../http/body.ts';
-import type { Route } from './route.ts';
+import type { Route } from '../http/lifecycle.ts';
 import { documented } from '../upstream/fields.ts';
 import { checkBody } from '../upstream/input.ts';
 
@@ -36,13 +36,13 @@ export function batchRoute(gateway: Gateway): Route {
     path: '/bff/v1/batch',
     name: '/bff/v1/batch',
     takes: ['Authorization', 'Cache-Control', 'Content-Type'],
-    async handler(exchange) {
-      exchange.notes = { operation: 'batch' };
-      const caller = await exchange.reader();
-      if (caller.from.idempotencyKey !== undefined) throw keyRefused();
-      const text = await jsonTextOf(exchange);
+    operation: 'batch',
+    async handle(context) {
+      const reader = await gateway.reader(context);
+      if (context.idempotencyKey !== undefined) throw keyRefused();
+      const text = await jsonTextOf(context);
       const { requests } = checkBody(batchBody, text ?? '');
-      const body = await answerBatch({ gateway, caller, origin: exchange.origin }, requests);
+      const body = await answerBatch({ gateway, reader }, requests);
       return { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body };
     },
   };

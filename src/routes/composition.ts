@@ -1,5 +1,5 @@
 import type { ErrorItem, GatewayError } from '../core/errors.ts';
-import type { Composition } from '../gateway/compose.ts';
+import { type Composition, planOf } from '../gateway/compose.ts';
 import type { Overview } from '../gateway/overview.ts';
 import { documentedFields } from '../gateway/project.ts';
 import { invalid } from '../upstream/input.ts';
@@ -9,19 +9,25 @@ export interface CompositionRequest extends Composition {
   readonly fields: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
+/** What a request asks of an overview, or why it cannot be had. */
+type Asked = CompositionRequest | { readonly error: GatewayError };
+
 const FIELDS = /^fields\[([^]*)\]$/;
 /** A slip of the pen in these would cost calls that the client meant to save. */
 const LIKE_OURS = /^(section|field)/i;
+const STRICT = /(^|[,;]\s*)handling\s*=\s*"?strict"?\s*($|[,;])/i;
 
 /**
  * Reads `?sections=a,b`, `?fields[section]=x,y` and `Prefer: handling=strict`. The error is `validation_failed`, for a
  * section or field that does not exist; whoever asks for one is counted before it is told.
  */
-export function compositionOf(
-  overview: Overview,
-  query: string,
-  prefer: string | undefined,
-): CompositionRequest | { readonly error: GatewayError } {
+export function compositionsOf(overview: Overview): (query: string, prefer: string | undefined) => Asked {
+  const all = Object.keys(overview.sections);
+  const whole = { overview, wanted: all, sections: planOf(overview, all), fields: new Map(), strict: false };
+  return (query, prefer = '') => (query === '' && prefer === '' ? whole : compositionOf(overview, query, prefer));
+}
+
+function compositionOf(overview: Overview, query: string, prefer: string): Asked {
   const errors: ErrorItem[] = [];
   const asked = new Set<string>();
   const fields = new Map<string, ReadonlySet<string>>();
@@ -37,7 +43,7 @@ export function compositionOf(
   }
   if (errors.length > 0) return { error: invalid(errors) };
   const wanted = Object.keys(overview.sections).filter((name) => asked.size === 0 || asked.has(name));
-  return { overview, wanted, fields, strict: /(^|[,;]\s*)handling\s*=\s*"?strict"?\s*($|[,;])/i.test(prefer ?? '') };
+  return { overview, wanted, sections: planOf(overview, wanted), fields, strict: STRICT.test(prefer) };
 }
 
 const namesIn = (list: string) => [...new Set(list.split(',').map((name) => name.trim()))];

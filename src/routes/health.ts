@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
 import { jsonAnswer } from '../http/answer.ts';
-import type { Route } from './route.ts';
+import type { Route } from '../http/lifecycle.ts';
 
 /** Whether this instance is told to take requests; turned off when it shuts down. */
 export interface Readiness {
@@ -12,12 +12,12 @@ const RETRY_SECONDS = 5;
 /** `/livez`: the process runs. `/readyz`: it takes requests. The upstream's health is in neither. */
 export function healthRoutes(readiness: Readiness): Route[] {
   return [
-    { method: 'GET', path: '/livez', name: '/livez', handler: () => jsonAnswer({ status: 'live' }) },
+    { method: 'GET', path: '/livez', name: '/livez', handle: async () => jsonAnswer({ status: 'live' }) },
     {
       method: 'GET',
       path: '/readyz',
       name: '/readyz',
-      handler() {
+      async handle() {
         if (!readiness.isReady()) throw GatewayError.of('not_ready', { retryAfter: RETRY_SECONDS });
         return jsonAnswer({ status: 'ready' });
       },

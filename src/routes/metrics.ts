@@ -1,5 +1,5 @@
 import { NO_STORE } from '../http/answer.ts';
-import type { Route } from './route.ts';
+import type { Route } from '../http/lifecycle.ts';
 
 /** Reads everything that is measured, in a format of the runtime's choice. */
 export type Scrape = () => Promise<{ readonly contentType: string; readonly text: string }>;
@@ -10,7 +10,7 @@ export function metricsRoute(scrape: Scrape): Route {
     method: 'GET',
     path: '/metrics',
     name: '/metrics',
-    async handler() {
+    async handle() {
       const { contentType, text } = await scrape();
       return { status: 200, headers: { ...NO_STORE, 'Content-Type': contentType }, body: text };
     },

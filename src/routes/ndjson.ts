@@ -1,9 +1,8 @@
 import { type Legs, vitalOf } from '../gateway/compose.ts';
 import { isBad, type Leg } from '../gateway/overview.ts';
-import { type Answer, NO_STORE } from '../http/answer.ts';
-import type { Exchange } from '../http/exchange.ts';
-import { timingOf } from '../http/reading-answer.ts';
-import { ClientLeft } from '../upstream/caller.ts';
+import { type Answer, NO_STORE, timingOf } from '../http/answer.ts';
+import type { Context } from '../http/context.ts';
+import { ClientLeft } from '../upstream/request-context.ts';
 import type { CompositionRequest } from './composition.ts';
 import { errorOf, sectionText } from './section.ts';
 
@@ -17,36 +16,36 @@ interface Streaming {
  * are there, so that their failure is still a problem with its status. A refusal after that cuts the stream off.
  */
 export async function ndjsonAnswer(
-  exchange: Exchange,
+  context: Context,
   request: CompositionRequest,
   { legs, headers }: Streaming,
 ): Promise<Answer> {
   const first = await Promise.all(vitalOf(request).map(async (name) => [name, await legs.get(name)] as const));
   const timing = first.map(([name, leg]) => timingOf(name, leg?.ms ?? 0, leg?.state)).join(', ');
-  exchange.notes = { ...exchange.notes, cache: 'stream' };
-  exchange.beginStream();
+  context.cache = 'stream';
+  context.isStream = true;
   return {
     status: 200,
     headers: { ...headers, ...NO_STORE, 'Content-Type': 'application/x-ndjson', 'X-Accel-Buffering': 'no' },
-    body: streamOf(exchange, request, legs),
+    body: streamOf(context, request, legs),
     ...(timing && { timing }),
   };
 }
 
-function streamOf(exchange: Exchange, request: CompositionRequest, legs: Legs): ReadableStream<Uint8Array> {
+function streamOf(context: Context, request: CompositionRequest, legs: Legs): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   return new ReadableStream({
     async start(controller) {
       const send = (line: string) => controller.enqueue(encoder.encode(`${line}\n`));
       const lines = request.wanted.map(async (name) => send(lineOf(request, name, await legs.get(name))));
       const outcomes = await Promise.allSettled(lines);
-      exchange.end();
-      if (exchange.signal().reason instanceof ClientLeft) return; // nobody reads on
+      context.end();
+      if (context.cancellation.reason instanceof ClientLeft) return; // nobody reads on
       if (outcomes.every(({ status }) => status === 'fulfilled')) send('{"complete":true}');
       controller.close();
     },
     cancel() {
-      exchange.end();
+      context.end();
     },
   });
 }

@@ -1,18 +1,19 @@
 import { accepts } from 'hono/accepts';
+import type { Context as HonoContext } from 'hono';
+import { cacheWordOf } from '../cache/reading.ts';
 import type { Clock, Digest } from '../core/runtime.ts';
-import { compose, type Legs, readsOf } from '../gateway/compose.ts';
+import { compose, freshLegs, type Legs, readsOf } from '../gateway/compose.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { isBad, isGood, type Leg, type Overview } from '../gateway/overview.ts';
 import { allOverviews } from '../gateway/overviews/index.ts';
-import { type Answer, NO_STORE } from '../http/answer.ts';
+import { type Answer, NO_STORE, timingOf } from '../http/answer.ts';
 import { noneMatch } from '../http/conditional.ts';
-import type { Handler } from '../http/conduct.ts';
-import type { Exchange } from '../http/exchange.ts';
-import { REVALIDATE, timingOf } from '../http/reading-answer.ts';
-import { type CompositionRequest, compositionOf } from './composition.ts';
-import { errorOf, sectionText } from './section.ts';
+import type { Context } from '../http/context.ts';
+import type { Route } from '../http/lifecycle.ts';
+import { REVALIDATE } from '../http/read-answer.ts';
+import { type CompositionRequest, compositionsOf } from './composition.ts';
 import { ndjsonAnswer } from './ndjson.ts';
-import type { Route } from './route.ts';
+import { errorOf, sectionText } from './section.ts';
 
 interface OverviewOptions {
   readonly gateway: Gateway;
@@ -27,76 +28,120 @@ export function overviewRoutes(options: OverviewOptions): Route[] {
     method: 'GET',
     path: overview.path,
     name: overview.path,
+    operation: overview.id,
     takes: ['Authorization', 'Cache-Control', 'If-None-Match', 'Prefer'],
-    handler: overviewHandler(overview, options),
+    ...answering(overview, options),
   }));
 }
 
-function overviewHandler(overview: Overview, { gateway, clock, digest }: OverviewOptions): Handler {
-  return async (exchange) => {
-    exchange.notes = { operation: overview.id };
-    const asked = compositionOf(overview, exchange.query, exchange.header('prefer'));
-    const caller = await exchange.reader((held) => ('error' in asked ? [] : readsOf(asked, held)));
-    if ('error' in asked) throw asked.error;
-    const request = asked;
-    const legs = compose({ gateway, clock, caller, origin: exchange.origin }, request);
-    if (wantsLines(exchange)) return ndjsonAnswer(exchange, request, { legs, headers: headersOf(request) });
-    const isKept = caller.wants !== 'no-store';
-    return jsonAnswer(exchange, request, { legs: await landed(legs), digest, isKept });
+function answering(overview: Overview, { gateway, clock, digest }: OverviewOptions): Pick<Route, 'hit' | 'handle'> {
+  const askedOf = compositionsOf(overview);
+  const asked = ({ inbound }: Context) => askedOf(inbound.query, inbound.header('prefer'));
+  const { hits } = gateway;
+  return {
+    hit:
+      hits &&
+      ((context) => {
+        const request = asked(context);
+        if ('error' in request || request.fields.size > 0 || wantsLines(context)) return undefined;
+        const legs = freshLegs(hits, context, request);
+        const validators = legs && Array.from(legs, ([name, leg]) => validatorOf(request, name, leg));
+        return legs && overviewAnswer(context, request, legs, validators ?? []);
+      }),
+    async handle(context) {
+      const request = asked(context);
+      const reader = await gateway.reader(context, (held) => ('error' in request ? [] : readsOf(request, held)));
+      if ('error' in request) throw request.error;
+      const legs = compose({ gateway, clock, reader }, request);
+      if (wantsLines(context)) return ndjsonAnswer(context, request, { legs, headers: headersOf(request) });
+      const done = await allOf(legs);
+      return overviewAnswer(context, request, done, await validatorsOf(request, done, digest));
+    },
   };
 }
 
-function wantsLines({ context }: Exchange): boolean {
+/** Most clients take anything, or JSON. */
+function wantsLines({ inbound }: Context): boolean {
+  const accept = inbound.header('accept');
+  if (accept === undefined || accept === '*/*' || accept === 'application/json') return false;
   const supports = ['application/json', 'application/x-ndjson'];
-  return accepts(context, { header: 'Accept', supports, default: 'application/json' }) === 'application/x-ndjson';
+  const request = { req: { header: () => accept } } as unknown as HonoContext; // all that is asked of it
+  return accepts(request, { header: 'Accept', supports, default: 'application/json' }) === 'application/x-ndjson';
 }
 
 /** Waits for all legs; the first that fails the whole ends the waiting. */
-async function landed(legs: Legs): Promise<Map<string, Leg>> {
+async function allOf(legs: Legs): Promise<Map<string, Leg>> {
   return new Map(await Promise.all(Array.from(legs, async ([name, leg]) => [name, await leg] as const)));
 }
 
-interface Landed {
-  readonly legs: ReadonlyMap<string, Leg>;
-  readonly digest: Digest;
-  /** Whether the client may keep a complete answer. */
-  readonly isKept: boolean;
+/** Empty for what has no text of its own, or nobody has asked for. */
+const validatorOf = ({ wanted }: CompositionRequest, name: string, leg: Leg) =>
+  isGood(leg) && wanted.includes(name) ? leg.etag : '';
+
+/** Of the sections' texts, in their order; made for those that have none, or are trimmed. */
+function validatorsOf(request: CompositionRequest, legs: ReadonlyMap<string, Leg>, digest: Digest) {
+  return Promise.all(
+    Array.from(legs, async ([name, leg]) => {
+      if (!isGood(leg) || !request.wanted.includes(name)) return '';
+      const isKnown = leg.etag !== '' && !request.fields.has(name);
+      return isKnown ? leg.etag : `"${await digest.body(sectionText(request, name, leg))}"`;
+    }),
+  );
 }
 
-async function jsonAnswer(
-  exchange: Exchange,
+/** Characters of each section's validator in that of the whole: 96 bits. */
+const VALIDATOR_LENGTH = 16;
+
+/** `validators`: of all legs, in their order. */
+function overviewAnswer(
+  context: Context,
   request: CompositionRequest,
-  { legs, digest, isKept }: Landed,
-): Promise<Answer> {
-  const sections = [...legs].filter(([name]) => request.wanted.includes(name));
-  const data = `{${sections.map(([name, leg]) => `${JSON.stringify(name)}:${sectionText(request, name, leg)}`).join(',')}}`;
-  const errors = sections.flatMap(([name, leg]) => (isBad(leg) ? [{ section: name, ...errorOf(leg) }] : []));
-  const complete = errors.length === 0;
-  const meta = { complete, sections: Object.fromEntries(sections.map(([name, leg]) => [name, metaOf(leg)])) };
-  const body = `{"data":${data},"errors":${JSON.stringify(errors)},"meta":${JSON.stringify(meta)}}`;
-  const timing = Array.from(legs, ([name, leg]) => timingOf(name, leg.ms, leg.state)).join(', ');
-  const headers = { ...headersOf(request), ...cacheHeaders(exchange, [...legs.values()]) };
-  if (!complete || !isKept) return { status: 200, headers: { ...headers, ...NO_STORE, ...JSON_TYPE }, body, timing };
-  const validated = { ...headers, ...REVALIDATE, ETag: `"${await digest.body(data)}"` };
-  const isKnown = noneMatch(exchange.header('if-none-match'), validated.ETag);
-  if (isKnown) return { status: 304, headers: validated, body: null, timing };
-  return { status: 200, headers: { ...validated, ...JSON_TYPE }, body, timing };
+  legs: ReadonlyMap<string, Leg>,
+  validators: readonly string[],
+): Answer {
+  const { data, errors, meta, timing } = textsOf(request, legs);
+  const complete = errors === '';
+  const headers: Record<string, string> = { ...headersOf(request), ...cacheHeaders(context, legs) };
+  const isKept = complete && context.wants !== 'no-store';
+  headers['Cache-Control'] = isKept ? REVALIDATE : NO_STORE['Cache-Control'];
+  if (isKept) {
+    const etag = `"${validators.map((validator) => validator.slice(1, 1 + VALIDATOR_LENGTH)).join('.')}"`;
+    headers['ETag'] = etag;
+    if (noneMatch(context.inbound.header('if-none-match'), etag)) return { status: 304, headers, body: null, timing };
+  }
+  headers['Content-Type'] = 'application/json';
+  const body = `{"data":{${data}},"errors":[${errors}],"meta":{"complete":${complete},"sections":{${meta}}}}`;
+  return { status: 200, headers, body, timing };
 }
 
-const JSON_TYPE = { 'Content-Type': 'application/json' } as const;
+/** The members of `data` and of `meta.sections`, the items of `errors`, and `Server-Timing` of all legs. */
+function textsOf(request: CompositionRequest, legs: ReadonlyMap<string, Leg>) {
+  const texts = { data: '', errors: '', meta: '', timing: '' };
+  for (const [name, leg] of legs) {
+    texts.timing += `${texts.timing && ', '}${timingOf(name, leg.ms, leg.state)}`;
+    if (!request.wanted.includes(name)) continue;
+    const separator = texts.data && ',';
+    texts.data += `${separator}"${name}":${sectionText(request, name, leg)}`;
+    texts.meta += `${separator}"${name}":{"state":"${leg.state}"${isGood(leg) ? `,"age":${leg.age}` : ''}}`;
+    if (isBad(leg)) texts.errors += `${texts.errors && ','}${JSON.stringify({ section: name, ...errorOf(leg) })}`;
+  }
+  return texts;
+}
 
 function headersOf({ strict }: CompositionRequest): Record<string, string> {
   return strict ? { ...VARY, 'Preference-Applied': 'handling=strict' } : VARY;
 }
 
-const metaOf = (leg: Leg) => ({ state: leg.state, ...(isGood(leg) && { age: leg.age }) });
-
 /** A hit when no section had to ask the upstream; as old as its oldest section. */
-function cacheHeaders(exchange: Exchange, legs: readonly Leg[]): Record<string, string> {
-  const good = legs.filter(isGood);
-  const ttls = good.flatMap(({ ttl }) => (ttl === undefined ? [] : [ttl]));
-  const isHit = good.length > 0 && ttls.length === good.length && !legs.some(isBad);
-  exchange.notes = { ...exchange.notes, cache: isHit ? (Math.min(...ttls) < 0 ? 'stale' : 'hit') : 'miss' };
-  const age = Math.max(0, ...good.map((leg) => leg.age));
-  return { 'Cache-Status': isHit ? `portico; hit; ttl=${Math.min(...ttls)}` : 'portico; fwd=miss', Age: String(age) };
+function cacheHeaders(context: Context, legs: ReadonlyMap<string, Leg>): Record<string, string> {
+  let [age, ttl] = [0, Infinity];
+  let isHit = true;
+  for (const leg of legs.values()) {
+    if (isGood(leg)) age = Math.max(age, leg.age);
+    if (isGood(leg) && leg.ttl !== undefined) ttl = Math.min(ttl, leg.ttl);
+    else if (isGood(leg) || isBad(leg)) isHit = false;
+  }
+  isHit &&= ttl < Infinity;
+  context.cache = cacheWordOf(isHit ? { ttl } : { fwd: 'miss' });
+  return { 'Cache-Status': isHit ? `portico; hit; ttl=${ttl}` : 'portico; fwd=miss', Age: String(age) };
 }

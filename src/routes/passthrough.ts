@@ -1,15 +1,13 @@
-import { andThen } from '../core/runtime.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Written } from '../gateway/idempotency.ts';
 import { type Answer, NO_STORE } from '../http/answer.ts';
 import { jsonTextOf, unreadTextOf } from '../http/body.ts';
-import type { Handler } from '../http/conduct.ts';
-import type { Exchange } from '../http/exchange.ts';
-import { readingAnswer } from '../http/reading-answer.ts';
+import type { Context } from '../http/context.ts';
+import type { Route } from '../http/lifecycle.ts';
+import { readAnswer } from '../http/read-answer.ts';
 import { ID_FORMS, type Operation } from '../upstream/operation.ts';
 import { allOperations } from '../upstream/operations/index.ts';
 import type { OperationInput } from '../upstream/request.ts';
-import type { Route } from './route.ts';
 
 /** The upstream's endpoints, each at its own path (`contract.md` section 2). */
 export function passthroughRoutes(gateway: Gateway): Route[] {
@@ -17,8 +15,9 @@ export function passthroughRoutes(gateway: Gateway): Route[] {
     method: operation.method,
     path: patternOf(operation),
     name: operation.path,
+    operation: operation.id,
     takes: headersTakenBy(operation),
-    handler: operation.method === 'GET' ? readHandler(operation, gateway) : writeHandler(operation, gateway),
+    ...(operation.method === 'GET' ? reading(operation, gateway) : writing(operation, gateway)),
   }));
 }
 
@@ -37,31 +36,39 @@ function headersTakenBy({ method, credential, body }: Operation): string[] {
   ];
 }
 
-function inputOf({ context, query }: Exchange): OperationInput {
-  return { id: context.req.param('id'), query };
-}
+const inputOf = ({ param, inbound }: Context): OperationInput => ({ id: param, query: inbound.query });
 
-function readHandler(operation: Operation, gateway: Gateway): Handler {
-  return (exchange) => {
-    exchange.notes = { operation: operation.id };
-    const input = inputOf(exchange);
-    return andThen(
-      exchange.reader(() => [{ operation, input }]),
-      (caller) => andThen(gateway.read(operation, input, caller), (reading) => readingAnswer(exchange, reading)),
-    );
+function reading(operation: Operation, gateway: Gateway): Pick<Route, 'hit' | 'handle'> {
+  const { hits } = gateway;
+  return {
+    hit:
+      hits &&
+      ((context) => {
+        const holder = hits.holderOf(context);
+        const copy = holder && hits.fresh(holder, { operation, input: inputOf(context) });
+        if (!copy) return undefined;
+        hits.count(context, holder, 1);
+        return readAnswer(context, copy);
+      }),
+    async handle(context) {
+      const input = inputOf(context);
+      const reader = await gateway.reader(context, () => [{ operation, input }]);
+      return readAnswer(context, await gateway.read(operation, input, reader));
+    },
   };
 }
 
-function writeHandler(operation: Operation, gateway: Gateway): Handler {
-  return async (exchange) => {
-    exchange.notes = { operation: operation.id, cache: 'method' };
-    const caller = await exchange.writer(operation);
-    const input = async () => {
-      exchange.checkIdempotencyKey();
-      const sent = operation.body ? { body: await jsonTextOf(exchange) } : { unsent: await unreadTextOf(exchange) };
-      return { ...inputOf(exchange), ...sent };
-    };
-    return writtenAnswer(await gateway.write(operation, input, caller));
+function writing(operation: Operation, gateway: Gateway): Pick<Route, 'handle'> {
+  return {
+    async handle(context) {
+      context.cache = 'method';
+      const input = async () => {
+        context.checkIdempotencyKey();
+        const sent = operation.body ? { body: await jsonTextOf(context) } : { unsent: await unreadTextOf(context) };
+        return { ...inputOf(context), ...sent };
+      };
+      return writtenAnswer(await gateway.write(operation, input, context));
+    },
   };
 }
 

@@ -1,7 +1,7 @@
 import { type ErrorCode, ERRORS, GatewayError, isErrorCode, titleOf } from '../core/errors.ts';
 import { jsonAnswer } from '../http/answer.ts';
 import type { SeenCodes } from '../upstream/seen-codes.ts';
-import type { Route } from './route.ts';
+import type { Route } from '../http/lifecycle.ts';
 
 const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
 
@@ -14,15 +14,14 @@ export const problemsRoutes = (seen: Pick<SeenCodes, 'has' | 'all'>): readonly R
     method: 'GET',
     path: '/problems',
     name: '/problems',
-    handler: () =>
+    handle: async () =>
       jsonAnswer({ problems: [...ownProblems(), ...seen.all().map(upstreamsOwn)] }, { 'Cache-Control': 'no-cache' }),
   },
   {
     method: 'GET',
     path: '/problems/:code',
     name: '/problems/{code}',
-    handler({ context }) {
-      const code = context.req.param('code') ?? '';
+    async handle({ param: code = '' }) {
       if (isErrorCode(code)) return jsonAnswer(descriptionOf(code), CACHED);
       if (!seen.has(code)) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
       return jsonAnswer(upstreamsOwn(code), CACHED);

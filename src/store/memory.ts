@@ -4,17 +4,20 @@ import { MemoryLimits } from './memory/limits.ts';
 import { MemoryMarks } from './memory/marks.ts';
 import { MemoryRecords } from './memory/records.ts';
 import type { Owner } from './owner.ts';
+import type { Window } from './shared/engine.ts';
 import {
   type AccountId,
   type Arrival,
   type Begun,
   BUDGET,
   type CacheKey,
+  type Entry,
   EVERYTHING,
   type Fetched,
   type Found,
   hidden,
   type Holder,
+  type LocalStore,
   type NewWrite,
   type Saved,
   type Snapshot,
@@ -25,7 +28,7 @@ import {
 } from './store.ts';
 
 /** The store of one process: everything in bounded maps, gone when it ends. */
-export class MemoryStore implements Store {
+export class MemoryStore implements Store, LocalStore {
   readonly #copies: MemoryCopies;
   readonly #records = new MemoryRecords();
   readonly #limits = new MemoryLimits();
@@ -36,13 +39,25 @@ export class MemoryStore implements Store {
     this.#copies = new MemoryCopies({ maxBytes });
   }
 
-  snapshot(arrival: Arrival): Snapshot {
+  get local(): LocalStore {
+    return this;
+  }
+
+  copy(key: CacheKey, owner: Owner, now: number): Entry | undefined {
+    return this.#marks.covers(key.account, key.tags, now) ? undefined : this.#copies.find(key, owner);
+  }
+
+  count(holder: Holder, window: Window, now: number): WindowUse {
+    return this.#limits.take(holder, window, now);
+  }
+
+  async snapshot(arrival: Arrival): Promise<Snapshot> {
     const { owner, now, window } = arrival;
     const use = window && this.#limits.take(arrival, window, now);
     return new MemorySnapshot({ use, owner, copies: this.#copies, marks: this.#marks });
   }
 
-  beginWrite(write: NewWrite): Begun {
+  async beginWrite(write: NewWrite): Promise<Begun> {
     const { window, now } = write;
     const use = window && this.#limits.take(write, window, now);
     if (use && use.used > window.limit) return { use, isHeldBack: true };
@@ -69,7 +84,7 @@ export class MemoryStore implements Store {
   }
 
   /** Versions change only now: until then the mark hides the copies, and a write that was not sent gives them back. */
-  endWrite(write: NewWrite, end: WriteEnd): void {
+  async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
     const { principal, key } = write;
     if (end === 'credential_refused') this.#copies.invalidate(principal, [EVERYTHING]);
     const how = typeof end === 'object' ? 'done' : end === 'credential_refused' ? 'refused' : end;
@@ -115,13 +130,13 @@ class MemorySnapshot implements Snapshot {
     this.#of = seen;
   }
 
-  lookup(key: CacheKey, now: number): Found {
+  async lookup(key: CacheKey, now: number): Promise<Found> {
     const { copies, marks, owner } = this.#of;
     if (marks.covers(key.account, key.tags, now)) return (this.#hidden ??= hidden(crypto.randomUUID()));
     return copies.lookup(key, owner);
   }
 
-  save(key: CacheKey, found: Found, { entry, drop }: Fetched): Saved {
+  async save(key: CacheKey, found: Found, { entry, drop }: Fetched): Promise<Saved> {
     const { copies, marks } = this.#of;
     if (drop === 'everything') copies.invalidate(key.account, [EVERYTHING]);
     if (drop === 'key') copies.drop(key);

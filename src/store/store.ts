@@ -1,5 +1,6 @@
 import type { GatewayError } from '../core/errors.ts';
-import type { Background, MaybePromise } from '../core/runtime.ts';
+import type { Cancellation } from '../core/cancellation.ts';
+import type { Background } from '../core/runtime.ts';
 import type { Owner } from './owner.ts';
 import type { Window } from './shared/engine.ts';
 
@@ -81,14 +82,14 @@ export interface Snapshot {
   /** Of the limit that the request counts in; absent where there is none. */
   readonly use: WindowUse | undefined;
   /** `now` in milliseconds of this process's clock. */
-  lookup(key: CacheKey, now: number): MaybePromise<Found>;
+  lookup(key: CacheKey, now: number): Promise<Found>;
   /**
    * Comes out when it is this instance's turn to fetch, or with the copy that another one has made. Rejects with the
-   * signal's reason. Absent where there are no other instances.
+   * reason of the cancellation. Absent where there are no other instances.
    */
-  lease?(key: CacheKey, found: Found, signal: AbortSignal): Promise<Found>;
+  lease?(key: CacheKey, found: Found, cancellation: Cancellation): Promise<Found>;
   /** Ends a fetch. An answer is kept only where nothing has invalidated what was found before it. Never rejects. */
-  save(key: CacheKey, found: Found, fetched: Fetched): MaybePromise<Saved>;
+  save(key: CacheKey, found: Found, fetched: Fetched): Promise<Saved>;
   /** The request is over. */
   end?(): void;
 }
@@ -119,6 +120,10 @@ export interface WindowUse {
   /** In milliseconds of this process's clock. */
   readonly endsAt: number;
 }
+
+/** Until a window ends; 1 at least. */
+export const secondsLeft = ({ endsAt }: WindowUse, now: number): number =>
+  Math.max(1, Math.ceil((endsAt - now) / 1000));
 
 /** A definite answer to a write, as its client got it. */
 export interface WriteAnswer {
@@ -177,17 +182,27 @@ export interface Begun {
  */
 export interface Store {
   /** All that a request needs to begin, in one round trip. Comes out without what the store cannot tell. */
-  snapshot(arrival: Arrival): MaybePromise<Snapshot>;
+  snapshot(arrival: Arrival): Promise<Snapshot>;
   /** Counts a write, takes its key and announces it, before its first byte goes out. Never rejects. */
-  beginWrite(write: NewWrite): MaybePromise<Begun>;
+  beginWrite(write: NewWrite): Promise<Begun>;
   /** A write of unknown outcome stays announced until its time is over. Never rejects. */
-  endWrite(write: NewWrite, end: WriteEnd): MaybePromise<void>;
+  endWrite(write: NewWrite, end: WriteEnd): Promise<void>;
   /** The upstream wants no calls of this account until then. */
   coolDown(holder: Holder, until: number, background: Background): void;
   /** As far as this instance knows, which each snapshot brings up to date. */
   coolsUntil(account: AccountId): number;
   /** Counts a call in the account's budget of calls of the upstream. Other instances hear of it soon. */
   spend(holder: Holder, now: number, background: Background): WindowUse;
+  /** Where everything is in this process: what can be asked without waiting. */
+  readonly local?: LocalStore;
+}
+
+/** As much of a store as a hit needs. */
+export interface LocalStore {
+  /** The copy under a key; none while a write that touches it is under way or of unknown outcome. */
+  copy(key: CacheKey, owner: Owner, now: number): Entry | undefined;
+  /** Counts a request. */
+  count(holder: Holder, window: Window, now: number): WindowUse;
 }
 
 /** What an in-process store holds; bytes and counts, each of them bounded. */

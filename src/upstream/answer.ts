@@ -1,11 +1,12 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
-import { extentOf } from '../core/json.ts';
+import { isDeeperThan } from '../core/json.ts';
 import { type Keeping, keepingOf } from './cache-control.ts';
+import { concealing } from './conceal.ts';
 import { localLinks } from './links.ts';
 import type { Operation } from './operation.ts';
 import { refusalOf, retryAfterOf } from './refusal.ts';
 import type { Validators } from './request.ts';
-import type { BodyFlaw, RawAnswer } from './transport.ts';
+import { type BodyFlaw, headerOf, type RawAnswer } from './transport.ts';
 
 /** A good answer: its JSON text as it came but for the links of a page, or null where there is no body. */
 export interface UpstreamAnswer extends Keeping {
@@ -27,9 +28,9 @@ const UNAVAILABLE_SECONDS = 5;
 interface AnswerContext {
   readonly now: number;
   /** Whether the request was one that 304 may answer. */
-  readonly conditional: boolean;
-  /** Takes credentials and hosts out of a text. */
-  readonly conceal: (text: string) => string;
+  readonly isConditional: boolean;
+  /** Taken out of the upstream's words, as is its host. */
+  readonly credential: string | undefined;
   /** The upstream's `{base_url}`, which links are made local from. */
   readonly upstream: URL;
 }
@@ -39,23 +40,15 @@ interface AnswerContext {
  * @throws GatewayError the upstream's 4xx as a refusal, else `upstream_bad_response`, `upstream_unavailable` or
  *   `upstream_timeout`
  */
-export function answerOf(
-  operation: Operation,
-  raw: RawAnswer,
-  { now, conditional, conceal, upstream }: AnswerContext,
-): UpstreamAnswer {
+export function answerOf(operation: Operation, raw: RawAnswer, context: AnswerContext): UpstreamAnswer {
   const { status } = raw;
-  if (
-    status === 204 ||
-    status === 205 ||
-    (status >= 200 && status < 300 && isEmpty(raw) && operation.answer === null)
-  ) {
-    return { ...EMPTY, isStorable: false, status };
-  }
-  if (status >= 200 && status < 300) return jsonAnswer(operation, raw, upstream);
-  if (status === 304 && conditional) return { ...EMPTY, ...keptAs(raw), status, notModified: true };
-  if (status >= 400 && status < 500) throw refusal(raw, now, conceal);
-  throw failure(raw, now);
+  const isGood = status >= 200 && status < 300;
+  const isBodiless = status === 204 || status === 205 || (isGood && isEmpty(raw) && operation.answer === null);
+  if (isBodiless) return { ...EMPTY, isStorable: false, status };
+  if (isGood) return jsonAnswer(operation, raw, context.upstream);
+  if (status === 304 && context.isConditional) return { ...EMPTY, ...keptAs(raw), status, notModified: true };
+  if (status >= 400 && status < 500) throw refusal(raw, context);
+  throw failure(raw, context.now);
 }
 
 const textOf = ({ body }: RawAnswer) => ('text' in body ? body.text : '');
@@ -71,7 +64,7 @@ const FLAWS: Readonly<Record<BodyFlaw, string>> = {
 
 const EMPTY = { text: null, links: [], value: undefined, validators: {}, notModified: false } as const;
 
-const keptAs = (raw: RawAnswer) => ({ validators: validatorsOf(raw), ...keepingOf(raw.headers) });
+const keptAs = (raw: RawAnswer) => ({ ...keepingOf(raw), validators: validatorsOf(raw) });
 
 function jsonAnswer(operation: Operation, raw: RawAnswer, upstream: URL): UpstreamAnswer {
   if ('flaw' in raw.body) {
@@ -79,7 +72,7 @@ function jsonAnswer(operation: Operation, raw: RawAnswer, upstream: URL): Upstre
     throw GatewayError.of('upstream_bad_response', { fault, detail: FLAWS[raw.body.flaw] });
   }
   const { text } = raw.body;
-  if (extentOf(text).depth > MAX_JSON_DEPTH) throw unusable('The upstream answered with JSON nested too deeply.');
+  if (isDeeperThan(text, MAX_JSON_DEPTH)) throw unusable('The upstream answered with JSON nested too deeply.');
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -96,22 +89,25 @@ const MAX_VALIDATOR = 256;
 
 const isKept = (validator: string) => validator !== '' && validator.length <= MAX_VALIDATOR;
 
-function validatorsOf({ headers }: RawAnswer): Validators {
-  const { etag = '', 'last-modified': lastModified = '' } = headers;
+function validatorsOf(raw: RawAnswer): Validators {
+  const etag = headerOf(raw, 'etag') ?? '';
+  const lastModified = headerOf(raw, 'last-modified') ?? '';
   return { ...(isKept(etag) && { etag }), ...(isKept(lastModified) && { lastModified }) };
 }
 
-function refusal(raw: RawAnswer, now: number, conceal: AnswerContext['conceal']): GatewayError {
-  const header = raw.headers['retry-after'];
+function refusal(raw: RawAnswer, { now, credential, upstream }: AnswerContext): GatewayError {
+  const conceal = concealing(credential, upstream);
+  const header = headerOf(raw, 'retry-after');
   const retryAfter = raw.status === 429 ? retryAfterOf(header, { now, otherwise: RATE_LIMITED_SECONDS }) : undefined;
   return refusalOf(raw.status, textOf(raw), { retryAfter, conceal });
 }
 
-function failure({ status, headers }: RawAnswer, now: number): GatewayError {
+function failure(raw: RawAnswer, now: number): GatewayError {
+  const { status } = raw;
   const fault = faultOf(status);
   if (status === 504) return GatewayError.of('upstream_timeout', { fault });
   if (status !== 503) return GatewayError.of('upstream_bad_response', { fault });
-  const retryAfter = retryAfterOf(headers['retry-after'], { now, otherwise: UNAVAILABLE_SECONDS });
+  const retryAfter = retryAfterOf(headerOf(raw, 'retry-after'), { now, otherwise: UNAVAILABLE_SECONDS });
   return GatewayError.of('upstream_unavailable', { fault, retryAfter });
 }
 

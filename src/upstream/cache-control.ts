@@ -1,4 +1,4 @@
-import type { RawAnswer } from './transport.ts';
+import { headerOf, type RawAnswer } from './transport.ts';
 
 /** What the upstream says of keeping its answer, as far as that is less than would be kept without a word. */
 export interface Keeping {
@@ -13,20 +13,23 @@ const DIRECTIVE = /([\w-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s,;]*)))?/g;
 const MAX_SECONDS = 2 ** 31;
 
 /** Goes by the upstream's `no-store`, `no-cache` and `max-age`. What is none of them, or has no usable value, is not heard. */
-export function keepingOf({ 'cache-control': header, age }: RawAnswer['headers']): Keeping {
-  if (header === undefined) return { isStorable: true };
+export function keepingOf(raw: RawAnswer): Keeping {
+  const header = headerOf(raw, 'cache-control');
+  if (header === undefined) return STORABLE;
   const said = Array.from(header.toLowerCase().matchAll(DIRECTIVE), ([, name, quoted, bare]) => ({
     name,
     value: quoted ?? bare ?? '',
   }));
   const seconds = said.flatMap(({ name, value }) => {
     if (name === 'no-cache') return [0];
-    return name === 'max-age' && /^-?\d+$/.test(value) ? [Number(value) - secondsOf(age)] : [];
+    return name === 'max-age' && /^-?\d+$/.test(value) ? [Number(value) - secondsOf(headerOf(raw, 'age'))] : [];
   });
   return {
     isStorable: !said.some(({ name }) => name === 'no-store'),
     ...(seconds.length > 0 && { maxFreshMs: Math.min(MAX_SECONDS, Math.max(0, Math.min(...seconds))) * 1000 }),
   };
 }
+
+const STORABLE: Keeping = { isStorable: true };
 
 const secondsOf = (age = '') => Number(/^\d+/.exec(age)?.[0] ?? 0);

@@ -1,3 +1,4 @@
+import type { UpstreamCall } from './client.ts';
 import type { Operation } from './operation.ts';
 
 /** What a client asked of an operation. */
@@ -21,22 +22,6 @@ export interface Read {
 /** The JSON of a copy that is at hand, whether or not it still holds. */
 export type Held = (read: Read) => string | undefined;
 
-/** The trace that a request belongs to (W3C Trace Context). */
-export interface Trace {
-  readonly traceId: string;
-  readonly flags: string;
-  readonly tracestate: string | undefined;
-}
-
-/** What the upstream learns of the request behind a call, besides the operation. */
-export interface Provenance {
-  readonly requestId: string;
-  readonly credential?: string | undefined;
-  readonly userAgent?: string | undefined;
-  readonly trace: Trace;
-  readonly idempotencyKey?: string | undefined;
-}
-
 /** What an earlier answer said it can be revalidated with (RFC 9110, section 13.1). */
 export interface Validators {
   readonly etag?: string;
@@ -49,26 +34,34 @@ export function targetOf(operation: Operation, { id, query }: OperationInput): s
   return query === '' ? path : `${path}?${query}`;
 }
 
-/** The allow-list of `contract.md` section 2; nothing else that the client sent gets upstream. */
-export function headersOf(
-  operation: Operation,
-  { from, hasBody, validators }: { from: Provenance; hasBody: boolean; validators?: Validators | undefined },
-): Record<string, string> {
-  const headers: Record<string, string> = {
-    accept: 'application/json',
-    'user-agent': from.userAgent ?? 'portico',
-    'x-request-id': from.requestId,
-    traceparent: `00-${from.trace.traceId}-${newSpanId()}-${from.trace.flags}`,
-    via: '1.1 portico',
-  };
-  if (operation.credential !== 'none' && from.credential) headers['authorization'] = `Token ${from.credential}`;
-  if (hasBody) headers['content-type'] = 'application/json';
-  if (from.trace.tracestate) headers['tracestate'] = from.trace.tracestate;
-  if (operation.method === 'POST' && from.idempotencyKey) headers['idempotency-key'] = from.idempotencyKey;
-  if (validators?.etag) headers['if-none-match'] = validators.etag;
-  if (validators?.lastModified) headers['if-modified-since'] = validators.lastModified;
+/**
+ * The allow-list of `contract.md` section 2, names and values in turn; nothing else that the client sent gets upstream.
+ */
+export function headersOf({ operation, input, context, validators }: UpstreamCall): string[] {
+  const { trace, requestId, userAgent = 'portico', idempotencyKey } = context;
+  const headers = [
+    'accept',
+    'application/json',
+    'user-agent',
+    userAgent,
+    'x-request-id',
+    requestId,
+    'traceparent',
+    `00-${trace.traceId}-${newSpanId()}-${trace.flags}`,
+    'via',
+    '1.1 portico',
+  ];
+  if (operation.credential !== 'none') headers.push('authorization', `Token ${context.credential}`);
+  if (input.body !== undefined) headers.push('content-type', 'application/json');
+  if (trace.tracestate) headers.push('tracestate', trace.tracestate);
+  if (operation.method === 'POST' && idempotencyKey) headers.push('idempotency-key', idempotencyKey);
+  if (validators?.etag) headers.push('if-none-match', validators.etag);
+  if (validators?.lastModified) headers.push('if-modified-since', validators.lastModified);
   return headers;
 }
 
 /** Every call is a span of its own. */
-const newSpanId = () => crypto.randomUUID().replaceAll('-', '').slice(0, 16);
+function newSpanId(): string {
+  const random = crypto.randomUUID();
+  return random.slice(0, 8) + random.slice(24, 32);
+}

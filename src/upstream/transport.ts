@@ -1,22 +1,31 @@
+import type { Cancellation } from '../core/cancellation.ts';
+
 /** One exchange with the upstream. The URL is ours, from the operation's template; headers are an allow-list. */
 export interface UpstreamRequest {
   readonly method: string;
   readonly path: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string;
-  /** Ends the exchange wherever it is: connecting, waiting or reading. The call then rejects with its reason. */
-  readonly signal: AbortSignal;
+  /** Names, in lower case, and values in turn. */
+  readonly headers: string[];
+  readonly body?: string | undefined;
+  /** Ends the exchange wherever it is: connecting, waiting or reading. It then rejects with the reason. */
+  readonly cancellation: Cancellation;
   /** To be called right before the first byte goes out; the exchange ends with what it throws, and nothing was sent. */
-  readonly beforeFirstByte?: () => void;
+  readonly beforeFirstByte?: (() => void) | undefined;
   /** Decoded bytes; a larger body counts as unreadable. */
   readonly maxBodyBytes: number;
 }
 
-/** A whole answer as text. Header names are in lower case, repeated ones joined with a comma. */
+/** A whole answer as text. Header names are in lower case. */
 export interface RawAnswer {
   readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly body: Body;
+}
+
+/** Repeated ones are joined with a comma. */
+export function headerOf({ headers }: Pick<RawAnswer, 'headers'>, name: string): string | undefined {
+  const value = headers[name];
+  return Array.isArray(value) ? value.join(', ') : value;
 }
 
 /** Broken off, larger than it may be, in a coding that is unknown or broken, or not UTF-8. */

@@ -149,10 +149,10 @@ describe('never share', () => {
   test('readers of different accounts, whatever the store says of their versions', async () => {
     const forgetful: Snapshot = {
       use: undefined,
-      lookup: () => ({ entry: undefined, version: 'the same for all', askedAt: 0 }),
-      save: () => ({ stored: false, holds: true }),
+      lookup: async () => ({ entry: undefined, version: 'the same for all', askedAt: 0 }),
+      save: async () => ({ stored: false, holds: true }),
     };
-    const store = Object.assign(new MemoryStore({ maxBytes: 0 }), { snapshot: () => forgetful });
+    const store = Object.assign(new MemoryStore({ maxBytes: 0 }), { snapshot: async () => forgetful });
     const world = await openWorld({}, { store });
     const gate = barrier();
     let calls = 0;

@@ -28,7 +28,8 @@ beforeEach(async () => {
   server = createServer((incoming, outgoing) => {
     inFlight.add(outgoing);
     outgoing.once('close', () => inFlight.delete(outgoing));
-    if (shed({ incoming, outgoing, target: incoming.url ?? '', inFlight })) return;
+    const [path = ''] = (incoming.url ?? '').split('?');
+    if (shed({ incoming, outgoing, path, inFlight })) return;
     if (incoming.url !== '/held') outgoing.end('served');
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');

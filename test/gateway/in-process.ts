@@ -22,7 +22,8 @@ export interface InProcess {
 const UPSTREAM = 'http://upstream.test';
 
 /** Keeps nothing: a run of a hundred thousand requests is not one to read the log of. */
-const quiet = { info: () => undefined, warn: () => undefined, error: () => undefined } satisfies Logger;
+const nothing = () => undefined;
+const quiet = { info: nothing, warn: nothing, error: nothing, request: nothing } satisfies Logger;
 
 /** The gateway without a socket on either side, for what has to be done many thousand times. */
 export function inProcess({ transport, clock, env = {} }: InProcessOptions): InProcess {

@@ -1,3 +1,4 @@
+import { recordOf } from '../support/pairs.ts';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { allOverviews } from '../../src/gateway/overviews/index.ts';
@@ -112,7 +113,7 @@ describe('no account is ever shown anything of another', () => {
       clock,
       async transport({ method, path, headers }) {
         for (let turns = random(3); turns > 0; turns -= 1) await turn();
-        const { status, headers: sent, body } = upstream.answer(method, path, headers);
+        const { status, headers: sent, body } = upstream.answer(method, path, recordOf(headers));
         return { status, headers: sent, body: { text: body } };
       },
     });

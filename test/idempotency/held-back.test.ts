@@ -125,18 +125,18 @@ test.each(postIds)('what is known of %s is told also while nothing may be sent',
 });
 
 /** In which the address of these tests has all the records that it may have. */
-const fullStore = () => {
+const fullStore = async () => {
   const store = new MemoryStore({ maxBytes: 1_048_576 });
   const owner = 'address 127.0.0.1';
   const another = (n: number) =>
     writeOf({ principal: `stranger-${n}`, owner, key: String(n), tags: [], keyMs: Infinity });
-  for (let n = 0; !store.beginWrite(another(n)).refusal; n += 1);
+  for (let n = 0; !(await store.beginWrite(another(n))).refusal; n += 1);
   return store;
 };
 
 describe('with no room for another record', () => {
   test.each(postIds)('%s with a key is refused before anything is sent', async (id) => {
-    const shop = await openShop({}, { store: fullStore() });
+    const shop = await openShop({}, { store: await fullStore() });
     const answer = await shop.keyed(id);
     expect(gist(answer)).toBe('503 store_unavailable');
     expect(answer.headers['retry-after']).toBe('60');
@@ -144,7 +144,7 @@ describe('with no room for another record', () => {
   });
 
   test('everything else goes through', async () => {
-    const shop = await openShop({}, { store: fullStore() });
+    const shop = await openShop({}, { store: await fullStore() });
     shop.script(READ, json(200, '{"id":1}'));
     expect((await shop.ask(READ)).status).toBe(200);
     for (const id of postIds) {
@@ -155,15 +155,15 @@ describe('with no room for another record', () => {
 });
 
 /** Of writes of unknown outcome. */
-const storeFullOfMarks = () => {
+const storeFullOfMarks = async () => {
   const store = new MemoryStore({ maxBytes: 1_048_576 });
-  for (let n = 0; n < 20_000; n += 1) store.beginWrite(writeOf({ principal: `account-${n}`, until: Infinity }));
+  for (let n = 0; n < 20_000; n += 1) await store.beginWrite(writeOf({ principal: `account-${n}`, until: Infinity }));
   return store;
 };
 
 describe('with no room for another write of unknown outcome', () => {
   test.each(postIds)('%s is refused where it buys or touches what is cached, and goes through else', async (id) => {
-    const shop = await openShop({}, { store: storeFullOfMarks() });
+    const shop = await openShop({}, { store: await storeFullOfMarks() });
     const isAnnounced = rowOf(id).exclusive || touchedBy(id).length > 0;
     if (!isAnnounced) shop.script(id, good(id, 1));
     expect(gist(await shop.ask(id))).toBe(isAnnounced ? '503 store_unavailable' : goodGist(id, 1));

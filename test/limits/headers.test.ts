@@ -61,7 +61,7 @@ describe('RateLimit and RateLimit-Policy', () => {
     const asked = world.ask(PLAIN);
     await world.upstream.waitForCalls(1);
     world.advance(10);
-    expect(limitOf(await asked)).toEqual(['account', 9, 8, 60]);
+    expect(limitOf(await asked)).toEqual(['account', 9, 8, 50]);
   });
 
   test.each([

@@ -48,7 +48,7 @@ describe('RATE_LIMIT_PER_MINUTE', () => {
 
   test('counts what no store has room for, and says so', async () => {
     const store = new MemoryStore({ maxBytes: 1_048_576 });
-    for (let n = 0; n < 20_000; n++) store.beginWrite(writeOf({ principal: `account-${n}`, until: Infinity }));
+    for (let n = 0; n < 20_000; n++) await store.beginWrite(writeOf({ principal: `account-${n}`, until: Infinity }));
     const world = await openWorld({ RATE_LIMIT_PER_MINUTE: '2' }, { store });
     for (const left of [1, 0]) {
       const refused = await world.ask('purchasePlan');

@@ -42,7 +42,7 @@ describe('reads', () => {
     await Promise.all(asked);
     expect(await readsOf(stage)).toEqual({ miss: 1, collapsed: 2 });
     const after = await stage.scrape();
-    for (const gauge of ['portico_flights', 'portico_upstream_calls_under_way'])
+    for (const gauge of ['portico_reads_under_way', 'portico_upstream_calls_under_way'])
       expect([during.value(gauge), after.value(gauge)]).toEqual([1, 0]);
   });
 

@@ -1,3 +1,4 @@
+import { recordOf } from '../support/pairs.ts';
 import { type RawAnswer, type Transport, TransportError, type TransportFault } from '../../src/upstream/transport.ts';
 
 /** What an upstream makes of a write, and what the gateway has to make of that. */
@@ -85,17 +86,18 @@ export class Till {
     this.#now = now;
   }
 
-  readonly transport: Transport = ({ headers, signal }) => {
+  readonly transport: Transport = ({ headers: pairs, cancellation }) => {
+    const headers = recordOf(pairs);
     const { promise, resolve, reject } = Promise.withResolvers<RawAnswer>();
     const over = (): void => {
       this.held.splice(this.held.indexOf(call), 1);
-      signal.removeEventListener('abort', abandon);
+      cancellation.off(abandon);
     };
-    const abandon = () => {
+    const abandon = (reason: unknown) => {
       over();
       // The worst: it took the money, and was about to say so.
       this.#charge(call);
-      reject(signal.reason);
+      reject(reason);
     };
     const call: ChargeCall = {
       token: (headers['authorization'] ?? '').replace('Token ', ''),
@@ -112,7 +114,7 @@ export class Till {
       },
     };
     this.held.push(call);
-    signal.addEventListener('abort', abandon, { once: true });
+    cancellation.on(abandon);
     return promise;
   };
 

@@ -1,3 +1,4 @@
+import { recordOf } from '../support/pairs.ts';
 import { matchPath } from '../../src/upstream/match.ts';
 import type { Method } from '../../src/upstream/operation.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
@@ -84,7 +85,8 @@ export class HeldUpstream {
   }
 
   readonly transport: Transport = (request) => {
-    const { method, path, headers, signal } = request;
+    const { method, path, cancellation } = request;
+    const headers = recordOf(request.headers);
     const match = matchPath(path.split('?')[0] ?? '');
     const operation = match?.methods.get(method as Method)?.id as OperationId | undefined;
     const account = this.#accountOf((headers['authorization'] ?? '').replace('Token ', ''));
@@ -97,11 +99,11 @@ export class HeldUpstream {
     const over = () => {
       this.endedAt.set(call.requestId, this.tick());
       this.held.splice(this.held.indexOf(call), 1);
-      signal.removeEventListener('abort', leave);
+      cancellation.off(leave);
     };
-    const leave = () => {
+    const leave = (reason: unknown) => {
       over();
-      reject(signal.reason);
+      reject(reason);
     };
     const call: HeldCall = {
       account,
@@ -115,12 +117,12 @@ export class HeldUpstream {
       },
     };
     this.held.push(call);
-    signal.addEventListener('abort', leave, { once: true });
-    if (signal.aborted) leave();
+    cancellation.on(leave);
     return promise;
   };
 
-  #goodAnswer(thing: Thing, { method, headers }: UpstreamRequest): RawAnswer {
+  #goodAnswer(thing: Thing, { method, headers: pairs }: UpstreamRequest): RawAnswer {
+    const headers = recordOf(pairs);
     const { account, operation, id } = thing;
     const version = this.#versions.get(account) ?? 1;
     if (method !== 'GET') {

@@ -2,7 +2,29 @@ import { noMetrics } from '../../src/core/metrics.ts';
 import type { Clock } from '../../src/core/runtime.ts';
 import type { UpstreamAnswer } from '../../src/upstream/answer.ts';
 import type { Call, UpstreamCall } from '../../src/upstream/client.ts';
+import type { RequestContext } from '../../src/upstream/request-context.ts';
+import { Cancellation } from '../../src/core/cancellation.ts';
 import { operations } from '../../src/upstream/operations/index.ts';
+
+const contextOf = (clock: Clock): RequestContext => ({
+  requestId: 'r',
+  credential: 'key',
+  userAgent: undefined,
+  idempotencyKey: undefined,
+  wants: 'any',
+  address: '',
+  origin: '',
+  trace: { traceId: '0'.repeat(32), flags: '00', tracestate: undefined },
+  startedAt: clock.now(),
+  endsAt: clock.now() + 10_000,
+  background: () => undefined,
+  cancellation: new Cancellation(),
+  account: undefined,
+  snapshot: undefined,
+  counted: undefined,
+  upstreamCalls: 0,
+  upstreamMs: 0,
+});
 
 /** For a layer alone, where a gateway round it would blur what is asked. */
 export const callFor = (clock: Clock, changes: Partial<UpstreamCall> = {}): UpstreamCall => ({
@@ -10,15 +32,8 @@ export const callFor = (clock: Clock, changes: Partial<UpstreamCall> = {}): Upst
   owner: 'account',
   operation: operations.getSubscription,
   input: { query: '' },
-  from: {
-    requestId: 'r',
-    credential: 'key',
-    userAgent: undefined,
-    trace: { traceId: '0'.repeat(32), flags: '00', tracestate: undefined },
-  },
-  tally: { upstreamCalls: 0, upstreamMs: 0 },
-  background: () => undefined,
-  signal: new AbortController().signal,
+  context: contextOf(clock),
+  cancellation: new Cancellation(),
   endsAt: clock.now() + 10_000,
   ...changes,
 });

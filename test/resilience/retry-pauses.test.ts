@@ -1,6 +1,8 @@
 import { describe, expect, test, vi } from 'vitest';
 import { GatewayError } from '../../src/core/errors.ts';
-import { retry } from '../../src/resilience/retry.ts';
+import { guardedCall } from '../../src/resilience/guarded-call.ts';
+import type { Clock } from '../../src/core/runtime.ts';
+import type { Call } from '../../src/upstream/client.ts';
 import { expectProblem } from '../http/problem.ts';
 import { isPause, noticed, openTimedWorld, PLAIN } from './helpers.ts';
 import { callFor, metrics, round, settled } from './layer.ts';
@@ -17,10 +19,17 @@ const unavailable = () => {
   throw GatewayError.of('upstream_unavailable', { fault: 'unavailable' });
 };
 
+const ATTEMPT_MS = 20_000;
+
+const retried = (clock: Clock, random: () => number) => (exchange: Call) =>
+  guardedCall({ clock, metrics, random, exchange, gates: [], attemptTimeoutMs: ATTEMPT_MS });
+
+const retriedAtOnce = (clock: Clock) => retried(clock, () => 0);
+
 /** Lengths of the pauses of one call that never comes to anything. */
 const pausesWith = async (random: () => number, endsInMs = 10_000) => {
   const clock = watchedClock();
-  const { call, made } = round((attempt) => retry({ clock, metrics, random }, attempt), unavailable);
+  const { call, made } = round(retried(clock, random), unavailable);
   const done = settled(call(callFor(clock, { endsAt: clock.now() + endsInMs })));
   for (let ms = 0; ms < 400; ms++) {
     await new Promise(setImmediate);
@@ -28,7 +37,8 @@ const pausesWith = async (random: () => number, endsInMs = 10_000) => {
   }
   await done;
   expect(clock.pending()).toBe(0);
-  return { pauses: clock.lengths, calls: made() };
+  // Each attempt has a timer too, before the pause that follows it.
+  return { pauses: clock.lengths.filter((_, nth) => nth % 2 === 1), calls: made() };
 };
 
 describe('the pause before another attempt', () => {
@@ -114,10 +124,7 @@ test('a request whose time is up in the pause is answered then, and asks no more
 const attemptsAfter = async (good: number, bad: number) => {
   const clock = clockOfDeadlines();
   let isGood = true;
-  const { call, made } = round(
-    (attempt) => retry({ clock, metrics, random: () => 0 }, attempt),
-    () => isGood || unavailable(),
-  );
+  const { call, made } = round(retriedAtOnce(clock), () => isGood || unavailable());
   for (let done = 0; done < good; done++) await call(callFor(clock));
   isGood = false;
   for (let done = 0; done < bad; done++) await settled(call(callFor(clock)));
@@ -142,12 +149,9 @@ describe('the budget of retries', () => {
 
   test('does not count what is not retried at all', async () => {
     const clock = clockOfDeadlines();
-    const { call, made } = round(
-      (attempt) => retry({ clock, metrics, random: () => 0 }, attempt),
-      () => {
-        throw GatewayError.of('upstream_bad_response', { fault: 'failed' });
-      },
-    );
+    const { call, made } = round(retriedAtOnce(clock), () => {
+      throw GatewayError.of('upstream_bad_response', { fault: 'failed' });
+    });
     for (let done = 0; done < 5; done++) await settled(call(callFor(clock)));
     expect(made()).toBe(5);
   });

@@ -26,8 +26,6 @@ const size = fc.record({ slots: fc.integer({ min: 1, max: 6 }), share: fc.intege
 const attemptOf = (account: string, now = 0, changes: Partial<UpstreamCall> = {}): Attempt => ({
   call: callFor(manualClock(), { account, owner: account, ...changes }),
   now,
-  isGivenUp: false,
-  giveUp: () => undefined,
 });
 
 /** Somebody who waits. */

@@ -1,4 +1,3 @@
-import type { MaybePromise } from '../../src/core/runtime.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 
@@ -6,7 +5,7 @@ import type { Store } from '../../src/store/store.ts';
 export interface Engine {
   readonly store: Store;
   /** Lets so much time pass where the engine counts its own. */
-  pass(ms: number): MaybePromise<void>;
+  pass(ms: number): void | Promise<void>;
   /** How far off an end may be. */
   readonly slackMs: number;
 }
@@ -20,8 +19,8 @@ export interface SharedEngine extends Engine {
 /** Time that passes by itself while a test runs against an engine that counts its own. */
 export const ENGINE_SLACK_MS = 3_000;
 
-export type MakeEngine = () => MaybePromise<Engine>;
-export type MakeSharedEngine = () => MaybePromise<SharedEngine>;
+export type MakeEngine = () => Engine | Promise<Engine>;
+export type MakeSharedEngine = () => SharedEngine | Promise<SharedEngine>;
 
 /** Exact, and told the time with each call. */
 export function memoryEngine(maxBytes = 1_048_576): Engine {

@@ -1,3 +1,4 @@
+import { Cancellation } from '../../src/core/cancellation.ts';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { type Engine, NotAsked, type Question, type Save } from '../../src/store/shared/engine.ts';
 import type { SharedStore } from '../../src/store/shared.ts';
@@ -122,7 +123,7 @@ const announced = async (store: SharedStore, principal: string) => {
   return write;
 };
 
-const NEVER = new AbortController().signal;
+const NEVER = new Cancellation();
 const never = () => new Promise<never>(() => {});
 
 describe('a lease', () => {
@@ -181,8 +182,8 @@ describe('a lease', () => {
     for (const key of keys) await fetching(other, key);
     const snapshot = await request(store, keys);
     const asked = way.questions.length;
-    const leaving = new AbortController();
-    const waits = keys.map(async (key) => snapshot.lease!(key, await snapshot.lookup(key, 0), leaving.signal));
+    const leaving = new Cancellation();
+    const waits = keys.map(async (key) => snapshot.lease!(key, await snapshot.lookup(key, 0), leaving));
     const left = Promise.allSettled(waits);
     await settle();
     const at: number[] = [];
@@ -193,7 +194,7 @@ describe('a lease', () => {
     }
     expect(at.slice(0, 6)).toEqual([25, 75, 175, 375, 775, 1_175]);
     for (const question of way.questions.slice(asked)) expect(question.keys).toHaveLength(3);
-    leaving.abort(new Error('left'));
+    leaving.cancel(new Error('left'));
     expect((await left).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
   });
 

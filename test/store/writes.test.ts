@@ -26,10 +26,10 @@ describe.each(OVERLAPS)('of two writes at once that touch %s and %s', (tag, othe
       const store = memoryStore();
       await keep(store, KEY, entryOf('1'));
       const writes = [writeOf({ tags: [tag] }), writeOf({ tags: [otherTag] })];
-      for (const write of writes) store.beginWrite(write);
+      for (const write of writes) await store.beginWrite(write);
       for (const write of first === 'first' ? writes : writes.toReversed()) {
         expect((await look(store, KEY, 1)).entry).toBeUndefined();
-        store.endWrite(write, 'not_sent');
+        await store.endWrite(write, 'not_sent');
       }
       expect((await look(store, KEY, 1)).entry).toBeDefined();
     },
@@ -39,9 +39,9 @@ describe.each(OVERLAPS)('of two writes at once that touch %s and %s', (tag, othe
     const store = memoryStore();
     await keep(store, KEY, entryOf('1'));
     const [done, other] = [writeOf({ tags: [tag] }), writeOf({ tags: [otherTag] })];
-    for (const write of [done, other]) store.beginWrite(write);
-    store.endWrite(done, ANSWER);
-    store.endWrite(other, end);
+    for (const write of [done, other]) await store.beginWrite(write);
+    await store.endWrite(done, ANSWER);
+    await store.endWrite(other, end);
     for (const now of [1, 70_000]) expect((await look(store, KEY, now)).entry).toBeUndefined();
   });
 });
@@ -89,10 +89,10 @@ describe.each<readonly [string, () => Store]>([['in the process', memoryStore]])
   },
 );
 
-test('full of them, a store in the process still takes a key that marks nothing', () => {
+test('full of them, a store in the process still takes a key that marks nothing', async () => {
   const store = memoryStore();
-  for (let n = 0; n < 20_000; n++) store.beginWrite(writeOf({ principal: `account-${n}` }));
-  expect(store.beginWrite(writeOf({ key: 'key', tags: [] }))).toEqual({ use: undefined });
+  for (let n = 0; n < 20_000; n++) await store.beginWrite(writeOf({ principal: `account-${n}` }));
+  expect(await store.beginWrite(writeOf({ key: 'key', tags: [] }))).toEqual({ use: undefined });
 });
 
 test('under a mark equal items of a batch share a call, and no two requests do', async () => {

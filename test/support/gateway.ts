@@ -69,6 +69,10 @@ export function configOf(env: Readonly<Record<string, string>>): Config {
   return parsed.config;
 }
 
+/** As a line has them: what is undefined is not in it. */
+const defined = <T extends object>(fields: T): T =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
+
 export function keepingLogger(lines: LogLine[]): Logger {
   mkdirSync(LOG_FOLDER, { recursive: true });
   const file = join(LOG_FOLDER, `${process.pid}.ndjson`);
@@ -77,5 +81,6 @@ export function keepingLogger(lines: LogLine[]): Logger {
     lines.push(line);
     appendFileSync(file, `${JSON.stringify(line)}\n`);
   };
-  return { info: write('info'), warn: write('warn'), error: write('error') };
+  const info = write('info');
+  return { info, warn: write('warn'), error: write('error'), request: (fields) => info(defined(fields), 'request') };
 }

@@ -1,5 +1,4 @@
-import { andThen, type MaybePromise } from '../../src/core/runtime.ts';
-import type { Snapshot, Store } from '../../src/store/store.ts';
+import type { LocalStore, Snapshot, Store } from '../../src/store/store.ts';
 
 /** Counts events and lets a test wait for the next ones. */
 class Turnstile {
@@ -20,7 +19,7 @@ class Turnstile {
 }
 
 export interface WatchedStore extends Store {
-  /** A memory store answers at once: when one has passed, its reader waits or has joined. */
+  /** When one has passed, its reader has its copy, waits or has joined. */
   readonly lookups: Turnstile;
   /** Ends of fetches, with a copy or with nothing. */
   readonly saves: Turnstile;
@@ -42,27 +41,32 @@ export const watchedStore = (store: Store): WatchedStore => {
     ends: new Turnstile(),
   };
   /** Once it has come out. */
-  const passing = <T>(turnstile: Turnstile, result: MaybePromise<T>): MaybePromise<T> =>
-    andThen(result, (out) => {
-      turnstile.pass();
-      return out;
-    });
+  const passing = async <T>(turnstile: Turnstile, result: Promise<T>): Promise<T> => {
+    const out = await result;
+    turnstile.pass();
+    return out;
+  };
   const watched = (snapshot: Snapshot): Snapshot => ({
     use: snapshot.use,
     lookup: (key, now) => passing(turnstiles.lookups, snapshot.lookup(key, now)),
-    save(key, found, fetched) {
-      return andThen(passing(turnstiles.saves, snapshot.save(key, found, fetched)), (saved) => {
-        if (fetched.drop === 'key') turnstiles.drops.pass();
-        if (fetched.drop === 'everything') turnstiles.refusals.pass();
-        return saved;
-      });
+    async save(key, found, fetched) {
+      const saved = await passing(turnstiles.saves, snapshot.save(key, found, fetched));
+      if (fetched.drop === 'key') turnstiles.drops.pass();
+      if (fetched.drop === 'everything') turnstiles.refusals.pass();
+      return saved;
     },
     end: () => snapshot.end?.(),
     ...(snapshot.lease && { lease: snapshot.lease.bind(snapshot) }),
   });
+  const { local } = store;
+  const watchedLocal: LocalStore | undefined = local && {
+    copy: (key, owner, now) => local.copy(key, owner, now),
+    count: (holder, window, now) => local.count(holder, window, now),
+  };
   return {
     ...turnstiles,
-    snapshot: (arrival) => andThen(store.snapshot(arrival), watched),
+    ...(watchedLocal && { local: watchedLocal }),
+    snapshot: async (arrival) => watched(await store.snapshot(arrival)),
     beginWrite: (write) => passing(turnstiles.begins, store.beginWrite(write)),
     endWrite: (write, end) => passing(turnstiles.ends, store.endWrite(write, end)),
     coolDown: (...args) => store.coolDown(...args),

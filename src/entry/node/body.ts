@@ -1,9 +1,11 @@
 import type { IncomingMessage } from 'node:http';
+import { valueOf } from './head.ts';
 
 /** The body of a request; null where its head announces none. Whoever stops reading lets the rest of it pass by. */
 export function bodyOf(incoming: IncomingMessage): ReadableStream<Uint8Array> | null {
-  const { 'content-length': length = '0', 'transfer-encoding': coding } = incoming.headers;
-  if (length === '0' && coding === undefined) return null;
+  const { rawHeaders } = incoming;
+  const hasNone = (valueOf('content-length', rawHeaders) ?? '0') === '0';
+  if (hasNone && valueOf('transfer-encoding', rawHeaders) === undefined) return null;
   const parts = incoming.iterator({ destroyOnReturn: false }) as AsyncIterator<Uint8Array, undefined>;
   const stream = {
     async pull(to: ReadableStreamDefaultController<Uint8Array>) {

@@ -14,8 +14,9 @@ export function nodeDigest(secrets: readonly string[], upstream: string): Digest
       ? randomBytes(KEY_BYTES)
       : Buffer.from(hkdfSync('sha256', secret, '', `portico account ${upstream}`, KEY_BYTES));
   const prefix = key.toString('base64url');
-  return {
-    account: (credential) => hash('sha512-256', prefix + credential, 'base64url'),
-    body: (text) => hash('sha256', text, 'base64url').slice(0, 27),
+  const now = {
+    account: (credential: string) => hash('sha512-256', prefix + credential, 'base64url'),
+    body: (text: string) => hash('sha256', text, 'base64url').slice(0, 27),
   };
+  return { account: async (credential) => now.account(credential), body: async (text) => now.body(text), now };
 }

@@ -21,7 +21,7 @@ export class Traffic {
   #over = 0;
   #refused = 0;
   #lastAt = 0;
-  #isDraining = false;
+  isDraining = false;
 
   /** Requests that are over and were not turned away. */
   get done(): number {
@@ -44,12 +44,17 @@ export class Traffic {
       this.#over++;
       this.#lastAt = Date.now();
     });
-    if (this.#isDraining) closeAfter(outgoing);
+    if (this.isDraining) closeAfter(outgoing);
+  }
+
+  /** Answered at once. Most such answers are with the kernel already, and so never in flight. */
+  answered(outgoing: ServerResponse): void {
+    if (this.isDraining || (outgoing.socket?.writableLength ?? 0) > 0) this.begin(outgoing);
   }
 
   /** Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`. */
   async drain(graceMs: number, { stopAccepting, cutAll }: Ends): Promise<void> {
-    this.#isDraining = true;
+    this.isDraining = true;
     this.#lastAt = Date.now();
     const endAt = Date.now() + graceMs;
     for (const outgoing of this.inFlight) closeAfter(outgoing);

@@ -5,9 +5,9 @@ import { gauge } from './instruments.ts';
 
 /** What is under way, as far as somebody lets it be watched. */
 export function underWayGauges(registry: Registry): Metrics['watch'] {
-  const now: Record<Gauge, () => number> = { flights: () => 0, calls: () => 0, waiting_calls: () => 0 };
+  const now: Record<Gauge, () => number> = { reads: () => 0, calls: () => 0, waiting_calls: () => 0 };
   const gauges = [
-    { name: 'portico_flights', help: 'Reads under way that equal reads join.', read: () => now.flights() },
+    { name: 'portico_reads_under_way', help: 'Reads under way that equal reads join.', read: () => now.reads() },
     { name: 'portico_upstream_calls_under_way', help: 'Calls of the upstream under way.', read: () => now.calls() },
     { name: 'portico_upstream_calls_waiting', help: 'Calls that wait for a slot.', read: () => now.waiting_calls() },
   ];

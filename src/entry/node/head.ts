@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import type { Bindings } from '../../http/bindings.ts';
+import type { ErrorCode } from '../../core/errors.ts';
 
 const HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;
 
@@ -9,30 +9,30 @@ const PLAIN_TARGET = /^\/(?!\/)(?:(?!\/\.{1,2}(?:[/?]|$))[^\\?#%])*(?:\?|$)/;
 /** No client has so many; Node's own limit, far above, would leave out what is beyond it. */
 const MAX_HEADERS = 256;
 
+interface Head {
+  /** The request target as it came over the wire, in origin form. */
+  readonly target: string;
+  /** Scheme and host. */
+  readonly origin: string;
+  readonly refused: ErrorCode | undefined;
+}
+
 /**
  * Looks at the head before any URL is made of it. What fails is refused by the app itself, so that the answer and the
  * log line are like all others; the request is given a harmless URL for that.
  */
-export function bindingsOf(incoming: IncomingMessage): Pick<Bindings, 'refused'> & Required<Pick<Bindings, 'target'>> {
-  const { rawHeaders } = incoming;
-  const hosts = valuesOf('host', rawHeaders);
-  const host = hosts[0] ?? '';
-  const target = originForm(incoming.url ?? '', host);
-  const refused = refusalOf({ incoming, isHostGood: hosts.length === 1 && isHost(host), target });
+export function readHead(incoming: IncomingMessage): Head {
+  const { rawHeaders, url = '' } = incoming;
+  const host = valueOf('host', rawHeaders) ?? '';
+  const origin = originOf(host);
+  const target = url.startsWith('/') ? url : originForm(url, host);
+  let refused: ErrorCode | undefined;
+  if (origin === undefined || target === undefined || isMisframed(incoming)) refused = 'bad_request';
+  if (rawHeaders.length > 2 * MAX_HEADERS) refused = 'request_header_fields_too_large';
   if (refused) incoming.headers.host = 'invalid';
-  incoming.url = refused || target === undefined || !PLAIN_TARGET.test(target) ? '/' : target;
-  return { target: target ?? '/', ...(refused && { refused }) };
-}
-
-interface Looked {
-  readonly incoming: IncomingMessage;
-  readonly isHostGood: boolean;
-  readonly target: string | undefined;
-}
-
-function refusalOf({ incoming, isHostGood, target }: Looked): Bindings['refused'] {
-  if (incoming.rawHeaders.length > 2 * MAX_HEADERS) return 'request_header_fields_too_large';
-  return isHostGood && target !== undefined && !isMisframed(incoming) ? undefined : 'bad_request';
+  else if (!PLAIN_TARGET.test(target ?? '')) refused = 'unknown_endpoint';
+  incoming.url = refused || target === undefined ? '/' : target;
+  return { target: target ?? '/', origin: origin ?? '', refused };
 }
 
 /**
@@ -41,26 +41,33 @@ function refusalOf({ incoming, isHostGood, target }: Looked): Bindings['refused'
  */
 export function isMisframed({ rawHeaders, httpVersionMajor, httpVersionMinor }: IncomingMessage): boolean {
   if (httpVersionMajor !== 1) return true;
-  const codings = valuesOf('transfer-encoding', rawHeaders);
-  if (codings.length === 0) return false;
-  return httpVersionMinor === 0 || codings.length > 1 || codings[0]?.toLowerCase() !== 'chunked';
+  const coding = valueOf('transfer-encoding', rawHeaders);
+  if (coding === undefined) return false;
+  return httpVersionMinor === 0 || coding.toLowerCase() !== 'chunked';
 }
 
-/** Also for a URL's parser, which knows more numbers that are none. */
-const isHost = (host: string) => HOST.test(host) && URL.canParse(`http://${host}`);
+/** Most requests in a row are for the same host. */
+let last: { readonly host: string; readonly origin: string | undefined } = { host: '', origin: undefined };
 
-function valuesOf(wanted: string, rawHeaders: readonly string[]): string[] {
-  const values: string[] = [];
+/** Undefined for what is no host, also for a URL's parser, which knows more numbers that are none. Two of them are none. */
+function originOf(host: string): string | undefined {
+  if (host !== last.host) last = { host, origin: HOST.test(host) ? URL.parse(`http://${host}`)?.origin : undefined };
+  return last.origin;
+}
+
+/** The value of a header by its name in lower case; several are joined with a comma and a space. */
+export function valueOf(wanted: string, rawHeaders: readonly string[]): string | undefined {
+  let value: string | undefined;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at];
-    if (name?.length === wanted.length && name.toLowerCase() === wanted) values.push(rawHeaders[at + 1] ?? '');
+    if (name?.length !== wanted.length || (name !== wanted && name.toLowerCase() !== wanted)) continue;
+    value = value === undefined ? rawHeaders[at + 1] : `${value}, ${rawHeaders[at + 1]}`;
   }
-  return values;
+  return value;
 }
 
 /** RFC 9112 section 3.2: an absolute target is fine as long as it names the same host as `Host`. */
 function originForm(target: string, host: string): string | undefined {
-  if (target.startsWith('/')) return target;
   const [, authority, rest = '/'] = /^https?:\/\/([^/?#]+)(\/.*)?$/i.exec(target) ?? [];
   return authority?.toLowerCase() === host.toLowerCase() ? rest : undefined;
 }

@@ -1,8 +1,8 @@
 import type { GatewayError } from '../../core/errors.ts';
 import type { Logger } from '../../core/logger.ts';
 import { SECURITY_HEADERS } from '../../http/answer.ts';
-import { problemAnswer } from '../../http/conduct.ts';
 import type { Cors } from '../../http/cors.ts';
+import { problemAnswer } from '../../http/problem-answer.ts';
 
 interface Of {
   /** Unless somebody else has a line for the request. */
@@ -25,10 +25,7 @@ export interface Refusal {
 /** A problem that the app never sees, with the headers that every answer has and the log line of every request. */
 export function refusal(error: GatewayError, { logger, requestId, instance, method, cors, origin }: Of): Refusal {
   const { status, headers, body } = problemAnswer(error, { instance, requestId });
-  logger?.info(
-    { request_id: requestId, ...(method !== undefined && { method }), route: '(none)', status, code: error.code },
-    'request',
-  );
+  logger?.request({ request_id: requestId, method, route: '(none)', status, code: error.code });
   const text = typeof body === 'string' ? body : '';
   const all: Record<string, string | number> = {
     ...SECURITY_HEADERS,
@@ -36,6 +33,5 @@ export function refusal(error: GatewayError, { logger, requestId, instance, meth
     ...headers,
     'Content-Length': Buffer.byteLength(text),
   };
-  cors?.addTo(all, origin);
-  return { status, headers: all, text };
+  return { status, headers: cors ? cors.added(all, origin) : all, text };
 }

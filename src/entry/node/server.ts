@@ -1,16 +1,15 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
-import type { App } from '../../app.ts';
+import type { App, Bindings } from '../../app.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Metrics } from '../../core/metrics.ts';
 import type { Background } from '../../core/runtime.ts';
-import type { Bindings } from '../../http/bindings.ts';
 import type { Cors } from '../../http/cors.ts';
 import { accept } from './acceptors.ts';
 import { addresses } from './address.ts';
-import { bodyOf } from './body.ts';
 import { closeAfter, Traffic } from './draining.ts';
-import { bindingsOf, isMisframed } from './head.ts';
+import { isMisframed } from './head.ts';
+import { NodeInbound } from './inbound.ts';
 import { inTurn, type Serve } from './pipeline.ts';
 import { LoopPressure } from './pressure.ts';
 import { shedder } from './shed.ts';
@@ -18,7 +17,7 @@ import { cutStalled } from './stalled.ts';
 import { refuseConnect, refuseUnparsable } from './unparsable.ts';
 
 export interface ListenerOptions {
-  readonly app: App;
+  readonly app: Pick<App, 'fetch'> & Partial<Pick<App, 'enter'>>;
   readonly logger: Logger;
   readonly background: Background;
   readonly host: string;
@@ -84,29 +83,28 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
 }
 
 function beginner(
-  { background, logger, shedding, cors, trustedProxies = [] }: ListenerOptions,
+  { app, background, logger, shedding, cors, trustedProxies = [] }: ListenerOptions,
   traffic: Traffic,
   answer: ReturnType<typeof getRequestListener>,
 ): Serve<Marked> {
   const addressOf = addresses(trustedProxies);
   const pressure = shedding && new LoopPressure({ done: () => traffic.done }).watch();
   const shed = pressure && shedder({ logger, metrics: shedding, pressure, addressOf, cors });
+  const tools = { background, addressOf };
   return (incoming, outgoing) => {
+    const inbound = new NodeInbound(incoming, outgoing, tools);
+    if (traffic.isDraining) closeAfter(outgoing);
+    if (inbound.refused && isMisframed(incoming)) closeAfter(outgoing);
+    const entered = incoming.method === 'GET' && !inbound.refused ? app.enter?.(inbound) : undefined;
+    if (entered?.answer) {
+      inbound.send(entered.answer);
+      return traffic.answered(outgoing);
+    }
     traffic.begin(outgoing);
-    const head = bindingsOf(incoming);
-    if (head.refused && isMisframed(incoming)) closeAfter(outgoing);
-    if (shed?.({ incoming, outgoing, target: head.target, inFlight: traffic.inFlight })) return traffic.refuse();
-    const bindings: Bindings = {
-      ...head,
-      background,
-      get address() {
-        return addressOf(incoming);
-      },
-      get body() {
-        return bodyOf(incoming);
-      },
-    };
-    incoming[BINDINGS] = bindings;
+    if (shed?.({ incoming, outgoing, path: inbound.path, inFlight: traffic.inFlight })) return traffic.refuse();
+    // Hono makes an answer without a body of one to HEAD, which has to be a `Response` for that.
+    const send = incoming.method === 'HEAD' ? {} : { send: inbound.send };
+    incoming[BINDINGS] = { inbound, begun: entered?.begun, ...send };
     void answer(incoming, outgoing);
   };
 }

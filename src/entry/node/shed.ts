@@ -9,7 +9,7 @@ import type { Pressure } from './pressure.ts';
 import { refusal } from './refusal.ts';
 
 /** Whoever asks whether the process lives gets an answer, all the more when it is busy. */
-const PROBE = /^\/(?:livez|readyz)\/?(?:\?|$)/;
+const PROBE = /^\/(?:livez|readyz)\/?$/;
 
 const OVERLOADED = GatewayError.of('overloaded', { retryAfter: 1 });
 
@@ -27,7 +27,7 @@ const FEW = 16;
 interface Coming {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
-  readonly target: string;
+  readonly path: string;
   /** This one among them. */
   readonly inFlight: ReadonlySet<ServerResponse>;
 }
@@ -45,15 +45,14 @@ export function shedder({ pressure, addressOf, logger, metrics, cors }: ShedOpti
     for (const { req } of inFlight) if (addressOf(req) === address && ++many > FEW) return true;
     return false;
   };
-  return ({ incoming, outgoing, target, inFlight }) => {
-    if (!pressure.isOverloaded(inFlight.size) || PROBE.test(target)) return false;
+  return ({ incoming, outgoing, path, inFlight }) => {
+    if (!pressure.isOverloaded(inFlight.size) || PROBE.test(path)) return false;
     if (!pressure.isOverloaded(inFlight.size / 2) && !isOneOfMany(incoming, inFlight)) return false;
     metrics.refused('event_loop');
     const { method = '', headers: sent } = incoming;
     const id = sent['x-request-id'];
     const requestId = requestIdOf(typeof id === 'string' ? id : undefined);
-    const [instance = '/'] = target.split(/[?#]/, 1);
-    const of = { logger, requestId, instance, method, cors, origin: sent.origin };
+    const of = { logger, requestId, instance: path, method, cors, origin: sent.origin };
     const { status, headers, text } = refusal(OVERLOADED, of);
     outgoing.writeHead(status, headers).end(text);
     return true;

@@ -5,6 +5,7 @@ import { GatewayError } from '../../core/errors.ts';
 import {
   type Body,
   type BodyFlaw,
+  headerOf,
   type RawAnswer,
   type Transport,
   TransportError,
@@ -30,53 +31,44 @@ export function undiciTransport({ upstream, maxConnections, connectTimeoutMs }: 
     bodyTimeout: 0,
     connect: connectorWithoutInterim(connectTimeoutMs),
   });
-  const transport: Transport = async (request) => {
-    const { status, headers, bytes } = await collect(pool, { ...request, path: prefix + request.path });
-    if (typeof bytes === 'string') return { status, headers, body: { flaw: bytes } };
-    return { status, headers, body: await bodyOf(bytes, headers['content-encoding'], request.maxBodyBytes) };
-  };
+  const transport: Transport = (request) =>
+    new Promise((resolve, reject) => {
+      const collector = new Collector(request, resolve, reject);
+      const { method, path, headers, body = null } = request;
+      if (!collector.isSettled) pool.dispatch({ method, path: prefix + path, headers, body }, collector);
+    });
   return { transport, close: () => pool.destroy() };
-}
-
-interface Collected extends Omit<RawAnswer, 'body'> {
-  readonly bytes: Buffer | BodyFlaw;
-}
-
-function collect(pool: Pool, request: UpstreamRequest): Promise<Collected> {
-  const { method, path, headers, body = null, signal } = request;
-  return new Promise((resolve, reject) => {
-    const collector = new Collector(request, resolve, reject);
-    if (signal.aborted) return collector.end(signal.reason);
-    pool.dispatch({ method, path, headers: { ...headers }, body }, collector);
-  });
 }
 
 /** Gathers one answer. Settles once: with the answer, the signal's reason, or what the transport makes of an error. */
 class Collector implements Dispatcher.DispatchHandler {
   readonly #request: UpstreamRequest;
-  readonly #resolve: (answer: Collected) => void;
+  readonly #resolve: (answer: RawAnswer | Promise<RawAnswer>) => void;
   readonly #reject: (reason: unknown) => void;
-  readonly #chunks: Buffer[] = [];
-  readonly #onAbort: () => void;
+  readonly #end = (reason: unknown) => this.#cancelled(reason);
+  #chunks: Buffer | Buffer[] | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #status = 0;
-  #headers: Record<string, string> = {};
+  #headers: RawAnswer['headers'] = {};
   #size = 0;
-  #settled = false;
+  isSettled = false;
 
-  constructor(request: UpstreamRequest, resolve: (answer: Collected) => void, reject: (reason: unknown) => void) {
+  constructor(
+    request: UpstreamRequest,
+    resolve: (answer: RawAnswer | Promise<RawAnswer>) => void,
+    reject: (reason: unknown) => void,
+  ) {
     this.#request = request;
     this.#resolve = resolve;
     this.#reject = reject;
-    this.#onAbort = () => this.end(request.signal.reason);
-    request.signal.addEventListener('abort', this.#onAbort, { once: true });
+    request.cancellation.on(this.#end);
   }
 
   /** Comes when the request is about to be written: before it, nothing was sent. */
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#mayStart();
     this.#controller = controller;
-    if (this.#settled) controller.abort(new Error('ended before it was sent'));
+    if (this.isSettled) controller.abort(new Error('ended before it was sent'));
   }
 
   #mayStart(): void {
@@ -94,21 +86,22 @@ class Collector implements Dispatcher.DispatchHandler {
   ) {
     if (status < 200) throw new Error('bad response');
     this.#status = status;
-    for (const [name, value] of Object.entries(headers)) {
-      if (value !== undefined) this.#headers[name.toLowerCase()] = Array.isArray(value) ? value.join(', ') : value;
-    }
+    this.#headers = headers; // undici gives their names in lower case
   }
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#size += chunk.length;
-    this.#chunks.push(chunk);
+    if (this.#chunks === undefined) this.#chunks = chunk;
+    else if (Array.isArray(this.#chunks)) this.#chunks.push(chunk);
+    else this.#chunks = [this.#chunks, chunk];
     if (this.#size <= this.#request.maxBodyBytes) return;
     this.#answer('too_large');
     this.#controller?.abort(new Error('too large'));
   }
 
   onResponseEnd(): void {
-    this.#answer(this.#chunks.length === 1 && this.#chunks[0] ? this.#chunks[0] : Buffer.concat(this.#chunks));
+    const chunks = this.#chunks ?? EMPTY;
+    this.#answer(Array.isArray(chunks) ? Buffer.concat(chunks, this.#size) : chunks);
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error & { code?: string }): void {
@@ -117,20 +110,26 @@ class Collector implements Dispatcher.DispatchHandler {
   }
 
   #answer(bytes: Buffer | BodyFlaw): void {
-    if (this.#settle()) this.#resolve({ status: this.#status, headers: this.#headers, bytes });
+    if (!this.#settle()) return;
+    const [status, headers] = [this.#status, this.#headers];
+    const coding = headerOf({ headers }, 'content-encoding')?.trim().toLowerCase() ?? '';
+    if (typeof bytes === 'string') this.#resolve({ status, headers, body: { flaw: bytes } });
+    else if (coding === '' || coding === 'identity' || bytes.length === 0)
+      this.#resolve({ status, headers, body: textOf(bytes) });
+    else this.#resolve(decoded(bytes, coding, this.#request.maxBodyBytes).then((body) => ({ status, headers, body })));
   }
 
   /** A refusal is known by its head: that its body hangs does not make it another answer. */
-  end(reason: unknown): void {
+  #cancelled(reason: unknown): void {
     if (this.#status >= 400) this.#answer('cut_short');
     else if (this.#settle()) this.#reject(this.#controller ? reason : unsent(reason));
     this.#controller?.abort(new Error('ended'));
   }
 
   #settle(): boolean {
-    if (this.#settled) return false;
-    this.#settled = true;
-    this.#request.signal.removeEventListener('abort', this.#onAbort);
+    if (this.isSettled) return false;
+    this.isSettled = true;
+    this.#request.cancellation.off(this.#end);
     return true;
   }
 
@@ -158,13 +157,13 @@ const decoders: Readonly<Record<string, (bytes: Buffer, options: { maxOutputLeng
   br: promisify(brotliDecompress),
 };
 
+const EMPTY = Buffer.alloc(0);
+
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** We ask for no coding, but an upstream may use one all the same; what it unpacks to is bounded too. */
-async function bodyOf(bytes: Buffer, coding: string | undefined, maxOutputLength: number): Promise<Body> {
-  const name = coding?.trim().toLowerCase() ?? '';
-  if (name === '' || name === 'identity' || bytes.length === 0) return textOf(bytes);
-  const decode = Object.hasOwn(decoders, name) ? decoders[name] : undefined;
+async function decoded(bytes: Buffer, coding: string, maxOutputLength: number): Promise<Body> {
+  const decode = Object.hasOwn(decoders, coding) ? decoders[coding] : undefined;
   if (!decode) return { flaw: 'coding' };
   try {
     return textOf(await decode(bytes, { maxOutputLength }));

@@ -15,7 +15,7 @@ const silent = () => undefined;
  * first run, and the first user's overview would wait for that (10 of 130 ms). Shares nothing with the real app.
  */
 export async function warmUp(deps: Deps): Promise<void> {
-  const logger = { info: silent, warn: silent, error: silent };
+  const logger = { info: silent, warn: silent, error: silent, request: silent };
   for (let round = 0; round < ROUNDS; round++) {
     const app = createApp({
       ...deps,

@@ -5,13 +5,16 @@ const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 
 /** The same JSON lines as on Node, through the platform's log. */
 export function consoleLogger(level: Config['logLevel']): Logger {
+  const { log, warn, error } = console;
   const write = (line: (text: string) => void, name: string) => (fields: LogFields, message: string) => {
     if (LEVELS.indexOf(name) < LEVELS.indexOf(level)) return;
     line(JSON.stringify({ level: name, time: new Date().toISOString(), ...fields, msg: message }));
   };
+  const info = write(log, 'info');
   return {
-    info: write((text) => console.log(text), 'info'),
-    warn: write((text) => console.warn(text), 'warn'),
-    error: write((text) => console.error(text), 'error'),
+    info,
+    warn: write(warn, 'warn'),
+    error: write(error, 'error'),
+    request: (fields) => info(fields, 'request'),
   };
 }

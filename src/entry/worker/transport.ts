@@ -22,19 +22,34 @@ export function fetchTransport(upstream: URL, fetchIt: Fetch): Transport {
 
 async function begin(
   url: string,
-  { method, headers, body, signal, beforeFirstByte }: UpstreamRequest,
+  { method, headers, body, cancellation, beforeFirstByte }: UpstreamRequest,
   fetchIt: Fetch,
 ): Promise<Response> {
-  signal.throwIfAborted();
+  cancellation.throwIfCancelled();
   beforeFirstByte?.();
+  const ends = new AbortController();
+  const end = (reason: unknown) => ends.abort(reason);
+  cancellation.on(end);
+  const { signal } = ends;
+  const sent = {
+    method,
+    headers: pairsOf(headers),
+    signal,
+    redirect: 'manual',
+    ...(body !== undefined && { body }),
+  } as const;
   try {
-    return await fetchIt(
-      new Request(url, { method, headers, signal, redirect: 'manual', ...(body !== undefined && { body }) }),
-    );
+    return await fetchIt(new Request(url, sent));
   } catch (error) {
-    signal.throwIfAborted();
+    cancellation.throwIfCancelled();
     throw new TransportError('broken', error);
   }
+}
+
+function pairsOf(headers: readonly string[]): Headers {
+  const pairs = new Headers();
+  for (let at = 0; at < headers.length; at += 2) pairs.append(headers[at] ?? '', headers[at + 1] ?? '');
+  return pairs;
 }
 
 const headersOf = ({ headers }: Response): RawAnswer['headers'] => Object.fromEntries(headers);
@@ -43,18 +58,18 @@ const headersOf = ({ headers }: Response): RawAnswer['headers'] => Object.fromEn
  * Read to its end or cancelled: an unread body holds one of the six connections that a request may have. One that hangs
  * behind a refusal counts as broken off: the refusal is known by its head.
  */
-async function bodyOf(response: Response, { maxBodyBytes, signal }: UpstreamRequest): Promise<Body> {
+async function bodyOf(response: Response, { maxBodyBytes, cancellation }: UpstreamRequest): Promise<Body> {
   const reader = response.body?.getReader();
   if (!reader) return { text: '' };
-  const leave = () => void reader.cancel(signal.reason).catch(() => undefined);
-  signal.addEventListener('abort', leave, { once: true });
+  const leave = (reason: unknown) => void reader.cancel(reason).catch(() => undefined);
+  cancellation.on(leave);
   try {
     return { text: await decode(reader, maxBodyBytes) };
   } catch (error) {
     return { flaw: flawOf(error) };
   } finally {
-    signal.removeEventListener('abort', leave);
-    if (response.status < 400) signal.throwIfAborted();
+    cancellation.off(leave);
+    if (response.status < 400) cancellation.throwIfCancelled();
   }
 }
 

@@ -47,6 +47,13 @@ export class MemoryCopies {
     });
   }
 
+  /** A copy alone; its account counts as used. */
+  find(key: Keyed, owner: Owner): Entry | undefined {
+    const entry = this.#copies.get(keyOf(key))?.entry;
+    if (entry) this.#accounts.get(key.account, owner);
+    return entry;
+  }
+
   /** `owner`: of what is known of the account. Copies are the account's own. */
   lookup(key: Keyed, owner: Owner): Found {
     const version = versionOf(this.#accountOf(key.account, owner), key.tags);

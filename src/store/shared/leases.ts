@@ -1,3 +1,4 @@
+import type { Cancellation } from '../../core/cancellation.ts';
 import type { Background, Clock } from '../../core/runtime.ts';
 import type { CacheKey } from '../store.ts';
 import { LEASE_MS } from './engine.ts';
@@ -43,18 +44,16 @@ export class Leases {
     return this.#waits.get(key)?.holder;
   }
 
-  /** Comes out when the lease is over, or was waited for long enough. Rejects with the signal's reason. */
-  async wait(key: CacheKey, holder: string, signal: AbortSignal): Promise<void> {
+  /** Comes out when the lease is over, or was waited for long enough. Rejects with the reason of the cancellation. */
+  async wait(key: CacheKey, holder: string, cancellation: Cancellation): Promise<void> {
     const over = Promise.withResolvers<void>();
-    const leave = () => over.reject(signal.reason);
-    if (signal.aborted) leave();
     this.#waits.set(key.key, { key, holder, end: over.resolve });
-    signal.addEventListener('abort', leave, { once: true });
+    cancellation.on(over.reject);
     if (!this.#isPolling) this.#of.background(this.#poll());
     try {
       await over.promise;
     } finally {
-      signal.removeEventListener('abort', leave);
+      cancellation.off(over.reject);
       this.#waits.delete(key.key);
     }
   }

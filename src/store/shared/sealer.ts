@@ -1,6 +1,5 @@
 import { base64Url } from '../../core/base64.ts';
 import { deriveKey, HMAC } from '../../core/hkdf.ts';
-import type { MaybePromise } from '../../core/runtime.ts';
 import { lruMap } from '../bounded.ts';
 
 /** Names that are asked for again and again: keys and tags, without their account. */
@@ -33,7 +32,7 @@ export class Sealer {
   }
 
   /** At once where it is known already. */
-  nameOf(text: string): MaybePromise<string> {
+  async nameOf(text: string): Promise<string> {
     return this.#names.get(text) ?? this.#makeName(text);
   }
 

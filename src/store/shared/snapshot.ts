@@ -1,3 +1,4 @@
+import type { Cancellation } from '../../core/cancellation.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { within } from '../../core/within.ts';
 import {
@@ -113,12 +114,12 @@ export class SharedSnapshot implements Snapshot {
     return this.#states.get(key.key)?.found ?? this.#of.away();
   }
 
-  async lease(key: CacheKey, found: Found, signal: AbortSignal): Promise<Found> {
+  async lease(key: CacheKey, found: Found, cancellation: Cancellation): Promise<Found> {
     const known = this.#states.get(key.key);
     if (!known || found.isHidden) return found;
     this.#leases.reserve(key); // the request may be over before the fetch begins
     const { holder } = known;
-    if (holder !== undefined && holder !== this.#nonce) await this.#leases.wait(key, holder, signal);
+    if (holder !== undefined && holder !== this.#nonce) await this.#leases.wait(key, holder, cancellation);
     const state = this.#states.get(key.key);
     if (state?.holder === this.#nonce) this.#leases.use(key);
     return state?.found ?? this.#of.away();

@@ -1,0 +1,74 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import type { ErrorCode } from '../../core/errors.ts';
+import type { Inbound, Outbound } from '../../core/inbound.ts';
+import type { Background } from '../../core/runtime.ts';
+import { responseOf } from '../../http/inbound.ts';
+import type { AddressOf } from './address.ts';
+import { bodyOf } from './body.ts';
+import { readHead, valueOf } from './head.ts';
+
+interface NodeTools {
+  readonly background: Background;
+  readonly addressOf: AddressOf;
+}
+
+/** A request as Node's parser read it. Of its head only what somebody asks for is looked up. */
+export class NodeInbound implements Inbound {
+  readonly method: string;
+  readonly path: string;
+  readonly query: string;
+  readonly origin: string;
+  readonly refused: ErrorCode | undefined;
+  readonly body: ReadableStream<Uint8Array> | null;
+  readonly #incoming: IncomingMessage;
+  readonly #outgoing: ServerResponse;
+  readonly #tools: NodeTools;
+
+  constructor(incoming: IncomingMessage, outgoing: ServerResponse, tools: NodeTools) {
+    const { target, origin, refused } = readHead(incoming);
+    const mark = target.indexOf('?');
+    const hash = target.indexOf('#');
+    const end = hash < 0 ? target.length : hash;
+    this.method = incoming.method ?? '';
+    this.path = target.slice(0, mark < 0 || mark > end ? end : mark);
+    this.query = mark < 0 || mark > end ? '' : target.slice(mark + 1, end);
+    this.origin = origin;
+    this.refused = refused;
+    this.body = bodyOf(incoming);
+    this.#incoming = incoming;
+    this.#outgoing = outgoing;
+    this.#tools = tools;
+  }
+
+  header(name: string): string | undefined {
+    return valueOf(name, this.#incoming.rawHeaders);
+  }
+
+  get address(): string {
+    return this.#tools.addressOf(this.#incoming);
+  }
+
+  get background(): Background {
+    return this.#tools.background;
+  }
+
+  onLeave(leave: () => void): void {
+    const outgoing = this.#outgoing;
+    const look = () => {
+      if (!outgoing.writableFinished) leave();
+    };
+    if (outgoing.closed) look();
+    else outgoing.once('close', look);
+  }
+
+  /** Sends an answer past Hono, but for a stream, which its adapter knows how to send. */
+  readonly send = (answer: Outbound): Response => {
+    const { status, headers, body } = answer;
+    if (body instanceof ReadableStream) return responseOf(answer);
+    const hasLength = status >= 200 && status !== 204 && status !== 304;
+    if (hasLength) headers.push('Content-Length', String(body === null ? 0 : Buffer.byteLength(body)));
+    this.#outgoing.writeHead(status, headers).end(body ?? undefined);
+    return RESPONSE_ALREADY_SENT;
+  };
+}

@@ -1,0 +1,128 @@
+import { Cancellation } from '../core/cancellation.ts';
+import { GatewayError } from '../core/errors.ts';
+import type { Inbound } from '../core/inbound.ts';
+import type { Background, Clock } from '../core/runtime.ts';
+import type { AccountId, Snapshot } from '../store/store.ts';
+import { ClientLeft, type RequestContext, type Trace } from '../upstream/request-context.ts';
+import { credentialOf } from './authenticate.ts';
+import { wantsOf } from './conditional.ts';
+import type { Route } from './lifecycle.ts';
+import { requestIdOf, traceOf } from './trace.ts';
+
+export interface ContextTools {
+  readonly clock: Clock;
+  readonly requestTimeoutMs: number;
+  readonly maxBodyBytes: number;
+  /** Origin for links; the request's own when not set. */
+  readonly publicUrl?: string | undefined;
+}
+
+const PRINTABLE = /^[\x20-\x7e]{1,256}$/;
+const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
+
+/** What is known of a client request. What not every request needs is read from its head when it is asked for. */
+export class Context implements RequestContext {
+  readonly inbound: Inbound;
+  readonly route: Route;
+  /** The one parameter that a path may have. */
+  readonly param: string | undefined;
+  readonly requestId: string;
+  readonly startedAt: number;
+  account: AccountId | undefined;
+  snapshot: Snapshot | undefined;
+  counted: RequestContext['counted'];
+  upstreamCalls = 0;
+  upstreamMs = 0;
+  /** For the log: how the cache came to the answer. */
+  cache: string | undefined;
+  /** The body goes on after the handler; who writes it calls `end`. */
+  isStream = false;
+  /** Runs when the request is over. */
+  onEnd: (() => void) | undefined;
+  readonly #tools: ContextTools;
+  #trace: Trace | undefined;
+  #credential: string | undefined;
+  #cancellation: Cancellation | undefined;
+  #stopTimer: (() => void) | undefined;
+
+  constructor(inbound: Inbound, route: Route, param: string | undefined, tools: ContextTools) {
+    this.inbound = inbound;
+    this.route = route;
+    this.param = param;
+    this.#tools = tools;
+    this.startedAt = tools.clock.now();
+    this.requestId = requestIdOf(inbound.header('x-request-id'));
+  }
+
+  get trace(): Trace {
+    const { inbound, requestId } = this;
+    return (this.#trace ??= traceOf(inbound.header('traceparent'), inbound.header('tracestate'), requestId));
+  }
+
+  get credential(): string {
+    return (this.#credential ??= credentialOf(this.inbound.header('authorization')));
+  }
+
+  get userAgent(): string | undefined {
+    const text = this.inbound.header('user-agent');
+    return text !== undefined && PRINTABLE.test(text) ? text : undefined;
+  }
+
+  /** Of a POST only. */
+  get idempotencyKey(): string | undefined {
+    return this.inbound.method === 'POST' ? this.inbound.header('idempotency-key') : undefined;
+  }
+
+  /** @throws GatewayError `validation_failed` */
+  checkIdempotencyKey(): void {
+    const key = this.idempotencyKey;
+    if (key === undefined || IDEMPOTENCY_KEY.test(key)) return;
+    const message = 'expected 1 to 255 visible ASCII characters';
+    throw GatewayError.of('validation_failed', {
+      errors: [{ code: 'invalid_format', message, field: 'Idempotency-Key' }],
+    });
+  }
+
+  get wants(): RequestContext['wants'] {
+    return wantsOf(this.inbound.header('cache-control'));
+  }
+
+  get address(): string {
+    return this.inbound.address;
+  }
+
+  get origin(): string {
+    return this.#tools.publicUrl ?? this.inbound.origin;
+  }
+
+  get background(): Background {
+    return this.inbound.background;
+  }
+
+  get maxBodyBytes(): number {
+    return this.#tools.maxBodyBytes;
+  }
+
+  get endsAt(): number {
+    return this.startedAt + this.#tools.requestTimeoutMs;
+  }
+
+  /** Made when it is first asked for: an answer from the cache never needs it. */
+  get cancellation(): Cancellation {
+    if (this.#cancellation) return this.#cancellation;
+    const cancellation = new Cancellation();
+    this.#cancellation = cancellation;
+    const { clock } = this.#tools;
+    const expire = () => cancellation.cancel(GatewayError.of('upstream_timeout', { fault: 'timeout' }));
+    this.#stopTimer = clock.after(Math.max(0, this.endsAt - clock.now()), expire);
+    this.inbound.onLeave(() => cancellation.cancel(new ClientLeft()));
+    return cancellation;
+  }
+
+  end(): void {
+    this.#stopTimer?.();
+    this.snapshot?.end?.();
+    this.onEnd?.();
+    this.onEnd = undefined;
+  }
+}

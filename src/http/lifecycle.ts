@@ -1,0 +1,172 @@
+import { GatewayError } from '../core/errors.ts';
+import type { Inbound, Outbound } from '../core/inbound.ts';
+import type { Logger } from '../core/logger.ts';
+import type { Metrics, StatusClass } from '../core/metrics.ts';
+import { secondsLeft } from '../store/store.ts';
+import { ClientLeft, type RequestContext } from '../upstream/request-context.ts';
+import { type Answer, NO_STORE, SECURITY_HEADERS, tenths } from './answer.ts';
+import { bytesOf } from './body.ts';
+import { Context, type ContextTools } from './context.ts';
+import type { Cors } from './cors.ts';
+import { problemAnswer } from './problem-answer.ts';
+
+/** One thing that a listener answers. */
+export interface Route {
+  readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE' | 'OPTIONS';
+  /** Hono's pattern. */
+  readonly path: string;
+  /** What logs call it. */
+  readonly name: string;
+  /** What logs and metrics call its work. */
+  readonly operation?: string;
+  /** Request headers that it reads, besides those that are read of every request. */
+  readonly takes?: readonly string[];
+  /** Answers without waiting, where that can be. Asked before `handle`. */
+  readonly hit?: ((context: Context) => Answer | undefined) | undefined;
+  readonly handle: (context: Context) => Promise<Answer>;
+}
+
+export interface LifecycleOptions extends ContextTools {
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly cors?: Cors | undefined;
+}
+
+/** Not in any RFC; the usual name of a request whose client has left. Only logs ever see it. */
+const CLIENT_LEFT = 499;
+
+/** Segments of unreserved characters, none of them `.` or `..`; nothing that any hop could read in two ways. */
+const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]*)+$/;
+
+/**
+ * The one way through which requests become answers: errors become problems here and nowhere else, every answer gets
+ * its common headers here, and every request its one log line.
+ */
+export class Lifecycle {
+  readonly #of: LifecycleOptions;
+  readonly #commonHeaders = Object.entries(SECURITY_HEADERS).flat();
+
+  constructor(options: LifecycleOptions) {
+    this.#of = options;
+  }
+
+  begin(inbound: Inbound, route: Route, param?: string): Context {
+    return new Context(inbound, route, param, this.#of);
+  }
+
+  /** An answer that needs no waiting. Without one nothing has been counted. */
+  hit(context: Context): Outbound | undefined {
+    const { inbound, route } = context;
+    if (!route.hit || inbound.refused !== undefined || inbound.body !== null) return undefined;
+    try {
+      checkHead(inbound);
+      const answer = route.hit(context);
+      return answer && this.#finish(context, answer);
+    } catch (error) {
+      return this.#fail(context, error);
+    }
+  }
+
+  async answer(context: Context): Promise<Outbound> {
+    const { inbound, route } = context;
+    try {
+      checkHead(inbound);
+      if (isRead(inbound) && inbound.body !== null) await bytesOf(context); // of no use, but wrong it must not be
+      return this.#finish(context, await route.handle(context));
+    } catch (error) {
+      return this.#fail(context, error);
+    }
+  }
+
+  #fail(context: Context, error: unknown): Outbound {
+    if (error instanceof ClientLeft) {
+      return this.#finish(context, { status: CLIENT_LEFT, headers: NO_STORE, body: null }, 'client_left');
+    }
+    const known = error instanceof GatewayError ? error : this.#faultOf(context, error);
+    const answer = problemAnswer(known, { instance: context.inbound.path, requestId: context.requestId });
+    return this.#finish(context, answer, known.code);
+  }
+
+  /** A bug of ours: the client learns only that, the log where. */
+  #faultOf({ requestId, trace }: Context, thrown: unknown): GatewayError {
+    const fault = thrown instanceof Error ? `${thrown.name} ${framesOf(thrown)}` : typeof thrown;
+    this.#of.logger.error({ request_id: requestId, trace_id: trace.traceId, fault }, 'internal error');
+    return GatewayError.of('internal_error');
+  }
+
+  #finish(context: Context, answer: Answer, code?: string): Outbound {
+    const now = this.#of.clock.now();
+    context.onEnd = () => this.#record(context, { answer, code, now: context.isStream ? this.#of.clock.now() : now });
+    if (!context.isStream) context.end();
+    return { status: answer.status, headers: this.#headersOf(context, answer, now), body: answer.body };
+  }
+
+  #headersOf({ requestId, counted, startedAt, inbound }: Context, { headers, timing }: Answer, now: number): string[] {
+    const total = `total;dur=${tenths(now - startedAt)}`;
+    const all = [...this.#commonHeaders, 'X-Request-Id', requestId];
+    all.push('Server-Timing', timing ? `${timing}, ${total}` : total);
+    if (counted) pushLimit(all, counted, now);
+    const cors = this.#of.cors;
+    const own = cors ? cors.added(headers, inbound.header('origin')) : headers;
+    for (const name in own) {
+      if (name === 'Content-Security-Policy') all[all.indexOf(name) + 1] = own[name] ?? '';
+      else all.push(name, own[name] ?? '');
+    }
+    return all;
+  }
+
+  #record(context: Context, { answer, code, now }: { answer: Answer; code: string | undefined; now: number }): void {
+    const { requestId, trace, inbound, route, account, cache, startedAt, upstreamCalls, upstreamMs } = context;
+    const { status } = answer;
+    const ms = now - startedAt;
+    this.#of.logger.request({
+      request_id: requestId,
+      trace_id: trace.traceId,
+      method: inbound.method,
+      route: route.name,
+      status,
+      duration_ms: rounded(ms),
+      operation: route.operation,
+      account,
+      cache,
+      upstream_calls: upstreamCalls,
+      upstream_ms: rounded(upstreamMs),
+      code,
+    });
+    const { operation = NONE } = route;
+    this.#of.metrics.requestDone({ operation, status: classOf(status), cache: cache ?? NONE }, ms);
+  }
+}
+
+const NONE = '(none)';
+
+function checkHead({ refused, path }: Inbound): void {
+  if (refused !== undefined) throw GatewayError.of(refused);
+  if (!PLAIN_PATH.test(path)) throw GatewayError.of('unknown_endpoint');
+}
+
+const isRead = ({ method }: Inbound) => method === 'GET' || method === 'HEAD';
+
+/** `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10). */
+function pushLimit(headers: string[], { quota, use }: NonNullable<RequestContext['counted']>, now: number): void {
+  const { name, window } = quota;
+  const left = Math.max(0, window.limit - use.used);
+  headers.push('RateLimit', `"${name}";r=${left};t=${secondsLeft(use, now)}`);
+  headers.push('RateLimit-Policy', `"${name}";q=${window.limit};w=${window.lengthMs / 1000}`);
+}
+
+/** Where it was thrown. The message stays out of the log: it may quote input. */
+const framesOf = ({ stack = '' }: Error) =>
+  stack
+    .split('\n')
+    .filter((line) => /^\s+at /.test(line))
+    .slice(0, 5)
+    .join('\n');
+
+function classOf(status: number): StatusClass {
+  if (status < 300) return '2xx';
+  if (status < 400) return '3xx';
+  return status < 500 ? '4xx' : '5xx';
+}
+
+const rounded = (ms: number) => Math.round(ms * 10) / 10;
