@@ -32,7 +32,7 @@ function scramble(input: number): number {
   return (bits ^ (bits >>> 16)) >>> 0;
 }
 
-/** One request through the proxies at `index` times the interval: a function of time, so that no window is empty. */
+/** The request through the proxies at `index` times the interval; computed, so that every window has some. */
 function activityAt(index: number, interval: number): Activity {
   const random = scramble(index);
   const failure = random % 9 < FAILURES.length ? FAILURES[random % 9] : undefined;

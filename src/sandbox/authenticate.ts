@@ -8,13 +8,13 @@ const REFUSALS: Readonly<Record<NonNullable<Account['refusal']>, string>> = {
   '2fa_needed': 'Two-factor authentication is needed.',
 };
 
-/** Whose credential it is; `null` for none or one that is not known. */
+/** The credential of a request; `null` where it has none, or an unknown one. */
 export function credentialOf(world: World, request: Request): Credential | null {
   const key = TOKEN.exec(request.headers.get('Authorization') ?? '')?.[1];
   return (key !== undefined && world.credentials.get(key)) || null;
 }
 
-/** Refuses a call without a good credential, and every call of an account that is not in good standing. */
+/** Refuses a call without a known credential, and every call of an account with a `refusal`. */
 export function authenticate(world: World, request: Request): Credential {
   if (!/^Token /i.test(request.headers.get('Authorization') ?? '')) {
     throw unauthenticated('Authentication credentials were not provided.', 'not_authenticated');

@@ -4,7 +4,7 @@ import { activePlan } from './state.ts';
 import type { Account, Credential, Plan, World } from './state.ts';
 import type { Instant } from './time.ts';
 
-/** What a handler knows of a call without credential. */
+/** What the handler of a call without credential gets. */
 export interface OpenCall {
   readonly world: World;
   readonly now: Instant;
@@ -37,7 +37,7 @@ export const created = (body: unknown): Answer => ({ status: 201, body });
 
 export const noContent: Answer = { status: 204 };
 
-/** The one that the path names. */
+/** The item whose id is in the path. */
 export function byId<T extends { id: number }>(items: readonly T[], id: string): T {
   const found = items.find((item) => String(item.id) === id);
   if (!found) throw notFound();

@@ -1,6 +1,6 @@
 import type { OperationId } from '../upstream/operations/index.ts';
 
-/** One call as the sandbox saw it. */
+/** A call that the sandbox has received. */
 export interface RecordedCall {
   readonly operation: OperationId | null;
   readonly method: string;
@@ -21,7 +21,7 @@ export interface Calls {
 }
 
 /** Beyond this the older half is forgotten, so that a benchmark does not fill the memory. */
-const MOST_KEPT = 10_000;
+const MAX_CALLS = 10_000;
 
 export function createCalls(): Calls {
   let calls: RecordedCall[] = [];
@@ -30,7 +30,7 @@ export function createCalls(): Calls {
       const { pathname, search } = new URL(request.url);
       const headers = maskedHeaders(request.headers);
       const call = { operation, method: request.method, path: pathname + search, headers, account: null, status: null };
-      if (calls.length >= MOST_KEPT) calls = calls.slice(MOST_KEPT / 2);
+      if (calls.length >= MAX_CALLS) calls = calls.slice(MAX_CALLS / 2);
       calls.push(call);
       return call;
     },

@@ -8,7 +8,7 @@ export interface Clock {
   readonly reset: () => void;
 }
 
-/** A fraction that is not zero, so that a client that drops microseconds shows. */
+/** Not 0, so that a client that drops microseconds is noticed. */
 const MICROSECONDS = 337;
 
 export function createClock(base: () => number): Clock {
@@ -21,5 +21,5 @@ export function createClock(base: () => number): Clock {
   };
 }
 
-/** Two sandboxes whose worlds begin with the day are alike, whenever on it they were started. */
+/** As `seedTime`: sandboxes that start on the same day have the same data. */
 export const startOfDay = (instant: Instant): Instant => instant - (instant % DAY) + MICROSECONDS;

@@ -20,12 +20,12 @@ export const fieldRefused = (field: string, message: string, code: string) =>
   new Refusal(400, { [field]: [{ message, code }] });
 
 /** `{"field":["text"]}`, the form of Django REST Framework itself. */
-export const fieldRefusedPlainly = (field: string, message: string) => new Refusal(400, { [field]: [message] });
+export const fieldRefusedAsText = (field: string, message: string) => new Refusal(400, { [field]: [message] });
 
 /** A bare JSON string. */
-export const refusedBarely = (message: string) => new Refusal(400, message);
+export const refusedAsString = (message: string) => new Refusal(400, message);
 
-/** `{"detail","code"}`: what stands in the way is the account or the credential. */
+/** `{"detail","code"}`, where the account or the credential is refused. */
 export const forbidden = (detail: string, code: string) => new Refusal(403, { detail, code });
 
 export const notFound = () => new Refusal(404, { detail: 'Not found.' });

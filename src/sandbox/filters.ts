@@ -1,4 +1,4 @@
-import { fieldRefused, fieldRefusedPlainly, INVALID_CHOICE } from './errors.ts';
+import { fieldRefused, fieldRefusedAsText, INVALID_CHOICE } from './errors.ts';
 import { parseInstant } from './time.ts';
 
 /** Looks a field up by the name that a query gives it. */
@@ -27,13 +27,13 @@ const parseNumber = (text: string): number | null => (/^-?\d+(\.\d+)?$/.test(tex
 
 function compare(left: unknown, right: unknown): number {
   if (left === right) return 0;
-  // As in PostgreSQL, nulls come last going up.
+  // As in PostgreSQL, nulls come last in ascending order.
   if (left === null) return 1;
   if (right === null) return -1;
   return (left as number) < (right as number) ? -1 : 1;
 }
 
-/** Keeps the items that fit every parameter which names a field of theirs; other parameters mean nothing here. */
+/** Keeps the items that match every parameter named after one of their fields; other parameters are ignored. */
 export function filterByFields<T extends object>(items: readonly T[], query: URLSearchParams): T[] {
   const wanted = [...query].map(([name, text]) => {
     const [, field = name, lookup = 'exact'] = /^(.+?)__([a-z]+)$/.exec(name) ?? [];
@@ -44,7 +44,7 @@ export function filterByFields<T extends object>(items: readonly T[], query: URL
   );
 }
 
-/** Sorts by `field`, going down with a leading `-`; equal ones by id, in the same direction. */
+/** Sorts by a field, descending with a leading `-`, and by id where it is equal. */
 export function orderBy<T extends { id: number }>(items: readonly T[], ordering: string): T[] {
   const field = ordering.replace(/^-/, '');
   const sign = ordering.startsWith('-') ? -1 : 1;
@@ -53,24 +53,24 @@ export function orderBy<T extends { id: number }>(items: readonly T[], ordering:
   );
 }
 
-/** Ordering over a documented list of fields: anything else is refused. */
-export function documentedOrdering(query: URLSearchParams, fields: readonly string[], usual: string): string {
-  const ordering = query.get('ordering') || usual;
+/** Ordering by documented fields: anything else is refused. */
+export function documentedOrdering(query: URLSearchParams, fields: readonly string[], fallback: string): string {
+  const ordering = query.get('ordering') || fallback;
   if (fields.includes(ordering.replace(/^-/, ''))) return ordering;
   throw fieldRefused('ordering', INVALID_CHOICE, 'invalid_choice');
 }
 
-/** Ordering where the document names no fields: their own count, and anything else is passed over. */
-export function openOrdering(query: URLSearchParams, sample: object | undefined, usual: string): string {
-  const ordering = query.get('ordering') ?? usual;
-  return sample && ordering.replace(/^-/, '') in sample ? ordering : usual;
+/** Ordering where the document names no fields: by any field of the items; anything else is ignored. */
+export function openOrdering(query: URLSearchParams, sample: object | undefined, fallback: string): string {
+  const ordering = query.get('ordering') ?? fallback;
+  return sample && ordering.replace(/^-/, '') in sample ? ordering : fallback;
 }
 
 /** An integer parameter; `null` when it is absent. */
 export function integerParameter(query: URLSearchParams, name: string): number | null {
   const text = query.get(name);
   if (text === null) return null;
-  if (!/^-?\d{1,19}$/.test(text)) throw fieldRefusedPlainly(name, 'Enter a whole number.');
+  if (!/^-?\d{1,19}$/.test(text)) throw fieldRefusedAsText(name, 'Enter a whole number.');
   return Number(text);
 }
 

@@ -11,7 +11,7 @@ import { methodNotAllowed, Refusal } from './errors.ts';
 import { faultyResponse } from './faults.ts';
 import type { Fault, Faults } from './faults.ts';
 import { handlers, isOpen, openHandlers } from './handlers/index.ts';
-import { letTimePass } from './passage/index.ts';
+import { applyTransitions } from './transitions/index.ts';
 import { page, refuse, send } from './respond.ts';
 import type { World } from './state.ts';
 
@@ -26,7 +26,7 @@ export interface Parts {
 
 type Operation = (typeof allOperations)[number];
 
-/** Mounts the whole table. Paths end in a slash here: without it the upstream knows nothing. */
+/** Mounts every operation. Paths need their trailing slash: without it the upstream answers 404. */
 export function mountOperations(app: Hono, parts: Parts): void {
   for (const operation of allOperations) {
     app.on(operation.method, routeOf(operation), (c) => serve(c, operation.id, parts));
@@ -99,7 +99,7 @@ async function handle(c: Context, operation: OperationId, parts: Parts): Promise
   if (isOpen(operation)) return openHandlers[operation](await openCall(c, parts));
   const credential = authenticate(parts.world(), c.req.raw);
   const call = await openCall(c, parts);
-  letTimePass(credential.account, call.world, call.now);
+  applyTransitions(credential.account, call.world, call.now);
   return handlers[operation]({ ...call, account: credential.account, credential });
 }
 

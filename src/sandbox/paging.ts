@@ -10,7 +10,7 @@ export interface Page<T> {
   readonly results: readonly T[];
 }
 
-/** A size that makes no sense is passed over, as Django REST Framework does. */
+/** An invalid size is ignored, as Django REST Framework does. */
 export function pageSize(query: URLSearchParams): number {
   const size = Number(query.get('page_size') ?? DEFAULT_SIZE);
   return Number.isInteger(size) && size > 0 ? Math.min(size, LARGEST_SIZE) : DEFAULT_SIZE;

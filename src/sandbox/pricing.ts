@@ -4,7 +4,7 @@ import { usd } from './state.ts';
 const count = z.int('A valid integer is required.').min(0, 'Ensure this value is greater than or equal to 0.');
 const flag = z.boolean('Must be a valid boolean.');
 
-/** The body of a purchase. What it inherits from the pricing endpoint beyond this is let through. */
+/** The body of a purchase. Other fields of the pricing endpoint are accepted and ignored. */
 export const purchaseBody = z.looseObject({
   proxy_type: z.string('Not a valid string.').optional(),
   proxy_subtype: z.string('Not a valid string.').optional(),

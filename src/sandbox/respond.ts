@@ -3,7 +3,7 @@ import type { Answer } from './call.ts';
 import type { Refusal } from './errors.ts';
 import { printJson } from './json.ts';
 
-/** On every answer of the application itself; a gateway has no business passing these on. */
+/** Headers of every answer, which a gateway should not pass on. */
 const OWN_HEADERS = { Server: 'sandbox', 'X-Frame-Options': 'DENY' };
 
 const JSON_HEADERS = { ...OWN_HEADERS, 'Content-Type': 'application/json', Vary: 'Accept' };

@@ -14,8 +14,8 @@ import type { Instant } from './time.ts';
 export interface SandboxOptions {
   /** Milliseconds since 1970; the sandbox's clock starts from it. */
   readonly now?: () => number;
-  /** When its world begins, of the time at which that is first looked at; unless said, just then. */
-  readonly bornAt?: (now: Instant) => Instant;
+  /** The time for which the data is seeded, from the time of the first call; by default that itself. */
+  readonly seedTime?: (firstCallAt: Instant) => Instant;
   readonly sleep?: (ms: number) => Promise<void>;
   /** Cuts the connection of a request, where the runtime can: gets what the runtime gave to `app.fetch`. */
   readonly cutConnection?: (env: unknown) => void;
@@ -28,15 +28,15 @@ export interface Sandbox extends Controls {
 
 const sleepByTimer = (ms: number) => new Promise<void>((resolve) => void setTimeout(resolve, ms));
 
-/** The upstream of `upstream-api.md` with its state in memory: something true to run against. */
+/** The upstream of `upstream-api.md`, with its state in memory. */
 export function createSandbox(options: SandboxOptions = {}): Sandbox {
   const clock = createClock(options.now ?? Date.now);
   const calls = createCalls();
   const faults = createFaults();
   // Made when first needed: Workers have no clock before the first request.
   let seeded: World | null = null;
-  const world = () => (seeded ??= createWorld(options.bornAt?.(clock.now()) ?? clock.now()));
-  // The world has to be there before its clock moves, or nothing in it would have aged.
+  const world = () => (seeded ??= createWorld(options.seedTime?.(clock.now()) ?? clock.now()));
+  // Seeded before the clock moves: otherwise nothing would be older afterwards.
   const moveClock = (move: () => void) => {
     world();
     move();

@@ -4,7 +4,7 @@ import type { IpAuthorization, Subuser } from './resources/proxy.ts';
 import type { EarnOut, ReferralChannel, ReferralConfig, ReferralCredit } from './resources/referral.ts';
 import type { Instant } from './time.ts';
 
-/** The document shows no field of a plan; this is what its rules need to be kept. */
+/** The document shows no field of a plan; these are what its rules need. */
 export interface Plan {
   readonly id: number;
   /** USD for a term of 30 days; 0 is the free plan. */
@@ -25,7 +25,7 @@ export interface SubuserState extends OfPlan<Subuser> {
   readonly hasCustomList: boolean;
 }
 
-/** A payment on its way through the processor. */
+/** A payment that the processor has not completed yet. */
 export interface Charge {
   readonly payment: PendingPayment;
   readonly amount: number;

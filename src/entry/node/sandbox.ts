@@ -24,7 +24,7 @@ export async function startSandbox({
   port = 0,
   ...options
 }: StartSandboxOptions = {}): Promise<RunningSandbox> {
-  const sandbox = createSandbox({ bornAt: startOfDay, ...options, cutConnection });
+  const sandbox = createSandbox({ seedTime: startOfDay, ...options, cutConnection });
   // The gateway may live in this process too: its global Request and Response are not ours to replace.
   const server = createAdaptorServer({ fetch: sandbox.app.fetch, overrideGlobalObjects: false });
   const address = await listen(server, { host, port });

@@ -2,7 +2,7 @@ import { activityBetween, projectedBetween } from '../activity.ts';
 import type { Activity } from '../activity.ts';
 import { ok, planOf } from '../call.ts';
 import type { Answer, Call } from '../call.ts';
-import { refused, refusedBarely } from '../errors.ts';
+import { refused, refusedAsString } from '../errors.ts';
 import { pageSize, withParameter } from '../paging.ts';
 import type { ActivityRecord } from '../resources/proxy.ts';
 import { DAY, parseInstant, printInstant } from '../time.ts';
@@ -16,7 +16,7 @@ interface Window {
   readonly until: Instant;
 }
 
-/** Newest first; pages go on after the record that `starting_after` names, and there is no way back. */
+/** Newest first. `starting_after` is the last record of the page before; there is no `previous`. */
 export function listActivity(call: Call): Answer {
   const { query, url } = call;
   const found = recordsOf(call, windowOf(call)).filter(filterOf(query));
@@ -89,7 +89,7 @@ function hasError({ error_reason: actual }: ActivityRecord, wanted: string): boo
 function bytesParameter(query: URLSearchParams, name: string): number | null {
   const text = query.get(name);
   if (!text) return null;
-  if (!/^\d+$/.test(text)) throw refusedBarely(`${name} must be a number of bytes.`);
+  if (!/^\d+$/.test(text)) throw refusedAsString(`${name} must be a number of bytes.`);
   return Number(text);
 }
 

@@ -5,33 +5,33 @@ import { notFound, Refusal } from '../errors.ts';
 import type { OfPlan } from '../state.ts';
 import { listActivity } from './activity.ts';
 
-/** What the path names, on the plan that the query names. */
-function named<T extends OfPlan<{ id: number }>>(held: readonly T[], call: Call): T {
+/** The item whose id is in the path, on the plan of the query. */
+function byIdAndPlan<T extends OfPlan<{ id: number }>>(items: readonly T[], call: Call): T {
   const plan = planOf(call);
-  const found = held.find((one) => String(one.item.id) === call.id && one.plan === plan.id);
+  const found = items.find((one) => String(one.item.id) === call.id && one.plan === plan.id);
   if (!found) throw notFound();
   return found;
 }
 
 export const proxyHandlers: Record<keyof typeof rows, Handler> = {
-  getSubuser: (call) => ok(named(call.account.subusers, call).item),
+  getSubuser: (call) => ok(byIdAndPlan(call.account.subusers, call).item),
 
   refreshSubuser: (call) => {
-    const { hasCustomList, item } = named(call.account.subusers, call);
+    const { hasCustomList, item } = byIdAndPlan(call.account.subusers, call);
     if (!hasCustomList) {
       const message = 'Only a sub-user with a custom proxy list can be refreshed.';
-      // A list under a name that elsewhere holds a text: seen in the wild.
+      // `detail` is a text everywhere else: the upstream has been seen to answer so.
       throw new Refusal(400, { detail: [{ message, code: 'custom_proxy_list_required' }] });
     }
     item.updated_at = call.now;
     return ok(item);
   },
 
-  getIpAuthorization: (call) => ok(named(call.account.ipAuthorizations, call).item),
+  getIpAuthorization: (call) => ok(byIdAndPlan(call.account.ipAuthorizations, call).item),
 
   deleteIpAuthorization: (call) => {
-    const gone = named(call.account.ipAuthorizations, call);
-    call.account.ipAuthorizations = call.account.ipAuthorizations.filter((held) => held !== gone);
+    const deleted = byIdAndPlan(call.account.ipAuthorizations, call);
+    call.account.ipAuthorizations = call.account.ipAuthorizations.filter((one) => one !== deleted);
     return noContent;
   },
 

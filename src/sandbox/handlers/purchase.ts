@@ -1,11 +1,12 @@
 import { checkBody } from '../body.ts';
 import { ok } from '../call.ts';
 import type { Answer, Call } from '../call.ts';
-import { fieldRefused, fieldRefusedPlainly, Refusal } from '../errors.ts';
-import { recordTransaction } from '../passage/billing.ts';
+import { fieldRefused, fieldRefusedAsText, Refusal } from '../errors.ts';
+import { recordTransaction } from '../transitions/billing.ts';
 import { priceOf, purchaseBody } from '../pricing.ts';
 import type { PurchaseBody } from '../pricing.ts';
 import type { PaymentMethod, PendingPayment } from '../resources/billing.ts';
+import { datedAt } from '../resources/dated.ts';
 import { activePlan, usd } from '../state.ts';
 import type { Plan } from '../state.ts';
 import { SECOND, TERM } from '../time.ts';
@@ -34,7 +35,7 @@ function chosenCard({ account }: Call, { payment_method: chosen }: PurchaseBody)
   const isId = /^\d+$/.test(String(chosen));
   const id = isId ? Number(chosen) : account.subscription.payment_method;
   const card = account.paymentMethods.find((candidate) => candidate.id === id);
-  if (isId && !card) throw fieldRefusedPlainly('payment_method', `Invalid pk "${id}" - object does not exist.`);
+  if (isId && !card) throw fieldRefusedAsText('payment_method', `Invalid pk "${id}" - object does not exist.`);
   return card ?? null;
 }
 
@@ -69,7 +70,7 @@ function payWithCard(call: Call, body: PurchaseBody, { price, card }: Payment<Pa
   });
 }
 
-/** Makes the new plan the one active plan; what belonged to the old one moves along. */
+/** Makes the new plan the active one, and moves what belonged to the old one to it. */
 function replacePlan({ account, now, world }: Call, body: PurchaseBody, price: number): Plan {
   const old = activePlan(account);
   const plan: Plan = {
@@ -82,8 +83,8 @@ function replacePlan({ account, now, world }: Call, body: PurchaseBody, price: n
   };
   old.endedAt = now;
   account.plans.push(plan);
-  for (const held of [...account.subusers, ...account.ipAuthorizations]) {
-    if (held.plan === old.id) held.plan = plan.id;
+  for (const owned of [...account.subusers, ...account.ipAuthorizations]) {
+    if (owned.plan === old.id) owned.plan = plan.id;
   }
   startTerm({ account, now }, plan, body.term);
   return plan;
@@ -112,8 +113,7 @@ function pendingPayment({ account, now, world }: Call, plan: Plan, card: Payment
     transaction: null,
     is_renewal: false,
     term: account.subscription.term,
-    created_at: now,
-    updated_at: now,
+    ...datedAt(now),
     completed_at: null,
   };
 }

@@ -3,14 +3,14 @@ import type { referral as rows } from '../../upstream/operations/referral.ts';
 import { checkBody } from '../body.ts';
 import { byId, ok } from '../call.ts';
 import type { Answer, Call, Handler } from '../call.ts';
-import { fieldRefused, fieldRefusedPlainly, INVALID_CHOICE } from '../errors.ts';
+import { fieldRefused, fieldRefusedAsText, INVALID_CHOICE } from '../errors.ts';
 import { documentedOrdering, orderBy } from '../filters.ts';
 import { paginate } from '../paging.ts';
 import type { ReferralCredit } from '../resources/referral.ts';
 
 const EMAIL = 'Enter a valid email address.';
 
-/** The only writable fields; others are passed over. */
+/** The only writable fields; others are ignored. */
 const changes = z.object({
   mode: z.unknown().optional(),
   wallet_payout_email: z.email(EMAIL).nullable().optional(),
@@ -49,7 +49,7 @@ function ofChannel({ account, query }: Call, credits: readonly ReferralCredit[])
   if (wanted === null) return credits;
   if (wanted === '') return credits.filter((credit) => credit.referral_channel === null);
   const channel = account.referralChannels.find(({ id }) => String(id) === wanted);
-  if (!channel) throw fieldRefusedPlainly('referral_channel', INVALID_CHOICE);
+  if (!channel) throw fieldRefusedAsText('referral_channel', INVALID_CHOICE);
   return credits.filter((credit) => credit.referral_channel === channel.id);
 }
 

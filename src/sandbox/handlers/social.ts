@@ -3,11 +3,11 @@ import type { social as rows } from '../../upstream/operations/social.ts';
 import { checkBody } from '../body.ts';
 import { ok } from '../call.ts';
 import type { Answer, OpenCall, OpenHandler } from '../call.ts';
-import { fieldRefused, fieldRefusedPlainly, Refusal } from '../errors.ts';
-import { freshAccount } from '../seed/fresh.ts';
+import { fieldRefused, fieldRefusedAsText, Refusal } from '../errors.ts';
+import { newAccount } from '../seed/blank.ts';
 import type { Account } from '../state.ts';
 
-/** The document hides the one provider's name behind a placeholder, which its readers may well paste. */
+/** The document names its provider by a placeholder only, which clients may send as it is. */
 const PROVIDERS = ['sandbox', '<SUPPORTED_PROVIDER>'];
 
 /** The sandbox's identity provider: `sandbox-code-alice` proves that one is alice. */
@@ -41,7 +41,7 @@ function identify({ provider, code, redirect_uri: redirectUri }: z.infer<typeof 
 }
 
 /** A field that is itself called `code`, holding a list of texts. */
-const invalidCode = () => fieldRefusedPlainly('code', 'Invalid authorization code.');
+const invalidCode = () => fieldRefusedAsText('code', 'Invalid authorization code.');
 
 function issueToken({ world }: OpenCall, account: Account): Answer {
   const token = `sandbox-token-${world.nextId()}`;
@@ -60,7 +60,7 @@ export const socialHandlers: Record<keyof typeof rows, OpenHandler> = {
       const message = 'An account with this identity already exists.';
       throw new Refusal(400, { non_field_errors: [{ message, code: 'already_registered' }] });
     }
-    const account = freshAccount(name, call.now, call.world.nextId);
+    const account = newAccount(name, call.now, call.world.nextId);
     call.world.accounts.set(name, account);
     return issueToken(call, account);
   },

@@ -4,7 +4,7 @@ import type { Answer, Call, Handler } from '../call.ts';
 import { forbidden, refused } from '../errors.ts';
 import type { IdVerification } from '../resources/account.ts';
 
-/** The state table of the document; a person has to do it, so a key made by a program is not enough. */
+/** The state table of the document. A person has to do it, hence not with a key that endpoint 2 made. */
 function startIdVerification({ account, credential, now, world }: Call): Answer {
   if (credential.kind === 'programmatic') {
     throw forbidden('This action is not allowed with an API key.', 'api_key_not_allowed');

@@ -26,7 +26,7 @@ export interface ReferralConfig extends Dated {
 
 export interface ReferralCredit extends Dated {
   id: number;
-  /** One seeded id is larger than a number can hold: legal JSON that a client has to pass on unharmed. */
+  /** One seeded id is larger than a number can hold: legal JSON that a client has to pass on unchanged. */
   user_id: number | bigint;
   mode: 'payout' | 'credits';
   amount: number;

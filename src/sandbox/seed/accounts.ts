@@ -1,9 +1,10 @@
 import type { AccountName } from '../accounts.ts';
+import { datedAt } from '../resources/dated.ts';
 import type { Account, Plan } from '../state.ts';
 import { DAY, HOUR, TERM } from '../time.ts';
 import type { Instant } from '../time.ts';
 import { seedCard, seedPendingPayments, seedTransactions } from './billing.ts';
-import { blankAccount, datedAt } from './blank.ts';
+import { blankAccount } from './blank.ts';
 import { seedNotifications, seedVerificationFlow } from './notice.ts';
 import { seedIpAuthorizations, seedSubusers } from './proxy.ts';
 import { seedChannels, seedCredits, seedEarnOuts, seedTotals } from './referral.ts';
@@ -28,10 +29,10 @@ const AT = {
   credits: 501,
 } as const;
 
-/** Long ago enough that all ninety days of activity belong to the plan. */
+/** Old enough that all ninety days of activity belong to the plan. */
 const AGE = 210 * DAY;
 
-/** What all named accounts have: the free plan, and the key they are named by. */
+/** What all named accounts have: the free plan, and an API key that is the account's credential. */
 function base(name: AccountName, at: number, now: Instant): Account {
   const ids = {
     plan: at + AT.plan,
@@ -39,9 +40,9 @@ function base(name: AccountName, at: number, now: Instant): Account {
     referralConfig: at + AT.referralConfig,
     idVerification: at + AT.idVerification,
   };
-  const bornAt = now - AGE - 12 * DAY;
-  const key = { id: at + AT.apiKey, key: `sandbox-${name}-key`, label: 'dashboard', ...datedAt(bornAt) };
-  return { ...blankAccount({ name, ids, bornAt, now }), apiKeys: [key] };
+  const createdAt = now - AGE - 12 * DAY;
+  const key = { id: at + AT.apiKey, key: `sandbox-${name}-key`, label: 'dashboard', ...datedAt(createdAt) };
+  return { ...blankAccount({ name, ids, createdAt, now }), apiKeys: [key] };
 }
 
 /** The same with a paid plan, an older one, and one card. */
@@ -72,7 +73,7 @@ function paid(at: number, now: Instant): Account {
   if (!card) return account;
   const plan = account.subscription.plan;
   const transactions = seedTransactions(30, at + AT.transactions, card, now);
-  const pending = { id: at + AT.pendingPayments, card: card.id, plan, begunAt: now - DAY };
+  const pending = { id: at + AT.pendingPayments, card: card.id, plan, startedAt: now - DAY };
   const credits = seedCredits(6, at + AT.credits, [], now);
   return {
     ...account,

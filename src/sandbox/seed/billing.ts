@@ -1,8 +1,8 @@
-import { DECLINED_LAST4, embed } from '../passage/billing.ts';
+import { DECLINED_LAST4, embed } from '../transitions/billing.ts';
 import type { PaymentMethod, PendingPayment, Transaction } from '../resources/billing.ts';
+import { datedAt } from '../resources/dated.ts';
 import { DAY } from '../time.ts';
 import type { Instant } from '../time.ts';
-import { datedAt } from './blank.ts';
 
 export function seedCard(id: number, last4: string, savedAt: Instant): PaymentMethod {
   return {
@@ -49,10 +49,10 @@ interface PendingSeed {
   readonly id: number;
   readonly card: number;
   readonly plan: number;
-  readonly begunAt: Instant;
+  readonly startedAt: Instant;
 }
 
-/** One of each kind: completed, failed, and one that the processor never ends. */
+/** One of each kind: completed, failed, and one that stays pending. */
 export function seedPendingPayments(seed: PendingSeed, transaction: Transaction): PendingPayment[] {
   const pending = pendingPayment(seed);
   const completedAt = transaction.created_at;
@@ -63,7 +63,7 @@ export function seedPendingPayments(seed: PendingSeed, transaction: Transaction)
   ];
 }
 
-function pendingPayment({ id, card, plan, begunAt }: PendingSeed): PendingPayment {
+function pendingPayment({ id, card, plan, startedAt }: PendingSeed): PendingPayment {
   return {
     id,
     status: 'pending',
@@ -74,6 +74,6 @@ function pendingPayment({ id, card, plan, begunAt }: PendingSeed): PendingPaymen
     is_renewal: false,
     term: 'monthly',
     completed_at: null,
-    ...datedAt(begunAt),
+    ...datedAt(startedAt),
   };
 }

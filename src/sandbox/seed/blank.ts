@@ -1,6 +1,6 @@
-import type { Dated } from '../resources/dated.ts';
-import type { Subscription } from '../resources/billing.ts';
 import type { IdVerification } from '../resources/account.ts';
+import type { Subscription } from '../resources/billing.ts';
+import { datedAt } from '../resources/dated.ts';
 import type { ReferralConfig } from '../resources/referral.ts';
 import type { Account, Plan } from '../state.ts';
 import { DAY, TERM } from '../time.ts';
@@ -13,26 +13,32 @@ interface BlankIds {
   readonly idVerification: number;
 }
 
-export interface Birth {
+interface BlankSeed {
   readonly name: string;
   readonly ids: BlankIds;
-  readonly bornAt: Instant;
+  readonly createdAt: Instant;
   readonly now: Instant;
 }
 
-/** An account as it is right after registration: the free plan and nothing else. */
-export function blankAccount(birth: Birth): Account {
+/** The account of someone who has just registered. */
+export function newAccount(name: string, now: Instant, nextId: () => number): Account {
+  const ids = { plan: nextId(), subscription: nextId(), referralConfig: nextId(), idVerification: nextId() };
+  return blankAccount({ name, ids, createdAt: now, now });
+}
+
+/** An account with the free plan and nothing else. */
+export function blankAccount(seed: BlankSeed): Account {
   return {
-    name: birth.name,
+    name: seed.name,
     refusal: null,
     apiKeys: [],
     paymentMethods: [],
     transactions: [],
     pendingPayments: [],
     charges: [],
-    plans: [freePlan(birth)],
-    subscription: blankSubscription(birth),
-    referralConfig: blankReferralConfig(birth),
+    plans: [freePlan(seed)],
+    subscription: blankSubscription(seed),
+    referralConfig: blankReferralConfig(seed),
     referralCredits: [],
     earnOuts: [],
     referralChannels: [],
@@ -40,20 +46,18 @@ export function blankAccount(birth: Birth): Account {
     ipAuthorizations: [],
     requestInterval: null,
     notifications: [],
-    idVerification: blankIdVerification(birth),
+    idVerification: blankIdVerification(seed),
     verificationOutcome: 'verified',
     verificationFlows: [],
   };
 }
 
-export const datedAt = (instant: Instant): Dated => ({ created_at: instant, updated_at: instant });
-
-function freePlan({ ids, bornAt }: Birth): Plan {
-  return { id: ids.plan, price: 0, paid: false, refreshesAvailable: 0, startedAt: bornAt, endedAt: null };
+function freePlan({ ids, createdAt }: BlankSeed): Plan {
+  return { id: ids.plan, price: 0, paid: false, refreshesAvailable: 0, startedAt: createdAt, endedAt: null };
 }
 
-function blankSubscription({ bornAt, ids, now }: Birth): Subscription {
-  const startedAt = now - ((now - bornAt) % TERM);
+function blankSubscription({ createdAt, ids, now }: BlankSeed): Subscription {
+  const startedAt = now - ((now - createdAt) % TERM);
   return {
     id: ids.subscription,
     plan: ids.plan,
@@ -75,11 +79,11 @@ function blankSubscription({ bornAt, ids, now }: Birth): Subscription {
     promo_value: null,
     retention_discount_resi_20_available: false,
     throttled: false,
-    ...datedAt(bornAt),
+    ...datedAt(createdAt),
   };
 }
 
-function blankReferralConfig({ bornAt, ids, name, now }: Birth): ReferralConfig {
+function blankReferralConfig({ createdAt, ids, name, now }: BlankSeed): ReferralConfig {
   return {
     id: ids.referralConfig,
     mode: 'credits',
@@ -101,11 +105,11 @@ function blankReferralConfig({ bornAt, ids, name, now }: Birth): ReferralConfig 
     referral_maximum_credits: 250,
     referral_credit_ratio: 0.25,
     referral_payment_pending_days: '14 00:00:00',
-    ...datedAt(bornAt),
+    ...datedAt(createdAt),
   };
 }
 
-function blankIdVerification({ bornAt, ids }: Birth): IdVerification {
+function blankIdVerification({ createdAt, ids }: BlankSeed): IdVerification {
   return {
     id: ids.idVerification,
     state: 'requested',
@@ -113,6 +117,6 @@ function blankIdVerification({ bornAt, ids }: Birth): IdVerification {
     verification_failure_times: 0,
     max_verification_failure_times: 3,
     verified_at: null,
-    ...datedAt(bornAt),
+    ...datedAt(createdAt),
   };
 }

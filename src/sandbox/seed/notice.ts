@@ -1,7 +1,7 @@
 import type { Notification, VerificationFlow } from '../resources/account.ts';
+import { datedAt } from '../resources/dated.ts';
 import { DAY, HOUR } from '../time.ts';
 import type { Instant } from '../time.ts';
-import { datedAt } from './blank.ts';
 
 /** Three of two types, the oldest one dismissed. */
 export function seedNotifications(firstId: number, plan: number, now: Instant): Notification[] {
@@ -25,7 +25,7 @@ export function seedNotifications(firstId: number, plan: number, now: Instant): 
   ];
 }
 
-/** A flow in which the user has told his side. */
+/** A flow with evidence from the user. */
 export function seedVerificationFlow(id: number, now: Instant): VerificationFlow {
   const startedAt = now - 3 * DAY;
   return {

@@ -1,15 +1,15 @@
 import type { EarnOut, ReferralChannel, ReferralConfig, ReferralCredit } from '../resources/referral.ts';
+import { datedAt } from '../resources/dated.ts';
 import { usd } from '../state.ts';
 import { DAY, HOUR } from '../time.ts';
 import type { Instant } from '../time.ts';
-import { datedAt } from './blank.ts';
 
 const GRACE = 14 * DAY;
 
 /** Above 2^53: a client that reads it as a number loses the last digits. */
 const LARGE_USER_ID = 9007199254740993123n;
 
-/** Three channels: a percentage, an amount, and one that is over. */
+/** Three channels: a percentage, an amount, and one that has ended. */
 export function seedChannels(firstId: number, now: Instant): ReferralChannel[] {
   const channel: ReferralChannel = {
     id: firstId,
@@ -39,7 +39,7 @@ export function seedChannels(firstId: number, now: Instant): ReferralChannel[] {
   ];
 }
 
-/** One every eight hours, the newest first made last. Those in their grace period are pending. */
+/** One every eight hours, oldest first. Those in their grace period are pending. */
 export function seedCredits(
   count: number,
   firstId: number,
@@ -58,13 +58,13 @@ export function seedCredits(
       referral_channel: index % 3 === 2 ? null : (channel?.id ?? null),
       referral_channel_code: index % 3 === 2 ? null : (channel?.code ?? null),
       created_at: createdAt,
-      ...fate(index, createdAt, now),
+      ...outcomeOf(index, createdAt, now),
     };
   });
 }
 
-/** Every twentieth payment was reversed, three days after it was made. */
-function fate(index: number, createdAt: Instant, now: Instant) {
+/** Every twentieth was reverted, three days after it was made. */
+function outcomeOf(index: number, createdAt: Instant, now: Instant) {
   const revertedAt = createdAt + 3 * DAY;
   if (index % 20 === 7 && revertedAt <= now) {
     return { status: 'reverted', updated_at: revertedAt, reverted_at: revertedAt } as const;
@@ -73,7 +73,7 @@ function fate(index: number, createdAt: Instant, now: Instant) {
   return { status: 'completed', updated_at: createdAt + GRACE, reverted_at: null } as const;
 }
 
-/** One a week; the oldest payout failed, the newest one is still on its way. */
+/** One a week; the oldest payout failed, the newest one is still processing. */
 export function seedEarnOuts(count: number, firstId: number, now: Instant): EarnOut[] {
   return Array.from({ length: count }, (_, index) => {
     const newest = index === count - 1;
@@ -96,7 +96,6 @@ function earnOutStatus(failed: boolean, newest: boolean): EarnOut['status'] {
   return newest ? 'processing' : 'completed';
 }
 
-/** What the credits so far amount to. */
 export function seedTotals(credits: readonly ReferralCredit[]): Partial<ReferralConfig> {
   const sum = (mode: ReferralCredit['mode']) =>
     usd(

@@ -5,7 +5,7 @@ import { seedAccounts } from './accounts.ts';
 
 const FIRST_NEW_ID = 100_001;
 
-/** The world as it is before anyone has called. Same `now`, same world. */
+/** The data before the first call. The same `now` gives the same data. */
 export function createWorld(now: Instant): World {
   let lastId = FIRST_NEW_ID - 1;
   const accounts = new Map<string, Account>();

@@ -1,4 +1,5 @@
 import type { EarnOut, ReferralConfig, ReferralCredit } from '../resources/referral.ts';
+import { datedAt } from '../resources/dated.ts';
 import { usd } from '../state.ts';
 import type { Account, World } from '../state.ts';
 import { DAY, parseDuration } from '../time.ts';
@@ -57,14 +58,13 @@ function convertToCredits({ referralConfig, earnOuts, subscription }: Account, i
     amount,
     status: 'completed',
     error_reason: null,
-    created_at: at,
-    updated_at: at,
+    ...datedAt(at),
   });
   subscription.free_credits = usd(subscription.free_credits + amount);
   referralConfig.credits_earned = 0;
 }
 
-/** Without a wallet the earn-out fails and what was earned stays earned. */
+/** Without a wallet the earn-out fails, and the earnings stay for the next one. */
 function payOut({ referralConfig, earnOuts }: Account, id: number, at: Instant): void {
   const wallet = referralConfig.wallet_payout_email;
   earnOuts.push({
@@ -74,8 +74,7 @@ function payOut({ referralConfig, earnOuts }: Account, id: number, at: Instant):
     amount: referralConfig.payouts_earned,
     status: wallet === null ? 'failed' : 'processing',
     error_reason: wallet === null ? 'wallet_payout_email_missing' : null,
-    created_at: at,
-    updated_at: at,
+    ...datedAt(at),
   });
   if (wallet !== null) referralConfig.payouts_earned = 0;
 }

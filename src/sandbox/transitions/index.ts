@@ -4,11 +4,11 @@ import type { Instant } from '../time.ts';
 import { renew, resume, settleCharges } from './billing.ts';
 import { earnOut, matureCredits } from './referral.ts';
 
-/** How long a check of an identity takes. */
+/** How long an ID verification takes. */
 const VERIFICATION_TIME = MINUTE;
 
-/** Does what time has done to an account since the last call; the sandbox runs no timers. */
-export function letTimePass(account: Account, world: World, now: Instant): void {
+/** Brings an account up to `now`. Done before each of its calls, since the sandbox has no timers. */
+export function applyTransitions(account: Account, world: World, now: Instant): void {
   resume(account, now);
   settleCharges(account, world, now);
   renew(account, world, now);

@@ -1,4 +1,5 @@
 import type { EmbeddedPaymentMethod, PaymentMethod, PendingPayment, Transaction } from '../resources/billing.ts';
+import { datedAt } from '../resources/dated.ts';
 import { activePlan, usd } from '../state.ts';
 import type { Account, Charge, Plan, World } from '../state.ts';
 import { parseDuration, TERM } from '../time.ts';
@@ -7,7 +8,7 @@ import type { Instant } from '../time.ts';
 /** Last digits of a card whose payments all fail. */
 export const DECLINED_LAST4 = '0002';
 
-/** A paused subscription resumes at its reactivation date with the period that was left. */
+/** Resumes a paused subscription at its reactivation date, with the period that was left. */
 export function resume({ subscription }: Account, now: Instant): void {
   const { paused, reactivation_date: resumedAt, reactivation_period_left: left } = subscription;
   if (!paused || resumedAt === null || now < resumedAt) return;
@@ -22,7 +23,7 @@ export function resume({ subscription }: Account, now: Instant): void {
   });
 }
 
-/** Ends the charges that the processor has had time for: paid, or declined. */
+/** Completes the charges that are due, or declines them. */
 export function settleCharges(account: Account, world: World, now: Instant): void {
   const due = account.charges.filter(({ dueAt }) => dueAt <= now);
   account.charges = account.charges.filter(({ dueAt }) => dueAt > now);
@@ -66,8 +67,7 @@ export function recordTransaction(account: Account, world: World, sale: Sale): T
     credits_gained: 0,
     refund_amount: 0,
     refund_date: null,
-    created_at: sale.at,
-    updated_at: sale.at,
+    ...datedAt(sale.at),
   };
   account.transactions.push(transaction);
   return transaction;
@@ -78,7 +78,7 @@ export function embed(card: PaymentMethod): EmbeddedPaymentMethod {
   return { id, brand, last4, name, expiration_year, expiration_month, created_at, updated_at };
 }
 
-/** Renews term after term until the current one reaches beyond now, or one is not paid. */
+/** Renews term after term until one ends after `now`, or is not paid. */
 export function renew(account: Account, world: World, now: Instant): void {
   const { subscription } = account;
   while (!subscription.paused && subscription.end_date <= now) {
@@ -126,8 +126,7 @@ function renewalPayment({ subscription }: Account, world: World, transaction: Tr
     transaction: transaction.id,
     is_renewal: true,
     term: subscription.term,
-    created_at: transaction.created_at,
-    updated_at: transaction.created_at,
+    ...datedAt(transaction.created_at),
     completed_at: transaction.created_at,
   };
 }
