@@ -21,10 +21,12 @@ export type Group =
   | 'apiKeys'
   | 'verificationFlows';
 
-/** Seconds. `stale` and `onError` both count from the moment freshness ends (`contract.md` section 5). */
+/** How long an answer is served from the cache, in seconds (`contract.md` section 5). */
 export interface CachePolicy {
   readonly fresh: number;
+  /** From the end of `fresh` on, while it is refreshed. */
   readonly stale: number;
+  /** From the end of `fresh` on, while the upstream fails. */
   readonly onError: number;
 }
 

@@ -2,7 +2,6 @@ import * as z from 'zod/mini';
 import { counts, documented, flag, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 import { anyText, paging } from '../parameters.ts';
-import { POLICIES } from '../policies.ts';
 
 const CREATED = '2026-06-09T11:50:08.101337-07:00';
 
@@ -133,7 +132,7 @@ export const billing = nameRows({
     query: listFilters,
     answer: pageOf(paymentMethod),
     paged: true,
-    cache: POLICIES.settled,
+    cache: { fresh: 30, stale: 300, onError: 3600 },
     group: 'paymentMethods',
     tag: 'Billing',
     summary: 'List payment methods',
@@ -143,7 +142,7 @@ export const billing = nameRows({
     path: '/api/v2/payment/method/{id}/',
     idForm: 'digits',
     answer: paymentMethod,
-    cache: POLICIES.settled,
+    cache: { fresh: 30, stale: 300, onError: 3600 },
     group: 'paymentMethods',
     tag: 'Billing',
     summary: 'Read a payment method',
@@ -164,7 +163,7 @@ export const billing = nameRows({
     query: listFilters,
     answer: pageOf(transaction),
     paged: true,
-    cache: POLICIES.ledger,
+    cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'transactions',
     tag: 'Billing',
     summary: 'List transactions',
@@ -174,7 +173,7 @@ export const billing = nameRows({
     path: '/api/v2/payment/transaction/{id}/',
     idForm: 'digits',
     answer: transaction,
-    cache: POLICIES.ledger,
+    cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'transactions',
     tag: 'Billing',
     summary: 'Read a transaction',
@@ -185,7 +184,7 @@ export const billing = nameRows({
     query: listFilters,
     answer: pageOf(pendingPayment),
     paged: true,
-    cache: POLICIES.ledger,
+    cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'pendingPayments',
     tag: 'Billing',
     summary: 'List pending payments',
@@ -217,7 +216,7 @@ export const billing = nameRows({
     method: 'GET',
     path: '/api/v2/subscription/',
     answer: subscription,
-    cache: POLICIES.settled,
+    cache: { fresh: 30, stale: 300, onError: 3600 },
     group: 'subscription',
     tag: 'Billing',
     summary: 'Read the subscription',

@@ -2,7 +2,6 @@ import * as z from 'zod/mini';
 import { documented, flag, integer, pageOf, resource, text, timestamp } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 import { anyText, booleanText, orderingText, paging } from '../parameters.ts';
-import { POLICIES } from '../policies.ts';
 
 const notificationResource = resource('Notification', {
   id: integer('identifier', 101),
@@ -27,7 +26,7 @@ export const notification = nameRows({
     },
     answer: pageOf(notificationResource),
     paged: true,
-    cache: POLICIES.news,
+    cache: { fresh: 10, stale: 60, onError: 3600 },
     group: 'notifications',
     tag: 'Notifications',
     summary: 'List notifications',

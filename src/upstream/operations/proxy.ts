@@ -2,7 +2,6 @@ import * as z from 'zod/mini';
 import { counts, documented, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 import { anyText, paging, planId, timestampText } from '../parameters.ts';
-import { POLICIES } from '../policies.ts';
 
 const CREATED = '2026-06-09T11:50:08.101337-07:00';
 
@@ -81,7 +80,7 @@ export const proxy = nameRows({
     idForm: 'digits',
     query: planId,
     answer: subuser,
-    cache: POLICIES.live,
+    cache: { fresh: 10, stale: 30, onError: 600 },
     group: 'subusers',
     tag: 'Proxy',
     summary: 'Read a sub-user and its statistics',
@@ -102,7 +101,7 @@ export const proxy = nameRows({
     idForm: 'slug',
     query: planId,
     answer: ipAuthorization,
-    cache: POLICIES.live,
+    cache: { fresh: 10, stale: 30, onError: 600 },
     group: 'ipAuthorizations',
     tag: 'Proxy',
     summary: 'Read an IP authorization',
@@ -144,7 +143,7 @@ export const proxy = nameRows({
     },
     answer: pageOf(activity),
     paged: true,
-    cache: POLICIES.live,
+    cache: { fresh: 10, stale: 30, onError: 600 },
     group: 'proxyActivity',
     tag: 'Proxy',
     summary: 'List proxy activity',

@@ -2,7 +2,6 @@ import * as z from 'zod/mini';
 import { decimal, documented, duration, flag, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 import { anyText, integerText, orderingText, paging } from '../parameters.ts';
-import { POLICIES } from '../policies.ts';
 
 const CREATED = '2026-06-09T11:50:08.101337-07:00';
 
@@ -91,7 +90,7 @@ export const referral = nameRows({
     method: 'GET',
     path: '/api/v2/referral/config/',
     answer: config,
-    cache: POLICIES.settled,
+    cache: { fresh: 30, stale: 300, onError: 3600 },
     group: 'referralConfig',
     tag: 'Referral',
     summary: 'Read the referral config',
@@ -119,7 +118,7 @@ export const referral = nameRows({
     },
     answer: pageOf(credit),
     paged: true,
-    cache: POLICIES.ledger,
+    cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'referralCredits',
     tag: 'Referral',
     summary: 'List referral credits',
@@ -129,7 +128,7 @@ export const referral = nameRows({
     path: '/api/v2/referral/credit/{id}/',
     idForm: 'digits',
     answer: credit,
-    cache: POLICIES.ledger,
+    cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'referralCredits',
     tag: 'Referral',
     summary: 'Read a referral credit',
@@ -140,7 +139,7 @@ export const referral = nameRows({
     query: paging,
     answer: pageOf(earnOut),
     paged: true,
-    cache: POLICIES.ledger,
+    cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'earnOuts',
     tag: 'Referral',
     summary: 'List earn-outs',
@@ -150,7 +149,7 @@ export const referral = nameRows({
     path: '/api/v2/referral/earnout/{id}/',
     idForm: 'digits',
     answer: earnOut,
-    cache: POLICIES.ledger,
+    cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'earnOuts',
     tag: 'Referral',
     summary: 'Read an earn-out',
@@ -159,7 +158,7 @@ export const referral = nameRows({
     method: 'GET',
     path: '/api/v2/referral/channel/',
     answer: z.array(channel),
-    cache: POLICIES.settled,
+    cache: { fresh: 30, stale: 300, onError: 3600 },
     group: 'referralChannels',
     tag: 'Referral',
     summary: 'List referral channels',
