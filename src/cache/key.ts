@@ -29,10 +29,10 @@ export function singleFlightKey({ account, key }: CacheKey, version: Version, ki
 }
 
 /** What a write makes worthless. */
-export function invalidatedBy({ touches = [] }: Operation, { id }: OperationInput): Tag[] {
-  return touches.map((touch) => {
-    if (touch === 'everything') return EVERYTHING;
-    return typeof touch === 'string' ? touch : itemTag(touch.item, id ?? '');
+export function invalidatedBy({ invalidates = [] }: Operation, { id }: OperationInput): Tag[] {
+  return invalidates.map((one) => {
+    if (one === 'everything') return EVERYTHING;
+    return typeof one === 'string' ? one : itemTag(one.item, id ?? '');
   });
 }
 

@@ -73,8 +73,8 @@ const cachedGroups = new Set(
 );
 
 /** Whether the store has to be told before it is sent: where it touches what is cached, has a key, or buys. */
-export function needsStore({ operation: { touches = [], exclusive }, writer }: Write): boolean {
-  const groups = touches.map((touch) => (typeof touch === 'string' ? touch : touch.item));
+export function needsStore({ operation: { invalidates = [], exclusive }, writer }: Write): boolean {
+  const groups = invalidates.map((one) => (typeof one === 'string' ? one : one.item));
   const isCached = groups.some((group) => group === 'everything' || cachedGroups.has(group));
   return isCached || exclusive === true || writer.context.idempotencyKey !== undefined;
 }

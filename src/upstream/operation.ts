@@ -4,7 +4,7 @@ export type IdForm = 'digits' | 'slug';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
-/** What reads are grouped by, so that a write can say what it touches. */
+/** What reads are grouped by, and writes invalidate. */
 export type Group =
   | 'subscription'
   | 'paymentMethods'
@@ -30,8 +30,8 @@ export interface CachePolicy {
   readonly onError: number;
 }
 
-/** What a write touches: a whole group, the one item of a group that its path names, or all the account holds. */
-type Touch = 'everything' | Group | { readonly item: Group };
+/** A group, the one item of a group that the path names, or all of the account. */
+type Invalidated = 'everything' | Group | { readonly item: Group };
 
 /** One row of the table: all that Portico knows of one upstream endpoint. */
 export interface Row {
@@ -55,7 +55,7 @@ export interface Row {
   /** Reads only. What is never cached has one too: a read after a write joins no call from before it. */
   readonly group?: Group;
   /** Writes only. */
-  readonly touches?: readonly Touch[];
+  readonly invalidates?: readonly Invalidated[];
   /** Writes only. Two equal ones of an account at the same moment are a slip: the second is refused. */
   readonly exclusive?: true;
   /** Writes only. Members of the body that make no other request of it. */

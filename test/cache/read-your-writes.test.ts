@@ -4,10 +4,10 @@ import { askAll, goodAfter, isHit, MISS, NO_STORE, raising, seen, UNKEPT, versio
 import { callOf, isCallTo, pathOf } from '../support/marked.ts';
 import { barrier, hold, perCall, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { cachedIds, partedBy, touchedBy, writeIds } from '../support/table.ts';
+import { cachedIds, partedBy, invalidatedReads, writeIds } from '../support/table.ts';
 import { openWorld } from '../support/world.ts';
 
-const pairs = writeIds.flatMap((write) => touchedBy(write).map((read) => [write, read] as const));
+const pairs = writeIds.flatMap((write) => invalidatedReads(write).map((read) => [write, read] as const));
 
 describe.each(writeIds)('after %s', (write) => {
   test('what it touches is read anew, and nothing else', async () => {
@@ -16,11 +16,11 @@ describe.each(writeIds)('after %s', (write) => {
     await askAll(world, cachedIds);
     expect((await world.ask(write)).status).toBeLessThan(300);
     for (const id of cachedIds) {
-      const expected = touchedBy(write).includes(id) ? [200, MISS, 2] : [200, isHit, 1];
+      const expected = invalidatedReads(write).includes(id) ? [200, MISS, 2] : [200, isHit, 1];
       expect(seen(await world.ask(id)), id).toEqual(expected);
     }
     const reads = world.upstream.calls.length - 1;
-    expect(reads).toBe(cachedIds.length + touchedBy(write).length);
+    expect(reads).toBe(cachedIds.length + invalidatedReads(write).length);
   });
 
   test('other accounts keep what they have', async () => {

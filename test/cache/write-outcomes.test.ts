@@ -13,12 +13,12 @@ import {
   reset,
   type Step,
 } from '../support/scripted-upstream.ts';
-import { touchedBy, writeIds } from '../support/table.ts';
+import { invalidatedReads, writeIds } from '../support/table.ts';
 import { openWorld } from '../support/world.ts';
 
 /** One of each write that touches something, with a read that sees it. */
 const onePairEach = writeIds.flatMap((write) =>
-  touchedBy(write)
+  invalidatedReads(write)
     .slice(-1)
     .map((read) => [write, read] as const),
 );

@@ -8,14 +8,14 @@ import { markOf, idOf } from '../support/marked.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { barrier, type Barrier, hold, reply, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { touchedBy } from '../support/table.ts';
+import { invalidatedReads } from '../support/table.ts';
 import { isOf } from '../support/versioned-upstream.ts';
 
 const writes = allOperations
-  .filter(({ method, touches = [] }) => method !== 'GET' && touches.length > 0)
+  .filter(({ method, invalidates = [] }) => method !== 'GET' && invalidates.length > 0)
   .map(({ id }) => id);
 
-const pairs = writes.flatMap((write) => touchedBy(write).map((read) => [write, read] as const));
+const pairs = writes.flatMap((write) => invalidatedReads(write).map((read) => [write, read] as const));
 
 const expectOldAndNotStored = (answer: TextAnswer) =>
   expect([markOf(answer.text), cacheStatusOf(answer)]).toEqual([1, 'portico; fwd=miss']);

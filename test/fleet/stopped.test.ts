@@ -100,7 +100,7 @@ describe.skipIf(!hasRedis)(`of three instances one${SKIPPED}`, () => {
       return answers;
     };
     expect(await statuses()).toEqual(Array.from({ length: 4 }, () => 'portico; fwd=miss'));
-    expect(isStale(cacheStatusOf(await ask(a, 'getSubscription', { token })))).toBe(true); // which it did not touch
+    expect(isStale(cacheStatusOf(await ask(a, 'getSubscription', { token })))).toBe(true); // which it does not invalidate
     await fleet().redis.pass(40_000);
     expect(await statuses()).toEqual(Array.from({ length: 4 }, () => 'portico; fwd=miss'));
     fleet().change(token); // the upstream does it late

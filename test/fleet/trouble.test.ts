@@ -84,7 +84,7 @@ async function expectRefused(): Promise<readonly Order[]> {
   return orders;
 }
 
-/** Writes that touch nothing that is cached, have no key and buy nothing. */
+/** Writes that invalidate nothing cached, have no key and buy nothing. */
 async function expectOthersThrough(): Promise<void> {
   for (const at of [a, b])
     for (const id of ['createApiKey', 'startIdVerification'] as const)

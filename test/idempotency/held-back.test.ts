@@ -8,7 +8,7 @@ import { watchedClock } from '../support/clock.ts';
 import { callOf } from '../support/marked.ts';
 import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { rowOf, touchedBy } from '../support/table.ts';
+import { rowOf, invalidatedReads } from '../support/table.ts';
 import { accountIds, postIds, socialIds } from '../support/table.ts';
 
 const READ = 'getVerificationFlow';
@@ -162,9 +162,9 @@ const storeFullOfMarks = async () => {
 };
 
 describe('with no room for another write of unknown outcome', () => {
-  test.each(postIds)('%s is refused where it buys or touches what is cached, and goes through else', async (id) => {
+  test.each(postIds)('%s is refused where it buys or invalidates what is cached, and goes through else', async (id) => {
     const shop = await openShop({}, { store: await storeFullOfMarks() });
-    const isAnnounced = rowOf(id).exclusive || touchedBy(id).length > 0;
+    const isAnnounced = rowOf(id).exclusive || invalidatedReads(id).length > 0;
     if (!isAnnounced) shop.script(id, good(id, 1));
     expect(gist(await shop.ask(id))).toBe(isAnnounced ? '503 store_unavailable' : goodGist(id, 1));
     expect(shop.upstream.calls).toHaveLength(isAnnounced ? 0 : 1);

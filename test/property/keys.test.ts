@@ -100,7 +100,7 @@ const writes: readonly Operation[] = allOperations.filter(({ method }) => method
 
 /** Writes of one item, each with a read of it. */
 const itemWrites = writes.flatMap((write) => {
-  const items = (write.touches ?? []).flatMap((touch) => (typeof touch === 'object' ? [touch.item] : []));
+  const items = (write.invalidates ?? []).flatMap((one) => (typeof one === 'object' ? [one.item] : []));
   return reads
     .filter(({ group, idForm }) => idForm && items.some((item) => item === group))
     .map((read) => [write, read] as const);
@@ -127,18 +127,18 @@ describe('tags', () => {
   });
 
   test.each(itemWrites)('of $id are among those of every read of that item, and of no other', (write, read) => {
-    const touches = fc.property(digits, digits, query, (one, other, text) => {
-      const touched = invalidatedBy(write, { id: one, query: '' });
-      const isTouched = (id: string) =>
+    const invalidates = fc.property(digits, digits, query, (one, other, text) => {
+      const tags = invalidatedBy(write, { id: one, query: '' });
+      const isInvalidated = (id: string) =>
         cacheKeyOf('account', read, { input: { id, query: text }, policy: undefined }).tags.some((tag) =>
-          touched.includes(tag),
+          tags.includes(tag),
         );
-      return isTouched(one) && isTouched(`0${one}`) && isTouched(other) === (BigInt(one) === BigInt(other));
+      return isInvalidated(one) && isInvalidated(`0${one}`) && isInvalidated(other) === (BigInt(one) === BigInt(other));
     });
-    fc.assert(touches, runs(5_000));
+    fc.assert(invalidates, runs(5_000));
   });
 
-  test('of an item are what the documented writes of one touch', () => {
+  test('of an item are what the documented writes of one invalidate', () => {
     const { refreshSubuser, getSubuser, deleteIpAuthorization, getIpAuthorization } = operations;
     expect(itemWrites).toEqual(
       expect.arrayContaining([
@@ -149,7 +149,7 @@ describe('tags', () => {
   });
 
   test('are said by every write, if only that there are none', () => {
-    for (const { id, touches } of writes) expect([id, touches]).toEqual([id, expect.any(Array)]);
+    for (const { id, invalidates } of writes) expect([id, invalidates]).toEqual([id, expect.any(Array)]);
   });
 
   test('of a group are never those of an item or of everything', () => {

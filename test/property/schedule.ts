@@ -2,7 +2,7 @@ import { matchPath } from '../../src/upstream/match.ts';
 import type { Method } from '../../src/upstream/operation.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { inProcess, type InProcess } from '../gateway/in-process.ts';
-import { type HeldCall, HeldUpstream, type Mark, marksIn, type Outcome, type Thing, touches } from './upstream.ts';
+import { type HeldCall, HeldUpstream, invalidates, type Mark, marksIn, type Outcome, type Thing } from './upstream.ts';
 import { clockOfDeadlines } from '../support/clock.ts';
 import { secret } from '../support/secrets.ts';
 
@@ -123,7 +123,7 @@ class Run {
       const before = this.#upstream.endedAt.get(requestId);
       if (before === undefined || (status >= 400 && status < 500)) return;
       const answeredAt = this.#upstream.tick();
-      this.#fences.push({ covers: (read) => touches(write, read), before, answeredAt, by: `${method} ${path}` });
+      this.#fences.push({ covers: (read) => invalidates(write, read), before, answeredAt, by: `${method} ${path}` });
     });
   }
 

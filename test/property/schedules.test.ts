@@ -7,7 +7,7 @@ import type { Outcome } from './upstream.ts';
 import { times } from '../support/times.ts';
 import { exampleRequest } from '../support/examples.ts';
 import { pathOf } from '../support/marked.ts';
-import { isSocial, partedBy, readIds, touchedBy, writeIds } from '../support/table.ts';
+import { isSocial, partedBy, readIds, invalidatedReads, writeIds } from '../support/table.ts';
 
 /** How many schedules; more for a night's run. */
 const SCHEDULES = Number(process.env['SCHEDULES'] ?? times(2_000));
@@ -20,7 +20,7 @@ type Write = Omit<Extract<Command, { do: 'write' }>, 'do' | 'account'>;
 const THEMES: readonly { readonly write: Write; readonly shownIn: readonly string[] }[] = [
   ...ownIds(writeIds).map((id) => ({
     write: exampleRequest(id),
-    shownIn: [...touchedBy(id), ...partedBy(id)].map(pathOf),
+    shownIn: [...invalidatedReads(id), ...partedBy(id)].map(pathOf),
   })),
   {
     write: { method: 'POST', path: '/api/v2/subuser/05/refresh/' },

@@ -40,12 +40,12 @@ export const marksIn = (text: string): Mark[] =>
 const isSameId = (one: string, other: string) => one.replace(/^0+(?=\d)/, '') === other.replace(/^0+(?=\d)/, '');
 
 /** Whether a write changes what a read shows; that the rows say what contract.md does is tested elsewhere. */
-export const touches = (write: Thing, read: Thing): boolean => {
+export const invalidates = (write: Thing, read: Thing): boolean => {
   const { group } = rowOf(read.operation);
-  const changes = (rowOf(write.operation).touches ?? []).some((touch) => {
-    if (typeof touch === 'string') return touch === 'everything' || touch === group;
+  const changes = (rowOf(write.operation).invalidates ?? []).some((one) => {
+    if (typeof one === 'string') return one === 'everything' || one === group;
     // A write that names no item may have changed any.
-    return touch.item === group && (write.id === '' || isSameId(write.id, read.id));
+    return one.item === group && (write.id === '' || isSameId(write.id, read.id));
   });
   return changes && write.account === read.account;
 };

@@ -8,7 +8,7 @@ import { call, type TextAnswer } from '../support/http.ts';
 import { callOf, markOf, pathOf } from '../support/marked.ts';
 import { barrier, hold, json, reset } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { cachedIds, policyOf, touchedBy, writeIds } from '../support/table.ts';
+import { cachedIds, policyOf, invalidatedReads, writeIds } from '../support/table.ts';
 
 /** More than the copies of an account take. */
 const BUDGET = 20;
@@ -141,7 +141,7 @@ const fill = ({ ask }: TimedWorld) => Promise.all(cachedIds.map((id) => ask(id))
 
 const ttlOf = ({ headers }: TextAnswer) => Number(/ttl=(-?\d+)/.exec(headers['cache-status'] ?? '')?.[1]);
 
-const writes = writeIds.filter((id) => touchedBy(id).length > 0);
+const writes = writeIds.filter((id) => invalidatedReads(id).length > 0);
 
 describe.each(TROUBLES)('while there is %s', (_, trouble) => {
   const { status, code, isThorough = false } = trouble;
@@ -245,8 +245,8 @@ describe.each(TROUBLES)('while there is %s', (_, trouble) => {
         if (outcome === 'unknown') of.upstream.once(callOf(write), reset());
         expect(await of.ask(write)).toMatchObject({ status: outcome === 'unknown' ? 502 : expect.any(Number) });
       });
-      for (const id of touchedBy(write)) expectProblem(await answered(world, world.ask(id)), { status, code });
-      for (const id of cachedIds.filter((one) => !touchedBy(write).includes(one))) {
+      for (const id of invalidatedReads(write)) expectProblem(await answered(world, world.ask(id)), { status, code });
+      for (const id of cachedIds.filter((one) => !invalidatedReads(write).includes(one))) {
         expect([id, (await answered(world, world.ask(id))).status]).toEqual([id, 200]);
       }
       await end();

@@ -60,8 +60,8 @@ export const drop = async (store: Store, key: CacheKey, what: 'key' | 'everythin
   await snapshot.save(key, await snapshot.lookup(key, START_MS), { drop: what });
 };
 
-/** A write of an account that touches these, from its beginning to its end. */
-export const touch = async (store: Store, principal: string, tags: readonly Tag[]): Promise<void> => {
+/** A write that invalidates these, from beginning to end. */
+export const invalidate = async (store: Store, principal: string, tags: readonly Tag[]): Promise<void> => {
   const write = writeOf({ principal, tags, now: START_MS, endsAt: START_MS + 10_000, until: START_MS + 70_000 });
   await store.beginWrite(write);
   await store.endWrite(write, ANSWER);
@@ -79,7 +79,7 @@ export const keyIn = (account: string, key = KEY, tags: readonly Tag[] = TAGS): 
 });
 
 /** What makes a copy at the key with `TAGS` worthless, and what does not. */
-const TOUCHES: readonly (readonly [string, readonly Tag[], boolean])[] = [
+const INVALIDATIONS: readonly (readonly [string, readonly Tag[], boolean])[] = [
   ['its group', ['subusers'], true],
   ['its item', ['subusers/5'], true],
   ['everything', [EVERYTHING], true],
@@ -153,9 +153,9 @@ export function copiesContract(name: string, makeEngine: MakeEngine): void {
     test('takes an answer without tags', async () => {
       const untagged = keyIn(account, KEY, []);
       await keep(store, untagged, entryOf('"kept"'));
-      await touch(store, account, ['subusers']);
+      await invalidate(store, account, ['subusers']);
       expect(await heldIn(store, untagged)).toBe('"kept"');
-      await touch(store, account, [EVERYTHING]);
+      await invalidate(store, account, [EVERYTHING]);
       expect(await heldIn(store, untagged)).toBeUndefined();
     });
 
@@ -187,7 +187,7 @@ export function copiesContract(name: string, makeEngine: MakeEngine): void {
         expect([await heldIn(store, key), await heldIn(store, other)]).toEqual(['"mine"', '"theirs"']);
         await drop(store, other);
         expect([await heldIn(store, key), await heldIn(store, other)]).toEqual(['"mine"', undefined]);
-        await touch(store, other.account, [EVERYTHING, ...TAGS]);
+        await invalidate(store, other.account, [EVERYTHING, ...TAGS]);
         expect(await heldIn(store, key)).toBe('"mine"');
       });
     });
@@ -228,65 +228,65 @@ export function copiesContract(name: string, makeEngine: MakeEngine): void {
       });
     });
 
-    describe.each(TOUCHES)('touching %s', (_, tags, ends) => {
-      test(ends ? 'makes a copy worthless' : 'leaves a copy alone', async () => {
+    describe.each(INVALIDATIONS)('invalidating %s', (_, tags, ends) => {
+      test(ends ? 'ends a copy' : 'leaves a copy alone', async () => {
         await keep(store, key, entryOf('"copy"'));
-        await touch(store, account, tags);
+        await invalidate(store, account, tags);
         expect(await heldIn(store, key)).toBe(ends ? undefined : '"copy"');
       });
 
       test(ends ? 'refuses what began before it' : 'takes what began before it', async () => {
         const found = await look(store, key);
-        await touch(store, account, tags);
+        await invalidate(store, account, tags);
         expect(await saved(store, key, found, entryOf('"copy"'))).toBe(!ends);
         expect(await heldIn(store, key)).toBe(ends ? undefined : '"copy"');
       });
 
       test('leaves the key usable', async () => {
-        await touch(store, account, tags);
+        await invalidate(store, account, tags);
         expect(await keep(store, key, entryOf('"after"'))).toBe(true);
         expect(await heldIn(store, key)).toBe('"after"');
       });
     });
 
-    describe('a fence', () => {
-      test('holds against a late answer when a newer one is there', async () => {
+    describe('a version', () => {
+      test('refuses a late answer where a newer one is there', async () => {
         const before = await look(store, key);
-        await touch(store, account, ['subusers/5']);
+        await invalidate(store, account, ['subusers/5']);
         await keep(store, key, entryOf('"new"'));
         expect(await saved(store, key, before, entryOf('"late"'))).toBe(false);
         expect(await heldIn(store, key)).toBe('"new"');
       });
 
-      test('holds between two touches of one write', async () => {
-        await touch(store, account, ['subusers/5']);
+      test('refuses what was read between two writes that invalidate the same', async () => {
+        await invalidate(store, account, ['subusers/5']);
         const found = await look(store, key);
-        await touch(store, account, ['subusers/5']);
+        await invalidate(store, account, ['subusers/5']);
         expect(await saved(store, key, found, entryOf('"between"'))).toBe(false);
       });
 
-      test('holds for an account that has only ever written', async () => {
-        await touch(store, account, ['subusers']);
+      test('refuses it for an account that has only ever written', async () => {
+        await invalidate(store, account, ['subusers']);
         const found = await look(store, key);
-        await touch(store, account, ['subusers']);
+        await invalidate(store, account, ['subusers']);
         expect(await saved(store, key, found, entryOf('"between"'))).toBe(false);
       });
 
-      test('holds after everything was dropped', async () => {
-        await touch(store, account, ['subusers/5']);
+      test('refuses what was read before everything was dropped', async () => {
+        await invalidate(store, account, ['subusers/5']);
         const found = await look(store, key);
-        await touch(store, account, [EVERYTHING]);
+        await invalidate(store, account, [EVERYTHING]);
         expect(await saved(store, key, found, entryOf('"late"'))).toBe(false);
       });
 
-      test('of one account does not open for the version of another', async () => {
+      test('of another account is refused', async () => {
         const other = keyIn(newAccount());
         const found = await look(store, other);
         await look(store, key);
         expect(await saved(store, key, found, entryOf('"foreign"'))).toBe(false);
       });
 
-      test('does not open for version that nobody gave out', async () => {
+      test('that nobody gave out is refused', async () => {
         await keep(store, key, entryOf('"kept"'));
         const found = await look(store, key);
         for (const version of ['', '0', '-1.0.0', 'undefined'])
@@ -298,22 +298,22 @@ export function copiesContract(name: string, makeEngine: MakeEngine): void {
       const given: Found[] = [];
       const steps = [['subusers'], ['subusers/5'], [EVERYTHING], ['subusers', 'subusers/5'], [EVERYTHING, 'subusers']];
       for (let i = 0; i < 100; i += 1) {
-        await touch(store, account, steps[i % steps.length] ?? []);
+        await invalidate(store, account, steps[i % steps.length] ?? []);
         given.push(await look(store, key));
       }
       expect(new Set(given.map(({ version }) => version)).size).toBe(100);
       for (const found of given) expect(await saved(store, key, found, entryOf('"old"'))).toBe(found === given.at(-1));
     });
 
-    test('of an account that touches tags without end stays right', async () => {
+    test('stays right however many tags an account invalidates', async () => {
       const before = await look(store, key);
       await keep(store, key, entryOf('"copy"'));
-      await touch(store, account, ['subusers/5']);
+      await invalidate(store, account, ['subusers/5']);
       const between = await look(store, key);
-      for (let id = 1000; id < 3000; id += 1) await touch(store, account, [`subusers/${id}`]);
+      for (let id = 1000; id < 3000; id += 1) await invalidate(store, account, [`subusers/${id}`]);
       expect(await heldIn(store, key)).toBeUndefined();
       expect(await saved(store, key, before, entryOf('"late"'))).toBe(false);
-      await touch(store, account, ['subusers/5']);
+      await invalidate(store, account, ['subusers/5']);
       expect(await saved(store, key, between, entryOf('"late"'))).toBe(false);
       expect(await keep(store, key, entryOf('"after"'))).toBe(true);
       expect(await heldIn(store, key)).toBe('"after"');

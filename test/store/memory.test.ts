@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
 import { type CacheKey, EVERYTHING, type Store } from '../../src/store/store.ts';
-import { copiesContract, drop, entryOf, heldIn, keep, keyIn, look, newAccount, saved, touch } from './contract.ts';
+import { copiesContract, drop, entryOf, heldIn, invalidate, keep, keyIn, look, newAccount, saved } from './contract.ts';
 import { memoryEngine } from './engine.ts';
 import { writeOf } from './writes.ts';
 
@@ -74,7 +74,7 @@ describe('the bound', () => {
     expect(await keep(store, keyOf(account, 2), entryOf('x'.repeat(2 * MEGABYTE)))).toBe(false);
     expect(await heldIn(store, keyOf(account, 2))).toBeUndefined();
     expect(await heldIn(store, keyOf(account, 1))).toBe('"rest"');
-    await touch(store, account, [EVERYTHING]);
+    await invalidate(store, account, [EVERYTHING]);
     expect(await heldIn(store, keyOf(account, 1))).toBeUndefined();
   });
 
@@ -82,7 +82,7 @@ describe('the bound', () => {
     const store = memoryStore(0);
     const account = newAccount();
     expect(await keep(store, keyOf(account, 1), entryOf(''))).toBe(false);
-    await touch(store, account, ['transactions']);
+    await invalidate(store, account, ['transactions']);
     expect(await heldIn(store, keyOf(account, 1))).toBeUndefined();
   });
 
@@ -95,7 +95,7 @@ describe('the bound', () => {
     expect(await countHeld(store, keys)).toBe(20);
   });
 
-  test('has room again for what was dropped or touched', async () => {
+  test('has room again for what was dropped or invalidated', async () => {
     const store = memoryStore();
     const kept = keyOf(newAccount(), 0);
     await keep(store, kept, entryOf('"kept"'));
@@ -104,7 +104,7 @@ describe('the bound', () => {
     for (let round = 0; round < 20; round += 1) {
       for (const key of keys) await keep(store, key, entryOf('x'.repeat(20_000)));
       if (round % 2) for (const key of keys) await drop(store, key);
-      else await touch(store, account, [EVERYTHING]);
+      else await invalidate(store, account, [EVERYTHING]);
     }
     expect(await heldIn(store, kept)).toBe('"kept"');
   });
@@ -120,7 +120,7 @@ const strangerOf = (principal: string) => ({
 });
 
 describe('many accounts', () => {
-  test('that hold nothing evict nobody, whatever they ask and touch', async () => {
+  test('that hold nothing evict nobody, whatever they ask and invalidate', async () => {
     const store = memoryStore();
     const { keys } = await fill(store, { count: 100, accounts: 50, keyLength: 0, body: 'x'.repeat(500) });
     for (let i = 0; i < 50_000; i += 1) {
@@ -136,7 +136,7 @@ describe('many accounts', () => {
     const store = memoryStore();
     const key = keyOf(newAccount(), 1);
     const found = await look(store, key);
-    await touch(store, key.account, ['transactions/1']);
+    await invalidate(store, key.account, ['transactions/1']);
     for (let i = 0; i < 50_000; i += 1) await look(store, keyOf(`stranger-${i}`, i));
     expect(await saved(store, key, found, entryOf('"late"'))).toBe(false);
     await look(store, key);
@@ -167,7 +167,7 @@ describe('what is known of accounts that hold nothing is bounded too,', () => {
   const FORGETTING: readonly (readonly [string, (store: Store, key: CacheKey) => unknown])[] = [
     ['looked up', (store, key) => look(store, key)],
     ['dropped', (store, key) => drop(store, key)],
-    ['touched', (store, { account, tags }) => touch(store, account, tags)],
+    ['invalidated', (store, { account, tags }) => invalidate(store, account, tags)],
   ];
 
   test.each(FORGETTING)('however much of theirs is %s', async (_, forget) => {

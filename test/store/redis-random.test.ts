@@ -13,7 +13,7 @@ const TAGS: Readonly<Record<string, readonly string[]>> = { k: ['a', 'b'], l: ['
 const nonces = fc.constantFrom('n1', 'n2', 'n3');
 const leases = fc.option(fc.constantFrom('l1', 'l2'), { nil: undefined });
 const someTags = fc.subarray(['a', 'b'], { minLength: 1 });
-const touched = fc.oneof({ weight: 5, arbitrary: someTags }, { weight: 1, arbitrary: fc.constant([ALL]) });
+const invalidated = fc.oneof({ weight: 5, arbitrary: someTags }, { weight: 1, arbitrary: fc.constant([ALL]) });
 const purchases = fc.option(fc.constantFrom('p', 'q'), { nil: undefined });
 const records = fc.option(
   fc.record({
@@ -60,7 +60,7 @@ const steps = fc.oneof(
     is: fc.constant('begin' as const),
     write: fc.record({
       nonce: nonces,
-      tags: touched,
+      tags: invalidated,
       purchase: purchases,
       record: records,
       window: windows,
@@ -72,7 +72,7 @@ const steps = fc.oneof(
     is: fc.constant('end' as const),
     write: fc.record({
       nonce: nonces,
-      tags: touched,
+      tags: invalidated,
       purchase: purchases,
       record: records,
       end: fc.constantFrom('done' as const, 'refused' as const, 'unknown' as const, 'not_sent' as const),

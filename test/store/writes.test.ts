@@ -19,7 +19,7 @@ const OVERLAPS: readonly (readonly [one: Tag, other: Tag])[] = [
   ['*', 'group'],
 ];
 
-describe.each(OVERLAPS)('of two writes at once that touch %s and %s', (tag, otherTag) => {
+describe.each(OVERLAPS)('of two writes at once that invalidate %s and %s', (tag, otherTag) => {
   test.each(['first', 'second'] as const)(
     'neither was sent, the %s ends first: the copy is there again',
     async (first) => {

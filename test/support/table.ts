@@ -29,17 +29,16 @@ export const isSocial = (id: OperationId): boolean => socialIds.includes(id);
 export const policyOf = (id: OperationId): CachePolicy => rowOf(id).cache ?? { fresh: 0, stale: 0, onError: 0 };
 
 /** Whether a write changes what a read shows, where both are of the same item. */
-const isTouched = ({ touches = [], idForm }: Operation, read: Operation): boolean =>
-  touches.some((touch) => {
-    if (typeof touch === 'object')
-      return touch.item === read.group && read.idForm !== undefined && read.idForm === idForm;
-    return touch === 'everything' || touch === read.group;
+const isInvalidated = ({ invalidates = [], idForm }: Operation, read: Operation): boolean =>
+  invalidates.some((one) => {
+    if (typeof one === 'object') return one.item === read.group && read.idForm !== undefined && read.idForm === idForm;
+    return one === 'everything' || one === read.group;
   });
 
-/** The reads whose copies a write makes worthless. */
-export const touchedBy = (write: OperationId): readonly OperationId[] =>
-  cachedIds.filter((id) => isTouched(rowOf(write), rowOf(id)));
+/** The reads whose copies a write invalidates. */
+export const invalidatedReads = (write: OperationId): readonly OperationId[] =>
+  cachedIds.filter((id) => isInvalidated(rowOf(write), rowOf(id)));
 
 /** The reads that are never cached, and join no call from before the write. */
 export const partedBy = (write: OperationId): readonly OperationId[] =>
-  uncachedIds.filter((id) => isTouched(rowOf(write), rowOf(id)));
+  uncachedIds.filter((id) => isInvalidated(rowOf(write), rowOf(id)));

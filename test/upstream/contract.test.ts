@@ -4,7 +4,7 @@ import { allOverviews } from '../../src/gateway/overviews/index.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
 import { allOperations, type OperationId, operations } from '../../src/upstream/operations/index.ts';
 import { configOf } from '../support/gateway.ts';
-import { cachedIds, partedBy, policyOf, rowOf, touchedBy, writeIds } from '../support/table.ts';
+import { cachedIds, partedBy, policyOf, rowOf, invalidatedReads, writeIds } from '../support/table.ts';
 
 /**
  * What the documents promise of the operations and overviews that they name: the one place where the tables are held
@@ -72,7 +72,7 @@ const CACHED: Readonly<Partial<Record<OperationId, Seconds>>> = {
 };
 
 /** What each write makes worthless, as `contract.md` section 5 has it. */
-const TOUCHED: Readonly<Partial<Record<OperationId, readonly OperationId[]>>> = {
+const INVALIDATED: Readonly<Partial<Record<OperationId, readonly OperationId[]>>> = {
   updateReferralConfig: ['getReferralConfig'],
   deletePaymentMethod: ['listPaymentMethods', 'getPaymentMethod', 'getSubscription'],
   refreshSubuser: ['getSubuser'],
@@ -110,8 +110,8 @@ describe('the cache', () => {
   });
 });
 
-test.each(named(TOUCHED))('%s touches %j', (id, touched) => {
-  expect(touchedBy(id).toSorted()).toEqual(touched.toSorted());
+test.each(named(INVALIDATED))('%s invalidates %j', (id, reads) => {
+  expect(invalidatedReads(id).toSorted()).toEqual(reads.toSorted());
 });
 
 const documented: readonly (Operation & { readonly id: OperationId })[] = allOperations.filter(({ method, path }) =>
@@ -119,7 +119,7 @@ const documented: readonly (Operation & { readonly id: OperationId })[] = allOpe
 );
 
 test('every documented endpoint is in one of these lists', () => {
-  const listed = [...named(CACHED), ...named(TOUCHED)].map(([id]) => id);
+  const listed = [...named(CACHED), ...named(INVALIDATED)].map(([id]) => id);
   expect(listed.toSorted()).toEqual(documented.map(({ id }) => id).toSorted());
 });
 

@@ -87,7 +87,7 @@ describe.each(AWAY)('while one object %s', (_, away) => {
     }
     expect(Math.min(...took)).toBeLessThan(MOST_READ_MS);
     expect((await ask('/livez')).status).toBe(200);
-    expect((await ask('createApiKey', lost)).status).toBe(201); // it touches nothing that is cached
+    expect((await ask('createApiKey', lost)).status).toBe(201); // it invalidates nothing that is cached
     expect(await ask('purchasePlan', lost)).toMatchObject({ status: 503 });
     expect(world.charges({ token: lost })).toBe(0);
     expect(await ask(READ, other)).toMatchObject({ status: 200, cache: expect.stringMatching(/^portico; hit/) });

@@ -27,7 +27,7 @@ export const account = nameRows({
     path: '/api/v2/apikey/',
     body: { schema: z.looseObject({ label: z.optional(text('free label', 'server')) }) },
     answer: apiKey,
-    touches: ['apiKeys'],
+    invalidates: ['apiKeys'],
     secrets: ['key'],
     tag: 'Account',
     summary: 'Create an API key',

@@ -100,7 +100,7 @@ export const referral = nameRows({
     path: '/api/v2/referral/config/',
     body: { schema: changes },
     answer: config,
-    touches: ['referralConfig'],
+    invalidates: ['referralConfig'],
     tag: 'Referral',
     summary: 'Change how referral earnings are paid',
   },

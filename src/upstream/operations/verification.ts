@@ -48,7 +48,7 @@ export const verification = nameRows({
     path: '/api/v2/idverification/start/',
     body: { schema: z.strictObject({}), optional: true },
     answer: idVerification,
-    touches: ['verificationFlows'],
+    invalidates: ['verificationFlows'],
     secrets: ['client_secret'],
     tag: 'Verification',
     summary: 'Start ID verification',

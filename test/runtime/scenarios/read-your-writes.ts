@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { OperationId } from '../../../src/upstream/operations/index.ts';
 import { fail, hold, type Scenario, type Stage, visit, type Visitor } from '../stage.ts';
 import { exampleBody, exampleInput } from '../../support/examples.ts';
-import { cachedIds, isSocial, rowOf, touchedBy, writeIds } from '../../support/table.ts';
+import { cachedIds, isSocial, rowOf, invalidatedReads, writeIds } from '../../support/table.ts';
 
 /** What the account `paid` has; of all else the example is answered. */
 const ITEMS: Readonly<Partial<Record<OperationId, string>>> = {
@@ -54,7 +54,7 @@ const tableScenarios = writeIds
       const visitor = await visit(stage, 'paid');
       expect(await readAll(stage, visitor, cachedIds)).toEqual(cachedIds);
       await pretend(stage, visitor, id);
-      expect(await readAll(stage, visitor, touchedBy(id))).toEqual(touchedBy(id));
+      expect(await readAll(stage, visitor, invalidatedReads(id))).toEqual(invalidatedReads(id));
     },
   }));
 
