@@ -1,24 +1,21 @@
-import type { Standing, WriteEnded } from './shared/engine.ts';
+import { ALL, type OpenState, type WriteEnded } from './shared/engine.ts';
 
-/** Stands for everything of an account, among tags. */
-const ALL = '*';
-
-/** A write that was announced. Instants in milliseconds, of one clock. Plain data, which an engine can store. */
+/** A write that is under way or of unknown outcome, as objects store it. Instants in milliseconds of one clock. */
 export interface Mark {
   readonly nonce: string;
-  /** What it touches. */
+  /** What it invalidates. */
   readonly tags: readonly string[];
-  /** What it buys, hashed. */
+  /** Hash of what it buys. */
   readonly purchase?: string | undefined;
   readonly hasKey: boolean;
-  /** When its request is over. From then on its outcome is unknown, whether anybody said so or not. */
+  /** When its request is over. From then on its outcome is unknown, reported or not. */
   readonly busyUntil: number;
-  /** When the mark goes in any case. */
+  /** When the mark expires. */
   readonly until: number;
   readonly isUnknown: boolean;
 }
 
-/** The writes of one account that are under way or of unknown outcome. */
+/** The marks of one account. */
 export class Marks {
   #marks: readonly Mark[];
 
@@ -30,7 +27,7 @@ export class Marks {
     return this.#marks;
   }
 
-  /** Lets go of those whose time has passed; comes back with what they touched, which then needs new versions. */
+  /** Removes those that have expired. Returns their tags, which then need new versions. */
   expire(now: number): readonly string[] {
     if (this.#marks.every(({ until }) => until > now)) return [];
     const over = this.#marks.filter(({ until }) => until <= now);
@@ -38,7 +35,7 @@ export class Marks {
     return over.flatMap(({ tags }) => tags);
   }
 
-  /** Whether what has these tags may be neither answered from a copy nor kept. */
+  /** Whether no copy with these tags may be used or kept. */
   covers(tags: readonly string[]): boolean {
     return this.#marks.some((mark) => mark.tags.some((tag) => tag === ALL || tags.includes(tag)));
   }
@@ -47,23 +44,20 @@ export class Marks {
     return this.#marks.find((mark) => mark.nonce === nonce);
   }
 
-  /** Where an equal purchase stands that this one may not follow: one with a key meets those without, one without all. */
-  equalTo({ purchase, hasKey }: Pick<Mark, 'purchase' | 'hasKey'>, now: number): Standing | undefined {
+  /** The state of an equal purchase. Two that both have a key are not equal: the key is what tells them apart. */
+  equalTo({ purchase, hasKey }: Pick<Mark, 'purchase' | 'hasKey'>, now: number): OpenState | undefined {
     if (purchase === undefined) return undefined;
-    const met = this.#marks.filter((mark) => mark.purchase === purchase && !(hasKey && mark.hasKey));
-    if (met.length === 0) return undefined;
-    return met.some(({ isUnknown, busyUntil }) => !isUnknown && busyUntil > now) ? 'under_way' : 'unknown';
+    const equal = this.#marks.filter((mark) => mark.purchase === purchase && !(hasKey && mark.hasKey));
+    if (equal.length === 0) return undefined;
+    return equal.some(({ isUnknown, busyUntil }) => !isUnknown && busyUntil > now) ? 'under_way' : 'unknown';
   }
 
-  /** Puts a mark in the place of the one with its nonce. */
+  /** Adds a mark, or replaces that with its nonce. */
   set(mark: Mark): void {
     this.#marks = [...this.#marks.filter(({ nonce }) => nonce !== mark.nonce), mark];
   }
 
-  /**
-   * Ends a write; says whether what it touched needs new versions. One of unknown outcome stays marked until its time,
-   * and is marked again where its mark is missing.
-   */
+  /** Ends a write; returns whether its tags need new versions. One of unknown outcome has a mark until that expires. */
   end(end: WriteEnded['end'], mark: Omit<Mark, 'isUnknown'>): boolean {
     if (end === 'unknown') this.set({ ...(this.find(mark.nonce) ?? mark), isUnknown: true });
     else this.#marks = this.#marks.filter(({ nonce }) => nonce !== mark.nonce);

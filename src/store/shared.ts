@@ -24,8 +24,8 @@ import {
   type WriteEnd,
 } from './store.ts';
 
-/** Says something to the engine. */
-type Telling = () => Promise<unknown>;
+/** Sends a request to the engine, which may be repeated. */
+type Send = () => Promise<unknown>;
 
 interface SharedStoreOptions {
   readonly engine: Engine;
@@ -40,18 +40,18 @@ interface SharedStoreOptions {
 }
 
 const BEGIN_MS = 1_000;
-/** How long an answer waits for the engine to hear how its write ended. */
+/** How long an answer waits for the engine to acknowledge the end of its write. */
 const END_MS = 200;
 const FIRST_PAUSE_MS = 50;
 const MAX_PAUSE_MS = 2_000;
-/** How long the engine is told that a credential was refused, if nobody comes with it; it is told with each request. */
+/** How long a refused credential is reported where no request comes with it; each request reports it once more. */
 const DROP_MS = 60_000;
 const MAX_DROPPING = 10_000;
-/** Beyond it a write that was not sent is not told of: its mark ends by its time. */
-const MAX_UNHEARD = 10_000;
-/** How long the engine is told that a write with a key was not sent: its record would stay for a day. */
-const BURNT_KEY_MS = 600_000;
-/** Of one and the same 429 several gates hear. */
+/** With more pending, a write that was not sent is not reported: its mark ends by its time. */
+const MAX_PENDING = 10_000;
+/** How long it is reported that a write with a key was not sent: otherwise its record stays for a day. */
+const UNSENT_KEY_MS = 600_000;
+/** Cooldowns that differ by less come from the same 429. */
 const SAME_COOLDOWN_MS = 500;
 const RETRY_SECONDS = 1;
 
@@ -60,18 +60,18 @@ const RETRY_SECONDS = 1;
  * hashed name and a sealed value (docs/shared-state.md).
  */
 export class SharedStore implements Store {
-  readonly #of: SharedStoreOptions;
+  readonly #options: SharedStoreOptions;
   readonly #near: NearCache;
   readonly #tools: SnapshotTools;
   readonly #limits = new MemoryLimits();
-  /** Of this instance, begun or ended: without the engine no read joins one from before a write. */
+  /** Begun or ended here: while the engine does not answer, no read shares a call from before a write. */
   #writes = 0;
-  /** Accounts of which the engine has yet to hear that their credential was refused, and how to tell it. */
-  readonly #dropping = new BoundedMap<AccountId, Telling>({ max: MAX_DROPPING });
-  #unheard = 0;
+  /** Accounts whose credential was refused, until the engine has acknowledged it; with the report. */
+  readonly #dropping = new BoundedMap<AccountId, Send>({ max: MAX_DROPPING });
+  #pending = 0;
 
   constructor(options: SharedStoreOptions) {
-    this.#of = options;
+    this.#options = options;
     this.#near = new NearCache(options.maxBytes);
     this.#tools = {
       ...options,
@@ -79,8 +79,7 @@ export class SharedStore implements Store {
       away: () => hidden(`away ${this.#writes}`),
       learn: (holder, reply) => this.#learn(holder, reply),
       isDropping: (account) => this.#dropping.peek(account) !== undefined,
-      dropEverything: (arrival, save) =>
-        this.#dropUntilHeard(arrival, () => options.engine.save(arrival.principal, save)),
+      dropAll: (arrival, save) => this.#dropAll(arrival, () => options.engine.save(arrival.principal, save)),
     };
   }
 
@@ -93,41 +92,41 @@ export class SharedStore implements Store {
       keys((key) => this.#near.get(key)?.entry),
       window,
     );
-    // So that this instance goes on from there, should the engine be late next time.
+    // The count goes on from there if the engine does not answer next time.
     if (window && snapshot.use) this.#limits.learn(arrival, window.name, snapshot.use);
     else if (window) snapshot.use = this.#limits.take(arrival, window, now);
     return snapshot;
   }
 
   async beginWrite(write: NewWrite): Promise<Begun> {
-    const { engine, clock } = this.#of;
+    const { engine, clock } = this.#options;
     const { principal, window, now, key, until } = write;
     this.#writes++;
-    const asked = await this.#beginOf(write);
+    const begin = await this.#beginOf(write);
     try {
-      return await this.#begunOf(write, await within(clock, BEGIN_MS, engine.beginWrite(principal, asked)));
+      return await this.#begunOf(write, await within(clock, BEGIN_MS, engine.beginWrite(principal, begin)));
     } catch (error) {
-      // It may have begun all the same, or begin later.
-      const isWorthTelling = !(error instanceof NotAsked) && this.#unheard < MAX_UNHEARD;
-      const ended = { ...write, until: key === undefined ? until : clock.now() + BURNT_KEY_MS };
-      if (isWorthTelling) void this.#tell(ended, await this.#endOf(write, 'not_sent'));
+      // It may have begun, or begin later.
+      const isReported = !(error instanceof NotAsked) && this.#pending < MAX_PENDING;
+      const ended = { ...write, until: key === undefined ? until : clock.now() + UNSENT_KEY_MS };
+      if (isReported) void this.#report(ended, await this.#endOf(write, 'not_sent'));
       return { use: window && this.#limits.take(write, window, now), refusal: unavailable(error) };
     }
   }
 
   async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
     this.#writes++;
-    const told = this.#tell(write, await this.#endOf(write, end));
-    await within(this.#of.clock, END_MS, told).catch(() => undefined);
+    const reported = this.#report(write, await this.#endOf(write, end));
+    await within(this.#options.clock, END_MS, reported).catch(() => undefined);
   }
 
   coolDown(holder: Holder, until: number, background: Background): void {
-    const isNews = until > this.#limits.coolsUntil(holder.principal) + SAME_COOLDOWN_MS;
+    const isLater = until > this.#limits.coolsUntil(holder.principal) + SAME_COOLDOWN_MS;
     this.#limits.coolDown(holder, until);
-    const cooldownMs = Math.ceil(until - this.#of.clock.now());
-    // That others do not hear of it costs the upstream a call or two, and them a 429 each.
-    if (isNews && cooldownMs > 0)
-      background(this.#of.engine.change(holder.principal, { cooldownMs }).catch(() => undefined));
+    const cooldownMs = Math.ceil(until - this.#options.clock.now());
+    // Where it gets lost, each other instance gets a 429 of its own.
+    if (isLater && cooldownMs > 0)
+      background(this.#options.engine.change(holder.principal, { cooldownMs }).catch(() => undefined));
   }
 
   coolsUntil(account: AccountId): number {
@@ -135,13 +134,13 @@ export class SharedStore implements Store {
   }
 
   spend(holder: Holder, now: number, background: Background): WindowUse {
-    background(this.#of.engine.change(holder.principal, { spent: BUDGET }).catch(() => undefined));
+    background(this.#options.engine.change(holder.principal, { spent: BUDGET }).catch(() => undefined));
     return this.#limits.take(holder, BUDGET, now);
   }
 
-  /** Ends of writes, and refusals of credentials, that the engine has not heard yet. */
-  get unheard(): number {
-    return this.#unheard;
+  /** Reports of ended writes and refused credentials that the engine has not acknowledged yet. */
+  get pending(): number {
+    return this.#pending;
   }
 
   usage(): Usage {
@@ -149,103 +148,102 @@ export class SharedStore implements Store {
   }
 
   #learn(holder: Holder, { cooldownMs, budget }: Reply): void {
-    const now = this.#of.clock.now();
+    const now = this.#options.clock.now();
     if (cooldownMs > 0) this.#limits.coolDown(holder, now + cooldownMs);
     const endsAt = now + (budget?.leftMs ?? 0);
     if (budget && budget.used > 0) this.#limits.learn(holder, BUDGET.name, { used: budget.used, endsAt });
   }
 
   async #beginOf(write: NewWrite) {
-    const { sealer } = this.#of;
-    const { nonce, window, now, endsAt, until, key, keyMs, fingerprint, isPurchase } = write;
-    const record = key === undefined ? undefined : await sealRecord(sealer, write, 'under_way');
+    const { window, now, endsAt, until, key, keyMs } = write;
+    const record = key === undefined ? undefined : await sealRecord(this.#options.sealer, write, 'under_way');
     return {
-      nonce,
+      ...(await this.#named(write)),
       window,
-      tags: await namedTags(sealer, write.tags),
       busyMs: endsAt - now,
       markMs: until - now,
       record: record && { ...record, lifeMs: keyMs },
-      purchase: isPurchase ? await sealer.nameOf(`purchase ${fingerprint}`) : undefined,
     };
   }
 
+  async #named({ nonce, tags, isPurchase, fingerprint }: NewWrite) {
+    const { sealer } = this.#options;
+    const purchase = isPurchase ? await sealer.nameOf(`purchase ${fingerprint}`) : undefined;
+    return { nonce, tags: await namedTags(sealer, tags), purchase };
+  }
+
   async #begunOf(write: NewWrite, begun: WriteBegun): Promise<Begun> {
-    const use = begun.use && { used: begun.use.used, endsAt: this.#of.clock.now() + begun.use.leftMs };
+    const use = begun.use && { used: begun.use.used, endsAt: this.#options.clock.now() + begun.use.leftMs };
     const { fingerprint } = write;
     if (begun.is === 'begun') return { use };
     if (begun.is === 'limit') return { use, isHeldBack: true };
     if (begun.is === 'equal') return { use, known: { fingerprint, outcome: begun.standing } };
-    if (begun.is === 'record') return { use, known: await openRecord(this.#of.sealer, write, begun) };
+    if (begun.is === 'record') return { use, known: await openRecord(this.#options.sealer, write, begun) };
     if (begun.is === 'another_store') return { use, refusal: replaced(begun.leftMs) };
     if (begun.is !== 'cooldown') return { use, refusal: unavailable(begun.is) };
-    this.#limits.coolDown(write, this.#of.clock.now() + begun.cooldownMs);
+    this.#limits.coolDown(write, this.#options.clock.now() + begun.cooldownMs);
     return { use, isHeldBack: true };
   }
 
   async #endOf(write: NewWrite, end: WriteEnd): Promise<WriteEnded> {
-    const { sealer, clock } = this.#of;
-    const { nonce, until, now, key, keyMs, fingerprint, isPurchase } = write;
+    const { sealer, clock } = this.#options;
+    const { until, now, key, keyMs } = write;
     const how = typeof end === 'object' ? 'done' : end === 'credential_refused' ? 'refused' : end;
     const outcome = typeof end === 'object' ? end : 'unknown';
     const isFreed = how === 'refused' || how === 'not_sent';
     const record = isFreed ? { key: await recordName(sealer, write) } : await sealRecord(sealer, write, outcome);
     return {
-      nonce,
+      ...(await this.#named(write)),
       end: how,
-      tags: await namedTags(sealer, write.tags),
-      purchase: isPurchase ? await sealer.nameOf(`purchase ${fingerprint}`) : undefined,
       markMs: Math.max(1, until - clock.now()),
       record: key === undefined ? undefined : { ...record, lifeMs: Math.max(1, now + keyMs - clock.now()) },
       dropEverything: end === 'credential_refused',
     };
   }
 
-  #tell(write: NewWrite, ended: WriteEnded): Promise<void> {
-    const { engine, clock } = this.#of;
+  #report(write: NewWrite, ended: WriteEnded): Promise<void> {
+    const { engine, clock } = this.#options;
     const { principal, until, background } = write;
-    const ask = () => engine.endWrite(principal, { ...ended, markMs: Math.max(1, until - clock.now()) });
-    if (!ended.dropEverything) return this.#insist(ask, { until, background });
-    return this.#dropUntilHeard(write, ask);
+    const send = () => engine.endWrite(principal, { ...ended, markMs: Math.max(1, until - clock.now()) });
+    return ended.dropEverything ? this.#dropAll(write, send) : this.#retry(send, { until, background });
   }
 
-  /** Until the engine has heard it, nothing of the account is answered from a copy here. */
-  #dropUntilHeard({ principal, owner, background }: Arrival | NewWrite, ask: Telling): Promise<void> {
-    this.#dropping.set(principal, ask, owner);
-    const until = this.#of.clock.now() + DROP_MS;
-    return this.#insist(() => this.#drop(principal, ask), { until, background });
+  /** Until the engine has acknowledged it, no copy of the account is used here. */
+  #dropAll({ principal, owner, background }: Arrival | NewWrite, send: Send): Promise<void> {
+    this.#dropping.set(principal, send, owner);
+    const until = this.#options.clock.now() + DROP_MS;
+    return this.#retry(() => this.#drop(principal, send), { until, background });
   }
 
-  async #drop(account: AccountId, ask: Telling): Promise<void> {
-    await ask();
-    if (this.#dropping.peek(account) === ask) this.#dropping.delete(account);
+  async #drop(account: AccountId, send: Send): Promise<void> {
+    await send();
+    if (this.#dropping.peek(account) === send) this.#dropping.delete(account);
   }
 
-  /** Asks until the engine has heard it, in the background too. Comes out then, or when its time is over. */
-  #insist(
-    ask: Telling,
+  /** Resolves when the engine has acknowledged it, or when its time is over. Goes on without the request. */
+  #retry(
+    send: Send,
     { until, background }: { readonly until: number; readonly background: Background },
   ): Promise<void> {
-    this.#unheard++;
-    const told = this.#askAgain(ask, until).finally(() => this.#unheard--);
-    background(told);
-    return told;
+    this.#pending++;
+    const done = this.#sendUntil(until, send).finally(() => this.#pending--);
+    background(done);
+    return done;
   }
 
-  async #askAgain(ask: Telling, until: number): Promise<void> {
-    const { clock } = this.#of;
+  async #sendUntil(until: number, send: Send): Promise<void> {
+    const { clock } = this.#options;
     for (let ms = FIRST_PAUSE_MS; ; ms = Math.min(2 * ms, MAX_PAUSE_MS)) {
-      const isHeard = await within(clock, BEGIN_MS, ask()).then(
+      const isAcknowledged = await within(clock, BEGIN_MS, send()).then(
         () => true,
         () => false,
       );
-      if (isHeard || clock.now() >= until) return;
+      if (isAcknowledged || clock.now() >= until) return;
       await new Promise<void>((resolve) => void clock.after(ms, resolve));
     }
   }
 }
 
-/** So that whoever tries again does so when it may succeed. */
 const replaced = (leftMs: number) =>
   GatewayError.of('store_unavailable', {
     fault: 'not_sent',

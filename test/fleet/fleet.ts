@@ -32,7 +32,7 @@ export class Fleet extends VersionedUpstream {
     });
   }
 
-  /** Redis is gone and there again, empty or with what is in a snapshot; all of these have heard of it. */
+  /** Redis is gone and there again, empty or with what is in a snapshot; all of these have noticed. */
   async restartRedis(instances: readonly NodeGateway[], snapshot?: string): Promise<void> {
     const before = instances.map(returnsIn);
     await this.redis.kill();

@@ -31,7 +31,7 @@ const kill = async (instance: NodeGateway) => {
   await instance.exited;
 };
 
-/** An answer waits 200 ms for the store to hear it; the rest is for a busy machine. */
+/** An answer waits 200 ms for the store to acknowledge it; the rest is for a busy machine. */
 const MOST_EXTRA_MS = 1_000;
 
 const answeredIn = async (at: NodeGateway, order: Order) => {
@@ -201,8 +201,8 @@ describe.skipIf(!hasRedis)(`an instance killed in mid-purchase${SKIPPED}`, () =>
       expect(await inTheEnd(order, [])).toBe(REPLAYED);
     });
 
-    describe('the store did not hear of it', () => {
-      test('and hears that it was not sent before it does: it can be sent at once, and what comes late does nothing', async () => {
+    describe('the store did not get its beginning', () => {
+      test('but first the report that it was not sent: it can be sent at once, and the late beginning does nothing', async () => {
         const order = newOrder();
         const { one, held, before } = await deafAt('beginWrite');
         expect(await buyOnce(one, order)).toBe(UNAVAILABLE);
@@ -224,7 +224,7 @@ describe.skipIf(!hasRedis)(`an instance killed in mid-purchase${SKIPPED}`, () =>
         await expectSentNow(order, []);
       });
 
-      test('and hears of it after the kill: it is of unknown outcome', async () => {
+      test('until after the kill: it is of unknown outcome', async () => {
         const order = newOrder();
         const { one, held, before } = await deafAt('beginWrite');
         const sent = send(one, order);
@@ -238,8 +238,8 @@ describe.skipIf(!hasRedis)(`an instance killed in mid-purchase${SKIPPED}`, () =>
       });
     });
 
-    describe('the store did not hear its answer', () => {
-      test('and hears it later, since it is told again and again: it is replayed', async () => {
+    describe('the store did not get its end', () => {
+      test('until later, by a retry: it is replayed', async () => {
         const order = newOrder();
         const { one, held } = await deafAt('endWrite');
         const usual = await answeredIn(other, newOrder());
@@ -262,7 +262,7 @@ describe.skipIf(!hasRedis)(`an instance killed in mid-purchase${SKIPPED}`, () =>
         await expectUnknown(order, 1);
       });
 
-      test('and hears it after the kill: it is replayed', async () => {
+      test('until after the kill: it is replayed', async () => {
         const order = newOrder();
         const { one, held } = await deafAt('endWrite');
         const sent = send(one, order);
@@ -276,7 +276,7 @@ describe.skipIf(!hasRedis)(`an instance killed in mid-purchase${SKIPPED}`, () =>
     });
   });
 
-  test('the first one started anew says the same of each of them', async () => {
+  test('the first one, started again, answers the same to each of them', async () => {
     const charges = ends.map(({ order }) => fleet().charges(order));
     const again = await start();
     expect(ends.length).toBeGreaterThan(14);

@@ -5,7 +5,7 @@ import { type ScriptName, SCRIPTS } from '../../src/entry/node/redis/scripts.ts'
 import { type Barrier, barrier } from '../support/barrier.ts';
 import { listenLocally } from '../support/ports.ts';
 
-/** Stands before a server and lets bytes through, until it is told to keep some back or to lead elsewhere. */
+/** Passes bytes to a server, and may keep some back, or pass them to another server. */
 export interface Relay {
   readonly port: number;
   /** The scripts that were called, in the order in which they went on. */

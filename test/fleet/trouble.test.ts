@@ -208,7 +208,7 @@ describe.skipIf(!hasRedis)(`the store${SKIPPED}`, () => {
     expect(fleet.redis.client.status).toBe('ready');
   });
 
-  /** Longer than the gateway keeps a connection on which it hears nothing. */
+  /** Longer than the gateway keeps a connection without replies. */
   const LONG_HANG_MS = 3_000;
 
   test('hangs while a client tries its key again and again: that is usable soon after', async () => {

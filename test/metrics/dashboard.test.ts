@@ -42,7 +42,7 @@ async function scrapeOfStore(): Promise<string> {
   const registry = new Registry();
   engineMetrics(registry, {
     up: () => 1,
-    unheard: () => 0,
+    pending: () => 0,
     watch(watch) {
       watch('visit', 'good', 1);
       watch('visit', 'failed', 100);

@@ -88,7 +88,7 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
     });
 
     describe('a lease', () => {
-      it('goes to the first who wants it, and is told to the others', async () => {
+      it('goes to the first who wants it, and is shown to the others', async () => {
         expect(await its.look({ lease: 'one' })).toMatchObject({ lease: 'one' });
         expect(await its.look({ lease: 'two' })).toMatchObject({ lease: 'one' });
         expect(await its.look({ lease: 'two', key: 'other' })).toMatchObject({ lease: 'two' });
@@ -301,7 +301,7 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
     });
 
     describe('a cooldown', () => {
-      it('is told until it is over, refuses writes, and is not made shorter', async () => {
+      it('is shown until it is over, refuses writes, and is not shortened', async () => {
         const cooldown = async () => (await tested.engine.snapshot(its.account, { keys: [] })).cooldownMs;
         expect(await cooldown()).toBe(0);
         await tested.engine.change(its.account, { cooldownMs: 20_000 });

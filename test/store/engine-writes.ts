@@ -164,7 +164,7 @@ export function writeContract(current: () => { readonly tested: TestedEngine; re
   });
 
   describe('a record', () => {
-    it('is taken by one, and told to the others', async () => {
+    it('is taken by one, and shown to the others', async () => {
       expect((await its.begin({ nonce: 'n', record: record() })).is).toBe('begun');
       const other = await its.begin({ record: record('r', 'other') });
       expect(other).toMatchObject({ is: 'record', value: valueOf('under way'), isOver: false });
@@ -226,7 +226,7 @@ export function writeContract(current: () => { readonly tested: TestedEngine; re
       expect((await its.begin({ record: record() })).is).toBe('begun');
     });
 
-    it('is told though an equal purchase stands, and during a cooldown', async () => {
+    it('is shown beside an equal purchase, and during a cooldown', async () => {
       await its.begin({ purchase: 'p', record: record() });
       await tested.engine.change(its.account, { cooldownMs: 5_000 });
       expect((await its.begin({ purchase: 'p', record: record() })).is).toBe('record');

@@ -90,8 +90,8 @@ class Match {
   readonly #model = new ModelAccount();
   readonly #engine: Engine;
   readonly #pass: (ms: number) => Promise<void>;
-  /** What was heard last of a key, by the names of either side. */
-  readonly #heard = new Map<string, { engine: string; model: string; askedAt: number }>();
+  /** The last reply on a key, with the versions of both. */
+  readonly #last = new Map<string, { engine: string; model: string; askedAt: number }>();
   /** Versions that are alike on one side are on the other. */
   readonly #alike = new Map<string, string>();
 
@@ -121,9 +121,9 @@ class Match {
   async #snapshot({ keys, window }: Extract<Step, { is: 'snapshot' }>): Promise<void> {
     const asked = (side: 'engine' | 'model') =>
       keys.map(({ key, lease, waitedFor, have }) => {
-        const heard = this.#heard.get(key);
-        const known = have && heard;
-        const had = known && { version: heard[side], askedAt: heard.askedAt + have.later, isFresh: have.isFresh };
+        const last = this.#last.get(key);
+        const known = have && last;
+        const had = known && { version: last[side], askedAt: last.askedAt + have.later, isFresh: have.isFresh };
         return { key, tags: TAGS[key] ?? [], lease, waitedFor, ...(had && { have: had }) };
       });
     const {
@@ -143,15 +143,15 @@ class Match {
       if (engine === undefined || model === undefined) continue;
       expect([this.#alike.get(engine) ?? model, this.#alike.get(`model ${model}`) ?? engine]).toEqual([model, engine]);
       this.#alike.set(engine, model).set(`model ${model}`, engine);
-      this.#heard.set(key, { engine, model, askedAt: now });
+      this.#last.set(key, { engine, model, askedAt: now });
     }
   }
 
   async #save({ key, lease, later, copy, drop }: Extract<Step, { is: 'save' }>): Promise<void> {
-    const heard = this.#heard.get(key) ?? { engine: 'none', model: 'none', askedAt: 1_000 };
-    const save = { key, tags: TAGS[key] ?? [], lease, copy, drop, askedAt: heard.askedAt + later };
-    const saved = await this.#engine.save(this.#account, { ...save, version: heard.engine });
-    expect(saved).toBe(this.#model.save({ ...save, version: heard.model }));
+    const last = this.#last.get(key) ?? { engine: 'none', model: 'none', askedAt: 1_000 };
+    const save = { key, tags: TAGS[key] ?? [], lease, copy, drop, askedAt: last.askedAt + later };
+    const saved = await this.#engine.save(this.#account, { ...save, version: last.engine });
+    expect(saved).toBe(this.#model.save({ ...save, version: last.model }));
   }
 }
 

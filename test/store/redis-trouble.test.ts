@@ -95,7 +95,7 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     expect(await other.save({ version: reply?.version ?? '', askedAt })).toBe('kept');
   });
 
-  it('that is nearly full has no room for who was never heard of, and some for writes', async () => {
+  it('that is nearly full has no room for unknown accounts, and some for writes', async () => {
     const { engine } = await open();
     const [its, stranger] = [asker(engine, 'known'), asker(engine, 'stranger')];
     await its.look();
@@ -161,7 +161,7 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     expect((await one.engine.snapshot('account', { budget, keys: [] })).budget?.used).toBe(1);
   });
 
-  it('that has lost its scripts is told them again', async () => {
+  it('that has lost its scripts gets them again', async () => {
     const its = asker((await open()).engine);
     await redis.client.script('FLUSH');
     expect((await its.begin()).is).toBe('begun');

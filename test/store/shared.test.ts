@@ -298,7 +298,7 @@ describe('while the engine is slow or away', () => {
     expect((await store.snapshot(counted)).use?.used).toBe(4);
   });
 
-  test('limits of who was never heard of are counted here', async () => {
+  test('limits of an account that the store does not know are counted here', async () => {
     const { store, way } = openWorld();
     way.before = () => Promise.reject(new Error('away'));
     const arrival = {
@@ -335,7 +335,7 @@ describe('while the engine is slow or away', () => {
   });
 });
 
-test('a write that asked nobody leaves nothing to tell', async () => {
+test('a write that was never asked for leaves nothing to report', async () => {
   const { store, way } = openWorld();
   way.before = () => Promise.reject(new NotAsked());
   for (let n = 0; n < 100; n++)
@@ -343,7 +343,7 @@ test('a write that asked nobody leaves nothing to tell', async () => {
       ...REFUSED,
       use: { used: n + 1 },
     });
-  expect(store.unheard).toBe(0);
+  expect(store.pending).toBe(0);
 });
 
 test('an older answer never takes the place of a newer one where the engine keeps neither', async () => {
@@ -374,7 +374,7 @@ test('a lease that comes when its first reader has left is still that of the fet
 });
 
 describe('the end of a write', () => {
-  test('is waited for 200 ms, and told until it is heard', async () => {
+  test('is waited for 200 ms, and reported until it is acknowledged', async () => {
     const { store, other, way, pass } = openWorld();
     const key = keyIn(newAccount(), 'key', ['group']);
     const write = await announced(store, key.account);
@@ -388,29 +388,29 @@ describe('the end of a write', () => {
     await pass(1);
     await ending;
     expect((await look(other, key)).isHidden).toBe(true);
-    expect(store.unheard).toBe(1);
+    expect(store.pending).toBe(1);
     way.before = async () => undefined;
     for (let ms = 0; ms < 2_000; ms += 100) await pass(100);
     expect((await look(other, key)).isHidden).toBeFalsy();
-    expect(store.unheard).toBe(0);
+    expect(store.pending).toBe(0);
   });
 
-  test('is told no longer than its mark stands', async () => {
+  test('is reported no longer than its mark stands', async () => {
     const { store, way, pass } = openWorld();
     const write = await announced(store, newAccount());
     way.before = (method) => (method === 'endWrite' ? Promise.reject(new Error('away')) : Promise.resolve());
     void store.endWrite(write, ANSWER);
     for (let ms = 0; ms < 75_000; ms += 1_000) await pass(1_000);
-    expect(store.unheard).toBe(0);
-    const told = way.times('endWrite');
+    expect(store.pending).toBe(0);
+    const reports = way.times('endWrite');
     await pass(10_000);
-    expect(way.times('endWrite')).toBe(told);
+    expect(way.times('endWrite')).toBe(reports);
   });
 });
 
 describe.each(['read', 'write'] as const)('the refused credential of a %s', (what) => {
-  /** Both instances have a copy; then the credential is refused at the first, and the engine does not hear of it. */
-  async function refusedUnheard() {
+  /** Both instances have a copy; then the first is refused the credential, and its report does not reach the engine. */
+  async function refusedUnacknowledged() {
     const world = openWorld();
     const { store, way, pass } = world;
     const key = keyIn(newAccount());
@@ -426,8 +426,8 @@ describe.each(['read', 'write'] as const)('the refused credential of a %s', (wha
     return { ...world, key };
   }
 
-  test('is told until it is heard, and its copies are not used meanwhile', async () => {
-    const { store, other, way, pass, key } = await refusedUnheard();
+  test('is reported until that is acknowledged, and its copies are not used meanwhile', async () => {
+    const { store, other, way, pass, key } = await refusedUnacknowledged();
     expect((await look(store, key)).isHidden).toBe(true);
     way.before = async () => undefined;
     for (let ms = 0; ms < 1_000; ms += 100) await pass(100);
@@ -435,10 +435,10 @@ describe.each(['read', 'write'] as const)('the refused credential of a %s', (wha
     expect((await look(store, key)).isHidden).toBeFalsy();
   });
 
-  test('is not forgotten by an instance that could tell it to nobody for a minute', async () => {
-    const { store, other, way, pass, key } = await refusedUnheard();
+  test('is not forgotten by an instance that could not report it for a minute', async () => {
+    const { store, other, way, pass, key } = await refusedUnacknowledged();
     for (let ms = 0; ms < 75_000; ms += 5_000) await pass(5_000);
-    expect(store.unheard).toBe(0);
+    expect(store.pending).toBe(0);
     expect((await look(store, key)).isHidden).toBe(true);
     way.before = async () => undefined;
     await look(store, key);

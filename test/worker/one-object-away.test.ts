@@ -95,7 +95,7 @@ describe.each(AWAY)('while one object %s', (_, away) => {
   });
 });
 
-test('an end of a write that its object has not heard is told again, and hides what it touched until then', async () => {
+test('an end of a write that its object has not acknowledged is reported again, and its mark stands until then', async () => {
   const [one, other] = [world.isolate(), world.isolate()];
   const token = secret();
   for (const ask of [one, other]) await ask(READ, token);
@@ -112,7 +112,7 @@ test('an end of a write that its object has not heard is told again, and hides w
     expect(await ask(READ, token)).toMatchObject({ mark: 2, cache: expect.stringMatching(/^portico; hit/) });
 });
 
-test('one that is never heard hides it for as long as its mark stands', async () => {
+test('one that is never acknowledged leaves the mark until its time', async () => {
   const [one, other] = [world.isolate(), world.isolate()];
   const token = secret();
   for (const ask of [one, other]) await ask(READ, token);

@@ -6,7 +6,7 @@ import type { SharedEngine } from './store.ts';
 const BUCKETS_SECONDS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1];
 
 /** Of the store that instances share. */
-export function engineMetrics(registry: Registry, { up, unheard, watch }: SharedEngine): void {
+export function engineMetrics(registry: Registry, { up, pending, watch }: SharedEngine): void {
   gauge(registry, {
     name: 'portico_store_up',
     help: '1 while the shared store answers; of a cluster the part that does.',
@@ -15,7 +15,7 @@ export function engineMetrics(registry: Registry, { up, unheard, watch }: Shared
   gauge(registry, {
     name: 'portico_store_unheard_writes',
     help: 'Ends of writes, and refused credentials, that the shared store has not heard yet.',
-    read: unheard,
+    read: pending,
   });
   const labels = { labelNames: ['command'], registers: [registry] };
   const seconds = new Histogram({

@@ -10,8 +10,8 @@ import type { Store, Usage } from '../../store/store.ts';
 export interface SharedEngine {
   /** How much of it answers. */
   readonly up: () => number;
-  /** Ends of writes that it has not heard. */
-  readonly unheard: () => number;
+  /** Reports that it has not acknowledged. */
+  readonly pending: () => number;
   /** Whom to tell of each command. */
   readonly watch: (watch: (command: string, outcome: 'good' | 'failed', ms: number) => void) => void;
 }
@@ -47,9 +47,9 @@ export async function openStore({ config, upstream, clock, logger }: StoreOption
   const store = new SharedStore({ engine, sealer, maxBytes, clock, waitMs, hasBudget });
   return {
     store,
-    shared: { ...shared, unheard: () => store.unheard },
+    shared: { ...shared, pending: () => store.pending },
     async close() {
-      if (store.unheard > 0) onLost(store.unheard);
+      if (store.pending > 0) onLost(store.pending);
       close();
     },
   };

@@ -1,6 +1,6 @@
 import { GatewayError } from '../../core/errors.ts';
 import { type Mark, Marks } from '../marks.ts';
-import type { Standing, WriteEnded } from '../shared/engine.ts';
+import type { OpenState, WriteEnded } from '../shared/engine.ts';
 import type { AccountId, NewWrite, Tag } from '../store.ts';
 import { Holdings } from '../bounded.ts';
 import type { Owner } from '../owner.ts';
@@ -25,7 +25,7 @@ export class MemoryMarks {
     return this.#held.size > 0 && this.#live(account, now)?.covers(tags) === true;
   }
 
-  equalTo(write: NewWrite): Standing | undefined {
+  equalTo(write: NewWrite): OpenState | undefined {
     return this.#live(write.principal, write.now)?.equalTo(markOf(write), write.now);
   }
 

@@ -10,15 +10,15 @@ interface LeasesOptions {
   readonly waitMs: number;
   /** Asks the engine for all that is waited for, in one question. */
   readonly ask: (keys: readonly CacheKey[]) => Promise<unknown>;
-  /** Who has the lease on a key, as the engine said last. */
-  readonly holderOf: (key: CacheKey) => string | undefined;
+  /** Nonce of the lease on a key, by the engine's last reply. */
+  readonly leaseOn: (key: CacheKey) => string | undefined;
   /** Asks the engine to keep a lease of ours for longer. */
   readonly renew: (key: CacheKey) => Promise<unknown>;
 }
 
 interface Wait {
   readonly key: CacheKey;
-  readonly holder: string;
+  readonly lease: string;
   readonly end: () => void;
 }
 
@@ -27,29 +27,29 @@ const MAX_PAUSE_MS = 400;
 const RENEW_MS = LEASE_MS / 3;
 const nothing = () => undefined;
 
-/** The leases of one request: those of others that it waits for, and its own while it fetches. */
+/** The leases of one request: its own while it fetches, and those of others that it waits for. */
 export class Leases {
-  readonly #of: LeasesOptions;
+  readonly #options: LeasesOptions;
   readonly #waits = new Map<string, Wait>();
-  /** What ends the renewing of each that is or was used. */
+  /** Stops renewing, for each that is or was used. */
   readonly #used = new Map<string, () => void>();
   #isPolling = false;
 
   constructor(options: LeasesOptions) {
-    this.#of = options;
+    this.#options = options;
   }
 
   /** The lease on a key that is waited for. */
   waitedFor({ key }: CacheKey): string | undefined {
-    return this.#waits.get(key)?.holder;
+    return this.#waits.get(key)?.lease;
   }
 
-  /** Comes out when the lease is over, or was waited for long enough. Rejects with the reason of the cancellation. */
-  async wait(key: CacheKey, holder: string, cancellation: Cancellation): Promise<void> {
+  /** Resolves when the lease is over, or after `waitMs`. Rejects with the reason of the cancellation. */
+  async wait(key: CacheKey, lease: string, cancellation: Cancellation): Promise<void> {
     const over = Promise.withResolvers<void>();
-    this.#waits.set(key.key, { key, holder, end: over.resolve });
+    this.#waits.set(key.key, { key, lease, end: over.resolve });
     cancellation.on(over.reject);
-    if (!this.#isPolling) this.#of.background(this.#poll());
+    if (!this.#isPolling) this.#options.background(this.#poll());
     try {
       await over.promise;
     } finally {
@@ -67,9 +67,9 @@ export class Leases {
     if (!this.#used.has(key)) this.#used.set(key, nothing);
   }
 
-  /** Keeps a lease of ours until it is said to be over. */
+  /** Renews a lease of ours until `end`. */
   use(key: CacheKey): void {
-    const { clock, background, renew } = this.#of;
+    const { clock, background, renew } = this.#options;
     let cancel: () => void = nothing;
     const wait = () => {
       cancel = clock.after(RENEW_MS, () => {
@@ -81,21 +81,21 @@ export class Leases {
     this.#used.set(key.key, () => cancel());
   }
 
-  over({ key }: CacheKey): void {
+  end({ key }: CacheKey): void {
     this.#used.get(key)?.();
     this.#used.set(key, nothing);
   }
 
   /** Asks for all that is waited for, with growing pauses. */
   async #poll(): Promise<void> {
-    const { clock, waitMs, ask, holderOf } = this.#of;
+    const { clock, waitMs, ask, leaseOn } = this.#options;
     const until = clock.now() + waitMs;
     this.#isPolling = true;
     for (let ms = FIRST_PAUSE_MS; this.#waits.size > 0; ms = Math.min(2 * ms, MAX_PAUSE_MS)) {
       await new Promise<void>((resolve) => void clock.after(ms, resolve));
       const waits = [...this.#waits.values()];
       await ask(waits.map(({ key }) => key));
-      for (const { key, holder, end } of waits) if (holderOf(key) !== holder || clock.now() >= until) end();
+      for (const { key, lease, end } of waits) if (leaseOn(key) !== lease || clock.now() >= until) end();
     }
     this.#isPolling = false;
   }

@@ -5,12 +5,12 @@ import type { Sealer } from './sealer.ts';
 /** A cache key as an engine knows it. */
 export interface NamedKey {
   readonly key: string;
-  /** The first is the key's own, for copies that are dropped one by one. */
+  /** The first is the key's own, for copies that are dropped alone. */
   readonly tags: readonly string[];
 }
 
 export async function namedKey(sealer: Sealer, { key, tags }: CacheKey): Promise<NamedKey> {
-  // No tag of the table begins like this.
+  // No other tag begins with `=`.
   return { key: await sealer.nameOf(key), tags: await namedTags(sealer, [`=${key}`, ...tags]) };
 }
 

@@ -5,7 +5,7 @@ import type { CacheKey, Entry, Version } from '../store.ts';
 interface Copy {
   readonly entry: Entry;
   readonly version: Version;
-  /** The store's time. */
+  /** In the store's time. */
   readonly askedAt: number;
 }
 
@@ -13,10 +13,7 @@ type Keyed = Pick<CacheKey, 'account' | 'key'>;
 
 const COPY_OVERHEAD_BYTES = 700;
 
-/**
- * Copies of what the engine keeps, so that it need not come again. Each is good only while the engine says that its
- * version holds.
- */
+/** This instance's copies of answers. Each is used only where the engine's reply has the same version. */
 export class NearCache {
   readonly #copies: BoundedMap<string, Copy>;
 
@@ -43,5 +40,5 @@ export class NearCache {
   }
 }
 
-/** The account's hash holds no space. */
+/** The account's hash has no space. */
 const keyOf = ({ account, key }: Keyed) => `${account} ${key}`;

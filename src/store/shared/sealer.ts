@@ -2,9 +2,9 @@ import { base64Url } from '../../core/base64.ts';
 import { deriveKey, HMAC } from '../../core/hkdf.ts';
 import { lruMap } from '../bounded.ts';
 
-/** Names that are asked for again and again: keys and tags, without their account. */
+/** Of remembered names, in characters. */
 const MAX_NAMES_LENGTH = 4_194_304;
-/** 96 bits: names of one account that are equal would only cost each other their copies. */
+/** 96 bits. Two equal names within an account would only replace each other's copies. */
 const NAME_LENGTH = 16;
 const IV_BYTES = 12;
 
@@ -12,9 +12,8 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /**
- * Seals what leaves this process with AES-256-GCM, bound to what it is by its additional data, and hashes names with
- * HMAC-SHA-256. The keys of both are derived from the secrets by HKDF (RFC 5869). The last secret names everything and
- * seals records, the first seals copies, and each opens.
+ * Seals values with AES-256-GCM and additional data, and hashes names with HMAC-SHA-256. Keys are derived from the
+ * secrets by HKDF (RFC 5869): the last secret names everything and seals records, the first seals copies, any opens.
  */
 export class Sealer {
   readonly #naming: Promise<CryptoKey>;
@@ -31,29 +30,27 @@ export class Sealer {
     this.#sealing = secrets.map((secret) => deriveKey(secret, SEALING));
   }
 
-  /** At once where it is known already. */
   async nameOf(text: string): Promise<string> {
     return this.#names.get(text) ?? this.#makeName(text);
   }
 
-  /** Opens with the same additional data only. */
-  sealCopy(data: string, text: string): Promise<Uint8Array<ArrayBuffer>> {
-    return this.#seal(this.#sealing[0], data, text);
+  sealCopy(additionalData: string, text: string): Promise<Uint8Array<ArrayBuffer>> {
+    return this.#seal(this.#sealing[0], additionalData, text);
   }
 
-  sealRecord(data: string, text: string): Promise<Uint8Array<ArrayBuffer>> {
-    return this.#seal(this.#sealing.at(-1), data, text);
+  sealRecord(additionalData: string, text: string): Promise<Uint8Array<ArrayBuffer>> {
+    return this.#seal(this.#sealing.at(-1), additionalData, text);
   }
 
-  /** Nothing where it was sealed for something else, with a secret that is not listed, or changed since. */
-  async open(data: string, value: Uint8Array): Promise<string | undefined> {
-    const bytes = new Uint8Array(value); // a copy of its own: WebCrypto takes no view of a shared buffer
-    const algorithm = algorithmOf(bytes.subarray(0, IV_BYTES), data);
+  /** Undefined where it was sealed with other data or a secret that is not listed, or was changed since. */
+  async open(additionalData: string, value: Uint8Array): Promise<string | undefined> {
+    const bytes = new Uint8Array(value); // WebCrypto takes no view of a shared buffer
+    const algorithm = algorithmOf(bytes.subarray(0, IV_BYTES), additionalData);
     for (const key of this.#sealing) {
       try {
         return decoder.decode(await crypto.subtle.decrypt(algorithm, await key, bytes.subarray(IV_BYTES)));
       } catch {
-        // not this one
+        // sealed with another one
       }
     }
     return undefined;
@@ -66,10 +63,14 @@ export class Sealer {
     return name;
   }
 
-  async #seal(key: Promise<CryptoKey> | undefined, data: string, text: string): Promise<Uint8Array<ArrayBuffer>> {
+  async #seal(
+    key: Promise<CryptoKey> | undefined,
+    additionalData: string,
+    text: string,
+  ): Promise<Uint8Array<ArrayBuffer>> {
     if (!key) throw new Error('nothing is sealed without a secret');
     const iv = crypto.getRandomValues(new Uint8Array(IV_BYTES));
-    const sealed = await crypto.subtle.encrypt(algorithmOf(iv, data), await key, encoder.encode(text));
+    const sealed = await crypto.subtle.encrypt(algorithmOf(iv, additionalData), await key, encoder.encode(text));
     const value = new Uint8Array(IV_BYTES + sealed.byteLength);
     value.set(iv);
     value.set(new Uint8Array(sealed), IV_BYTES);
@@ -77,10 +78,10 @@ export class Sealer {
   }
 }
 
-const algorithmOf = (iv: Uint8Array<ArrayBuffer>, data: string) => ({
+const algorithmOf = (iv: Uint8Array<ArrayBuffer>, additionalData: string) => ({
   name: 'AES-GCM',
   iv,
-  additionalData: encoder.encode(data),
+  additionalData: encoder.encode(additionalData),
 });
 
 const SEALING = {

@@ -39,20 +39,17 @@ export interface SnapshotTools {
   /** How long another instance's fetch is waited for at most. */
   readonly waitMs: number;
   readonly hasBudget: boolean;
-  /** What is found while the engine does not answer. */
+  /** What a lookup finds while the engine does not answer. */
   away(): Found;
-  /** What the engine says of limits. */
+  /** Takes over limits and cooldown from a reply. */
   learn(holder: Holder, reply: Reply): void;
-  /** Whether the engine has yet to hear that nothing of the account is true any more. */
+  /** Whether `dropAll` of the account is not acknowledged yet. */
   isDropping(account: string): boolean;
-  /** Tells it so, again and again; comes out when it has heard. */
-  dropEverything(arrival: Arrival, save: Save): Promise<void>;
+  /** Reports that nothing of the account is valid any more; resolves when the engine has acknowledged it. */
+  dropAll(arrival: Arrival, save: Save): Promise<void>;
 }
 
-/**
- * What all of a request's store calls add to it together; waiting for another's fetch aside. 200 are allowed: timers
- * are late.
- */
+/** How long a request waits for all its store calls together, other than for leases. 200 are promised; timers are late. */
 const READ_MS = 190;
 const POLL_MS = 1_000;
 
@@ -60,8 +57,8 @@ const POLL_MS = 1_000;
 interface State {
   readonly key: CacheKey;
   readonly found: Found;
-  /** Who has the lease to fetch it. */
-  readonly holder: string | undefined;
+  /** Nonce of the lease to fetch it. */
+  readonly lease: string | undefined;
 }
 
 interface Asking {
@@ -72,14 +69,14 @@ interface Asking {
 
 const NOT_STORED: Saved = { stored: false, holds: false };
 
-/** What a request sees of a shared store. Belongs to the request, and to the fetches that it has begun. */
+/** What a request, and the fetches that it has begun, see of a shared store. */
 export class SharedSnapshot implements Snapshot {
   use: WindowUse | undefined;
-  readonly #of: SnapshotTools;
+  readonly #tools: SnapshotTools;
   readonly #arrival: Arrival;
-  /** Of all leases that it takes. */
+  /** Of its leases. */
   readonly #nonce = crypto.randomUUID();
-  /** Under a mark equal reads of one request share a call, and no others. */
+  /** Found under a mark: equal reads share a call only within this request. */
   readonly #hidden = hidden(this.#nonce);
   readonly #states = new Map<string, State>();
   readonly #leases: Leases;
@@ -89,13 +86,13 @@ export class SharedSnapshot implements Snapshot {
 
   constructor(tools: SnapshotTools, arrival: Arrival) {
     const { principal, background } = arrival;
-    this.#of = tools;
+    this.#tools = tools;
     this.#arrival = arrival;
     this.#leases = new Leases({
       ...tools,
       background,
       ask: (keys) => this.#ask(keys, { ms: POLL_MS }),
-      holderOf: ({ key }) => this.#states.get(key)?.holder,
+      leaseOn: ({ key }) => this.#states.get(key)?.lease,
       renew: async (key) => {
         const renewed = { key: await tools.sealer.nameOf(key.key), lease: this.#nonce };
         await tools.engine.change(principal, { renewed });
@@ -103,52 +100,51 @@ export class SharedSnapshot implements Snapshot {
     });
   }
 
-  /** Asks for all that the request has named, and counts it. */
+  /** Asks for the keys that the request has named, and counts it in its window. */
   async begin(keys: readonly CacheKey[], window: Window | undefined): Promise<void> {
     const reply = await this.#ask(keys, { window, ms: this.#leftMs });
-    if (reply?.use) this.use = { used: reply.use.used, endsAt: this.#of.clock.now() + reply.use.leftMs };
+    if (reply?.use) this.use = { used: reply.use.used, endsAt: this.#tools.clock.now() + reply.use.leftMs };
   }
 
   async lookup(key: CacheKey): Promise<Found> {
     if (!this.#states.has(key.key)) await this.#askTogether(key);
-    return this.#states.get(key.key)?.found ?? this.#of.away();
+    return this.#states.get(key.key)?.found ?? this.#tools.away();
   }
 
   async lease(key: CacheKey, found: Found, cancellation: Cancellation): Promise<Found> {
-    const known = this.#states.get(key.key);
-    if (!known || found.isHidden) return found;
+    const before = this.#states.get(key.key);
+    if (!before || found.isHidden) return found;
     this.#leases.reserve(key); // the request may be over before the fetch begins
-    const { holder } = known;
-    if (holder !== undefined && holder !== this.#nonce) await this.#leases.wait(key, holder, cancellation);
+    const { lease } = before;
+    if (lease !== undefined && lease !== this.#nonce) await this.#leases.wait(key, lease, cancellation);
     const state = this.#states.get(key.key);
-    if (state?.holder === this.#nonce) this.#leases.use(key);
-    return state?.found ?? this.#of.away();
+    if (state?.lease === this.#nonce) this.#leases.use(key);
+    return state?.found ?? this.#tools.away();
   }
 
   async save(key: CacheKey, found: Found, { entry, drop }: Fetched): Promise<Saved> {
-    this.#leases.over(key);
-    const lease = this.#states.get(key.key)?.holder === this.#nonce ? this.#nonce : undefined;
+    this.#leases.end(key);
+    const lease = this.#states.get(key.key)?.lease === this.#nonce ? this.#nonce : undefined;
     if (!drop && found.isHidden) return NOT_STORED;
-    if (!entry && !drop && !lease && !found.entry) return { stored: false, holds: true }; // nothing to say or to hear
+    if (!entry && !drop && !lease && !found.entry) return { stored: false, holds: true };
     const save = await this.#saveOf(key, found, { entry, drop }, lease);
     if (drop === 'everything') {
-      const dropping = this.#of.dropEverything(this.#arrival, save);
-      await this.#inTime(dropping);
+      await this.#inTime(this.#tools.dropAll(this.#arrival, save));
       return NOT_STORED;
     }
-    const saved = await this.#inTime(this.#of.engine.save(this.#arrival.principal, save));
+    const saved = await this.#inTime(this.#tools.engine.save(this.#arrival.principal, save));
     const stored = entry !== undefined && (saved === 'kept' || saved === 'full');
-    if (stored) this.#of.near.set(key, { entry, version: found.version, askedAt: found.askedAt });
+    if (stored) this.#tools.near.set(key, { entry, version: found.version, askedAt: found.askedAt });
     return { stored, holds: saved !== 'void' };
   }
 
-  /** Gives back the leases that were not used after all. */
+  /** Returns the leases that were not used. */
   end(): void {
     this.#isEnded = true;
-    this.#giveBack([...this.#states.values()]);
+    this.#returnUnused([...this.#states.values()]);
   }
 
-  /** One round trip for all that are looked up at the same moment. */
+  /** One round trip for all keys that are looked up at the same moment. */
   #askTogether(key: CacheKey): Promise<unknown> {
     const keys: CacheKey[] = this.#together?.keys ?? [];
     keys.push(key);
@@ -162,9 +158,9 @@ export class SharedSnapshot implements Snapshot {
     return this.#together.asked;
   }
 
-  /** Notes what the engine says. A reply that comes too late gives its leases back. */
+  /** Takes over the reply. Where it comes too late, its leases are returned. */
   async #ask(keys: readonly CacheKey[], { window, ms }: Asking): Promise<Reply | undefined> {
-    const { engine, clock, hasBudget } = this.#of;
+    const { engine, clock, hasBudget } = this.#tools;
     if (ms <= 0) return this.#forget(keys);
     const questions = await Promise.all(keys.map((key) => this.#questionOf(key)));
     const question: Question = { window, budget: hasBudget ? BUDGET : undefined, keys: questions };
@@ -172,43 +168,38 @@ export class SharedSnapshot implements Snapshot {
     const replying = engine.snapshot(this.#arrival.principal, question);
     try {
       const reply = await within(clock, ms, replying);
-      this.#of.learn(this.#arrival, reply);
-      const states = await Promise.all(
-        keys.map((key, i) => this.#stateOf(key, questions[i], reply.keys[i], reply.now)),
-      );
-      for (const state of states) this.#states.set(state.key.key, state);
+      this.#tools.learn(this.#arrival, reply);
+      for (const state of await this.#statesOf(keys, questions, reply)) this.#states.set(state.key.key, state);
       if (this.#isEnded) this.end();
       return reply;
     } catch {
-      const late = replying.then((reply) =>
-        Promise.all(keys.map((key, i) => this.#stateOf(key, questions[i], reply.keys[i], reply.now))),
-      );
-      this.#arrival.background(late.then((states) => this.#giveBack(states)).catch(() => undefined));
+      const late = replying.then((reply) => this.#statesOf(keys, questions, reply));
+      this.#arrival.background(late.then((states) => this.#returnUnused(states)).catch(() => undefined));
       return this.#forget(keys);
     } finally {
       if (ms !== POLL_MS) this.#leftMs -= clock.now() - begunAt;
     }
   }
 
-  /** Of what was known before a question that had no answer nothing counts. */
+  /** A question without an answer leaves nothing known. */
   #forget(keys: readonly CacheKey[]): undefined {
     for (const { key } of keys) this.#states.delete(key);
   }
 
   async #questionOf(key: CacheKey): Promise<KeyQuestion> {
-    const { sealer, near } = this.#of;
+    const { sealer, near, clock } = this.#tools;
     const copy = near.get(key);
+    const isFresh = copy !== undefined && copy.entry.storedAt + freshFor(copy.entry, key.freshMs) > clock.now();
     return {
       ...(await namedKey(sealer, key)),
-      have: copy && { version: copy.version, askedAt: copy.askedAt, isFresh: this.#isFresh(key) },
+      have: copy && { version: copy.version, askedAt: copy.askedAt, isFresh },
       lease: this.#arrival.fetches && key.lifeMs > 0 ? this.#nonce : undefined,
       waitedFor: this.#leases.waitedFor(key),
     };
   }
 
-  #isFresh(key: CacheKey): boolean {
-    const copy = this.#of.near.get(key);
-    return copy !== undefined && copy.entry.storedAt + freshFor(copy.entry, key.freshMs) > this.#of.clock.now();
+  #statesOf(keys: readonly CacheKey[], questions: readonly KeyQuestion[], reply: Reply): Promise<readonly State[]> {
+    return Promise.all(keys.map((key, i) => this.#stateOf(key, questions[i], reply.keys[i], reply.now)));
   }
 
   async #stateOf(
@@ -217,19 +208,19 @@ export class SharedSnapshot implements Snapshot {
     reply: KeyReply | undefined,
     now: number,
   ): Promise<State> {
-    if (!reply || this.#of.isDropping(this.#arrival.principal)) {
-      return { key, found: this.#hidden, holder: reply?.lease === this.#nonce ? this.#nonce : undefined };
+    if (!reply || this.#tools.isDropping(this.#arrival.principal)) {
+      return { key, found: this.#hidden, lease: reply?.lease === this.#nonce ? this.#nonce : undefined };
     }
-    const { version, copy, lease: holder } = reply;
+    const { version, copy, lease } = reply;
     const entry = await this.#entryOf(key, reply);
     const isNewer = entry !== undefined && (copy?.askedAt ?? 0) > (question?.have?.askedAt ?? 0);
-    const isMade = question?.waitedFor !== undefined && holder === undefined && isNewer;
-    const isElsewhere = holder !== undefined && holder !== this.#nonce;
-    return { key, found: { entry, version, askedAt: now, isElsewhere, isMade }, holder };
+    const isMade = question?.waitedFor !== undefined && lease === undefined && isNewer;
+    const isElsewhere = lease !== undefined && lease !== this.#nonce;
+    return { key, found: { entry, version, askedAt: now, isElsewhere, isMade }, lease };
   }
 
   async #entryOf(key: CacheKey, { version, copy }: KeyReply): Promise<Entry | undefined> {
-    const { near, sealer, clock } = this.#of;
+    const { near, sealer, clock } = this.#tools;
     const own = near.get(key);
     if (!copy?.value) return own?.version === version ? own.entry : undefined;
     const storedAt = clock.now() - copy.ageMs;
@@ -239,7 +230,7 @@ export class SharedSnapshot implements Snapshot {
   }
 
   async #saveOf(key: CacheKey, found: Found, { entry, drop }: Fetched, lease: string | undefined): Promise<Save> {
-    const { sealer } = this.#of;
+    const { sealer } = this.#tools;
     const value = entry && (await sealCopy(sealer, key, entry));
     const isKept = value !== undefined && value.length <= MAX_VALUE_BYTES;
     const freshMs = freshFor(entry, key.freshMs);
@@ -248,9 +239,9 @@ export class SharedSnapshot implements Snapshot {
     return { ...(await namedKey(sealer, key)), version, askedAt, lease, copy, drop };
   }
 
-  /** The engine hears it in any case; the request waits for its reply while it has time left. */
+  /** Waits for a reply while the request has time left for the store; after that it goes on in the background. */
   #inTime<T>(replying: Promise<T>): Promise<T | undefined> {
-    const { clock } = this.#of;
+    const { clock } = this.#tools;
     const begunAt = clock.now();
     this.#arrival.background(replying.catch(() => undefined));
     if (this.#leftMs <= 0) return Promise.resolve(undefined);
@@ -259,15 +250,15 @@ export class SharedSnapshot implements Snapshot {
       .finally(() => (this.#leftMs -= clock.now() - begunAt));
   }
 
-  /** Those of leases that no fetch has used. */
-  #giveBack(states: readonly State[]): void {
-    for (const { key, found, holder } of states) {
-      if (holder !== this.#nonce || this.#leases.isUsed(key)) continue;
-      this.#leases.over(key);
-      const told = this.#saveOf(key, found, {}, holder).then((save) =>
-        this.#of.engine.save(this.#arrival.principal, save),
+  /** Ends those leases that no fetch has used. */
+  #returnUnused(states: readonly State[]): void {
+    for (const { key, found, lease } of states) {
+      if (lease !== this.#nonce || this.#leases.isUsed(key)) continue;
+      this.#leases.end(key);
+      const ended = this.#saveOf(key, found, {}, lease).then((save) =>
+        this.#tools.engine.save(this.#arrival.principal, save),
       );
-      this.#arrival.background(told.catch(() => undefined));
+      this.#arrival.background(ended.catch(() => undefined));
     }
   }
 }

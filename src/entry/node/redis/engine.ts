@@ -5,11 +5,11 @@ import {
   type KeyQuestion,
   type KeyReply,
   NotAsked,
+  type OpenState,
   type Question,
   type Save,
   type Saved,
   type Snapshot,
-  type Standing,
   type Use,
   type Window,
   type WriteBegin,
@@ -227,7 +227,7 @@ const placeOf = ([version, askedAt, ageMs, value, lease]: Place): KeyReply => ({
 function begunOf(is: string, [first, second]: unknown[]): WriteBegun {
   if (is === 'cooldown') return { is, cooldownMs: Number(first) };
   if (is === 'another_store') return { is, leftMs: Number(first) };
-  if (is === 'equal') return { is, standing: text(first) as Standing };
+  if (is === 'equal') return { is, standing: text(first) as OpenState };
   if (is === 'record') return { is, value: first as Buffer, isOver: second === 1 };
   return { is: is as 'begun' | 'over' | 'limit' | 'full' };
 }
