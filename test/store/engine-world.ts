@@ -7,7 +7,7 @@ export type OpenedEngine = Awaited<ReturnType<typeof openInstance>>;
 /** The window of another store in these tests, unless they say. */
 export const WINDOW_MS = 3_000;
 
-/** An instance: an engine, and all that it has complained and told of. */
+/** An instance: an engine, and all that it has reported. */
 export async function openInstance(url: string, windowMs = WINDOW_MS, settlingMs = 0) {
   const troubles = new Set<string>();
   const changes: boolean[] = [];
@@ -36,7 +36,7 @@ export class Instances {
   }
 }
 
-/** Lets the time be over in which the store is another one than before; to be called when all have heard of it. */
+/** Ends the time in which a replaced store is not relied on; call it when all instances have noticed. */
 export async function passWindow(redis: TestRedis, ms = LONG_MS): Promise<void> {
   await vi.waitFor(() => redis.client.get('portico:{0}:id').then((id) => id ?? Promise.reject(new Error('no id'))), {
     timeout: 10_000,
@@ -47,7 +47,7 @@ export async function passWindow(redis: TestRedis, ms = LONG_MS): Promise<void> 
 /** Longer than the window of any gateway that a test starts. */
 const LONG_MS = 3_600_000;
 
-/** A Redis that has been there for long, as far as gateways can tell. */
+/** A Redis that seems to have been up for long. */
 export async function startOldRedis(settings?: Readonly<Record<string, string>>): Promise<TestRedis> {
   const redis = await startRedis(settings);
   const one = await openInstance(redis.url);

@@ -21,7 +21,7 @@ describe.skipIf(!hasRedis)(`Cluster${SKIPPED}`, () => {
     await cluster.close();
   });
 
-  /** Opens an instance, which has heard of every share. */
+  /** Opens an instance that knows the id of every share. */
   const open = async (windowMs?: number) => {
     const one = await instances.open(cluster.url, windowMs);
     expect(one.changes).toEqual([]);

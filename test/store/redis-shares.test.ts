@@ -7,7 +7,7 @@ const token = (node: string, text: string) => node.padEnd(8, '-') + text;
 /** Shares 0 and 1 are on one node, share 2 is on another. */
 function threeShares(): Shares {
   const shares = new Shares(3);
-  for (const [share, node] of ['one', 'one', 'two'].entries()) shares.hear(share, token(node, 'a'), 100);
+  for (const [share, node] of ['one', 'one', 'two'].entries()) shares.learn(share, token(node, 'a'), 100);
   return shares;
 }
 
@@ -24,49 +24,49 @@ describe('shares', () => {
     expect(new Shares(1).of('any')).toBe(0);
   });
 
-  it('say what was heard last, and how long ago it was asked for', () => {
+  it('know the last id, and how long ago it was asked for', () => {
     const shares = new Shares(1);
-    expect(shares.say(0, 50)).toEqual({ token: '', agoMs: 0 });
-    shares.hear(0, 'a', 60);
-    expect(shares.say(0, 100.5)).toEqual({ token: 'a', agoMs: 41 });
-    shares.hear(0, 'older', 59);
-    expect(shares.say(0, 100)).toEqual({ token: 'a', agoMs: 40 });
+    expect(shares.known(0, 50)).toEqual({ token: '', agoMs: 0 });
+    shares.learn(0, 'a', 60);
+    expect(shares.known(0, 100.5)).toEqual({ token: 'a', agoMs: 41 });
+    shares.learn(0, 'older', 59);
+    expect(shares.known(0, 100)).toEqual({ token: 'a', agoMs: 40 });
   });
 
   it('do not doubt others at first, nor while nothing changes', () => {
     const shares = threeShares();
-    expect(shares.hear(0, token('one', 'a'), 200)).toBe(false);
+    expect(shares.learn(0, token('one', 'a'), 200)).toBe(false);
     expect(shares.doubted()).toEqual([]);
   });
 
   it.each(['one', 'three'])('doubt those of a node where one has changed, to be on %s', (node) => {
     const shares = threeShares();
-    expect(shares.hear(0, token(node, 'b'), 200)).toBe(true);
+    expect(shares.learn(0, token(node, 'b'), 200)).toBe(true);
     expect(shares.doubted()).toEqual([1]);
   });
 
   it('doubt those of the node to which one has moved too', () => {
     const shares = threeShares();
-    expect(shares.hear(0, token('two', 'b'), 200)).toBe(true);
+    expect(shares.learn(0, token('two', 'b'), 200)).toBe(true);
     expect(shares.doubted()).toEqual([1, 2]);
   });
 
   it('are doubted until they answer what was asked later', () => {
     const shares = threeShares();
-    shares.hear(0, token('one', 'b'), 200);
-    shares.hear(1, token('one', 'a'), 201);
+    shares.learn(0, token('one', 'b'), 200);
+    shares.learn(1, token('one', 'a'), 201);
     expect(shares.isDoubted(1)).toBe(true);
-    expect(shares.hear(1, token('one', 'a'), performance.now() + 1)).toBe(false);
+    expect(shares.learn(1, token('one', 'a'), performance.now() + 1)).toBe(false);
     expect(shares.isDoubted(1)).toBe(false);
   });
 
   it('say that there was another where they were asked in vain, and take whatever comes', () => {
     const shares = threeShares();
-    shares.hear(0, token('one', 'b'), 200);
-    shares.miss(1);
-    shares.miss(2); // not doubted: what it says next is enough
-    expect([shares.say(1, performance.now()).token, shares.say(2, 300).token]).toEqual(['?', token('two', 'a')]);
-    expect(shares.hear(1, token('one', 'c'), performance.now() + 1)).toBe(false);
+    shares.learn(0, token('one', 'b'), 200);
+    shares.missed(1);
+    shares.missed(2); // not doubted: its next reply is enough
+    expect([shares.known(1, performance.now()).token, shares.known(2, 300).token]).toEqual(['?', token('two', 'a')]);
+    expect(shares.learn(1, token('one', 'c'), performance.now() + 1)).toBe(false);
   });
 });
 
@@ -96,17 +96,17 @@ describe('an engine of many shares', () => {
         async run(name, { keys }) {
           const share = /{\d}/.exec(keys[0] ?? '')?.[0] ?? '';
           names.push(`${name} ${share}`);
-          const heard = tokens.get(share);
+          const id = tokens.get(share);
           await hold;
-          if (heard === undefined || (name === 'hello' && isDeaf)) throw new Error('gone');
-          return name === 'hello' ? [heard] : [heard, 1, 0, 0, 0, 0, 0, [Buffer.from('version'), -1, 0, null, null]];
+          if (id === undefined || (name === 'hello' && isDeaf)) throw new Error('gone');
+          return name === 'hello' ? [id] : [id, 1, 0, 0, 0, 0, 0, [Buffer.from('version'), -1, 0, null, null]];
         },
       },
     });
   });
 
   it('asks the other shares of a node where one has changed, and gives nothing that they were asked for before', async () => {
-    await engine.greet();
+    await engine.askIds();
     const { promise, resolve: go } = Promise.withResolvers<void>();
     hold = promise;
     const late = look(1);
@@ -124,7 +124,7 @@ describe('an engine of many shares', () => {
 
   it('is not there while a share does not answer, and asks it again', async () => {
     tokens.delete('{2}');
-    await engine.greet();
+    await engine.askIds();
     expect(engine.isThere).toBe(false);
     tokens.set('{2}', token('one', 'a'));
     names = [];

@@ -14,16 +14,16 @@ export type Watch = (command: ScriptName, outcome: 'good' | 'failed', ms: number
 
 interface ConnectionOptions {
   readonly address: StoreAddress;
-  /** A node can be asked, for the first time or again. */
+  /** A node can be asked, for the first time or again after a loss. */
   readonly onReady: () => void;
-  /** All connections are gone. */
+  /** There is no connection any more. */
   readonly onLost: () => void;
-  /** What is wrong, in a word. */
+  /** A code of what is wrong. */
   readonly onTrouble: (reason: string) => void;
 }
 
 const FIRST_MS = 1_000;
-/** A node that says nothing for so long, though asked, is dropped and looked for again. */
+/** A node that owes a reply for so long is disconnected and looked for again. */
 const SILENCE_MS = 2_000;
 const MOST_RECONNECT_MS = 500;
 
@@ -33,11 +33,11 @@ const shas = Object.fromEntries(
 
 const retryStrategy = (times: number) => Math.min(50 * times, MOST_RECONNECT_MS);
 
-/** Looks at each complaint before anything else does; says whether to connect again, to whichever is the primary now. */
+/** Sees each error first. Returns whether to connect again, to the current primary. */
 function reconnecting(): (error: Error) => boolean {
   let before = -Infinity;
   return (error) => {
-    // While a slot moves; ioredis would ask again, another node at random.
+    // While a slot moves. Under this name ioredis does not retry it on a random node.
     if (error.message.startsWith('TRYAGAIN')) error.message = `ERR ${error.message}`;
     if (!error.message.startsWith('READONLY') || performance.now() - before < MOST_RECONNECT_MS) return false;
     before = performance.now();
@@ -76,7 +76,7 @@ function clientOf(address: StoreAddress): Redis | Cluster {
       failoverDetector: true,
     });
   return new Cluster([...nodes], {
-    redisOptions: options, // a node that is lost is found again through the others
+    redisOptions: options, // no retryStrategy: a lost node is found again through the others
     lazyConnect: true,
     scaleReads: 'master',
     enableOfflineQueue: false,
@@ -85,19 +85,16 @@ function clientOf(address: StoreAddress): Redis | Cluster {
     maxRedirections: 3, // after MOVED and ASK
     retryDelayOnClusterDown: 0,
     retryDelayOnFailover: 0,
-    ...(tls && { dnsLookup: (host, found) => found(null, host) }), // the certificate is of the name
+    ...(tls && { dnsLookup: (host, found) => found(null, host) }), // the certificate is for the name
   });
 }
 
-/**
- * Connections to Redis or Valkey that fail fast: nothing waits for a connection, and what may have been done is never
- * sent twice.
- */
+/** Connections to Redis or Valkey that fail fast: nothing waits for a connection, and nothing is sent twice. */
 export class Connection {
   readonly #client: Redis | Cluster;
   readonly #onTrouble: (reason: string) => void;
   #isSelected = false;
-  /** Told of each command, and how long its reply took. */
+  /** Called after each command. */
   watch: Watch = () => undefined;
 
   constructor({ address, onReady, onLost, onTrouble }: ConnectionOptions) {
@@ -107,7 +104,7 @@ export class Connection {
     client.on('close', onLost);
     client.on('error', (error) => {
       onTrouble(reasonOf(error));
-      if (!this.isOpen) onLost(); // where no sentinel answers nothing is ever closed
+      if (!this.isOpen) onLost(); // without a sentinel there is nothing that closes
     });
     if (client instanceof Cluster) this.#watchNodes(client, onReady);
     else this.#watchOne(client, address.db, onReady);
@@ -118,7 +115,7 @@ export class Connection {
     return this.#client.status === 'ready' && (this.#isSelected || this.#client instanceof Cluster);
   }
 
-  /** Comes out after the first attempt, or when that takes long; all else goes on behind it. */
+  /** Resolves after the first attempt to connect, or after a second; attempts go on in the background. */
   async open(): Promise<void> {
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<void>((resolve) => void (timer = setTimeout(resolve, FIRST_MS)));
@@ -126,7 +123,7 @@ export class Connection {
     clearTimeout(timer);
   }
 
-  /** Runs a script, where its first key is. */
+  /** Runs a script on the node of its first key. */
   async run(name: ScriptName, call: Call): Promise<unknown> {
     const begunAt = performance.now();
     try {
@@ -134,7 +131,7 @@ export class Connection {
       this.watch(name, 'good', performance.now() - begunAt);
       return reply;
     } catch (error) {
-      if (isRefusal(error)) this.#onTrouble(reasonOf(error));
+      if (isReply(error)) this.#onTrouble(reasonOf(error));
       if (name !== 'hello') this.watch(name, 'failed', performance.now() - begunAt);
       throw isUnsent(error) ? new NotAsked() : error;
     }
@@ -149,7 +146,7 @@ export class Connection {
     node.on('ready', () => void this.#select(node, db).then((isSelected) => isSelected && onReady()));
   }
 
-  /** ioredis would go on in database 0 where it may not have the other. */
+  /** Here and not by ioredis, which goes on in database 0 where it may not select another. */
   async #select(node: Redis, db: number): Promise<boolean> {
     try {
       if (db > 0) await node.select(db);
@@ -202,30 +199,30 @@ export class Connection {
   }
 }
 
-/** Connects to the nodes of a cluster, which else is done when they are first asked. */
+/** Connects to all masters of a cluster, which ioredis does only when it needs them. */
 async function reach(client: Redis | Cluster): Promise<void> {
   if (client instanceof Cluster) await Promise.allSettled(client.nodes('master').map((node) => node.ping()));
 }
 
-/** Where ioredis finds that a connection has just gone. */
+/** What ioredis throws where a connection has just closed. */
 const isUnsent = (error: unknown) => error instanceof Error && error.message.startsWith("Stream isn't writeable");
 
-/** What a node has said. Of all else the connection tells by itself. */
-const isRefusal = (error: unknown) =>
+/** An error that a node replied. All others are reported by events. */
+const isReply = (error: unknown) =>
   error instanceof Error && /^ReplyError|Last error: ReplyError/.test(`${error.name} ${error.message}`);
 
-/** What ioredis itself complains of. */
-const OWN_WORDS = [
+/** Errors of ioredis itself, by how their messages begin. */
+const OWN_ERRORS = [
   ['Socket timeout', 'ETIMEDOUT'],
   ['Connection is closed', 'ECONNRESET'],
   ['All sentinels', 'NO_SENTINEL'],
   ['Failed to refresh slots', 'NO_NODE'],
 ] as const;
 
-/** A code of the system's, or the word with which the engine's own complaint begins; nothing that could be a secret. */
+/** The system's error code, or the first word of the node's message; nothing that could be a secret. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'UNKNOWN';
   if ('code' in error && typeof error.code === 'string') return error.code;
   const word = /(?:^|ReplyError: )(?:ERR )?([A-Z_]{3,40})\b/.exec(error.message)?.[1];
-  return word ?? OWN_WORDS.find(([begin]) => error.message.startsWith(begin))?.[1] ?? 'UNKNOWN';
+  return word ?? OWN_ERRORS.find(([begin]) => error.message.startsWith(begin))?.[1] ?? 'UNKNOWN';
 }

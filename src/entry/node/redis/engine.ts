@@ -23,15 +23,13 @@ import type { Shares } from './shares.ts';
 interface RedisEngineOptions {
   readonly connection: Pick<Connection, 'run' | 'isOpen' | 'watch'>;
   readonly shares: Shares;
-  /** For how long after the store became another one nothing of before may be relied upon. */
+  /** How long the store is not relied on after it was replaced. */
   readonly windowMs: number;
-  /**
-   * After a lost connection no copy is given for so long: the address may have led others elsewhere, who say so first.
-   */
+  /** How long no copy is used after a lost connection: others may have found another store meanwhile, and report it. */
   readonly settlingMs: number;
-  /** Whether the last that was heard of every share is an answer. Told of each change. */
+  /** Called when `isThere` changes: whether the last question to every share was answered. */
   readonly onChange: (isThere: boolean) => void;
-  /** What is wrong, in a word. */
+  /** A code of what is wrong. */
   readonly onTrouble: (reason: string) => void;
 }
 
@@ -45,12 +43,12 @@ const yes = (is: unknown) => (is ? 1 : 0);
 const ms = (value: number | undefined) => Math.ceil(value ?? 0);
 const bytes = (value: Uint8Array) => Buffer.from(value.buffer, value.byteOffset, value.byteLength);
 
-/** Random text, from which scripts make versions. */
+/** Of the versions that a script makes. */
 const seed = () => randomBytes(9).toString('base64url');
 
-/** The engine on Redis or Valkey. An account falls into a share; all keys of a share are on one node. */
+/** The engine on Redis or Valkey. Each account belongs to a share; the keys of a share are on one node. */
 export class RedisEngine implements Engine {
-  readonly #of: RedisEngineOptions;
+  readonly #options: RedisEngineOptions;
   /** Shares whose last question was not answered. */
   readonly #failing = new Set<number>();
   #isAsking = false;
@@ -60,31 +58,31 @@ export class RedisEngine implements Engine {
   #again: NodeJS.Timeout | undefined;
 
   constructor(options: RedisEngineOptions) {
-    this.#of = options;
+    this.#options = options;
   }
 
   get isThere(): boolean {
     return this.#failing.size === 0;
   }
 
-  /** How much of the store answers: 1, or of a cluster the part that does. */
+  /** 1 while the store answers; in a cluster the part that does. */
   get up(): number {
-    return 1 - this.#failing.size / this.#of.shares.count;
+    return 1 - this.#failing.size / this.#options.shares.count;
   }
 
   async snapshot(account: string, { window, budget, keys }: Question): Promise<Snapshot> {
-    const { shares } = this.#of;
+    const { shares } = this.#options;
     const args = [...windowArgs(window), budget?.name ?? '', ms(budget?.lengthMs), ...keys.flatMap(questionArgs)];
     const named = [`l:${account}`, ...keys.map(({ key }) => `c:${account}:${key}`)];
     const reply = await this.#askOf('snapshot', account, { keys: named, args });
-    const [now, used, leftMs, budgetUsed, budgetLeftMs, cooldownMs, ...places] = reply as number[];
+    const [now, used, leftMs, budgetUsed, budgetLeftMs, cooldownMs, ...rows] = reply as number[];
     const isDoubted = shares.isDoubted(shares.of(account)) || performance.now() < this.#settledAt;
     return {
       now: Number(now),
       use: window && Number(used) >= 0 ? useOf(used, leftMs) : undefined,
       budget: budget && useOf(budgetUsed, budgetLeftMs),
       cooldownMs: Number(cooldownMs),
-      keys: places.map((place: unknown) => (place === null || isDoubted ? undefined : placeOf(place as Place))),
+      keys: rows.map((row: unknown) => (row === null || isDoubted ? undefined : keyReplyOf(row as KeyRow))),
     };
   }
 
@@ -118,16 +116,14 @@ export class RedisEngine implements Engine {
     await this.#askOf('change', account, { keys: [`l:${account}`], args });
   }
 
-  /**
-   * Asks whose the shares are, and so says what this instance has heard elsewhere; again, where that casts new doubt.
-   */
-  async greet(whom: 'all' | 'doubted' = 'all'): Promise<void> {
-    if (whom === 'all' && !this.isThere) this.#settledAt = performance.now() + this.#of.settlingMs;
-    if (this.#toAsk !== 'all') this.#toAsk = whom;
+  /** Asks for the ids of shares, and sends the ones known here; then for those that have become doubtful by that. */
+  async askIds(which: 'all' | 'doubted' = 'all'): Promise<void> {
+    if (which === 'all' && !this.isThere) this.#settledAt = performance.now() + this.#options.settlingMs;
+    if (this.#toAsk !== 'all') this.#toAsk = which;
     if (this.#isAsking) return;
     this.#isAsking = true;
     while (this.#toAsk && !this.#isClosed) {
-      const { shares } = this.#of;
+      const { shares } = this.#options;
       const asked = this.#toAsk === 'all' ? Array.from({ length: shares.count }, (_, i) => i) : shares.doubted();
       this.#toAsk = undefined;
       await Promise.all(asked.map((share) => this.#hello(share)));
@@ -135,9 +131,9 @@ export class RedisEngine implements Engine {
     this.#isAsking = false;
   }
 
-  /** Nothing can be asked any more. */
+  /** There is no connection. */
   lost(): void {
-    for (let share = 0; share < this.#of.shares.count; share++) this.#note(share, false);
+    for (let share = 0; share < this.#options.shares.count; share++) this.#note(share, false);
   }
 
   close(): void {
@@ -146,30 +142,29 @@ export class RedisEngine implements Engine {
   }
 
   async #hello(share: number): Promise<void> {
-    await this.#ask('hello', share, { keys: [], args: [] }).catch(() => this.#of.shares.miss(share));
+    await this.#ask('hello', share, { keys: [], args: [] }).catch(() => this.#options.shares.missed(share));
   }
 
   #askOf(name: ScriptName, account: string, { keys, args }: Call): Promise<unknown[]> {
-    return this.#ask(name, this.#of.shares.of(account), { keys: [`a:${account}`, ...keys], args });
+    return this.#ask(name, this.#options.shares.of(account), { keys: [`a:${account}`, ...keys], args });
   }
 
-  /** Comes back with the reply behind the token. */
   async #ask(name: ScriptName, share: number, { keys, args }: Call): Promise<unknown[]> {
-    const { connection, shares, windowMs } = this.#of;
+    const { connection, shares, windowMs } = this.#options;
     if (!connection.isOpen) {
       this.#note(share, false);
       if (name !== 'hello') connection.watch(name, 'failed', 0);
       throw new NotAsked();
     }
     const askedAt = performance.now();
-    const { token, agoMs } = shares.say(share, askedAt);
+    const { token, agoMs } = shares.known(share, askedAt);
     const head: Argument[] = [seed(), token, agoMs, windowMs];
     const named = ['id', ...keys].map((key) => `portico:{${share}}:${key}`);
     try {
-      const [heard, ...reply] = (await connection.run(name, { keys: named, args: [...head, ...args] })) as unknown[];
+      const [id, ...reply] = (await connection.run(name, { keys: named, args: [...head, ...args] })) as unknown[];
       this.#note(share, true);
-      if (token !== '' && token !== text(heard)) this.#of.onTrouble('ANOTHER_STORE');
-      if (shares.hear(share, text(heard), askedAt)) void this.greet('doubted');
+      if (token !== '' && token !== text(id)) this.#options.onTrouble('ANOTHER_STORE');
+      if (shares.learn(share, text(id), askedAt)) void this.askIds('doubted');
       return reply;
     } catch (error) {
       this.#note(share, false);
@@ -182,7 +177,7 @@ export class RedisEngine implements Engine {
     const before = this.isThere;
     if (isAnswer) this.#failing.delete(share);
     else this.#failing.add(share);
-    if (this.isThere !== before) this.#of.onChange(this.isThere);
+    if (this.isThere !== before) this.#options.onChange(this.isThere);
     if (!this.isThere) this.#waitToAsk();
   }
 
@@ -194,7 +189,7 @@ export class RedisEngine implements Engine {
     this.#again = undefined;
     if (this.isThere) return;
     this.#waitToAsk();
-    if (this.#of.connection.isOpen) for (const share of this.#failing) void this.#hello(share);
+    if (this.#options.connection.isOpen) for (const share of this.#failing) void this.#hello(share);
   }
 }
 
@@ -216,9 +211,9 @@ const questionArgs = ({ tags, have, lease = '', waitedFor = '' }: KeyQuestion): 
   ...tags,
 ];
 
-type Place = readonly [version: Buffer, askedAt: number, ageMs: number, value: Buffer | null, lease: Buffer | null];
+type KeyRow = readonly [version: Buffer, askedAt: number, ageMs: number, value: Buffer | null, lease: Buffer | null];
 
-const placeOf = ([version, askedAt, ageMs, value, lease]: Place): KeyReply => ({
+const keyReplyOf = ([version, askedAt, ageMs, value, lease]: KeyRow): KeyReply => ({
   version: text(version),
   ...(askedAt >= 0 && { copy: { askedAt, ageMs, ...(value && { value }) } }),
   ...(lease && { lease: text(lease) }),

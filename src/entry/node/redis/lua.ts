@@ -1,36 +1,36 @@
 import { LEASE_MS, MAX_TAGS } from '../../../store/shared/engine.ts';
 
-/** Of a token: what all of a node begin with. */
+/** The first characters of a token, the same for all shares of a node. */
 export const NODE_LENGTH = 8;
 
 /**
  * What all scripts begin with. Every script refuses to run on a replica and on a primary without its replicas, since it
  * may write; `allow-oom` lets it run where memory is full, and it looks at the memory itself.
  *
- * KEYS: id of the share, the account; its leases, or a note that a write is gone; then copies, or a record. The account
+ * KEYS: id of the share; account; its leases, or the note that a write has ended; then copies, or a record. The account
  * is one hash:
  * `i` token of the id under which its versions were made, `e` epoch, `t<tag>` version of a tag, `m` marks (packed),
  * `c` end of the cooldown, `w<name>` and `b<name>` windows and budgets (count, end).
- * Leases are a hash of their own (nonce, version, end by key), which ends with the last of them.
+ * Leases are a hash of their own (nonce, version, end by key), which expires with the last of them.
  * A copy is a short header (version, asked at, kept at, fresh until, packed), then its value. A record is a line
  * (nonce, until when it is under way or 0), then its value.
  *
- * ARGV of each: random text for what is made anew; token of the id that the caller heard last, or nothing, or `?` where
- * it heard that there was another; how long ago; the window of another store.
- * Each answers with the token of the id first.
+ * ARGV of each: random text for new versions; the token of the id that the caller saw last, empty where it saw none, `?`
+ * where there may have been another meanwhile; how long ago that was; how long a replaced store is not relied on.
+ * Each replies with the token of the id first.
  */
-export const WHOSE = `#!lua flags=allow-oom
+export const IDENTITY = `#!lua flags=allow-oom
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local seed, known, knownAt, window = ARGV[1], ARGV[2], now - ARGV[3], tonumber(ARGV[4])
 
 local info = redis.call('INFO', 'server', 'replication')
-local function told(field) -- 40 digits; looking for a pattern would take longer than all the rest
+local function hash(field) -- 40 digits; searching a pattern takes longer than the rest of a script
   local _, at = string.find(info, field .. ':', 1, true)
   return string.sub(info, at + 1, at + 40)
 end
-local run, line = told('run_id'), told('master_replid')
-local new = string.sub(run, 1, ${NODE_LENGTH}) .. seed -- which shares are on one node shows in their tokens
+local run, line = hash('run_id'), hash('master_replid')
+local new = string.sub(run, 1, ${NODE_LENGTH}) .. seed -- tokens show which shares are on one node
 local id = redis.call('GET', KEYS[1]) or ''
 local idRun, idLine, token, since, past = string.match(id, '^(%S+) (%S+) (%S+) (%d+) ?(.*)$')
 since = tonumber(since)
@@ -40,16 +40,16 @@ if not isSame then
   local isOld = string.match(info, 'uptime_in_seconds:(%d+)') * 1000 > window
   token, past, since = new, '', id == '' and known == '' and isOld and 0 or now
 elseif known ~= '' and known ~= token and since < knownAt and not string.find(past, known, 1, true) then
-  -- The caller has been elsewhere. Whoever knows a token that this store had before has not.
+  -- The caller has seen another store, unless this one had that token before.
   token, past, since = new, string.sub(token .. ' ' .. past, 1, 250), knownAt
 elseif since > now then
-  since = now -- the clock was put back
+  since = now -- the clock was set back
 end
 local renewed = run .. ' ' .. line .. ' ' .. token .. ' ' .. since .. ' ' .. past
 if renewed ~= id then redis.call('SET', KEYS[1], renewed) end
 `;
 
-export const ACCOUNT = `${WHOSE}
+export const ACCOUNT = `${IDENTITY}
 local HEADER, HEADER_BYTES = '>c16I6I6I6', 34
 local isOther = now - since < window
 local account, leases = KEYS[2], KEYS[3]
@@ -64,13 +64,13 @@ local function answer(reply)
   return reply
 end
 
-local function beginAnew()
+local function renewAll()
   epoch = seed
   for _, field in ipairs(redis.call('HKEYS', account)) do
     if string.sub(field, 1, 1) == 't' then redis.call('HDEL', account, field) end
   end
   redis.call('HSET', account, 'i', token, 'e', epoch)
-  keep(120000) -- what nothing is kept of is soon forgotten
+  keep(120000) -- without copies an account is soon forgotten
 end
 local function tidy()
   if redis.call('HLEN', account) <= ${MAX_TAGS} then return end
@@ -78,13 +78,13 @@ local function tidy()
   for _, field in ipairs(redis.call('HKEYS', account)) do
     if string.sub(field, 1, 1) == 't' then tags = tags + 1 end
   end
-  if tags > ${MAX_TAGS} then beginAnew() end
+  if tags > ${MAX_TAGS} then renewAll() end
 end
--- Versions that are not there need no change: they are made anew when somebody asks.
+-- Without an epoch there are no versions; they are made when one is asked for.
 local function renew(tags)
   if not epoch or #tags == 0 then return end
   for _, tag in ipairs(tags) do
-    if tag == '*' then return beginAnew() end
+    if tag == '*' then return renewAll() end
   end
   for _, tag in ipairs(tags) do redis.call('HSET', account, 't' .. tag, seed) end
   tidy()
@@ -111,14 +111,14 @@ local function writeMarks()
   redis.call('HSET', account, 'm', cmsgpack.pack(marks))
   for _, mark in ipairs(marks) do keep(mark[STANDS] - now) end
 end
-local function without(isGone)
-  local left, gone = {}, {}
+local function without(isOver)
+  local left, over = {}, {}
   for _, mark in ipairs(marks) do
-    local part = isGone(mark) and gone or left
+    local part = isOver(mark) and over or left
     part[#part + 1] = mark
   end
   marks = left
-  return gone
+  return over
 end
 for _, mark in ipairs(without(function(mark) return mark[STANDS] <= now end)) do
   renew(mark[TAGS])

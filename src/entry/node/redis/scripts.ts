@@ -1,26 +1,25 @@
 import { MAX_LEASES, MAX_MARKS } from '../../../store/shared/engine.ts';
-import { ACCOUNT, WHOSE } from './lua.ts';
+import { ACCOUNT, IDENTITY } from './lua.ts';
 
-/** The five questions of an engine, and `hello`, which only says and hears whose store this is. */
-const hello = `${WHOSE}
+/** The five calls of an engine, and `hello`, which exchanges the id of a share and nothing else. */
+const hello = `${IDENTITY}
 return { token }`;
 
 /**
  * KEYS: leases, copies. ARGV: window (name or nothing, length, limit); budget (name or nothing, length); for each key:
- * version, asked at and freshness (1 or 0) of the copy that the instance has; lease wanted; lease waited for; how many
- * tags, tags.
- * → now; used (-1: not counted), left of the window; of the budget; cooldown; for each key nothing, or: version, asked
- * at (-1: no copy), age, value or nothing, lease or nothing.
+ * version, asked at and freshness (1 or 0) of the instance's own copy; lease wanted; lease waited for; number of tags,
+ * tags. Replies: now; used (-1: not counted) and left of the window; of the budget; cooldown; for each key nothing, or
+ * version, asked at (-1: no copy), age, value or nothing, lease or nothing.
  */
 const snapshot = `${ACCOUNT}
--- Who was never heard of finds no room in the last fiftieth: made-up credentials would take that of records.
+-- The last fiftieth of the memory is for known accounts: made-up credentials must not take the room of records.
 if redis.call('EXISTS', account) == 0 and memory() > 0.98 then return { token, now, -1, 0, 0, 0, 0 } end
 local reply = { token, now, 0, 0, 0, 0, cooldown }
 if ARGV[5] ~= '' then reply[3], reply[4] = count('w' .. ARGV[5], ARGV[6], 1) end
 if ARGV[8] ~= '' then reply[5], reply[6] = count('b' .. ARGV[8], ARGV[9], 0) end
 if ARGV[5] ~= '' and reply[3] > tonumber(ARGV[7]) then return answer(reply) end
 
--- Nobody waits for what is fetched under another version: it will not be kept.
+-- A lease of another version is not waited for: what it fetches will not be kept.
 local function lease(key, version, wanted, waitedFor)
   local nonce, under, ends = string.match(redis.call('HGET', leases, key) or '', '^(%S+) (%S+) (%d+)$')
   local isHeld = nonce and under == version and tonumber(ends) > now
@@ -31,7 +30,7 @@ local function lease(key, version, wanted, waitedFor)
   setLease(key, wanted, version)
   return wanted
 end
-local function look(copy, at, tags)
+local function lookUp(copy, at, tags)
   local version, hasVersion, hasAskedAt = versionOf(tags), ARGV[at], tonumber(ARGV[at + 1])
   local copyVersion, askedAt, keptAt, freshUntil = headerOf(copy)
   local isThere, has = copyVersion == version, hasVersion == version
@@ -52,20 +51,20 @@ local at = 10
 for i = 4, #KEYS do
   local last = at + 5 + ARGV[at + 5]
   local tags = slice(at + 6, last)
-  local place = false
+  local found = false
   if not isOther and not isMarked(tags) then
-    if not epoch then beginAnew() end
+    if not epoch then renewAll() end
     keep(120000)
-    place = look(KEYS[i], at, tags)
+    found = lookUp(KEYS[i], at, tags)
   end
-  reply[#reply + 1] = place
+  reply[#reply + 1] = found
   at = last + 1
 end
 return answer(reply)`;
 
 /**
  * KEYS: leases, copy. ARGV: version, asked at, lease or nothing, drop; 1 with a copy, its value, freshness, life; tags.
- * → what came of it.
+ * Replies what became of the copy.
  */
 const save = `${ACCOUNT}
 local copy, version, askedAt, tags = KEYS[4], ARGV[5], tonumber(ARGV[6]), slice(13, #ARGV)
@@ -86,44 +85,44 @@ keep(tonumber(ARGV[12]))
 return answer({ token, 'kept' })`;
 
 /**
- * KEYS: that the write is gone, record or none. ARGV: window (name or nothing, length, limit); nonce, how long it may
- * take, how long the mark stands, purchase or nothing; value and life of the record; tags. → what came of it, used,
- * left; then what is to be said of that.
+ * KEYS: the note that the write has ended, record or none. ARGV: window (name or nothing, length, limit); nonce, how long
+ * it may take, how long the mark stands, purchase or nothing; value and life of the record; tags. Replies: used and left
+ * of the window; the result, and its details.
  */
 const beginWrite = `${ACCOUNT}
 local record, nonce, busy, stands, purchase = KEYS[4], ARGV[8], now + ARGV[9], now + ARGV[10], ARGV[11]
 local used, left = 0, 0
 if ARGV[5] ~= '' then used, left = count('w' .. ARGV[5], ARGV[6], 1) end
-local function say(...) return answer({ token, used, left, ... }) end
-if ARGV[5] ~= '' and used > tonumber(ARGV[7]) then return say('limit') end
+local function result(...) return answer({ token, used, left, ... }) end
+if ARGV[5] ~= '' and used > tonumber(ARGV[7]) then return result('limit') end
 
-if redis.call('EXISTS', KEYS[3]) == 1 then return say('over') end
+if redis.call('EXISTS', KEYS[3]) == 1 then return result('over') end
 local mark = markOf(nonce)
-if mark then return say(mark[STATE] == 'w' and 'begun' or 'over') end
+if mark then return result(mark[STATE] == 'w' and 'begun' or 'over') end
 local known = record and redis.call('GET', record)
 if known then
   local owner, busyUntil, value = string.match(known, '^(%S+) (%d+)\\n(.*)$')
-  if owner ~= nonce then return say('record', value, busyUntil ~= '0' and tonumber(busyUntil) <= now and 1 or 0) end
-  if busyUntil == '0' then return say('over') end
+  if owner ~= nonce then return result('record', value, busyUntil ~= '0' and tonumber(busyUntil) <= now and 1 or 0) end
+  if busyUntil == '0' then return result('over') end
 end
 
-local standing
+local state
 for _, other in ipairs(purchase ~= '' and marks or {}) do
   if other[PURCHASE] == purchase and not (record and other[KEY] == 1) then
     local isBusy = other[STATE] == 'w' and other[BUSY] > now
-    standing = (isBusy or standing == 'under_way') and 'under_way' or 'unknown'
+    state = (isBusy or state == 'under_way') and 'under_way' or 'unknown'
   end
 end
-if standing then return say('equal', standing) end
-if cooldown > 0 then return say('cooldown', cooldown) end
-if isOther and (record or purchase ~= '') then return say('another_store', window - (now - since)) end
-if #marks >= ${MAX_MARKS} or memory() >= 1 then return say('full') end
+if state then return result('equal', state) end
+if cooldown > 0 then return result('cooldown', cooldown) end
+if isOther and (record or purchase ~= '') then return result('another_store', window - (now - since)) end
+if #marks >= ${MAX_MARKS} or memory() >= 1 then return result('full') end
 if record then redis.call('SET', record, nonce .. ' ' .. busy .. '\\n' .. ARGV[12], 'PX', ARGV[13]) end
 setMark({ nonce, 'w', busy, stands, purchase, record and 1 or 0, slice(14, #ARGV) })
-return say('begun')`;
+return result('begun')`;
 
 /**
- * KEYS: that the write is gone, record or none. ARGV: nonce, how it ended, how long the mark stands, purchase or
+ * KEYS: the note that the write has ended, record or none. ARGV: nonce, how it ended, how long the mark stands, purchase or
  * nothing, 1 to drop everything; 1 with a value of the record, value, life; tags.
  */
 const endWrite = `${ACCOUNT}
@@ -137,7 +136,7 @@ elseif mark then
   without(function(other) return other == mark end)
   writeMarks()
 elseif ended == 'not_sent' then
-  -- Should it be announced later, it is not.
+  -- Its beginning, should it come later, does nothing.
   redis.call('SET', KEYS[3], 1, 'PX', ARGV[7])
 end
 if ended ~= 'not_sent' then renew(tags) end
@@ -151,7 +150,7 @@ elseif record and ARGV[10] == '1' and (not owner or owner == nonce) then
 end
 return answer({ token })`;
 
-/** KEYS: leases. ARGV: cooldown or 0; budget (name or nothing, length); key and nonce of a lease, or nothing. */
+/** KEYS: leases. ARGV: cooldown, or 0; budget (name or nothing, length); key and nonce of a lease, or nothing. */
 const change = `${ACCOUNT}
 local nonce, version = string.match(redis.call('HGET', leases, ARGV[8]) or '', '^(%S+) (%S+)')
 if nonce and nonce == ARGV[9] then setLease(ARGV[8], nonce, version) end

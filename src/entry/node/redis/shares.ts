@@ -1,44 +1,44 @@
 import { NODE_LENGTH } from './lua.ts';
 
-/** What an instance says of a share's id with each question. */
-interface Said {
-  /** Empty where it knows of none. */
+/** What is sent of a share's id with each question. */
+interface Known {
+  /** Empty where it is not known. */
   readonly token: string;
   readonly agoMs: number;
 }
 
-interface Heard {
+interface Seen {
   readonly token: string;
-  /** When the question was asked that this answers: no later than it was true. */
+  /** When the question was sent to which this is the reply. */
   readonly at: number;
 }
 
 const nodeOf = (token: string) => token.slice(0, NODE_LENGTH);
 
-/** Said where another id may have been there that was not heard. */
-const UNHEARD = '?';
+/** Sent where another id may have been there meanwhile. */
+const UNKNOWN = '?';
 
-/** What this instance has heard last of the id of each share. Instants are of its own monotonic clock. */
+/** The id of each share in its last reply. Instants are of this process's monotonic clock. */
 export class Shares {
   readonly count: number;
-  readonly #heard: (Heard | undefined)[];
-  /** Since when an answer is needed before copies of the share are given again. */
+  readonly #seen: (Seen | undefined)[];
+  /** No copy of such a share is used before the reply to a question sent later than this. */
   readonly #doubted = new Map<number, number>();
 
   constructor(count: number) {
     this.count = count;
-    this.#heard = Array.from<undefined>({ length: count });
+    this.#seen = Array.from<undefined>({ length: count });
   }
 
-  /** The share into which an account falls. */
+  /** The share of an account. */
   of(account: string): number {
     let hash = 0;
     for (let i = 0; i < account.length; i++) hash = (Math.imul(hash, 31) + account.charCodeAt(i)) | 0;
     return (hash >>> 0) % this.count;
   }
 
-  say(share: number, now: number): Said {
-    const { token, at } = this.#heard[share] ?? { token: '', at: now };
+  known(share: number, now: number): Known {
+    const { token, at } = this.#seen[share] ?? { token: '', at: now };
     return { token, agoMs: Math.ceil(now - at) };
   }
 
@@ -50,27 +50,27 @@ export class Shares {
     return this.#doubted.has(share);
   }
 
-  /** Says whether others have to be asked, since this is another id than before. */
-  hear(share: number, token: string, askedAt: number): boolean {
-    const before = this.#heard[share];
-    if (before && before.at > askedAt) return false; // overtaken by a later answer
-    this.#heard[share] = { token, at: askedAt };
+  /** Returns whether other shares have to be asked, since the id has changed. */
+  learn(share: number, token: string, askedAt: number): boolean {
+    const before = this.#seen[share];
+    if (before && before.at > askedAt) return false; // overtaken by a later reply
+    this.#seen[share] = { token, at: askedAt };
     if ((this.#doubted.get(share) ?? askedAt) <= askedAt) this.#doubted.delete(share);
-    if (!before || before.token === token || before.token === UNHEARD) return false;
+    if (!before || before.token === token || before.token === UNKNOWN) return false;
     this.#doubtNodes([nodeOf(before.token), nodeOf(token)], share);
     return this.#doubted.size > 0;
   }
 
-  /** A doubted share was asked in vain. */
-  miss(share: number): void {
+  /** A question to a doubted share was not answered. */
+  missed(share: number): void {
     const at = this.#doubted.get(share);
-    if (at !== undefined) this.#heard[share] = { token: UNHEARD, at };
+    if (at !== undefined) this.#seen[share] = { token: UNKNOWN, at };
   }
 
-  /** A share has become another store: so may the others that were or are on its node. */
-  #doubtNodes(nodes: readonly string[], but: number): void {
+  /** The store of a share was replaced: so may be those of others on its old or new node. */
+  #doubtNodes(nodes: readonly string[], except: number): void {
     const now = performance.now();
-    for (const [share, heard] of this.#heard.entries())
-      if (share !== but && heard && nodes.includes(nodeOf(heard.token))) this.#doubted.set(share, now);
+    for (const [share, seen] of this.#seen.entries())
+      if (share !== except && seen && nodes.includes(nodeOf(seen.token))) this.#doubted.set(share, now);
   }
 }

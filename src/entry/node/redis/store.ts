@@ -5,29 +5,29 @@ import { Shares } from './shares.ts';
 
 interface RedisStoreOptions {
   readonly url: string;
-  /** For how long after the store became another one nothing of before may be relied upon. */
+  /** How long the store is not relied on after it was replaced. */
   readonly windowMs: number;
-  /** For how long after a lost connection no copy is given. */
+  /** How long no copy is used after a lost connection. */
   readonly settlingMs?: number;
-  /** Told once of each time that the store is lost or there again. */
+  /** Called once each time that the store is lost or there again. */
   readonly onChange: (isThere: boolean) => void;
-  /** What is wrong with the store, in a word; again and again for as long as it is. */
+  /** A code of what is wrong with the store, repeated for as long as it is. */
   readonly onTrouble: (reason: string) => void;
 }
 
-/** Of accounts, in a cluster: few enough to ask of all at once, enough to fall on all nodes alike. */
+/** In a cluster: few enough to ask all at once, enough to spread evenly. */
 const SHARES = 1_024;
-/** Longer than others take to connect again. */
+/** Longer than other instances take to connect again. */
 const SETTLING_MS = 1_000;
 
-/** State that instances share through Redis or Valkey. Comes out once it has been looked for, found or not. */
+/** Resolves after the first attempt to connect, successful or not. */
 export async function openRedisEngine(options: RedisStoreOptions) {
   const { url, windowMs, settlingMs = SETTLING_MS, onChange, onTrouble } = options;
   const address = storeAddressOf(url);
   if (!address) throw new Error('STORE_URL is no address of a store');
   const connection: Connection = new Connection({
     address,
-    onReady: () => void engine.greet(),
+    onReady: () => void engine.askIds(),
     onLost: () => engine.lost(),
     onTrouble,
   });
