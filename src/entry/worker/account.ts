@@ -18,13 +18,13 @@ import {
   type WriteEnded,
 } from '../../store/shared/engine.ts';
 import { Leases } from './leases.ts';
-import { type Kept, Rows } from './rows.ts';
+import { type Facts, Rows } from './rows.ts';
 import { Versions } from './versions.ts';
 import { Windows } from './windows.ts';
 
 /**
- * All that instances share of one account. The platform puts an object away when nobody has asked for it for a while:
- * what it has in memory only, leases and a few counts, may be forgotten. The rest is in its SQLite, and ends by an alarm.
+ * What instances share of one account. The platform evicts an object that was not called for a while: leases and a few
+ * counts, which are in memory only, are then forgotten. The rest is in its SQLite, and is deleted by an alarm.
  */
 export class Account extends DurableObject {
   readonly #now: () => number;
@@ -44,7 +44,7 @@ export class Account extends DurableObject {
   }
 
   snapshot({ window, budget, keys }: Question): Snapshot {
-    const now = this.#hear();
+    const now = this.#expireMarks();
     const { use, isRefused } = this.#count(window, now);
     return {
       now,
@@ -56,7 +56,7 @@ export class Account extends DurableObject {
   }
 
   save({ key, tags, version, askedAt, lease, copy, drop }: Save): Saved {
-    const now = this.#hear();
+    const now = this.#expireMarks();
     this.#leases.end(key, lease);
     if (drop) this.#versions.renew(drop === 'everything' ? [ALL] : tags.slice(0, 1));
     if (drop === 'key') this.#rows.drop('copy', key);
@@ -65,20 +65,20 @@ export class Account extends DurableObject {
     const known = this.#rows.find('copy', key, now);
     if (known?.version === version && known.askedAt > askedAt) return 'void';
     if (copy.value.byteLength > MAX_VALUE_BYTES) return 'full';
-    this.#versions.keep();
+    this.#versions.store();
     const facts = { version, askedAt, keptAt: now, freshUntil: now + copy.freshMs };
     this.#rows.put('copy', key, { facts, value: copy.value, until: now + copy.lifeMs });
     return 'kept';
   }
 
   beginWrite(write: WriteBegin): WriteBegun {
-    const now = this.#hear();
+    const now = this.#expireMarks();
     const { use, isRefused } = this.#count(write.window, now);
     return { use, ...(isRefused ? { is: 'limit' } : this.#announce(write, now)) };
   }
 
   endWrite({ nonce, tags, purchase, end, markMs, record, dropEverything }: WriteEnded): void {
-    const now = this.#hear();
+    const now = this.#expireMarks();
     if (record) this.#endRecord(record, { nonce, end, now });
     const mark = { nonce, tags, purchase, hasKey: record !== undefined, busyUntil: now, until: now + markMs };
     if (end === 'not_sent' && !this.#marks.find(nonce))
@@ -90,14 +90,14 @@ export class Account extends DurableObject {
   }
 
   change({ cooldownMs, spent, renewed }: Change): void {
-    const now = this.#hear();
+    const now = this.#expireMarks();
     if (renewed) this.#leases.renew(renewed, now);
     if (spent) this.#windows.count(spent, now);
     if (cooldownMs === undefined || cooldownMs <= this.#cooldownMs(now)) return;
     this.#rows.put('cooldown', '', { facts: now + cooldownMs, until: now + cooldownMs });
   }
 
-  /** A secret for workers that were given none, made once and never given to anybody else. */
+  /** A secret for workers without `SECRETS`, made once. */
   secret(): string {
     const [known] = this.#rows.all('secret');
     const secret = known ?? crypto.randomUUID() + crypto.randomUUID();
@@ -106,18 +106,18 @@ export class Account extends DurableObject {
   }
 
   override async alarm(): Promise<void> {
-    if (this.#rows.sweep(this.#hear())) return;
+    if (this.#rows.sweep(this.#expireMarks())) return;
     this.#versions.forget();
     await this.#rows.clear();
   }
 
-  /** The time of a question, before which all marks that are over have ended. */
-  #hear(): number {
+  /** First in each call. Returns the time. */
+  #expireMarks(): number {
     const now = this.#now();
-    const over = this.#marks.expire(now);
-    if (over.length === 0) return now;
-    this.#rows.dropOver(now);
-    this.#versions.renew(over);
+    const tags = this.#marks.expire(now);
+    if (tags.length === 0) return now;
+    this.#rows.dropExpired(now);
+    this.#versions.renew(tags);
     return now;
   }
 
@@ -151,23 +151,23 @@ export class Account extends DurableObject {
     if (this.#rows.find('gone', nonce, now)) return { is: 'over' };
     const own = this.#marks.find(nonce);
     if (own) return { is: own.isUnknown ? 'over' : 'begun' };
-    const known = record && this.#known(record.key, nonce, now);
-    if (known) return known;
-    const standing = this.#marks.equalTo({ purchase, hasKey: record !== undefined }, now);
+    const recorded = record && this.#recorded(record.key, nonce, now);
+    if (recorded) return recorded;
+    const hasKey = record !== undefined;
+    const standing = this.#marks.equalTo({ purchase, hasKey }, now);
     if (standing) return { is: 'equal', standing };
     const cooldownMs = this.#cooldownMs(now);
     if (cooldownMs > 0) return { is: 'cooldown', cooldownMs };
     if (this.#marks.all.length >= MAX_MARKS) return { is: 'full' };
     const busyUntil = now + busyMs;
     if (record) this.#keepRecord(record, { nonce, busyUntil }, now);
-    const hasKey = record !== undefined;
     this.#marks.set({ nonce, tags, purchase, hasKey, busyUntil, until: now + markMs, isUnknown: false });
     this.#keepMark(nonce);
     return { is: 'begun' };
   }
 
-  /** What a record says to the write that asks for its key; nothing where that may have it. */
-  #known(key: string, nonce: string, now: number): WriteBegun | undefined {
+  /** The result for a write whose key has a record; undefined where the write may take it. */
+  #recorded(key: string, nonce: string, now: number): WriteBegun | undefined {
     const record = this.#rows.find('record', key, now);
     if (!record) return undefined;
     const { busyUntil } = record;
@@ -176,7 +176,7 @@ export class Account extends DurableObject {
     return { is: 'record', value: this.#rows.valueOf('record', key), isOver };
   }
 
-  /** Of a record only what is missing or the write's own is touched. */
+  /** Settles or deletes a record, unless it is another write's. */
   #endRecord(
     record: NonNullable<WriteEnded['record']>,
     { nonce, end, now }: Pick<WriteEnded, 'nonce' | 'end'> & { readonly now: number },
@@ -187,11 +187,11 @@ export class Account extends DurableObject {
     else if (record.value) this.#keepRecord({ ...record, value: record.value }, { nonce }, now);
   }
 
-  #keepRecord({ key, value, lifeMs }: NonNullable<WriteBegin['record']>, facts: Kept<'record'>, now: number): void {
+  #keepRecord({ key, value, lifeMs }: NonNullable<WriteBegin['record']>, facts: Facts<'record'>, now: number): void {
     this.#rows.put('record', key, { facts, value, until: now + lifeMs });
   }
 
-  /** Brings the row of a mark up to the mark. */
+  /** Writes or deletes the row of a mark. */
   #keepMark(nonce: string): void {
     const mark = this.#marks.find(nonce);
     if (mark) this.#rows.put('mark', nonce, { facts: mark, until: mark.until });

@@ -5,7 +5,7 @@ import type { Account } from './account.ts';
 
 type Method = keyof Engine | 'secret';
 
-/** An object as it is seen from elsewhere: every method is a round trip. */
+/** An object as its callers see it: every method is a round trip. */
 type Stub = { [M in Method]: (...args: Parameters<Account[M]>) => Promise<ReturnType<Account[M]>> };
 
 /** The binding of `wrangler.toml`. */
@@ -14,7 +14,7 @@ export interface AccountsBinding {
   get(id: unknown): Stub;
 }
 
-/** The shared store's engine of the workers: a Durable Object for each account, of the name of the account. */
+/** The engine of the workers: a Durable Object for each account. */
 export class DurableEngine implements Engine {
   readonly #accounts: AccountsBinding;
 
@@ -32,17 +32,17 @@ export class DurableEngine implements Engine {
 
   change: Engine['change'] = async (account, change) => this.#stub(account).change(change);
 
-  /** Made anew each time: a stub belongs to the request that made it. */
+  /** A stub belongs to the request that made it. */
   #stub(account: string): Stub {
     return this.#accounts.get(this.#accounts.idFromName(account));
   }
 }
 
-/** Names of accounts are hashes, of which this is none. */
+/** No account's name, which is a hash. */
 const KEYRING = 'keyring';
 const SECRET_MS = 140;
 
-/** The secrets given; where there are none, one that is made and kept. Nothing where its object does not answer. */
+/** The given secrets, or one that an object keeps. Undefined where that does not answer. */
 export async function secretsOf(
   accounts: AccountsBinding,
   { given, clock }: { given: readonly string[]; clock: Clock },

@@ -2,25 +2,25 @@ import { type Change, type KeyQuestion, LEASE_MS, MAX_LEASES } from '../../store
 
 interface Lease {
   readonly nonce: string;
-  /** What is fetched under another one would not be kept: nobody waits for it. */
+  /** Of another version it is not waited for: what it fetches will not be kept. */
   readonly version: string;
   readonly until: number;
 }
 
-/** What the object knows of a key when it is asked for a lease. */
-interface Known {
+/** What there is of the key. */
+interface KeyState {
   readonly version: string;
-  /** Whether there is a copy of that version that the asker does not have. */
+  /** Whether there is a copy of that version that the instance does not have. */
   readonly isNew: boolean;
   readonly now: number;
 }
 
-/** Who fetches what. In memory only: an object that forgets them costs a call of the upstream's. */
+/** In memory only: an object that forgets them costs a call of the upstream. */
 export class Leases {
   readonly #leases = new Map<string, Lease>();
 
-  /** Of a key without a fresh copy: the nonce of who fetches it, where the asker has to know. */
-  take({ key, lease, waitedFor }: KeyQuestion, { version, isNew, now }: Known): string | undefined {
+  /** For a key without a fresh copy: the nonce of the lease that was taken, or has to be waited for. */
+  take({ key, lease, waitedFor }: KeyQuestion, { version, isNew, now }: KeyState): string | undefined {
     const held = this.#leases.get(key);
     const isLive = held !== undefined && held.until > now && held.version === version;
     const other = isLive && held.nonce !== lease ? held.nonce : undefined;

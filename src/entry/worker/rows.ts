@@ -1,7 +1,7 @@
 import type { DurableObjectStorage, SqlValue } from 'cloudflare:workers';
 import type { Mark } from '../../store/marks.ts';
 
-/** What there is of each kind, besides bytes. */
+/** The JSON of each kind of row. Names and fields are those in SQLite. */
 interface Kinds {
   copy: {
     readonly version: string;
@@ -9,12 +9,12 @@ interface Kinds {
     readonly keptAt: number;
     readonly freshUntil: number;
   };
-  /** Without `busyUntil` it is settled. */
+  /** Settled without `busyUntil`. */
   record: { readonly nonce: string; readonly busyUntil?: number };
   mark: Mark;
-  /** A write that was ended before it was begun. */
+  /** A write whose end came before its beginning. */
   gone: true;
-  /** `upTo`: what may be counted before it is written again. */
+  /** `upTo`: the count up to which it is not written again. */
   window: { readonly upTo: number; readonly endsAt: number };
   /** When it ends. */
   cooldown: number;
@@ -22,18 +22,18 @@ interface Kinds {
   secret: string;
 }
 
-export type Kept<Kind extends keyof Kinds> = Kinds[Kind];
+export type Facts<Kind extends keyof Kinds> = Kinds[Kind];
 
 interface Row<Kind extends keyof Kinds> {
-  readonly facts: Kept<Kind>;
+  readonly facts: Facts<Kind>;
   readonly value?: Uint8Array;
-  /** Absent: for ever. */
+  /** Absent: forever. */
   readonly until?: number;
 }
 
 /**
- * One table for all kinds, of another name than those of earlier releases, which go with everything else. What it is
- * searched by comes before the bytes, which may lie on hundreds of pages; without a row id there is no second index.
+ * The key comes before the value, which may fill hundreds of pages. Without a row id there is no second index. Tables of
+ * earlier releases have other names, and are deleted with all the rest.
  */
 const TABLE = `CREATE TABLE IF NOT EXISTS kept (
   kind TEXT NOT NULL, name TEXT NOT NULL, facts TEXT NOT NULL, until INTEGER NOT NULL, value BLOB,
@@ -42,36 +42,36 @@ const TABLE = `CREATE TABLE IF NOT EXISTS kept (
 
 const FOREVER = Number.MAX_SAFE_INTEGER;
 
-/** What is over is deleted after this, together with what is over by then; nobody is given it in the meantime. */
+/** How long expired rows, which are not found any more, wait for the alarm that deletes them. */
 const SWEEP_MS = 60_000;
 
 /**
- * What one account keeps in SQLite. The table comes with the first row. Statements that no `await` separates are one
- * transaction, and the platform holds an answer back until it is on disk, so each of an account's questions is atomic.
+ * The rows of one account in SQLite; the table is made with the first. Statements without an `await` between them are
+ * one transaction, and the platform sends no reply before it is on disk: so each call of an account is atomic.
  */
 export class Rows {
   readonly #storage: DurableObjectStorage;
   #isThere: boolean;
-  /** As far as this object knows: one that was put away finds out with the next row that it writes. */
-  #wakesAt = Infinity;
+  /** When the alarm is set. An object that was evicted learns it with its next row. */
+  #alarmAt = Infinity;
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
     this.#isThere = this.#run(`SELECT name FROM sqlite_master WHERE name = 'kept'`).length > 0;
   }
 
-  find<Kind extends keyof Kinds>(kind: Kind, name: string, now: number): Kept<Kind> | undefined {
+  find<Kind extends keyof Kinds>(kind: Kind, name: string, now: number): Facts<Kind> | undefined {
     if (!this.#isThere) return undefined;
     const query = `SELECT facts FROM kept WHERE kind = ? AND name = ? AND until > ?`;
     return this.#facts<Kind>(query, kind, name, now)[0];
   }
 
-  /** Those that are over too. */
-  all<Kind extends keyof Kinds>(kind: Kind): readonly Kept<Kind>[] {
+  /** Expired ones too. */
+  all<Kind extends keyof Kinds>(kind: Kind): readonly Facts<Kind>[] {
     return this.#isThere ? this.#facts<Kind>(`SELECT facts FROM kept WHERE kind = ?`, kind) : [];
   }
 
-  /** Of what has been found. */
+  /** Of a row that was found. */
   valueOf(kind: keyof Kinds, name: string): Uint8Array {
     const query = `SELECT value FROM kept WHERE kind = ? AND name = ?`;
     return new Uint8Array(this.#run<{ value: ArrayBuffer }>(query, kind, name)[0]?.value ?? []);
@@ -82,7 +82,7 @@ export class Rows {
     this.#isThere = true;
     const query = `INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)`;
     this.#run(query, kind, name, JSON.stringify(facts), Math.ceil(until), value ?? null);
-    if (until + SWEEP_MS < this.#wakesAt) this.#setAlarm();
+    if (until + SWEEP_MS < this.#alarmAt) this.#setAlarm();
   }
 
   drop(kind: keyof Kinds, name: string): void {
@@ -93,14 +93,14 @@ export class Rows {
     if (this.#isThere) this.#run(`DELETE FROM kept WHERE kind = ?`, kind);
   }
 
-  dropOver(now: number): void {
+  dropExpired(now: number): void {
     if (this.#isThere) this.#run(`DELETE FROM kept WHERE until <= ?`, now);
   }
 
-  /** Deletes what is over; says whether anything is left for which versions have to be known. */
+  /** Deletes expired rows. Returns whether any are left, versions aside. */
   sweep(now: number): boolean {
-    this.#wakesAt = Infinity;
-    this.dropOver(now);
+    this.#alarmAt = Infinity;
+    this.dropExpired(now);
     if (this.#firstEnd() === undefined) return false;
     this.#setAlarm();
     return true;
@@ -111,12 +111,12 @@ export class Rows {
     await this.#storage.deleteAll();
   }
 
-  /** By what is in the table, and not by the time it is: being put away and made anew does not postpone an alarm. */
+  /** From the rows and not from now on, so that an alarm is not postponed each time that the object is evicted. */
   #setAlarm(): void {
     const first = this.#firstEnd() ?? FOREVER;
     if (first === FOREVER) return;
-    this.#wakesAt = first + SWEEP_MS;
-    void this.#storage.setAlarm(this.#wakesAt);
+    this.#alarmAt = first + SWEEP_MS;
+    void this.#storage.setAlarm(this.#alarmAt);
   }
 
   #firstEnd(): number | undefined {
@@ -125,8 +125,8 @@ export class Rows {
     return this.#run<{ first: number | null }>(query)[0]?.first ?? undefined;
   }
 
-  #facts<Kind extends keyof Kinds>(query: string, ...bindings: readonly (Kind | string | number)[]): Kept<Kind>[] {
-    return this.#run<{ facts: string }>(query, ...bindings).map(({ facts }) => JSON.parse(facts) as Kept<Kind>);
+  #facts<Kind extends keyof Kinds>(query: string, ...bindings: readonly (Kind | string | number)[]): Facts<Kind>[] {
+    return this.#run<{ facts: string }>(query, ...bindings).map(({ facts }) => JSON.parse(facts) as Facts<Kind>);
   }
 
   #run<Columns extends Record<string, SqlValue>>(query: string, ...bindings: (SqlValue | Uint8Array)[]): Columns[] {

@@ -2,25 +2,24 @@ import { ALL, MAX_TAGS } from '../../store/shared/engine.ts';
 import type { Rows } from './rows.ts';
 
 /**
- * The versions of one account's tags. As long as no copy is kept under them they are in memory only: who comes with a
- * made-up credential leaves nothing behind. An object that forgets them makes others, under which no old copy is kept.
+ * The versions of one account's tags. They are in memory only until the first copy is kept: made-up credentials leave
+ * nothing in SQLite. An object that was evicted before that makes new ones.
  */
 export class Versions {
   readonly #rows: Rows;
   #epoch: string = crypto.randomUUID();
   #tags: ReadonlyMap<string, string> = new Map();
-  #isKept = false;
+  #isStored = false;
 
   constructor(rows: Rows) {
     this.#rows = rows;
-    const [kept] = rows.all('versions');
-    if (!kept) return;
-    this.#epoch = kept.epoch;
-    this.#tags = new Map(kept.tags);
-    this.#isKept = true;
+    const [stored] = rows.all('versions');
+    if (!stored) return;
+    this.#epoch = stored.epoch;
+    this.#tags = new Map(stored.tags);
+    this.#isStored = true;
   }
 
-  /** Of what has these tags. */
   of(tags: readonly string[]): string {
     return [this.#epoch, ...tags.map((tag) => this.#tags.get(tag) ?? '0')].join('.');
   }
@@ -28,25 +27,25 @@ export class Versions {
   renew(tags: readonly string[]): void {
     const version = crypto.randomUUID();
     const renewed = new Map([...this.#tags, ...tags.map((tag) => [tag, version] as const)]);
-    if (tags.includes(ALL) || renewed.size > MAX_TAGS) this.#beginAnew(version);
+    if (tags.includes(ALL) || renewed.size > MAX_TAGS) this.#renewAll(version);
     else this.#tags = renewed;
-    if (this.#isKept) this.#write();
+    if (this.#isStored) this.#write();
   }
 
-  /** From now on there are copies under them. */
-  keep(): void {
-    if (this.#isKept) return;
-    this.#isKept = true;
+  /** Called before the first copy is kept. */
+  store(): void {
+    if (this.#isStored) return;
+    this.#isStored = true;
     this.#write();
   }
 
-  /** Nothing is kept any more. */
+  /** Called when all rows are deleted. */
   forget(): void {
-    this.#isKept = false;
-    this.#beginAnew(crypto.randomUUID());
+    this.#isStored = false;
+    this.#renewAll(crypto.randomUUID());
   }
 
-  #beginAnew(epoch: string): void {
+  #renewAll(epoch: string): void {
     this.#epoch = epoch;
     this.#tags = new Map();
     this.#rows.dropAll('copy');

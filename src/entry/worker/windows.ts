@@ -1,22 +1,21 @@
 import type { Use, Window } from '../../store/shared/engine.ts';
-import type { Kept, Rows } from './rows.ts';
+import type { Facts, Rows } from './rows.ts';
 
-interface Open extends Kept<'window'> {
+interface Open extends Facts<'window'> {
   readonly used: number;
-  /** How much of it may be counted with the next row written. */
+  /** How much may be counted after the next row is written. */
   readonly ahead: number;
 }
 
 type Span = Pick<Window, 'name' | 'lengthMs'> & Partial<Pick<Window, 'limit'>>;
 
-/** Of a window without a limit, the budget. */
-const USUAL_LIMIT = 64;
+/** Of the budget, whose window has no limit. */
+const ASSUMED_LIMIT = 64;
 
 /**
- * Counts in memory, and writes at each eighth of the limit how far it may count until the next one. From there an
- * object goes on that was put away: it forgets less than an eighth, of a window that had not come so far, and never
- * that the limit was reached. It then writes more often at first (after 1, 2, 4 … more), since the limit would else be
- * used up by being put away often.
+ * Counts in memory, and writes a row at each eighth of the limit: the count up to the next row. An object that was
+ * evicted goes on from that count. It may forget a window below its first eighth, never a limit that was reached. It
+ * then writes more often at first (after 1, 2, 4 … more), or a few evictions would use up the limit.
  */
 export class Windows {
   readonly #rows: Rows;
@@ -34,7 +33,7 @@ export class Windows {
   count(span: Span, now: number): Use {
     const { lengthMs, limit } = span;
     const name = nameOf(span);
-    const step = Math.max(1, Math.ceil((limit ?? USUAL_LIMIT) / 8));
+    const step = Math.max(1, Math.ceil((limit ?? ASSUMED_LIMIT) / 8));
     const open = this.#find(name, now) ?? { used: 0, upTo: step - 1, ahead: step, endsAt: now + lengthMs };
     const used = open.used + 1;
     const isWritten = used > open.upTo && used <= (limit ?? Infinity);
@@ -43,16 +42,16 @@ export class Windows {
   }
 
   #write(name: string, { used, ahead, endsAt }: Open, step: number): Open {
-    const kept = { upTo: used + ahead - 1, endsAt };
-    this.#rows.put('window', name, { facts: kept, until: endsAt });
-    return { ...kept, used, ahead: Math.min(step, 2 * ahead) };
+    const facts = { upTo: used + ahead - 1, endsAt };
+    this.#rows.put('window', name, { facts, until: endsAt });
+    return { ...facts, used, ahead: Math.min(step, 2 * ahead) };
   }
 
   #find(name: string, now: number): Open | undefined {
     const open = this.#open.get(name);
     if (open) return open.endsAt > now ? open : undefined;
-    const kept = this.#rows.find('window', name, now);
-    return kept && { ...kept, used: kept.upTo, ahead: 1 };
+    const facts = this.#rows.find('window', name, now);
+    return facts && { ...facts, used: facts.upTo, ahead: 1 };
   }
 }
 
