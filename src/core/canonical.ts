@@ -1,23 +1,24 @@
 import { endOfScalar, endOfString, skipSpace } from './json.ts';
 
 export interface Canonical {
-  /** One text for all JSON texts that mean the same. */
+  /** The same for all JSON texts that mean the same. */
   readonly text: string;
-  /** Whether a name stands twice in an object. */
-  readonly hasTwins: boolean;
+  /** Whether an object has two members of the same name. */
+  readonly hasDuplicateNames: boolean;
 }
 
 /**
- * Members by name, no space, strings escaped in one way; numbers stay as they are written, since parsing would make one
- * of two that differ. Members of the outermost object whose name is in `without` are left out. In one pass, since the texts are a client's; they have to be valid JSON, and not deep.
+ * Members sorted by name, no space, strings escaped in one way. Numbers stay as they are written: parsed, two different
+ * ones could become equal. Members of the outermost object in `without` are left out. The text has to be valid JSON that
+ * is not deep; it is read once, since a client may send a long one.
  */
 export function canonical(text: string, without?: ReadonlySet<string>): Canonical {
   const reader = new Reader(text, without);
-  return { text: reader.value(), hasTwins: reader.hasTwins };
+  return { text: reader.value(), hasDuplicateNames: reader.hasDuplicateNames };
 }
 
 class Reader {
-  hasTwins = false;
+  hasDuplicateNames = false;
   #at = 0;
   readonly #text: string;
   #without: ReadonlySet<string> | undefined;
@@ -30,7 +31,7 @@ class Reader {
   value(): string {
     this.#at = skipSpace(this.#text, this.#at);
     const first = this.#text[this.#at];
-    if (first !== '{') this.#without = undefined; // it is of the outermost object
+    if (first !== '{') this.#without = undefined; // for the outermost object only
     if (first === '{') return `{${this.#members().join(',')}}`;
     if (first === '[') return `[${this.#upTo(']', () => this.value()).join(',')}]`;
     return first === '"' ? this.#string() : this.#cut(endOfScalar(this.#text, this.#at));
@@ -38,23 +39,23 @@ class Reader {
 
   #members(): string[] {
     const without = this.#without;
-    this.#without = undefined; // of the outermost alone
+    this.#without = undefined; // for the outermost object only
     const members = new Map<string, string>();
     const all = this.#upTo('}', () => {
       const name = this.#string();
       this.#at = skipSpace(this.#text, this.#at) + 1; // the colon
       const member = `${name}:${this.value()}`;
       if (without?.has(nameOf(name))) return '';
-      if (members.has(name)) this.hasTwins = true;
+      if (members.has(name)) this.hasDuplicateNames = true;
       members.set(name, member);
       return member;
     });
-    return this.hasTwins
+    return this.hasDuplicateNames
       ? all.filter((member) => member !== '')
       : [...members].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, member]) => member);
   }
 
-  /** Items of an array or an object, from its opening to behind its closing. */
+  /** The items of an array or object. */
   #upTo(closing: string, item: () => string): string[] {
     const items: string[] = [];
     this.#at = skipSpace(this.#text, this.#at + 1);
@@ -79,5 +80,5 @@ class Reader {
   }
 }
 
-/** Of a name as it is written canonically, in quotes. */
+/** Without its quotes and escapes. */
 const nameOf = (text: string) => (text.includes('\\') ? String(JSON.parse(text)) : text.slice(1, -1));

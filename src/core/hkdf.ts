@@ -1,14 +1,14 @@
 const encoder = new TextEncoder();
 
-interface Use {
-  /** What the key is for: keys of different uses have nothing in common. */
+interface KeyUse {
+  /** What the key is for: each use has an independent key. */
   readonly info: string;
   readonly algorithm: AesKeyGenParams | HmacKeyGenParams;
   readonly usages: KeyUsage[];
 }
 
-/** A key of its own for each use of one secret (HKDF, RFC 5869). */
-export async function deriveKey(secret: string, { info, algorithm, usages }: Use): Promise<CryptoKey> {
+/** Derives a key from a secret (HKDF, RFC 5869). */
+export async function deriveKey(secret: string, { info, algorithm, usages }: KeyUse): Promise<CryptoKey> {
   const material = await crypto.subtle.importKey('raw', encoder.encode(secret), 'HKDF', false, ['deriveKey']);
   const hkdf = { name: 'HKDF', hash: 'SHA-256', salt: new Uint8Array(), info: encoder.encode(info) };
   return crypto.subtle.deriveKey(hkdf, material, algorithm, false, usages);

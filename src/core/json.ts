@@ -1,6 +1,6 @@
 /**
- * Looks into JSON text without parsing it: where members and items begin and end. Bodies are cut and spliced by these
- * spans, so that `25.0` and integers beyond 2^53 stay what they were. The text has to be valid JSON already.
+ * Finds where members and items of JSON text begin and end, without parsing it. Bodies are cut and spliced by these
+ * spans, so that `25.0` and integers beyond 2^53 stay as they are. The text has to be valid JSON.
  */
 
 export interface Span {
@@ -33,12 +33,12 @@ export function skipSpace(text: string, at: number): number {
   return position;
 }
 
-/** From the opening quote to behind the closing one. */
+/** `at` is the opening quote. */
 export function endOfString(text: string, at: number): number {
   return closingQuote(text, at) + 1;
 }
 
-/** Negative where the string has no end. */
+/** Negative where there is none. */
 function closingQuote(text: string, opening: number): number {
   let position = text.indexOf('"', opening + 1);
   while (position > 0 && isEscaped(text, position)) position = text.indexOf('"', position + 1);
@@ -74,7 +74,7 @@ export function endOfScalar(text: string, at: number): number {
   return position;
 }
 
-/** The members of an object, in order; none when the text at `at` is something else. */
+/** The members of an object, in order; none where there is no object at `at`. */
 export function* membersOf(text: string, at = 0): Generator<Member> {
   let position = skipSpace(text, at);
   if (text.charCodeAt(position) !== OPEN_BRACE) return;
@@ -89,7 +89,7 @@ export function* membersOf(text: string, at = 0): Generator<Member> {
   }
 }
 
-/** The items of an array, in order; none when the text at `at` is something else. */
+/** The items of an array, in order; none where there is no array at `at`. */
 export function* itemsOf(text: string, at = 0): Generator<Span> {
   let position = skipSpace(text, at);
   if (text.charCodeAt(position) !== OPEN_BRACKET) return;
@@ -112,7 +112,7 @@ export function memberOf(text: string, name: string, at = 0): Span | undefined {
 
 export const cut = (text: string, { start, end }: Span) => text.slice(start, end);
 
-/** A JSON string as the characters it stands for. */
+/** A JSON string without its quotes and escapes. */
 export function stringAt(text: string, { start, end }: Span): string {
   const inner = text.slice(start + 1, end - 1);
   return inner.includes('\\') ? String(JSON.parse(text.slice(start, end))) : inner;
@@ -126,8 +126,8 @@ export interface Extent {
 }
 
 /**
- * How much there is in a text: what is nested too deeply breaks `JSON.stringify` somewhere later, and many small values
- * take a hundred times their size to parse. Hence the one function here that takes any text, valid JSON or not.
+ * Of any text, valid JSON or not, so that it can be refused before it is parsed: deep nesting breaks `JSON.stringify`
+ * later, and many small values take a hundred times their size.
  */
 export function extentOf(text: string): Extent {
   let [level, depth, values] = [0, 0, 0];
@@ -135,7 +135,7 @@ export function extentOf(text: string): Extent {
     const code = text.charCodeAt(position);
     if (code === QUOTE) {
       position = closingQuote(text, position);
-      if (position < 0) break; // no JSON, as whoever parses it will find
+      if (position < 0) break; // no JSON, which parsing it will show
     } else if (opens(code)) {
       depth = Math.max(depth, ++level);
       values++;
@@ -159,7 +159,7 @@ function hasMore(text: string, one: string, other: string, than: number): boolea
 
 const MAX_JSON_DEPTH = 64;
 
-/** Whether it is JSON that is not nested deeper than anybody needs. */
+/** Whether it is JSON, and not nested too deeply. */
 export function isJson(text: string): boolean {
   if (isDeeperThan(text, MAX_JSON_DEPTH)) return false;
   try {

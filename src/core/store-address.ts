@@ -1,13 +1,13 @@
-/** Where the store is that instances share. */
+/** The address of the store that instances share. */
 export interface StoreAddress {
   readonly kind: 'one' | 'sentinel' | 'cluster';
   readonly tls: boolean;
-  /** Of the nodes that hold the data. Sentinels are asked without. */
+  /** For the nodes that hold the data; sentinels are asked without. */
   readonly user?: string | undefined;
   readonly password?: string | undefined;
-  /** The node; or sentinels, or some nodes of the cluster, by which the others are found. */
+  /** The node, or the sentinels, or some nodes of the cluster from which the others are found. */
   readonly nodes: readonly { readonly host: string; readonly port: number }[];
-  /** What the sentinels call it. */
+  /** The name that the sentinels have for it. */
   readonly master?: string | undefined;
   readonly db: number;
 }
@@ -25,7 +25,7 @@ const PATHS = {
   cluster: /^\/?(?<db>)$/,
 };
 
-/** Undefined for what is none. */
+/** Undefined where the text is no such address. */
 export function storeAddressOf(text: string): StoreAddress | undefined {
   const parts = ADDRESS.exec(text)?.groups;
   if (!parts) return undefined;

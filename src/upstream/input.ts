@@ -55,7 +55,7 @@ function parseJson(text: string): unknown {
   } catch {
     throw GatewayError.of('malformed_json');
   }
-  if (canonical(text).hasTwins) {
+  if (canonical(text).hasDuplicateNames) {
     throw GatewayError.of('malformed_json', { detail: 'A name stands twice in the body.' });
   }
   return value;

@@ -33,7 +33,7 @@ export interface CachePolicy {
 /** A group, the one item of a group that the path names, or all of the account. */
 type Invalidated = 'everything' | Group | { readonly item: Group };
 
-/** One row of the table: all that Portico knows of one upstream endpoint. */
+/** All that Portico knows of one upstream endpoint. */
 export interface Row {
   readonly method: Method;
   /** Path template with the trailing slash that the upstream always gets; `{id}` is the only parameter. */
@@ -42,23 +42,23 @@ export interface Row {
   readonly idForm?: IdForm;
   /** `none`: social register and login, which take no credential and never forward one. */
   readonly credential?: 'none';
-  /** Documented query parameters, each checked as the text it arrives as. Others go through. */
+  /** Documented query parameters, checked as text. Others are passed on. */
   readonly query?: Readonly<Record<string, ZodMiniType<unknown, string>>>;
-  /** JSON body. `optional`: an empty body is fine too. */
+  /** JSON body. `optional`: it may be empty. */
   readonly body?: { readonly schema: ZodMiniType; readonly optional?: true };
-  /** What a good answer looks like; `null` for 204. */
+  /** Schema of a good answer; `null` for 204. */
   readonly answer: ZodMiniType | null;
   /** The answer is a page whose `next` and `previous` point at the upstream. */
   readonly paged?: true;
   /** Reads only. Absent: never cached. */
   readonly cache?: CachePolicy;
-  /** Reads only. What is never cached has one too: a read after a write joins no call from before it. */
+  /** Reads only, also uncached ones: a read after a write shares no call with reads from before it. */
   readonly group?: Group;
   /** Writes only. */
   readonly invalidates?: readonly Invalidated[];
-  /** Writes only. Two equal ones of an account at the same moment are a slip: the second is refused. */
+  /** Writes only. Of two equal ones of an account at the same time the second is refused. */
   readonly exclusive?: true;
-  /** Writes only. Members of the body that make no other request of it. */
+  /** Writes only. Members of the body that are ignored when two are compared. */
   readonly notCompared?: ReadonlySet<string>;
   /** Fields of the answer or the body that are secrets: an answer with one is never cached. */
   readonly secrets?: readonly string[];
@@ -75,7 +75,7 @@ export interface Operation extends Row {
 /** Names each row by its key. */
 export function nameRows<const T extends Record<string, Row>>(rows: T): { readonly [K in keyof T]: T[K] & { id: K } } {
   const named = Object.entries(rows).map(([id, row]) => [id, { ...row, id }]);
-  // The keys and rows are those of `rows`, each with its own key as `id`.
+  // The same keys and rows, each with its key as `id`.
   return Object.fromEntries(named) as { readonly [K in keyof T]: T[K] & { id: K } };
 }
 

@@ -250,18 +250,18 @@ describe('canonical texts', () => {
   });
 });
 
-describe('twins', () => {
+describe('duplicate names', () => {
   test.each(['{"a":1,"a":1}', '{"a":1,"\\u0061":2}', '[{"b":{"a":1,"c":[],"a":{}}}]', '{"":1,"":1}'])(
     'are found in %s',
     (json) => {
-      expect(canonicalOf(json).hasTwins).toBe(true);
+      expect(canonicalOf(json).hasDuplicateNames).toBe(true);
     },
   );
 
   test.each(['{"a":1,"b":{"a":1}}', '[{"a":1},{"a":1}]', '["a","a"]', '{"a":"a","A":1}', '1', ''])(
     'are not found in %s',
     (json) => {
-      expect(canonicalOf(json).hasTwins).toBe(false);
+      expect(canonicalOf(json).hasDuplicateNames).toBe(false);
     },
   );
 });
