@@ -74,7 +74,7 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
     for (const at of [a, b]) expect(await buyOnce(at, newOrder())).toBe(UNAVAILABLE);
   });
 
-  test('is where the address of one leads for a while: when it is back, nobody reads what is from before its write', async () => {
+  test('is where the address of one leads for a while: after that nothing from before its write is read', async () => {
     [a, b] = await Promise.all([startBehindRelay(), fleet.start()]);
     const token = await primed();
     relay.leadTo(elsewhere.port);

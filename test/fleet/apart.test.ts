@@ -27,7 +27,7 @@ describe.skipIf(!hasRedis)(`two upstreams over one store, under the same secrets
 
   afterAll(() => staging.upstream.close());
 
-  test('have their copies apart, and what makes them worthless', async () => {
+  test('have separate copies, and invalidate only their own', async () => {
     const token = secret();
     staging.change(token);
     await prime(real, READ, { token });

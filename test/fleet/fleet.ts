@@ -71,7 +71,7 @@ export interface Order {
   readonly key: string;
 }
 
-/** An account of its own and a key of its own. */
+/** A new account and a new key. */
 export const newOrder = (): Order => ({ token: secret(), key: secret('idempotency') });
 
 export const buyOnce = async (
@@ -89,7 +89,7 @@ export async function buy(...order: Parameters<typeof buyOnce>): Promise<string>
   }
 }
 
-/** Comes out when it is carried out, with how often it was refused before. */
+/** Resolves when it is carried out, with how often it was refused before. */
 export async function writeThrough(at: NodeGateway, id: OperationId, options: Asking): Promise<number> {
   const until = performance.now() + PATIENCE_MS;
   for (let refused = 0; ; refused++) {
@@ -107,7 +107,7 @@ export const UNAVAILABLE = '503 store_unavailable';
 
 export const isHit = (answer: TextAnswer): boolean => /^portico; hit; ttl=[1-9]/.test(cacheStatusOf(answer) ?? '');
 
-/** Reads until the answer is a fresh copy, so that the instance has one of its own. */
+/** Reads until the answer is a fresh copy, which the instance then has. */
 export async function prime(at: NodeGateway, id: OperationId, options: Asking): Promise<void> {
   for (const until = performance.now() + PATIENCE_MS; performance.now() < until;) {
     const answer = await ask(at, id, options);
@@ -117,7 +117,7 @@ export async function prime(at: NodeGateway, id: OperationId, options: Asking): 
   throw new Error(`${id} is never answered from a copy`);
 }
 
-/** Asks again and again until the answer is none of the passing ones. Comes out with it. */
+/** Asks until the answer is none of the passing ones, and resolves with it. */
 export function untilNot(passing: readonly string[], asking: () => Promise<string>): Promise<string> {
   return vi.waitFor(
     async () => {
@@ -144,14 +144,14 @@ export function fleetOfFile(): () => Fleet {
 
 /** To stand last in its file. */
 export function testWhatIsKept(fleet: () => Fleet): void {
-  test('what is then in the store gives no secret away, and all of it ends by itself', async () => {
+  test('afterwards there is no secret in the store, and everything expires', async () => {
     const kept = await expectSealed(fleet().redis);
     expect(kept).toBeGreaterThan(0);
     process.stdout.write(`${kept} keys in the store, all sealed and with an end\n`);
   });
 }
 
-/** Every key and value as it is: `DUMP` would compress them. Comes out with the number of keys. */
+/** Every key and value as it is: `DUMP` would compress them. Resolves with the number of keys. */
 export async function expectSealed({ client }: TestRedis): Promise<number> {
   const keys = new Set<string>();
   for (let cursor = '0'; ;) {
@@ -162,8 +162,8 @@ export async function expectSealed({ client }: TestRedis): Promise<number> {
   }
   const texts = await Promise.all([...keys].map(async (key) => `${key} ${await textOf(client, key)}`));
   expect(leaksIn(texts.join('\n'))).toEqual([]);
-  const mortal = [...keys].filter((key) => !key.endsWith(':id')); // an id says whose store this is, and stays
-  for (const key of mortal) expect(await client.pttl(key), key).not.toBe(-1); // -2: it has just ended
+  const expiring = [...keys].filter((key) => !key.endsWith(':id')); // an id stays
+  for (const key of expiring) expect(await client.pttl(key), key).not.toBe(-1); // -2: it has just ended
   return keys.size;
 }
 

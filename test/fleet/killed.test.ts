@@ -92,7 +92,7 @@ describe.skipIf(!hasRedis)(`an instance killed in mid-purchase${SKIPPED}`, () =>
   };
 
   /** An instance with a store that stops hearing it at the first use of this script. */
-  const deafAt = async (name: ScriptName) => {
+  const silentAt = async (name: ScriptName) => {
     const before = await relayTo(fleet().redis.port);
     const held = before.freezeAlone(shaOf(name));
     const one = await start({ STORE_URL: `redis://127.0.0.1:${before.port}` });
@@ -204,7 +204,7 @@ describe.skipIf(!hasRedis)(`an instance killed in mid-purchase${SKIPPED}`, () =>
     describe('the store did not get its beginning', () => {
       test('but first the report that it was not sent: it can be sent at once, and the late beginning does nothing', async () => {
         const order = newOrder();
-        const { one, held, before } = await deafAt('beginWrite');
+        const { one, held, before } = await silentAt('beginWrite');
         expect(await buyOnce(one, order)).toBe(UNAVAILABLE);
         await vi.waitFor(() => expect(before.scripts).toContain('endWrite'), 10_000);
         const run = await scriptsRun();
@@ -215,7 +215,7 @@ describe.skipIf(!hasRedis)(`an instance killed in mid-purchase${SKIPPED}`, () =>
 
       test('and the instance was killed: it can be sent at once', async () => {
         const order = newOrder();
-        const { one, held, before } = await deafAt('beginWrite');
+        const { one, held, before } = await silentAt('beginWrite');
         const sent = send(one, order);
         await held.reached;
         await kill(one);
@@ -226,7 +226,7 @@ describe.skipIf(!hasRedis)(`an instance killed in mid-purchase${SKIPPED}`, () =>
 
       test('until after the kill: it is of unknown outcome', async () => {
         const order = newOrder();
-        const { one, held, before } = await deafAt('beginWrite');
+        const { one, held, before } = await silentAt('beginWrite');
         const sent = send(one, order);
         await held.reached;
         await kill(one);
@@ -241,7 +241,7 @@ describe.skipIf(!hasRedis)(`an instance killed in mid-purchase${SKIPPED}`, () =>
     describe('the store did not get its end', () => {
       test('until later, by a retry: it is replayed', async () => {
         const order = newOrder();
-        const { one, held } = await deafAt('endWrite');
+        const { one, held } = await silentAt('endWrite');
         const usual = await answeredIn(other, newOrder());
         expect((await answeredIn(one, order)) - usual).toBeLessThan(MOST_EXTRA_MS);
         expect(await buy(other, order)).toBe(IN_PROGRESS);
@@ -252,7 +252,7 @@ describe.skipIf(!hasRedis)(`an instance killed in mid-purchase${SKIPPED}`, () =>
 
       test('and the instance was killed: it is of unknown outcome', async () => {
         const order = newOrder();
-        const { one, held, before } = await deafAt('endWrite');
+        const { one, held, before } = await silentAt('endWrite');
         const sent = send(one, order);
         await held.reached;
         await kill(one);
@@ -264,7 +264,7 @@ describe.skipIf(!hasRedis)(`an instance killed in mid-purchase${SKIPPED}`, () =>
 
       test('until after the kill: it is replayed', async () => {
         const order = newOrder();
-        const { one, held } = await deafAt('endWrite');
+        const { one, held } = await silentAt('endWrite');
         const sent = send(one, order);
         await held.reached;
         await kill(one);

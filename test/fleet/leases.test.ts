@@ -50,7 +50,7 @@ describe.skipIf(!hasRedis)(`an instance that waits for the call of another one${
 
   const read = (one: Instance, token: string) => ask(one.at, READ, { token });
 
-  /** Reads through it, and comes out when it waits. */
+  /** Reads through it, and resolves when it waits. */
   const readAndWait = async (one: Instance, token: string) => {
     const from = one.relay.scripts.length;
     const reading = read(one, token);
@@ -122,7 +122,7 @@ describe.skipIf(!hasRedis)(`an instance that waits for the call of another one${
     await held.reached;
     const from = b.relay.scripts.length;
     const reads: ReturnType<typeof read>[] = [];
-    // Not all at once: for whom the store is late on a busy machine, that one does not wait.
+    // Not all at once: on a busy machine the store may be late, and then one does not wait.
     while (reads.length < RELOADS) {
       for (let n = 0; n < WAVE; n++) reads.push(read(b, token));
       await waiting(b, from + reads.length);

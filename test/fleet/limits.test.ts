@@ -23,14 +23,14 @@ describe.skipIf(!hasRedis)(`limits of two instances${SKIPPED}`, () => {
     [a, b] = await Promise.all([fleet().start(env), fleet().start(env)]);
   }, 30_000);
 
-  test('requests of an account count over both, and of each account by itself', async () => {
+  test('requests of an account count over both, and for each account separately', async () => {
     const token = secret();
     const answers = await Promise.all(
       Array.from({ length: PER_MINUTE + 10 }, (_, n) => read(n % 2 === 0 ? a : b, token)),
     );
     const passed = answers.filter(({ status }) => status === 200).length;
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(answers.length - passed);
-    // Where the store is late, on a busy machine, an instance counts by itself.
+    // Where the store is late, on a busy machine, an instance counts on its own.
     expect(passed).toBeGreaterThanOrEqual(PER_MINUTE);
     expect(passed).toBeLessThan(PER_MINUTE + 5);
     for (const at of [a, b]) {

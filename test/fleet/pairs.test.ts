@@ -48,7 +48,7 @@ describe.skipIf(!hasRedis)(`two instances${SKIPPED}`, () => {
         if (markOf(answer.text) !== fleet().versionOf(token)) counts.old++;
         return answer;
       };
-      /** A copy of its own; a command that a busy machine was late with costs another read. */
+      /** Has a copy afterwards. A command that is late on a busy machine costs another read. */
       const untilHit = async (at: NodeGateway) => {
         while (!isHit(await reading(at))) expect(++counts.again).toBeLessThan(MOST_AGAIN);
       };

@@ -29,7 +29,7 @@ describe.skipIf(!hasRedis)(`across two instances${SKIPPED}`, () => {
     [a, b] = await Promise.all([fleet().start(), fleet().start()]);
   }, 30_000);
 
-  /** An account of its own, whose next call of an operation may be held. */
+  /** A new account, whose next call of an operation may be held. */
   const account = () => {
     const token = secret();
     const next = (id: OperationId, step: Step): Barrier => {
@@ -43,7 +43,7 @@ describe.skipIf(!hasRedis)(`across two instances${SKIPPED}`, () => {
       prime: (at: NodeGateway, id: OperationId) => prime(at, id, { token }),
       /** The answer of this moment is ready, and goes out later. */
       holdRead: (id: OperationId) => next(id, fleet().answerOf(fleet().versionOf(token))),
-      /** It is carried out when it is let go. */
+      /** Carried out when it is released. */
       holdWrite: (id: OperationId) => next(id, fleet().answer()),
     };
   };
@@ -58,7 +58,7 @@ describe.skipIf(!hasRedis)(`across two instances${SKIPPED}`, () => {
   };
 
   describe.each(pairs)('%s and %s', (write, read) => {
-    test('a read through one from before a write through the other, let go after the answer to it', async () => {
+    test('a read through one from before a write through the other, released after the answer to it', async () => {
       const one = account();
       const held = one.holdRead(read);
       const slow = one.read(a, read);
@@ -71,7 +71,7 @@ describe.skipIf(!hasRedis)(`across two instances${SKIPPED}`, () => {
       await expectNew(one, read);
     });
 
-    test('the same with nobody reading in between', async () => {
+    test('the same without a read in between', async () => {
       const one = account();
       const held = one.holdRead(read);
       const slow = one.read(a, read);
@@ -82,7 +82,7 @@ describe.skipIf(!hasRedis)(`across two instances${SKIPPED}`, () => {
       await expectNew(one, read);
     });
 
-    test('a read from before the write, let go while it is under way', async () => {
+    test('a read from before the write, released while it is under way', async () => {
       const one = account();
       const [held, writing] = [one.holdRead(read), one.holdWrite(write)];
       const slow = one.read(a, read);
@@ -107,7 +107,7 @@ describe.skipIf(!hasRedis)(`across two instances${SKIPPED}`, () => {
       await expectNew(one, read);
     });
 
-    test('a read that began while the write was under way, let go after the answer to it', async () => {
+    test('a read that began while the write was under way, released after the answer to it', async () => {
       const one = account();
       const writing = one.holdWrite(write);
       const written = one.write(b, write);

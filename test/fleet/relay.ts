@@ -59,7 +59,7 @@ export async function startRelay(behind: number): Promise<Relay> {
     const to = connect({ port: target, host: '127.0.0.1', noDelay: true });
     const note = scriptsIn(scripts);
     let before = Promise.resolve();
-    let isDeaf = false;
+    let isSilent = false;
     for (const socket of [from, to]) {
       open.add(socket);
       socket.on('error', () => {});
@@ -67,9 +67,9 @@ export async function startRelay(behind: number): Promise<Relay> {
     }
     from.on('data', (chunk: Buffer) => {
       const text = chunk.toString('latin1');
-      if (isDeaf) return;
+      if (isSilent) return;
       const at = frozen.find((one) => text.includes(one.text));
-      isDeaf = at?.isAlone ?? false;
+      isSilent = at?.isAlone ?? false;
       before = passOn(before, at?.gate, () => {
         note(text);
         to.write(chunk);

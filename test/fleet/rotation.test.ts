@@ -106,11 +106,11 @@ describe.skipIf(!hasRedis)(`while the secret is changed${SKIPPED}`, () => {
       );
       const passed = answers.filter(({ status }) => status === 200).length;
       expect(passed).toBeGreaterThanOrEqual(PER_MINUTE);
-      expect(passed).toBeLessThan(PER_MINUTE + 10); // where the store is late, an instance counts by itself
+      expect(passed).toBeLessThan(PER_MINUTE + 10); // where the store is late, an instance counts on its own
     });
   });
 
-  test('a copy that was sealed with a secret that is new there is fetched anew, and no reader waits for it', async () => {
+  test('a copy that was sealed with a secret unknown there is fetched again, and no reader waits for it', async () => {
     const token = secret();
     await prime(instance('new'), 'getReferralConfig', { token });
     const answer = await ask(instance('old'), 'getReferralConfig', { token });

@@ -51,13 +51,13 @@ async function timed(times: number, act: (at: NodeGateway) => Promise<unknown>):
   return took.toSorted((one, other) => one - other);
 }
 
-/** Reads of accounts that nothing is held of: each costs one upstream call, with a store or without. */
+/** Reads of new accounts: each costs one upstream call, with a store or without. */
 const readNew = async (at: NodeGateway) => {
   const answer = await ask(at, 'getSubscription', { token: secret() });
   expect([answer.status, markOf(answer.text), isHit(answer)]).toEqual([200, 1, false]);
 };
 
-/** Writes that need the store are refused, and nothing of them is sent. Comes out with their orders. */
+/** Writes that need the store are refused, and nothing of them is sent. Resolves with their orders. */
 async function expectRefused(): Promise<readonly Order[]> {
   const orders = [newOrder(), newOrder()];
   await Promise.all(

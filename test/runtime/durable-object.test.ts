@@ -16,7 +16,7 @@ afterAll(() => world.close());
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 const MARK_MS = 5 * MINUTE_MS;
-/** Time that passes by itself while a test runs. */
+/** Time that passes during a test. */
 const SLACK_MS = 3_000;
 
 const SEALED = new TextEncoder().encode('a sealed value');
@@ -86,7 +86,7 @@ describe('the object of an account', () => {
     expect(await world.onDisk(account)).not.toContain('CREATE TABLE kept');
   };
 
-  test('writes nothing to disk for who comes with a made-up credential', async () => {
+  test('writes nothing to disk for a made-up credential', async () => {
     const asked = await find();
     const before = await world.onDisk(account);
     expect(await count(9)).toBe(9);

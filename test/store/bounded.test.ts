@@ -5,7 +5,7 @@ import { BoundedMap, Holdings } from '../../src/store/bounded.ts';
 const mapOf = (max: number) => new BoundedMap<string, number>({ max, sizeOf: (size) => size });
 
 describe('a full map', () => {
-  test('takes from whoever holds most', () => {
+  test('takes from the owner with most', () => {
     const map = mapOf(1_000);
     map.set('a', 10, 'small');
     for (let n = 0; n < 1_000; n++) map.set(`b${n}`, 90, 'large');
@@ -29,7 +29,7 @@ describe('a full map', () => {
     ]);
   });
 
-  test('of small ones takes what was used least recently, whosever it is', () => {
+  test('of small owners takes what was used least recently by any', () => {
     const map = new BoundedMap<string, number>({ max: 4_096 });
     for (let n = 0; n < 4_096; n++) map.set(`k${n}`, n, `owner ${n % 2_000}`);
     expect(map.get('k0')).toBe(0);
@@ -45,7 +45,7 @@ describe('a full map', () => {
     expect(['a', 'b', 'c', 'd'].map((key) => map.peek(key))).toEqual([10, undefined, 10, 10]);
   });
 
-  test('of a stranger who was accepted meanwhile takes no more than of any account', () => {
+  test('takes from an account that was accepted meanwhile no more than from others', () => {
     const map = mapOf(100);
     map.set('known', 10, 'address 1');
     expect(map.get('known', 'known')).toBe(10);
@@ -61,7 +61,7 @@ const step = fc.record({
   owner: fc.constantFrom('a', 'b', 'c', 'address 1', 'address 2'),
 });
 
-test('in every schedule it stays within its bound, and who holds little keeps it', () => {
+test('in every schedule it stays within its bound, and small owners lose nothing', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 200 }), fc.array(step, { maxLength: 100 }), (max, steps) => {
       const gone: string[] = [];
@@ -100,7 +100,7 @@ test('in every schedule it stays within its bound, and who holds little keeps it
         expect(map.held).toBe([...model.values()].reduce((sum, one) => sum + one.size, 0));
         expect(map.held).toBeLessThanOrEqual(max);
         for (const one of ['a', 'b', 'c', 'address 1', 'address 2']) {
-          const keys = [...model].filter(([, { owner: whose }]) => whose === one).map(([name]) => name);
+          const keys = [...model].filter(([, entry]) => entry.owner === one).map(([name]) => name);
           expect([...map.keysOf(one)].toSorted()).toEqual(keys.toSorted());
         }
       }
@@ -109,8 +109,8 @@ test('in every schedule it stays within its bound, and who holds little keeps it
   );
 });
 
-describe('of what is not taken back', () => {
-  test('an owner may hold a part of what is left, and there is always some for who has none', () => {
+describe('what is not evicted', () => {
+  test('an owner may have a part of the room that is left, so there is always some for others', () => {
     const holdings = new Holdings({ max: 1_600, part: 1 / 16 });
     const fill = (owner: string) => {
       let held = 0;

@@ -34,13 +34,13 @@ const arrivalOf = (principal: string, now = START_MS) => ({
   background: () => undefined,
 });
 
-/** What a request that comes now finds. */
+/** What a new request finds. */
 export const look = async (store: Store, key: CacheKey, now = START_MS): Promise<Found> => {
   const snapshot = await store.snapshot(arrivalOf(key.account, now));
   return snapshot.lookup(key, now);
 };
 
-/** A fetch that began with `found` ends, with a copy or with nothing. */
+/** Ends a fetch that began with `found`, with or without a copy. */
 export const save = async (store: Store, key: CacheKey, found: Found, entry?: Entry): Promise<Saved> => {
   const snapshot = await store.snapshot(arrivalOf(key.account));
   return snapshot.save(key, found, { entry });
@@ -78,7 +78,7 @@ export const keyIn = (account: string, key = KEY, tags: readonly Tag[] = TAGS): 
   lifeMs: 600_000,
 });
 
-/** What makes a copy at the key with `TAGS` worthless, and what does not. */
+/** What invalidates a copy with `TAGS`, and what does not. */
 const INVALIDATIONS: readonly (readonly [string, readonly Tag[], boolean])[] = [
   ['its group', ['subusers'], true],
   ['its item', ['subusers/5'], true],
@@ -92,9 +92,9 @@ const INVALIDATIONS: readonly (readonly [string, readonly Tag[], boolean])[] = [
   ['nothing', [], false],
 ];
 
-/** What any store has to keep, whatever it keeps it in. */
+/** What is true of every store. */
 export function copiesContract(name: string, makeEngine: MakeEngine): void {
-  describe(`${name}, as a keeper of copies`, () => {
+  describe(`copies in ${name}`, () => {
     let engine: Engine;
     let store: Store;
     let account: string;
@@ -121,7 +121,7 @@ export function copiesContract(name: string, makeEngine: MakeEngine): void {
       expect((await look(store, key)).entry).toEqual({ ...entry, storedAt: expect.any(Number) as number });
     });
 
-    test('keeps an entry for as long as it is of use, whether anybody looks for it or not', async () => {
+    test('keeps an entry to the end of its life, read or not', async () => {
       const entry = entryOf('"kept"');
       await keep(store, key, entry);
       await engine.pass(key.lifeMs - 1 - engine.slackMs);
@@ -134,7 +134,7 @@ export function copiesContract(name: string, makeEngine: MakeEngine): void {
       expect(await heldIn(store, key)).toBe('"new"');
     });
 
-    test('does not put an answer to an earlier question in the place of one to a later', async () => {
+    test('does not replace an answer with one that was asked for earlier', async () => {
       const earlier = await look(store, key);
       await engine.pass(5);
       const later = await look(store, key);

@@ -9,7 +9,7 @@ import type {
   WriteEnded,
 } from '../../src/store/shared/engine.ts';
 
-/** An engine that is under test, in which time passes when told to, and a little by itself. */
+/** An engine under test, whose time passes with `pass`, and a little on its own. */
 export interface TestedEngine {
   readonly engine: Engine;
   pass(ms: number): Promise<void>;
@@ -22,7 +22,7 @@ export const VALUE = Buffer.from([0, 10, 13, 255, 32, 65]);
 
 export const valueOf = (text: string) => Buffer.from(`${text}\0\n${text}`);
 
-/** Names are new for each test, so that one engine does for all. */
+/** Accounts are new for each test, so that all can use one engine. */
 export function asker(engine: Engine, account: string = randomUUID()) {
   const snapshot = async (question: Partial<KeyQuestion> = {}) => {
     const { now, keys } = await engine.snapshot(account, { keys: [{ key: 'k', tags: ['t'], ...question }] });
@@ -30,13 +30,13 @@ export function asker(engine: Engine, account: string = randomUUID()) {
   };
   const look = async (question: Partial<KeyQuestion> = {}): Promise<KeyReply> => {
     const { reply } = await snapshot(question);
-    if (!reply) throw new Error('nothing is said of the key');
+    if (!reply) throw new Error('no reply on the key');
     return reply;
   };
   const version = async (...tags: string[]) => (await look({ tags })).version;
   const save = (given: Partial<Save> & Pick<Save, 'version' | 'askedAt'>) =>
     engine.save(account, { key: 'k', tags: ['t'], copy: { value: VALUE, ...COPY }, ...given });
-  /** Asks, and keeps what came of it. */
+  /** Asks for a key, and saves a copy of it. */
   const keep = async (text: string, question: Partial<KeyQuestion> = {}, copy: Partial<typeof COPY> = {}) => {
     const { now: askedAt, reply } = await snapshot(question);
     const known = { version: reply?.version ?? '', askedAt };

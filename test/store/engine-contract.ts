@@ -6,7 +6,7 @@ import { writeContract } from './engine-writes.ts';
 
 const copyOf = (text: string) => ({ value: valueOf(text), ...COPY });
 
-/** What every engine says, in sentences. */
+/** What is true of every engine. */
 export function engineContract(name: string, makeEngine: () => Promise<TestedEngine>): void {
   describe(name, () => {
     let tested: TestedEngine;
@@ -39,7 +39,7 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
         ]);
       });
 
-      it('says the time of the engine, which goes on', async () => {
+      it('has the time of the engine, which goes on', async () => {
         const { now } = await its.snapshot();
         expect((await its.snapshot()).now).toBeGreaterThanOrEqual(now);
         expect(Number.isInteger(now)).toBe(true);
@@ -57,14 +57,14 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
         expect(copy?.ageMs).toBeLessThan(10_000 + tested.slackMs);
       });
 
-      it('sends no copy again to who has it', async () => {
+      it('sends no copy to an instance that has it', async () => {
         const known = await its.keep('kept');
         const { copy } = await its.look({ have: { ...known, isFresh: true } });
         expect(copy).toMatchObject({ askedAt: known.askedAt });
         expect(copy?.value).toBeUndefined();
       });
 
-      it('gives a newer copy to who has an older one, and none to who has a newer', async () => {
+      it('has a copy for an instance with an older one, and none for one with a newer', async () => {
         const { version, askedAt } = await its.keep('kept');
         const older = await its.look({ have: { version, askedAt: askedAt - 1, isFresh: true } });
         expect(older.copy?.value).toBeDefined();
@@ -74,7 +74,7 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
         expect(another.copy?.value).toBeDefined();
       });
 
-      it('forgets a copy when its life is over', async () => {
+      it('has no copy after its life', async () => {
         await its.keep('kept');
         await tested.pass(COPY.lifeMs + tested.slackMs);
         expect((await its.look()).copy).toBeUndefined();
@@ -88,7 +88,7 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
     });
 
     describe('a lease', () => {
-      it('goes to the first who wants it, and is shown to the others', async () => {
+      it('goes to the first that wants it, and is shown to the others', async () => {
         expect(await its.look({ lease: 'one' })).toMatchObject({ lease: 'one' });
         expect(await its.look({ lease: 'two' })).toMatchObject({ lease: 'one' });
         expect(await its.look({ lease: 'two', key: 'other' })).toMatchObject({ lease: 'two' });
@@ -102,7 +102,7 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
         expect(await its.look({ lease: 'one' })).toMatchObject({ lease: 'one', copy: { value: valueOf('kept') } });
       });
 
-      it('is not granted to who has a fresh copy of this version', async () => {
+      it('is not granted to an instance with a fresh copy of this version', async () => {
         const { version, now: askedAt } = { version: await its.version('t'), now: (await its.snapshot()).now };
         const fresh = await its.look({ lease: 'one', have: { version, askedAt, isFresh: true } });
         expect(fresh).toEqual({ version });
@@ -110,12 +110,12 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
         expect(old.lease).toBe('one');
       });
 
-      it('is granted to who has a stale copy, though the store has none', async () => {
+      it('is granted to an instance with a stale copy, though the store has none', async () => {
         const version = await its.version('t');
         expect((await its.look({ lease: 'one', have: { version, askedAt: 1, isFresh: false } })).lease).toBe('one');
       });
 
-      it('is over by its time, unless its holder asks again', async () => {
+      it('expires, unless its owner asks again', async () => {
         await its.look({ lease: 'one' });
         await tested.pass(LEASE_MS * 0.6);
         expect((await its.look({ lease: 'one' })).lease).toBe('one');
@@ -137,13 +137,13 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
         expect((await its.look({ lease: 'two' })).lease).toBe('two');
       });
 
-      it('is one of a bounded number: with more, all are forgotten', async () => {
+      it('is one of a bounded number; with more, all are forgotten', async () => {
         await its.look({ key: 'first', lease: 'one' });
         for (let n = 0; n < MAX_LEASES; n++) await its.look({ key: `key ${n}`, lease: 'one' });
         expect((await its.look({ key: 'first', lease: 'two' })).lease).toBe('two');
       });
 
-      it('ends with a save of its holder, and of nobody else', async () => {
+      it('ends with a save of its owner, and of no other', async () => {
         const { now: askedAt, reply } = await its.snapshot({ lease: 'one' });
         const version = reply?.version ?? '';
         await its.save({ version, askedAt, lease: 'two', copy: undefined });
@@ -152,7 +152,7 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
         expect((await its.look({ lease: 'two' })).lease).toBe('two');
       });
 
-      it('on a version that was replaced is in nobody’s way', async () => {
+      it('of a version that was replaced is not waited for', async () => {
         await its.look({ lease: 'one' });
         await its.end('n', 'done');
         expect((await its.look({ lease: 'two' })).lease).toBe('two');
@@ -166,8 +166,8 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
       });
     });
 
-    describe('who has waited for a lease', () => {
-      it('goes on waiting while it lives', async () => {
+    describe('an instance that waits for a lease', () => {
+      it('goes on waiting until it is over', async () => {
         await its.look({ lease: 'one' });
         expect((await its.look({ lease: 'two', waitedFor: 'one' })).lease).toBe('one');
       });
@@ -184,7 +184,7 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
         expect([withNone.copy?.askedAt, withNone.lease]).toEqual([askedAt + 1, undefined]);
       });
 
-      it('gets the lease where nothing came of it, and one who comes later does not queue', async () => {
+      it('gets the lease where that ended without a copy, and later ones do not wait for it', async () => {
         const { now: askedAt, reply } = await its.snapshot({ lease: 'one' });
         await its.save({ version: reply?.version ?? '', askedAt, lease: 'one', copy: undefined });
         expect((await its.look({ lease: 'two', waitedFor: 'one' })).lease).toBe('two');
@@ -192,7 +192,7 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
         expect((await its.look({ lease: 'four' })).lease).toBe('two');
       });
 
-      it('gets it when its holder has died', async () => {
+      it('gets it when its owner has died', async () => {
         await its.look({ lease: 'one' });
         await passLease();
         expect((await its.look({ lease: 'two', waitedFor: 'one' })).lease).toBe('two');
@@ -212,14 +212,14 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
         });
       });
 
-      it('is kept over a newer one of a version that is no more', async () => {
+      it('replaces a newer one of an old version', async () => {
         const { askedAt } = await its.keep('old');
         await its.end(randomUUID(), 'done');
         const version = await its.version('t');
         expect(await its.save({ version, askedAt: askedAt - 1 })).toBe('kept');
       });
 
-      it('is void under a version that is no more, or never was', async () => {
+      it('is void with a version that is old, or never was', async () => {
         const { now: askedAt, reply } = await its.snapshot();
         expect(await its.save({ version: 'never', askedAt })).toBe('void');
         await its.end(randomUUID(), 'done');
@@ -228,7 +228,7 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
         expect((await its.look()).copy).toBeUndefined();
       });
 
-      it('without a copy says whether the version holds', async () => {
+      it('without a copy returns whether the version is the same', async () => {
         const { now: askedAt, reply } = await its.snapshot();
         const version = reply?.version ?? '';
         expect(await its.save({ version, askedAt, copy: undefined })).toBe('full');
@@ -265,7 +265,7 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
       const window = { name: 'minute', lengthMs: 60_000, limit: 2 };
       const keys = [{ key: 'k', tags: ['t'] }];
 
-      it('counts what is asked, looks at no key over its limit, and begins again', async () => {
+      it('counts snapshots, looks up no key over its limit, and begins again', async () => {
         const ask = () => tested.engine.snapshot(its.account, { window, keys });
         const [first, second, third] = [await ask(), await ask(), await ask()];
         expect([first, second, third].map(({ use }) => use?.used)).toEqual([1, 2, 3]);
@@ -276,7 +276,7 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
         expect((await ask()).use?.used).toBe(1);
       });
 
-      it('counts reads and writes together, and each name by itself', async () => {
+      it('counts reads and writes together, and each name separately', async () => {
         await tested.engine.snapshot(its.account, { window, keys });
         expect(await its.begin({ window })).toMatchObject({ is: 'begun', use: { used: 2 } });
         expect(await its.begin({ window: { ...window, name: 'other' } })).toMatchObject({ use: { used: 1 } });
@@ -288,7 +288,7 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
         expect((await its.begin()).use).toBeUndefined();
       });
 
-      it('lets a budget be looked at, and be spent by itself', async () => {
+      it('of a budget is read with snapshots, and counted with changes', async () => {
         const budget = { name: 'minute', lengthMs: 60_000 };
         const ask = async () => (await tested.engine.snapshot(its.account, { window, budget, keys: [] })).budget?.used;
         expect([await ask(), await ask()]).toEqual([0, 0]);

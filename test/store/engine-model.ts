@@ -26,12 +26,12 @@ interface Counter {
   endsAt: number;
 }
 
-/** For how long versions live of which nothing is kept. */
+/** How long versions live without a copy. */
 const VERSIONS_MS = 120_000;
 
 /**
- * One account of an engine, as plainly as can be: what is right, not how it is kept. Its time stands still until told to
- * pass; its versions are its own, only which are alike counts.
+ * The simplest correct engine, for one account. Its time stands still but for `pass`. Its versions differ from those of
+ * other engines; only which of them are equal counts.
  */
 export class ModelAccount {
   #now = 0;
@@ -41,7 +41,7 @@ export class ModelAccount {
   #cooldownUntil = 0;
   readonly #versions = new Map<string, number>();
   readonly #marks = new Marks();
-  /** Until when it is known that a write was ended before it was begun. */
+  /** Until when it is remembered that a write ended before it began. */
   readonly #gone = new Map<string, number>();
   readonly #leases = new Map<string, { readonly nonce: string; readonly version: string; readonly until: number }>();
   readonly #copies = new Map<string, Copy>();

@@ -4,7 +4,7 @@ import { startRedis, type TestRedis } from '../support/redis.ts';
 
 export type OpenedEngine = Awaited<ReturnType<typeof openInstance>>;
 
-/** The window of another store in these tests, unless they say. */
+/** How long a replaced store is not relied on in these tests, unless they set it. */
 export const WINDOW_MS = 3_000;
 
 /** An instance: an engine, and all that it has reported. */
@@ -80,5 +80,5 @@ export async function engineWorld(settings?: Readonly<Record<string, string>>): 
   };
 }
 
-/** Comes out once the instance is answered. */
+/** Resolves once the instance gets an answer. */
 export const ready = async ({ engine }: OpenedEngine) => vi.waitFor(() => engine.snapshot('any', { keys: [] }), 5_000);

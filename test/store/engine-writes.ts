@@ -7,7 +7,7 @@ const record = (key = 'r', text = 'under way') => ({ key, value: valueOf(text), 
 
 const tagsUpTo = (count: number) => Array.from({ length: count }, (_, i) => `tag ${i}`);
 
-/** What every engine says of writes: marks, records, purchases. */
+/** What is true of writes in every engine: marks, records, purchases. */
 export function writeContract(current: () => { readonly tested: TestedEngine; readonly its: Asker }): void {
   let tested: TestedEngine;
   let its: Asker;
@@ -62,7 +62,7 @@ export function writeContract(current: () => { readonly tested: TestedEngine; re
       expect(after.version).not.toBe(version);
     });
 
-    it('goes by its time where nobody says how it ended, and leaves new versions', async () => {
+    it('expires where no end is reported, and leaves new versions', async () => {
       const known = await its.keep('kept', {}, { lifeMs: 600_000 });
       await its.begin({ markMs: 200_000 });
       await tested.pass(200_000 - tested.slackMs);
@@ -74,7 +74,7 @@ export function writeContract(current: () => { readonly tested: TestedEngine; re
       expect(await its.save(known)).toBe('void');
     });
 
-    it('is one of two: each ends by itself', async () => {
+    it('is one of two: each ends separately', async () => {
       const known = await its.keep('kept');
       await Promise.all([its.begin({ nonce: 'n' }), its.begin({ nonce: 'm' })]);
       await its.end('n', 'not_sent');
@@ -112,7 +112,7 @@ export function writeContract(current: () => { readonly tested: TestedEngine; re
       expect((await its.begin({ nonce: 'n' })).is).toBe('begun');
     });
 
-    it('is not kept from others by those that were never begun, however many', async () => {
+    it('is set however many writes ended that never began', async () => {
       for (let n = 0; n <= MAX_MARKS; n++) await its.end(`never ${n}`, 'not_sent');
       expect((await its.begin()).is).toBe('begun');
     });
@@ -124,7 +124,7 @@ export function writeContract(current: () => { readonly tested: TestedEngine; re
       expect(await its.look()).toBeDefined();
     });
 
-    it('ends once, however often it is said', async () => {
+    it('ends once, however often that is reported', async () => {
       await its.begin({ nonce: 'n' });
       await its.end('n', 'unknown', { markMs: 20_000 });
       await its.end('n', 'unknown', { markMs: 90_000 });
@@ -147,7 +147,7 @@ export function writeContract(current: () => { readonly tested: TestedEngine; re
     });
   });
 
-  it('begins versions anew with too many tags, not before', async () => {
+  it('renews all versions with too many tags, not before', async () => {
     const { version } = await its.keep('kept', { tags: ['x'] });
     await its.end(randomUUID(), 'done', { tags: tagsUpTo(MAX_TAGS) });
     expect(await its.look({ tags: ['x'] })).toMatchObject({ version, copy: {} });
@@ -172,7 +172,7 @@ export function writeContract(current: () => { readonly tested: TestedEngine; re
       expect((await its.begin({ nonce: 'n', record: record() })).is).toBe('begun');
     });
 
-    it('is over when the time of its request has passed and nobody has settled it', async () => {
+    it('is over when the time of its request has passed without its end', async () => {
       await its.begin({ nonce: 'n', busyMs: 10_000, record: record() });
       await tested.pass(10_000 + tested.slackMs);
       expect(await its.begin({ record: record() })).toMatchObject({ is: 'record', isOver: true });
@@ -210,14 +210,14 @@ export function writeContract(current: () => { readonly tested: TestedEngine; re
       expect(await its.begin({ record: record() })).toMatchObject({ is: 'record', value: valueOf(how) });
     });
 
-    it('lives as long as it was given', async () => {
+    it('is kept for its life', async () => {
       await its.begin({ nonce: 'n', record: record() });
       await its.end('n', 'done', { record: { ...record(), lifeMs: 600_000 } });
       await tested.pass(600_000 + tested.slackMs);
       expect((await its.begin({ record: record() })).is).toBe('begun');
     });
 
-    it('is not taken where anything else stands in the way', async () => {
+    it('is not taken where the write is refused for another reason', async () => {
       await its.begin({ purchase: 'p' });
       expect((await its.begin({ purchase: 'p', record: record() })).is).toBe('equal');
       await tested.engine.change(its.account, { cooldownMs: 5_000 });
@@ -234,7 +234,7 @@ export function writeContract(current: () => { readonly tested: TestedEngine; re
   });
 
   describe('a purchase', () => {
-    it('without a key meets every equal one, with a key those without', async () => {
+    it('without a key is refused beside any equal one, with a key beside those without', async () => {
       await its.begin({ nonce: 'n', purchase: 'p', record: record() });
       expect(await its.begin({ purchase: 'p' })).toMatchObject({ is: 'equal', standing: 'under_way' });
       expect((await its.begin({ purchase: 'p', record: record('other') })).is).toBe('begun');
@@ -242,7 +242,7 @@ export function writeContract(current: () => { readonly tested: TestedEngine; re
       expect((await its.begin({ purchase: 'q', record: record('third') })).is).toBe('equal');
     });
 
-    it('is no longer met when it is done, refused or was not sent', async () => {
+    it('is in the way no longer when it is done, refused or was not sent', async () => {
       for (const how of ['done', 'refused', 'not_sent'] as const) {
         await its.begin({ nonce: how, purchase: 'p' });
         await its.end(how, how, { purchase: 'p' });
@@ -251,7 +251,7 @@ export function writeContract(current: () => { readonly tested: TestedEngine; re
       }
     });
 
-    it('is of unknown outcome when somebody says so', async () => {
+    it('is of unknown outcome when that is reported', async () => {
       await its.begin({ nonce: 'n', purchase: 'p' });
       await its.end('n', 'unknown', { purchase: 'p' });
       expect(await its.begin({ purchase: 'p' })).toMatchObject({ is: 'equal', standing: 'unknown' });

@@ -9,7 +9,7 @@ import { DAY_MS, later, writeOf } from './writes.ts';
 class Records {
   readonly #records = new MemoryRecords();
 
-  /** Takes the key, or comes back with what is known of it. */
+  /** Takes the key, or returns its record. */
   claim(write: NewWrite) {
     const known = this.#records.peek(write, write.key ?? '');
     if (!known) this.#records.claim(write, write.key ?? '');
@@ -62,7 +62,7 @@ const expectRefusal = (refusal: unknown) => {
   expect(refusal).toMatchObject({ code: 'store_unavailable', status: 503, particulars: { retryAfter: 60 } });
 };
 
-/** Claims one after the other until the next is refused; says how many there were. */
+/** Claims one after the other until the next is refused; returns how many there were. */
 const fillUp = (records: Records, of: (n: number) => NewWrite = nth): number => {
   for (let n = 0; ; n += 1) if (refusalOf(records, of(n)) !== undefined) return n;
 };
@@ -86,7 +86,7 @@ describe('with as many writes under way or of unknown outcome as there may be', 
     expect(outcomes).toEqual(outcomes.map((_, n) => (n % 2 === 0 ? 'unknown' : 'under_way')));
   });
 
-  test('there is room for whoever has none', () => {
+  test('there is room for an account without any', () => {
     const records = new Records();
     fillUp(records);
     for (let n = 0; n < 100; n += 1) {
@@ -102,7 +102,7 @@ describe('with as many writes under way or of unknown outcome as there may be', 
     expectRefusal(refusalOf(records, nth(count + 300)));
   });
 
-  test('those of unknown outcome make room when their day is over, by the time of who asks', () => {
+  test('those of unknown outcome make room after a day, in the time of the new write', () => {
     const records = new Records();
     const count = fillUp(records);
     for (let n = 0; n < 600; n += 1) records.settle(nth(n), 'unknown');
@@ -123,7 +123,7 @@ describe('with as many writes under way or of unknown outcome as there may be', 
     expect(known).not.toContain(undefined);
   });
 
-  test('a key whose day is over can be had in its own place', () => {
+  test('a key can be taken again after its day', () => {
     const records = new Records();
     const count = fillUp(records);
     records.settle(nth(count % 300), 'unknown');
@@ -135,7 +135,7 @@ describe('with as many writes under way or of unknown outcome as there may be', 
 const own = (n: number) => nth(n, { principal: 'busy', owner: 'busy' });
 
 describe('of one account', () => {
-  test('those that are not evicted take a part of the room, and its next write is refused, nobody else’s', () => {
+  test('those that are not evicted take a part of the room; then its next write is refused, and no other', () => {
     const records = new Records();
     const count = fillUp(records, own);
     expect(count).toBeGreaterThan(1_000);
@@ -163,7 +163,7 @@ const login = (n: number, address = '10.0.0.1') =>
   nth(n, { principal: `hash of ${address}`, owner: `address ${address}`, tags: [] });
 
 describe('of an address', () => {
-  test('20,000 of unknown outcome keep nobody from buying', () => {
+  test('20,000 of unknown outcome do not keep accounts from buying', () => {
     const records = new Records();
     for (let n = 0; n < 20_000; n += 1) {
       claimFree(records, login(n, `10.0.${n % 50}.1`));
@@ -237,7 +237,7 @@ describe('answers', () => {
     expect(isKnown(records, 0)).toBe(true);
   });
 
-  test('too large to be held leave that there was one, of which nothing is known', () => {
+  test('that are too large leave a record of unknown outcome', () => {
     const records = new Records();
     answer(records, 0, '1');
     expect(records.claim(nth(1))).toBeUndefined();
@@ -249,13 +249,13 @@ describe('answers', () => {
 });
 
 const busy = (n: number) => nth(n, { principal: 'busy', owner: 'busy', isPurchase: true });
-const strangers = (n: number) => nth(n, { owner: 'address 10.0.0.1', isPurchase: true });
+const unaccepted = (n: number) => nth(n, { owner: 'address 10.0.0.1', isPurchase: true });
 
 describe('the record of a purchase', () => {
   const purchase = nth(0, { principal: 'busy', owner: 'busy', key: 'purchase', isPurchase: true });
   const answered = { status: 200, text: '{"plan":4}' };
 
-  test('outlasts whatever its account and others write besides, for its day', () => {
+  test('is kept for a day, whatever its account and others write', () => {
     const records = new Records();
     claimFree(records, purchase);
     records.settle(purchase, answered);
@@ -268,7 +268,7 @@ describe('the record of a purchase', () => {
     expect(records.claim(later(purchase, DAY_MS))).toBeUndefined();
   });
 
-  test('with a large answer says that there was one', () => {
+  test('with a large answer is of unknown outcome', () => {
     const records = new Records();
     claimFree(records, purchase);
     records.settle(purchase, { status: 200, text: 'x'.repeat(MEGABYTE) });
@@ -286,15 +286,15 @@ describe('the record of a purchase', () => {
   test('of a credential that was never accepted is its account’s once the upstream has answered', () => {
     const records = new Records();
     for (let n = 0; n < 10_000; n += 1) {
-      claimFree(records, strangers(n));
-      records.settle(strangers(n), answered);
+      claimFree(records, unaccepted(n));
+      records.settle(unaccepted(n), answered);
     }
     expect(records.usage().firmRecords).toBe(10_000);
-    expect(records.claim(strangers(0))?.outcome).toEqual(answered);
+    expect(records.claim(unaccepted(0))?.outcome).toEqual(answered);
   });
 });
 
-test('what is released, and what has had its day and is claimed anew, is held no longer', () => {
+test('what is released, or claimed again after its day, takes no room any more', () => {
   const records = new Records();
   for (let n = 0; n < 10; n += 1) {
     records.claim(nth(n));

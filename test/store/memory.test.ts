@@ -86,7 +86,7 @@ describe('the bound', () => {
     expect(await heldIn(store, keyOf(account, 1))).toBeUndefined();
   });
 
-  test('counts anew what rekeys another', async () => {
+  test('counts an entry again that replaces another', async () => {
     const store = memoryStore();
     const account = newAccount();
     const keys = Array.from({ length: 20 }, (_, n) => keyOf(account, n));
@@ -110,8 +110,8 @@ describe('the bound', () => {
   });
 });
 
-/** Whom the upstream has never accepted. */
-const strangerOf = (principal: string) => ({
+/** An account that the upstream has never accepted. */
+const unacceptedOf = (principal: string) => ({
   principal,
   owner: `address 10.0.0.${principal.length}`,
   now: 0,
@@ -120,30 +120,30 @@ const strangerOf = (principal: string) => ({
 });
 
 describe('many accounts', () => {
-  test('that hold nothing evict nobody, whatever they ask and invalidate', async () => {
+  test('without copies evict no others, whatever they ask and invalidate', async () => {
     const store = memoryStore();
     const { keys } = await fill(store, { count: 100, accounts: 50, keyLength: 0, body: 'x'.repeat(500) });
     for (let i = 0; i < 50_000; i += 1) {
-      const key = keyOf(`stranger-${i}`, i);
-      const snapshot = await store.snapshot(strangerOf(key.account));
+      const key = keyOf(`unaccepted-${i}`, i);
+      const snapshot = await store.snapshot(unacceptedOf(key.account));
       const found = await snapshot.lookup(key, 0);
       if (i % 2) await snapshot.save(key, found, { drop: 'everything' });
     }
     expect(await countHeld(store, keys)).toBe(keys.length);
   });
 
-  test('cannot make a fence fall that is in use', async () => {
+  test('do not evict a version that is in use', async () => {
     const store = memoryStore();
     const key = keyOf(newAccount(), 1);
     const found = await look(store, key);
     await invalidate(store, key.account, ['transactions/1']);
-    for (let i = 0; i < 50_000; i += 1) await look(store, keyOf(`stranger-${i}`, i));
+    for (let i = 0; i < 50_000; i += 1) await look(store, keyOf(`unaccepted-${i}`, i));
     expect(await saved(store, key, found, entryOf('"late"'))).toBe(false);
     await look(store, key);
     expect(await saved(store, key, found, entryOf('"late"'))).toBe(false);
   });
 
-  test('that hold something are bounded too, and whoever is evicted starts afresh', async () => {
+  test('with copies are bounded too, and an evicted one starts without any', async () => {
     const store = memoryStore();
     const first = keyOf(newAccount(), 1);
     await keep(store, first, entryOf('"first"'));
@@ -163,7 +163,7 @@ const usedBytes = () => {
   return process.memoryUsage().heapUsed;
 };
 
-describe('what is known of accounts that hold nothing is bounded too,', () => {
+describe('what is known of accounts without copies is bounded too,', () => {
   const FORGETTING: readonly (readonly [string, (store: Store, key: CacheKey) => unknown])[] = [
     ['looked up', (store, key) => look(store, key)],
     ['dropped', (store, key) => drop(store, key)],

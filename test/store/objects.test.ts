@@ -79,14 +79,14 @@ engineContract('the objects of accounts keep the contract of the engine', async 
   return { engine: withBuffers(objects), pass: async (ms) => objects.pass(ms), slackMs: 1 };
 });
 
-test('a lease of a version that has been replaced since is in nobody’s way', async () => {
+test('a lease of a version that was replaced is not waited for', async () => {
   await find({ lease: 'one' });
   await begin();
   await end('done');
   expect((await find({ lease: 'other', waitedFor: 'one' })).lease).toBe('other');
 });
 
-test('a lease that was waited for is followed by none where its copy is one that the waiting one does not have', async () => {
+test('no lease follows one that ended with a copy which the waiting instance does not have', async () => {
   const asked = await find({ lease: 'holder' });
   await save(asked, { lease: 'holder', copy: { ...COPY, freshMs: 0 } });
   const waiting = { lease: 'one', waitedFor: 'holder' };
@@ -96,7 +96,7 @@ test('a lease that was waited for is followed by none where its copy is one that
   expect(await find({ ...waiting, have })).toMatchObject({ lease: 'one' });
 });
 
-test('for a value larger than a row there is no room', async () => {
+test('there is no room for a value larger than a row', async () => {
   const asked = await find();
   const large = { ...COPY, value: new Uint8Array(MAX_VALUE_BYTES + 1) };
   expect(await save(asked, { copy: large })).toBe('full');
@@ -135,7 +135,7 @@ test('a write that is over is not begun again, with a record or while it is of u
   expect(await begin({ nonce: 'next' })).toEqual({ is: 'over' });
 });
 
-describe('an object that is put away and made anew', () => {
+describe('an object that was evicted and is made again', () => {
   test('knows copies, versions, marks, records and the cooldown', async () => {
     const old = await keep();
     await begin();
@@ -154,7 +154,7 @@ describe('an object that is put away and made anew', () => {
     expect(await begin()).toEqual({ is: 'cooldown', cooldownMs: 1_000 });
   });
 
-  test('gives nothing from before a mark whose time has passed meanwhile', async () => {
+  test('has no copy from before a mark that expired meanwhile', async () => {
     const asked = await keep();
     await begin();
     engine.pass(MARK_MS);
@@ -166,7 +166,7 @@ describe('an object that is put away and made anew', () => {
     expect((await find()).copy?.value).toEqual(VALUE);
   });
 
-  test('takes no copy under versions that it had not kept', async () => {
+  test('takes no copy of versions that it had not stored', async () => {
     const asked = await find();
     engine.putAway();
     expect(await save(asked)).toBe('void');
@@ -220,7 +220,7 @@ describe('an object that is put away and made anew', () => {
       expect(await count(1)).toBe(1);
     });
 
-    test('and of the budget not used it up by being put away', async () => {
+    test('and of the budget not used it up by evictions', async () => {
       const budget = { name: 'budget', lengthMs: MINUTE_MS };
       const spend = () => engine.change(ACCOUNT, { spent: budget });
       for (let n = 0; n < 8; n++) await spend();
@@ -228,12 +228,12 @@ describe('an object that is put away and made anew', () => {
         engine.putAway();
         await spend();
       }
-      // 8 more may have been counted before it was put away for the first time, and no more since.
+      // 8 more may have been counted before it was evicted for the first time, and no more since.
       expect((await engine.snapshot(ACCOUNT, { budget, keys: [] })).budget?.used).toBe(15 + 10);
     });
   });
 
-  test('rings when it would have', async () => {
+  test('has its alarm at the same time', async () => {
     await keep({ copy: { ...COPY, lifeMs: MINUTE_MS } });
     const { alarmAt } = engine.storageOf(ACCOUNT);
     engine.pass(MINUTE_MS + 1_000);
@@ -246,7 +246,7 @@ describe('an object that is put away and made anew', () => {
 });
 
 describe('on disk', () => {
-  test('there is nothing of who comes with a made-up credential', async () => {
+  test('there is nothing of a made-up credential', async () => {
     const asked = await find({ lease: 'one' });
     await engine.snapshot(ACCOUNT, { window: WINDOW, keys: [] });
     await engine.change(ACCOUNT, { spent: { name: 'budget', lengthMs: MINUTE_MS } });
@@ -258,7 +258,7 @@ describe('on disk', () => {
     expect([engine.storageOf(ACCOUNT).tables(), rowsWritten, alarmAt]).toEqual([[], 0, undefined]);
   });
 
-  test('nothing is left of a write that was refused, once the alarm has rung', async () => {
+  test('nothing is left of a refused write after the alarm', async () => {
     await begin({ record: RECORD });
     expect(stored()).toEqual(['mark write', 'record idempotency key']);
     await end('refused', { record: RECORD });
@@ -266,7 +266,7 @@ describe('on disk', () => {
     expect([engine.storageOf(ACCOUNT).tables(), engine.storageOf(ACCOUNT).alarmAt]).toEqual([[], undefined]);
   });
 
-  test('what is over goes a minute later, and everything with the last of it, also an earlier release’s tables', async () => {
+  test('what has expired is deleted a minute later, and everything with the last of it, tables of earlier releases too', async () => {
     const storage = engine.storageOf(ACCOUNT);
     storage.sql.exec('CREATE TABLE records (key TEXT)');
     const asked = await keep({ copy: { ...COPY, lifeMs: 1_000 } });
@@ -288,7 +288,7 @@ describe('on disk', () => {
     expect(await save(asked)).toBe('void');
   });
 
-  test('there is afterwards what is kept then, and an alarm for it', async () => {
+  test('there is what is kept after that, and an alarm for it', async () => {
     const asked = await keep({ copy: { ...COPY, lifeMs: 1_000 } });
     engine.pass(DAY_MS);
     expect(stored()).toEqual([]);
@@ -307,7 +307,7 @@ describe('on disk', () => {
     expect(storage.tables()).toEqual([]);
   });
 
-  test('there is a secret, which no alarm takes', async () => {
+  test('there is a secret, which no alarm deletes', async () => {
     const secret = engine.secret(ACCOUNT);
     await keep({ copy: { ...COPY, lifeMs: 1_000 } });
     engine.pass(DAY_MS);

@@ -7,10 +7,10 @@ import { hasRedis, SKIPPED, startRedis, type TestRedis } from '../support/redis.
 import { asker, valueOf } from './engine-asker.ts';
 import { Instances, type OpenedEngine, ready, WINDOW_MS } from './engine-world.ts';
 
-/** The id in which the store says who it is, without what it remembers of earlier ones. */
+/** The store's id, without earlier tokens. */
 const tokenOf = async ({ client }: TestRedis) => (await client.get('portico:{0}:id'))?.split(' ')[2];
 
-/** What stands in a window: no copy, nothing kept, no key taken, nothing bought, and all else goes on. */
+/** While the store is not relied on: no copy, nothing kept, no key taken, nothing bought; all else goes on. */
 const expectWindow = async ({ engine }: OpenedEngine, account: string, known: { version: string; askedAt: number }) => {
   const its = asker(engine, account);
   const window = { name: 'minute', lengthMs: 60_000, limit: 1_000 };
@@ -24,7 +24,7 @@ const expectWindow = async ({ engine }: OpenedEngine, account: string, known: { 
   await its.end('plain', 'not_sent');
 };
 
-/** A window that a Redis of a second outlasts. */
+/** A window shorter than the uptime of a new Redis. */
 const SHORT_MS = 400;
 
 /** An address that leads to one store or another. */
@@ -77,21 +77,21 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
     closing.push(() => other.close());
     return other;
   };
-  /** Opens an instance, when the window of the store's beginning is over. */
+  /** Opens an instance after the window of the store's start. */
   const open = async (url = redis.url, windowMs?: number) => {
     const one = await instances.open(url, windowMs);
     await ready(one);
     await redis.pass(WINDOW_MS);
     return one;
   };
-  it('has no window at a first start, where the store has been up for longer than it', async () => {
+  it('has no window at a first start where the store has been up for longer', async () => {
     await vi.waitFor(async () => expect(await redis.client.info('server')).toMatch(/uptime_in_seconds:[1-9]/), 3_000);
     const its = asker((await instances.open(redis.url, SHORT_MS)).engine);
     expect((await its.begin({ purchase: 'p' })).is).toBe('begun');
     expect(await its.look({ tags: ['other'] })).toBeDefined();
   });
 
-  it('has a window at a first start, where the store has only just begun', async () => {
+  it('has a window at a first start where the store has only just started', async () => {
     const one = await instances.open(redis.url, 60_000);
     await expectWindow(one, 'account', { version: 'any', askedAt: 1 });
     await redis.pass(60_000);
@@ -111,7 +111,7 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
     expect(one.changes).toEqual([false, true]);
   });
 
-  it('is one that comes back with what it had written; marks and records are as they were, versions are not', async () => {
+  it('is one that comes back with its data; marks and records are as they were, versions are not', async () => {
     const one = await open();
     const its = asker(one.engine, 'account');
     const known = await its.keep('kept', { tags: ['t'] });
@@ -130,14 +130,14 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
     expect([after.copy, after.version === known.version]).toEqual([undefined, false]);
   });
 
-  it('is one that has lost all by FLUSHALL, for who knew it', async () => {
+  it('is one that was emptied by FLUSHALL, for an instance that knew it', async () => {
     const one = await open();
     const known = await asker(one.engine, 'account').keep('kept');
     await redis.client.flushall();
     await expectWindow(one, 'account', known);
   });
 
-  it('is one that has lost all, though one who comes new to it could not know', async () => {
+  it('is one that was emptied, also for a new instance, which did not know it', async () => {
     const one = await open();
     await asker(one.engine, 'account').keep('kept');
     await vi.waitFor(async () => expect(await redis.client.info('server')).toMatch(/uptime_in_seconds:[1-9]/), 3_000);
@@ -149,7 +149,7 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
     await expectWindow(newcomer, 'account', { version: 'any', askedAt: 1 });
   });
 
-  it('is one to which the address leads again, for all who use it, once for all', async () => {
+  it('is one to which the address leads again, once, for all instances', async () => {
     const elsewhere = await another();
     const address = await startSwitch(redis);
     closing.push(() => address.close());
@@ -164,7 +164,7 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
       expect(await elsewhere.client.exists('portico:{0}:id')).toBe(1);
     }, 5_000);
     address.to(redis);
-    // It says so at once, asked or not.
+    // It is reported at once, without a request.
     await vi.waitFor(async () => expect(await tokenOf(redis)).not.toBe(before), 5_000);
     expect((await its.snapshot()).reply).toBeUndefined();
     await expectWindow(goes, 'account', known);
@@ -212,7 +212,7 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
     await expectWindow(await instances.open(other.url), 'account', known);
   });
 
-  it('is none that gets a first replica, or loses it', async () => {
+  it('is not one that gets a first replica, or loses it', async () => {
     const one = await open();
     const its = asker(one.engine, 'account');
     const known = await its.keep('kept');
@@ -225,7 +225,7 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
     expect(await its.look()).toMatchObject({ version: known.version, copy: { askedAt: known.askedAt } });
   });
 
-  it('has a window from now on where its clock was put back', async () => {
+  it('has a window from now on where its clock was set back', async () => {
     const one = await open(redis.url, SHORT_MS);
     const its = asker(one.engine, 'account');
     await its.keep('kept');

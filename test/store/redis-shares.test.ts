@@ -16,7 +16,7 @@ const accountOf = (share: number) => {
 };
 
 describe('shares', () => {
-  it('take accounts alike', () => {
+  it('get equal parts of the accounts', () => {
     const shares = new Shares(1_024);
     const found = Array.from({ length: 20_000 }, (_, i) => shares.of(`account ${i}`));
     expect(Math.min(...found)).toBeGreaterThanOrEqual(0);
@@ -60,7 +60,7 @@ describe('shares', () => {
     expect(shares.isDoubted(1)).toBe(false);
   });
 
-  it('say that there was another where they were asked in vain, and take whatever comes', () => {
+  it('are sent as unknown after a question without an answer, and take any id then', () => {
     const shares = threeShares();
     shares.learn(0, token('one', 'b'), 200);
     shares.missed(1);
@@ -74,7 +74,7 @@ describe('an engine of many shares', () => {
   let names: string[];
   let tokens: Map<string, string>;
   let hold: Promise<void>;
-  let isDeaf: boolean;
+  let isSilent: boolean;
   let engine: RedisEngine;
   const look = async (share: number) =>
     (await engine.snapshot(accountOf(share), { keys: [{ key: 'k', tags: [] }] })).keys[0]?.version;
@@ -82,7 +82,7 @@ describe('an engine of many shares', () => {
   beforeEach(() => {
     names = [];
     hold = Promise.resolve();
-    isDeaf = false;
+    isSilent = false;
     tokens = new Map([0, 1, 2, 3].map((share) => [`{${share}}`, token('one', 'a')]));
     engine = new RedisEngine({
       shares: new Shares(4),
@@ -98,14 +98,14 @@ describe('an engine of many shares', () => {
           names.push(`${name} ${share}`);
           const id = tokens.get(share);
           await hold;
-          if (id === undefined || (name === 'hello' && isDeaf)) throw new Error('gone');
+          if (id === undefined || (name === 'hello' && isSilent)) throw new Error('gone');
           return name === 'hello' ? [id] : [id, 1, 0, 0, 0, 0, 0, [Buffer.from('version'), -1, 0, null, null]];
         },
       },
     });
   });
 
-  it('asks the other shares of a node where one has changed, and gives nothing that they were asked for before', async () => {
+  it('asks the other shares of a node where one has changed, and uses no reply from before', async () => {
     await engine.askIds();
     const { promise, resolve: go } = Promise.withResolvers<void>();
     hold = promise;
@@ -113,7 +113,7 @@ describe('an engine of many shares', () => {
     tokens.set('{0}', token('one', 'b'));
     hold = Promise.resolve();
     names = [];
-    isDeaf = true;
+    isSilent = true;
     expect(await look(0)).toBe('version');
     expect(names).toEqual(['snapshot {0}', 'hello {1}', 'hello {2}', 'hello {3}']);
     go();

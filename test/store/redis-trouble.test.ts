@@ -47,7 +47,7 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     await vi.waitFor(async () => expect(await primary.client.info('replication')).toMatch('state=online'), 5_000);
     return replica;
   };
-  it('gives no copy for a second after its connection was lost: others may have been led elsewhere', async () => {
+  it('has no copy for a second after its connection was lost: others may have found another store', async () => {
     const one = await openInstance(redis.url, WINDOW_MS, 1_000);
     closing.push(async () => one.close());
     await ready(one);
@@ -62,7 +62,7 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     expect(performance.now() - lostAt).toBeGreaterThan(900);
   });
 
-  it('that is full takes no copies and no writes, and still ends and hides them', async () => {
+  it('that is full takes no copies and no writes, and still ends writes', async () => {
     const its = asker((await open()).engine);
     const known = await its.keep('kept');
     await its.begin({ nonce: 'n', tags: ['u'] });
@@ -81,7 +81,7 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     expect(after).toMatchObject({ is: 'record', value: valueOf('done') });
   });
 
-  it('that is filling takes copies only in the place of older ones, and every write', async () => {
+  it('that is more than three quarters full takes copies only to replace others, and every write', async () => {
     const its = asker((await open()).engine);
     const known = await its.keep('kept');
     const used = Number(/used_memory:(\d+)/.exec(await redis.client.info('memory'))?.[1]);
@@ -97,17 +97,17 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
 
   it('that is nearly full has no room for unknown accounts, and some for writes', async () => {
     const { engine } = await open();
-    const [its, stranger] = [asker(engine, 'known'), asker(engine, 'stranger')];
+    const [its, unknown] = [asker(engine, 'known'), asker(engine, 'unknown')];
     await its.look();
     await redis.client.set('filler', 'x'.repeat(30_000_000));
     const used = Number(/used_memory:(\d+)/.exec(await redis.client.info('memory'))?.[1]);
     await redis.client.config('SET', 'maxmemory', String(Math.round(used / 0.99)));
     const window = { name: 'w', lengthMs: 60_000, limit: 9 };
     const asked = { window, keys: [{ key: 'k', tags: [] }] };
-    expect(await engine.snapshot('stranger', asked)).toMatchObject({ use: undefined, keys: [] });
-    expect(await redis.client.keys('*stranger*')).toEqual([]);
+    expect(await engine.snapshot('unknown', asked)).toMatchObject({ use: undefined, keys: [] });
+    expect(await redis.client.keys('*unknown*')).toEqual([]);
     expect((await engine.snapshot('known', asked)).use?.used).toBe(1);
-    expect((await stranger.begin()).is).toBe('begun');
+    expect((await unknown.begin()).is).toBe('begun');
   });
 
   it('that is a replica is refused, for reads and writes', async () => {
@@ -132,7 +132,7 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     expect(one.changes).toEqual([false, true]);
   });
 
-  it('that is gone fails what is asked at once, and is found again', async () => {
+  it('that is down fails what is asked at once, and is found again', async () => {
     const one = await open();
     const its = asker(one.engine);
     await redis.kill();
@@ -145,7 +145,7 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     expect([...one.troubles]).not.toContain('UNKNOWN');
   });
 
-  it('that is silent is dropped after 2 s; what it was asked is not asked again', async () => {
+  it('that is silent is disconnected after 2 s, and nothing is sent twice', async () => {
     const one = await open();
     const commands: string[] = [];
     one.watch((command, outcome, ms) => commands.push(`${command} ${outcome} ${ms > 1_500}`));
@@ -157,7 +157,7 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     expect(commands).toContain('change failed true');
     redis.signal('SIGCONT');
     await ready(one);
-    // The store had it in its socket, and did it when it went on.
+    // The store had read it from its socket, and did it when it went on.
     expect((await one.engine.snapshot('account', { budget, keys: [] })).budget?.used).toBe(1);
   });
 
@@ -191,7 +191,7 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     expect(await msOf(() => one.engine.snapshot('any', { keys: [] }))).toBeLessThan(1_000);
   });
 
-  it('says what it should not be like', async () => {
+  it('reports wrong settings', async () => {
     expect(await troublesOf()).toEqual(['NOT_PERSISTENT']);
     await redis.client.config('SET', 'maxmemory', '100mb');
     expect(await troublesOf()).toEqual(['NOT_PERSISTENT']);
@@ -205,7 +205,7 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     expect(await troublesOf()).toEqual(['NOT_PERSISTENT']);
   });
 
-  it('is not used where it refuses the database that is meant', async () => {
+  it('is not used where it refuses the database of the address', async () => {
     const { engine, troubles } = await instances.open(`${redis.url}/99`);
     await vi.waitFor(() => expect([...troubles]).toContain('ERR'));
     await expect(engine.snapshot('account', { keys: [] })).rejects.toThrow();
@@ -216,7 +216,7 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     expect(await redis.client.dbsize()).toBe(0);
   });
 
-  it('says nothing of settings that it keeps to itself, and does with what a user needs', async () => {
+  it('reports no settings that its user may not read, and works with the documented ACL', async () => {
     await replicaOf(redis);
     const rights = ['~portico:*', '-@all', ...RIGHTS.split(' ')];
     await redis.client.call('ACL', 'SETUSER', 'one', 'on', '>p%40ss', ...rights);

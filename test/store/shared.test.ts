@@ -14,15 +14,15 @@ copiesContract('a shared store', sharedWorld);
 type Method = 'snapshot' | 'save' | 'beginWrite' | 'endWrite' | 'change';
 const METHODS: readonly Method[] = ['snapshot', 'save', 'beginWrite', 'endWrite', 'change'];
 
-/** An engine before which questions can be kept back, and that counts them. */
+/** An engine whose requests and replies can be delayed, and are counted. */
 class Way {
-  /** Questions and replies, of all. */
+  /** Requests and replies, all of them. */
   static moves = 0;
   readonly asked: Method[] = [];
   readonly questions: Question[] = [];
-  /** What is done before a question goes on. */
+  /** Runs before a request goes on. */
   before: (method: Method) => Promise<unknown> = async () => undefined;
-  /** What is done before its reply comes back. */
+  /** Runs before its reply is returned. */
   after: (method: Method) => Promise<unknown> = async () => undefined;
   readonly engine: Engine;
 
@@ -56,7 +56,7 @@ interface World {
   readonly pass: (ms: number) => Promise<void>;
 }
 
-/** Two instances; the way of the first one to the engine can be kept. */
+/** Two instances; what the first sends to the engine can be delayed. */
 function openWorld(): World {
   const objects = objectEngine();
   const clock = manualClock();
@@ -74,7 +74,7 @@ function openWorld(): World {
   };
 }
 
-/** All that is under way and waits for no clock comes out. */
+/** Lets all finish that waits for no clock. */
 const settle = async () => {
   for (let quiet = 0, before = -1; quiet < 3;) {
     await new Promise<void>((resolve) => void setTimeout(resolve, 2));
@@ -84,7 +84,7 @@ const settle = async () => {
   }
 };
 
-/** Seals being made or opened, which another thread does. */
+/** WebCrypto calls under way, which another thread does. */
 let sealing = 0;
 for (const name of ['encrypt', 'decrypt', 'sign'] as const) {
   const work = crypto.subtle[name].bind(crypto.subtle) as (...of: unknown[]) => Promise<ArrayBuffer>;
@@ -106,7 +106,7 @@ const request = async (store: SharedStore, keys: readonly CacheKey[], fetches = 
     background: () => undefined,
   });
 
-/** A request that fetches this: what it has found, and that it may. */
+/** A request that has the lease to fetch this. */
 async function fetching(store: SharedStore, key: CacheKey) {
   const snapshot = await request(store, [key]);
   const found = await snapshot.lease!(key, await snapshot.lookup(key, START_MS), NEVER);
@@ -116,7 +116,7 @@ async function fetching(store: SharedStore, key: CacheKey) {
 const TIMES = { now: START_MS, endsAt: START_MS + 10_000, until: START_MS + 70_000 };
 const REFUSED = { refusal: { code: 'store_unavailable' } };
 const WINDOW = { name: 'requests', lengthMs: 60_000, limit: 2 };
-/** Announced, and not over. */
+/** A write that has begun and not ended. */
 const announced = async (store: SharedStore, principal: string) => {
   const write = writeOf({ principal, ...TIMES });
   await store.beginWrite(write);
@@ -127,7 +127,7 @@ const NEVER = new Cancellation();
 const never = () => new Promise<never>(() => {});
 
 describe('a lease', () => {
-  test('is one instance’s; the others wait, and take the copy that it makes', async () => {
+  test('is with one instance; the others wait, and take its copy', async () => {
     const { store, other, pass } = openWorld();
     const key = keyIn(newAccount());
     const first = await fetching(store, key);
@@ -138,7 +138,7 @@ describe('a lease', () => {
     expect((await second).found).toMatchObject({ isMade: true, entry: { text: '"made"' } });
   });
 
-  test('that ends with nothing lets all go at once, and nobody queues', async () => {
+  test('that ends without a copy lets all fetch at once', async () => {
     const { store, other, pass } = openWorld();
     const key = keyIn(newAccount());
     const first = await fetching(store, key);
@@ -149,7 +149,7 @@ describe('a lease', () => {
     for (const { found } of await Promise.all(waiting)) expect(found).toMatchObject({ entry: undefined });
   });
 
-  test('of an instance that is gone is waited for until its time is over', async () => {
+  test('of a dead instance is waited for until it expires', async () => {
     const { store, other, way, pass } = openWorld();
     const key = keyIn(newAccount());
     await fetching(store, key);
@@ -162,7 +162,7 @@ describe('a lease', () => {
     expect((await waiting).found.entry).toBeUndefined();
   });
 
-  test('is renewed for as long as its fetch takes, and waited for no longer than an attempt may', async () => {
+  test('is renewed while its fetch goes on, and waited for no longer than `waitMs`', async () => {
     const { store, other, pass } = openWorld();
     const key = keyIn(newAccount());
     const first = await fetching(store, key);
@@ -198,7 +198,7 @@ describe('a lease', () => {
     expect((await left).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
   });
 
-  test('that a request has not used after all is given back when it is over', async () => {
+  test('that a request has not used is returned when the request is over', async () => {
     const { store, other } = openWorld();
     const key = keyIn(newAccount());
     const snapshot = await request(store, [key]);
@@ -208,7 +208,7 @@ describe('a lease', () => {
     expect((await (await request(other, [key])).lookup(key, 0)).isElsewhere).toBe(false);
   });
 
-  test('of a reply that comes too late is given back', async () => {
+  test('of a reply that comes too late is returned', async () => {
     const { store, other, way, pass } = openWorld();
     const key = keyIn(newAccount());
     const late = Promise.withResolvers<void>();
@@ -224,7 +224,7 @@ describe('a lease', () => {
     expect((await (await request(other, [key])).lookup(key, 0)).isElsewhere).toBe(false);
   });
 
-  test('is neither taken nor waited for by who wants a fresh answer', async () => {
+  test('is neither taken nor waited for by a request for a fresh answer', async () => {
     const { store, other } = openWorld();
     const key = keyIn(newAccount());
     const snapshot = await request(store, [key], false);
@@ -234,7 +234,7 @@ describe('a lease', () => {
   });
 });
 
-test('what a request asks for may go by the copies that its instance holds', async () => {
+test('what a request asks for may depend on its instance’s copies', async () => {
   const { store, other, way } = openWorld();
   const key = keyIn(newAccount());
   await keep(store, key, entryOf('"copy"'));
@@ -290,7 +290,7 @@ describe('while the engine is slow or away', () => {
     expect((await look(store, key)).version).not.toBe(one.version);
   });
 
-  test('limits are counted here, from where all instances were', async () => {
+  test('limits are counted here, on from the count of all instances', async () => {
     const { store, other, way } = openWorld();
     const counted = { principal: 'known', owner: 'known', now: START_MS, window: WINDOW, background: () => undefined };
     for (const one of [other, other, store]) await one.snapshot(counted);
@@ -312,7 +312,7 @@ describe('while the engine is slow or away', () => {
     expect((await store.snapshot(arrival)).use?.used).toBe(2);
   });
 
-  test('a write is refused after a second, and what comes of it later is nothing', async () => {
+  test('a write is refused after a second, and does nothing later', async () => {
     const { store, other, way, pass } = openWorld();
     const key = keyIn(newAccount(), 'key', ['group']);
     await keep(other, key, entryOf('"copy"'));
@@ -346,7 +346,7 @@ test('a write that was never asked for leaves nothing to report', async () => {
   expect(store.pending).toBe(0);
 });
 
-test('an older answer never takes the place of a newer one where the engine keeps neither', async () => {
+test('an older answer never replaces a newer one where the engine keeps neither', async () => {
   const { store, way, pass } = openWorld();
   const key = keyIn(newAccount());
   const save = way.engine.save.bind(way.engine);
@@ -359,7 +359,7 @@ test('an older answer never takes the place of a newer one where the engine keep
   expect((await look(store, key)).entry?.text).toBe('"newer"');
 });
 
-test('a lease that comes when its first reader has left is still that of the fetch', async () => {
+test('a lease that comes after its first reader has left is still used by the fetch', async () => {
   const { store, other, pass } = openWorld();
   const key = keyIn(newAccount());
   const first = await fetching(other, key);
@@ -475,7 +475,7 @@ describe('secrets', () => {
   const open = (secrets: readonly string[], upstream?: string) =>
     sharedStore({ engine: objects, clock: manualClock(), secrets, ...(upstream && { upstream }) });
 
-  test('new ones in front: copies and records are everyone’s', async () => {
+  test('new ones in front: copies and records are shared', async () => {
     const [old, turned] = [open([OLD]), open([NEW, OLD])];
     const key = keyIn(newAccount());
     await keep(old, key, entryOf('"copy"'));
@@ -506,7 +506,7 @@ describe('secrets', () => {
   });
 });
 
-test('what instances’ clocks say makes no copy younger or older', async () => {
+test('the clocks of instances do not change the age of a copy', async () => {
   const objects = objectEngine();
   const [early, late] = [manualClock(), manualClock(START_MS + 7 * 86_400_000)];
   const [one, other] = [sharedStore({ engine: objects, clock: early }), sharedStore({ engine: objects, clock: late })];
@@ -517,7 +517,7 @@ test('what instances’ clocks say makes no copy younger or older', async () => 
   expect((await look(one, key)).entry?.storedAt).toBe(early.now() - 10_000);
 });
 
-test('a cooldown and a spent budget are everyone’s', async () => {
+test('a cooldown and a spent budget are shared', async () => {
   const objects = objectEngine();
   const clock = manualClock();
   const open = () => sharedStore({ engine: objects, clock, hasBudget: true });

@@ -71,7 +71,7 @@ describe.each<readonly [string, () => Store]>([['in the process', memoryStore]])
       expect(await store.beginWrite(writeOf({ now: 70_000, until: 140_000 }))).toEqual({ use: undefined });
     });
 
-    test('say so to an equal purchase without a key, as often as it comes', async () => {
+    test('refuse an equal purchase without a key, as often as it comes', async () => {
       const store = open();
       await leave(store, writeOf({ key: 'key', isPurchase: true }));
       for (let times = 0; times < 3; times++)
@@ -89,7 +89,7 @@ describe.each<readonly [string, () => Store]>([['in the process', memoryStore]])
   },
 );
 
-test('full of them, a store in the process still takes a key that marks nothing', async () => {
+test('a store in the process that is full of them still takes a key of a write without a mark', async () => {
   const store = memoryStore();
   for (let n = 0; n < 20_000; n++) await store.beginWrite(writeOf({ principal: `account-${n}` }));
   expect(await store.beginWrite(writeOf({ key: 'key', tags: [] }))).toEqual({ use: undefined });

@@ -36,7 +36,7 @@ async function isolate(answer: (method: string) => Promise<unknown>, vars: Reado
   const ask = (path: string, init: RequestInit = {}) => {
     const headers = { Authorization: `Token ${secret()}`, 'Content-Type': 'application/json' };
     const request = new Request(`http://portico.test${path}`, { headers, ...init });
-    // The binding has methods of the platform's that nobody calls here.
+    // The binding has more methods, which are not called here.
     return worker.fetch(request, env as never, { waitUntil: () => undefined });
   };
   return { upstream, ask, asked };
