@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
@@ -47,7 +47,10 @@ export async function startRedis(core: number): Promise<RedisServer> {
   const settings = { port: String(port), bind: '127.0.0.1', save: '', appendonly: 'no', dir };
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
   const child = spawn('taskset', ['-c', String(core), redisBinary ?? '', ...args], { stdio: 'ignore' });
-  atExit(() => child.kill('SIGKILL'));
+  atExit(() => {
+    child.kill('SIGKILL');
+    rmSync(dir, { recursive: true, force: true });
+  });
   const url = `redis://127.0.0.1:${port}`;
   const client = new Redis(url, { retryStrategy: () => 20, maxRetriesPerRequest: null });
   client.on('error', () => undefined); // until it listens

@@ -1,8 +1,7 @@
-import { type ChildProcess, execFile, spawn, type SpawnOptions } from 'node:child_process';
+import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
-import { promisify } from 'node:util';
 
 export interface Running {
   readonly url: string;
@@ -86,38 +85,6 @@ async function stop(child: ChildProcess): Promise<void> {
   const ended = once(child, 'exit');
   child.kill('SIGKILL');
   await ended;
-}
-
-export interface Load {
-  readonly url: string;
-  readonly connections: number;
-  readonly seconds: number;
-  readonly core: number;
-}
-
-export interface LoadResult {
-  /** Answers a second. */
-  readonly rate: number;
-  readonly p99Ms: number;
-  readonly failed: number;
-}
-
-const run = promisify(execFile);
-
-/** autocannon in a process of its own, for a bounded time, against loopback only. */
-export async function load({ url, connections, seconds, core }: Load): Promise<LoadResult> {
-  const options = ['-j', '-c', String(connections), '-d', String(seconds), '-H', 'Authorization=Token bench-key', url];
-  const binary = new URL(import.meta.resolve('autocannon/autocannon.js')).pathname;
-  const { stdout } = await run('taskset', ['-c', String(core), process.execPath, binary, ...options], {
-    maxBuffer: 1 << 24,
-  });
-  const result = JSON.parse(stdout) as {
-    requests: { average: number };
-    latency: { p99: number };
-    non2xx: number;
-    errors: number;
-  };
-  return { rate: result.requests.average, p99Ms: result.latency.p99, failed: result.non2xx + result.errors };
 }
 
 export function median(values: readonly number[]): number {

@@ -1,38 +1,58 @@
+import { hash } from 'node:crypto';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { exampleBody } from '../../test/support/examples.ts';
+import { answer, subscriptionFor } from './plain-answers.ts';
 
-/** The least that could serve a cached answer: a Map keyed by credential, and the headers that Portico sends too. */
-const held = new Map([['Token bench-key', exampleBody('getSubscription')]]);
+/**
+ * The least that could serve a cached answer: a Map by the hash of the credential, and the headers that Portico sends
+ * too, with what changes in them.
+ */
+interface Held {
+  readonly body: Buffer;
+  readonly etag: string;
+  readonly storedAt: number;
+  used: number;
+}
 
-const server = createServer((request, response) => {
-  const body = held.get(request.headers.authorization ?? '');
-  if (body === undefined || request.url !== '/api/v2/subscription/') {
-    response.writeHead(404).end();
-    return;
-  }
-  response.writeHead(200, {
-    'X-Content-Type-Options': 'nosniff',
-    'X-Frame-Options': 'DENY',
-    'Referrer-Policy': 'no-referrer',
-    'Strict-Transport-Security': 'max-age=31536000',
-    'Cross-Origin-Resource-Policy': 'same-origin',
-    'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
-    'X-Request-Id': crypto.randomUUID(),
-    'Server-Timing': 'upstream;dur=0.0;desc="hit", total;dur=0.1',
-    RateLimit: '"account";r=588;t=41',
-    'RateLimit-Policy': '"account";q=600;w=60',
-    'Cache-Status': 'portico; hit; ttl=29',
-    Vary: 'Authorization',
-    'Cache-Control': 'private, no-cache',
-    ETag: '"gkBZHj7pLwokXMOf1nP0uAFIrsc"',
-    Age: '0',
-    'Content-Type': 'application/json',
-    'Content-Length': Buffer.byteLength(body),
+const FRESH_SECONDS = 3_600;
+const NOTHING: Buffer = Buffer.alloc(0);
+const held = new Map<string, Held>();
+
+function heldFor(credential: string, url: string): Held {
+  const key = hash('sha256', credential, 'base64url') + url;
+  const known = held.get(key);
+  if (known) return known;
+  const body = subscriptionFor(credential);
+  const made = { body, etag: `"${hash('sha256', body, 'base64url')}"`, storedAt: performance.now(), used: 0 };
+  held.set(key, made);
+  return made;
+}
+
+function varying({ etag, used }: Held, age: number): readonly string[] {
+  return [
+    'RateLimit',
+    `"account";r=${1e9 - used};t=${60 - (age % 60)}`,
+    'Cache-Status',
+    `portico; hit; ttl=${FRESH_SECONDS - age}`,
+    'Cache-Control',
+    'private, no-cache',
+    'Age',
+    String(age),
+    'ETag',
+    etag,
+  ];
+}
+
+const server = createServer({ keepAliveTimeout: 60_000 }, ({ headers, url = '' }, response) => {
+  const beganAt = performance.now();
+  const entry = heldFor(headers.authorization ?? '', url);
+  entry.used++;
+  const isKnown = headers['if-none-match'] === entry.etag;
+  answer(response, {
+    status: isKnown ? 304 : 200,
+    body: isKnown ? NOTHING : entry.body,
+    headers: varying(entry, Math.floor((beganAt - entry.storedAt) / 1_000)),
+    beganAt,
   });
-  response.end(body);
 });
 
-server.listen(0, '127.0.0.1', () => {
-  console.log(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-});
+server.listen(Number(process.env['PORT']), '127.0.0.1');

@@ -1,0 +1,54 @@
+import type { ServerResponse } from 'node:http';
+import { exampleBody } from '../../test/support/examples.ts';
+
+/** Of every answer that Portico gives: what changes not. */
+const FIXED = [
+  ['X-Content-Type-Options', 'nosniff'],
+  ['X-Frame-Options', 'DENY'],
+  ['Referrer-Policy', 'no-referrer'],
+  ['Strict-Transport-Security', 'max-age=31536000'],
+  ['Cross-Origin-Resource-Policy', 'same-origin'],
+  ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
+  ['RateLimit-Policy', '"account";q=1000000000;w=60'],
+  ['Vary', 'Authorization'],
+  ['Content-Type', 'application/json'],
+].flat();
+
+interface Plain {
+  readonly status: number;
+  readonly body: Buffer;
+  /** Name, value, name, value. */
+  readonly headers: readonly string[];
+  readonly beganAt: number;
+}
+
+/** An answer with all headers that Portico's has; those in `headers` are the ones that depend on what it is. */
+export function answer(response: ServerResponse, { status, body, headers, beganAt }: Plain): void {
+  const timing = `total;dur=${(performance.now() - beganAt).toFixed(1)}`;
+  response.writeHead(status, [
+    ...FIXED,
+    'X-Request-Id',
+    crypto.randomUUID(),
+    'Server-Timing',
+    timing,
+    ...headers,
+    'Content-Length',
+    String(body.length),
+  ]);
+  response.end(body);
+}
+
+const USUAL_BYTES = 1_200;
+const padded = new Map<number, Buffer>();
+
+/** A subscription of that many bytes, or of 1.2 KB; of the size that a credential asks for, such as `Token size-10240`. */
+export function subscriptionFor(credential: string): Buffer {
+  const bytes = Number(/^Token size-(\d+)$/.exec(credential)?.[1] ?? USUAL_BYTES);
+  const known = padded.get(bytes);
+  if (known) return known;
+  const rest = exampleBody('getSubscription').slice(1);
+  const pad = Math.max(0, bytes - Buffer.byteLength(rest) - '{"x_pad":"",'.length);
+  const made = Buffer.from(`{"x_pad":"${'k'.repeat(pad)}",${rest}`);
+  padded.set(bytes, made);
+  return made;
+}
