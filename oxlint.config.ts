@@ -165,6 +165,7 @@ export default defineConfig({
     'typescript/no-unsafe-return': 'error',
     'typescript/no-unsafe-type-assertion': 'off',
     'typescript/only-throw-error': 'error',
+    'promise/always-return': 'off',
     'promise/no-callback-in-promise': 'off',
     'typescript/switch-exhaustiveness-check': 'error',
   },

@@ -22,10 +22,10 @@ function tagsOf({ group }: Operation, { id }: OperationInput): Tag[] {
 
 /**
  * What equal reads under way are joined by. The version is part of it: who reads after a write never joins a call
- * from before it. `kind` keeps apart what may not answer for each other.
+ * from before it.
  */
-export function singleFlightKey({ account, key }: CacheKey, version: Version, kind: string): string {
-  return `${account} ${kind} ${version} ${key}`;
+export function singleFlightKey({ account, key }: CacheKey, version: Version): string {
+  return `${account} ${version} ${key}`;
 }
 
 /** What a write makes worthless. */

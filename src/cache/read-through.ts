@@ -3,7 +3,7 @@ import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock, Digest } from '../core/runtime.ts';
 import type { Owner } from '../store/owner.ts';
-import type { AccountId, CacheKey, Entry, Fetched, Found, LocalStore, Saved, Snapshot } from '../store/store.ts';
+import type { AccountId, CacheKey, Entry, Fetched, Found, LocalStore, Snapshot } from '../store/store.ts';
 import type { Call } from '../upstream/client.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
 import type { OperationInput, Read } from '../upstream/request.ts';
@@ -64,14 +64,19 @@ interface Failed {
 /** Fresh copy → stale copy and a refresh behind it → the upstream → on its failure an older copy, at once when it is out. */
 export class ReadThrough {
   readonly #of: ReadThroughOptions;
+  /** Begun for a fresh copy, and so good for all. */
+  readonly #freshFlights = new SingleFlight<Result>();
   readonly #flights = new SingleFlight<Result>();
+  /** Shared within one request only. */
+  readonly #ownFlights = new SingleFlight<Result>();
   /** Numbers of the requests that share with no other; an id that a client sends may be anyone's. */
   readonly #numbers = new WeakMap<RequestContext, number>();
   #count = 0;
 
   constructor(options: ReadThroughOptions) {
     this.#of = options;
-    options.metrics.watch('reads', () => this.#flights.size);
+    const flights = [this.#freshFlights, this.#flights, this.#ownFlights];
+    options.metrics.watch('reads', () => flights.reduce((sum, { size }) => sum + size, 0));
   }
 
   /** A fresh copy, without waiting. Nothing where there is none: then `read` knows what to do. */
@@ -103,7 +108,7 @@ export class ReadThrough {
     const isCopyEnough = usability === 'stale' || (usability === 'on-error' && isOut(reader.account));
     if (!isCopyEnough) return this.#ask(wanted, found, 'stale');
     // The refresh, behind the answer; nobody waits for it and nobody can leave it.
-    if (!found.isElsewhere) void this.#join(wanted, found, this.#flightKey(wanted, found));
+    if (!found.isElsewhere) void this.#join(wanted, found).result;
     return this.#copy(found.entry, freshMs);
   }
 
@@ -122,11 +127,10 @@ export class ReadThrough {
     const { check, metrics, clock } = this.#of;
     const { operation, input, reader, policy } = wanted;
     check(operation, input);
-    const flightKey = this.#flightKey(wanted, found);
-    const isJoined = this.#flights.has(flightKey);
+    const { result, isJoined } = this.#join(wanted, found, reader.cancellation);
     let done: Result;
     try {
-      done = await this.#join(wanted, found, flightKey, reader.cancellation);
+      done = await result;
     } catch (error) {
       done = await this.#given(wanted, found, error);
     }
@@ -147,17 +151,18 @@ export class ReadThrough {
     return usabilityOf(freshMs, policy) === 'expired' ? undefined : this.#copy(entry, freshMs);
   }
 
-  /** A call that was begun for a fresh copy is good for all; an ordinary one may be from before it was wanted. */
-  #flightKey({ key, reader }: Wanted, { version }: Found): string {
-    const freshKey = singleFlightKey(key, version, 'fresh');
-    const isFresh = reader.context.wants === 'no-cache' || this.#flights.has(freshKey);
-    return isFresh ? freshKey : singleFlightKey(key, version, 'any');
+  /** An ordinary call may be from before a fresh copy was wanted. */
+  #join(wanted: Wanted, found: Found, waiter?: Cancellation): { result: Promise<Result>; isJoined: boolean } {
+    const key = singleFlightKey(wanted.key, found.version);
+    const isFresh = wanted.reader.context.wants === 'no-cache' || this.#freshFlights.has(key);
+    const flights = isFresh ? this.#freshFlights : this.#flights;
+    const isJoined = flights.has(key);
+    return { result: flights.join(key, this.#joining(wanted, found, waiter)), isJoined };
   }
 
-  #join(wanted: Wanted, found: Found, flightKey: string, waiter?: Cancellation): Promise<Result> {
-    const { context } = wanted.reader;
+  #joining(wanted: Wanted, found: Found, waiter: Cancellation | undefined) {
     const start = (cancellation: Cancellation) => this.#fetch(wanted, found, cancellation);
-    return this.#flights.join(flightKey, { start, waiter, background: context.background });
+    return { start, waiter, background: wanted.reader.context.background };
   }
 
   /** Neither answered from the cache nor put in it, and shared within its own request at most. */
@@ -165,9 +170,10 @@ export class ReadThrough {
     const { operation, input, reader, key } = wanted;
     this.#of.check(operation, input);
     this.#of.metrics.readDone('bypass');
-    const flightKey = singleFlightKey(key, version, `alone ${this.#numberOf(reader.context)}`);
+    const ownKey = singleFlightKey(key, `${version} ${this.#numberOf(reader.context)}`);
     const found = { entry: undefined, version, askedAt };
-    const done = await this.#join({ ...wanted, policy: undefined }, found, flightKey, reader.cancellation);
+    const joining = this.#joining({ ...wanted, policy: undefined }, found, reader.cancellation);
+    const done = await this.#ownFlights.join(ownKey, joining);
     if ('error' in done) throw done.error;
     const { status, entry } = done;
     return { status, entry, age: 0, fwd: 'request', isCacheable: false };
@@ -191,10 +197,13 @@ export class ReadThrough {
     try {
       const { status, entry, isStorable } = await this.#call(wanted, leased, cancellation);
       const isKept = entry !== null && status === 200 && isStorable;
-      const fetched: Fetched = isKept ? { entry: policy && entry } : { drop: leased.entry && 'key' };
-      return { status, entry, isStored: (await this.#save(wanted, leased, fetched)).stored };
+      if (!policy && (isKept || !leased.entry)) return { status, entry, isStored: false };
+      const fetched: Fetched = isKept ? { entry } : { drop: leased.entry && 'key' };
+      return { status, entry, isStored: (await reader.snapshot.save(key, leased, fetched)).stored };
     } catch (error) {
-      return { error, holds: (await this.#save(wanted, leased, { drop: dropOf(error) })).holds };
+      const drop = dropOf(error);
+      const isNews = policy !== undefined || drop !== undefined;
+      return { error, holds: !isNews || (await reader.snapshot.save(key, leased, { drop })).holds };
     }
   }
 
@@ -202,11 +211,6 @@ export class ReadThrough {
   async #given({ reader, key }: Wanted, { version }: Found, error: unknown): Promise<Failed> {
     const found = await reader.snapshot.lookup(key, this.#of.clock.now());
     return { error, holds: found.version === version && found.entry !== undefined };
-  }
-
-  async #save({ reader, key, policy }: Wanted, found: Found, fetched: Fetched): Promise<Saved> {
-    const isOfNoUse = policy === undefined && fetched.drop === undefined;
-    return isOfNoUse ? { stored: false, holds: true } : reader.snapshot.save(key, found, fetched);
   }
 
   async #call({ operation, input, reader, policy }: Wanted, { entry }: Found, cancellation: Cancellation) {

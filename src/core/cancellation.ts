@@ -5,7 +5,7 @@
 export class Cancellation {
   #reason: unknown;
   #isCancelled = false;
-  #listeners: Set<(reason: unknown) => void> | undefined;
+  readonly #listeners: ((reason: unknown) => void)[] = []; // hardly ever more than three
 
   get isCancelled(): boolean {
     return this.#isCancelled;
@@ -20,19 +20,18 @@ export class Cancellation {
     if (this.#isCancelled) return;
     this.#isCancelled = true;
     this.#reason = reason;
-    const listeners = this.#listeners;
-    this.#listeners = undefined;
-    for (const listener of listeners ?? []) listener(reason);
+    for (const listener of this.#listeners.splice(0)) listener(reason);
   }
 
   /** Runs the listener when this is cancelled; at once where it is already. */
   on(listener: (reason: unknown) => void): void {
     if (this.#isCancelled) listener(this.#reason);
-    else (this.#listeners ??= new Set()).add(listener);
+    else this.#listeners.push(listener);
   }
 
   off(listener: (reason: unknown) => void): void {
-    this.#listeners?.delete(listener);
+    const at = this.#listeners.indexOf(listener);
+    if (at >= 0) this.#listeners.splice(at, 1);
   }
 
   throwIfCancelled(): void {

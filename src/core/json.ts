@@ -75,16 +75,23 @@ export function endOfScalar(text: string, at: number): number {
 }
 
 /** The members of an object, in order; none where there is no object at `at`. */
-export function* membersOf(text: string, at = 0): Generator<Member> {
+export function membersOf(text: string, at = 0): Member[] {
+  const members: Member[] = [];
+  walkMembers(text, at, (nameStart, start, end) => {
+    const name = stringAt(text, { start: nameStart, end: endOfString(text, nameStart) });
+    members.push({ name, start, end });
+  });
+  return members;
+}
+
+function walkMembers(text: string, at: number, visit: (nameStart: number, start: number, end: number) => void): void {
   let position = skipSpace(text, at);
   if (text.charCodeAt(position) !== OPEN_BRACE) return;
   position = skipSpace(text, position + 1);
   while (text.charCodeAt(position) === QUOTE) {
-    const nameEnd = endOfString(text, position);
-    const name = stringAt(text, { start: position, end: nameEnd });
-    const start = skipSpace(text, skipSpace(text, nameEnd) + 1);
+    const start = skipSpace(text, skipSpace(text, endOfString(text, position)) + 1);
     const end = endOfValue(text, start);
-    yield { name, start, end };
+    visit(position, start, end);
     position = skipSpace(text, skipSpace(text, end) + 1);
   }
 }
@@ -106,8 +113,18 @@ export function* itemsOf(text: string, at = 0): Generator<Span> {
 /** The value of a member; the last one of a name counts, as in `JSON.parse`. */
 export function memberOf(text: string, name: string, at = 0): Span | undefined {
   let found: Span | undefined;
-  for (const member of membersOf(text, at)) if (member.name === name) found = member;
+  walkMembers(text, at, (nameStart, start, end) => {
+    if (isName(text, nameStart, name)) found = { start, end };
+  });
   return found;
+}
+
+/** Without a string for each name. Escapes are looked at only where there are some. */
+function isName(text: string, start: number, name: string): boolean {
+  const end = endOfString(text, start);
+  if (end - start === name.length + 2 && text.startsWith(name, start + 1)) return true;
+  const backslash = text.indexOf('\\', start);
+  return backslash > 0 && backslash < end && stringAt(text, { start, end }) === name;
 }
 
 export const cut = (text: string, { start, end }: Span) => text.slice(start, end);

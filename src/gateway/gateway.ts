@@ -55,6 +55,8 @@ export interface Hits {
    */
   holderOf(context: RequestContext): AccountHolder | undefined;
   fresh(holder: AccountHolder, read: Read): Reading | undefined;
+  /** Whether answers of an operation are ever kept. */
+  readonly has: (operation: Operation) => boolean;
   /** Of a text, for an ETag. */
   readonly hash: (text: string) => string;
   /**
@@ -85,7 +87,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     hits: store.local && digest.now && hitsOf(options, { cache, limit, local: store.local, hash: digest.now }),
     async reader(context, reads = () => []) {
       const account = await accountOf(context);
-      const owner = accepted.ownerOf(account, context);
+      const owner = (context.owner ??= accepted.ownerOf(account, context));
       const keyOf = ({ operation, input }: Read) =>
         cacheKeyOf(account, operation, { input, policy: policyOf(operation) });
       const keys: Arrival['keys'] = (held) => reads((read) => held(keyOf(read))?.text).map(keyOf);
@@ -113,14 +115,16 @@ interface HitTools {
   readonly hash: NonNullable<Digest['now']>;
 }
 
-function hitsOf({ accepted, clock, metrics }: GatewayOptions, { cache, limit, local, hash }: HitTools): Hits {
+function hitsOf({ accepted, clock, metrics, policyOf }: GatewayOptions, { cache, limit, local, hash }: HitTools): Hits {
   return {
     holderOf(context) {
       if (context.wants !== 'any') return undefined;
       const account = (context.account ??= hash.account(context.credential));
-      return { account, principal: account, owner: accepted.ownerOf(account, context) };
+      const owner = (context.owner ??= accepted.ownerOf(account, context));
+      return { account, principal: account, owner };
     },
     fresh: (holder, read) => cache.fresh(read, local, holder),
+    has: (operation) => policyOf(operation) !== undefined,
     hash: (text) => hash.body(text),
     count(context, holder, copies) {
       const quota = limit.account;

@@ -2,6 +2,7 @@ import { Cancellation } from '../core/cancellation.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Inbound } from '../core/inbound.ts';
 import type { Background, Clock } from '../core/runtime.ts';
+import type { Owner } from '../store/owner.ts';
 import type { AccountId, Snapshot } from '../store/store.ts';
 import { ClientLeft, type RequestContext, type Trace } from '../upstream/request-context.ts';
 import { credentialOf } from './authenticate.ts';
@@ -29,6 +30,7 @@ export class Context implements RequestContext {
   readonly requestId: string;
   readonly startedAt: number;
   account: AccountId | undefined;
+  owner: Owner | undefined;
   snapshot: Snapshot | undefined;
   counted: RequestContext['counted'];
   upstreamCalls = 0;
@@ -40,6 +42,7 @@ export class Context implements RequestContext {
   /** Runs when the request is over. */
   onEnd: (() => void) | undefined;
   readonly #tools: ContextTools;
+  readonly #hasOwnId: boolean;
   #trace: Trace | undefined;
   #credential: string | undefined;
   #cancellation: Cancellation | undefined;
@@ -51,12 +54,16 @@ export class Context implements RequestContext {
     this.param = param;
     this.#tools = tools;
     this.startedAt = tools.clock.now();
-    this.requestId = requestIdOf(inbound.header('x-request-id'));
+    const given = requestIdOf(inbound.header('x-request-id'));
+    this.requestId = given ?? crypto.randomUUID();
+    this.#hasOwnId = given === undefined;
   }
 
   get trace(): Trace {
-    const { inbound, requestId } = this;
-    return (this.#trace ??= traceOf(inbound.header('traceparent'), inbound.header('tracestate'), requestId));
+    if (this.#trace) return this.#trace;
+    const uuid = this.#hasOwnId ? this.requestId : crypto.randomUUID();
+    this.#trace = traceOf(this.inbound.header('traceparent'), this.inbound.header('tracestate'), uuid);
+    return this.#trace;
   }
 
   get credential(): string {

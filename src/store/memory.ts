@@ -133,7 +133,7 @@ class MemorySnapshot implements Snapshot {
   async lookup(key: CacheKey, now: number): Promise<Found> {
     const { copies, marks, owner } = this.#of;
     if (marks.covers(key.account, key.tags, now)) return (this.#hidden ??= hidden(crypto.randomUUID()));
-    return copies.lookup(key, owner);
+    return copies.lookup(key, owner, key.lifeMs > 0);
   }
 
   async save(key: CacheKey, found: Found, { entry, drop }: Fetched): Promise<Saved> {

@@ -1,5 +1,6 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
 import { isDeeperThan } from '../core/json.ts';
+import type { Clock } from '../core/runtime.ts';
 import { type Keeping, keepingOf } from './cache-control.ts';
 import { concealing } from './conceal.ts';
 import { localLinks } from './links.ts';
@@ -26,7 +27,7 @@ const RATE_LIMITED_SECONDS = 10;
 const UNAVAILABLE_SECONDS = 5;
 
 interface AnswerContext {
-  readonly now: number;
+  readonly clock: Clock;
   /** Whether the request was one that 304 may answer. */
   readonly isConditional: boolean;
   /** Taken out of the upstream's words, as is its host. */
@@ -48,7 +49,7 @@ export function answerOf(operation: Operation, raw: RawAnswer, context: AnswerCo
   if (isGood) return jsonAnswer(operation, raw, context.upstream);
   if (status === 304 && context.isConditional) return { ...EMPTY, ...keptAs(raw), status, notModified: true };
   if (status >= 400 && status < 500) throw refusal(raw, context);
-  throw failure(raw, context.now);
+  throw failure(raw, context.clock.now());
 }
 
 const textOf = ({ body }: RawAnswer) => ('text' in body ? body.text : '');
@@ -95,7 +96,8 @@ function validatorsOf(raw: RawAnswer): Validators {
   return { ...(isKept(etag) && { etag }), ...(isKept(lastModified) && { lastModified }) };
 }
 
-function refusal(raw: RawAnswer, { now, credential, upstream }: AnswerContext): GatewayError {
+function refusal(raw: RawAnswer, { clock, credential, upstream }: AnswerContext): GatewayError {
+  const now = clock.now();
   const conceal = concealing(credential, upstream);
   const header = headerOf(raw, 'retry-after');
   const retryAfter = raw.status === 429 ? retryAfterOf(header, { now, otherwise: RATE_LIMITED_SECONDS }) : undefined;

@@ -64,7 +64,7 @@ export function upstreamClient({ transport, clock, maxBodyBytes, upstream }: Cli
     }
     const credential = operation.credential === 'none' ? undefined : context.credential;
     const isConditional = call.validators !== undefined;
-    return answerOf(operation, raw, { now: clock.now(), isConditional, credential, upstream });
+    return answerOf(operation, raw, { clock, isConditional, credential, upstream });
   };
 }
 

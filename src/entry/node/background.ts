@@ -1,12 +1,12 @@
+import { Bag } from '../../core/bag.ts';
 import type { Background } from '../../core/runtime.ts';
 
 /** Work that outlives its request, and a way to wait for it before the process ends. */
 export function trackedBackground(): { background: Background; idle: () => Promise<unknown> } {
-  const running = new Set<Promise<unknown>>();
+  const running = new Bag<Promise<unknown>>();
   return {
     background(work) {
-      running.add(work);
-      const done = () => running.delete(work);
+      const done = running.add(work);
       void work.then(done, done);
     },
     async idle() {

@@ -10,9 +10,11 @@ import { promMetrics } from './metrics.ts';
 import { generatedOpenApi } from './openapi.ts';
 import { undiciTransport } from './transport.ts';
 
+const { timeOrigin } = performance;
+
 /** Monotonic, so that a clock set back neither keeps answers fresh nor makes ages negative. */
 export const systemClock: Clock = {
-  now: () => performance.timeOrigin + performance.now(),
+  now: () => timeOrigin + performance.now(),
   wall: () => Date.now(),
   after(ms, run) {
     const timer = setTimeout(run, ms);

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { Bag } from '../../core/bag.ts';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 
 /** How long there has to be no request before idle connections are closed: one may be on its way. */
@@ -16,7 +17,7 @@ interface Ends {
 
 /** What goes through a listener, so that it can be closed without dropping any of it. */
 export class Traffic {
-  readonly inFlight = new Set<ServerResponse>();
+  readonly inFlight = new Bag<ServerResponse>();
   #accepted = 0;
   #over = 0;
   #refused = 0;
@@ -38,9 +39,9 @@ export class Traffic {
   }
 
   begin(outgoing: ServerResponse): void {
-    this.inFlight.add(outgoing);
+    const leave = this.inFlight.add(outgoing);
     outgoing.once('close', () => {
-      this.inFlight.delete(outgoing);
+      leave();
       this.#over++;
       this.#lastAt = Date.now();
     });

@@ -21,9 +21,18 @@ export function counter<Value extends string>(
   registry: Registry,
   { label, values, ...named }: Counts<Value>,
 ): (value: Value) => void {
-  const made = new Counter({ ...named, labelNames: [label], registers: [registry] });
-  for (const value of Object.keys(values)) made.inc({ [label]: value }, 0);
-  return (value) => made.inc({ [label]: value });
+  const counts = new Map<string, number>(Object.keys(values).map((value) => [value, 0]));
+  // prom-client looks a label up anew for each step; a request takes several.
+  const made: Counter = new Counter({
+    ...named,
+    labelNames: [label],
+    registers: [registry],
+    collect() {
+      made.reset();
+      for (const [value, count] of counts) made.inc({ [label]: value }, count);
+    },
+  });
+  return (value) => void counts.set(value, (counts.get(value) ?? 0) + 1);
 }
 
 let process: Registry | undefined;

@@ -1,15 +1,13 @@
-import { Counter, Histogram, Registry } from 'prom-client';
+import { Counter, Registry } from 'prom-client';
 import type { CallOutcome, IdempotencyOutcome, Metrics, Refusal } from '../../core/metrics.ts';
 import type { Scrape } from '../../routes/metrics.ts';
 import type { Usage } from '../../store/store.ts';
 import { allOperations } from '../../upstream/operations/index.ts';
+import { Durations } from './durations.ts';
 import { engineMetrics } from './engine-metrics.ts';
 import { storeGauges, underWayGauges } from './gauges.ts';
 import { counter, gauge, processRegistry } from './instruments.ts';
-import { RequestSeconds } from './request-seconds.ts';
 import type { SharedEngine } from './store.ts';
-
-const CALL_OUTCOMES: readonly CallOutcome[] = ['good', 'refused', 'failed', 'abandoned'];
 
 interface Watched {
   readonly usage: () => Usage;
@@ -19,34 +17,51 @@ interface Watched {
 /** What the port is told, and what the process is like, as Prometheus reads it. */
 export function promMetrics({ usage, shared }: Watched): Metrics & { readonly scrape: Scrape } {
   const registry = new Registry();
-  const requests = new RequestSeconds();
+  const { requests, calls } = durations();
   const process = processRegistry();
   storeGauges(registry, usage);
   if (shared) engineMetrics(registry, shared);
   return {
-    requestDone: (of, ms) => requests.observe(of, ms / 1000),
-    ...upstreamMetrics(registry),
+    requestDone: ({ operation, status, cache }, ms) => requests.observe([operation, status, cache], ms / 1000),
+    ...upstreamMetrics(registry, calls),
     ...outcomes(registry),
     watch: underWayGauges(registry),
     scrape: async () => ({
       contentType: registry.contentType,
-      text: [requests.text(), await registry.metrics(), await process.metrics()].join('\n'),
+      text: [requests.text(), calls.text(), await registry.metrics(), await process.metrics()].join('\n'),
     }),
   };
 }
 
-function upstreamMetrics(registry: Registry): Pick<Metrics, 'callDone' | 'retried' | 'circuitIs'> {
-  const calls = new Counter({
+function durations() {
+  return {
+    requests: new Durations({
+      name: 'portico_request_duration_seconds',
+      help: 'From the head of a request to the end of its answer.',
+      labels: ['operation', 'status', 'cache'],
+      bounds: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    }),
+    calls: new Durations({
+      name: 'portico_upstream_call_duration_seconds',
+      help: 'From sending a call to the end of its answer, or its failure; not of calls that were abandoned.',
+      labels: ['operation'],
+      bounds: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    }),
+  };
+}
+
+function upstreamMetrics(registry: Registry, seconds: Durations): Pick<Metrics, 'callDone' | 'retried' | 'circuitIs'> {
+  const counts = new Map<string, Record<CallOutcome, number>>();
+  const calls: Counter = new Counter({
     name: 'portico_upstream_calls_total',
     help: 'Calls of the upstream, by what became of them.',
     labelNames: ['operation', 'outcome'],
     registers: [registry],
-  });
-  const seconds = new Histogram({
-    name: 'portico_upstream_call_duration_seconds',
-    help: 'From sending a call to the end of its answer, or its failure; not of calls that were abandoned.',
-    labelNames: ['operation'],
-    registers: [registry],
+    collect() {
+      calls.reset();
+      for (const [operation, byOutcome] of counts)
+        for (const [outcome, count] of Object.entries(byOutcome)) calls.inc({ operation, outcome }, count);
+    },
   });
   const retries = new Counter({
     name: 'portico_upstream_retries_total',
@@ -61,13 +76,14 @@ function upstreamMetrics(registry: Registry): Pick<Metrics, 'callDone' | 'retrie
     read: () => open,
   });
   for (const { id: operation, method } of allOperations) {
-    for (const outcome of CALL_OUTCOMES) calls.inc({ operation, outcome }, 0);
+    counts.set(operation, { good: 0, refused: 0, failed: 0, abandoned: 0 });
     if (method === 'GET') retries.inc({ operation }, 0);
   }
   return {
     callDone({ operation, outcome }, ms) {
-      calls.inc({ operation, outcome });
-      if (outcome !== 'abandoned') seconds.observe({ operation }, ms / 1000);
+      const byOutcome = counts.get(operation);
+      if (byOutcome) byOutcome[outcome]++;
+      if (outcome !== 'abandoned') seconds.observe([operation], ms / 1000);
     },
     retried: (operation) => retries.inc({ operation }),
     circuitIs(state) {

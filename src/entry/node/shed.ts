@@ -24,12 +24,14 @@ interface ShedOptions {
 /** Requests of one address that are let in while others are turned away, up to twice as many in all. */
 const FEW = 16;
 
+type InFlight = Iterable<ServerResponse> & { readonly size: number };
+
 interface Coming {
   readonly incoming: IncomingMessage;
   readonly outgoing: ServerResponse;
   readonly path: string;
   /** This one among them. */
-  readonly inFlight: ReadonlySet<ServerResponse>;
+  readonly inFlight: InFlight;
 }
 
 /**
@@ -39,7 +41,7 @@ interface Coming {
 export type Shed = (coming: Coming) => boolean;
 
 export function shedder({ pressure, addressOf, logger, metrics, cors }: ShedOptions): Shed {
-  const isOneOfMany = (incoming: IncomingMessage, inFlight: ReadonlySet<ServerResponse>) => {
+  const isOneOfMany = (incoming: IncomingMessage, inFlight: InFlight) => {
     const address = addressOf(incoming);
     let many = 0;
     for (const { req } of inFlight) if (addressOf(req) === address && ++many > FEW) return true;
@@ -51,7 +53,7 @@ export function shedder({ pressure, addressOf, logger, metrics, cors }: ShedOpti
     metrics.refused('event_loop');
     const { method = '', headers: sent } = incoming;
     const id = sent['x-request-id'];
-    const requestId = requestIdOf(typeof id === 'string' ? id : undefined);
+    const requestId = requestIdOf(typeof id === 'string' ? id : undefined) ?? crypto.randomUUID();
     const of = { logger, requestId, instance: path, method, cors, origin: sent.origin };
     const { status, headers, text } = refusal(OVERLOADED, of);
     outgoing.writeHead(status, headers).end(text);

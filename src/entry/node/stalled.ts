@@ -7,7 +7,7 @@ const SWEEP_MS = 1_000;
  * socket timeout knows what still moves, however slowly; it is set in sweeps, so that answers that flow pay nothing.
  * @returns what ends the sweeps
  */
-export function cutStalled(inFlight: ReadonlySet<ServerResponse>, stalledAfterMs: number): () => void {
+export function cutStalled(inFlight: Iterable<ServerResponse>, stalledAfterMs: number): () => void {
   const watched = new WeakSet<ServerResponse>();
   const sweep = () => {
     for (const outgoing of inFlight) {

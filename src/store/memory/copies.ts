@@ -55,9 +55,10 @@ export class MemoryCopies {
   }
 
   /** `owner`: of what is known of the account. Copies are the account's own. */
-  lookup(key: Keyed, owner: Owner): Found {
+  lookup(key: Keyed, owner: Owner, mayBeKept = true): Found {
     const version = versionOf(this.#accountOf(key.account, owner), key.tags);
-    return { entry: this.#copies.get(keyOf(key))?.entry, version, askedAt: ++this.#last };
+    const entry = mayBeKept ? this.#copies.get(keyOf(key))?.entry : undefined;
+    return { entry, version, askedAt: ++this.#last };
   }
 
   /** Whether nothing has made worthless what was found. */

@@ -2,7 +2,8 @@ import { BoundedMap } from '../bounded.ts';
 import type { Window } from '../shared/engine.ts';
 import type { AccountId, Holder, WindowUse } from '../store.ts';
 
-const MAX_WINDOWS = 60_000;
+const MAX_WINDOWS = 50_000;
+const MAX_COOLDOWNS = 10_000;
 
 /** How far apart the ends of one window may be, as several replies tell it. */
 const SAME_END_MS = 1_000;
@@ -15,6 +16,7 @@ interface Open {
 /** Windows and cooldowns of one process. */
 export class MemoryLimits {
   readonly #windows = new BoundedMap<string, Open>({ max: MAX_WINDOWS });
+  readonly #cooldowns = new BoundedMap<AccountId, number>({ max: MAX_COOLDOWNS });
 
   take({ principal, owner }: Holder, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, now: number): WindowUse {
     const key = `${principal} ${name}`;
@@ -34,16 +36,15 @@ export class MemoryLimits {
   }
 
   coolDown({ principal, owner }: Holder, until: number): void {
-    this.#windows.set(cooldownOf(principal), { used: 0, endsAt: Math.max(until, this.coolsUntil(principal)) }, owner);
+    this.#cooldowns.set(principal, Math.max(until, this.coolsUntil(principal)), owner);
   }
 
+  /** Nearly always there are none: then nothing has to be looked up. */
   coolsUntil(account: AccountId): number {
-    return this.#windows.get(cooldownOf(account))?.endsAt ?? 0;
+    return this.#cooldowns.size === 0 ? 0 : (this.#cooldowns.get(account) ?? 0);
   }
 
   usage() {
-    return { windows: this.#windows.size };
+    return { windows: this.#windows.size + this.#cooldowns.size };
   }
 }
-
-const cooldownOf = (account: AccountId) => `${account} cooldown`;
