@@ -5,7 +5,12 @@ interface Flight<T> {
   readonly result: Promise<T>;
   waiting: number;
   /** Ends the work, for the reason that the last who waited had to leave. */
-  abandon(reason: unknown): void;
+  readonly abandon: (reason: unknown) => void;
+}
+
+/** What a map holds of work under way: nothing once it is over, since V8 keeps the old tables of a map for a while. */
+interface Place<T> {
+  flight: Flight<T> | undefined;
 }
 
 interface Joining<T> {
@@ -21,7 +26,7 @@ interface Joining<T> {
  * others, the last one to leave does.
  */
 export class SingleFlight<T> {
-  readonly #flights = new Map<string, Flight<T>>();
+  readonly #flights = new Map<string, Place<T>>();
 
   get size(): number {
     return this.#flights.size;
@@ -35,7 +40,7 @@ export class SingleFlight<T> {
     const { waiter } = joining;
     // Who has left already begins nothing.
     if (waiter?.isCancelled) return Promise.reject(waiter.reason);
-    const flight = this.#flights.get(key) ?? this.#start(key, joining);
+    const flight = this.#flights.get(key)?.flight ?? this.#start(key, joining);
     flight.waiting++;
     return waiter ? wait(flight, waiter, joining.background) : flight.result;
   }
@@ -45,19 +50,20 @@ export class SingleFlight<T> {
     // Workers forbid a request to end what another one has begun. A promise brings it home to that one.
     const abandoned = Promise.withResolvers<unknown>();
     void abandoned.promise.then((reason) => cancellation.cancel(reason));
+    const place: Place<T> = { flight: undefined };
     const remove = () => {
-      if (this.#flights.get(key) === flight) this.#flights.delete(key);
+      if (this.#flights.get(key) === place) this.#flights.delete(key);
+      place.flight = undefined;
     };
-    const flight: Flight<T> = {
-      result: start(cancellation).finally(remove),
-      waiting: 0,
-      abandon(reason) {
-        remove();
-        abandoned.resolve(reason);
-      },
+    const result = start(cancellation);
+    const abandon = (reason: unknown) => {
+      remove();
+      abandoned.resolve(reason);
     };
-    this.#flights.set(key, flight);
-    background(flight.result.catch(() => undefined));
+    const flight = { result, waiting: 0, abandon };
+    place.flight = flight;
+    this.#flights.set(key, place);
+    background(result.then(remove, remove)); // before anybody who waits goes on
     return flight;
   }
 }
@@ -71,6 +77,15 @@ function wait<T>(flight: Flight<T>, waiter: Cancellation, background: Background
       flight.abandon(reason);
     };
     waiter.on(leave);
-    void flight.result.finally(() => waiter.off(leave)).then(resolve, reject);
+    flight.result.then(
+      (result) => {
+        waiter.off(leave);
+        resolve(result);
+      },
+      (error: unknown) => {
+        waiter.off(leave);
+        reject(error);
+      },
+    );
   });
 }

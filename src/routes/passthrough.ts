@@ -1,4 +1,4 @@
-import type { Gateway } from '../gateway/gateway.ts';
+import type { Gateway, Hits } from '../gateway/gateway.ts';
 import type { Written } from '../gateway/idempotency.ts';
 import { type Answer, NO_STORE } from '../http/answer.ts';
 import { jsonTextOf, unreadTextOf } from '../http/body.ts';
@@ -41,21 +41,21 @@ const inputOf = ({ param, inbound }: Context): OperationInput => ({ id: param, q
 function reading(operation: Operation, gateway: Gateway): Pick<Route, 'hit' | 'handle'> {
   const { hits } = gateway;
   return {
-    hit:
-      hits &&
-      ((context) => {
-        const holder = hits.holderOf(context);
-        const copy = holder && hits.fresh(holder, { operation, input: inputOf(context) });
-        if (!copy) return undefined;
-        hits.count(context, holder, 1);
-        return readAnswer(context, copy);
-      }),
+    hit: hits?.has(operation) ? (context) => hitAnswer(hits, operation, context) : undefined,
     async handle(context) {
       const input = inputOf(context);
       const reader = await gateway.reader(context, () => [{ operation, input }]);
       return readAnswer(context, await gateway.read(operation, input, reader));
     },
   };
+}
+
+function hitAnswer(hits: Hits, operation: Operation, context: Context): Answer | undefined {
+  const holder = hits.holderOf(context);
+  const copy = holder && hits.fresh(holder, { operation, input: inputOf(context) });
+  if (!copy) return undefined;
+  hits.count(context, holder, 1);
+  return readAnswer(context, copy);
 }
 
 function writing(operation: Operation, gateway: Gateway): Pick<Route, 'handle'> {
