@@ -1,16 +1,17 @@
 import { onStop } from './node/signals.ts';
 import { existsSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
-import { createAdminApp, createApp } from '../app.ts';
+import { createAdminApp, createApp, type Deps } from '../app.ts';
 import { type Config, parseConfig } from '../config.ts';
 import { corsFor } from '../http/cors.ts';
+import type { Scrape } from '../routes/metrics.ts';
 import { trackedBackground } from './node/background.ts';
 import { nodeDeps, systemClock } from './node/deps.ts';
 import { pinoLogger } from './node/logger.ts';
 import { listen, type Listener, type ListenerOptions } from './node/server.ts';
 import { openStore } from './node/store.ts';
 import { warmUp } from './node/warm-up.ts';
-import { type RunningSandbox, startSandbox } from './node/sandbox.ts';
+import type { RunningSandbox } from './node/sandbox.ts';
 
 /** Enough for some hundred new clients a second while the process is busiest. */
 const LISTENING_SOCKETS = 32;
@@ -27,40 +28,57 @@ function readConfig(): Config {
   return process.exit(BAD_CONFIG);
 }
 
+interface Running {
+  readonly sandbox: RunningSandbox | undefined;
+  readonly gateway: Listener;
+  admin?: Listener;
+  readonly close: () => Promise<void>;
+}
+
 const config = readConfig();
-const sandbox = config.upstreamBaseUrl ? undefined : await startSandbox();
-const upstream = config.upstreamBaseUrl ?? new URL(sandbox?.url ?? '');
 const logger = pinoLogger(config.logLevel);
 const { background, idle } = trackedBackground();
 let ready = true;
-const given = { config, upstream, logger, readiness: { isReady: () => ready } };
-const opened = await openStore({ config, upstream, clock: systemClock, logger });
-const { deps, scrape, close } = nodeDeps(given, opened);
+void start();
 
-for (const variable of config.ignored) logger.warn({ variable }, 'variable has no effect yet');
-await warmUp(deps);
-let admin: Listener | undefined;
-const gateway = await open('PORT', {
-  app: createApp(deps),
-  logger,
-  background,
-  host: config.host,
-  port: config.port,
-  trustedProxies: config.trustedProxies,
-  sockets: LISTENING_SOCKETS,
-  shedding: deps.metrics,
-  cors: corsFor(config.allowedOrigins),
-});
-onStop((signal) => void stop(signal));
-if (config.adminPort !== 0)
-  admin = await open('ADMIN_PORT', {
-    app: createAdminApp(deps, scrape),
+async function start(): Promise<void> {
+  const sandbox = config.upstreamBaseUrl ? undefined : await sandboxBeside();
+  const upstream = config.upstreamBaseUrl ?? new URL(sandbox?.url ?? '');
+  const given = { config, upstream, logger, readiness: { isReady: () => ready } };
+  const opened = await openStore({ config, upstream, clock: systemClock, logger });
+  const { deps, scrape, close } = nodeDeps(given, opened);
+  for (const variable of config.ignored) logger.warn({ variable }, 'variable has no effect yet');
+  await warmUp(deps);
+  const running: Running = { sandbox, close, gateway: await openGateway(deps) };
+  onStop((signal) => void stop(running, signal));
+  if (config.adminPort !== 0) running.admin = await openAdmin(deps, scrape);
+  announce(running);
+}
+
+/** Its code is loaded where it is used only. */
+async function sandboxBeside(): Promise<RunningSandbox> {
+  const { startSandbox } = await import('./node/sandbox.ts');
+  return startSandbox();
+}
+
+function openGateway(deps: Deps): Promise<Listener> {
+  return open('PORT', {
+    app: createApp(deps),
     logger,
     background,
-    host: config.adminHost,
-    port: config.adminPort,
+    host: config.host,
+    port: config.port,
+    trustedProxies: config.trustedProxies,
+    sockets: LISTENING_SOCKETS,
+    shedding: deps.metrics,
+    cors: corsFor(config.allowedOrigins),
   });
-announce(gateway.url, sandbox);
+}
+
+function openAdmin(deps: Deps, scrape: Scrape): Promise<Listener> {
+  const app = createAdminApp(deps, scrape);
+  return open('ADMIN_PORT', { app, logger, background, host: config.adminHost, port: config.adminPort });
+}
 
 /** `PORT` and `HOST` belong together, as do `ADMIN_PORT` and `ADMIN_HOST`. */
 async function open(portVariable: string, options: ListenerOptions): Promise<Listener> {
@@ -77,7 +95,7 @@ async function open(portVariable: string, options: ListenerOptions): Promise<Lis
 }
 
 /** Readiness first, then the public listener; the admin one goes last, so that probes see it all. */
-async function stop(signal: NodeJS.Signals): Promise<void> {
+async function stop({ sandbox, gateway, admin, close }: Running, signal: NodeJS.Signals): Promise<void> {
   if (!ready) return; // asked twice: what is in flight still finishes
   ready = false;
   logger.info({ signal }, 'stopping');
@@ -91,7 +109,7 @@ async function stop(signal: NodeJS.Signals): Promise<void> {
   process.exit(0);
 }
 
-function announce(url: string, started: RunningSandbox | undefined): void {
+function announce({ gateway: { url }, sandbox: started }: Running): void {
   logger.info({ url }, 'listening');
   const [account] = started?.sandbox.accounts ?? [];
   if (!started || !account) return;
