@@ -1,32 +1,15 @@
+import { execFile } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { promisify } from 'node:util';
 import { openApiText } from '../src/routes/openapi/document.ts';
 import { replaceFile } from './replace-file.ts';
+import { bundleNode } from './node-bundle.ts';
 import { bundleWorker } from './worker-bundle.ts';
 
 const out = 'dist';
 const docsAssets = ['swagger-ui-bundle.js', 'swagger-ui.css'];
-
-// CommonJS dependencies (pino among them) call require() for Node's own modules, which an ES module has to be given.
-const banner = `import { createRequire as portico_createRequire } from 'node:module';
-const require = portico_createRequire(import.meta.url);`;
-
-async function bundleNode(): Promise<void> {
-  await build({
-    entryPoints: ['src/entry/node.ts'],
-    outfile: join(out, 'portico.mjs'),
-    bundle: true,
-    format: 'esm',
-    platform: 'node',
-    target: 'node24',
-    sourcemap: 'linked',
-    legalComments: 'none',
-    banner: { js: banner },
-    logLevel: 'info',
-  });
-}
 
 /** The two files that the documentation page needs: beside the Node bundle, and where Workers serves assets from. */
 async function copyDocsAssets(): Promise<void> {
@@ -38,19 +21,27 @@ async function copyDocsAssets(): Promise<void> {
   }
 }
 
-/** What Node makes when it is asked for it; the worker has no code for that. */
+/** What the source makes when it is asked for it; neither bundle has the code for that. */
 async function writeDocument(): Promise<void> {
-  await replaceFile(join(out, 'assets', 'openapi.json'), new TextEncoder().encode(openApiText()));
+  const text = new TextEncoder().encode(openApiText());
+  for (const path of [join(out, 'openapi.json'), join(out, 'assets', 'openapi.json')]) await replaceFile(path, text);
+}
+
+/** In a process of its own, which has none of this one's variables and reads no `.env`. */
+async function writeCodeCache(): Promise<void> {
+  const script = join(import.meta.dirname, 'code-cache.ts');
+  await promisify(execFile)(process.execPath, [script, 'gateway.cjs'], { cwd: out, env: {} });
 }
 
 const isOnlyWorker = process.argv.includes('--worker');
 
 if (!isOnlyWorker) {
   await rm(out, { recursive: true, force: true });
-  await bundleNode();
+  await bundleNode(out);
 }
 // Said by wrangler, for which this is the build of wrangler.toml.
 const sandbox = process.env['WRANGLER_COMMAND'] === 'dev';
 await bundleWorker({ folder: resolve(out, 'worker'), sandbox });
 await copyDocsAssets();
 await writeDocument();
+if (!isOnlyWorker) await writeCodeCache();

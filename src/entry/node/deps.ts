@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { performance } from 'node:perf_hooks';
 import type { Deps } from '../../app.ts';
 import type { Clock } from '../../core/runtime.ts';
@@ -7,7 +8,7 @@ import type { Scrape } from '../../routes/metrics.ts';
 import { type OpenedStore, ownStore } from './store.ts';
 import { nodeDigest } from './digest.ts';
 import { promMetrics } from './metrics.ts';
-import { generatedOpenApi } from './openapi.ts';
+import { openApiDocument } from './openapi.ts';
 import { undiciTransport } from './transport.ts';
 
 const { timeOrigin } = performance;
@@ -31,7 +32,7 @@ function docsAssetsOf(): DocsAssets {
       if (known) return known;
       const beside = new URL(`./swagger-ui/${name}`, import.meta.url);
       const bytes = await readFile(beside).catch(() =>
-        readFile(new URL(import.meta.resolve(`swagger-ui-dist/${name}`))),
+        readFile(createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`)),
       );
       kept.set(name, new Uint8Array(bytes));
       return kept.get(name) ?? null;
@@ -63,7 +64,7 @@ export function nodeDeps(
       clock: systemClock,
       digest: nodeDigest(config.secrets, upstream.href),
       docsAssets: docsAssetsOf(),
-      openApiText: generatedOpenApi(),
+      openApiText: openApiDocument(),
     },
     scrape,
     async close() {

@@ -1,11 +1,15 @@
+import { readFile } from 'node:fs/promises';
 import type { OpenApiText } from '../../routes/docs.ts';
 
-/** Made when first asked for, and the code for it loaded then: a start needs neither. */
-export function generatedOpenApi(): OpenApiText {
+/** Read beside the bundle, where the build writes it; made from source, and the code for it loaded only then. */
+export function openApiDocument(): OpenApiText {
   let text: string | undefined;
-  return async () => {
-    const { openApiText } = await import('../../routes/openapi/document.ts');
-    text ??= openApiText();
-    return text;
-  };
+  return async () => (text ??= await written().catch(made));
+}
+
+const written = () => readFile(new URL('./openapi.json', import.meta.url), 'utf8');
+
+async function made(): Promise<string> {
+  const { openApiText } = await import('../../routes/openapi/document.ts');
+  return openApiText();
 }
