@@ -1,39 +1,69 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { createApp, type Deps } from '../../app.ts';
+import type { Logger } from '../../core/logger.ts';
 import { noMetrics } from '../../core/metrics.ts';
 import { allOverviews } from '../../gateway/overviews/index.ts';
 import { MemoryStore } from '../../store/memory.ts';
 import { exampleOf } from '../../upstream/example.ts';
 import { matchPath } from '../../upstream/match.ts';
-import type { Transport } from '../../upstream/transport.ts';
+import { listen } from './server.ts';
+import { undiciTransport } from './transport.ts';
 
-const ROUNDS = 3;
-const CACHE_BYTES = 1_048_576;
-const silent = () => undefined;
+const LOOPBACK = '127.0.0.1';
+const LIMIT_MS = 2_000;
+const BYTES = 1_048_576;
+
+const nothing = () => undefined;
+const silent: Logger = { info: nothing, warn: nothing, error: nothing, request: nothing };
 
 /**
- * Answers each overview a few times from made-up upstream answers before the port opens: schemas compile when they
- * first run, and the first user's overview would wait for that (10 of 130 ms). Shares nothing with the real app.
+ * Answers each overview before the port opens, over sockets as in service, from made-up upstream answers: what runs for
+ * the first time is slow, and the first user's overview would wait for that. Shares nothing with the real app; where it
+ * cannot be done, the start goes on without.
  */
 export async function warmUp(deps: Deps): Promise<void> {
-  const logger = { info: silent, warn: silent, error: silent, request: silent };
-  for (let round = 0; round < ROUNDS; round++) {
-    const app = createApp({
-      ...deps,
-      logger,
-      metrics: noMetrics,
-      transport: exampleTransport,
-      store: new MemoryStore({ maxBytes: CACHE_BYTES }),
-    });
-    const headers = { Authorization: 'Token warm-up' };
-    const requests = [...allOverviews, ...allOverviews].map(
-      ({ path }) => new Request(`http://warm-up.invalid${path}`, { headers }),
-    );
-    await Promise.all(requests.map(async (request) => (await app.fetch(request, {})).text()));
+  try {
+    await withUpstream((upstream) => answerOverviews(deps, upstream));
+  } catch (error) {
+    deps.logger.warn({ reason: error instanceof Error ? error.message : 'unknown' }, 'could not warm up');
   }
 }
 
-const exampleTransport: Transport = ({ path }) => {
-  const [pathname = ''] = path.split('?', 1);
+async function answerOverviews(deps: Deps, upstream: URL): Promise<void> {
+  const { transport, close } = transportTo(upstream);
+  const store = new MemoryStore({ maxBytes: BYTES });
+  const app = createApp({ ...deps, upstream, transport, store, logger: silent, metrics: noMetrics });
+  const gateway = await listen({ app, logger: silent, background: () => undefined, host: LOOPBACK, port: 0 });
+  const client = transportTo(new URL(gateway.url));
+  const common = { method: 'GET', headers: ['authorization', 'Token warm-up'], maxBodyBytes: BYTES };
+  const cancellation = new Cancellation();
+  const stopTimer = deps.clock.after(LIMIT_MS, () => cancellation.cancel(new Error('it took too long')));
+  try {
+    for (const { path } of allOverviews) await client.transport({ ...common, path, cancellation });
+  } finally {
+    stopTimer();
+    await Promise.all([client.close(), close(), gateway.drain(0)]);
+  }
+}
+
+const transportTo = (upstream: URL) => undiciTransport({ upstream, maxConnections: 16, connectTimeoutMs: LIMIT_MS });
+
+async function withUpstream(act: (upstream: URL) => Promise<void>): Promise<void> {
+  const server = createServer(({ url = '' }, response) => {
+    response.setHeader('Content-Type', 'application/json').end(exampleAt(url));
+  }).listen(0, LOOPBACK);
+  await once(server, 'listening');
+  try {
+    await act(new URL(`http://${LOOPBACK}:${(server.address() as AddressInfo).port}`));
+  } finally {
+    server.close();
+  }
+}
+
+function exampleAt(url: string): string {
+  const [pathname = ''] = url.split('?', 1);
   const schema = matchPath(pathname)?.methods.get('GET')?.answer;
-  return Promise.resolve({ status: 200, headers: {}, body: { text: JSON.stringify(schema ? exampleOf(schema) : {}) } });
-};
+  return JSON.stringify(schema ? exampleOf(schema) : {});
+}
