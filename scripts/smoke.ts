@@ -1,18 +1,14 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { access, readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
+import { compile } from '../src/entry/node/code-cache.ts';
+import { openApiText } from '../src/routes/openapi/document.ts';
+import { freePort } from './free-port.ts';
 
 const startLimitMs = 10_000;
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
-}
 
 async function firstAnswer(url: string, child: ChildProcess): Promise<Response> {
   const until = Date.now() + startLimitMs;
@@ -24,26 +20,66 @@ async function firstAnswer(url: string, child: ChildProcess): Promise<Response> 
   throw new Error(`no answer from ${url}; exit code ${child.exitCode}`);
 }
 
-/** Starts the bundle away from the sources, with no upstream set, asks it for /livez and stops it. */
-async function smoke(): Promise<void> {
+/** Starts the bundle as the image does, away from the sources. */
+async function withBundle(env: NodeJS.ProcessEnv, act: (url: string) => Promise<void>): Promise<void> {
   const port = await freePort();
-  const env = { PATH: process.env['PATH'], PORT: String(port), ADMIN_PORT: '0', LOG_LEVEL: 'info' };
-  const child = spawn(process.execPath, ['--enable-source-maps', 'portico.mjs'], {
+  const child = spawn(process.execPath, ['--min-semi-space-size=16', 'portico.mjs'], {
     cwd: 'dist',
-    env,
+    env: { PATH: process.env['PATH'], PORT: String(port), ADMIN_PORT: '0', LOG_LEVEL: 'info', ...env },
     stdio: 'inherit',
   });
   try {
-    const answer = await firstAnswer(`http://127.0.0.1:${port}/livez`, child);
+    const url = `http://127.0.0.1:${port}`;
+    const answer = await firstAnswer(`${url}/livez`, child);
     if (answer.status !== 200) throw new Error(`/livez answered ${answer.status}`);
-    const exited = once(child, 'exit');
-    child.kill('SIGTERM');
-    const [code] = (await exited) as [number | null];
-    if (code !== 0) throw new Error(`SIGTERM ended it with ${code}`);
-    console.log('The bundle started, answered /livez with 200 and left with 0.');
+    await act(url);
+    await leave(child);
   } finally {
     child.kill('SIGKILL');
   }
 }
 
-await smoke();
+async function leave(child: ChildProcess): Promise<void> {
+  const exited = once(child, 'exit');
+  child.kill('SIGTERM');
+  const [code] = (await exited) as [number | null];
+  if (code !== 0) throw new Error(`SIGTERM ended it with ${code}`);
+}
+
+async function isOk(url: string, headers: Record<string, string> = {}): Promise<string> {
+  const answer = await fetch(url, { headers });
+  if (answer.status !== 200) throw new Error(`${url} answered ${answer.status}`);
+  return answer.text();
+}
+
+async function sandboxAnswers(url: string): Promise<void> {
+  await isOk(`${url}/bff/v1/account-overview`, { Authorization: 'Token sandbox-paid-key' });
+  for (const name of ['', '/swagger-ui-bundle.js', '/swagger-ui.css']) await isOk(`${url}/docs${name}`);
+  if ((await isOk(`${url}/openapi.json`)) !== openApiText())
+    throw new Error('/openapi.json is not what the source makes');
+}
+
+/** What only the sandbox says, or the maker of the document. */
+const FOREIGN = ['_sandbox/faults', 'zod-to-openapi', 'OpenAPIRegistry'];
+
+/** A start loads no other code than that file, unless it asks for it by name. */
+async function gatewayIsWithoutOthers(): Promise<void> {
+  const code = await readFile('dist/gateway.cjs', 'utf8');
+  const found = FOREIGN.filter((word) => code.includes(word));
+  if (found.length > 0) throw new Error(`the gateway's code has ${found.join(', ')}`);
+  if (!(await readFile('dist/sandbox.cjs', 'utf8')).includes('_sandbox/faults')) throw new Error('no sandbox');
+}
+
+/** Without it a start works too, and is slow: nobody would notice. */
+async function codeCacheIsTaken(): Promise<void> {
+  const { cachePath, script } = compile(pathToFileURL(resolve('dist/gateway.cjs')));
+  await access(cachePath);
+  if (script.cachedDataRejected) throw new Error('V8 does not take the code cache');
+}
+
+await gatewayIsWithoutOthers();
+await codeCacheIsTaken();
+await withBundle({}, sandboxAnswers);
+// Nobody is at that upstream.
+await withBundle({ NODE_ENV: 'production', UPSTREAM_BASE_URL: 'http://127.0.0.1:9' }, async () => undefined);
+console.log('The bundle started, with a sandbox and without, answered with 200 and left with 0.');
