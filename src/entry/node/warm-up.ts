@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createApp, type Deps } from '../../app.ts';
+import { Cancellation } from '../../core/cancellation.ts';
 import type { Logger } from '../../core/logger.ts';
 import { noMetrics } from '../../core/metrics.ts';
 import { allOverviews } from '../../gateway/overviews/index.ts';
