@@ -5,14 +5,14 @@ import type { CachePolicy } from '../upstream/operation.ts';
 
 /** Makes a cached answer of one that came just now; nothing of one without a body. */
 export async function entryOf(answer: UpstreamAnswer, storedAt: number, digest: Digest): Promise<Entry | null> {
-  const { text, links, validators } = answer;
+  const { text, links, validators, isAscii } = answer;
   if (text === null) return null;
-  return { text, links, etag: await etagOf(text, digest), storedAt, validators, ...boundOf(answer) };
+  return { text, links, isAscii, etag: await etagOf(text, digest), storedAt, validators, ...boundOf(answer) };
 }
 
 /** The same for an answer that is not kept, and so needs no validator. */
-export function passingEntry({ text, links, validators }: UpstreamAnswer, storedAt: number): Entry | null {
-  return text === null ? null : { text, links, etag: '', storedAt, validators };
+export function passingEntry({ text, links, validators, isAscii }: UpstreamAnswer, storedAt: number): Entry | null {
+  return text === null ? null : { text, links, isAscii, etag: '', storedAt, validators };
 }
 
 const etagOf = async (text: string, digest: Digest): Promise<string> => `"${await digest.body(text)}"`;

@@ -26,5 +26,7 @@ export interface Inbound {
 export interface Outbound {
   readonly status: number;
   readonly headers: string[];
+  /** Of a text: known to be ASCII alone. */
+  readonly isAscii?: boolean | undefined;
   readonly body: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null;
 }

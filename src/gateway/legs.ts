@@ -30,7 +30,7 @@ export function goodLeg({ entry, age, ttl }: Reading, origin: string, ms: number
   if (entry === null)
     throw GatewayError.of('upstream_bad_response', { detail: 'The upstream answered without a body.' });
   const state = ttl !== undefined && ttl < 0 ? 'stale' : 'fresh';
-  return { state, text: withOrigin(entry, origin), etag: entry.etag, age, ttl, ms };
+  return { state, text: withOrigin(entry, origin), isAscii: entry.isAscii, etag: entry.etag, age, ttl, ms };
 }
 
 export function badLeg(error: unknown, ms: number): BadLeg {

@@ -38,6 +38,8 @@ export interface GoodLeg {
   readonly state: 'fresh' | 'stale';
   /** JSON, value for value the upstream's. */
   readonly text: string;
+  /** Known to be ASCII alone. */
+  readonly isAscii?: boolean | undefined;
   /** Strong validator of the text, quoted; empty where nobody has made one yet. */
   readonly etag: string;
   readonly age: number;

@@ -1,7 +1,7 @@
 import type { Outbound } from '../core/inbound.ts';
 
 /** What a handler comes back with; the lifecycle adds the headers that every answer has. */
-export interface Answer extends Pick<Outbound, 'status' | 'body'> {
+export interface Answer extends Pick<Outbound, 'status' | 'body' | 'isAscii'> {
   readonly headers: Readonly<Record<string, string>>;
   /** `Server-Timing` entries besides the total. */
   readonly timing?: string;

@@ -108,7 +108,8 @@ export class Lifecycle {
       context.end();
       this.#record(context, { answer, code, now });
     }
-    return { status: answer.status, headers: this.#headersOf(context, answer, now), body: answer.body };
+    const { status, body, isAscii } = answer;
+    return { status, headers: this.#headersOf(context, answer, now), body, isAscii };
   }
 
   #headersOf({ requestId, counted, startedAt, inbound }: Context, { headers, timing }: Answer, now: number): string[] {

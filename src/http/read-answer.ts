@@ -27,5 +27,5 @@ export function readAnswer(context: Context, reading: Reading): Answer {
       return { status: 304, headers, body: null, timing };
   }
   headers['Content-Type'] = JSON_TYPE;
-  return { status, headers, body: withOrigin(entry, context.origin), timing };
+  return { status, headers, body: withOrigin(entry, context.origin), isAscii: entry.isAscii, timing };
 }

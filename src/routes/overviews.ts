@@ -99,7 +99,7 @@ function overviewAnswer(
   legs: ReadonlyMap<string, Leg>,
   validators: readonly string[],
 ): Answer {
-  const { data, errors, meta, timing } = textsOf(request, legs);
+  const { data, errors, meta, timing, isAscii } = textsOf(request, legs);
   const complete = errors === '';
   const headers: Record<string, string> = { ...headersOf(request), ...cacheHeaders(context, legs) };
   const isKept = complete && context.wants !== 'no-store';
@@ -111,15 +111,16 @@ function overviewAnswer(
   }
   headers['Content-Type'] = 'application/json';
   const body = `{"data":{${data}},"errors":[${errors}],"meta":{"complete":${complete},"sections":{${meta}}}}`;
-  return { status: 200, headers, body, timing };
+  return { status: 200, headers, body, isAscii, timing };
 }
 
 /** The members of `data` and of `meta.sections`, the items of `errors`, and `Server-Timing` of all legs. */
 function textsOf(request: CompositionRequest, legs: ReadonlyMap<string, Leg>) {
-  const texts = { data: '', errors: '', meta: '', timing: '' };
+  const texts = { data: '', errors: '', meta: '', timing: '', isAscii: true };
   for (const [name, leg] of legs) {
     texts.timing += `${texts.timing && ', '}${timingOf(name, leg.ms, leg.state)}`;
     if (!request.wanted.includes(name)) continue;
+    texts.isAscii &&= isGood(leg) ? leg.isAscii === true : !isBad(leg);
     const separator = texts.data && ',';
     texts.data += `${separator}"${name}":${sectionText(request, name, leg)}`;
     texts.meta += `${separator}"${name}":{"state":"${leg.state}"${isGood(leg) ? `,"age":${leg.age}` : ''}}`;

@@ -22,6 +22,8 @@ export interface Entry {
   readonly text: string;
   /** Where in `text` the origin of the gateway goes: the links' places, ascending. */
   readonly links: readonly number[];
+  /** Known to be ASCII alone: then it need not be encoded. */
+  readonly isAscii?: boolean | undefined;
   /** Strong validator of `text`, quoted. */
   readonly etag: string;
   /** When the upstream answered, in milliseconds of this process's clock. */

@@ -13,6 +13,8 @@ import { type BodyFlaw, headerOf, type RawAnswer } from './transport.ts';
 export interface UpstreamAnswer extends Keeping {
   readonly status: number;
   readonly text: string | null;
+  /** Known to be ASCII alone. */
+  readonly isAscii?: boolean | undefined;
   /** Places in `text` where the gateway's origin goes. */
   readonly links: readonly number[];
   /** The text parsed once, to check it; not kept. */
@@ -81,7 +83,7 @@ function jsonAnswer(operation: Operation, raw: RawAnswer, upstream: URL): Upstre
     throw unusable('The upstream answered with something that is not JSON.');
   }
   const local = operation.paged ? localLinks(text, { upstream, path: operation.path }) : { text, links: [] };
-  return { ...local, ...keptAs(raw), status: raw.status, value, notModified: false };
+  return { ...local, ...keptAs(raw), isAscii: raw.body.isAscii, status: raw.status, value, notModified: false };
 }
 
 const unusable = (detail: string) => GatewayError.of('upstream_bad_response', { fault: 'unusable', detail });

@@ -31,8 +31,8 @@ export function headerOf({ headers }: Pick<RawAnswer, 'headers'>, name: string):
 /** Broken off, larger than it may be, in a coding that is unknown or broken, or not UTF-8. */
 export type BodyFlaw = 'cut_short' | 'too_large' | 'coding' | 'charset';
 
-/** Text, or why there is none. The status of an answer counts all the same. */
-export type Body = { readonly text: string } | { readonly flaw: BodyFlaw };
+/** Text, and whether it is known to be ASCII alone; or why there is none. The status of an answer counts all the same. */
+export type Body = { readonly text: string; readonly isAscii?: boolean } | { readonly flaw: BodyFlaw };
 
 /** Undici's dispatcher on Node, `fetch` on Workers, the sandbox in process. Never follows a redirect, never retries. */
 export type Transport = (request: UpstreamRequest) => Promise<RawAnswer>;

@@ -64,11 +64,18 @@ export class NodeInbound implements Inbound {
 
   /** Sends an answer past Hono, but for a stream, which its adapter knows how to send. */
   readonly send = (answer: Outbound): Response => {
-    const { status, headers, body } = answer;
+    const { status, headers, body, isAscii } = answer;
     if (body instanceof ReadableStream) return responseOf(answer);
     const hasLength = status >= 200 && status !== 204 && status !== 304;
-    if (hasLength) headers.push('Content-Length', String(body === null ? 0 : Buffer.byteLength(body)));
-    this.#outgoing.writeHead(status, headers).end(body ?? undefined);
+    if (hasLength) headers.push('Content-Length', String(lengthOf(answer)));
+    const outgoing = this.#outgoing.writeHead(status, headers);
+    if (isAscii) outgoing.end(body, 'latin1');
+    else outgoing.end(body ?? undefined);
     return RESPONSE_ALREADY_SENT;
   };
+}
+
+function lengthOf({ body, isAscii }: Outbound): number {
+  if (body === null || body instanceof ReadableStream) return 0;
+  return isAscii ? body.length : Buffer.byteLength(body);
 }

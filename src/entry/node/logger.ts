@@ -2,23 +2,40 @@ import { destination, pino, stdTimeFunctions } from 'pino';
 import type { Config } from '../../config.ts';
 import type { Logger, RequestFields } from '../../core/logger.ts';
 
+/** Characters. */
+const BLOCK = 8_192;
+const FLUSH_MS = 100;
+
 /**
  * JSON lines on standard output; callers pass allow-listed fields only. Written in blocks, at the latest after 100 ms;
  * synchronously, as `console` does, since handing blocks to the thread pool costs more than writing them.
  */
 export function pinoLogger(level: Config['logLevel']): Logger & { flush(): void } {
-  const to = destination({ dest: 1, sync: true, minLength: 8_192, periodicFlush: 100 });
+  const to = destination({ dest: 1, sync: true, minLength: BLOCK, periodicFlush: FLUSH_MS });
   const log = pino(
     { level, base: null, timestamp: stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
     to,
   );
   const hasRequests = log.isLevelEnabled('info');
+  let lines = '';
+  const handOver = () => {
+    if (lines !== '') to.write(lines);
+    lines = '';
+  };
+  setInterval(handOver, FLUSH_MS).unref();
+  const behindThem = (write: () => void) => {
+    handOver();
+    write();
+  };
   return {
-    info: (fields, message) => log.info(fields, message),
-    warn: (fields, message) => log.warn(fields, message),
-    error: (fields, message) => log.error(fields, message),
-    request: (fields) => void (hasRequests && to.write(lineOf(fields))),
-    flush: () => log.flush(),
+    info: (fields, message) => behindThem(() => log.info(fields, message)),
+    warn: (fields, message) => behindThem(() => log.warn(fields, message)),
+    error: (fields, message) => behindThem(() => log.error(fields, message)),
+    request(fields) {
+      if (hasRequests) lines += lineOf(fields);
+      if (lines.length > BLOCK) handOver();
+    },
+    flush: () => behindThem(() => log.flush()),
   };
 }
 

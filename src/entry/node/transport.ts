@@ -175,7 +175,8 @@ async function decoded(bytes: Buffer, coding: string, maxOutputLength: number): 
 
 function textOf(bytes: Buffer): Body {
   try {
-    return { text: utf8.decode(bytes) };
+    const text = utf8.decode(bytes);
+    return { text, isAscii: text.length === bytes.length };
   } catch {
     return { flaw: 'charset' };
   }
