@@ -52,7 +52,7 @@ const packages: Record<string, Pattern> = {
   zod: {
     regex: '^zod$',
     message:
-      'zod lives in sandbox and routes/openapi only: it is 12 kB more for the worker than zod/mini. Use that one.',
+      'zod lives in sandbox and in the openapi files of routes only: it is 12 kB more for the worker than zod/mini. Use that one.',
   },
   'lru-cache': {
     regex: '^lru-cache$',
@@ -60,7 +60,8 @@ const packages: Record<string, Pattern> = {
   },
   '@hono/zod-openapi': {
     regex: '^@hono/zod-openapi$',
-    message: '@hono/zod-openapi lives in src/routes/openapi/ only. Schemas are zod/mini, with documented().',
+    message:
+      '@hono/zod-openapi lives in the openapi files of src/routes only. Schemas are zod/mini, with documented().',
   },
   node: {
     regex: '^(node:|(ioredis|undici|pino|prom-client|swagger-ui-dist|@hono/node-server)(/|$))',
@@ -172,7 +173,10 @@ export default defineConfig({
   overrides: [
     ...boundaries,
     { files: ['src/store/bounded.ts'], rules: restrictedImports('store', 1, ['lru-cache']) },
-    { files: ['src/routes/openapi/*.ts'], rules: restrictedImports('routes', 2, ['zod', '@hono/zod-openapi']) },
+    {
+      files: ['src/routes/openapi/*.ts', 'src/routes/*/openapi*.ts'],
+      rules: restrictedImports('routes', 2, ['zod', '@hono/zod-openapi']),
+    },
     {
       files: ['src/entry/**/*.ts'],
       rules: { ...only('lru-cache', '@hono/zod-openapi', 'cloudflare'), 'no-console': 'off' },

@@ -8,7 +8,7 @@ import type { Scrape } from '../routes/metrics.ts';
 import { trackedBackground } from './node/background.ts';
 import { nodeDeps, systemClock } from './node/deps.ts';
 import { pinoLogger } from './node/logger.ts';
-import { listen, type Listener, type ListenerOptions } from './node/server.ts';
+import { listen, type Listener, type ListenerOptions } from './node/server/listen.ts';
 import { openStore } from './node/store.ts';
 import { warmUp } from './node/warm-up.ts';
 import type { RunningSandbox } from './node/sandbox.ts';

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { array, assert, integer, ipV4, ipV6, nat, oneof, pre, property, string, tuple } from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { addresses } from '../../src/entry/node/address.ts';
+import { addresses } from '../../src/entry/node/server/address.ts';
 
 const PROXIES = ['10.0.0.0/8', '192.0.2.7', '2001:db8:aaaa::/48', 'fd00::1'];
 

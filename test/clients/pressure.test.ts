@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { LoopPressure } from '../../src/entry/node/pressure.ts';
+import { LoopPressure } from '../../src/entry/node/server/pressure.ts';
 
 const MANY = 1_000;
 

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Hono } from 'hono';
 import { describe, expect, test } from 'vitest';
 import type { Env } from '../../src/app.ts';
-import { listen } from '../../src/entry/node/server.ts';
+import { listen } from '../../src/entry/node/server/listen.ts';
 import { keepingLogger } from '../support/gateway.ts';
 import { openSocket } from '../support/raw-client.ts';
 import type { AtEnd } from '../support/world.ts';

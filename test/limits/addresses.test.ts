@@ -3,7 +3,7 @@ import { Agent } from 'undici';
 import { createApp } from '../../src/app.ts';
 import { trackedBackground } from '../../src/entry/node/background.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
-import { listen } from '../../src/entry/node/server.ts';
+import { listen } from '../../src/entry/node/server/listen.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { limitedFor, limitOf } from './helpers.ts';
 import { PLAIN } from '../resilience/helpers.ts';

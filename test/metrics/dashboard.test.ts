@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { engineMetrics } from '../../src/entry/node/engine-metrics.ts';
+import { engineMetrics } from '../../src/entry/node/metrics/engine-metrics.ts';
 import { exposition, type Scraped } from './exposition.ts';
 import { openMeasured } from './helpers.ts';
 import { promql } from './promql.ts';

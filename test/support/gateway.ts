@@ -5,7 +5,7 @@ import { type Config, parseConfig } from '../../src/config.ts';
 import type { LogFields, Logger } from '../../src/core/logger.ts';
 import { trackedBackground } from '../../src/entry/node/background.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
-import { listen } from '../../src/entry/node/server.ts';
+import { listen } from '../../src/entry/node/server/listen.ts';
 import { corsFor } from '../../src/http/cors.ts';
 
 /** Every log line of the whole test run goes here; test/logs looks for secrets in it at the end. */

@@ -7,9 +7,9 @@ import type { DocsAssets } from '../../routes/docs.ts';
 import type { Scrape } from '../../routes/metrics.ts';
 import { type OpenedStore, ownStore } from './store.ts';
 import { nodeDigest } from './digest.ts';
-import { promMetrics } from './metrics.ts';
+import { promMetrics } from './metrics/prometheus.ts';
 import { openApiDocument } from './openapi.ts';
-import { undiciTransport } from './transport.ts';
+import { undiciTransport } from './upstream/transport.ts';
 
 const { timeOrigin } = performance;
 

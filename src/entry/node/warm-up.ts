@@ -9,8 +9,8 @@ import { allOverviews } from '../../gateway/overviews/index.ts';
 import { MemoryStore } from '../../store/memory.ts';
 import { exampleOf } from '../../upstream/example.ts';
 import { matchPath } from '../../upstream/match.ts';
-import { listen } from './server.ts';
-import { undiciTransport } from './transport.ts';
+import { listen } from './server/listen.ts';
+import { undiciTransport } from './upstream/transport.ts';
 
 const LOOPBACK = '127.0.0.1';
 const LIMIT_MS = 2_000;

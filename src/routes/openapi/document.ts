@@ -1,9 +1,9 @@
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
 import { allOperations } from '../../upstream/operations/index.ts';
 import { aboutPaths } from './about.ts';
-import { batchPath } from './batch.ts';
-import { passthroughPaths } from './operations.ts';
-import { overviewPaths } from './overviews.ts';
+import { batchPath } from '../batch/openapi.ts';
+import { passthroughPaths } from '../passthrough/openapi.ts';
+import { overviewPaths } from '../overviews/openapi.ts';
 import { registerProblems } from './problem.ts';
 import { componentSchemas, nameTableSchemas } from './schemas.ts';
 

@@ -3,9 +3,9 @@ import * as z from 'zod';
 import { exampleOf } from '../../upstream/example.ts';
 import { type CachePolicy, ID_FORMS, type Operation } from '../../upstream/operation.ts';
 import { allOperations } from '../../upstream/operations/index.ts';
-import { cachedAnswers, conditionalHeaders, REPLAYED, UNSTORED } from './headers.ts';
-import { idempotencyAnswers, limitedAnswer, problemAnswers, refusedAnswer } from './problem.ts';
-import { jsonContent, jsonSchemaOf } from './schemas.ts';
+import { cachedAnswers, conditionalHeaders, REPLAYED, UNSTORED } from '../openapi/headers.ts';
+import { idempotencyAnswers, limitedAnswer, problemAnswers, refusedAnswer } from '../openapi/problem.ts';
+import { jsonContent, jsonSchemaOf } from '../openapi/schemas.ts';
 
 /** The upstream's endpoints, row by row. */
 export function passthroughPaths(): RouteConfig[] {

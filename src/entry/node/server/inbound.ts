@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
-import type { ErrorCode } from '../../core/errors.ts';
-import type { Inbound, Outbound } from '../../core/inbound.ts';
-import type { Background } from '../../core/runtime.ts';
-import { responseOf } from '../../http/inbound.ts';
+import type { ErrorCode } from '../../../core/errors.ts';
+import type { Inbound, Outbound } from '../../../core/inbound.ts';
+import type { Background } from '../../../core/runtime.ts';
+import { responseOf } from '../../../http/inbound.ts';
 import type { AddressOf } from './address.ts';
 import { bodyOf } from './body.ts';
 import { readHead, valueOf } from './head.ts';

@@ -1,8 +1,8 @@
-import type { ErrorItem, GatewayError } from '../core/errors.ts';
-import { type Composition, planOf } from '../gateway/compose.ts';
-import type { Overview } from '../gateway/overview.ts';
-import { documentedFields } from '../gateway/project.ts';
-import { invalid } from '../upstream/input.ts';
+import type { ErrorItem, GatewayError } from '../../core/errors.ts';
+import { type Composition, planOf } from '../../gateway/compose.ts';
+import type { Overview } from '../../gateway/overview.ts';
+import { documentedFields } from '../../gateway/project.ts';
+import { invalid } from '../../upstream/input.ts';
 
 /** What a client asked for, and the fields that it wants of which section. */
 export interface CompositionRequest extends Composition {

@@ -1,10 +1,10 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import { getRequestListener } from '@hono/node-server';
-import type { App, Bindings } from '../../app.ts';
-import type { Logger } from '../../core/logger.ts';
-import type { Metrics } from '../../core/metrics.ts';
-import type { Background } from '../../core/runtime.ts';
-import type { Cors } from '../../http/cors.ts';
+import type { App, Bindings } from '../../../app.ts';
+import type { Logger } from '../../../core/logger.ts';
+import type { Metrics } from '../../../core/metrics.ts';
+import type { Background } from '../../../core/runtime.ts';
+import type { Cors } from '../../../http/cors.ts';
 import { accept } from './acceptors.ts';
 import { addresses } from './address.ts';
 import { closeAfter, Traffic } from './draining.ts';

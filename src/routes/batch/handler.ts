@@ -1,12 +1,12 @@
 import * as z from 'zod/mini';
-import { GatewayError } from '../core/errors.ts';
-import { answerBatch } from '../gateway/batch.ts';
-import type { Gateway } from '../gateway/gateway.ts';
-import { NO_STORE } from '../http/answer.ts';
-import { jsonTextOf } from '../http/body.ts';
-import type { Route } from '../http/lifecycle.ts';
-import { documented } from '../upstream/fields.ts';
-import { checkBody } from '../upstream/input.ts';
+import { GatewayError } from '../../core/errors.ts';
+import { answerBatch } from '../../gateway/batch.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import { NO_STORE } from '../../http/answer.ts';
+import { jsonTextOf } from '../../http/body.ts';
+import type { Route } from '../../http/lifecycle.ts';
+import { documented } from '../../upstream/fields.ts';
+import { checkBody } from '../../upstream/input.ts';
 
 /** Visible ASCII only: what a URL holds once it is encoded. The fragment stays with the client. */
 const TARGET = /^\/[\x21\x22\x24-\x7e]*$/;

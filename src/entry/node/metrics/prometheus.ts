@@ -1,13 +1,13 @@
 import { Counter, Registry } from 'prom-client';
-import type { CallOutcome, IdempotencyOutcome, Metrics, Refusal } from '../../core/metrics.ts';
-import type { Scrape } from '../../routes/metrics.ts';
-import type { Usage } from '../../store/store.ts';
-import { allOperations } from '../../upstream/operations/index.ts';
+import type { CallOutcome, IdempotencyOutcome, Metrics, Refusal } from '../../../core/metrics.ts';
+import type { Scrape } from '../../../routes/metrics.ts';
+import type { Usage } from '../../../store/store.ts';
+import { allOperations } from '../../../upstream/operations/index.ts';
 import { Durations } from './durations.ts';
 import { engineMetrics } from './engine-metrics.ts';
 import { storeGauges, underWayGauges } from './gauges.ts';
 import { counter, gauge, processRegistry } from './instruments.ts';
-import type { SharedEngine } from './store.ts';
+import type { SharedEngine } from '../store.ts';
 
 interface Watched {
   readonly usage: () => Usage;

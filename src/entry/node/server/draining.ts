@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { Bag } from '../../core/bag.ts';
+import { Bag } from '../../../core/bag.ts';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 
 /** How long there has to be no request before idle connections are closed: one may be on its way. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, SocketAddress } from 'node:net';
-import { customerOf } from '../../core/address.ts';
+import { customerOf } from '../../../core/address.ts';
 
 /** Of a client without a usable address; all such share what one client may have. */
 const UNKNOWN = 'unknown';

@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { type Dispatcher, Pool } from 'undici';
-import { GatewayError } from '../../core/errors.ts';
+import { GatewayError } from '../../../core/errors.ts';
 import {
   type Body,
   type BodyFlaw,
@@ -10,7 +10,7 @@ import {
   type Transport,
   TransportError,
   type UpstreamRequest,
-} from '../../upstream/transport.ts';
+} from '../../../upstream/transport.ts';
 import { connectorWithoutInterim } from './interim.ts';
 
 interface TransportOptions {

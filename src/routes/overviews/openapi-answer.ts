@@ -2,8 +2,8 @@ import * as z from 'zod';
 import type { Overview } from '../../gateway/overview.ts';
 import { exampleOf } from '../../upstream/example.ts';
 import { flag, integer, text } from '../../upstream/fields.ts';
-import { problemExample } from './problem.ts';
-import { referenceTo } from './schemas.ts';
+import { problemExample } from '../openapi/problem.ts';
+import { referenceTo } from '../openapi/schemas.ts';
 
 const STATES = ['fresh', 'stale', 'failed', 'skipped', 'not_applicable'] as const;
 

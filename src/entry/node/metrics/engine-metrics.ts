@@ -1,6 +1,6 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
 import { gauge } from './instruments.ts';
-import type { SharedEngine } from './store.ts';
+import type { SharedEngine } from '../store.ts';
 
 /** From a local round trip to the time at which one is given up. */
 const BUCKETS_SECONDS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1];

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { GatewayError } from '../../core/errors.ts';
-import type { Logger } from '../../core/logger.ts';
-import type { Metrics } from '../../core/metrics.ts';
-import type { Cors } from '../../http/cors.ts';
-import { requestIdOf } from '../../http/trace.ts';
+import { GatewayError } from '../../../core/errors.ts';
+import type { Logger } from '../../../core/logger.ts';
+import type { Metrics } from '../../../core/metrics.ts';
+import type { Cors } from '../../../http/cors.ts';
+import { requestIdOf } from '../../../http/trace.ts';
 import type { AddressOf } from './address.ts';
 import type { Pressure } from './pressure.ts';
 import { refusal } from './refusal.ts';

@@ -3,9 +3,9 @@ import * as z from 'zod';
 import type { Overview } from '../../gateway/overview.ts';
 import { allOverviews } from '../../gateway/overviews/index.ts';
 import { documentedFields } from '../../gateway/project.ts';
-import { cachedAnswers, conditionalHeaders } from './headers.ts';
-import { linesContent, overviewContent } from './overview-answer.ts';
-import { problemAnswers, refusedAnswer } from './problem.ts';
+import { cachedAnswers, conditionalHeaders } from '../openapi/headers.ts';
+import { linesContent, overviewContent } from './openapi-answer.ts';
+import { problemAnswers, refusedAnswer } from '../openapi/problem.ts';
 
 const DESCRIPTION =
   'Sections are read at the same time and answered from the same cache as the calls behind them. One that fails is ' +

@@ -1,6 +1,6 @@
-import { detailOf } from '../core/problem.ts';
-import { type BadLeg, isGood, type Leg } from '../gateway/overview.ts';
-import { project } from '../gateway/project.ts';
+import { detailOf } from '../../core/problem.ts';
+import { type BadLeg, isGood, type Leg } from '../../gateway/overview.ts';
+import { project } from '../../gateway/project.ts';
 import type { CompositionRequest } from './composition.ts';
 
 /** The JSON of a section: the upstream's, trimmed where the client asked for some fields only. */

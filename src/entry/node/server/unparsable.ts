@@ -1,9 +1,9 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { type ErrorCode, GatewayError } from '../../core/errors.ts';
-import type { Logger } from '../../core/logger.ts';
-import type { Cors } from '../../http/cors.ts';
+import { type ErrorCode, GatewayError } from '../../../core/errors.ts';
+import type { Logger } from '../../../core/logger.ts';
+import type { Cors } from '../../../http/cors.ts';
 import { lastOf } from './pipeline.ts';
 import { refusal } from './refusal.ts';
 

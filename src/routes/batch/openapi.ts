@@ -3,10 +3,10 @@ import * as z from 'zod';
 import { exampleOf } from '../../upstream/example.ts';
 import { documented, integer, text } from '../../upstream/fields.ts';
 import { operations } from '../../upstream/operations/index.ts';
-import { batchBody } from '../batch.ts';
-import { UNSTORED } from './headers.ts';
-import { problemAnswers, refusedAnswer } from './problem.ts';
-import { jsonContent } from './schemas.ts';
+import { batchBody } from './handler.ts';
+import { UNSTORED } from '../openapi/headers.ts';
+import { problemAnswers, refusedAnswer } from '../openapi/problem.ts';
+import { jsonContent } from '../openapi/schemas.ts';
 
 const batchRequest = documented(batchBody, { id: 'BatchRequest' });
 

@@ -1,13 +1,13 @@
-import type { Gateway, Hits } from '../gateway/gateway.ts';
-import type { Written } from '../gateway/idempotency.ts';
-import { type Answer, NO_STORE } from '../http/answer.ts';
-import { jsonTextOf, unreadTextOf } from '../http/body.ts';
-import type { Context } from '../http/context.ts';
-import type { Route } from '../http/lifecycle.ts';
-import { readAnswer } from '../http/read-answer.ts';
-import { ID_FORMS, type Operation } from '../upstream/operation.ts';
-import { allOperations } from '../upstream/operations/index.ts';
-import type { OperationInput } from '../upstream/request.ts';
+import type { Gateway, Hits } from '../../gateway/gateway.ts';
+import type { Written } from '../../gateway/idempotency.ts';
+import { type Answer, NO_STORE } from '../../http/answer.ts';
+import { jsonTextOf, unreadTextOf } from '../../http/body.ts';
+import type { Context } from '../../http/context.ts';
+import type { Route } from '../../http/lifecycle.ts';
+import { readAnswer } from '../../http/read-answer.ts';
+import { ID_FORMS, type Operation } from '../../upstream/operation.ts';
+import { allOperations } from '../../upstream/operations/index.ts';
+import type { OperationInput } from '../../upstream/request.ts';
 
 /** The upstream's endpoints, each at its own path (`contract.md` section 2). */
 export function passthroughRoutes(gateway: Gateway): Route[] {

@@ -1,6 +1,6 @@
 import type { Registry } from 'prom-client';
-import type { Gauge, Metrics } from '../../core/metrics.ts';
-import type { Usage } from '../../store/store.ts';
+import type { Gauge, Metrics } from '../../../core/metrics.ts';
+import type { Usage } from '../../../store/store.ts';
 import { gauge } from './instruments.ts';
 
 /** What is under way, as far as somebody lets it be watched. */

@@ -1,8 +1,8 @@
-import type { GatewayError } from '../../core/errors.ts';
-import type { Logger } from '../../core/logger.ts';
-import { SECURITY_HEADERS } from '../../http/answer.ts';
-import type { Cors } from '../../http/cors.ts';
-import { problemAnswer } from '../../http/problem-answer.ts';
+import type { GatewayError } from '../../../core/errors.ts';
+import type { Logger } from '../../../core/logger.ts';
+import { SECURITY_HEADERS } from '../../../http/answer.ts';
+import type { Cors } from '../../../http/cors.ts';
+import { problemAnswer } from '../../../http/problem-answer.ts';
 
 interface Of {
   /** Unless somebody else has a line for the request. */
