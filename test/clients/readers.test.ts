@@ -1,8 +1,9 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Hono } from 'hono';
+import { type Context, Hono } from 'hono';
 import { describe, expect, test } from 'vitest';
 import type { Env } from '../../src/app.ts';
+import type { Outbound } from '../../src/core/inbound.ts';
 import { listen } from '../../src/entry/node/server/listen.ts';
 import { keepingLogger } from '../support/gateway.ts';
 import { openSocket } from '../support/raw-client.ts';
@@ -25,14 +26,17 @@ const streamed = (goOn: Promise<void>) =>
     },
   });
 
+/** As the app sends its answers. */
+const sent = ({ env }: Context<Env>, body: Outbound['body']) => env.send!({ status: 200, headers: [], body });
+
 async function start(atEnd: AtEnd) {
   const goOn = Promise.withResolvers<void>();
   const app = new Hono<Env>()
-    .get('/big', () => new Response(BIG))
-    .get('/streamed', () => new Response(streamed(goOn.promise)))
-    .get('/late', async () => {
+    .get('/big', (c) => sent(c, BIG))
+    .get('/streamed', (c) => sent(c, streamed(goOn.promise)))
+    .get('/late', async (c) => {
       await goOn.promise;
-      return new Response('late');
+      return sent(c, 'late');
     });
   const at = { host: '127.0.0.1', port: 0, stalledAfterMs: STALLED_AFTER_MS };
   const listener = await listen({ app, logger: keepingLogger([]), background: () => {}, ...at });

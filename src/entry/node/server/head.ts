@@ -17,10 +17,7 @@ interface Head {
   readonly refused: ErrorCode | undefined;
 }
 
-/**
- * Looks at the head before any URL is made of it. What fails is refused by the app itself, so that the answer and the
- * log line are like all others; the request is given a harmless URL for that.
- */
+/** Looks at the head. What fails is refused by the app itself, so that the answer and the log line are like all others. */
 export function readHead(incoming: IncomingMessage): Head {
   const { rawHeaders, url = '' } = incoming;
   const host = valueOf('host', rawHeaders) ?? '';
@@ -29,9 +26,7 @@ export function readHead(incoming: IncomingMessage): Head {
   let refused: ErrorCode | undefined;
   if (origin === undefined || target === undefined || isMisframed(incoming)) refused = 'bad_request';
   if (rawHeaders.length > 2 * MAX_HEADERS) refused = 'request_header_fields_too_large';
-  if (refused) incoming.headers.host = 'invalid';
-  else if (!PLAIN_TARGET.test(target ?? '')) refused = 'unknown_endpoint';
-  incoming.url = refused || target === undefined ? '/' : target;
+  if (!refused && !PLAIN_TARGET.test(target ?? '')) refused = 'unknown_endpoint';
   return { target: target ?? '/', origin: origin ?? '', refused };
 }
 

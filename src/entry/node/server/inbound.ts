@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { RESPONSE_ALREADY_SENT } from '@hono/node-server/utils/response';
+import { pipeline } from 'node:stream/promises';
 import type { ErrorCode } from '../../../core/errors.ts';
 import type { Inbound, Outbound } from '../../../core/inbound.ts';
 import type { Background } from '../../../core/runtime.ts';
-import { responseOf } from '../../../http/inbound.ts';
 import type { AddressOf } from './address.ts';
 import { bodyOf } from './body.ts';
 import { readHead, valueOf } from './head.ts';
@@ -62,17 +61,25 @@ export class NodeInbound implements Inbound {
     else outgoing.once('close', look);
   }
 
-  /** Sends an answer past Hono, but for a stream, which its adapter knows how to send. */
+  /** Sends an answer. What Hono gets stands for it. */
   readonly send = (answer: Outbound): Response => {
     const { status, headers, body, isAscii } = answer;
-    if (body instanceof ReadableStream) return responseOf(answer);
-    const hasLength = status >= 200 && status !== 204 && status !== 304;
-    if (hasLength) headers.push('Content-Length', String(lengthOf(answer)));
+    const isStream = body instanceof ReadableStream;
+    if (!isStream && status !== 204 && status !== 304) headers.push('Content-Length', String(lengthOf(answer)));
     const outgoing = this.#outgoing.writeHead(status, headers);
-    if (isAscii) outgoing.end(body, 'latin1');
+    if (isStream) void stream(body, outgoing);
+    else if (isAscii) outgoing.end(body, 'latin1');
     else outgoing.end(body ?? undefined);
-    return RESPONSE_ALREADY_SENT;
+    return SENT;
   };
+}
+
+const SENT = new Response();
+
+/** To a client who leaves in the middle, it ends; the stream is told. */
+async function stream(body: ReadableStream<Uint8Array>, outgoing: ServerResponse): Promise<void> {
+  outgoing.flushHeaders();
+  await pipeline(body, outgoing).catch(() => outgoing.destroy());
 }
 
 function lengthOf({ body, isAscii }: Outbound): number {

@@ -1,6 +1,5 @@
-import { createServer, type IncomingMessage } from 'node:http';
-import { getRequestListener } from '@hono/node-server';
-import type { App, Bindings } from '../../../app.ts';
+import { createServer } from 'node:http';
+import type { App } from '../../../app.ts';
 import type { Logger } from '../../../core/logger.ts';
 import type { Metrics } from '../../../core/metrics.ts';
 import type { Background } from '../../../core/runtime.ts';
@@ -53,18 +52,11 @@ const LIMITS = {
 /** The kernel takes a step of some hundred KB at a time: a slow reader may seem to stand still for long. */
 const STALLED_AFTER_MS = 20_000;
 
-const BINDINGS = Symbol('bindings');
-
-interface Marked extends IncomingMessage {
-  [BINDINGS]?: Bindings;
-}
-
 /** Serves an app on a port; 0 takes a free one. */
 export async function listen(options: ListenerOptions): Promise<Listener> {
-  const { app, host, port, sockets = 1, stalledAfterMs = STALLED_AFTER_MS } = options;
-  const answer = getRequestListener((request, { incoming }) => app.fetch(request, (incoming as Marked)[BINDINGS]));
+  const { host, port, sockets = 1, stalledAfterMs = STALLED_AFTER_MS } = options;
   const traffic = new Traffic();
-  const serve = inTurn(beginner(options, traffic, answer));
+  const serve = inTurn(beginner(options, traffic));
   const server = createServer(LIMITS, serve)
     .on('connection', () => traffic.accept())
     .on('checkExpectation', serve)
@@ -85,8 +77,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
 function beginner(
   { app, background, logger, shedding, cors, trustedProxies = [] }: ListenerOptions,
   traffic: Traffic,
-  answer: ReturnType<typeof getRequestListener>,
-): Serve<Marked> {
+): Serve {
   const addressOf = addresses(trustedProxies);
   const pressure = shedding && new LoopPressure({ done: () => traffic.done }).watch();
   const shed = pressure && shedder({ logger, metrics: shedding, pressure, addressOf, cors });
@@ -102,9 +93,9 @@ function beginner(
     }
     traffic.begin(outgoing);
     if (shed?.({ incoming, outgoing, path: inbound.path, inFlight: traffic.inFlight })) return traffic.refuse();
-    // Hono makes an answer without a body of one to HEAD, which has to be a `Response` for that.
-    const send = incoming.method === 'HEAD' ? {} : { send: inbound.send };
-    incoming[BINDINGS] = { inbound, begun: entered?.begun, ...send };
-    void answer(incoming, outgoing);
+    const { method, path, send } = inbound;
+    // All that Hono looks at of a request: the rest is the inbound's, and what Hono comes back with has been sent.
+    const request = { method, url: `http://portico${inbound.refused ? '/' : path}` } as Request;
+    void Promise.resolve(app.fetch(request, { inbound, begun: entered?.begun, send })).catch(() => outgoing.destroy());
   };
 }

@@ -25,13 +25,13 @@ export function lastOf(socket: Lined): { readonly answer: ServerResponse; readon
   return line && { answer: line.last, isNext: line.waiting === 0 };
 }
 
-export type Serve<Incoming extends IncomingMessage> = (incoming: Incoming, outgoing: ServerResponse) => void;
+export type Serve = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
 
 /**
  * Pipelined requests are begun one after the other: who sends thousands and reads none would have all their answers
  * made and kept.
  */
-export function inTurn<Incoming extends IncomingMessage>(begin: Serve<Incoming>): Serve<Incoming> {
+export function inTurn(begin: Serve): Serve {
   let waiting = 0;
 
   const lineUp = (line: Line, socket: Socket) => {
