@@ -42,7 +42,7 @@ export interface Deps {
 }
 
 /** What a runtime passes with a `Request`: what it knows besides, or the request as it has read it itself. */
-export interface Bindings extends WebBindings {
+interface Bindings extends WebBindings {
   readonly inbound?: Inbound;
   /** The request, where `App.enter` has begun it. */
   readonly begun?: Context | undefined;
