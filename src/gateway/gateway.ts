@@ -87,7 +87,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     hits: store.local && digest.now && hitsOf(options, { cache, limit, local: store.local, hash: digest.now }),
     async reader(context, reads = () => []) {
       const account = await accountOf(context);
-      const owner = (context.owner ??= accepted.ownerOf(account, context));
+      const owner = accepted.ownerOf(account, context);
       const keyOf = ({ operation, input }: Read) =>
         cacheKeyOf(account, operation, { input, policy: policyOf(operation) });
       const keys: Arrival['keys'] = (held) => reads((read) => held(keyOf(read))?.text).map(keyOf);
@@ -115,13 +115,12 @@ interface HitTools {
   readonly hash: NonNullable<Digest['now']>;
 }
 
-function hitsOf({ accepted, clock, metrics, policyOf }: GatewayOptions, { cache, limit, local, hash }: HitTools): Hits {
+function hitsOf({ clock, metrics, policyOf }: GatewayOptions, { cache, limit, local, hash }: HitTools): Hits {
   return {
     holderOf(context) {
       if (context.wants !== 'any') return undefined;
       const account = (context.account ??= hash.account(context.credential));
-      const owner = (context.owner ??= accepted.ownerOf(account, context));
-      return { account, principal: account, owner };
+      return { account, principal: account, owner: account }; // the upstream has accepted whoever has a copy
     },
     fresh: (holder, read) => cache.fresh(read, local, holder),
     has: (operation) => policyOf(operation) !== undefined,

@@ -2,7 +2,6 @@ import { Cancellation } from '../core/cancellation.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Inbound } from '../core/inbound.ts';
 import type { Background, Clock } from '../core/runtime.ts';
-import type { Owner } from '../store/owner.ts';
 import type { AccountId, Snapshot } from '../store/store.ts';
 import { ClientLeft, type RequestContext, type Trace } from '../upstream/request-context.ts';
 import { credentialOf } from './authenticate.ts';
@@ -30,7 +29,6 @@ export class Context implements RequestContext {
   readonly requestId: string;
   readonly startedAt: number;
   account: AccountId | undefined;
-  owner: Owner | undefined;
   snapshot: Snapshot | undefined;
   counted: RequestContext['counted'];
   upstreamCalls = 0;

@@ -44,7 +44,7 @@ export class MemoryStore implements Store, LocalStore {
   }
 
   copy(key: CacheKey, owner: Owner, now: number): Entry | undefined {
-    return this.#marks.covers(key.account, key.tags, now) ? undefined : this.#copies.find(key, owner);
+    return this.#marks.covers(key.account, key.tags, now) ? undefined : this.#copies.find(key, owner, now);
   }
 
   count(holder: Holder, window: Window, now: number): WindowUse {

@@ -1,6 +1,5 @@
 import type { Cancellation } from '../core/cancellation.ts';
 import type { Background } from '../core/runtime.ts';
-import type { Owner } from '../store/owner.ts';
 import type { Window } from '../store/shared/engine.ts';
 import type { AccountId, Snapshot, WindowUse } from '../store/store.ts';
 
@@ -43,8 +42,6 @@ export interface RequestContext {
 
   /** Whose it is, once that is known. */
   account: AccountId | undefined;
-  /** Whose share of what is bounded its work takes, once that is known. */
-  owner: Owner | undefined;
   /** What the store knew of it when the request came. */
   snapshot: Snapshot | undefined;
   /** What it was counted in; absent where no limit applies. */

@@ -20,7 +20,6 @@ const contextOf = (clock: Clock): RequestContext => ({
   background: () => undefined,
   cancellation: new Cancellation(),
   account: undefined,
-  owner: undefined,
   snapshot: undefined,
   counted: undefined,
   upstreamCalls: 0,

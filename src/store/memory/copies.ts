@@ -14,6 +14,8 @@ interface Copy {
   readonly entry: Entry | undefined;
   readonly askedAt: number;
   readonly tags: readonly Tag[];
+  /** When its account was last noted to be in use. */
+  usedAt: number;
 }
 
 type Keyed = Pick<CacheKey, 'account' | 'key' | 'tags'>;
@@ -24,6 +26,7 @@ const ACCOUNTS_SHARE = 1 / 8;
 /** Of those that hold nothing. */
 const LEAST_ACCOUNTS = 10_000;
 const MAX_TAGS = 16;
+const USED_MS = 1_000;
 
 /** Cached answers of one process. Bounded maps and nothing more: time is the cache's business. */
 export class MemoryCopies {
@@ -47,11 +50,15 @@ export class MemoryCopies {
     });
   }
 
-  /** A copy alone; its account counts as used. */
-  find(key: Keyed, owner: Owner): Entry | undefined {
-    const entry = this.#copies.get(keyOf(key))?.entry;
-    if (entry) this.#accounts.get(key.account, owner);
-    return entry;
+  /** A copy alone. That its account is in use is noted now and then: of many accounts each look costs a cache miss. */
+  find(key: Keyed, owner: Owner, now: number): Entry | undefined {
+    const copy = this.#copies.get(keyOf(key));
+    if (!copy?.entry) return undefined;
+    if (now - copy.usedAt > USED_MS) {
+      copy.usedAt = now;
+      this.#accounts.get(key.account, owner);
+    }
+    return copy.entry;
   }
 
   /** `owner`: of what is known of the account. Copies are the account's own. */
@@ -71,12 +78,12 @@ export class MemoryCopies {
   save(key: Keyed, { version, askedAt }: Found, entry: Entry): boolean {
     const known = this.#copies.peek(keyOf(key));
     if (this.#versionOf(key) !== version || (known && known.askedAt > askedAt)) return false;
-    return this.#copies.set(keyOf(key), { entry, askedAt, tags: key.tags }, key.account);
+    return this.#copies.set(keyOf(key), { entry, askedAt, tags: key.tags, usedAt: 0 }, key.account);
   }
 
   /** Forgets one answer, and makes reads of it that are under way worthless. */
   drop(key: Keyed): void {
-    const dropped = { entry: undefined, askedAt: ++this.#last, tags: key.tags };
+    const dropped = { entry: undefined, askedAt: ++this.#last, tags: key.tags, usedAt: 0 };
     if (!this.#copies.set(keyOf(key), dropped, key.account)) this.#renew(this.#accounts.peek(key.account));
   }
 
