@@ -6,5 +6,5 @@ export const boundsOf = (cacheMaxBytes: number) => ({
   cache_bytes: cacheMaxBytes,
   accounts: cacheMaxBytes / 8 / BYTES_OF_ACCOUNT + VISITORS,
   limit_windows: 60_000, // and holds
-  idempotency_firm_records: 33_554_432 / 500, // bytes, of the smallest
+  idempotency_pinned_records: 33_554_432 / 500, // bytes, of the smallest
 });

@@ -42,7 +42,7 @@ const GAUGES = [
   'cache_entries',
   'accounts',
   'idempotency_records',
-  'idempotency_firm_records',
+  'idempotency_pinned_records',
   'limit_windows',
   'flights',
   'upstream_calls_under_way',

@@ -18,7 +18,7 @@ export function cooldown({ metrics, store }: CooldownOptions): Cooldown {
   const assertOver = (account: AccountId | undefined, now: number): void => {
     const leftMs = account === undefined ? 0 : store.coolsUntil(account) - now;
     if (leftMs <= 0) return;
-    metrics.refused('hold');
+    metrics.refused('cooldown');
     const detail = 'The upstream has asked for fewer calls of this account.';
     throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: Math.ceil(leftMs / 1000), detail });
   };

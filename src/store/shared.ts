@@ -144,7 +144,7 @@ export class SharedStore implements Store {
   }
 
   usage(): Usage {
-    return { ...this.#near.usage(), ...this.#limits.usage(), records: 0, firmRecords: 0 };
+    return { ...this.#near.usage(), ...this.#limits.usage(), records: 0, pinnedRecords: 0 };
   }
 
   #learn(holder: Holder, { cooldownMs, budget }: Reply): void {

@@ -212,9 +212,10 @@ export interface Usage {
   readonly bytes: number;
   readonly entries: number;
   readonly accounts: number;
-  /** Idempotency records: `firm` ones, under way, of unknown outcome or of purchases, are not evicted before their time. */
+  /** Idempotency records. */
   readonly records: number;
-  readonly firmRecords: number;
+  /** Those under way, of unknown outcome or of purchases: they are not evicted before they expire. */
+  readonly pinnedRecords: number;
   /** Windows of rate limits and budgets, and cooldowns. */
   readonly windows: number;
 }

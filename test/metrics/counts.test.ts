@@ -193,7 +193,7 @@ test('writes with a key are counted by what became of them', async () => {
     in_progress: 1,
     outcome_unknown: 1,
   });
-  expect(during.value('portico_idempotency_firm_records')).toBe(2);
-  expect(scraped.value('portico_idempotency_firm_records')).toBe(1);
+  expect(during.value('portico_idempotency_pinned_records')).toBe(2);
+  expect(scraped.value('portico_idempotency_pinned_records')).toBe(1);
   expect(scraped.value('portico_idempotency_records')).toBe(3);
 });

@@ -72,7 +72,7 @@ describe('with as many writes under way or of unknown outcome as there may be', 
     const records = new Records();
     const count = fillUp(records);
     for (let time = 0; time < 3; time += 1) expectRefusal(refusalOf(records, nth(count)));
-    expect(records.usage()).toEqual({ records: count, firmRecords: count });
+    expect(records.usage()).toEqual({ records: count, pinnedRecords: count });
     records.release(nth(count % 300));
     expect(records.claim(nth(count))).toBeUndefined();
   });
@@ -109,10 +109,10 @@ describe('with as many writes under way or of unknown outcome as there may be', 
     const late = (ms: number) => later(nth(count), ms);
     expectRefusal(refusalOf(records, late(DAY_MS - 1)));
     records.settle(nth(count % 300), 'unknown');
-    expect(records.usage().firmRecords).toBe(count);
+    expect(records.usage().pinnedRecords).toBe(count);
     for (let n = 600; n < count; n += 1) records.settle(nth(n), 'unknown');
     expect(records.claim(late(DAY_MS))).toBeUndefined();
-    expect(records.usage().firmRecords).toBe(1);
+    expect(records.usage().pinnedRecords).toBe(1);
   });
 
   test('those under way never make room', () => {
@@ -169,7 +169,7 @@ describe('of an address', () => {
       claimFree(records, login(n, `10.0.${n % 50}.1`));
       records.settle(login(n, `10.0.${n % 50}.1`), 'unknown');
     }
-    expect(records.usage().firmRecords).toBe(0);
+    expect(records.usage().pinnedRecords).toBe(0);
     claimFree(records, nth(0, { isPurchase: true }));
     expect(records.claim(login(19_999, '10.0.49.1'))?.outcome).toBe('unknown');
   });
@@ -207,7 +207,7 @@ describe('answers', () => {
     const records = new Records();
     for (let n = 0; n < count; n += 1) answer(records, n, text);
     const held = countKnown(records, count);
-    expect(records.usage()).toEqual({ records: held, firmRecords: 0 });
+    expect(records.usage()).toEqual({ records: held, pinnedRecords: 0 });
     expect(held * bytes).toBeLessThanOrEqual(MAX_BYTES);
     expect(held * (bytes + 100)).toBeGreaterThan(MAX_BYTES * 0.8);
   });
@@ -232,7 +232,7 @@ describe('answers', () => {
   test('are no part of what may be under way at once', () => {
     const records = new Records();
     for (let n = 0; n < 40_000; n += 1) answer(records, n, '1');
-    expect(records.usage()).toEqual({ records: 40_000, firmRecords: 0 });
+    expect(records.usage()).toEqual({ records: 40_000, pinnedRecords: 0 });
     claimMany(records, 20_000, 40_000);
     expect(isKnown(records, 0)).toBe(true);
   });
@@ -244,7 +244,7 @@ describe('answers', () => {
     records.settle(nth(1), { status: 200, text: 'x'.repeat(MAX_BYTES + 1) });
     expect(records.claim(nth(1))?.outcome).toBe('unknown');
     expect(records.claim(nth(0))?.outcome).toEqual({ status: 200, text: '1' });
-    expect(records.usage()).toEqual({ records: 2, firmRecords: 1 });
+    expect(records.usage()).toEqual({ records: 2, pinnedRecords: 1 });
   });
 });
 
@@ -280,7 +280,7 @@ describe('the record of a purchase', () => {
     let bought = 0;
     for (; refusalOf(records, busy(bought)) === undefined; bought += 1) records.settle(busy(bought), answered);
     expect(bought).toBeGreaterThan(1_000);
-    expect(records.usage().firmRecords).toBe(bought);
+    expect(records.usage().pinnedRecords).toBe(bought);
   });
 
   test('of a credential that was never accepted is its account’s once the upstream has answered', () => {
@@ -289,7 +289,7 @@ describe('the record of a purchase', () => {
       claimFree(records, unaccepted(n));
       records.settle(unaccepted(n), answered);
     }
-    expect(records.usage().firmRecords).toBe(10_000);
+    expect(records.usage().pinnedRecords).toBe(10_000);
     expect(records.claim(unaccepted(0))?.outcome).toEqual(answered);
   });
 });
@@ -301,7 +301,7 @@ test('what is released, or claimed again after its day, takes no room any more',
     if (n % 2 === 0) records.release(nth(n));
     else records.settle(nth(n), { status: 200, text: '1' });
   }
-  expect(records.usage()).toEqual({ records: 5, firmRecords: 0 });
+  expect(records.usage()).toEqual({ records: 5, pinnedRecords: 0 });
   for (let n = 1; n < 10; n += 2) records.claim(later(nth(n), DAY_MS));
-  expect(records.usage()).toEqual({ records: 5, firmRecords: 5 });
+  expect(records.usage()).toEqual({ records: 5, pinnedRecords: 5 });
 });

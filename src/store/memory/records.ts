@@ -11,84 +11,86 @@ interface Kept extends WriteRecord {
 
 const MAX_BYTES = 67_108_864;
 const RECORD_OVERHEAD_BYTES = 500;
-/** Of those that are never evicted, in bytes. */
-const MAX_FIRM = 33_554_432;
-const FIRM_PART = 1 / 16;
-/** Characters of the answer of a purchase that is kept. */
-const MAX_PURCHASE = 65_536;
+/** Bytes of the records that are never evicted. */
+const MAX_PINNED_BYTES = 33_554_432;
+/** What one owner may have of the room that is left. */
+const PINNED_PART = 1 / 16;
+/** A longer answer to a purchase is not kept. */
+const MAX_PURCHASE_CHARACTERS = 65_536;
 const FULL_RETRY_SECONDS = 60;
 
 /**
- * Records of one process. Of an account, what is under way, of unknown outcome or a purchase is never evicted: where
- * there is no room for more, a write is refused rather than sent twice. All others give way to newer ones.
+ * Idempotency records of one process. An account's records of writes that are under way, of unknown outcome or
+ * purchases are pinned, that is never evicted: when there is no room for more, a write is refused rather than sent
+ * twice. All other records are evicted by newer ones.
  */
 export class MemoryRecords {
   /** In the order in which they were written. */
-  readonly #firm = new Map<string, Kept>();
-  readonly #firmHoldings = new Holdings({ max: MAX_FIRM, part: FIRM_PART });
+  readonly #pinned = new Map<string, Kept>();
+  readonly #pinnedHoldings = new Holdings({ max: MAX_PINNED_BYTES, part: PINNED_PART });
   readonly #others = new BoundedMap<string, Kept>({
     max: MAX_BYTES,
     sizeOf: bytesOf,
   });
 
-  /** What is known of a key that is taken. */
+  /** The record of a key that has been used. */
   peek({ principal, now }: NewWrite, key: string): WriteRecord | undefined {
     const fullKey = keyOf(principal, key);
-    const known = this.#firm.get(fullKey) ?? this.#others.get(fullKey);
+    const known = this.#pinned.get(fullKey) ?? this.#others.get(fullKey);
     return known && (known.outcome === 'under_way' || known.expiresAt > now) ? known : undefined;
   }
 
   /** @throws GatewayError `store_unavailable` where there is no room */
   claim({ principal, owner, fingerprint, now, keyMs }: NewWrite, key: string): void {
     this.release(principal, key);
-    if (!this.#firmHoldings.hasRoomFor(owner)) this.#forgetExpired(now);
-    if (!this.#firmHoldings.hasRoomFor(owner)) {
+    if (!this.#pinnedHoldings.hasRoomFor(owner)) this.#removeExpired(now);
+    if (!this.#pinnedHoldings.hasRoomFor(owner)) {
       throw GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter: FULL_RETRY_SECONDS });
     }
-    this.#keepFirm(keyOf(principal, key), { owner, fingerprint, expiresAt: now + keyMs, outcome: 'under_way' });
+    this.#pin(keyOf(principal, key), { owner, fingerprint, expiresAt: now + keyMs, outcome: 'under_way' });
   }
 
   settle(write: NewWrite, key: string, outcome: 'unknown' | WriteAnswer): void {
     const { principal, fingerprint, now, keyMs, isPurchase } = write;
     const fullKey = keyOf(principal, key);
-    // Who has bought is accepted.
+    // A purchase that was answered proves that the upstream accepts the account.
     const owner = isPurchase && outcome !== 'unknown' ? principal : write.owner;
     const settled = { owner, fingerprint, expiresAt: now + keyMs, outcome };
     this.release(principal, key);
-    const isLarge = outcome !== 'unknown' && (outcome.text?.length ?? 0) > MAX_PURCHASE;
+    const isLarge = outcome !== 'unknown' && (outcome.text?.length ?? 0) > MAX_PURCHASE_CHARACTERS;
     const isUnknown = outcome === 'unknown' || (isPurchase && isLarge);
-    const isFirm = isPurchase || (isUnknown && !isAddress(owner));
-    // An answer too large to be held leaves at least that there was one.
+    const isPinned = isPurchase || (isUnknown && !isAddress(owner));
+    // Of an answer that is too large to keep, the record says at least that the write was sent.
     const kept: Kept = isUnknown ? { ...settled, outcome: 'unknown' } : settled;
-    if (isFirm) this.#keepFirm(fullKey, kept);
-    else if (!this.#others.set(fullKey, kept, owner)) this.#keepFirm(fullKey, { ...settled, outcome: 'unknown' });
+    if (isPinned) this.#pin(fullKey, kept);
+    else if (!this.#others.set(fullKey, kept, owner)) this.#pin(fullKey, { ...settled, outcome: 'unknown' });
   }
 
   release(principal: AccountId, key: string): void {
-    this.#forget(keyOf(principal, key));
+    this.#remove(keyOf(principal, key));
   }
 
   usage() {
-    return { records: this.#firm.size + this.#others.size, firmRecords: this.#firm.size };
+    return { records: this.#pinned.size + this.#others.size, pinnedRecords: this.#pinned.size };
   }
 
-  /** Of the firm ones; but for those under way they stand in the order of their time. */
-  #forgetExpired(now: number): void {
-    for (const [key, { expiresAt, outcome }] of this.#firm) {
+  /** Removes expired pinned records. Apart from those under way they are in the order in which they expire. */
+  #removeExpired(now: number): void {
+    for (const [key, { expiresAt, outcome }] of this.#pinned) {
       if (expiresAt > now) return;
-      if (outcome !== 'under_way') this.#forget(key);
+      if (outcome !== 'under_way') this.#remove(key);
     }
   }
 
-  #keepFirm(fullKey: string, kept: Kept): void {
-    this.#firm.set(fullKey, kept);
-    this.#firmHoldings.add(kept.owner, bytesOf(kept, fullKey));
+  #pin(fullKey: string, kept: Kept): void {
+    this.#pinned.set(fullKey, kept);
+    this.#pinnedHoldings.add(kept.owner, bytesOf(kept, fullKey));
   }
 
-  #forget(fullKey: string): void {
-    const firm = this.#firm.get(fullKey);
-    if (firm) this.#firmHoldings.add(firm.owner, -bytesOf(firm, fullKey));
-    this.#firm.delete(fullKey);
+  #remove(fullKey: string): void {
+    const pinned = this.#pinned.get(fullKey);
+    if (pinned) this.#pinnedHoldings.add(pinned.owner, -bytesOf(pinned, fullKey));
+    this.#pinned.delete(fullKey);
     this.#others.delete(fullKey);
   }
 }

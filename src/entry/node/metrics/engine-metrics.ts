@@ -13,8 +13,8 @@ export function engineMetrics(registry: Registry, { up, pending, watch }: Shared
     read: up,
   });
   gauge(registry, {
-    name: 'portico_store_unheard_writes',
-    help: 'Ends of writes, and refused credentials, that the shared store has not heard yet.',
+    name: 'portico_store_pending_writes',
+    help: 'Reports of ended writes and refused credentials that the shared store has not acknowledged yet.',
     read: pending,
   });
   const labels = { labelNames: ['command'], registers: [registry] };

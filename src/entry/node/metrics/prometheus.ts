@@ -110,7 +110,7 @@ function outcomes(registry: Registry): Pick<Metrics, 'readDone' | 'idempotency' 
       name: 'portico_refused_total',
       help: 'Requests and calls that the gateway itself turned away, by the reason.',
       label: 'by',
-      values: { rate_limit: 0, hold: 0, circuit: 0, budget: 0, slots: 0, event_loop: 0 },
+      values: { rate_limit: 0, cooldown: 0, circuit: 0, budget: 0, slots: 0, event_loop: 0 },
     }),
   };
 }
