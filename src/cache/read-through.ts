@@ -18,7 +18,7 @@ export interface ReadThroughOptions {
   readonly digest: Digest;
   readonly call: Call;
   /** Whether the upstream is taken to be out of service: then nobody who may have a copy waits for its answer. */
-  readonly isOut: (account: AccountId) => boolean;
+  readonly isCircuitOpen: (account: AccountId) => boolean;
   readonly metrics: Metrics;
   /** How long a call may take with all its attempts, whoever waits for it. */
   readonly timeoutMs: number;
@@ -92,7 +92,7 @@ export class ReadThrough {
 
   /** @throws GatewayError `validation_failed`, a refusal or a failure of the upstream */
   async read(operation: Operation, input: OperationInput, reader: Reader): Promise<Reading> {
-    const { policyOf, isOut, clock } = this.#of;
+    const { policyOf, isCircuitOpen, clock } = this.#of;
     const policy = policyOf(operation);
     const key = cacheKeyOf(reader.account, operation, { input, policy });
     const wanted: Wanted = { operation, input, reader, key, policy };
@@ -105,10 +105,10 @@ export class ReadThrough {
     const freshMs = freshMsOf(found.entry, policy, clock.now());
     const usability = usabilityOf(freshMs, policy);
     if (usability === 'fresh') return this.#copy(found.entry, freshMs);
-    const isCopyEnough = usability === 'stale' || (usability === 'on-error' && isOut(reader.account));
+    const isCopyEnough = usability === 'stale' || (usability === 'on-error' && isCircuitOpen(reader.account));
     if (!isCopyEnough) return this.#ask(wanted, found, 'stale');
     // The refresh, behind the answer; nobody waits for it and nobody can leave it.
-    if (!found.isElsewhere) void this.#join(wanted, found).result;
+    if (!found.isLeasedElsewhere) void this.#join(wanted, found).result;
     return this.#copy(found.entry, freshMs);
   }
 
@@ -193,7 +193,8 @@ export class ReadThrough {
     const { key, policy, reader } = wanted;
     const isShared = policy !== undefined && reader.context.wants === 'any';
     const leased = (isShared && (await reader.snapshot.lease?.(key, found, cancellation))) || found;
-    if (leased.isMade && leased.entry) return { status: 200, entry: leased.entry, isStored: true, isCollapsed: true };
+    if (leased.isMadeElsewhere && leased.entry)
+      return { status: 200, entry: leased.entry, isStored: true, isCollapsed: true };
     try {
       const { status, entry, isStorable } = await this.#call(wanted, leased, cancellation);
       const isKept = entry !== null && status === 200 && isStorable;

@@ -3,7 +3,7 @@ import { GatewayError } from '../core/errors.ts';
 import { cut, itemsOf, memberOf, stringAt } from '../core/json.ts';
 import type { Entry } from '../store/store.ts';
 import { operations } from '../upstream/operations/index.ts';
-import type { Held, Read } from '../upstream/request.ts';
+import type { CopyOf, Read } from '../upstream/request.ts';
 import { badLeg, goodLeg, isRefusal, type LegTools, readLeg } from './legs.ts';
 import { isBad, isGood, type Leg } from './overview.ts';
 
@@ -81,12 +81,12 @@ function known<T>(map: WeakMap<Entry, T>, entry: Entry, find: () => T): T {
   return found;
 }
 
-/** Reads that the card will probably take, going by what is held of them. */
-export function cardReads(held: Held): Read[] {
-  const subscription = held(SUBSCRIPTION);
+/** The reads that the card will probably need, judging by the copies that this instance has. */
+export function cardReads(copyOf: CopyOf): Read[] {
+  const subscription = copyOf(SUBSCRIPTION);
   const id = subscription && cardIdIn(subscription);
   if (subscription !== undefined && id === undefined) return [];
-  const list = held(LIST);
+  const list = copyOf(LIST);
   const isInList = id === undefined || list === undefined || cardIn(list, id) !== undefined;
   return isInList ? [LIST] : [LIST, byId(id)];
 }

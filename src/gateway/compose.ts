@@ -1,5 +1,5 @@
 import type { Entry } from '../store/store.ts';
-import type { Held, Read } from '../upstream/request.ts';
+import type { CopyOf, Read } from '../upstream/request.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
 import { cardLeg, cardReads, freshCard } from './card.ts';
 import type { Hits } from './gateway.ts';
@@ -90,9 +90,9 @@ export function vitalOf({ overview, wanted, strict }: Composition): string[] {
 
 const isRequired = (section: Section | undefined) => section?.from === 'read' && section.required === true;
 
-/** All that will probably have to be read, going by what is held of it. */
-export function readsOf({ sections }: Composition, held: Held): Read[] {
-  return sections.flatMap(({ read }) => read ?? cardReads(held));
+/** All reads that will probably be needed, judging by the copies that this instance has. */
+export function readsOf({ sections }: Composition, copyOf: CopyOf): Read[] {
+  return sections.flatMap(({ read }) => read ?? cardReads(copyOf));
 }
 
 function startLeg(tools: LegTools, { section, read }: Planned, others: ReadonlyMap<string, Promise<Leg>>) {

@@ -3,10 +3,10 @@ import type { Reading } from '../cache/reading.ts';
 import { type Reader, ReadThrough } from '../cache/read-through.ts';
 import type { Digest } from '../core/runtime.ts';
 import { addressOwner, isAddress } from '../store/owner.ts';
-import type { AccountId, Arrival, Entry, Holder, LocalStore, Store } from '../store/store.ts';
+import type { AccountId, SnapshotRequest, Entry, Holder, LocalStore, Store } from '../store/store.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
-import type { Held, OperationInput, Read } from '../upstream/request.ts';
+import type { CopyOf, OperationInput, Read } from '../upstream/request.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
 import type { Writer, Written } from './idempotency.ts';
 import { rateLimit } from './rate-limit.ts';
@@ -31,7 +31,7 @@ export interface Gateway {
    * Who reads, counted, and what the store knows of what will be read.
    * @throws GatewayError `unauthenticated`, `rate_limited`
    */
-  reader(context: RequestContext, reads?: (held: Held) => readonly Read[]): Promise<Reader>;
+  reader(context: RequestContext, reads?: (copyOf: CopyOf) => readonly Read[]): Promise<Reader>;
   /** A GET, through the cache. @throws GatewayError */
   read(operation: Operation, input: OperationInput, reader: Reader): Promise<Reading>;
   /** What the cache holds of a read, however old; asks nobody. */
@@ -68,8 +68,14 @@ export interface Hits {
 
 export function createGateway(options: GatewayOptions): Gateway {
   const { store, clock, digest, accepted, policyOf } = options;
-  const { call, isOut, assertOpen } = upstreamCall(options);
-  const cache = new ReadThrough({ ...options, call, isOut, timeoutMs: options.requestTimeoutMs, check: checkInput });
+  const { call, isCircuitOpen, assertOpen } = upstreamCall(options);
+  const cache = new ReadThrough({
+    ...options,
+    call,
+    isCircuitOpen,
+    timeoutMs: options.requestTimeoutMs,
+    check: checkInput,
+  });
   const limit = rateLimit(options);
   const writeTools = { ...options, call, assertOpen, limit };
 
@@ -90,12 +96,12 @@ export function createGateway(options: GatewayOptions): Gateway {
       const owner = accepted.ownerOf(account, context);
       const keyOf = ({ operation, input }: Read) =>
         cacheKeyOf(account, operation, { input, policy: policyOf(operation) });
-      const keys: Arrival['keys'] = (held) => reads((read) => held(keyOf(read))?.text).map(keyOf);
+      const keys: SnapshotRequest['keys'] = (copyOf) => reads((read) => copyOf(keyOf(read))?.text).map(keyOf);
       const { background, wants } = context;
       const window = limit.account?.window;
       const now = clock.now();
-      const arrival = { principal: account, owner, now, window, keys, fetches: wants === 'any', background };
-      const snapshot = await store.snapshot(arrival);
+      const request = { principal: account, owner, now, window, keys, fetches: wants === 'any', background };
+      const snapshot = await store.snapshot(request);
       context.snapshot = snapshot;
       limit.counted(context, limit.account, snapshot.use);
       return { context, account, owner, snapshot, cancellation: context.cancellation };

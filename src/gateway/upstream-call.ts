@@ -35,7 +35,7 @@ export interface UpstreamCallOptions {
 interface GuardedCall {
   readonly call: Call;
   /** Whether the upstream is taken to be out of service. */
-  readonly isOut: (caller: string) => boolean;
+  readonly isCircuitOpen: (caller: string) => boolean;
   /**
    * Refuses what would not get through, for what has to be announced before it is called.
    * @throws GatewayError
@@ -68,7 +68,7 @@ export function upstreamCall(options: UpstreamCallOptions & { readonly store: St
     cooling.assertOver(caller.account, now);
     breaker.assertClosed(callerOf(caller), now);
   };
-  return { call, isOut: breaker.isOpen, assertOpen };
+  return { call, isCircuitOpen: breaker.isOpen, assertOpen };
 }
 
 const inTime: Gate = {

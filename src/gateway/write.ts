@@ -115,11 +115,11 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
  * @throws GatewayError `rate_limited`, `store_unavailable`, see `again`
  */
 async function begin(tools: WriteTools, { writer }: Write, begun: NewWrite): Promise<Written | undefined> {
-  const { use, known, isHeldBack, refusal } = await tools.store.beginWrite(begun);
+  const { use, known, isLimited, refusal } = await tools.store.beginWrite(begun);
   tools.limit.counted(writer.context, writer.quota, use);
   if (refusal) throw refusal;
   if (known) return again(tools, known, begun);
-  if (!isHeldBack) return undefined;
+  if (!isLimited) return undefined;
   tools.assertOpen(writer);
   throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // it has just ended
 }

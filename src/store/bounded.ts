@@ -5,18 +5,18 @@ interface Bounds<K, V> {
   /** Entries, or the sum of what `sizeOf` measures. */
   readonly max: number;
   readonly sizeOf?: (value: V, key: K) => number;
-  /** Told of what was evicted or deleted, not of what was replaced. */
+  /** Called for what was evicted or deleted, not for what was replaced. */
   readonly onGone?: (value: V, key: K) => void;
 }
 
-/** Without owners: what was used least recently goes. */
+/** A map without owners: evicts what was used least recently. */
 export const lruMap = <K extends {}, V extends {}>({ max, sizeOf }: Required<Pick<Bounds<K, V>, 'max' | 'sizeOf'>>) =>
   new LRUCache<K, V>({ maxSize: max, sizeCalculation: sizeOf });
 
-/** What one owner holds. */
+/** The entries of one owner. */
 interface Share<K> {
   readonly owner: Owner;
-  /** Least recently used first, where the share is not small. */
+  /** Least recently used first, unless the share is small. */
   readonly keys: Set<K>;
   held: number;
   rank: number;
@@ -28,7 +28,7 @@ interface Entry<K, V> {
   readonly share: Share<K>;
 }
 
-/** An account that holds no more than one of so many parts of the whole is small. */
+/** A share of at most one of so many parts of the whole is small. */
 const PARTS = 1024;
 const SMALL = 0;
 /** Ranks of addresses are above those of all accounts. */
@@ -36,27 +36,27 @@ const ADDRESS = 32;
 const RANKS = 2 * ADDRESS;
 
 /**
- * A map that stays within its bound. When it is full, whoever holds most of it loses what it used least recently:
- * addresses first, then accounts, in steps of 1.4 times as much. Where all are small, what was used least recently of
- * all goes.
+ * A map that stays within its bound. When it is full, an owner with one of the largest shares loses what it used least
+ * recently. Shares are compared in steps of 1.4 times; addresses lose before accounts. If all shares are small, the
+ * least recently used entry of all is evicted.
  */
 export class BoundedMap<K extends {}, V extends {}> {
-  readonly #of: Bounds<K, V>;
+  readonly #bounds: Bounds<K, V>;
   readonly #entries: LRUCache<K, Entry<K, V>>;
   readonly #shares = new Map<Owner, Share<K>>();
   /** Shares that are not small, by rank. */
   readonly #ranks = Array.from({ length: RANKS }, () => new Set<Share<K>>());
 
-  constructor(of: Bounds<K, V>) {
-    this.#of = of;
-    // By size and not by `max`, for which lru-cache takes the memory of a full map at once.
+  constructor(bounds: Bounds<K, V>) {
+    this.#bounds = bounds;
+    // `maxSize`, since for `max` lru-cache allocates the memory of a full map at once.
     this.#entries = new LRUCache({
-      maxSize: Math.max(1, of.max),
+      maxSize: Math.max(1, bounds.max),
       sizeCalculation: ({ size }) => size,
       dispose: (entry, key, reason) => {
         entry.share.keys.delete(key);
         this.#weigh(entry.share, -entry.size);
-        if (reason !== 'set') of.onGone?.(entry.value, key);
+        if (reason !== 'set') bounds.onGone?.(entry.value, key);
       },
     });
   }
@@ -70,7 +70,7 @@ export class BoundedMap<K extends {}, V extends {}> {
     return this.#entries.calculatedSize;
   }
 
-  /** `owner`: whose it is from now on. */
+  /** `owner`: becomes the owner of the entry. */
   get(key: K, owner?: Owner): V | undefined {
     const entry = this.#entries.get(key);
     if (!entry) return undefined;
@@ -83,9 +83,9 @@ export class BoundedMap<K extends {}, V extends {}> {
     return this.#entries.peek(key)?.value;
   }
 
-  /** Says whether it is held: what is larger than the whole is not. */
+  /** Returns whether it was kept: what is larger than the whole map is not. */
   set(key: K, value: V, owner: Owner): boolean {
-    const { max, sizeOf = () => 1 } = this.#of;
+    const { max, sizeOf = () => 1 } = this.#bounds;
     const size = sizeOf(value, key);
     const before = this.#entries.get(key)?.size ?? 0;
     if (size > max) {
@@ -93,7 +93,7 @@ export class BoundedMap<K extends {}, V extends {}> {
       return false;
     }
     const share = this.#shareOf(owner);
-    this.#weigh(share, size); // before there is room, or what is large would push out all that is small
+    this.#weigh(share, size); // before evicting, so that a large entry evicts its own owner's first
     while (this.held - before + size > max) this.#evict(key);
     this.#entries.set(key, { value, size, share });
     share.keys.add(key);
@@ -104,7 +104,7 @@ export class BoundedMap<K extends {}, V extends {}> {
     return this.#entries.delete(key);
   }
 
-  /** What an owner holds. What is walked may be deleted meanwhile. */
+  /** Keys of an owner's entries, which may be deleted while they are iterated. */
   keysOf(owner: Owner): Iterable<K> {
     return this.#shares.get(owner)?.keys ?? [];
   }
@@ -128,7 +128,7 @@ export class BoundedMap<K extends {}, V extends {}> {
     this.#ranks[share.rank]?.add(share);
   }
 
-  /** Least recently used first, and never what is being set. */
+  /** Evicts one entry, but never the one that is being set. */
   #evict(kept: K): void {
     for (let rank = RANKS - 1; rank > SMALL; rank--)
       for (const { keys } of this.#ranks[rank] ?? [])
@@ -147,15 +147,15 @@ export class BoundedMap<K extends {}, V extends {}> {
   }
 
   #rankOf({ owner, held }: Share<K>): number {
-    const parts = (held / this.#of.max) * PARTS;
+    const parts = (held / this.#bounds.max) * PARTS;
     const steps = parts <= 1 ? 0 : 1 + Math.floor(2 * Math.log2(parts));
     return steps + (isAddress(owner) ? ADDRESS : 0);
   }
 }
 
 /**
- * What owners hold of something bounded that is not taken back from them. Each may hold a part of what is left, so that
- * there is always some for whoever holds less.
+ * What owners hold of a bounded resource that is not taken back from them. Each may hold a part of what is left, so
+ * that there is always some left for other owners.
  */
 export class Holdings {
   readonly #held = new Map<Owner, number>();

@@ -7,7 +7,7 @@ import type { Owner } from './owner.ts';
 import type { Window } from './shared/engine.ts';
 import {
   type AccountId,
-  type Arrival,
+  type SnapshotRequest,
   type Begun,
   BUDGET,
   type CacheKey,
@@ -27,7 +27,7 @@ import {
   type WriteEnd,
 } from './store.ts';
 
-/** The store of one process: everything in bounded maps, gone when it ends. */
+/** The store of one process: bounded maps that end with it. */
 export class MemoryStore implements Store, LocalStore {
   readonly #copies: MemoryCopies;
   readonly #records = new MemoryRecords();
@@ -51,16 +51,16 @@ export class MemoryStore implements Store, LocalStore {
     return this.#limits.take(holder, window, now);
   }
 
-  async snapshot(arrival: Arrival): Promise<Snapshot> {
-    const { owner, now, window } = arrival;
-    const use = window && this.#limits.take(arrival, window, now);
+  async snapshot(request: SnapshotRequest): Promise<Snapshot> {
+    const { owner, now, window } = request;
+    const use = window && this.#limits.take(request, window, now);
     return new MemorySnapshot({ use, owner, copies: this.#copies, marks: this.#marks });
   }
 
   async beginWrite(write: NewWrite): Promise<Begun> {
     const { window, now } = write;
     const use = window && this.#limits.take(write, window, now);
-    if (use && use.used > window.limit) return { use, isHeldBack: true };
+    if (use && use.used > window.limit) return { use, isLimited: true };
     try {
       return { use, ...this.#announce(write) };
     } catch (error) {
@@ -74,8 +74,8 @@ export class MemoryStore implements Store, LocalStore {
     const { key, isPurchase } = write;
     const known = key === undefined ? undefined : this.#records.peek(write, key);
     if (known) return { known };
-    const standing = isPurchase ? this.#marks.equalTo(write) : undefined;
-    if (standing) return { known: { fingerprint: write.fingerprint, outcome: standing } };
+    const equal = isPurchase ? this.#marks.equalTo(write) : undefined;
+    if (equal) return { known: { fingerprint: write.fingerprint, outcome: equal } };
     const isMarked = write.tags.length > 0 || isPurchase;
     if (isMarked) this.#marks.assertRoom(write);
     if (key !== undefined) this.#records.claim(write, key);
@@ -83,7 +83,7 @@ export class MemoryStore implements Store, LocalStore {
     return {};
   }
 
-  /** Versions change only now: until then the mark hides the copies, and a write that was not sent gives them back. */
+  /** Versions change only now: until now the mark hid the copies, and if the write was not sent they are valid again. */
   async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
     const { principal, key } = write;
     if (end === 'credential_refused') this.#copies.invalidate(principal, [EVERYTHING]);
@@ -111,33 +111,33 @@ export class MemoryStore implements Store, LocalStore {
   }
 }
 
-interface Seen {
+interface MemorySnapshotOptions {
   readonly use: WindowUse | undefined;
   readonly owner: Owner;
   readonly copies: MemoryCopies;
   readonly marks: MemoryMarks;
 }
 
-/** What a request sees of this process: not a copy, but what stands when it looks. */
+/** A snapshot of this process's state takes nothing in advance: each lookup reads the current state. */
 class MemorySnapshot implements Snapshot {
   readonly use: WindowUse | undefined;
-  readonly #of: Seen;
-  /** Under a mark equal reads of one request share a call, and no others. */
+  readonly #options: MemorySnapshotOptions;
+  /** While a mark covers them, equal reads share a call within one request only. */
   #hidden: Found | undefined;
 
-  constructor(seen: Seen) {
-    this.use = seen.use;
-    this.#of = seen;
+  constructor(options: MemorySnapshotOptions) {
+    this.use = options.use;
+    this.#options = options;
   }
 
   async lookup(key: CacheKey, now: number): Promise<Found> {
-    const { copies, marks, owner } = this.#of;
+    const { copies, marks, owner } = this.#options;
     if (marks.covers(key.account, key.tags, now)) return (this.#hidden ??= hidden(crypto.randomUUID()));
     return copies.lookup(key, owner, key.lifeMs > 0);
   }
 
   async save(key: CacheKey, found: Found, { entry, drop }: Fetched): Promise<Saved> {
-    const { copies, marks } = this.#of;
+    const { copies, marks } = this.#options;
     if (drop === 'everything') copies.invalidate(key.account, [EVERYTHING]);
     if (drop === 'key') copies.drop(key);
     if (found.isHidden || marks.covers(key.account, key.tags, -Infinity)) return { stored: false, holds: false };

@@ -1,6 +1,6 @@
 /**
- * Whose share of what is bounded something takes: an account that the upstream has accepted, or `address …`, where what
- * came from an address has not been accepted yet.
+ * Whose share of the bounded resources something takes: that of an account which the upstream has accepted, or
+ * `address …` for all credentials from an address that the upstream has not accepted yet.
  */
 export type Owner = string;
 

@@ -11,7 +11,7 @@ import type { Sealer } from './shared/sealer.ts';
 import { SharedSnapshot, type SnapshotTools } from './shared/snapshot.ts';
 import {
   type AccountId,
-  type Arrival,
+  type SnapshotRequest,
   type Begun,
   BUDGET,
   hidden,
@@ -79,22 +79,22 @@ export class SharedStore implements Store {
       away: () => hidden(`away ${this.#writes}`),
       learn: (holder, reply) => this.#learn(holder, reply),
       isDropping: (account) => this.#dropping.peek(account) !== undefined,
-      dropAll: (arrival, save) => this.#dropAll(arrival, () => options.engine.save(arrival.principal, save)),
+      dropAll: (request, save) => this.#dropAll(request, () => options.engine.save(request.principal, save)),
     };
   }
 
-  async snapshot(arrival: Arrival): Promise<Snapshot> {
-    const { principal, window, now, keys = () => [], background } = arrival;
+  async snapshot(request: SnapshotRequest): Promise<Snapshot> {
+    const { principal, window, now, keys = () => [], background } = request;
     const dropping = this.#dropping.get(principal);
     if (dropping) background(this.#drop(principal, dropping).catch(() => undefined));
-    const snapshot = new SharedSnapshot(this.#tools, arrival);
+    const snapshot = new SharedSnapshot(this.#tools, request);
     await snapshot.begin(
       keys((key) => this.#near.get(key)?.entry),
       window,
     );
     // The count goes on from there if the engine does not answer next time.
-    if (window && snapshot.use) this.#limits.learn(arrival, window.name, snapshot.use);
-    else if (window) snapshot.use = this.#limits.take(arrival, window, now);
+    if (window && snapshot.use) this.#limits.learn(request, window.name, snapshot.use);
+    else if (window) snapshot.use = this.#limits.take(request, window, now);
     return snapshot;
   }
 
@@ -176,13 +176,13 @@ export class SharedStore implements Store {
     const use = begun.use && { used: begun.use.used, endsAt: this.#options.clock.now() + begun.use.leftMs };
     const { fingerprint } = write;
     if (begun.is === 'begun') return { use };
-    if (begun.is === 'limit') return { use, isHeldBack: true };
+    if (begun.is === 'limit') return { use, isLimited: true };
     if (begun.is === 'equal') return { use, known: { fingerprint, outcome: begun.standing } };
     if (begun.is === 'record') return { use, known: await openRecord(this.#options.sealer, write, begun) };
     if (begun.is === 'another_store') return { use, refusal: replaced(begun.leftMs) };
     if (begun.is !== 'cooldown') return { use, refusal: unavailable(begun.is) };
     this.#limits.coolDown(write, this.#options.clock.now() + begun.cooldownMs);
-    return { use, isHeldBack: true };
+    return { use, isLimited: true };
   }
 
   async #endOf(write: NewWrite, end: WriteEnd): Promise<WriteEnded> {
@@ -209,7 +209,7 @@ export class SharedStore implements Store {
   }
 
   /** Until the engine has acknowledged it, no copy of the account is used here. */
-  #dropAll({ principal, owner, background }: Arrival | NewWrite, send: Send): Promise<void> {
+  #dropAll({ principal, owner, background }: SnapshotRequest | NewWrite, send: Send): Promise<void> {
     this.#dropping.set(principal, send, owner);
     const until = this.#options.clock.now() + DROP_MS;
     return this.#retry(() => this.#drop(principal, send), { until, background });

@@ -7,34 +7,34 @@ import type { Window } from './shared/engine.ts';
 /** Keyed hash of a credential, or of an address. */
 export type AccountId = string;
 
-/** What versions are kept for: a group, one item of it, or all of the account. */
+/** What versions are kept for: a group of reads, one item of a group, or everything of the account. */
 export type Tag = string;
 
-/** Stands for all that an account holds. */
+/** The tag for everything of an account. */
 export const EVERYTHING: Tag = '*';
 
-/** The state that the tags of a cache key were in at one moment; equal only if nothing was invalidated in between. */
+/** State of a cache key's tags at one moment. Two are equal only if nothing was invalidated in between. */
 export type Version = string;
 
 /** A cached answer. */
 export interface Entry {
   /** JSON as the upstream sent it, links to the upstream's pages made relative. */
   readonly text: string;
-  /** Where in `text` the origin of the gateway goes: the links' places, ascending. */
+  /** Places in `text` where a link needs the origin of the gateway in front, ascending. */
   readonly links: readonly number[];
-  /** Known to be ASCII alone: then it need not be encoded. */
+  /** Whether `text` is known to be all ASCII, which needs no encoding. */
   readonly isAscii?: boolean | undefined;
   /** Strong validator of `text`, quoted. */
   readonly etag: string;
   /** When the upstream answered, in milliseconds of this process's clock. */
   readonly storedAt: number;
-  /** What the upstream can be asked with whether it still holds. */
+  /** For a conditional request to the upstream. */
   readonly validators: { readonly etag?: string; readonly lastModified?: string };
-  /** The upstream wants it to count as fresh for no longer, in milliseconds. */
+  /** The upstream's own upper limit for how long it is fresh, in milliseconds. */
   readonly maxFreshMs?: number;
 }
 
-/** How long an entry is fresh where its policy says `freshMs`. */
+/** How long an entry is fresh when its policy says `freshMs`. */
 export const freshFor = (entry: Entry | undefined, freshMs: number) => Math.min(entry?.maxFreshMs ?? freshMs, freshMs);
 
 /** What one cached answer is kept under. Durations in milliseconds. */
@@ -44,78 +44,77 @@ export interface CacheKey {
   readonly key: string;
   /** What invalidates it. */
   readonly tags: readonly Tag[];
-  /** How long an answer is fresh, and of any use. Both 0: it is never kept. */
+  /** How long an answer is fresh, and how long it is usable at all. Both 0: it is never kept. */
   readonly freshMs: number;
   readonly lifeMs: number;
 }
 
-/** What stands under a cache key. */
+/** Result of looking up a cache key. */
 export interface Found {
-  /** Absent where there is none, or where something has invalidated it. */
+  /** Absent if there is none or it has been invalidated. */
   readonly entry: Entry | undefined;
   /** Reads share a call of the upstream only under the same version. */
   readonly version: Version;
-  /** When this was found, in the time of the store: an answer never takes the place of one that was asked for later. */
+  /** When it was looked up, by the store's clock: an answer never replaces one that was asked for later. */
   readonly askedAt: number;
-  /** No answer may be kept: a write is under way, or the store cannot be relied upon. */
+  /** No answer may be kept: a write is under way, or the store cannot be trusted just now. */
   readonly isHidden?: boolean;
   /** Another instance is fetching it. */
-  readonly isElsewhere?: boolean;
-  /** The copy that another instance has made while this one waited. */
-  readonly isMade?: boolean;
+  readonly isLeasedElsewhere?: boolean;
+  /** The entry was fetched by another instance while this one waited. */
+  readonly isMadeElsewhere?: boolean;
 }
 
-/** What a fetch comes back with. */
+/** What to store after a fetch. */
 export interface Fetched {
-  /** To be kept. */
   readonly entry?: Entry | undefined;
-  /** What is no longer true: the copy under the key, or everything of the account. */
+  /** What is no longer valid: the copy under the key, or everything of the account. */
   readonly drop?: 'key' | 'everything' | undefined;
 }
 
 export interface Saved {
   readonly stored: boolean;
-  /** Whether nothing has invalidated what was found. */
+  /** Whether what was found is still valid. */
   readonly holds: boolean;
 }
 
-/** What a request sees of the store. With a shared store all of its questions of one moment are one round trip. */
+/** What a request sees of the store. With a shared store, questions that are asked at the same time share a round trip. */
 export interface Snapshot {
-  /** Of the limit that the request counts in; absent where there is none. */
+  /** Of the rate limit; absent if there is none. */
   readonly use: WindowUse | undefined;
   /** `now` in milliseconds of this process's clock. */
   lookup(key: CacheKey, now: number): Promise<Found>;
   /**
-   * Comes out when it is this instance's turn to fetch, or with the copy that another one has made. Rejects with the
-   * reason of the cancellation. Absent where there are no other instances.
+   * Resolves when this instance may fetch, or with the copy that another instance has fetched. Rejects with the reason
+   * of the cancellation. Absent if there are no other instances.
    */
   lease?(key: CacheKey, found: Found, cancellation: Cancellation): Promise<Found>;
-  /** Ends a fetch. An answer is kept only where nothing has invalidated what was found before it. Never rejects. */
+  /** Ends a fetch. The answer is kept only if nothing was invalidated since the lookup. Never rejects. */
   save(key: CacheKey, found: Found, fetched: Fetched): Promise<Saved>;
   /** The request is over. */
   end?(): void;
 }
 
-/** Who counts for what, and whose share of what is bounded that takes. */
+/** Whose requests are counted, and whose share of the bounded resources they take. */
 export interface Holder {
-  /** An account; for the social calls an address, hashed. */
+  /** An account, or for the social calls a hashed address. */
   readonly principal: AccountId;
   readonly owner: Owner;
 }
 
-/** A request, with what it counts in and what it will look for. */
-export interface Arrival extends Holder {
+/** What a request asks of the store when it begins. */
+export interface SnapshotRequest extends Holder {
   readonly now: number;
-  /** None where no limit applies. */
+  /** The rate limit to count it in; absent if there is none. */
   readonly window: Window | undefined;
-  /** Asked for with the copies that this instance holds, whether or not they still hold. */
-  readonly keys?: ((held: (key: CacheKey) => Entry | undefined) => readonly CacheKey[]) | undefined;
-  /** Whether it fetches what is not there, unless another instance does so. */
+  /** The cache keys that it will look up. `copyOf` gives the copies that this instance has, valid or not. */
+  readonly keys?: ((copyOf: (key: CacheKey) => Entry | undefined) => readonly CacheKey[]) | undefined;
+  /** Whether it will fetch what is missing, unless another instance is doing so. */
   readonly fetches?: boolean;
   readonly background: Background;
 }
 
-/** How often something was done in a window. */
+/** How much of a window is used. */
 export interface WindowUse {
   /** This one included. */
   readonly used: number;
@@ -123,7 +122,7 @@ export interface WindowUse {
   readonly endsAt: number;
 }
 
-/** Until a window ends; 1 at least. */
+/** Until the window ends; at least 1. */
 export const secondsLeft = ({ endsAt }: WindowUse, now: number): number =>
   Math.max(1, Math.ceil((endsAt - now) / 1000));
 
@@ -139,75 +138,78 @@ export interface WriteRecord {
   readonly outcome: 'under_way' | 'unknown' | WriteAnswer;
 }
 
-/** A write that touches what is cached, has a key, or buys. Instants in milliseconds of this process's clock. */
+/**
+ * A write that invalidates cached answers, has an idempotency key, or is a purchase. Instants in milliseconds of this
+ * process's clock.
+ */
 export interface NewWrite extends Holder {
-  /** What it counts in. */
+  /** The rate limit to count it in. */
   readonly window: Window | undefined;
-  /** What it touches. Until the write is over, reads of this are neither answered from a copy nor kept. */
+  /** What it invalidates. Until it is over, reads of this are neither answered from a copy nor kept. */
   readonly tags: readonly Tag[];
-  /** Tells it from all others. */
+  /** Unique to this write. */
   readonly nonce: string;
   readonly now: number;
   /** When its request is over. */
   readonly endsAt: number;
-  /** Where nobody learns how it ended, it stays announced until then. */
+  /** If its outcome stays unknown, its mark expires then. */
   readonly until: number;
   /** The client's idempotency key. */
   readonly key: string | undefined;
   /** How long the key is remembered, in milliseconds. */
   readonly keyMs: number;
-  /** Hash of what is asked; empty where there is neither a key nor a purchase. */
+  /** Hash of the request; empty if there is neither a key nor a purchase. */
   readonly fingerprint: string;
   readonly isPurchase: boolean;
   readonly background: Background;
 }
 
 /**
- * How a write ended: answered; refused by the upstream (4xx), perhaps with the credential (401, 403); without anybody
- * knowing whether it was done; without having been sent.
+ * How a write ended: answered; refused by the upstream with a 4xx, or with 401 or 403, which refuse the credential;
+ * with an unknown outcome; without having been sent.
  */
 export type WriteEnd = WriteAnswer | 'refused' | 'credential_refused' | 'unknown' | 'not_sent';
 
 export interface Begun {
   readonly use: WindowUse | undefined;
-  /** What stands in its way: the record of its key, or an equal purchase. */
+  /** What prevents it: the record of its key, or an equal purchase. */
   readonly known?: WriteRecord | undefined;
-  /** Nothing of it was noted: its window is used up, or the upstream wants no calls of the account. */
-  readonly isHeldBack?: boolean;
-  /** Nothing of it was noted: `store_unavailable`. */
+  /** Nothing was stored: its rate limit is used up, or the account cools down. */
+  readonly isLimited?: boolean;
+  /** Nothing was stored: `store_unavailable`. */
   readonly refusal?: GatewayError;
 }
 
 /**
- * State that instances may share. Everything is of one account; versions are unguessable or never repeat, so that a
- * store that comes back empty invalidates everything (`contract.md` sections 5 and 7).
+ * State that instances may share, kept by account. Versions are unguessable or never repeat, so that the loss of a
+ * store's data invalidates everything (`contract.md` sections 5 and 7).
  */
 export interface Store {
-  /** All that a request needs to begin, in one round trip. Comes out without what the store cannot tell. */
-  snapshot(arrival: Arrival): Promise<Snapshot>;
-  /** Counts a write, takes its key and announces it, before its first byte goes out. Never rejects. */
+  /** All that a request needs to begin, in one round trip. Never rejects: what the store does not answer is left out. */
+  snapshot(request: SnapshotRequest): Promise<Snapshot>;
+  /** Counts a write, claims its key and marks what it invalidates, before it is sent. Never rejects. */
   beginWrite(write: NewWrite): Promise<Begun>;
-  /** A write of unknown outcome stays announced until its time is over. Never rejects. */
+  /** Removes the mark, unless the outcome is unknown: then it stays until it expires. Never rejects. */
   endWrite(write: NewWrite, end: WriteEnd): Promise<void>;
-  /** The upstream wants no calls of this account until then. */
+  /** Notes that the upstream wants no calls of this account until then. */
   coolDown(holder: Holder, until: number, background: Background): void;
-  /** As far as this instance knows, which each snapshot brings up to date. */
+  /** When the account's cooldown ends, as far as this instance knows; each snapshot updates it. */
   coolsUntil(account: AccountId): number;
-  /** Counts a call in the account's budget of calls of the upstream. Other instances hear of it soon. */
+  /** Counts a call in the account's budget of upstream calls. Other instances learn of it soon after. */
   spend(holder: Holder, now: number, background: Background): WindowUse;
-  /** Where everything is in this process: what can be asked without waiting. */
+  /** Present if all state is in this process and can be read without waiting. */
   readonly local?: LocalStore;
 }
 
-/** As much of a store as a hit needs. */
+/** The part of a store that answering from the cache needs. */
 export interface LocalStore {
-  /** The copy under a key; none while a write that touches it is under way or of unknown outcome. */
+  /** The copy under a key; none while a write that invalidates it is under way or of unknown outcome. */
   copy(key: CacheKey, owner: Owner, now: number): Entry | undefined;
   /** Counts a request. */
   count(holder: Holder, window: Window, now: number): WindowUse;
 }
 
-/** What an in-process store holds; bytes and counts, each of them bounded. */
+/** Size of an in-process store; each figure is bounded. */
 export interface Usage {
   readonly bytes: number;
   readonly entries: number;
@@ -220,10 +222,10 @@ export interface Usage {
   readonly windows: number;
 }
 
-/** In which an account's calls of the upstream are counted. */
+/** The window in which an account's upstream calls are counted. */
 export const BUDGET = { name: 'upstream calls', lengthMs: 60_000 } as const;
 
-/** What is found where nothing may be answered from a copy or kept; reads share a call only under the same `name`. */
+/** The result of a lookup when no copy may be used or kept. Reads share a call only under the same `name`. */
 export const hidden = (name: string): Found => ({
   entry: undefined,
   version: `hidden ${name}`,

@@ -9,18 +9,18 @@ export interface OperationInput {
   readonly query: string;
   /** JSON text of the body. */
   readonly body?: string | undefined;
-  /** Text of one that the operation does not take: another makes it another request, but it goes nowhere. */
+  /** Text of a body that the operation does not take. Requests are compared by it, but it is not sent. */
   readonly unsent?: string | undefined;
 }
 
-/** A GET that somebody wants. */
+/** A GET, with what the client asked of it. */
 export interface Read {
   readonly operation: Operation;
   readonly input: OperationInput;
 }
 
-/** The JSON of a copy that is at hand, whether or not it still holds. */
-export type Held = (read: Read) => string | undefined;
+/** The JSON of the copy that this instance has of a read, valid or not. */
+export type CopyOf = (read: Read) => string | undefined;
 
 /** What an earlier answer said it can be revalidated with (RFC 9110, section 13.1). */
 export interface Validators {
@@ -35,7 +35,7 @@ export function targetOf(operation: Operation, { id, query }: OperationInput): s
 }
 
 /**
- * The allow-list of `contract.md` section 2, names and values in turn; nothing else that the client sent gets upstream.
+ * The allow-list of `contract.md` section 2, names and values in turn; nothing else that the client sent is passed on.
  */
 export function headersOf({ operation, input, context, validators }: UpstreamCall): string[] {
   const { trace, requestId, userAgent = 'portico', idempotencyKey } = context;

@@ -192,12 +192,12 @@ test('finds a copy, and counts, without waiting', async () => {
   const owner = key.account;
   expect(store.copy(key, owner, 0)).toBeUndefined();
   const window = { name: 'window', lengthMs: 1_000, limit: 1 };
-  const arrival = { principal: owner, owner, now: 0, window, background: () => undefined };
-  const snapshot = await store.snapshot(arrival);
+  const request = { principal: owner, owner, now: 0, window, background: () => undefined };
+  const snapshot = await store.snapshot(request);
   const entry = entryOf('{}');
   await snapshot.save(key, await snapshot.lookup(key, 0), { entry });
   expect(store.copy(key, owner, 0)).toBe(entry);
-  expect(store.count(arrival, window, 0)).toEqual({ used: 2, endsAt: 1_000 });
+  expect(store.count(request, window, 0)).toEqual({ used: 2, endsAt: 1_000 });
 });
 
 test('finds no copy without waiting while a write that touches it is under way', async () => {

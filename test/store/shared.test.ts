@@ -135,7 +135,7 @@ describe('a lease', () => {
     await pass(25);
     await first.end('"made"');
     await pass(50);
-    expect((await second).found).toMatchObject({ isMade: true, entry: { text: '"made"' } });
+    expect((await second).found).toMatchObject({ isMadeElsewhere: true, entry: { text: '"made"' } });
   });
 
   test('that ends without a copy lets all fetch at once', async () => {
@@ -171,7 +171,7 @@ describe('a lease', () => {
     for (let ms = 0; ms < 4_900; ms += 100) await pass(100);
     expect(isOver).toBe(false);
     for (let ms = 0; ms < 600; ms += 100) await pass(100);
-    expect((await waiting).found.isMade).toBeFalsy();
+    expect((await waiting).found.isMadeElsewhere).toBeFalsy();
     expect(await first.end('"late"')).toMatchObject({ stored: true });
   });
 
@@ -202,10 +202,10 @@ describe('a lease', () => {
     const { store, other } = openWorld();
     const key = keyIn(newAccount());
     const snapshot = await request(store, [key]);
-    expect((await (await request(other, [key])).lookup(key, 0)).isElsewhere).toBe(true);
+    expect((await (await request(other, [key])).lookup(key, 0)).isLeasedElsewhere).toBe(true);
     snapshot.end?.();
     await settle();
-    expect((await (await request(other, [key])).lookup(key, 0)).isElsewhere).toBe(false);
+    expect((await (await request(other, [key])).lookup(key, 0)).isLeasedElsewhere).toBe(false);
   });
 
   test('of a reply that comes too late is returned', async () => {
@@ -221,14 +221,14 @@ describe('a lease', () => {
     way.after = async () => undefined;
     late.resolve();
     await settle();
-    expect((await (await request(other, [key])).lookup(key, 0)).isElsewhere).toBe(false);
+    expect((await (await request(other, [key])).lookup(key, 0)).isLeasedElsewhere).toBe(false);
   });
 
   test('is neither taken nor waited for by a request for a fresh answer', async () => {
     const { store, other } = openWorld();
     const key = keyIn(newAccount());
     const snapshot = await request(store, [key], false);
-    expect((await (await request(other, [key])).lookup(key, 0)).isElsewhere).toBe(false);
+    expect((await (await request(other, [key])).lookup(key, 0)).isLeasedElsewhere).toBe(false);
     const found = await snapshot.lookup(key, 0);
     expect(await snapshot.lease!(key, found, NEVER)).toBe(found);
   });
@@ -244,14 +244,14 @@ test('what a request asks for may depend on its instance’s copies', async () =
       held.push(copyOf(key)?.text);
       return [];
     };
-    const arrival = {
+    const account = {
       principal: key.account,
       owner: key.account,
       now: START_MS,
       window: undefined,
       background: () => undefined,
     };
-    await asked.snapshot({ ...arrival, keys });
+    await asked.snapshot({ ...account, keys });
     return held;
   };
   expect([await heldBy(store), await heldBy(other)]).toEqual([['"copy"'], [undefined]]);
@@ -301,15 +301,15 @@ describe('while the engine is slow or away', () => {
   test('limits of an account that the store does not know are counted here', async () => {
     const { store, way } = openWorld();
     way.before = () => Promise.reject(new Error('away'));
-    const arrival = {
+    const asked = {
       principal: 'account',
       owner: 'account',
       now: START_MS,
       window: WINDOW,
       background: () => undefined,
     };
-    expect((await store.snapshot(arrival)).use?.used).toBe(1);
-    expect((await store.snapshot(arrival)).use?.used).toBe(2);
+    expect((await store.snapshot(asked)).use?.used).toBe(1);
+    expect((await store.snapshot(asked)).use?.used).toBe(2);
   });
 
   test('a write is refused after a second, and does nothing later', async () => {
@@ -370,7 +370,7 @@ test('a lease that comes after its first reader has left is still used by the fe
   await pass(25);
   await pass(50);
   await leased;
-  expect((await (await request(other, [key])).lookup(key, 0)).isElsewhere).toBe(true);
+  expect((await (await request(other, [key])).lookup(key, 0)).isLeasedElsewhere).toBe(true);
 });
 
 describe('the end of a write', () => {
@@ -493,7 +493,7 @@ describe('secrets', () => {
     objects.pass(1);
     const snapshot = await request(old, [key]);
     const found = await snapshot.lookup(key, 0);
-    expect(found).toMatchObject({ entry: undefined, isElsewhere: false });
+    expect(found).toMatchObject({ entry: undefined, isLeasedElsewhere: false });
     expect(await snapshot.save(key, found, { entry: entryOf('"of the old"') })).toMatchObject({ stored: true });
     expect((await look(turned, key)).entry?.text).toBe('"of the old"');
   });

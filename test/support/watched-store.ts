@@ -66,7 +66,7 @@ export const watchedStore = (store: Store): WatchedStore => {
   return {
     ...turnstiles,
     ...(watchedLocal && { local: watchedLocal }),
-    snapshot: async (arrival) => watched(await store.snapshot(arrival)),
+    snapshot: async (request) => watched(await store.snapshot(request)),
     beginWrite: (write) => passing(turnstiles.begins, store.beginWrite(write)),
     endWrite: (write, end) => passing(turnstiles.ends, store.endWrite(write, end)),
     coolDown: (...args) => store.coolDown(...args),

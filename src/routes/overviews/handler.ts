@@ -50,7 +50,7 @@ function answering(overview: Overview, { gateway, clock, digest }: OverviewOptio
       }),
     async handle(context) {
       const request = asked(context);
-      const reader = await gateway.reader(context, (held) => ('error' in request ? [] : readsOf(request, held)));
+      const reader = await gateway.reader(context, (copyOf) => ('error' in request ? [] : readsOf(request, copyOf)));
       if ('error' in request) throw request.error;
       const legs = compose({ gateway, clock, reader }, request);
       if (wantsLines(context)) return ndjsonAnswer(context, request, { legs, headers: headersOf(request) });

@@ -3,14 +3,14 @@ import type { Owner } from '../owner.ts';
 import { type AccountId, type CacheKey, type Entry, EVERYTHING, type Found, type Tag, type Version } from '../store.ts';
 import { sizeOf } from './size.ts';
 
-/** What reads under way of one account are held against: changed by what makes them worthless. */
+/** Versions of one account. Reads under way are invalid once theirs has changed. */
 interface Account {
   epoch: number;
   readonly tags: Map<Tag, number>;
 }
 
 interface Copy {
-  /** None where the answer was dropped: what was asked for before then is not kept either. */
+  /** Absent if the answer was dropped: then an answer that was asked for before is not kept either. */
   readonly entry: Entry | undefined;
   readonly askedAt: number;
   readonly tags: readonly Tag[];
@@ -20,19 +20,19 @@ interface Copy {
 
 type Keyed = Pick<CacheKey, 'account' | 'key' | 'tags'>;
 
-const COPY_OVERHEAD_BYTES = 800; // its object, its validators
+const COPY_OVERHEAD_BYTES = 800; // objects and validators
 const ACCOUNT_BYTES = 1_024;
 const ACCOUNTS_SHARE = 1 / 8;
-/** Of those that hold nothing. */
+/** Accounts without a copy count too, so that there is room for some even in a small cache. */
 const LEAST_ACCOUNTS = 10_000;
 const MAX_TAGS = 16;
 const USED_MS = 1_000;
 
-/** Cached answers of one process. Bounded maps and nothing more: time is the cache's business. */
+/** Cached answers of one process. Does not know how long they are fresh: that is up to the cache. */
 export class MemoryCopies {
   readonly #copies: BoundedMap<string, Copy>;
   readonly #accounts: BoundedMap<AccountId, Account>;
-  /** Of versions and of questions; never repeats within the process, and nothing here outlives it. */
+  /** Last number given to a version or a lookup. Numbers never repeat within the process. */
   #last = 0;
 
   /** `maxBytes` bounds keys and bodies together. */
@@ -61,14 +61,14 @@ export class MemoryCopies {
     return copy.entry;
   }
 
-  /** `owner`: of what is known of the account. Copies are the account's own. */
+  /** `owner`: who the account's versions are counted for. Copies are counted for the account itself. */
   lookup(key: Keyed, owner: Owner, mayBeKept = true): Found {
     const version = versionOf(this.#accountOf(key.account, owner), key.tags);
     const entry = mayBeKept ? this.#copies.get(keyOf(key))?.entry : undefined;
     return { entry, version, askedAt: ++this.#last };
   }
 
-  /** Whether nothing has made worthless what was found. */
+  /** Whether what was found is still valid. */
   holds(key: Keyed, { version, askedAt }: Found): boolean {
     const known = this.#copies.peek(keyOf(key));
     const isDropped = known !== undefined && !known.entry && known.askedAt > askedAt;
@@ -81,13 +81,13 @@ export class MemoryCopies {
     return this.#copies.set(keyOf(key), { entry, askedAt, tags: key.tags, usedAt: 0 }, key.account);
   }
 
-  /** Forgets one answer, and makes reads of it that are under way worthless. */
+  /** Removes one answer, and invalidates reads of it that are under way. */
   drop(key: Keyed): void {
     const dropped = { entry: undefined, askedAt: ++this.#last, tags: key.tags, usedAt: 0 };
     if (!this.#copies.set(keyOf(key), dropped, key.account)) this.#renew(this.#accounts.peek(key.account));
   }
 
-  /** Makes every answer with one of these tags, and every read under way, worthless. */
+  /** Invalidates every answer, and every read under way, that has one of these tags. */
   invalidate(account: AccountId, tags: readonly Tag[]): void {
     const known = this.#accounts.get(account);
     if (tags.includes(EVERYTHING)) {
@@ -113,13 +113,13 @@ export class MemoryCopies {
     return made;
   }
 
-  /** Undefined for an account that was forgotten: what was found of it before counts no more. */
+  /** Undefined for an account that was evicted: what was found of it before is then invalid. */
   #versionOf({ account, tags }: Keyed): Version | undefined {
     const known = this.#accounts.peek(account);
     return known && versionOf(known, tags);
   }
 
-  /** Reads under way are worth nothing. */
+  /** Invalidates all reads under way. */
   #renew(account: Account | undefined): void {
     if (!account) return;
     account.epoch = ++this.#last;
@@ -131,7 +131,7 @@ export class MemoryCopies {
   }
 }
 
-/** The account hash has a fixed alphabet without a space, so no two pairs make one key. */
+/** Account hashes contain no space, so different pairs make different keys. */
 const keyOf = ({ account, key }: Keyed) => `${account} ${key}`;
 
 const versionOf = ({ epoch, tags: known }: Account, tags: readonly Tag[]): Version =>

@@ -5,7 +5,7 @@ import type { AccountId, Holder, WindowUse } from '../store.ts';
 const MAX_WINDOWS = 50_000;
 const MAX_COOLDOWNS = 10_000;
 
-/** How far apart the ends of one window may be, as several replies tell it. */
+/** Ends that differ by less than this, in several replies, are ends of the same window. */
 const SAME_END_MS = 1_000;
 
 interface Open {
@@ -27,7 +27,7 @@ export class MemoryLimits {
     return { ...opened };
   }
 
-  /** What all instances have counted. Of the same window the more is true: not all of ours has been told yet. */
+  /** Takes over what all instances have counted. In the same window the higher count is right: some of ours may be pending. */
   learn({ principal, owner }: Holder, name: string, { used, endsAt }: WindowUse): void {
     const key = `${principal} ${name}`;
     const known = this.#windows.get(key);
@@ -39,7 +39,7 @@ export class MemoryLimits {
     this.#cooldowns.set(principal, Math.max(until, this.coolsUntil(principal)), owner);
   }
 
-  /** Nearly always there are none: then nothing has to be looked up. */
+  /** Nearly always no account cools down: then the lookup is saved. */
   coolsUntil(account: AccountId): number {
     return this.#cooldowns.size === 0 ? 0 : (this.#cooldowns.get(account) ?? 0);
   }

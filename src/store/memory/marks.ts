@@ -5,24 +5,24 @@ import type { AccountId, NewWrite, Tag } from '../store.ts';
 import { Holdings } from '../bounded.ts';
 import type { Owner } from '../owner.ts';
 
-/** Nearly all of unknown outcome: those under way are as many as there are requests. */
+/** Reached by writes of unknown outcome only: there are never so many requests under way. */
 const MAX_MARKS = 20_000;
-const PART = 1 / 16;
+const OWNER_PART = 1 / 16;
 const FULL_RETRY_SECONDS = 60;
 
-interface Held {
+interface AccountMarks {
   readonly marks: Marks;
   readonly owner: Owner;
 }
 
-/** Marks of one process. None is evicted: where there is no room for more, a write is refused. */
+/** Marks of one process. None is evicted: when there is no room for more, a write is refused. */
 export class MemoryMarks {
-  readonly #held = new Map<AccountId, Held>();
-  readonly #holdings = new Holdings({ max: MAX_MARKS, part: PART });
+  readonly #accounts = new Map<AccountId, AccountMarks>();
+  readonly #holdings = new Holdings({ max: MAX_MARKS, part: OWNER_PART });
 
-  /** Whether what has these tags may be neither answered from a copy nor kept. */
+  /** Whether no copy with these tags may be used or kept. */
   covers(account: AccountId, tags: readonly Tag[], now: number): boolean {
-    return this.#held.size > 0 && this.#live(account, now)?.covers(tags) === true;
+    return this.#accounts.size > 0 && this.#live(account, now)?.covers(tags) === true;
   }
 
   equalTo(write: NewWrite): OpenState | undefined {
@@ -31,38 +31,38 @@ export class MemoryMarks {
 
   /** @throws GatewayError `store_unavailable` */
   assertRoom({ principal, owner, now }: NewWrite): void {
-    const holder = this.#held.get(principal)?.owner ?? owner;
-    if (!this.#holdings.hasRoomFor(holder)) for (const other of this.#held.keys()) this.#live(other, now);
+    const holder = this.#accounts.get(principal)?.owner ?? owner;
+    if (!this.#holdings.hasRoomFor(holder)) for (const other of this.#accounts.keys()) this.#live(other, now);
     if (this.#holdings.hasRoomFor(holder)) return;
     throw GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter: FULL_RETRY_SECONDS });
   }
 
   begin(write: NewWrite): void {
     const { principal, owner } = write;
-    const held = this.#held.get(principal) ?? { marks: new Marks(), owner };
-    this.#held.set(principal, held);
-    this.#changed(principal, held, () => held.marks.set({ ...markOf(write), isUnknown: false }));
+    const known = this.#accounts.get(principal) ?? { marks: new Marks(), owner };
+    this.#accounts.set(principal, known);
+    this.#changed(principal, known, () => known.marks.set({ ...markOf(write), isUnknown: false }));
   }
 
-  /** Says whether what the write touched needs new versions. */
+  /** Returns whether the write's tags need new versions. */
   end(write: NewWrite, end: WriteEnded['end']): boolean {
-    const held = this.#held.get(write.principal);
-    if (!held?.marks.find(write.nonce)) return end !== 'not_sent';
-    return this.#changed(write.principal, held, () => held.marks.end(end, markOf(write)));
+    const known = this.#accounts.get(write.principal);
+    if (!known?.marks.find(write.nonce)) return end !== 'not_sent';
+    return this.#changed(write.principal, known, () => known.marks.end(end, markOf(write)));
   }
 
-  /** Of an account, without those whose time has passed: their versions were changed when they became unknown. */
+  /** An account's marks without expired ones, whose tags got new versions when their outcome became unknown. */
   #live(account: AccountId, now: number): Marks | undefined {
-    const held = this.#held.get(account);
-    if (held) this.#changed(account, held, () => held.marks.expire(now));
-    return held?.marks;
+    const known = this.#accounts.get(account);
+    if (known) this.#changed(account, known, () => known.marks.expire(now));
+    return known?.marks;
   }
 
-  #changed<T>(account: AccountId, { marks, owner }: Held, change: () => T): T {
+  #changed<T>(account: AccountId, { marks, owner }: AccountMarks, change: () => T): T {
     const before = marks.all.length;
     const result = change();
     this.#holdings.add(owner, marks.all.length - before);
-    if (marks.all.length === 0) this.#held.delete(account);
+    if (marks.all.length === 0) this.#accounts.delete(account);
     return result;
   }
 }

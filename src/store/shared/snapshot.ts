@@ -2,7 +2,7 @@ import type { Cancellation } from '../../core/cancellation.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { within } from '../../core/within.ts';
 import {
-  type Arrival,
+  type SnapshotRequest,
   BUDGET,
   type CacheKey,
   type Entry,
@@ -46,7 +46,7 @@ export interface SnapshotTools {
   /** Whether `dropAll` of the account is not acknowledged yet. */
   isDropping(account: string): boolean;
   /** Reports that nothing of the account is valid any more; resolves when the engine has acknowledged it. */
-  dropAll(arrival: Arrival, save: Save): Promise<void>;
+  dropAll(request: SnapshotRequest, save: Save): Promise<void>;
 }
 
 /** How long a request waits for all its store calls together, other than for leases. 200 are promised; timers are late. */
@@ -73,7 +73,7 @@ const NOT_STORED: Saved = { stored: false, holds: false };
 export class SharedSnapshot implements Snapshot {
   use: WindowUse | undefined;
   readonly #tools: SnapshotTools;
-  readonly #arrival: Arrival;
+  readonly #request: SnapshotRequest;
   /** Of its leases. */
   readonly #nonce = crypto.randomUUID();
   /** Found under a mark: equal reads share a call only within this request. */
@@ -84,10 +84,10 @@ export class SharedSnapshot implements Snapshot {
   #leftMs = READ_MS;
   #isEnded = false;
 
-  constructor(tools: SnapshotTools, arrival: Arrival) {
-    const { principal, background } = arrival;
+  constructor(tools: SnapshotTools, request: SnapshotRequest) {
+    const { principal, background } = request;
     this.#tools = tools;
-    this.#arrival = arrival;
+    this.#request = request;
     this.#leases = new Leases({
       ...tools,
       background,
@@ -129,10 +129,10 @@ export class SharedSnapshot implements Snapshot {
     if (!entry && !drop && !lease && !found.entry) return { stored: false, holds: true };
     const save = await this.#saveOf(key, found, { entry, drop }, lease);
     if (drop === 'everything') {
-      await this.#inTime(this.#tools.dropAll(this.#arrival, save));
+      await this.#inTime(this.#tools.dropAll(this.#request, save));
       return NOT_STORED;
     }
-    const saved = await this.#inTime(this.#tools.engine.save(this.#arrival.principal, save));
+    const saved = await this.#inTime(this.#tools.engine.save(this.#request.principal, save));
     const stored = entry !== undefined && (saved === 'kept' || saved === 'full');
     if (stored) this.#tools.near.set(key, { entry, version: found.version, askedAt: found.askedAt });
     return { stored, holds: saved !== 'void' };
@@ -165,16 +165,16 @@ export class SharedSnapshot implements Snapshot {
     const questions = await Promise.all(keys.map((key) => this.#questionOf(key)));
     const question: Question = { window, budget: hasBudget ? BUDGET : undefined, keys: questions };
     const begunAt = clock.now();
-    const replying = engine.snapshot(this.#arrival.principal, question);
+    const replying = engine.snapshot(this.#request.principal, question);
     try {
       const reply = await within(clock, ms, replying);
-      this.#tools.learn(this.#arrival, reply);
+      this.#tools.learn(this.#request, reply);
       for (const state of await this.#statesOf(keys, questions, reply)) this.#states.set(state.key.key, state);
       if (this.#isEnded) this.end();
       return reply;
     } catch {
       const late = replying.then((reply) => this.#statesOf(keys, questions, reply));
-      this.#arrival.background(late.then((states) => this.#returnUnused(states)).catch(() => undefined));
+      this.#request.background(late.then((states) => this.#returnUnused(states)).catch(() => undefined));
       return this.#forget(keys);
     } finally {
       if (ms !== POLL_MS) this.#leftMs -= clock.now() - begunAt;
@@ -193,7 +193,7 @@ export class SharedSnapshot implements Snapshot {
     return {
       ...(await namedKey(sealer, key)),
       have: copy && { version: copy.version, askedAt: copy.askedAt, isFresh },
-      lease: this.#arrival.fetches && key.lifeMs > 0 ? this.#nonce : undefined,
+      lease: this.#request.fetches && key.lifeMs > 0 ? this.#nonce : undefined,
       waitedFor: this.#leases.waitedFor(key),
     };
   }
@@ -208,15 +208,15 @@ export class SharedSnapshot implements Snapshot {
     reply: KeyReply | undefined,
     now: number,
   ): Promise<State> {
-    if (!reply || this.#tools.isDropping(this.#arrival.principal)) {
+    if (!reply || this.#tools.isDropping(this.#request.principal)) {
       return { key, found: this.#hidden, lease: reply?.lease === this.#nonce ? this.#nonce : undefined };
     }
     const { version, copy, lease } = reply;
     const entry = await this.#entryOf(key, reply);
     const isNewer = entry !== undefined && (copy?.askedAt ?? 0) > (question?.have?.askedAt ?? 0);
-    const isMade = question?.waitedFor !== undefined && lease === undefined && isNewer;
-    const isElsewhere = lease !== undefined && lease !== this.#nonce;
-    return { key, found: { entry, version, askedAt: now, isElsewhere, isMade }, lease };
+    const isMadeElsewhere = question?.waitedFor !== undefined && lease === undefined && isNewer;
+    const isLeasedElsewhere = lease !== undefined && lease !== this.#nonce;
+    return { key, found: { entry, version, askedAt: now, isLeasedElsewhere, isMadeElsewhere }, lease };
   }
 
   async #entryOf(key: CacheKey, { version, copy }: KeyReply): Promise<Entry | undefined> {
@@ -243,7 +243,7 @@ export class SharedSnapshot implements Snapshot {
   #inTime<T>(replying: Promise<T>): Promise<T | undefined> {
     const { clock } = this.#tools;
     const begunAt = clock.now();
-    this.#arrival.background(replying.catch(() => undefined));
+    this.#request.background(replying.catch(() => undefined));
     if (this.#leftMs <= 0) return Promise.resolve(undefined);
     return within(clock, this.#leftMs, replying)
       .catch(() => undefined)
@@ -256,9 +256,9 @@ export class SharedSnapshot implements Snapshot {
       if (lease !== this.#nonce || this.#leases.isUsed(key)) continue;
       this.#leases.end(key);
       const ended = this.#saveOf(key, found, {}, lease).then((save) =>
-        this.#tools.engine.save(this.#arrival.principal, save),
+        this.#tools.engine.save(this.#request.principal, save),
       );
-      this.#arrival.background(ended.catch(() => undefined));
+      this.#request.background(ended.catch(() => undefined));
     }
   }
 }
