@@ -10,7 +10,7 @@ interface BudgetOptions {
   readonly perMinute: number;
 }
 
-/** Bounds what an account may cost the upstream. Refuses with `rate_limited`. */
+/** Bounds the upstream calls of one account. Refuses with `rate_limited`. */
 export function budget({ metrics, store, perMinute }: BudgetOptions): Gate {
   if (perMinute === 0) return {};
   return {

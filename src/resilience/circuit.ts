@@ -11,17 +11,17 @@ const PROBE_MS = 5_000;
 
 interface Circuit extends Required<Gate> {
   readonly isOpen: (caller: string) => boolean;
-  /** @throws GatewayError `upstream_unavailable` where no call of this caller is let through just now */
+  /** @throws GatewayError `upstream_unavailable` while calls of this caller are not let through */
   assertClosed(caller: string, now: number): void;
 }
 
-/** What a call has shown of the upstream's health; `nothing` where it was held back or given up. */
+/** What a call has shown about the upstream's health; `nothing` if it was not sent or was given up. */
 type Sign = 'good' | 'bad' | 'nothing';
 
 /**
- * Stops asking an upstream of which half of the last calls failed, and lets one through every five seconds until that
- * one comes back. Nobody waits for it: cockatiel's breaker has callers wait while one is tried, for as long as an
- * upstream that hangs takes, and opens at more than half. Refuses with `upstream_unavailable` while open.
+ * Opens when half of the last calls failed. While open it refuses with `upstream_unavailable`, but lets one call through
+ * every five seconds; it closes when one of these succeeds. Other callers do not wait for that call, as they would with
+ * cockatiel's breaker, since an upstream that hangs would keep them all.
  */
 export function circuit({ metrics }: { readonly metrics: Metrics }): Circuit {
   const breaker = new Breaker(metrics);
@@ -53,12 +53,12 @@ function signOf(attempt: Attempt, { answer, error }: Outcome): Sign {
   return fault !== undefined && BAD.has(fault) ? 'bad' : 'good';
 }
 
-/** Calls of one stretch of being closed or open; what comes back from an earlier one is no news. */
+/** The calls since the circuit last opened or closed. Outcomes of calls from an earlier era are ignored. */
 export interface Era {
   readonly recent: Recent;
-  /** For whom it is open: all, or a caller who was alone when half of its calls failed. */
+  /** For whom it is open: for all, or for the only caller there was when half of the calls failed. */
   openFor?: 'all' | { readonly caller: string };
-  /** When the next call of those may be let through. */
+  /** When the next call may be let through while it is open. */
   probeAt: number;
 }
 
@@ -81,7 +81,7 @@ class Breaker {
   }
 
   admit(caller: string, now: number): Era {
-    // From when it is sent: an upstream that hangs is not tried less often.
+    // Counted from sending the probe, not from its end: an upstream that hangs is probed as often.
     if (this.isOpen(caller)) this.#era.probeAt = now + PROBE_MS;
     return this.#era;
   }
@@ -100,10 +100,10 @@ class Breaker {
     recent.call(now, caller);
     if (sign === 'good') return;
     recent.mark(now, caller);
-    const whom = outFor(recent, now);
-    if (whom === 'all') this.#become({ ...closed(), openFor: 'all', probeAt: now + PROBE_MS });
-    // The others are still counted, and what the operator sees is what holds for them.
-    else if (whom === 'alone' && !this.isOpen(caller))
+    const scope = scopeOf(recent, now);
+    if (scope === 'all') this.#become({ ...closed(), openFor: 'all', probeAt: now + PROBE_MS });
+    // Calls of others still count, and for the operator the circuit is what it is for them: closed.
+    else if (scope === 'alone' && !this.isOpen(caller))
       Object.assign(this.#era, { openFor: { caller }, probeAt: now + PROBE_MS });
   }
 
@@ -113,8 +113,11 @@ class Breaker {
   }
 }
 
-/** By the calls of all, and by those that are left without the account that failed most. */
-function outFor(recent: Recent, now: number): 'all' | 'alone' | undefined {
+/**
+ * For whom the circuit is to open. Looks at the calls of all, and at those that are left without the caller that failed
+ * most, so that one caller's failures do not open it for the others.
+ */
+function scopeOf(recent: Recent, now: number): 'all' | 'alone' | undefined {
   const all = recent.totals(now);
   if (all.calls < LEAST_CALLS || all.marked * 2 < all.calls) return undefined;
   const worst = recent.worst(now);
@@ -123,7 +126,7 @@ function outFor(recent: Recent, now: number): 'all' | 'alone' | undefined {
   return calls >= LEAST_OTHERS && marked * 2 >= calls ? 'all' : undefined;
 }
 
-/** Whom the circuit counts by. */
+/** Who a call is counted for. */
 export const callerOf = ({ account, owner }: Pick<UpstreamCall, 'account' | 'owner'>): string => account ?? owner;
 
 const closed = (): Era => ({ recent: new Recent(SPAN_MS), probeAt: 0 });

@@ -13,7 +13,7 @@ interface Cooldown extends Required<Gate> {
   assertOver(account: AccountId | undefined, now: number): void;
 }
 
-/** Keeps an account's calls back for as long as the upstream's last 429 to it said. */
+/** Refuses an account's calls for as long as the upstream's last 429 to it asked for. */
 export function cooldown({ metrics, store }: CooldownOptions): Cooldown {
   const assertOver = (account: AccountId | undefined, now: number): void => {
     const leftMs = account === undefined ? 0 : store.coolsUntil(account) - now;
@@ -33,7 +33,7 @@ export function cooldown({ metrics, store }: CooldownOptions): Cooldown {
   };
 }
 
-/** Seconds that the upstream has asked for; none where the 429 was ours. */
+/** Seconds that the upstream has asked for; 0 if the 429 was ours. */
 function secondsOf({ error }: Outcome): number {
   if (!(error instanceof GatewayError) || error.status !== 429 || error.isUnsent) return 0;
   return error.particulars.retryAfter ?? 0;

@@ -6,9 +6,9 @@ import type { Era } from './circuit.ts';
 /** One attempt at a call of the upstream, as gates see it. */
 export interface Attempt {
   readonly call: UpstreamCall;
-  /** When the next gate is asked, then when it is sent, in milliseconds of the process's clock. */
+  /** While it passes the gates the current time, then when it was sent; in milliseconds of the process's clock. */
   now: number;
-  /** While the circuit was in what state it was let through. */
+  /** The era of the circuit in which it was let through. */
   era?: Era | undefined;
 }
 
@@ -19,18 +19,18 @@ export interface Outcome {
   readonly now: number;
 }
 
-/** What stands before a call, and looks on. */
+/** Decides whether a call may be made, and learns how it ended. */
 export interface Gate {
   /**
-   * Lets an attempt through at once; that for slots may have it wait.
-   * @throws GatewayError where the attempt is not to be made
+   * Lets an attempt through. Only the gate for slots may make it wait.
+   * @throws GatewayError if the attempt may not be made
    */
   admit?(attempt: Attempt): void | Promise<void>;
-  /** Of each attempt that it let through. */
+  /** Called for each attempt that this gate let through. */
   settled?(attempt: Attempt, outcome: Outcome): void;
 }
 
-/** Whether an attempt was ended by us, for another reason than its time: that says nothing of the upstream. */
+/** Whether we ended the attempt for another reason than a timeout: that says nothing about the upstream. */
 export function isGivenUp({ call }: Attempt, error: GatewayError | undefined): boolean {
   return call.cancellation.isCancelled && error?.particulars.fault !== 'timeout';
 }

@@ -9,7 +9,7 @@ import { Retries } from './retry.ts';
 interface GuardedCallOptions {
   readonly clock: Clock;
   readonly metrics: Metrics;
-  /** Asked in this order before each attempt, and told of its outcome in the opposite one. */
+  /** `admit` is called in this order before each attempt, `settled` in reverse order after it. */
   readonly gates: readonly Gate[];
   /** One request to the upstream and its answer. */
   readonly exchange: Call;
@@ -18,11 +18,11 @@ interface GuardedCallOptions {
 }
 
 /**
- * A call with all its attempts: through the gates, to the upstream and back, and once more where that helps. One timer
- * spans connecting, waiting and reading of an attempt, since a body that drips would renew any timer on idleness.
+ * Makes a call with all its attempts: through the gates, to the upstream, and again if that helps. One timer spans
+ * connecting, waiting and reading of an attempt, since a body that drips would restart an idle timer again and again.
  */
-export function guardedCall({ clock, gates, exchange, attemptTimeoutMs, ...of }: GuardedCallOptions): Call {
-  const retries = new Retries(of);
+export function guardedCall({ clock, gates, exchange, attemptTimeoutMs, ...rest }: GuardedCallOptions): Call {
+  const retries = new Retries(rest);
 
   return async (call) => {
     let failure: unknown;
@@ -38,7 +38,7 @@ export function guardedCall({ clock, gates, exchange, attemptTimeoutMs, ...of }:
       try {
         for (const gate of gates) {
           const waiting = gate.admit?.(attempt);
-          admitted++; // also while it waits: whoever waits may be given what it has to give back
+          admitted++; // before the wait: if that fails, a slot may have been granted and has to be released
           if (!waiting) continue;
           await waiting;
           attempt.now = clock.now();
@@ -52,7 +52,7 @@ export function guardedCall({ clock, gates, exchange, attemptTimeoutMs, ...of }:
       } catch (error) {
         const now = clock.now();
         settle({ error, now });
-        // What kept another attempt back says less than what made one necessary.
+        // If a gate refused the retry, the error of the attempt before says more.
         if (tries > 1 && isNotSent(error)) throw failure;
         failure = error;
         const pauseMs = retries.pauseAfter(error, call, { tries, now });

@@ -2,7 +2,7 @@ import { GatewayError } from '../core/errors.ts';
 import type { CallOutcome, Metrics } from '../core/metrics.ts';
 import { type Attempt, type Gate, isGivenUp, type Outcome } from './gates.ts';
 
-/** Counts attempts and their time, for the request that caused them and for the operator. The last gate. */
+/** Counts attempts and measures them, for the request's log line and for metrics. Has to be the last gate. */
 export function measured(metrics: Metrics): Gate {
   let underWay = 0;
   metrics.watch('calls', () => underWay);

@@ -1,5 +1,5 @@
 const SLOTS = 20;
-/** Callers that are told apart in one slot; those beyond it count in the whole only. */
+/** Callers that are counted separately in one slot; any more count in the totals only. */
 const MAX_CALLERS = 5_000;
 
 interface Count {
@@ -8,7 +8,7 @@ interface Count {
 }
 
 interface Slot extends Count {
-  /** Number of the span of time that it counts, since the epoch. */
+  /** Which span of time it counts, numbered since the epoch. */
   readonly number: number;
   readonly by: Map<string, Count>;
 }
@@ -34,7 +34,7 @@ export class Recent {
     return sum(this.#live(now));
   }
 
-  /** Of the caller of whom most were marked. */
+  /** The counts of the caller with most marked calls. */
   worst(now: number): Count {
     const callers = new Map<string, Count>();
     for (const { by } of this.#live(now))

@@ -12,7 +12,7 @@ interface RetriesOptions {
 const MAX_RETRIES = 2;
 const FIRST_PAUSE_MS = 100;
 
-/** Retries may be a tenth of the calls of the last ten seconds, and three where there were few. */
+/** Retries may be a tenth of the calls of the last ten seconds, but at least three. */
 const BUDGET_MS = 10_000;
 const BUDGET_SHARE = 0.1;
 const BUDGET_LEAST = 3;
@@ -20,9 +20,8 @@ const BUDGET_LEAST = 3;
 const RETRIED: ReadonlySet<Fault | undefined> = new Set<Fault>(['refused', 'broken', 'unavailable']);
 
 /**
- * Decides whether a GET is tried again: where the upstream could not be reached or said that it cannot serve just now,
- * with full jitter, within the deadline, and within a budget, so that an upstream in trouble is not asked three times as
- * much.
+ * Decides whether a GET is tried again: if the upstream could not be reached or is unavailable, and within the request's
+ * deadline. A budget keeps retries from tripling the load of an upstream in trouble. Pauses have full jitter.
  */
 export class Retries {
   readonly #recent = new Recent(BUDGET_MS);
@@ -34,14 +33,14 @@ export class Retries {
     this.#random = random;
   }
 
-  /** Counts a call, of which retries may be a part. */
+  /** Counts a call; the retry budget is a share of these. */
   count({ operation }: UpstreamCall, now: number): void {
     if (operation.method === 'GET') this.#recent.call(now);
   }
 
   /**
-   * Milliseconds to wait before the next attempt; none where there is to be no other.
-   * @param tries so far
+   * Milliseconds to wait before the next attempt; undefined if there is to be none.
+   * @param tries attempts so far
    */
   pauseAfter(error: unknown, call: UpstreamCall, { tries, now }: { tries: number; now: number }): number | undefined {
     if (!isRetried(error) || call.operation.method !== 'GET' || call.cancellation.isCancelled) return undefined;

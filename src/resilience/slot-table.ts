@@ -4,9 +4,9 @@ import type { Attempt } from './gates.ts';
 
 /** A place in the queue. */
 interface Ticket {
-  /** Resolves when a slot is the holder's. */
+  /** Resolves when the waiter has its slot. */
   readonly granted: Promise<void>;
-  /** Gives the place up; says whether there was still one to give up. */
+  /** Leaves the queue; returns false if the waiter was in it no more. */
   leave(): boolean;
 }
 
@@ -15,25 +15,25 @@ interface Waiter {
   readonly start: () => void;
 }
 
-/** Of the slots, the part that writes may have in all; and of what is left of that, the part that one owner may have. */
+/** The part of all slots that writes may have together, and the part of what is left of it that one owner may have. */
 const WRITES_SHARE = 3 / 4;
 const WRITES_PART = 1 / 2;
-/** What strangers may take from accounts, of all slots. */
-const STRANGERS_SHARE = 1 / 8;
+/** The part of all slots up to which unaccepted credentials may take slots from accounts. */
+const UNACCEPTED_SHARE = 1 / 8;
 
-/** Calls that wait: owners take turns, of an owner its accounts, and each has its own in the order of coming. */
-type Lines = Map<Owner, Map<string, Set<Waiter>>>;
+/** Waiting calls. Owners take turns, and so do the accounts of an owner; an account's own calls are in order. */
+type Queues = Map<Owner, Map<string, Set<Waiter>>>;
 
-/** Slots that accounts share: none has more than its share of them. */
+/** The slots, of which no account has more than its share. */
 export class SlotTable {
   readonly #slots: number;
   readonly #share: number;
-  /** Writes are not taken back: each owner may have a part of what they leave. */
+  /** Slots of writes are not taken back, so each owner may have only a part of what is left. */
   readonly #writes: Holdings;
-  /** By account, those under way for longest first. */
+  /** By account, the oldest first. */
   readonly #underWay = new Map<string, Attempt[]>();
-  readonly #ofOwner = new Map<Owner, number>();
-  readonly #lines: Lines = new Map();
+  readonly #countByOwner = new Map<Owner, number>();
+  readonly #queues: Queues = new Map();
   #free: number;
   #waiting = 0;
 
@@ -61,8 +61,8 @@ export class SlotTable {
   }
 
   /**
-   * Takes the slot of the longest read of whoever has most, if it was sent before `before`. Comes back with that read;
-   * with none where nobody has more than the account of the attempt would have.
+   * Gives the attempt the slot of another one's longest read, if that was sent before `before`: of the owner that has
+   * most slots. Returns that read; none if no owner has more than the attempt's own would then have.
    */
   takeOver(attempt: Attempt, before: number): Attempt | undefined {
     if (this.#free > 0 || !this.#mayHaveMore(attempt)) return undefined;
@@ -77,26 +77,26 @@ export class SlotTable {
     const { promise, resolve } = Promise.withResolvers<void>();
     const waiter = { attempt, start: resolve };
     const { owner } = attempt.call;
-    const accounts = this.#lines.get(owner) ?? new Map<string, Set<Waiter>>();
-    const line = accounts.get(accountOf(attempt)) ?? new Set();
-    this.#lines.set(owner, accounts.set(accountOf(attempt), line.add(waiter)));
+    const accounts = this.#queues.get(owner) ?? new Map<string, Set<Waiter>>();
+    const queue = accounts.get(accountOf(attempt)) ?? new Set();
+    this.#queues.set(owner, accounts.set(accountOf(attempt), queue.add(waiter)));
     this.#waiting++;
     return { granted: promise, leave: () => this.#leave(waiter) };
   }
 
-  /** Of an attempt that has lost its slot, does nothing. */
+  /** Does nothing if the attempt has lost its slot. */
   release(attempt: Attempt): void {
     if (this.#remove(attempt)) this.#serveNext();
   }
 
   #serveNext(): void {
-    for (const [owner, accounts] of this.#lines) {
-      for (const [account, line] of accounts) {
-        const [first] = line;
+    for (const [owner, accounts] of this.#queues) {
+      for (const [account, queue] of accounts) {
+        const [first] = queue;
         if (!first || !this.#mayHaveMore(first.attempt)) continue;
         this.#leave(first);
-        if (accounts.delete(account)) accounts.set(account, line);
-        if (this.#lines.delete(owner)) this.#lines.set(owner, accounts);
+        if (accounts.delete(account)) accounts.set(account, queue);
+        if (this.#queues.delete(owner)) this.#queues.set(owner, accounts);
         this.#grant(first.attempt);
         first.start();
         return;
@@ -117,7 +117,7 @@ export class SlotTable {
     const own = this.#underWay.get(account);
     if (own) own.push(attempt);
     else this.#underWay.set(account, [attempt]);
-    this.#ofOwner.set(owner, (this.#ofOwner.get(owner) ?? 0) + 1);
+    this.#countByOwner.set(owner, (this.#countByOwner.get(owner) ?? 0) + 1);
   }
 
   #remove(attempt: Attempt): boolean {
@@ -126,50 +126,51 @@ export class SlotTable {
     const own = this.#underWay.get(account);
     const at = own?.indexOf(attempt) ?? -1;
     if (!own || at < 0) return false;
-    own.copyWithin(at, at + 1).pop(); // unlike `splice`, leaves nothing of what was last behind
+    own.copyWithin(at, at + 1).pop(); // unlike `splice`, keeps no reference to the last one
     if (!isRead(attempt)) this.#writes.add(owner, -1);
-    const left = (this.#ofOwner.get(owner) ?? 1) - 1;
+    const left = (this.#countByOwner.get(owner) ?? 1) - 1;
     if (own.length === 0) this.#underWay.delete(account);
-    if (left === 0) this.#ofOwner.delete(owner);
-    else this.#ofOwner.set(owner, left);
+    if (left === 0) this.#countByOwner.delete(owner);
+    else this.#countByOwner.set(owner, left);
     this.#free++;
     return true;
   }
 
   /**
-   * The read that makes room for an attempt. Strangers, whom the upstream has never accepted, make room before accounts.
-   * They take from accounts only while all strangers together have few slots.
+   * The read whose slot the attempt gets. Credentials that the upstream has not accepted lose slots before accounts do.
+   * They take slots from accounts only while all of them together have few.
    */
   #toMakeRoomFor(attempt: Attempt): Attempt | undefined {
     const reads = [...this.#underWay.values()].map((all) => all.find(isRead)).filter((read) => read !== undefined);
-    const ofStrangers = reads.filter(isStranger);
-    const ofAccounts = reads.filter((read) => !isStranger(read));
-    if (isStranger(attempt)) {
-      const mayTakeFromAccounts = this.#strangers() < this.#slots * STRANGERS_SHARE;
-      return this.#most(ofStrangers, attempt) ?? (mayTakeFromAccounts ? this.#most(ofAccounts, attempt) : undefined);
+    const unaccepted = reads.filter(isUnaccepted);
+    const accepted = reads.filter((read) => !isUnaccepted(read));
+    if (isUnaccepted(attempt)) {
+      const mayTakeFromAccounts = this.#unacceptedSlots() < this.#slots * UNACCEPTED_SHARE;
+      return this.#most(unaccepted, attempt) ?? (mayTakeFromAccounts ? this.#most(accepted, attempt) : undefined);
     }
-    const haveStrangersMore = this.#strangers() > this.#held(attempt) + 1;
-    return (haveStrangersMore ? this.#most(ofStrangers) : undefined) ?? this.#most(ofAccounts, attempt);
+    const haveUnacceptedMore = this.#unacceptedSlots() > this.#held(attempt) + 1;
+    return (haveUnacceptedMore ? this.#most(unaccepted) : undefined) ?? this.#most(accepted, attempt);
   }
 
-  /** That of whoever has most; with `than`, only if it is more than the account of that attempt would have with it. */
+  /** The read of the owner with most slots; with `than`, only if that attempt's owner would still have fewer with it. */
   #most(reads: readonly Attempt[], than?: Attempt): Attempt | undefined {
     const [first] = reads;
     const most = first && reads.reduce((best, read) => (this.#hasMore(read, best, 0) ? read : best), first);
     return most && (!than || this.#hasMore(most, than, 1)) ? most : undefined;
   }
 
-  /** Whether one owner has more than the other would have with so many more; of one owner, which account. */
+  /** Whether `one`'s owner has more slots than `other`'s would have with `more` added; of one owner, whether its account has. */
   #hasMore(one: Attempt, other: Attempt, more: number): boolean {
     const [owner, others] = [one.call.owner, other.call.owner];
-    const ahead = owner === others ? 0 : (this.#ofOwner.get(owner) ?? 0) - (this.#ofOwner.get(others) ?? 0) - more;
+    const ahead =
+      owner === others ? 0 : (this.#countByOwner.get(owner) ?? 0) - (this.#countByOwner.get(others) ?? 0) - more;
     return ahead === 0 ? this.#held(one) - this.#held(other) - more > 0 : ahead > 0;
   }
 
-  /** Slots of all addresses. */
-  #strangers(): number {
+  /** Slots in use by credentials that the upstream has not accepted. */
+  #unacceptedSlots(): number {
     let all = 0;
-    for (const [owner, count] of this.#ofOwner) if (isAddress(owner)) all += count;
+    for (const [owner, count] of this.#countByOwner) if (isAddress(owner)) all += count;
     return all;
   }
 
@@ -179,12 +180,12 @@ export class SlotTable {
 
   #leave(waiter: Waiter): boolean {
     const { owner } = waiter.attempt.call;
-    const accounts = this.#lines.get(owner);
+    const accounts = this.#queues.get(owner);
     const account = accountOf(waiter.attempt);
-    const line = accounts?.get(account);
-    if (!accounts || !line?.delete(waiter)) return false;
-    if (line.size === 0) accounts.delete(account);
-    if (accounts.size === 0) this.#lines.delete(owner);
+    const queue = accounts?.get(account);
+    if (!accounts || !queue?.delete(waiter)) return false;
+    if (queue.size === 0) accounts.delete(account);
+    if (accounts.size === 0) this.#queues.delete(owner);
     this.#waiting--;
     return true;
   }
@@ -192,6 +193,6 @@ export class SlotTable {
 
 const isRead = ({ call }: Attempt) => call.operation.method === 'GET';
 
-const isStranger = ({ call }: Attempt) => isAddress(call.owner);
+const isUnaccepted = ({ call }: Attempt) => isAddress(call.owner);
 
 const accountOf = ({ call: { account, owner } }: Attempt) => account ?? owner;

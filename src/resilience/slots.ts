@@ -7,27 +7,27 @@ import { SlotTable } from './slot-table.ts';
 interface SlotsOptions {
   readonly clock: Clock;
   readonly metrics: Metrics;
-  /** Calls under way at once; undefined where the platform sees to it. */
+  /** Calls under way at once; undefined if the platform limits them. */
   readonly slots: number | undefined;
 }
 
-/** An account may have a quarter of the slots, or these where that is fewer. */
+/** An account may have a quarter of the slots, but at least `LEAST_SHARE`. */
 const LEAST_SHARE = 8;
 const SHARE = 1 / 4;
 
 /**
- * How long a call may wait for a slot: a burst is served, a queue that has stood for longer than a burst is cut
- * short, since all who come would wait to the end of it (controlled delay, RFC 8289, in the form for servers).
+ * How long a call may wait for a slot (controlled delay, RFC 8289, adapted to servers). Normally long enough for a burst
+ * to be served; but once a queue has stood for `STANDS_AFTER_MS` it is overload, and calls wait only briefly.
  */
 const BURST_MS = 1_000;
 const STANDING_MS = 50;
 const STANDS_AFTER_MS = 500;
-/** A read that takes longer than this makes room at once. */
+/** A read that takes longer than this may lose its slot at once. */
 const SLOW_MS = 500;
 
 /**
- * Bounds the calls under way, and the share of one account in them. Where all slots are in use, whoever has most of them
- * loses its longest read to one that has fewer. Refuses with `overloaded`.
+ * Bounds the calls under way, and one account's share of them. When all slots are in use, the owner that has most loses
+ * its longest read to one that has fewer. Refuses with `overloaded`.
  */
 export function slots({ clock, metrics, slots: count }: SlotsOptions): Gate {
   if (count === undefined) return {};
@@ -44,23 +44,23 @@ export function slots({ clock, metrics, slots: count }: SlotsOptions): Gate {
     return GatewayError.of('overloaded', { fault: 'not_sent', retryAfter: 1 });
   };
 
-  /** Gives it the slot of a read that has taken `minMs`; says whether there was one. */
+  /** Gives the attempt the slot of a read that has taken `minMs`; returns whether there was one. */
   const takeOver = (attempt: Attempt, minMs: number): boolean => {
     const read = table.takeOver(attempt, clock.now() - minMs);
     read?.call.cancellation.cancel(overloaded());
     return read !== undefined;
   };
 
-  /** Milliseconds. */
-  const patience = (now: number): number => {
+  /** How long a call that comes now may wait. */
+  const maxWaitMs = (now: number): number => {
     if (table.waiting === 0) waitingSince = now;
-    // With slots free it is only its own share that an account waits for, and no queue for others.
+    // While slots are free, an account waits only because its own share is used up: that is no queue.
     const standsSince = Math.max(waitingSince, fullSince ?? now);
     return now - standsSince > STANDS_AFTER_MS ? STANDING_MS : BURST_MS;
   };
 
   const wait = async (attempt: Attempt): Promise<void> => {
-    const waitMs = patience(attempt.now);
+    const waitMs = maxWaitMs(attempt.now);
     const ticket = table.wait(attempt);
     const gone = Promise.withResolvers<void>();
     const cancel = clock.after(waitMs, () => {

@@ -78,7 +78,7 @@ export interface Saved {
   readonly holds: boolean;
 }
 
-/** What a request sees of the store. With a shared store, questions that are asked at the same time share a round trip. */
+/** What a request sees of the store. With a shared store, lookups at the same time share a round trip. */
 export interface Snapshot {
   /** Of the rate limit; absent if there is none. */
   readonly use: WindowUse | undefined;
@@ -185,7 +185,7 @@ export interface Begun {
  * store's data invalidates everything (`contract.md` sections 5 and 7).
  */
 export interface Store {
-  /** All that a request needs to begin, in one round trip. Never rejects: what the store does not answer is left out. */
+  /** All that a request needs to begin, in one round trip. Leaves out what the store does not answer. */
   snapshot(request: SnapshotRequest): Promise<Snapshot>;
   /** Counts a write, claims its key and marks what it invalidates, before it is sent. Never rejects. */
   beginWrite(write: NewWrite): Promise<Begun>;

@@ -9,18 +9,18 @@ import { refusalOf, retryAfterOf } from './refusal.ts';
 import type { Validators } from './request.ts';
 import { type BodyFlaw, headerOf, type RawAnswer } from './transport.ts';
 
-/** A good answer: its JSON text as it came but for the links of a page, or null where there is no body. */
+/** A good answer: the JSON text as it came, except for the links of a page; null if there is no body. */
 export interface UpstreamAnswer extends Keeping {
   readonly status: number;
   readonly text: string | null;
-  /** Known to be ASCII alone. */
+  /** Whether `text` is known to be all ASCII. */
   readonly isAscii?: boolean | undefined;
   /** Places in `text` where the gateway's origin goes. */
   readonly links: readonly number[];
   /** The text parsed once, to check it; not kept. */
   readonly value: unknown;
   readonly validators: Validators;
-  /** The copy that the request's validators stand for is still good. */
+  /** 304: the copy that the request was conditional on is still valid. */
   readonly notModified: boolean;
 }
 
@@ -30,16 +30,16 @@ const UNAVAILABLE_SECONDS = 5;
 
 interface AnswerContext {
   readonly clock: Clock;
-  /** Whether the request was one that 304 may answer. */
+  /** Whether the request had validators, so that 304 is a valid answer. */
   readonly isConditional: boolean;
-  /** Taken out of the upstream's words, as is its host. */
+  /** Concealed in the upstream's error texts, as is its host. */
   readonly credential: string | undefined;
   /** The upstream's `{base_url}`, which links are made local from. */
   readonly upstream: URL;
 }
 
 /**
- * Tells good answers, refusals and failures apart; the only place that does.
+ * Tells good answers, refusals and failures apart. Nothing else looks at the upstream's status.
  * @throws GatewayError the upstream's 4xx as a refusal, else `upstream_bad_response`, `upstream_unavailable` or
  *   `upstream_timeout`
  */

@@ -11,18 +11,18 @@ import { type RawAnswer, type Transport, TransportError, type TransportFault } f
 
 /** One call of an operation. */
 export interface UpstreamCall {
-  /** The request that it was begun for. Others may wait for it too. */
+  /** The request that it was begun for. Other requests may wait for it too. */
   readonly context: RequestContext;
   /** Whose call it is; absent for the social calls. */
   readonly account: AccountId | undefined;
-  /** Whose share of what is bounded it takes. */
+  /** Whose share of the bounded resources it takes. */
   readonly owner: Owner;
   readonly operation: Operation;
   readonly input: OperationInput;
   readonly validators?: Validators | undefined;
-  /** Comes when all gates have let the call through, before the first byte goes out; what it throws ends the call. */
+  /** Called when all gates have let the call through, before it waits for a connection; what it throws ends the call. */
   readonly beforeSend?: () => void;
-  /** Comes right before the first byte, after any waiting for a connection; with what it throws nothing was sent. */
+  /** Called right before the first byte is sent; what it throws ends the call with nothing sent. */
   readonly beforeFirstByte?: (() => void) | undefined;
   /** Ends the call with all its attempts; it then rejects with the reason. */
   readonly cancellation: Cancellation;
@@ -36,7 +36,7 @@ interface ClientOptions {
   readonly transport: Transport;
   readonly clock: Clock;
   readonly maxBodyBytes: number;
-  /** The upstream's `{base_url}`; no client gets to see its host. */
+  /** The upstream's `{base_url}`. Clients never see its host. */
   readonly upstream: URL;
 }
 

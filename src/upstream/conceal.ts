@@ -1,7 +1,7 @@
-/** Short words are taken out only where they stand alone: a credential `a` is in every text. */
+/** Shorter words are replaced only as whole words: a credential `a` is part of every text. */
 const LONG_WORD = 8;
 
-/** Takes the credential as it is written, and the upstream's host in any case of letters, out of a text. */
+/** Replaces the credential, and the upstream's host in upper or lower case, in a text. */
 export function concealing(credential: string | undefined, { host, hostname }: URL): (text: string) => string {
   const patterns = [host, hostname.replace(/\.$/, '')].map((word) => patternOf(word, 'gi'));
   if (credential !== undefined) patterns.unshift(patternOf(credential, 'g'));

@@ -6,14 +6,14 @@ interface Drift {
   readonly field: string;
 }
 
-/** Told once for each field of an answer that does not fit its schema. */
+/** Called once for each field of an answer that does not fit its schema. */
 export type DriftReport = (drift: Drift) => void;
 
-/** After so many answers of an operation that fit, only one in so many is checked, until one does not fit. */
+/** After `TRUSTED_AFTER` answers of an operation that fit, only every twentieth is checked, until one does not fit. */
 const TRUSTED_AFTER = 100;
 const THEN_ONE_IN = 20;
 
-/** Compares answers with their schemas. What does not fit is reported by field and passed on as it came. */
+/** Compares answers with their schemas. Fields that do not fit are reported; the answer is passed on unchanged. */
 export function watchDrift(report: DriftReport): Gate {
   const fitting = new Map<string, number>();
   return {
@@ -32,7 +32,7 @@ export function watchDrift(report: DriftReport): Gate {
   };
 }
 
-/** Characters up to which an answer is checked whole; of a larger one a sample, or a bad one stops the process. */
+/** Characters. Of a longer answer only a sample is checked: checking all of a bad one would block the process. */
 const WHOLE_UP_TO = 8_192;
 const SAMPLE_ITEMS = 20;
 const SAMPLE_MEMBERS = 100;
@@ -73,12 +73,12 @@ function unwrapped(schema: z.core.$ZodType): z.core.$ZodType {
   return isWrapped ? unwrapped(schema.def.innerType) : schema;
 }
 
-/** Counts are kept for as many fields; what comes beyond is counted together. */
+/** Fields that are counted separately; any more are counted together. */
 const MAX_COUNTS = 1_000;
 
 /**
- * Counts drift by operation and field, and passes on each time a count reaches a power of two: an upstream that has
- * changed for good is heard of, and does not flood the log.
+ * Counts drift by operation and field, and reports each time a count reaches a power of two: a lasting change of the
+ * upstream is reported again and again, without flooding the log.
  */
 export function countedDrift(report: (drift: Drift & { readonly count: number }) => void): DriftReport {
   const counts = new Map<string, number>();

@@ -1,7 +1,7 @@
 import en from 'zod/v4/locales/en.js';
 import * as z from 'zod/mini';
 
-// Unlike zod itself, zod/mini has no messages until it is given some.
+// zod/mini has no error messages until a locale is set.
 z.config(en());
 
 /** The schema with what the OpenAPI document says of it besides. */
@@ -17,31 +17,32 @@ type Note<T> = [description: string, example: T];
 const note = <T>([description, example]: Note<T>) => ({ description, examples: [example] });
 
 /** An integer of any size: identifiers beyond 2^53 are legal JSON, and zod's own `int` refuses them. */
-export const integer = (...of: Note<number>) =>
-  documented(z.number().check(z.refine(Number.isInteger, 'expected an integer')), { type: 'integer', ...note(of) });
+export const integer = (...about: Note<number>) =>
+  documented(z.number().check(z.refine(Number.isInteger, 'expected an integer')), { type: 'integer', ...note(about) });
 
-export const number = (...of: Note<number>) => documented(z.number(), note(of));
+export const number = (...about: Note<number>) => documented(z.number(), note(about));
 
-export const text = (...of: Note<string>) => documented(z.string(), note(of));
+export const text = (...about: Note<string>) => documented(z.string(), note(about));
 
-export const flag = (...of: Note<boolean>) => documented(z.boolean(), note(of));
+export const flag = (...about: Note<boolean>) => documented(z.boolean(), note(about));
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)$/;
 
 /** ISO 8601 date-time with a numeric offset and microseconds (`upstream-api.md`, Conventions). */
-export const timestamp = (...of: Note<string>) =>
-  documented(z.string().check(z.regex(TIMESTAMP)), { format: 'date-time', ...note(of) });
+export const timestamp = (...about: Note<string>) =>
+  documented(z.string().check(z.regex(TIMESTAMP)), { format: 'date-time', ...note(about) });
 
 /** A duration written `[DD] [HH:MM:SS]`, for example `"7 00:00:00"`. */
-export const duration = (...of: Note<string>) =>
-  documented(z.string().check(z.regex(/^(\d+ )?\d\d:\d\d:\d\d(\.\d+)?$/)), note(of));
+export const duration = (...about: Note<string>) =>
+  documented(z.string().check(z.regex(/^(\d+ )?\d\d:\d\d:\d\d(\.\d+)?$/)), note(about));
 
 /** A decimal that the document calls a string in JSON. */
-export const decimal = (...of: Note<string>) => documented(z.string().check(z.regex(/^-?\d+(\.\d+)?$/)), note(of));
+export const decimal = (...about: Note<string>) =>
+  documented(z.string().check(z.regex(/^-?\d+(\.\d+)?$/)), note(about));
 
 /** An object whose keys are codes and whose values are counts: country code to integer, protocol to integer. */
-export const counts = (...of: Note<Record<string, number>>) =>
-  documented(z.record(z.string(), integer('count', 1)), note(of));
+export const counts = (...about: Note<Record<string, number>>) =>
+  documented(z.record(z.string(), integer('count', 1)), note(about));
 
 /**
  * A documented resource: its fields are required, what the document does not list is let through.

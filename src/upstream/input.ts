@@ -6,13 +6,13 @@ import type { Operation } from './operation.ts';
 import type { OperationInput } from './request.ts';
 
 const MAX_JSON_DEPTH = 64;
-/** A documented body has a quarter of it at most; checking ten times as many would stop the process for a while. */
+/** Four times what a documented body can have. Checking ten times as many would block the process for a while. */
 const MAX_VALUES = 1_000;
-/** Errors that one answer names: no more than anybody reads. */
+/** Errors that one answer lists. */
 const MAX_ITEMS = 50;
 
 /**
- * Checks a client's query and body against the document. What the document does not list goes through.
+ * Checks a client's query and body against the document. What the document does not list is passed on.
  * @throws GatewayError `validation_failed` with one entry per bad parameter or field, `malformed_json`
  */
 export function checkInput(operation: Operation, input: OperationInput): void {
@@ -42,8 +42,8 @@ export function checkBody<T>(schema: ZodMiniType<T>, text: string): T {
 
 /**
  * Parses a client's JSON.
- * @throws GatewayError `validation_failed` where there is too much in it; `malformed_json`, also for a name that stands twice in an object: the upstream might read the
- *   other one than the one that was checked
+ * @throws GatewayError `validation_failed` if it has too many values; `malformed_json`, also for a duplicate name in an
+ *   object: the upstream might read the other member than the one that was checked
  */
 function parseJson(text: string): unknown {
   const { depth, values } = extentOf(text);
@@ -61,7 +61,7 @@ function parseJson(text: string): unknown {
   return value;
 }
 
-/** One entry for each field, also where zod names several at once. */
+/** One entry for each field, also if zod reports several in one issue. */
 function itemsOfIssue(issue: core.$ZodIssue): ErrorItem[] {
   if (issue.code !== 'unrecognized_keys') return [itemOf(issue, issue.path.join('.') || null)];
   return issue.keys
@@ -71,7 +71,7 @@ function itemsOfIssue(issue: core.$ZodIssue): ErrorItem[] {
 
 const TOO_MANY = { code: 'too_big', message: `more than ${MAX_VALUES} values`, field: null };
 
-/** Each error once, and no more than anybody reads. */
+/** Lists each error once, up to `MAX_ITEMS`. */
 export function invalid(errors: readonly ErrorItem[]): GatewayError {
   const distinct = new Map<string, ErrorItem>();
   for (const error of errors) {

@@ -2,17 +2,17 @@ import { cut, membersOf, stringAt } from '../core/json.ts';
 
 const LINKS = new Set(['next', 'previous']);
 
-/** Where a page came from. */
+/** Where a page of results came from. */
 interface Page {
   /** The upstream's `{base_url}`. */
   readonly upstream: URL;
-  /** Below it. */
+  /** Path below `upstream`. */
   readonly path: string;
 }
 
 /**
- * Makes the upstream's page links relative to the gateway: same path and query, the origin left out. `links` are the
- * places where an origin has to be put in. All else stays as it came.
+ * Replaces the upstream's page links by ones with the same path and query and no origin. `links` are the places where
+ * the gateway's origin has to be inserted. All else stays as it came.
  */
 export function localLinks(text: string, page: Page): { text: string; links: number[] } {
   const links: number[] = [];
@@ -29,7 +29,7 @@ export function localLinks(text: string, page: Page): { text: string; links: num
   return links.length === 0 && copied === 0 ? { text, links } : { text: local + text.slice(copied), links };
 }
 
-/** Nothing for a link that is none: it must not show the upstream's host to a client either. */
+/** Undefined for an unusable link, which is not passed on either: it might show the upstream's host. */
 function localLink(link: string, { upstream, path }: Page): string | undefined {
   const prefix = upstream.pathname.replace(/\/$/, '');
   const url = URL.parse(link, upstream.origin + prefix + path);

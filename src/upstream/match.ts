@@ -23,7 +23,7 @@ function patternOf(row: Operation | undefined): RegExp {
   return new RegExp(`^${path}$`);
 }
 
-/** Finds the operations at an upstream path; nothing for a path that the table does not have. */
+/** The operations at an upstream path; undefined if the table has none there. */
 export function matchPath(path: string): Match | undefined {
   for (const { pattern, methods } of templates) {
     const found = pattern.exec(path);

@@ -4,7 +4,7 @@ export type IdForm = 'digits' | 'slug';
 
 export type Method = 'GET' | 'POST' | 'PATCH' | 'DELETE';
 
-/** What reads are grouped by, and writes invalidate. */
+/** Reads belong to a group; writes invalidate groups. */
 export type Group =
   | 'subscription'
   | 'paymentMethods'
@@ -24,9 +24,9 @@ export type Group =
 /** How long an answer is served from the cache, in seconds (`contract.md` section 5). */
 export interface CachePolicy {
   readonly fresh: number;
-  /** From the end of `fresh` on, while it is refreshed. */
+  /** How long after `fresh` it is served while it is refreshed. */
   readonly stale: number;
-  /** From the end of `fresh` on, while the upstream fails. */
+  /** How long after `fresh` it is served while the upstream fails. */
   readonly onError: number;
 }
 
@@ -56,7 +56,7 @@ export interface Row {
   readonly group?: Group;
   /** Writes only. */
   readonly invalidates?: readonly Invalidated[];
-  /** Writes only. Of two equal ones of an account at the same time the second is refused. */
+  /** Writes only. While one is under way, an equal one of the same account is refused. */
   readonly exclusive?: true;
   /** Writes only. Members of the body that are ignored when two are compared. */
   readonly notCompared?: ReadonlySet<string>;

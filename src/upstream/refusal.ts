@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { type ErrorCode, type ErrorItem, GatewayError, isCode } from '../core/errors.ts';
 
-/** The name that a status goes by where the upstream gives no code of its own. */
+/** The code for a status when the upstream gives none of its own. */
 const STATUS_NAMES = {
   400: 'bad_request',
   401: 'unauthenticated',
@@ -28,7 +28,7 @@ const STATUS_NAMES = {
   451: 'unavailable_for_legal_reasons',
 } as const satisfies Readonly<Record<number, ErrorCode>>;
 
-/** These two mean one thing to a client, whatever word the upstream has for it. */
+/** For these the upstream's own code is ignored: clients rely on ours. */
 const FIXED_NAMES = new Set([401, 429]);
 
 const MARKUP = /<[a-z!/?][^>]*>?/i;
@@ -37,7 +37,7 @@ const MAX_DEPTH = 8;
 const MAX_MESSAGE = 500;
 const FIELDS_REFUSED = 'The upstream refused parts of the request; `errors` names each.';
 
-/** The forms an upstream error body takes, turned into one list (`contract.md` section 4, last paragraph). */
+/** One error found in an upstream body, whatever the body's form (`contract.md` section 4, last paragraph). */
 interface Finding {
   readonly code?: string | undefined;
   readonly message: string;
@@ -48,7 +48,7 @@ const anObject = z.record(z.string(), z.unknown());
 
 /**
  * An upstream 4xx as an error of ours, with the upstream's status and, where it has one, its code.
- * `conceal` takes out of its texts what a client must not see in them.
+ * `conceal` removes from its texts what a client must not see.
  */
 export function refusalOf(
   status: number,
@@ -69,7 +69,7 @@ export function refusalOf(
   });
 }
 
-/** The upstream's own code for the whole, else the name of the status. */
+/** The upstream's own code for the whole request, else that of the status. */
 function codeFor(status: number, findings: readonly Finding[]): string {
   const own = findings.find(({ field, code }) => field === null && code)?.code;
   if (own && !FIXED_NAMES.has(status)) return own;
@@ -77,7 +77,7 @@ function codeFor(status: number, findings: readonly Finding[]): string {
   return namesFields ? 'validation_failed' : nameOf(status);
 }
 
-/** Errors are short; a longer body is none, and parsing it could cost a hundred times its size. */
+/** Errors are short. A longer body is not parsed: its values could take a hundred times its size. */
 const MAX_BODY = 65_536;
 
 function parsed(body: string): unknown {
@@ -96,10 +96,10 @@ function findingsIn(body: unknown): Finding[] {
   return object.success ? objectFindings(object.data, null, 0) : [];
 }
 
-/** The members that may be an object's own error; `code` and `detail` can be fields with a list too. */
+/** Members that are the object's own error; with a list, `code` and `detail` are fields. */
 const OWN = ['message', 'detail', 'error', 'code'];
 
-/** An object is an error of its own when it has a text or a code, and besides a set of fields. */
+/** An object with a text or a code is itself an error; its other members are fields. */
 function objectFindings(object: Record<string, unknown>, field: string | null, depth: number): Finding[] {
   const text = [object['message'], object['detail'], object['error']].find((part) => typeof part === 'string');
   const own = messageOf(text ?? '', field, codeOf(object['code']));
@@ -109,10 +109,10 @@ function objectFindings(object: Record<string, unknown>, field: string | null, d
   return [...own, ...rest.flatMap(([name, value]) => itemFindings(value, pathOf(field, name), depth + 1))];
 }
 
-/** What stands under `code` and is neither a code nor a sentence may be anything, a secret too. */
+/** A `code` that is neither a code nor a sentence may be anything, even a secret. */
 const isOddCode = (name: string, value: unknown) => name === 'code' && typeof value === 'string' && !/\s/.test(value);
 
-/** Beside an error of its own, only what holds a list or an object is a field. */
+/** In an object that is itself an error, only lists and objects are fields. */
 function isField(name: string, value: unknown): boolean {
   return typeof value === 'object' && value !== null && (!OWN.includes(name) || Array.isArray(value));
 }
@@ -125,14 +125,14 @@ function itemFindings(item: unknown, field: string | null, depth: number): Findi
   return object.success ? objectFindings(object.data, field, depth) : [];
 }
 
-/** A code counts without words too: where there are none for people, it stands for them. */
+/** An error needs a text or a code; without a usable text, the code is the message. */
 function messageOf(text: unknown, field: string | null, code?: string): Finding[] {
   const words = typeof text === 'string' ? text.trim() : '';
   const message = MARKUP.test(words) ? '' : words;
   return message === '' && code === undefined ? [] : [{ code, message: message || String(code), field }];
 }
 
-/** Before it is cut, or half a credential might be left. */
+/** Conceals before it shortens: half a credential could no longer be recognized. */
 function concealed({ code, message, field }: Finding, conceal: (text: string) => string): Finding {
   return {
     code: code !== undefined && conceal(code) === code ? code : undefined,
@@ -148,7 +148,7 @@ function nameOf(status: number): string {
 
 const codeOf = (value: unknown) => (typeof value === 'string' && isCode(value) ? value : undefined);
 
-/** Names under which errors of the whole are filed. */
+/** Names that hold errors of the whole request, not of a field. */
 const WHOLE = new Set(['non_field_errors', '__all__', 'errors', 'error']);
 
 function pathOf(field: string | null, name: string): string | null {
@@ -156,10 +156,10 @@ function pathOf(field: string | null, name: string): string | null {
   return field === null ? name : `${field}.${name}`;
 }
 
-const MIN_HOLD_SECONDS = 1;
-const MAX_HOLD_SECONDS = 300;
+const MIN_RETRY_AFTER_SECONDS = 1;
+const MAX_RETRY_AFTER_SECONDS = 300;
 
-/** `Retry-After` in seconds or as a date, clamped to 1 s to 5 min; `otherwise` where it says nothing usable. */
+/** `Retry-After` in seconds or as a date, clamped to 1 s to 5 min; `otherwise` if it is missing or unusable. */
 export function retryAfterOf(
   header: string | undefined,
   { now, otherwise }: { now: number; otherwise: number },
@@ -169,5 +169,5 @@ export function retryAfterOf(
   let seconds = otherwise;
   if (/^\d+(\.\d+)?$/.test(text)) seconds = Math.ceil(Number(text));
   else if (/[a-z]/i.test(text) && !Number.isNaN(date)) seconds = Math.ceil((date - now) / 1000);
-  return Math.min(Math.max(seconds, MIN_HOLD_SECONDS), MAX_HOLD_SECONDS);
+  return Math.min(Math.max(seconds, MIN_RETRY_AFTER_SECONDS), MAX_RETRY_AFTER_SECONDS);
 }

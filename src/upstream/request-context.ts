@@ -10,18 +10,18 @@ export interface Trace {
   readonly tracestate: string | undefined;
 }
 
-/** How many requests may come in a window, as clients see it named. */
+/** How many requests are allowed in a window, with the name that clients see. */
 export interface Quota {
   readonly name: 'account' | 'address';
   readonly window: Window;
 }
 
-/** One client request, as all see it who work for it. Instants are in milliseconds of the process's clock. */
+/** One client request, for all code that works on it. Instants are in milliseconds of the process's clock. */
 export interface RequestContext {
   readonly requestId: string;
   readonly trace: Trace;
   /**
-   * The key that came with it.
+   * The credential that came with it.
    * @throws GatewayError `unauthenticated`
    */
   readonly credential: string;
@@ -29,7 +29,7 @@ export interface RequestContext {
   readonly idempotencyKey: string | undefined;
   /** `no-cache`: a fresh copy, which is stored. `no-store`: neither answered from the cache nor put in it. */
   readonly wants: 'any' | 'no-cache' | 'no-store';
-  /** Of the client. */
+  /** The client's IP address. */
   readonly address: string;
   /** Scheme and host of the gateway, for links. */
   readonly origin: string;
@@ -37,21 +37,21 @@ export interface RequestContext {
   /** When `REQUEST_TIMEOUT_MS` is over. */
   readonly endsAt: number;
   readonly background: Background;
-  /** Cancelled when the client leaves or its time is up. */
+  /** Cancelled when the client leaves or the request's time is up. */
   readonly cancellation: Cancellation;
 
-  /** Whose it is, once that is known. */
+  /** Set once it is known. */
   account: AccountId | undefined;
-  /** What the store knew of it when the request came. */
+  /** What it sees of the store; set once it has been counted. */
   snapshot: Snapshot | undefined;
-  /** What it was counted in; absent where no limit applies. */
+  /** The limit that it was counted in; absent if none applies. */
   counted: { readonly quota: Quota; readonly use: WindowUse } | undefined;
-  /** What the work for it has cost so far. */
+  /** Upstream calls made for it so far, and their time. */
   upstreamCalls: number;
   upstreamMs: number;
 }
 
-/** The client went away; nobody is there to be answered. */
+/** The client went away before its answer. */
 export class ClientLeft extends Error {
   constructor() {
     super('client left');

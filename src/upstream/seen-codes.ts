@@ -4,7 +4,7 @@ import type { Gate } from '../resilience/gates.ts';
 /** An upstream has some dozens. */
 const MAX_CODES = 1_000;
 
-/** The codes of the upstream's own that its answers to this instance had. */
+/** Error codes of the upstream's own that this instance has seen in its answers. */
 export interface SeenCodes extends Gate {
   has(code: string): boolean;
   all(): string[];

@@ -4,14 +4,14 @@ import type { Cancellation } from '../core/cancellation.ts';
 export interface UpstreamRequest {
   readonly method: string;
   readonly path: string;
-  /** Names, in lower case, and values in turn. */
+  /** Alternating names, in lower case, and values. */
   readonly headers: string[];
   readonly body?: string | undefined;
-  /** Ends the exchange wherever it is: connecting, waiting or reading. It then rejects with the reason. */
+  /** Ends the exchange at any time, while connecting, waiting or reading. It then rejects with the reason. */
   readonly cancellation: Cancellation;
-  /** To be called right before the first byte goes out; the exchange ends with what it throws, and nothing was sent. */
+  /** To be called right before the first byte is sent; if it throws, nothing is sent and the exchange fails. */
   readonly beforeFirstByte?: (() => void) | undefined;
-  /** Decoded bytes; a larger body counts as unreadable. */
+  /** Of the decoded body; a larger one counts as unreadable. */
   readonly maxBodyBytes: number;
 }
 
@@ -28,10 +28,10 @@ export function headerOf({ headers }: Pick<RawAnswer, 'headers'>, name: string):
   return Array.isArray(value) ? value.join(', ') : value;
 }
 
-/** Broken off, larger than it may be, in a coding that is unknown or broken, or not UTF-8. */
+/** Cut short, larger than `maxBodyBytes`, in an unknown or broken coding, or not UTF-8. */
 export type BodyFlaw = 'cut_short' | 'too_large' | 'coding' | 'charset';
 
-/** Text, and whether it is known to be ASCII alone; or why there is none. The status of an answer counts all the same. */
+/** The text, and whether it is known to be all ASCII; or why it is unreadable. The status is valid either way. */
 export type Body = { readonly text: string; readonly isAscii?: boolean } | { readonly flaw: BodyFlaw };
 
 /** Undici's dispatcher on Node, `fetch` on Workers, the sandbox in process. Never follows a redirect, never retries. */

@@ -62,7 +62,7 @@ class Ledger {
       const account = guest?.attempt.call.account;
       if (!this.#lineOf(account)) this.#turns.delete(account ?? '');
     }
-    await Promise.resolve(); // those who were let in have heard of it
+    await Promise.resolve(); // lets the granted promises resolve
     for (const guest of this.#granted.splice(0)) this.#serve(guest);
     this.#check();
   }
@@ -166,13 +166,13 @@ test('accounts take turns, and each has its own in the order of coming', async (
   expect(served.map((one) => names[comers.indexOf(one)])).toEqual(['a1', 'b1', 'c1', 'a2', 'b2', 'c2', 'a3']);
 });
 
-test('a thousand strangers of one address have one turn together', async () => {
+test('a thousand unaccepted credentials of one address have one turn together', async () => {
   const { table, first } = oneSlot();
-  const strangers = Array.from({ length: 1000 }, (_, n) =>
-    attemptOf(`stranger-${n}`, 0, { owner: 'address 10.0.0.1' }),
+  const unaccepted = Array.from({ length: 1000 }, (_, n) =>
+    attemptOf(`unaccepted-${n}`, 0, { owner: 'address 10.0.0.1' }),
   );
   const known = attemptOf('known');
-  const served = await letIn(table, first, [...strangers, known]);
+  const served = await letIn(table, first, [...unaccepted, known]);
   expect(served.indexOf(known)).toBe(1);
 });
 
@@ -210,8 +210,8 @@ describe('where all slots are in use', () => {
     for (let n = 0; n < 12; n++) for (const account of accounts) table.take(attemptOf(account, 0, WRITE));
     expect(table.isFull).toBe(false);
     for (let n = 0; n < 8; n++) expect(table.take(attemptOf('quiet'))).toBe(true);
-    const strangers = new SlotTable({ slots: 32, share: 8 });
-    const isTaken = (n: number) => strangers.take(attemptOf(`s${n}`, 0, { ...WRITE, ...address('1') }));
+    const unaccepted = new SlotTable({ slots: 32, share: 8 });
+    const isTaken = (n: number) => unaccepted.take(attemptOf(`s${n}`, 0, { ...WRITE, ...address('1') }));
     expect(Array.from({ length: 32 }, (_, n) => isTaken(n)).filter(Boolean)).toHaveLength(8);
   });
 
@@ -222,12 +222,12 @@ describe('where all slots are in use', () => {
 
   test('what was never accepted makes room first, and of it the address with most', () => {
     const known = [attemptOf('a'), attemptOf('a'), attemptOf('a')];
-    const strangers = ['s', 't', 'u'].map((name, n) => attemptOf(name, n, address(n === 0 ? '1' : '2')));
-    expect(loserOf([...known, ...strangers], attemptOf('b'))).toBe(strangers[1]);
-    expect(loserOf(strangers.slice(0, 1), attemptOf('b'))).toBeUndefined(); // it has no more than b would have
+    const unaccepted = ['s', 't', 'u'].map((name, n) => attemptOf(name, n, address(n === 0 ? '1' : '2')));
+    expect(loserOf([...known, ...unaccepted], attemptOf('b'))).toBe(unaccepted[1]);
+    expect(loserOf(unaccepted.slice(0, 1), attemptOf('b'))).toBeUndefined(); // it has no more than b would have
   });
 
-  test('a stranger takes from accounts while all strangers have less than an eighth', () => {
+  test('an unaccepted credential takes from accounts while all such have less than an eighth', () => {
     const table = new SlotTable({ slots: 16, share: 16 });
     for (let n = 0; n < 16; n++) table.take(attemptOf('a', n));
     const losers = [1, 2, 3].map((n) => table.takeOver(attemptOf(`s${n}`, 99, address(`${n}`)), 50)?.now);

@@ -27,7 +27,7 @@ export class MemoryLimits {
     return { ...opened };
   }
 
-  /** Takes over what all instances have counted. In the same window the higher count is right: some of ours may be pending. */
+  /** Takes over what all instances have counted. In the same window the higher count is right: ours may be pending. */
   learn({ principal, owner }: Holder, name: string, { used, endsAt }: WindowUse): void {
     const key = `${principal} ${name}`;
     const known = this.#windows.get(key);
