@@ -3,14 +3,14 @@ import { type Entry, freshFor } from '../store/store.ts';
 import type { UpstreamAnswer } from '../upstream/answer.ts';
 import type { CachePolicy } from '../upstream/operation.ts';
 
-/** Makes a cached answer of one that came just now; nothing of one without a body. */
+/** Makes an entry of an answer; null if it has no body. */
 export async function entryOf(answer: UpstreamAnswer, storedAt: number, digest: Digest): Promise<Entry | null> {
   const { text, links, validators, isAscii } = answer;
   if (text === null) return null;
   return { text, links, isAscii, etag: await etagOf(text, digest), storedAt, validators, ...boundOf(answer) };
 }
 
-/** The same for an answer that is not kept, and so needs no validator. */
+/** The same for an answer that is not kept and so needs no ETag. */
 export function passingEntry({ text, links, validators, isAscii }: UpstreamAnswer, storedAt: number): Entry | null {
   return text === null ? null : { text, links, isAscii, etag: '', storedAt, validators };
 }
@@ -19,12 +19,12 @@ const etagOf = async (text: string, digest: Digest): Promise<string> => `"${awai
 
 const boundOf = ({ maxFreshMs }: UpstreamAnswer) => (maxFreshMs === undefined ? {} : { maxFreshMs });
 
-/** The same answer, confirmed by the upstream just now; what it says anew counts. */
+/** The entry after the upstream has confirmed it with a 304, with the new limits and validators of that answer. */
 export function confirmed(entry: Entry, answer: UpstreamAnswer, storedAt: number): Entry {
   return { ...entry, ...boundOf(answer), storedAt, validators: { ...entry.validators, ...answer.validators } };
 }
 
-/** Milliseconds that an entry is still fresh; negative once it is not. */
+/** Milliseconds that an entry stays fresh; negative if it is stale. */
 export function freshMsOf(entry: Entry, policy: CachePolicy, now: number): number {
   return entry.storedAt + freshFor(entry, policy.fresh * 1000) - now;
 }

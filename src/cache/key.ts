@@ -2,7 +2,7 @@ import { type AccountId, type CacheKey, EVERYTHING, type Tag, type Version } fro
 import type { CachePolicy, Group, Operation } from '../upstream/operation.ts';
 import type { OperationInput } from '../upstream/request.ts';
 
-/** The only place where keys and tags are made. Keys start with the account, which the store puts before them. */
+/** Keys and tags are made only here. The store puts the account in front of the key. */
 export function cacheKeyOf(
   account: AccountId,
   operation: Operation,
@@ -21,14 +21,14 @@ function tagsOf({ group }: Operation, { id }: OperationInput): Tag[] {
 }
 
 /**
- * What equal reads under way are joined by. The version is part of it: who reads after a write never joins a call
- * from before it.
+ * Reads with the same key share a call. The version is part of it, so that a read after a write never joins a call from
+ * before the write.
  */
 export function singleFlightKey({ account, key }: CacheKey, version: Version): string {
   return `${account} ${version} ${key}`;
 }
 
-/** What a write makes worthless. */
+/** The tags that a write invalidates. */
 export function invalidatedBy({ invalidates = [] }: Operation, { id }: OperationInput): Tag[] {
   return invalidates.map((one) => {
     if (one === 'everything') return EVERYTHING;
@@ -36,5 +36,5 @@ export function invalidatedBy({ invalidates = [] }: Operation, { id }: Operation
   });
 }
 
-/** The upstream takes `05` for `5`. */
+/** Without leading zeros: the upstream takes `05` for `5`. */
 const itemTag = (group: Group, id: string): Tag => `${group}/${id.replace(/^0+(?=\d)/, '')}`;

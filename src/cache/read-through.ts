@@ -17,24 +17,24 @@ export interface ReadThroughOptions {
   readonly clock: Clock;
   readonly digest: Digest;
   readonly call: Call;
-  /** Whether the upstream is taken to be out of service: then nobody who may have a copy waits for its answer. */
+  /** While it is open, an older copy is served at once instead of waiting for the upstream to fail. */
   readonly isCircuitOpen: (account: AccountId) => boolean;
   readonly metrics: Metrics;
-  /** How long a call may take with all its attempts, whoever waits for it. */
+  /** How long a call may take with all its attempts. */
   readonly timeoutMs: number;
-  /** Refuses input that is not as documented; a copy is looked for first, since what it answered was checked. */
+  /** Refuses input that is not as documented. Called only if no copy answers: the input of a copy was checked before. */
   readonly check: (operation: Operation, input: OperationInput) => void;
-  /** The policy in force; nothing for an operation that is never cached. */
+  /** The policy in force; undefined for an operation that is never cached. */
   readonly policyOf: (operation: Operation) => CachePolicy | undefined;
 }
 
-/** Somebody who reads, and what the store knew of the account when the request came. It has been counted. */
+/** Who reads: a request that has been counted, and its snapshot of the store. */
 export interface Reader {
   readonly context: RequestContext;
   readonly account: AccountId;
   readonly owner: Owner;
   readonly snapshot: Snapshot;
-  /** Of the request, or of a part of it. */
+  /** Of the request, or of a part of it such as a section. */
   readonly cancellation: Cancellation;
 }
 
@@ -44,46 +44,49 @@ interface Wanted extends Read {
   readonly policy: CachePolicy | undefined;
 }
 
-/** What a fetch comes back with, for all who wait for it. */
+/** The result of a fetch, for all who wait for it. */
 type Result = Good | Failed;
 
 interface Good {
   readonly status: number;
   readonly entry: Entry | null;
   readonly isStored: boolean;
-  /** Made by another instance. */
+  /** Fetched by another instance. */
   readonly isCollapsed?: boolean;
 }
 
 interface Failed {
   readonly error: unknown;
-  /** Whether nothing has invalidated the copies that were found before. */
+  /** Whether the copy that was found before is still valid. */
   readonly holds: boolean;
 }
 
-/** Fresh copy → stale copy and a refresh behind it → the upstream → on its failure an older copy, at once when it is out. */
+/**
+ * Answers with a fresh copy; else with a stale one, which is refreshed in the background; else from the upstream; and if
+ * that fails, or at once while the circuit is open, with an older copy.
+ */
 export class ReadThrough {
-  readonly #of: ReadThroughOptions;
-  /** Begun for a fresh copy, and so good for all. */
+  readonly #options: ReadThroughOptions;
+  /** Begun by requests with `no-cache`; any request may join them. */
   readonly #freshFlights = new SingleFlight<Result>();
   readonly #flights = new SingleFlight<Result>();
-  /** Shared within one request only. */
+  /** For requests with `no-store`: shared within one request only. */
   readonly #ownFlights = new SingleFlight<Result>();
-  /** Numbers of the requests that share with no other; an id that a client sends may be anyone's. */
+  /** Numbers of requests with `no-store`. Their ids would not do: clients send them, and may send the same one. */
   readonly #numbers = new WeakMap<RequestContext, number>();
   #count = 0;
 
   constructor(options: ReadThroughOptions) {
-    this.#of = options;
+    this.#options = options;
     const flights = [this.#freshFlights, this.#flights, this.#ownFlights];
     options.metrics.watch('reads', () => flights.reduce((sum, { size }) => sum + size, 0));
   }
 
-  /** A fresh copy, without waiting. Nothing where there is none: then `read` knows what to do. */
+  /** A fresh copy, without waiting; undefined if there is none. */
   fresh(read: Read, store: LocalStore, holder: { readonly account: AccountId; readonly owner: Owner }) {
-    const policy = this.#of.policyOf(read.operation);
+    const policy = this.#options.policyOf(read.operation);
     if (!policy) return undefined;
-    const now = this.#of.clock.now();
+    const now = this.#options.clock.now();
     const key = cacheKeyOf(holder.account, read.operation, { input: read.input, policy });
     const entry = store.copy(key, holder.owner, now);
     const freshMs = entry ? freshMsOf(entry, policy, now) : 0;
@@ -92,13 +95,13 @@ export class ReadThrough {
 
   /** @throws GatewayError `validation_failed`, a refusal or a failure of the upstream */
   async read(operation: Operation, input: OperationInput, reader: Reader): Promise<Reading> {
-    const { policyOf, isCircuitOpen, clock } = this.#of;
+    const { policyOf, isCircuitOpen, clock } = this.#options;
     const policy = policyOf(operation);
     const key = cacheKeyOf(reader.account, operation, { input, policy });
     const wanted: Wanted = { operation, input, reader, key, policy };
     const found = await reader.snapshot.lookup(key, clock.now());
     const { wants } = reader.context;
-    if (wants === 'no-store') return this.#alone(wanted, found);
+    if (wants === 'no-store') return this.#readUncached(wanted, found);
     if (!policy) return this.#ask(wanted, found, 'bypass');
     if (wants === 'no-cache') return this.#ask(wanted, found, 'request');
     if (!found.entry) return this.#ask(wanted, found, 'miss');
@@ -107,24 +110,24 @@ export class ReadThrough {
     if (usability === 'fresh') return this.#copy(found.entry, freshMs);
     const isCopyEnough = usability === 'stale' || (usability === 'on-error' && isCircuitOpen(reader.account));
     if (!isCopyEnough) return this.#ask(wanted, found, 'stale');
-    // The refresh, behind the answer; nobody waits for it and nobody can leave it.
+    // Refreshes in the background; no request waits for it or can cancel it.
     if (!found.isLeasedElsewhere) void this.#join(wanted, found).result;
     return this.#copy(found.entry, freshMs);
   }
 
   /** A copy of any age, without asking the upstream for it. */
   async peek({ operation, input }: Read, { account, snapshot }: Reader): Promise<Entry | undefined> {
-    const key = cacheKeyOf(account, operation, { input, policy: this.#of.policyOf(operation) });
-    return (await snapshot.lookup(key, this.#of.clock.now())).entry;
+    const key = cacheKeyOf(account, operation, { input, policy: this.#options.policyOf(operation) });
+    return (await snapshot.lookup(key, this.#options.clock.now())).entry;
   }
 
   #copy(entry: Entry, freshMs: number): Reading {
-    this.#of.metrics.readDone(freshMs > 0 ? 'hit' : 'stale');
-    return readingOf(entry, freshMs, this.#of.clock.now());
+    this.#options.metrics.readDone(freshMs > 0 ? 'hit' : 'stale');
+    return readingOf(entry, freshMs, this.#options.clock.now());
   }
 
   async #ask(wanted: Wanted, found: Found, fwd: NonNullable<Reading['fwd']>): Promise<Reading> {
-    const { check, metrics, clock } = this.#of;
+    const { check, metrics, clock } = this.#options;
     const { operation, input, reader, policy } = wanted;
     check(operation, input);
     const { result, isJoined } = this.#join(wanted, found, reader.cancellation);
@@ -132,7 +135,7 @@ export class ReadThrough {
     try {
       done = await result;
     } catch (error) {
-      done = await this.#given(wanted, found, error);
+      done = await this.#abandoned(wanted, found, error);
     }
     const older = 'error' in done ? this.#olderCopy(wanted, found, done) : undefined;
     if (older) return older;
@@ -144,14 +147,14 @@ export class ReadThrough {
     return { status, entry, age, fwd, isStored, isCollapsed, isCacheable: policy !== undefined };
   }
 
-  /** Only where no write or refusal in the meantime has made it invalid. */
+  /** The copy that was found, unless a write or a refusal has invalidated it since, or it has expired. */
   #olderCopy({ policy, reader }: Wanted, { entry }: Found, { error, holds }: Failed): Reading | undefined {
     if (!policy || !entry || !holds || reader.context.wants === 'no-cache' || !isFailure(error)) return undefined;
-    const freshMs = freshMsOf(entry, policy, this.#of.clock.now());
+    const freshMs = freshMsOf(entry, policy, this.#options.clock.now());
     return usabilityOf(freshMs, policy) === 'expired' ? undefined : this.#copy(entry, freshMs);
   }
 
-  /** An ordinary call may be from before a fresh copy was wanted. */
+  /** Requests with `no-cache` do not join ordinary calls, which may have been sent before them. */
   #join(wanted: Wanted, found: Found, waiter?: Cancellation): { result: Promise<Result>; isJoined: boolean } {
     const key = singleFlightKey(wanted.key, found.version);
     const isFresh = wanted.reader.context.wants === 'no-cache' || this.#freshFlights.has(key);
@@ -165,11 +168,11 @@ export class ReadThrough {
     return { start, waiter, background: wanted.reader.context.background };
   }
 
-  /** Neither answered from the cache nor put in it, and shared within its own request at most. */
-  async #alone(wanted: Wanted, { version, askedAt }: Found): Promise<Reading> {
+  /** For `no-store`: neither answered from the cache nor put in it, and shared within its own request at most. */
+  async #readUncached(wanted: Wanted, { version, askedAt }: Found): Promise<Reading> {
     const { operation, input, reader, key } = wanted;
-    this.#of.check(operation, input);
-    this.#of.metrics.readDone('bypass');
+    this.#options.check(operation, input);
+    this.#options.metrics.readDone('bypass');
     const ownKey = singleFlightKey(key, `${version} ${this.#numberOf(reader.context)}`);
     const found = { entry: undefined, version, askedAt };
     const joining = this.#joining({ ...wanted, policy: undefined }, found, reader.cancellation);
@@ -186,8 +189,8 @@ export class ReadThrough {
   }
 
   /**
-   * Where another instance is fetching the same just now, its answer is as good. Whatever comes of a fetch, the store
-   * hears of it: others may wait for it.
+   * If another instance is fetching the same, waits for its answer. The end of a fetch is always reported to the store,
+   * since other instances may wait for it.
    */
   async #fetch(wanted: Wanted, found: Found, cancellation: Cancellation): Promise<Result> {
     const { key, policy, reader } = wanted;
@@ -203,19 +206,19 @@ export class ReadThrough {
       return { status, entry, isStored: (await reader.snapshot.save(key, leased, fetched)).stored };
     } catch (error) {
       const drop = dropOf(error);
-      const isNews = policy !== undefined || drop !== undefined;
-      return { error, holds: !isNews || (await reader.snapshot.save(key, leased, { drop })).holds };
+      const isReported = policy !== undefined || drop !== undefined;
+      return { error, holds: !isReported || (await reader.snapshot.save(key, leased, { drop })).holds };
     }
   }
 
-  /** Given up by the reader itself: its client has left, or its time is up. */
-  async #given({ reader, key }: Wanted, { version }: Found, error: unknown): Promise<Failed> {
-    const found = await reader.snapshot.lookup(key, this.#of.clock.now());
+  /** The reader itself has given up: its client has left, or its time is up. */
+  async #abandoned({ reader, key }: Wanted, { version }: Found, error: unknown): Promise<Failed> {
+    const found = await reader.snapshot.lookup(key, this.#options.clock.now());
     return { error, holds: found.version === version && found.entry !== undefined };
   }
 
   async #call({ operation, input, reader, policy }: Wanted, { entry }: Found, cancellation: Cancellation) {
-    const { clock, call, digest, timeoutMs } = this.#of;
+    const { clock, call, digest, timeoutMs } = this.#options;
     const { account, owner, context } = reader;
     const validators = entry && hasAny(entry.validators) ? entry.validators : undefined;
     const endsAt = clock.now() + timeoutMs;
@@ -233,7 +236,7 @@ function readingOf(entry: Entry, freshMs: number, now: number): Reading {
   return { status: 200, entry, age: ageOf(entry, now), ttl, isCacheable: true };
 }
 
-/** A refusal says that what is held is no longer true, or no longer the account's to see. */
+/** A refusal means that the copy is no longer valid, or that the account may no longer see any. */
 function dropOf(error: unknown): Fetched['drop'] {
   if (!(error instanceof GatewayError)) return undefined;
   const { status } = error;
@@ -244,7 +247,7 @@ function dropOf(error: unknown): Fetched['drop'] {
 const hasAny = (validators: Entry['validators']) =>
   validators.etag !== undefined || validators.lastModified !== undefined;
 
-/** A failure of the upstream's, which an older copy may stand in for. Never a refusal of the account. */
+/** A failure of the upstream, for which an older copy may be served instead. Never a refusal. */
 function isFailure(error: unknown): boolean {
   return error instanceof GatewayError && (error.status === 429 || (error.status >= 502 && error.status <= 504));
 }

@@ -1,13 +1,13 @@
 import type { Entry } from '../store/store.ts';
 
-/** What a read comes back with, and how the cache came to it, in the words of RFC 9211. */
+/** The answer to a read, and how the cache handled it, in the terms of RFC 9211. */
 export interface Reading {
   readonly status: number;
-  /** Null where the upstream answered without a body. */
+  /** Null if the upstream answered without a body. */
   readonly entry: Entry | null;
   /** Seconds since the upstream gave or confirmed it. */
   readonly age: number;
-  /** Seconds that the copy stays fresh, negative when it is stale. Absent where the upstream was asked. */
+  /** Seconds that the copy stays fresh, negative when it is stale. Absent if the upstream was asked. */
   readonly ttl?: number | undefined;
   /** Why the upstream was asked. */
   readonly fwd?: 'miss' | 'stale' | 'request' | 'bypass';

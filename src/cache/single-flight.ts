@@ -4,26 +4,29 @@ import type { Background } from '../core/runtime.ts';
 interface Flight<T> {
   readonly result: Promise<T>;
   waiting: number;
-  /** Ends the work, for the reason that the last who waited had to leave. */
+  /** Cancels the work, with the reason of the last waiter that left. */
   readonly abandon: (reason: unknown) => void;
 }
 
-/** What a map holds of work under way: nothing once it is over, since V8 keeps the old tables of a map for a while. */
+/**
+ * The value in the map of flights. It is emptied when the work is over, since V8 keeps the old tables of a map, and what
+ * they refer to, for a while.
+ */
 interface Place<T> {
   flight: Flight<T> | undefined;
 }
 
 interface Joining<T> {
-  /** Begins the work; called only where no equal one is under way. */
+  /** Begins the work; called only if no equal work is under way. */
   readonly start: (cancellation: Cancellation) => Promise<T>;
-  /** Cancelled when the one who waits leaves, who then gets its reason. Left out: never. */
+  /** Cancelled when the waiter leaves, which then gets its reason. Absent: the waiter never leaves. */
   readonly waiter?: Cancellation | undefined;
   readonly background: Background;
 }
 
 /**
- * Equal work under way is done once. It belongs to nobody's request: a waiter who leaves does not end it for the
- * others, the last one to leave does.
+ * Equal work that is under way at the same time is done once. It belongs to no request: a waiter that leaves does not
+ * end it for the others; only the last one to leave cancels it.
  */
 export class SingleFlight<T> {
   readonly #flights = new Map<string, Place<T>>();
@@ -38,7 +41,7 @@ export class SingleFlight<T> {
 
   join(key: string, joining: Joining<T>): Promise<T> {
     const { waiter } = joining;
-    // Who has left already begins nothing.
+    // A waiter that has left already begins nothing.
     if (waiter?.isCancelled) return Promise.reject(waiter.reason);
     const flight = this.#flights.get(key)?.flight ?? this.#start(key, joining);
     flight.waiting++;
@@ -47,7 +50,8 @@ export class SingleFlight<T> {
 
   #start(key: string, { start, background }: Joining<T>): Flight<T> {
     const cancellation = new Cancellation();
-    // Workers forbid a request to end what another one has begun. A promise brings it home to that one.
+    // On Workers a request may not cancel what another one has begun. Through a promise, the cancellation runs in the
+    // request that began the work.
     const abandoned = Promise.withResolvers<unknown>();
     void abandoned.promise.then((reason) => cancellation.cancel(reason));
     const place: Place<T> = { flight: undefined };
@@ -63,7 +67,7 @@ export class SingleFlight<T> {
     const flight = { result, waiting: 0, abandon };
     place.flight = flight;
     this.#flights.set(key, place);
-    background(result.then(remove, remove)); // before anybody who waits goes on
+    background(result.then(remove, remove)); // removed before any waiter continues
     return flight;
   }
 }
@@ -73,7 +77,7 @@ function wait<T>(flight: Flight<T>, waiter: Cancellation, background: Background
     const leave = (reason: unknown) => {
       reject(reason);
       if (--flight.waiting > 0) return;
-      background(flight.result.catch(() => undefined)); // what it ends with still comes here
+      background(flight.result.catch(() => undefined)); // keeps this request alive until it has ended
       flight.abandon(reason);
     };
     waiter.on(leave);

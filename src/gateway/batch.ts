@@ -23,8 +23,8 @@ export interface BatchTools {
 type Outcome = Reading | GatewayError;
 
 /**
- * Answers every item, as JSON in the order asked. Until the upstream has accepted the credential they are read one
- * after another, then all the rest at once; a 401 or 403 on the way is the answer to all that are left.
+ * Answers every item, as JSON in the order asked. Until the upstream has accepted the credential, items are read one
+ * after another, and a 401 or 403 is then the answer to all that are left; after that the rest is read at once.
  */
 export async function answerBatch(tools: BatchTools, items: readonly BatchItem[]): Promise<string> {
   const read = readerOf(tools);
@@ -43,7 +43,7 @@ export async function answerBatch(tools: BatchTools, items: readonly BatchItem[]
   return `{"responses":[${(await Promise.all(responses)).join(',')}]}`;
 }
 
-/** Reads what an item asks for; equal ones share a read. */
+/** Reads the path of an item; items with equal paths share a read. */
 function readerOf({ gateway, reader }: BatchTools): (path: string) => Promise<Outcome> {
   const reads = new Map<string, Promise<Reading>>();
   return async (path) => {
@@ -60,7 +60,7 @@ function readerOf({ gateway, reader }: BatchTools): (path: string) => Promise<Ou
   };
 }
 
-/** @throws GatewayError `unknown_endpoint`, `method_not_allowed` where a path has no GET */
+/** @throws GatewayError `unknown_endpoint`, `method_not_allowed` if the path has no GET */
 function resolve(target: string): { operation: Operation; input: OperationInput } {
   const mark = target.indexOf('?');
   const path = mark < 0 ? target : target.slice(0, mark);

@@ -16,8 +16,8 @@ const byId = (id: string): Read => ({ operation: getPaymentMethod, input: { id, 
 const CARD_ID = /^[0-9]{1,19}$/;
 
 /**
- * The payment method that the subscription names. The list is read at the same time as the subscription; where the
- * card is not in it, or there is no list, the card is read by its id.
+ * The payment method that the subscription names. The list of cards is read at the same time as the subscription; if
+ * the card is not in it, or the list failed, the card is read by its id.
  */
 export async function cardLeg(tools: LegTools, subscription: Promise<Leg>): Promise<Leg> {
   const begunAt = tools.clock.now();
@@ -25,7 +25,7 @@ export async function cardLeg(tools: LegTools, subscription: Promise<Leg>): Prom
   const { child: cancellation, release } = tools.reader.cancellation.child();
   const reading = readList({ ...tools, reader: { ...tools.reader, cancellation } });
   try {
-    // An account that is refused need not wait for its subscription.
+    // If the list is refused with 401 or 403, there is no need to wait for the subscription.
     const owner = await Promise.race([subscription, reading.then(() => subscription)]);
     if (isBad(owner)) return { state: 'skipped', error: owner.error, ms: msSoFar() };
     const id = isGood(owner) ? cardIdIn(owner.text) : undefined;
@@ -43,11 +43,11 @@ export async function cardLeg(tools: LegTools, subscription: Promise<Leg>): Prom
   }
 }
 
-/** What a copy of a subscription or of a list says of cards. It never changes, and so is looked up once. */
+/** What was found in copies of subscriptions and lists. A copy never changes, so it is searched only once. */
 const cardIds = new WeakMap<Entry, { readonly id: string | undefined }>();
 const cards = new WeakMap<Entry, { readonly id: string; readonly text: string; readonly etag: string }>();
 
-/** The same from fresh copies, without waiting; undefined where not all that it takes is fresh. */
+/** The same from fresh copies, without waiting; undefined if one that it needs is not fresh. */
 export function freshCard(
   subscription: Entry,
   fresh: (read: Read) => Reading | undefined,
@@ -92,12 +92,12 @@ export function cardReads(copyOf: CopyOf): Read[] {
 }
 
 /**
- * Nothing where the subscription had no card when it was last read: then the list is hardly needed.
- * @throws GatewayError where the account is refused
+ * Undefined if the last copy of the subscription has no card: then the list is hardly ever needed.
+ * @throws GatewayError if the account is refused
  */
 async function readList(tools: LegTools): Promise<Leg | undefined> {
-  const held = await tools.gateway.peek(SUBSCRIPTION, tools.reader);
-  if (held && cardIdIn(held.text) === undefined) return undefined;
+  const copy = await tools.gateway.peek(SUBSCRIPTION, tools.reader);
+  if (copy && cardIdIn(copy.text) === undefined) return undefined;
   const list = await readLeg(tools, LIST);
   if (isBad(list) && isRefusal(list.error)) throw list.error;
   return list;
@@ -114,13 +114,13 @@ function cardIn(list: string, id: string): string | undefined {
   return undefined;
 }
 
-/** Nothing where the subscription has no card. */
+/** Undefined if the subscription has no card. */
 function cardIdIn(subscription: string): string | undefined {
   const id = idIn(subscription, 'payment_method');
   return id === 'null' ? undefined : id;
 }
 
-/** An id as its digits: as text, since it may be beyond 2^53. */
+/** An id as text, since it may be beyond 2^53. */
 function idIn(text: string, name: string): string | undefined {
   const span = memberOf(text, name);
   if (!span) return undefined;

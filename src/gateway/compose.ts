@@ -20,11 +20,11 @@ export interface Composition {
 interface Planned {
   readonly name: string;
   readonly section: Section;
-  /** What it reads; nothing for a card, whose reads depend on its subscription. */
+  /** What it reads; absent for a card, whose reads depend on its subscription. */
   readonly read: Read | undefined;
 }
 
-/** Sections under way, in order, also those that others only depend on: each comes out as a leg, or rejects with what fails the whole. */
+/** Sections under way, in order, with those that others depend on. A leg rejects only with what fails the whole. */
 export type Legs = ReadonlyMap<string, Promise<Leg>>;
 
 /** The sections that have to be read for those that are wanted. */
@@ -44,7 +44,7 @@ const readOf = ({ operation, query = '' }: Extract<Section, { from: 'read' }>): 
   input: { query },
 });
 
-/** All legs, where fresh copies have all of it. Without waiting; counts the request. */
+/** All legs from fresh copies, without waiting, and counts the request; undefined if any copy is not fresh. */
 export function freshLegs(hits: Hits, context: RequestContext, { sections }: Composition) {
   const holder = hits.holderOf(context);
   if (!holder) return undefined;
@@ -64,8 +64,8 @@ export function freshLegs(hits: Hits, context: RequestContext, { sections }: Com
 }
 
 /**
- * Starts every leg at once. What fails the whole abandons the other legs: an account that is refused is not asked
- * four times.
+ * Starts every leg at once. A failure that fails the whole cancels the other legs, so that a refused account does not
+ * cost four calls.
  */
 export function compose(tools: LegTools, composition: Composition): Legs {
   const vital = vitalOf(composition);

@@ -25,16 +25,16 @@ export interface GatewayOptions extends UpstreamCallOptions {
 
 /** The one way to upstream data: every route, section and batch item comes through here. */
 export interface Gateway {
-  /** Answers without waiting. Absent with a shared store, and where a hash has to be waited for. */
+  /** Answers without waiting. Absent with a shared store, and if hashing is asynchronous. */
   readonly hits: Hits | undefined;
   /**
-   * Who reads, counted, and what the store knows of what will be read.
+   * Counts the request and asks the store for the keys of what it will read.
    * @throws GatewayError `unauthenticated`, `rate_limited`
    */
   reader(context: RequestContext, reads?: (copyOf: CopyOf) => readonly Read[]): Promise<Reader>;
   /** A GET, through the cache. @throws GatewayError */
   read(operation: Operation, input: OperationInput, reader: Reader): Promise<Reading>;
-  /** What the cache holds of a read, however old; asks nobody. */
+  /** The cached copy of a read, however old, without asking the upstream. */
   peek(read: Read, reader: Reader): Promise<Entry | undefined>;
   /** Anything else: counted, then sent once, never through the cache. @throws GatewayError, also what `input` throws */
   write(operation: Operation, input: () => Promise<OperationInput>, context: RequestContext): Promise<Written>;
@@ -42,22 +42,22 @@ export interface Gateway {
   isAccepted(reader: Reader): boolean;
 }
 
-/** An account and whose share of what is bounded it takes. */
+/** A holder that is an account. */
 interface AccountHolder extends Holder {
   readonly account: AccountId;
 }
 
-/** What is decided first of a read: whether fresh copies answer it. */
+/** Answers from fresh copies, which is tried first for every read. */
 export interface Hits {
   /**
-   * Who reads; nobody where the request wants no copies.
+   * Who reads; undefined if the request does not want cached copies.
    * @throws GatewayError `unauthenticated`
    */
   holderOf(context: RequestContext): AccountHolder | undefined;
   fresh(holder: AccountHolder, read: Read): Reading | undefined;
   /** Whether answers of an operation are ever kept. */
   readonly has: (operation: Operation) => boolean;
-  /** Of a text, for an ETag. */
+  /** Hash of a text, for an ETag. */
   readonly hash: (text: string) => string;
   /**
    * Counts a request that so many fresh copies answer.
@@ -83,7 +83,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   const writerOf = async (context: RequestContext, { credential }: Operation): Promise<Writer> => {
     const account = credential === 'none' ? undefined : await accountOf(context);
-    // No credential holds a space, so that no address is ever taken for one.
+    // Credentials contain no space, so the hash of an address never equals that of a credential.
     const principal = account ?? (await digest.account(addressOwner(context.address)));
     const quota = account === undefined ? limit.address : limit.account;
     return { context, account, principal, owner: accepted.ownerOf(account, context), quota };

@@ -10,7 +10,7 @@ import { allOperations } from '../upstream/operations/index.ts';
 import type { OperationInput } from '../upstream/request.ts';
 import type { Quota, RequestContext } from '../upstream/request-context.ts';
 
-/** Somebody who writes; the write itself is what is counted. */
+/** Who writes. The request is counted together with its write. */
 export interface Writer extends Holder {
   readonly context: RequestContext;
   /** Absent for the social calls, which take no credential. */
@@ -18,7 +18,7 @@ export interface Writer extends Holder {
   readonly quota: Quota | undefined;
 }
 
-/** What a client wants done. */
+/** A write that a client asks for. */
 export interface Write {
   readonly operation: Operation;
   readonly input: OperationInput;
@@ -72,20 +72,20 @@ const cachedGroups = new Set(
   allOperations.filter(({ cache }: Operation) => cache).map(({ group }: Operation) => group),
 );
 
-/** Whether the store has to be told before it is sent: where it touches what is cached, has a key, or buys. */
+/** Whether it has to be stored before it is sent: if it invalidates cached answers, has a key, or is a purchase. */
 export function needsStore({ operation: { invalidates = [], exclusive }, writer }: Write): boolean {
   const groups = invalidates.map((one) => (typeof one === 'string' ? one : one.item));
   const isCached = groups.some((group) => group === 'everything' || cachedGroups.has(group));
   return isCached || exclusive === true || writer.context.idempotencyKey !== undefined;
 }
 
-/** A body that was checked as JSON, or one that nobody takes: then as JSON where it is some. */
+/** The body in canonical form. One that the operation does not take may be no JSON: then as it came. */
 function comparedBody({ notCompared }: Operation, { body, unsent = '' }: OperationInput): string {
   return body !== undefined || isJson(unsent) ? canonical(body ?? unsent, notCompared).text : unsent;
 }
 
 /**
- * The answer where the store already knows the write's key, or an equal purchase.
+ * The answer if the store already has a record of the key, or of an equal purchase.
  * @throws GatewayError `idempotency_key_reused`, `idempotency_in_progress`, `outcome_unknown`
  */
 export function again({ metrics }: IdempotencyTools, known: WriteRecord, { fingerprint }: NewWrite): Written {

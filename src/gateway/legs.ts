@@ -14,7 +14,7 @@ export interface LegTools {
   readonly reader: Reader;
 }
 
-/** One read as a section. Refusals and failures come out as a bad leg; it rejects only when the client has left. */
+/** Reads one section. Refusals and failures become a bad leg; rejects only if the client has left. */
 export async function readLeg({ gateway, clock, reader }: LegTools, { operation, input }: Read): Promise<Leg> {
   const begunAt = clock.now();
   try {
@@ -25,7 +25,7 @@ export async function readLeg({ gateway, clock, reader }: LegTools, { operation,
   }
 }
 
-/** @throws GatewayError `upstream_bad_response` where the upstream answered a read without a body */
+/** @throws GatewayError `upstream_bad_response` if the upstream answered without a body */
 export function goodLeg({ entry, age, ttl }: Reading, origin: string, ms: number): GoodLeg {
   if (entry === null)
     throw GatewayError.of('upstream_bad_response', { detail: 'The upstream answered without a body.' });
@@ -38,5 +38,5 @@ export function badLeg(error: unknown, ms: number): BadLeg {
   return { state: 'failed', error, ms };
 }
 
-/** Says something about the account, not about the section. */
+/** 401 and 403 refuse the account, not only the section. */
 export const isRefusal = ({ status }: GatewayError) => status === 401 || status === 403;

@@ -31,16 +31,16 @@ export interface Overview {
   readonly sections: Readonly<Record<string, Section>>;
 }
 
-/** How a section came out, in the words of `meta.sections`. Times in milliseconds, ages and ttl in seconds. */
+/** Result of a section, in the terms of `meta.sections`. `ms` in milliseconds, `age` and `ttl` in seconds. */
 export type Leg = GoodLeg | BadLeg | { readonly state: 'not_applicable'; readonly ms: number };
 
 export interface GoodLeg {
   readonly state: 'fresh' | 'stale';
   /** JSON, value for value the upstream's. */
   readonly text: string;
-  /** Known to be ASCII alone. */
+  /** Whether `text` is known to be all ASCII. */
   readonly isAscii?: boolean | undefined;
-  /** Strong validator of the text, quoted; empty where nobody has made one yet. */
+  /** Strong validator of the text, quoted; empty if none has been made yet. */
   readonly etag: string;
   readonly age: number;
   /** How long the cached copy stays fresh, negative when stale; undefined when the upstream was asked. */

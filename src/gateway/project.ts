@@ -16,7 +16,7 @@ function trim(text: string, fields: ReadonlySet<string>): string {
   return `{${kept.map((member) => `${JSON.stringify(member.name)}:${cut(text, member)}`).join(',')}}`;
 }
 
-/** The documented fields of what an operation answers: of the items, where it is a list. */
+/** The documented fields of an operation's answer, or of its items if it is a list. */
 export function documentedFields({ answer }: Operation): ReadonlySet<string> {
   return new Set(Object.keys(shapeOf(answer)));
 }

@@ -11,18 +11,18 @@ interface RateLimitOptions {
   readonly rateLimitPerMinute: number;
 }
 
-/** How often one principal may ask in a minute. A quota is absent where there is no limit. */
+/** How many requests a principal may make in a minute. A quota is absent if there is no limit. */
 export interface RateLimit {
   readonly account: Quota | undefined;
   readonly address: Quota | undefined;
   /**
-   * Notes what a request was counted as, for the headers of its answer.
-   * @throws GatewayError `rate_limited`
+   * Notes the count of a request, for the headers of its answer.
+   * @throws GatewayError `rate_limited` if it is over the limit
    */
   counted(context: RequestContext, quota: Quota | undefined, use: WindowUse | undefined): void;
 }
 
-/** Calls without a credential, of one address. */
+/** Social calls, which have no credential, of one address. */
 const SOCIAL_PER_MINUTE = 20;
 const MINUTE_MS = 60_000;
 

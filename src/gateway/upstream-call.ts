@@ -20,9 +20,9 @@ export interface UpstreamCallOptions {
   readonly metrics: Metrics;
   /** The upstream's `{base_url}`. */
   readonly upstream: URL;
-  /** One attempt. */
+  /** Of one attempt. */
   readonly attemptTimeoutMs: number;
-  /** Calls under way at once; undefined where the platform sees to it. */
+  /** Calls under way at once; undefined if the platform limits them. */
   readonly slots: number | undefined;
   /** Calls of one account in a minute; 0: any number. */
   readonly budgetPerMinute: number;
@@ -34,21 +34,20 @@ export interface UpstreamCallOptions {
 
 interface GuardedCall {
   readonly call: Call;
-  /** Whether the upstream is taken to be out of service. */
   readonly isCircuitOpen: (caller: string) => boolean;
   /**
-   * Refuses what would not get through, for what has to be announced before it is called.
+   * Refuses calls that the cooldown or the circuit would refuse, for writes, which are stored before they are sent.
    * @throws GatewayError
    */
   readonly assertOpen: (caller: Pick<UpstreamCall, 'account' | 'owner'>) => void;
 }
 
-/** A call of the upstream, with all its attempts, and what stands before each of them. */
+/** The call of the upstream, with its retries and the gates before each attempt. */
 export function upstreamCall(options: UpstreamCallOptions & { readonly store: Store }): GuardedCall {
   const { clock } = options;
   const breaker = circuit(options);
   const cooling = cooldown(options);
-  // In this order.
+  // In the order in which they are asked.
   const gates: readonly Gate[] = [
     cooling,
     breaker,

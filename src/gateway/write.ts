@@ -22,7 +22,7 @@ import type { RateLimit } from './rate-limit.ts';
 
 export interface WriteTools extends IdempotencyTools {
   readonly call: Call;
-  /** @throws GatewayError where a call of this account would not be let through */
+  /** @throws GatewayError if a call of this account would not be let through */
   assertOpen(writer: Writer): void;
   readonly limit: RateLimit;
   readonly store: Pick<Store, 'snapshot' | 'beginWrite' | 'endWrite'>;
@@ -34,7 +34,7 @@ interface Wanted {
   readonly writer: Writer;
 }
 
-/** A write that may be sent, once the store has been told of it. */
+/** A write that has been checked and may be sent once it is stored. */
 interface Ready {
   readonly wanted: Write;
   readonly begun: NewWrite;
@@ -42,14 +42,14 @@ interface Ready {
 }
 
 /**
- * Anything but a GET: counted and announced to the store in one round trip, then sent, at most once. In the background
- * too: whoever leaves, a write that has begun is seen to its end.
+ * Anything but a GET: counted and stored in one round trip, then sent at most once. Goes on in the background if the
+ * client leaves, so that the outcome of a write that was sent is recorded.
  * @throws GatewayError
  */
 export async function write(tools: WriteTools, wanted: Wanted): Promise<Written> {
   const { writer } = wanted;
   const ready = await readied(tools, wanted).catch(async (error: unknown) => {
-    await count(tools, writer); // what is refused counts all the same
+    await count(tools, writer); // refused requests count too
     throw error;
   });
   if (!needsStore(ready.wanted)) await count(tools, writer);
@@ -64,14 +64,14 @@ async function readied(tools: WriteTools, { operation, input, writer }: Wanted):
   checkInput(operation, wanted.input);
   writer.context.cancellation.throwIfCancelled();
   const begun = await newWriteOf(tools, wanted);
-  // Who repeats a key gets its answer also while no call is let through.
+  // With a key, the write may be a repetition, which gets its answer even while no call is let through.
   if (begun.key === undefined) tools.assertOpen(writer);
   return { wanted, begun, isLate };
 }
 
 /**
- * Whether the request's time is up, by the clock that has gone further: one stands still while the machine sleeps, and
- * the other may be set back.
+ * Whether the request's time is up, by the clock that has advanced further: one may stand still while the machine
+ * sleeps, and the other may be set back.
  */
 function lateness(clock: Clock, endsAt: number): () => boolean {
   const [now, wall] = [clock.now(), clock.wall()];
@@ -89,15 +89,15 @@ async function count({ store, clock, limit }: WriteTools, writer: Writer): Promi
 
 async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
   const { wanted, begun } = ready;
-  const isAnnounced = needsStore(wanted);
-  const known = isAnnounced ? await begin(tools, wanted, begun) : undefined;
+  const isStored = needsStore(wanted);
+  const known = isStored ? await begin(tools, wanted, begun) : undefined;
   if (known) return known;
   const end = async (how: WriteEnd) => {
     countEnd(tools, begun, how);
-    if (isAnnounced) return tools.store.endWrite(begun, how);
-    // The store hears, once, that it is over: reads from before it are then old.
-    const isNews = wanted.writer.account !== undefined && how !== 'not_sent';
-    if (isNews) await tools.store.endWrite({ ...begun, until: tools.clock.now() }, how);
+    if (isStored) return tools.store.endWrite(begun, how);
+    // It was not stored before, but invalidates reads that are under way: reported once, with a mark that expires now.
+    const isReported = wanted.writer.account !== undefined && how !== 'not_sent';
+    if (isReported) await tools.store.endWrite({ ...begun, until: tools.clock.now() }, how);
   };
   try {
     const { status, text } = await send(tools, ready);
@@ -111,7 +111,7 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
 }
 
 /**
- * Comes back with the answer where it is known already.
+ * Stores the write. Returns the answer if it is known already.
  * @throws GatewayError `rate_limited`, `store_unavailable`, see `again`
  */
 async function begin(tools: WriteTools, { writer }: Write, begun: NewWrite): Promise<Written | undefined> {
@@ -121,10 +121,10 @@ async function begin(tools: WriteTools, { writer }: Write, begun: NewWrite): Pro
   if (known) return again(tools, known, begun);
   if (!isLimited) return undefined;
   tools.assertOpen(writer);
-  throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // it has just ended
+  throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // the cooldown has just ended
 }
 
-/** A client that leaves ends the write only before it is sent. */
+/** A client that leaves cancels the write only until it is sent. */
 async function send(
   { call }: WriteTools,
   { wanted: { operation, input, writer }, isLate }: Ready,
@@ -154,9 +154,9 @@ async function send(
   }
 }
 
-/** How a write ended that failed. A fault of ours proves nothing. */
+/** How a write that failed has ended. After a fault of ours the outcome is unknown. */
 function endOf(error: unknown): WriteEnd {
-  if (error instanceof ClientLeft) return 'not_sent'; // only who has not been sent yet ends with its client
+  if (error instanceof ClientLeft) return 'not_sent'; // a client that leaves cancels only what was not sent
   if (!(error instanceof GatewayError)) return 'unknown';
   if (error.isUnsent) return 'not_sent';
   if (error.status === 401 || error.status === 403) return 'credential_refused';
