@@ -7,7 +7,7 @@ import { type Metrics, noMetrics } from './core/metrics.ts';
 import type { Clock, Digest } from './core/runtime.ts';
 import { createGateway } from './gateway/gateway.ts';
 import type { Context } from './http/context.ts';
-import { type Cors, corsFor, type Taken } from './http/cors.ts';
+import { type Cors, corsFor, type Supported } from './http/cors.ts';
 import { responseOf, type WebBindings, WebInbound } from './http/inbound.ts';
 import { Lifecycle, type Route } from './http/lifecycle.ts';
 import { batchRoute } from './routes/batch/handler.ts';
@@ -34,19 +34,19 @@ export interface Deps {
   readonly digest: Digest;
   readonly logger: Logger;
   readonly metrics: Metrics;
-  /** Upstream calls under way at once; undefined where the platform sees to it. */
+  /** Upstream calls under way at once; undefined if the platform limits them. */
   readonly slots: number | undefined;
   readonly readiness: Readiness;
   readonly docsAssets: DocsAssets;
   readonly openApiText: OpenApiText;
 }
 
-/** What a runtime passes with a `Request`: what it knows besides, or the request as it has read it itself. */
+/** What a runtime passes with a `Request`: the request as plain values, if it has read it itself. */
 interface Bindings extends WebBindings {
   readonly inbound?: Inbound;
-  /** The request, where `App.enter` has begun it. */
+  /** The request's context, if `App.enter` has begun it. */
   readonly begun?: Context | undefined;
-  /** Sends an answer past Hono, which then gets what stands for it. */
+  /** Sends an answer past Hono, and returns a placeholder for Hono. */
   readonly send?: (answer: Outbound) => Response;
 }
 
@@ -54,7 +54,7 @@ export interface Env {
   Bindings: Bindings;
 }
 
-/** A request that was begun outside Hono, with its answer where that needs no waiting. */
+/** A request that was begun outside Hono, with its answer if that needs no waiting. */
 interface Entered {
   readonly begun: Context;
   readonly answer: Outbound | undefined;
@@ -92,7 +92,7 @@ export function createApp(deps: Deps): App {
   return mount(deps, routes, corsFor(config.allowedOrigins));
 }
 
-/** What the operator sees, on the admin listener. Probes and scrapes are no traffic to measure. */
+/** The app of the admin listener. Its requests, probes and scrapes, are not counted in metrics. */
 export function createAdminApp(deps: Deps, scrape: Scrape): App {
   return mount({ ...deps, metrics: noMetrics }, [...healthRoutes(deps.readiness), metricsRoute(scrape)]);
 }
@@ -105,7 +105,7 @@ function mount({ config, clock, logger, metrics }: Deps, routes: readonly Route[
   const nothing = nothingHere(app);
   if (cors)
     for (const [path, ways] of Map.groupBy(routes, (route) => route.path))
-      app.on('OPTIONS', path, serve(noRoute(cors.preflights(nothing, takenBy(ways)))));
+      app.on('OPTIONS', path, serve(noRoute(cors.preflights(nothing, supportedBy(ways)))));
   app.notFound(serve(noRoute(cors?.preflights(nothing) ?? nothing)));
   app.onError((error, context) => {
     const failing = noRoute(async () => {
@@ -125,7 +125,7 @@ function answerOf(lifecycle: Lifecycle, route: Route, context: HonoContext<Env>)
   return hit ? send(hit) : lifecycle.answer(own).then(send);
 }
 
-/** By the router that Hono uses, and as it looks at paths. */
+/** Finds the route with Hono's own router, and treats a trailing slash as Hono does. */
 function enter(
   lifecycle: Lifecycle,
   { app, hits }: { app: Hono<Env>; hits: ReadonlyMap<string, Route> },
@@ -144,7 +144,7 @@ const withoutSlash = (path: string) => (path.length > 1 && path.endsWith('/') ? 
 
 const noRoute = (handle: Route['handle']): Route => ({ method: 'OPTIONS', path: '*', name: '(none)', handle });
 
-function takenBy(ways: readonly Route[]): Taken {
+function supportedBy(ways: readonly Route[]): Supported {
   const headers = ways.flatMap(({ takes = [] }) => takes);
   return { methods: allowHeader(ways.map(({ method }) => method)), headers: [...new Set(headers)] };
 }
@@ -152,7 +152,7 @@ function takenBy(ways: readonly Route[]): Taken {
 const METHODS = ['GET', 'POST', 'PATCH', 'DELETE'] as const;
 const KNOWN_METHODS = new Set<string>([...METHODS, 'HEAD', 'PUT', 'OPTIONS']);
 
-/** Tells an unknown path from a known one that is asked with another method, by the router's own word. */
+/** Answers what no route matches: the path is unknown, or known with other methods only. */
 function nothingHere(app: Hono<Env>): Route['handle'] {
   return async ({ inbound: { path, method } }) => {
     const allowed = METHODS.filter((one) => app.router.match(one, withoutSlash(path))[0].length > 0);
@@ -161,7 +161,7 @@ function nothingHere(app: Hono<Env>): Route['handle'] {
   };
 }
 
-/** HEAD works where GET does. */
+/** HEAD is allowed wherever GET is. */
 function allowHeader(allowed: readonly string[]): string {
   return allowed.flatMap((method) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
 }

@@ -3,7 +3,7 @@ import { STORE_ADDRESS, storeAddressOf } from './core/store-address.ts';
 import type { CachePolicy, Operation } from './upstream/operation.ts';
 import { allOperations } from './upstream/operations/index.ts';
 
-/** What a text stands for, checked behind it. */
+/** Converts a text; checks are added after it. */
 const readAs = <T>(read: (text: string) => T) => z.pipe(z.string(), z.transform(read));
 
 const integerVariable = (least: number, most: number, otherwise: number) => {
@@ -82,7 +82,7 @@ const originList = listed.check(
 const ANY_ORIGIN =
   'scheme://host[:port] of a page, as browsers send it, in lower case, such as https://app.example (no wildcards; or * alone)';
 
-/** What should stand in the place of the first bad one. */
+/** What was expected instead of the first bad origin. */
 function expectedOrigin(parts: readonly string[]): string {
   const index = parts.findIndex((part) => !isOrigin(part));
   const meant = URL.parse(parts[index] ?? '')?.origin ?? '';
@@ -129,7 +129,7 @@ const variables = z.object({
   SHUTDOWN_GRACE_MS: integerVariable(0, 600_000, 10_000),
 });
 
-/** Named in `contract.md` section 1, of no effect yet: an operator who sets one has to hear of it. */
+/** Named in `contract.md` section 1 but without effect yet: setting one logs a warning. */
 const NOT_YET = ['SESSIONS', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
 
 /** Durations in milliseconds, sizes in bytes, as named in `contract.md` section 1. */
@@ -138,7 +138,7 @@ export type Config = ReturnType<typeof configOf> & {
   readonly ignored: readonly string[];
 };
 
-/** A bad variable and what was expected. Never its value, which might be a secret; but the origin in it, which is none. */
+/** A bad variable and what was expected. Never its value, which might be a secret, except for an origin in it. */
 export interface ConfigProblem {
   readonly variable: string;
   readonly expected: string;
@@ -164,10 +164,10 @@ function asText(value: unknown): unknown {
   return isPlain ? JSON.stringify(value) : value;
 }
 
-/** What is wrong because of another variable. */
+/** Problems that depend on two variables. */
 function conflictsIn(given: Readonly<Record<string, unknown>>): ConfigProblem[] {
   const conflicts: ConfigProblem[] = [];
-  // In production nobody wants the sandbox unasked.
+  // In production the sandbox must not start by default.
   if (given['NODE_ENV'] === 'production' && given['UPSTREAM_BASE_URL'] === undefined)
     conflicts.push({ variable: 'UPSTREAM_BASE_URL', expected: 'a URL, since NODE_ENV is production' });
   if (given['STORE_URL'] !== undefined && given['SECRETS'] === undefined)
@@ -203,9 +203,9 @@ function configOf(given: z.output<typeof variables>) {
     publicUrl: given.PUBLIC_URL,
     cacheMaxBytes: given.CACHE_MAX_BYTES,
     storeUrl: given.STORE_URL,
-    /** The first seals, all open. */
+    /** The first one seals, each of them can open. */
     secrets: given.SECRETS ?? [],
-    /** One `*`: all. */
+    /** `*` alone allows all. */
     allowedOrigins: given.ALLOWED_ORIGINS ?? [],
     policyOf: policiesOf(given.CACHE_POLICY ?? {}),
     rateLimitPerMinute: given.RATE_LIMIT_PER_MINUTE,
@@ -217,7 +217,7 @@ function configOf(given: z.output<typeof variables>) {
   };
 }
 
-/** The table's policies with the operator's over them. */
+/** The policies of the rows, overridden by the operator's. */
 function policiesOf(overrides: z.output<typeof cachePolicy>): (operation: Operation) => CachePolicy | undefined {
   const policies = new Map<string, CachePolicy>();
   for (const { id, cache } of allOperations) {

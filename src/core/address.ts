@@ -1,4 +1,4 @@
-/** Who is behind a client's address: an IPv4 address, or the /64 of an IPv6 one, since that is what one customer has. */
+/** What limits count a client by: an IPv4 address, or the /64 of an IPv6 one, since one customer has a whole /64. */
 export function customerOf(address: string): string {
   return address.includes(':') ? prefixOf(address) : address;
 }

@@ -4,9 +4,8 @@ interface Place<T> {
 }
 
 /**
- * What is under way, where it comes and goes by the thousand. A `Set` would do, but V8 makes it a new table every few
- * changes, and each old one keeps what it held until the next full collection: nothing of a request would be young
- * garbage any more.
+ * A set of things under way, made for thousands of changes. With a `Set`, V8 makes a new table every few changes, and
+ * the old tables keep their items until the next full collection, so that no request would be collected young.
  */
 export class Bag<T> implements Iterable<T> {
   readonly #places: Place<T>[] = [];
@@ -15,7 +14,7 @@ export class Bag<T> implements Iterable<T> {
     return this.#places.length;
   }
 
-  /** Comes back with what takes it out again. */
+  /** Returns a function that removes the item. */
   add(item: T): () => void {
     const place = { item, at: this.#places.length };
     this.#places.push(place);

@@ -1,11 +1,11 @@
 /**
- * Ends work before its time. What it is cancelled with is the error of everybody who waits for that work. An
- * `AbortSignal` does the same and costs ten times as much, and every call of the upstream has one of these.
+ * Cancels work. The reason is the error for all who wait for the work. An `AbortSignal` does the same at ten times the
+ * cost, and every upstream call needs one.
  */
 export class Cancellation {
   #reason: unknown;
   #isCancelled = false;
-  readonly #listeners: ((reason: unknown) => void)[] = []; // hardly ever more than three
+  readonly #listeners: ((reason: unknown) => void)[] = []; // rarely more than three
 
   get isCancelled(): boolean {
     return this.#isCancelled;
@@ -23,7 +23,7 @@ export class Cancellation {
     for (const listener of this.#listeners.splice(0)) listener(reason);
   }
 
-  /** Runs the listener when this is cancelled; at once where it is already. */
+  /** Runs the listener when this is cancelled, or at once if it already is. */
   on(listener: (reason: unknown) => void): void {
     if (this.#isCancelled) listener(this.#reason);
     else this.#listeners.push(listener);
@@ -38,7 +38,7 @@ export class Cancellation {
     if (this.#isCancelled) throw this.#reason;
   }
 
-  /** One that is cancelled with this one, or on its own. `release` lets go of this one. */
+  /** A cancellation that this one's cancels too. `release` separates the two. */
   child(): { readonly child: Cancellation; readonly release: () => void } {
     const child = new Cancellation();
     const end = (reason: unknown) => child.cancel(reason);

@@ -1,7 +1,7 @@
 import { endOfScalar, endOfString, skipSpace } from './json.ts';
 
 export interface Canonical {
-  /** The same for all JSON texts that mean the same. */
+  /** Equal for JSON texts with the same meaning. */
   readonly text: string;
   /** Whether an object has two members of the same name. */
   readonly hasDuplicateNames: boolean;
@@ -31,7 +31,7 @@ class Reader {
   value(): string {
     this.#at = skipSpace(this.#text, this.#at);
     const first = this.#text[this.#at];
-    if (first !== '{') this.#without = undefined; // for the outermost object only
+    if (first !== '{') this.#without = undefined; // applies to the outermost object only
     if (first === '{') return `{${this.#members().join(',')}}`;
     if (first === '[') return `[${this.#upTo(']', () => this.value()).join(',')}]`;
     return first === '"' ? this.#string() : this.#cut(endOfScalar(this.#text, this.#at));

@@ -116,7 +116,7 @@ export interface ErrorItem {
   readonly field: string | null;
 }
 
-/** How a call of the upstream failed, for those who decide what follows from it; no client sees it. */
+/** How an upstream call failed, for retries, circuit and idempotency; clients never see it. */
 export type Fault =
   /** A gate of ours did not let it through. */
   | 'not_sent'
@@ -130,10 +130,10 @@ export type Fault =
   | 'unavailable'
   /** It said another 5xx, broke off in the middle of its answer, or what came is not HTTP. */
   | 'failed'
-  /** It answered, with something that is of no use. */
+  /** It answered with something unusable. */
   | 'unusable';
 
-/** Those that prove that the upstream never saw the call. */
+/** Faults which prove that the upstream never saw the call. */
 const UNSENT: ReadonlySet<Fault> = new Set(['not_sent', 'refused', 'unconnected']);
 
 interface Particulars {
@@ -174,7 +174,7 @@ export class GatewayError extends Error {
 
   /** An upstream 4xx, under the upstream's own code and status. */
   static refusal(code: string, status: number, particulars: Particulars): GatewayError {
-    // One of our names with another status is a word of the upstream's own, and means what the upstream means by it.
+    // A code of ours with another status is the upstream's own code, with its own meaning.
     const known = isErrorCode(code) && ERRORS[code].status === status ? ERRORS[code] : undefined;
     const retryable = RETRYABLE_REFUSALS.has(status);
     return new GatewayError(code, { status, title: known?.title ?? titleOf(code), retryable }, particulars);
@@ -186,7 +186,7 @@ export class GatewayError extends Error {
     return fault !== undefined && UNSENT.has(fault);
   }
 
-  /** Seconds. None where a write may have happened: that is not to be tried again. */
+  /** Seconds; undefined if a write may have happened, since that must not be repeated. */
   get retryAfter(): number | undefined {
     return this.particulars.outcome === undefined ? this.particulars.retryAfter : undefined;
   }
@@ -203,8 +203,8 @@ export function isErrorCode(code: string): code is ErrorCode {
 const CODE = /^(\d{1,2})?[a-z]{1,20}([_-][a-z]{1,20})*$/;
 
 /**
- * Whether a word of the upstream's looks like a code: words of lower-case letters, the first perhaps with a digit or two
- * before it (`2fa_needed`). What does not may be a token, a card or an address, and is neither sent on nor logged.
+ * Whether a text of the upstream's looks like a code: words of lower-case letters, the first may begin with one or two
+ * digits (`2fa_needed`). Any other may be a token, a card or an address, and is neither passed on nor logged.
  */
 export const isCode = (text: string) => text.length <= 64 && CODE.test(text);
 

@@ -7,26 +7,26 @@ export interface Inbound {
   /** Path and query as the client wrote them, without the question mark. A URL has lost its dot segments. */
   readonly path: string;
   readonly query: string;
-  /** By its name in lower case. Repeated ones come joined with a comma and a space. */
+  /** `name` in lower case. Repeated headers are joined with a comma and a space. */
   header(name: string): string | undefined;
-  /** Null where none comes. */
+  /** Null if there is none. */
   readonly body: ReadableStream<Uint8Array> | null;
-  /** Scheme and host that the client has asked. */
+  /** Scheme and host that the client used. */
   readonly origin: string;
-  /** Of the client, for limits where there is no credential. */
+  /** The client's, for limits on requests without a credential. */
   readonly address: string;
   readonly background: Background;
-  /** Set where the head alone is reason enough to refuse the request. */
+  /** Set if the request is to be refused for its head alone. */
   readonly refused?: ErrorCode | undefined;
   /** Runs `leave` if the client goes away before it has its whole answer. */
   onLeave(leave: () => void): void;
 }
 
-/** An answer as the runtime sends it. `headers` are names and values in turn. */
+/** An answer as the runtime sends it. `headers` are alternating names and values. */
 export interface Outbound {
   readonly status: number;
   readonly headers: string[];
-  /** Of a text: known to be ASCII alone. */
+  /** Whether a text body is known to be all ASCII. */
   readonly isAscii?: boolean | undefined;
   readonly body: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null;
 }

@@ -1,4 +1,4 @@
-/** Where log lines go: pino on Node, `console` on Workers. Fields are an allow-list; nobody logs anything else. */
+/** Where log lines go: pino on Node, `console` on Workers. Only these fields are ever logged. */
 export interface Logger {
   info(fields: LogFields, message: string): void;
   warn(fields: LogFields, message: string): void;
@@ -7,7 +7,7 @@ export interface Logger {
   request(fields: RequestFields): void;
 }
 
-/** Names and words of ours, a request id of a few harmless characters, hashes and numbers: nothing in them has to be escaped. */
+/** All values are our own names, hashes, numbers or a request id of harmless characters: none needs escaping. */
 export interface RequestFields {
   readonly request_id: string;
   readonly trace_id?: string | undefined;
@@ -30,7 +30,7 @@ export interface LogFields extends Partial<RequestFields> {
   /** Path of a field that did not fit its schema, never its value. */
   readonly field?: string;
   readonly count?: number;
-  /** What is wrong, in a word of the system's or of the store's. */
+  /** What is wrong: an error code of the system or of the store. */
   readonly reason?: string;
   /** Name and stack of a fault of ours, without its message, which may quote input. */
   readonly fault?: string;

@@ -1,12 +1,12 @@
-/** Classes of statuses: all that a label says of one. */
+/** Statuses by class, as labels have them. */
 export type StatusClass = '2xx' | '3xx' | '4xx' | '5xx';
 
-/** What became of one call of the upstream. */
+/** Outcome of one upstream call. */
 export type CallOutcome = 'good' | 'refused' | 'failed' | 'abandoned';
 
 type CircuitState = 'closed' | 'open';
 
-/** What became of a write with an idempotency key, or of one that must not happen twice at once. */
+/** Outcome of a write with an idempotency key, or of a purchase. */
 export type IdempotencyOutcome =
   | 'answered'
   | 'replayed'
@@ -23,25 +23,25 @@ export type Refusal = 'rate_limit' | 'cooldown' | 'circuit' | 'budget' | 'slots'
 export type Gauge = 'reads' | 'calls' | 'waiting_calls';
 
 /**
- * Where measurements go: prom-client on Node, nowhere on Workers. `operation` and `cache` are names of ours, out of
- * fixed sets: no label is one that a client can make grow.
+ * Where measurements go: prom-client on Node, nowhere on Workers. Labels have values of fixed sets, so that no client can
+ * create new series.
  */
 export interface Metrics {
-  requestDone(of: { operation: string; status: StatusClass; cache: string }, ms: number): void;
-  callDone(of: { operation: string; outcome: CallOutcome }, ms: number): void;
+  requestDone(labels: { operation: string; status: StatusClass; cache: string }, ms: number): void;
+  callDone(labels: { operation: string; outcome: CallOutcome }, ms: number): void;
   retried(operation: string): void;
   circuitIs(state: CircuitState): void;
   /** One read through the cache; `collapsed` where it joined a call under way. */
   readDone(outcome: 'hit' | 'stale' | 'miss' | 'bypass' | 'collapsed'): void;
   idempotency(outcome: IdempotencyOutcome): void;
   refused(by: Refusal): void;
-  /** Reads a gauge whenever somebody looks. */
+  /** Sets the function that a gauge is read with when metrics are scraped. */
   watch(gauge: Gauge, read: () => number): void;
 }
 
 const nothing = () => undefined;
 
-/** For a runtime that has no place for them. */
+/** For a runtime without metrics. */
 export const noMetrics: Metrics = {
   requestDone: nothing,
   callDone: nothing,

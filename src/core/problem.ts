@@ -2,7 +2,7 @@ import { ERRORS, isErrorCode, type GatewayError } from './errors.ts';
 
 export const PROBLEM_TYPE = 'application/problem+json';
 
-/** Where the client asked, and as what: `instance` is the path of the request. */
+/** `instance` is the path of the request. */
 export interface ProblemContext {
   readonly instance: string;
   readonly requestId: string;
@@ -20,7 +20,7 @@ export function problemOf(error: GatewayError, { instance, requestId }: ProblemC
     detail: detailOf(error),
     instance,
     request_id: requestId,
-    // What may have happened must not be tried again by who goes by this.
+    // A write that may have happened must not be repeated.
     retryable: error.retryable && outcome === undefined,
     ...(retryAfter !== undefined && { retry_after: retryAfter }),
     ...(outcome && { outcome }),

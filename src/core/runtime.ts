@@ -1,12 +1,12 @@
 /** What the core needs of a runtime. `entry/` builds these; tests pass their own. */
 
-/** Milliseconds since the epoch, and the only timer there is. */
+/** Milliseconds since the epoch, and the only timer in use. */
 export interface Clock {
   /** Never goes back, and may stand still while the machine sleeps. */
   now(): number;
   /** The time of day, which may be set forth and back. */
   wall(): number;
-  /** Runs once after `ms`; the answer takes it back. */
+  /** Runs once after `ms`; the returned function cancels it. */
   after(ms: number, run: () => void): () => void;
 }
 
@@ -18,6 +18,6 @@ export interface Digest {
   account(credential: string): Promise<string>;
   /** Hash of a body, for a strong ETag. */
   body(text: string): Promise<string>;
-  /** The same without waiting, where the runtime can do that. */
+  /** The same without waiting, if the runtime can do that. */
   readonly now?: { account(credential: string): string; body(text: string): string };
 }

@@ -2,7 +2,7 @@
 export interface StoreAddress {
   readonly kind: 'one' | 'sentinel' | 'cluster';
   readonly tls: boolean;
-  /** For the nodes that hold the data; sentinels are asked without. */
+  /** For the data nodes; sentinels are used without a login. */
   readonly user?: string | undefined;
   readonly password?: string | undefined;
   /** The node, or the sentinels, or some nodes of the cluster from which the others are found. */
@@ -25,7 +25,7 @@ const PATHS = {
   cluster: /^\/?(?<db>)$/,
 };
 
-/** Undefined where the text is no such address. */
+/** Undefined if the text is no such address. */
 export function storeAddressOf(text: string): StoreAddress | undefined {
   const parts = ADDRESS.exec(text)?.groups;
   if (!parts) return undefined;

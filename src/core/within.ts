@@ -1,8 +1,8 @@
 import type { Clock } from './runtime.ts';
 
 /**
- * A reply, or an error where there is none in time. Looks once more after the time is up: after a stall of the event
- * loop replies lie in the socket while the timers run.
+ * The reply, or an error if there is none in time. Waits one more turn after the time is up: after a stall of the event
+ * loop, timers run before replies are read from the socket.
  */
 export function within<T>(clock: Clock, ms: number, reply: Promise<T>): Promise<T> {
   return new Promise((resolve, reject) => {

@@ -5,7 +5,7 @@ import type { Context } from './context.ts';
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
 
-/** In UTF-8, as JSON is (RFC 8259 section 8.1). */
+/** JSON in UTF-8, the only charset it may have (RFC 8259 section 8.1). */
 const isJsonType = (type: string) =>
   JSON_TYPE.test(type) && (CHARSET.exec(type)?.[1] ?? 'utf-8').toLowerCase() === 'utf-8';
 
@@ -27,7 +27,7 @@ export async function jsonTextOf(context: Context): Promise<string | undefined> 
   }
 }
 
-/** Text to compare a body by that nobody asked for; not to be read, since it has a character for each byte. */
+/** A body that the operation does not take, only to compare requests by: its characters are the bytes. */
 export async function unreadTextOf(context: Context): Promise<string> {
   return new TextDecoder('latin1').decode(await bytesOf(context));
 }

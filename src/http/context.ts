@@ -20,11 +20,11 @@ export interface ContextTools {
 const PRINTABLE = /^[\x20-\x7e]{1,256}$/;
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
-/** What is known of a client request. What not every request needs is read from its head when it is asked for. */
+/** A client request. What not every request needs is read from its head on first use. */
 export class Context implements RequestContext {
   readonly inbound: Inbound;
   readonly route: Route;
-  /** The one parameter that a path may have. */
+  /** The value of the only parameter that a path may have. */
   readonly param: string | undefined;
   readonly requestId: string;
   readonly startedAt: number;
@@ -33,9 +33,9 @@ export class Context implements RequestContext {
   counted: RequestContext['counted'];
   upstreamCalls = 0;
   upstreamMs = 0;
-  /** For the log: how the cache came to the answer. */
+  /** For the log: how the cache handled the request. */
   cache: string | undefined;
-  /** The body goes on after the handler; who writes it calls `end`. */
+  /** The body is written after the handler has returned; its writer then calls `end`. */
   isStream = false;
   /** Runs when the request is over. */
   onEnd: (() => void) | undefined;
@@ -73,7 +73,7 @@ export class Context implements RequestContext {
     return text !== undefined && PRINTABLE.test(text) ? text : undefined;
   }
 
-  /** Of a POST only. */
+  /** Only for a POST. */
   get idempotencyKey(): string | undefined {
     return this.inbound.method === 'POST' ? this.inbound.header('idempotency-key') : undefined;
   }
@@ -112,7 +112,7 @@ export class Context implements RequestContext {
     return this.startedAt + this.#tools.requestTimeoutMs;
   }
 
-  /** Made when it is first asked for: an answer from the cache never needs it. */
+  /** Made on first use: an answer from the cache never needs it. */
   get cancellation(): Cancellation {
     if (this.#cancellation) return this.#cancellation;
     const cancellation = new Cancellation();

@@ -1,61 +1,61 @@
 import type { Inbound } from '../core/inbound.ts';
 import type { Route } from './lifecycle.ts';
 
-/** What scripts of an allowed origin may read of an answer, besides what browsers always show them. */
+/** Headers that scripts of an allowed origin may read, besides those that browsers always show them. */
 const EXPOSED =
   'ETag, Age, Cache-Status, Retry-After, RateLimit, RateLimit-Policy, Server-Timing, X-Request-Id, Idempotency-Replayed';
 
-/** Request headers that every path takes. */
+/** Request headers that every path accepts. */
 const COMMON_HEADERS = ['X-Request-Id', 'traceparent', 'tracestate'];
 
 const MAX_AGE_SECONDS = '7200';
 
-/** What a path takes: methods, and request headers besides the common ones. */
-export interface Taken {
+/** What a path accepts: methods, and request headers besides the common ones. */
+export interface Supported {
   readonly methods: string;
   readonly headers: readonly string[];
 }
 
 /** Headers for browsers on other origins (`contract.md` section 9). */
 export interface Cors {
-  /** Those of an answer, whoever made it, with what its origin may do with it. */
+  /** The headers of an answer, with those that allow its origin to read it. */
   added<T extends string | number>(
     headers: Readonly<Record<string, T>>,
     origin: string | undefined,
   ): Record<string, T | string>;
-  /** Answers preflights for a path, without `taken` one where nothing is; what is none is left to `otherwise`. */
-  preflights(otherwise: Route['handle'], taken?: Taken): Route['handle'];
+  /** Answers preflights for a path, and leaves other requests to `otherwise`. Without `supported`, nothing is at the path. */
+  preflights(otherwise: Route['handle'], supported?: Supported): Route['handle'];
 }
 
-/** `allowed`: exact origins, or one `*`. Undefined where there is none: then nothing is said. */
+/** `allowed`: exact origins, or one `*`. Undefined if there are none: then no CORS headers are sent. */
 export function corsFor(allowed: readonly string[]): Cors | undefined {
   if (allowed.length === 0) return undefined;
-  const shown = new Map(allowed.map((origin) => [origin, shownTo(origin)]));
-  const shownFor = (origin: string | undefined) =>
-    origin === undefined ? undefined : (shown.get('*') ?? shown.get(origin));
+  const byOrigin = new Map(allowed.map((origin) => [origin, originHeaders(origin)]));
+  const headersFor = (origin: string | undefined) =>
+    origin === undefined ? undefined : (byOrigin.get('*') ?? byOrigin.get(origin));
   return {
     added(headers, origin) {
       const vary = headers['Vary'] === undefined ? 'Origin' : `${headers['Vary']}, Origin`;
-      return { ...headers, Vary: vary, ...shownFor(origin) };
+      return { ...headers, Vary: vary, ...headersFor(origin) };
     },
-    preflights(otherwise, taken) {
-      const told = taken ? toldOf(taken) : {};
+    preflights(otherwise, supported) {
+      const allowing = supported ? preflightHeaders(supported) : {};
       return async (context) => {
         const { inbound } = context;
         if (!isPreflight(inbound)) return otherwise(context);
-        return { status: 204, headers: shownFor(inbound.header('origin')) ? told : {}, body: null };
+        return { status: 204, headers: headersFor(inbound.header('origin')) ? allowing : {}, body: null };
       };
     },
   };
 }
 
-const shownTo = (origin: string) => ({
+const originHeaders = (origin: string) => ({
   'Access-Control-Allow-Origin': origin,
   'Access-Control-Expose-Headers': EXPOSED,
   'Timing-Allow-Origin': origin,
 });
 
-const toldOf = ({ methods, headers }: Taken) => ({
+const preflightHeaders = ({ methods, headers }: Supported) => ({
   'Access-Control-Max-Age': MAX_AGE_SECONDS,
   'Access-Control-Allow-Methods': methods,
   'Access-Control-Allow-Headers': [...headers, ...COMMON_HEADERS].join(', '),

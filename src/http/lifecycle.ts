@@ -10,18 +10,18 @@ import { Context, type ContextTools } from './context.ts';
 import type { Cors } from './cors.ts';
 import { problemAnswer } from './problem-answer.ts';
 
-/** One thing that a listener answers. */
+/** A path and method that a listener answers. */
 export interface Route {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE' | 'OPTIONS';
   /** Hono's pattern. */
   readonly path: string;
-  /** What logs call it. */
+  /** Its name in logs. */
   readonly name: string;
-  /** What logs and metrics call its work. */
+  /** Its operation in logs and metrics. */
   readonly operation?: string;
-  /** Request headers that it reads, besides those that are read of every request. */
+  /** Request headers that it reads, besides those that every route reads. */
   readonly takes?: readonly string[];
-  /** Answers without waiting, where that can be. Asked before `handle`. */
+  /** Answers without waiting if it can. Called before `handle`. */
   readonly hit?: ((context: Context) => Answer | undefined) | undefined;
   readonly handle: (context: Context) => Promise<Answer>;
 }
@@ -38,29 +38,29 @@ interface Ended {
   readonly now: number;
 }
 
-/** Not in any RFC; the usual name of a request whose client has left. Only logs ever see it. */
+/** Not in any RFC, but the usual status for a client that has left. It is only logged. */
 const CLIENT_LEFT = 499;
 
-/** Segments of unreserved characters, none of them `.` or `..`; nothing that any hop could read in two ways. */
+/** Segments of unreserved characters, none of them `.` or `..`: no proxy can read such a path in another way. */
 const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]*)+$/;
 
 /**
- * The one way through which requests become answers: errors become problems here and nowhere else, every answer gets
- * its common headers here, and every request its one log line.
+ * Turns requests into answers. Only here errors become problems, answers get their common headers, and each request its
+ * log line.
  */
 export class Lifecycle {
-  readonly #of: LifecycleOptions;
+  readonly #options: LifecycleOptions;
   readonly #commonHeaders = Object.entries(SECURITY_HEADERS).flat();
 
   constructor(options: LifecycleOptions) {
-    this.#of = options;
+    this.#options = options;
   }
 
   begin(inbound: Inbound, route: Route, param?: string): Context {
-    return new Context(inbound, route, param, this.#of);
+    return new Context(inbound, route, param, this.#options);
   }
 
-  /** An answer that needs no waiting. Without one nothing has been counted. */
+  /** An answer that needs no waiting; undefined if there is none, and then nothing has been counted. */
   hit(context: Context): Outbound | undefined {
     const { inbound, route } = context;
     if (!route.hit || inbound.refused !== undefined || inbound.body !== null) return undefined;
@@ -77,7 +77,7 @@ export class Lifecycle {
     const { inbound, route } = context;
     try {
       checkHead(inbound);
-      if (isRead(inbound) && inbound.body !== null) await bytesOf(context); // of no use, but wrong it must not be
+      if (isRead(inbound) && inbound.body !== null) await bytesOf(context); // not used, but it has to be valid
       return this.#finish(context, await route.handle(context));
     } catch (error) {
       return this.#fail(context, error);
@@ -93,17 +93,17 @@ export class Lifecycle {
     return this.#finish(context, answer, known.code);
   }
 
-  /** A bug of ours: the client learns only that, the log where. */
+  /** A bug of ours. The client gets no details; the log gets the stack. */
   #faultOf({ requestId, trace }: Context, thrown: unknown): GatewayError {
     const fault = thrown instanceof Error ? `${thrown.name} ${framesOf(thrown)}` : typeof thrown;
-    this.#of.logger.error({ request_id: requestId, trace_id: trace.traceId, fault }, 'internal error');
+    this.#options.logger.error({ request_id: requestId, trace_id: trace.traceId, fault }, 'internal error');
     return GatewayError.of('internal_error');
   }
 
   #finish(context: Context, answer: Answer, code?: string): Outbound {
-    const now = this.#of.clock.now();
+    const now = this.#options.clock.now();
     if (context.isStream) {
-      context.onEnd = () => this.#record(context, { answer, code, now: this.#of.clock.now() });
+      context.onEnd = () => this.#record(context, { answer, code, now: this.#options.clock.now() });
     } else {
       context.end();
       this.#record(context, { answer, code, now });
@@ -117,7 +117,7 @@ export class Lifecycle {
     const all = [...this.#commonHeaders, 'X-Request-Id', requestId];
     all.push('Server-Timing', timing ? `${timing}, ${total}` : total);
     if (counted) pushLimit(all, counted, now);
-    const cors = this.#of.cors;
+    const cors = this.#options.cors;
     const own = cors ? cors.added(headers, inbound.header('origin')) : headers;
     for (const name in own) {
       if (name === 'Content-Security-Policy') all[all.indexOf(name) + 1] = own[name] ?? '';
@@ -130,7 +130,7 @@ export class Lifecycle {
     const { requestId, trace, inbound, route, account, cache, startedAt, upstreamCalls, upstreamMs } = context;
     const { status } = answer;
     const ms = now - startedAt;
-    this.#of.logger.request({
+    this.#options.logger.request({
       request_id: requestId,
       trace_id: trace.traceId,
       method: inbound.method,
@@ -145,7 +145,7 @@ export class Lifecycle {
       code,
     });
     const { operation = NONE } = route;
-    this.#of.metrics.requestDone({ operation, status: classOf(status), cache: cache ?? NONE }, ms);
+    this.#options.metrics.requestDone({ operation, status: classOf(status), cache: cache ?? NONE }, ms);
   }
 }
 
@@ -166,7 +166,7 @@ function pushLimit(headers: string[], { quota, use }: NonNullable<RequestContext
   headers.push('RateLimit-Policy', `"${name}";q=${window.limit};w=${window.lengthMs / 1000}`);
 }
 
-/** Where it was thrown. The message stays out of the log: it may quote input. */
+/** The stack without the message, which may quote input. */
 const framesOf = ({ stack = '' }: Error) =>
   stack
     .split('\n')

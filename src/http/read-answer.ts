@@ -4,13 +4,13 @@ import { type Answer, NO_STORE, timingOf } from './answer.ts';
 import { noneMatch } from './conditional.ts';
 import type { Context } from './context.ts';
 
-/** What a client's own cache may do with a cacheable answer: keep it for itself, and ask before each use. */
+/** A client's own cache may keep the answer, but has to revalidate it before each use. */
 export const REVALIDATE = 'private, no-cache';
 
 const JSON_TYPE = 'application/json';
 const HIT_TIMING = timingOf('upstream', 0, 'hit');
 
-/** A read as the client gets it: whole, or 304 where it has that already (`contract.md` section 5). */
+/** The answer to a read: whole, or 304 if the client has it already (`contract.md` section 5). */
 export function readAnswer(context: Context, reading: Reading): Answer {
   const { entry, status, age, ttl } = reading;
   context.cache = cacheWordOf(reading);

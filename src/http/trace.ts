@@ -4,7 +4,7 @@ const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f
 const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** The client's request id where it is usable. */
+/** The client's request id if it is usable. */
 export function requestIdOf(header: string | undefined): string | undefined {
   return header !== undefined && REQUEST_ID.test(header) ? header : undefined;
 }
@@ -12,7 +12,7 @@ export function requestIdOf(header: string | undefined): string | undefined {
 /** Continues the client's trace, or begins one that is not sampled (W3C Trace Context), with this UUID as its id. */
 export function traceOf(traceparent: string | undefined, tracestate: string | undefined, uuid: string): Trace {
   const known = traceparent === undefined ? null : TRACEPARENT.exec(traceparent);
-  // Version 00 ends there; a later one may go on.
+  // Only later versions than 00 may have further fields.
   if (!known || (known[3] && known[0].startsWith('00')))
     return { traceId: withoutDashes(uuid), flags: '00', tracestate: undefined };
   const [, traceId = '', flags = '00'] = known;
@@ -20,6 +20,6 @@ export function traceOf(traceparent: string | undefined, tracestate: string | un
   return { traceId, flags, tracestate: state };
 }
 
-/** By its known places: a fifth of what `replaceAll` takes. */
+/** By position; five times as fast as `replaceAll`. */
 const withoutDashes = (uuid: string) =>
   uuid.slice(0, 8) + uuid.slice(9, 13) + uuid.slice(14, 18) + uuid.slice(19, 23) + uuid.slice(24);

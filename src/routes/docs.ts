@@ -4,12 +4,12 @@ import type { Route } from '../http/lifecycle.ts';
 
 type DocsAsset = 'swagger-ui-bundle.js' | 'swagger-ui.css';
 
-/** The two files of Swagger UI, wherever the runtime keeps them. */
+/** The two files of Swagger UI, from where the runtime keeps them. */
 export interface DocsAssets {
   read(name: DocsAsset): Promise<Uint8Array<ArrayBuffer> | null>;
 }
 
-/** The text of the OpenAPI document; null where the runtime has none. */
+/** The text of the OpenAPI document; null if the runtime has none. */
 export type OpenApiText = () => Promise<string | null>;
 
 const PAGE = `<!doctype html>
@@ -33,7 +33,7 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** No badge of a validator elsewhere, and no credential kept beyond the page. */
+/** Without the badge of a remote validator, and without storing credentials beyond the page. */
 const START = `SwaggerUIBundle({
   url: '/openapi.json',
   dom_id: '#docs',
@@ -61,7 +61,7 @@ const KEPT = { 'Cache-Control': 'public, max-age=3600' } as const;
 const SCRIPT = { 'Content-Type': 'text/javascript; charset=utf-8' } as const;
 const STYLE = { 'Content-Type': 'text/css; charset=utf-8' } as const;
 
-/** The OpenAPI document, and a page of it that needs no other host (`contract.md` section 10). */
+/** The OpenAPI document, and a page that shows it without any other host (`contract.md` section 10). */
 export function docsRoutes(assets: DocsAssets, openApiText: OpenApiText): Route[] {
   const html = { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': PAGE_POLICY };
   return [

@@ -2,7 +2,7 @@ import { GatewayError } from '../core/errors.ts';
 import { jsonAnswer } from '../http/answer.ts';
 import type { Route } from '../http/lifecycle.ts';
 
-/** Whether this instance is told to take requests; turned off when it shuts down. */
+/** Whether this instance takes requests; false once it shuts down. */
 export interface Readiness {
   isReady(): boolean;
 }

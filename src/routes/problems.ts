@@ -6,8 +6,8 @@ import type { Route } from '../http/lifecycle.ts';
 const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
 
 /**
- * `GET /problems/<code>`: what a problem's `type` leads to. `GET /problems`: all of them.
- * @param seen codes of the upstream's that answers had
+ * `GET /problems/<code>`: the page that a problem's `type` names. `GET /problems`: all of them.
+ * @param seen codes of the upstream's own that this instance has seen
  */
 export const problemsRoutes = (seen: Pick<SeenCodes, 'has' | 'all'>): readonly Route[] => [
   {

@@ -205,7 +205,7 @@ describe('a purchase under way', () => {
   });
 });
 
-describe.skipIf(!hasRedis)(`a purchase that the store has not heard the end of${SKIPPED}`, () => {
+describe.skipIf(!hasRedis)(`a purchase whose end the store has not acknowledged${SKIPPED}`, () => {
   const SECRETS = secret('of-the-instances-themselves');
   let redis: TestRedis;
   let relay: Relay;
@@ -247,7 +247,7 @@ describe.skipIf(!hasRedis)(`a purchase that the store has not heard the end of${
     const { gateway, again } = await bought({ SHUTDOWN_GRACE_MS: '500' });
     gateway.signal('SIGTERM');
     expect(await gateway.exited).toBe(0);
-    const complaint = gateway.records().find(({ msg }) => msg.startsWith('stops before the store has heard'));
+    const complaint = gateway.records().find(({ msg }) => msg.startsWith('stopping before the store has acknowledged'));
     expect(complaint).toMatchObject({ count: 1, level: 'error' });
     expect(await again()).toMatchObject({ status: 409, json: { code: 'idempotency_in_progress' } });
     expect(upstream.calls).toHaveLength(1);

@@ -40,8 +40,8 @@ export async function openStore({ config, upstream, clock, logger }: StoreOption
   if (url === undefined) return ownStore(config);
   const { openRedisEngine } = await import('./redis/store.ts');
   const windowMs = config.requestTimeoutMs + WINDOW_MARGIN_MS;
-  const { onLost, ...heard } = reports(logger);
-  const { engine, close, ...shared } = await openRedisEngine({ url, windowMs, ...heard });
+  const { onLost, ...watching } = reports(logger);
+  const { engine, close, ...shared } = await openRedisEngine({ url, windowMs, ...watching });
   const sealer = new Sealer(secrets, upstream.href);
   const hasBudget = config.upstreamBudgetPerMinute > 0;
   const store = new SharedStore({ engine, sealer, maxBytes, clock, waitMs, hasBudget });
@@ -71,6 +71,7 @@ function reports(logger: Logger) {
       last.set(reason, performance.now());
       logger.warn({ reason }, 'trouble with the store');
     },
-    onLost: (count: number) => logger.error({ count }, 'stops before the store has heard how all writes ended'),
+    onLost: (count: number) =>
+      logger.error({ count }, 'stopping before the store has acknowledged how all writes ended'),
   };
 }

@@ -8,7 +8,7 @@ import type { Route } from '../../http/lifecycle.ts';
 import { documented } from '../../upstream/fields.ts';
 import { checkBody } from '../../upstream/input.ts';
 
-/** Visible ASCII only: what a URL holds once it is encoded. The fragment stays with the client. */
+/** Visible ASCII, as in an encoded URL, without a fragment. */
 const TARGET = /^\/[\x21\x22\x24-\x7e]*$/;
 
 const idOfItem = z.string().check(z.minLength(1), z.maxLength(64));
@@ -48,7 +48,7 @@ export function batchRoute(gateway: Gateway): Route {
   };
 }
 
-/** It reads, and may be sent as often as wanted. */
+/** A batch only reads, so it may be repeated without a key. */
 function keyRefused(): GatewayError {
   const message = 'a batch takes no idempotency key';
   return GatewayError.of('validation_failed', {

@@ -4,22 +4,22 @@ import type { Overview } from '../../gateway/overview.ts';
 import { documentedFields } from '../../gateway/project.ts';
 import { invalid } from '../../upstream/input.ts';
 
-/** What a client asked for, and the fields that it wants of which section. */
+/** What a client asked for, with the fields that it wants of each section. */
 export interface CompositionRequest extends Composition {
   readonly fields: ReadonlyMap<string, ReadonlySet<string>>;
 }
 
-/** What a request asks of an overview, or why it cannot be had. */
+/** What a request asks of an overview, or why it is refused. */
 type Asked = CompositionRequest | { readonly error: GatewayError };
 
 const FIELDS = /^fields\[([^]*)\]$/;
-/** A slip of the pen in these would cost calls that the client meant to save. */
+/** Misspelt parameters are refused: ignoring them would cost calls that the client meant to save. */
 const LIKE_OURS = /^(section|field)/i;
 const STRICT = /(^|[,;]\s*)handling\s*=\s*"?strict"?\s*($|[,;])/i;
 
 /**
  * Reads `?sections=a,b`, `?fields[section]=x,y` and `Prefer: handling=strict`. The error is `validation_failed`, for a
- * section or field that does not exist; whoever asks for one is counted before it is told.
+ * section or field that does not exist; it is returned, not thrown, so that the request is counted before it is refused.
  */
 export function compositionsOf(overview: Overview): (query: string, prefer: string | undefined) => Asked {
   const all = Object.keys(overview.sections);

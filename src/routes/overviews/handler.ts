@@ -60,7 +60,7 @@ function answering(overview: Overview, { gateway, clock, digest }: OverviewOptio
   };
 }
 
-/** Most clients take anything, or JSON. */
+/** Whether the client asks for NDJSON. Most clients accept anything, or JSON. */
 function wantsLines({ inbound }: Context): boolean {
   const accept = inbound.header('accept');
   if (accept === undefined || accept === '*/*' || accept === 'application/json') return false;
@@ -69,16 +69,16 @@ function wantsLines({ inbound }: Context): boolean {
   return accepts(request, { header: 'Accept', supports, default: 'application/json' }) === 'application/x-ndjson';
 }
 
-/** Waits for all legs; the first that fails the whole ends the waiting. */
+/** Waits for all legs; rejects with the first failure that fails the whole. */
 async function allOf(legs: Legs): Promise<Map<string, Leg>> {
   return new Map(await Promise.all(Array.from(legs, async ([name, leg]) => [name, await leg] as const)));
 }
 
-/** Empty for what has no text of its own, or nobody has asked for. */
+/** Empty for a section that has no text, or that was not asked for. */
 const validatorOf = ({ wanted }: CompositionRequest, name: string, leg: Leg) =>
   isGood(leg) && wanted.includes(name) ? leg.etag : '';
 
-/** Of the sections' texts, in their order; made for those that have none, or are trimmed. */
+/** Validators of all sections, in their order. Made anew for those that have none, or are trimmed. */
 function validatorsOf(request: CompositionRequest, legs: ReadonlyMap<string, Leg>, digest: Digest) {
   return Promise.all(
     Array.from(legs, async ([name, leg]) => {
@@ -89,7 +89,7 @@ function validatorsOf(request: CompositionRequest, legs: ReadonlyMap<string, Leg
   );
 }
 
-/** Characters of each section's validator in that of the whole: 96 bits. */
+/** Characters of each section's validator that go into that of the whole: 96 bits. */
 const VALIDATOR_LENGTH = 16;
 
 /** `validators`: of all legs, in their order. */

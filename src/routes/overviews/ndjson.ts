@@ -12,8 +12,8 @@ interface Streaming {
 }
 
 /**
- * One line per section the moment it is there, and `{"complete":true}` at the end. Begins when the required sections
- * are there, so that their failure is still a problem with its status. A refusal after that cuts the stream off.
+ * One line per section as soon as it is read, and `{"complete":true}` at the end. Begins when all required sections are
+ * read, so that their failure can still be a problem with its status. After that a refusal cuts the stream short.
  */
 export async function ndjsonAnswer(
   context: Context,
@@ -40,7 +40,7 @@ function streamOf(context: Context, request: CompositionRequest, legs: Legs): Re
       const lines = request.wanted.map(async (name) => send(lineOf(request, name, await legs.get(name))));
       const outcomes = await Promise.allSettled(lines);
       context.end();
-      if (context.cancellation.reason instanceof ClientLeft) return; // nobody reads on
+      if (context.cancellation.reason instanceof ClientLeft) return; // the client does not read any more
       if (outcomes.every(({ status }) => status === 'fulfilled')) send('{"complete":true}');
       controller.close();
     },

@@ -3,7 +3,7 @@ import { type BadLeg, isGood, type Leg } from '../../gateway/overview.ts';
 import { project } from '../../gateway/project.ts';
 import type { CompositionRequest } from './composition.ts';
 
-/** The JSON of a section: the upstream's, trimmed where the client asked for some fields only. */
+/** The JSON of a section: the upstream's, trimmed if the client asked for some fields only. */
 export function sectionText({ overview, fields }: CompositionRequest, name: string, leg: Leg): string {
   if (!isGood(leg)) return 'null';
   const wanted = fields.get(name);
@@ -11,7 +11,7 @@ export function sectionText({ overview, fields }: CompositionRequest, name: stri
   return wanted && section ? project(section.operation, leg.text, wanted) : leg.text;
 }
 
-/** What became of a section that failed, as its problem would say it. */
+/** The error of a section that failed, in the terms of a problem. */
 export function errorOf({ error }: BadLeg) {
   const { code, status, retryable, retryAfter } = error;
   return {

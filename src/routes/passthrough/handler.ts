@@ -21,12 +21,12 @@ export function passthroughRoutes(gateway: Gateway): Route[] {
   }));
 }
 
-/** Hono's pattern. The app ignores a trailing slash. */
+/** As Hono's pattern, without the trailing slash, which the app ignores. */
 function patternOf({ path, idForm = 'digits' }: Operation): string {
   return path.replace('{id}', `:id{${ID_FORMS[idForm]}}`).replace(/\/$/, '');
 }
 
-/** A key counts on a POST only. */
+/** An idempotency key is read on a POST only. */
 function headersTakenBy({ method, credential, body }: Operation): string[] {
   return [
     ...(credential === 'none' ? [] : ['Authorization']),
