@@ -55,7 +55,7 @@ async function start(): Promise<void> {
   announce(running);
 }
 
-/** Its code is loaded where it is used only. */
+/** Its code is loaded only if it is used. */
 async function sandboxBeside(): Promise<RunningSandbox> {
   const { startSandbox } = await import('./node/sandbox.ts');
   return startSandbox();
@@ -94,9 +94,9 @@ async function open(portVariable: string, options: ListenerOptions): Promise<Lis
   }
 }
 
-/** Readiness first, then the public listener; the admin one goes last, so that probes see it all. */
+/** First readiness is turned off, then the public listener drained; the admin one is closed last, for the probes. */
 async function stop({ sandbox, gateway, admin, close }: Running, signal: NodeJS.Signals): Promise<void> {
-  if (!ready) return; // asked twice: what is in flight still finishes
+  if (!ready) return; // a second signal changes nothing: requests in flight still finish
   ready = false;
   logger.info({ signal }, 'stopping');
   const endAt = Date.now() + config.shutdownGraceMs;

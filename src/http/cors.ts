@@ -23,7 +23,7 @@ export interface Cors {
     headers: Readonly<Record<string, T>>,
     origin: string | undefined,
   ): Record<string, T | string>;
-  /** Answers preflights for a path, and leaves other requests to `otherwise`. Without `supported`, nothing is at the path. */
+  /** Answers preflights, and leaves other requests to `otherwise`. Without `supported`, nothing is at the path. */
   preflights(otherwise: Route['handle'], supported?: Supported): Route['handle'];
 }
 

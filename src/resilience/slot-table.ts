@@ -159,7 +159,7 @@ export class SlotTable {
     return most && (!than || this.#hasMore(most, than, 1)) ? most : undefined;
   }
 
-  /** Whether `one`'s owner has more slots than `other`'s would have with `more` added; of one owner, whether its account has. */
+  /** Whether `one`'s owner has more slots than `other`'s plus `more`; if they have one owner, whether its account has. */
   #hasMore(one: Attempt, other: Attempt, more: number): boolean {
     const [owner, others] = [one.call.owner, other.call.owner];
     const ahead =

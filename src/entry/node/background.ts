@@ -1,7 +1,7 @@
 import { Bag } from '../../core/bag.ts';
 import type { Background } from '../../core/runtime.ts';
 
-/** Work that outlives its request, and a way to wait for it before the process ends. */
+/** Keeps track of work that outlives its request, so that the process can wait for it before it ends. */
 export function trackedBackground(): { background: Background; idle: () => Promise<unknown> } {
   const running = new Bag<Promise<unknown>>();
   return {

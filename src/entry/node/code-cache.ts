@@ -9,21 +9,21 @@ import { crc32 } from 'node:zlib';
 type Module = (require: NodeJS.Require, url: string) => void;
 
 export interface Compiled {
-  /** Where the code cache belongs that fits this code, this Node and this machine. */
+  /** Path of the code cache for this code, this version of Node and this architecture. */
   readonly cachePath: string;
   readonly script: Script;
   readonly run: () => void;
 }
 
 /**
- * Compiles a module with what V8 had compiled of it before, where the build left that: a start without takes some 50 ms
- * longer. V8 takes no cache of another version or other flags, and then compiles as ever. Node's own compile cache has
- * no function in it but those that V8 compiles before they run.
+ * Compiles a module with the code cache that the build has left, if any; without it a start takes some 50 ms longer. V8
+ * rejects a cache of another version or with other flags, and then compiles as usual. Node's own compile cache lacks the
+ * functions that V8 compiles only when they are first called.
  */
 export function compile(url: URL): Compiled {
   const filename = fileURLToPath(url);
   const source = readFileSync(url, 'utf8');
-  // Of the code itself, V8 compares the length only.
+  // The checksum is ours: of the code, V8 compares only the length.
   const cachePath = `${filename}.${crc32(source).toString(16)}-${version}-${arch}.cache`;
   const script = new Script(source, { filename, cachedData: contentsOf(cachePath) });
   const run = () => (script.runInThisContext() as Module)(createRequire(url), url.href);

@@ -13,7 +13,7 @@ import { undiciTransport } from './upstream/transport.ts';
 
 const { timeOrigin } = performance;
 
-/** Monotonic, so that a clock set back neither keeps answers fresh nor makes ages negative. */
+/** Monotonic: setting the machine's clock back neither keeps answers fresh nor makes ages negative. */
 export const systemClock: Clock = {
   now: () => timeOrigin + performance.now(),
   wall: () => Date.now(),
@@ -23,7 +23,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** Beside the bundle, else where npm put the package. Read once, and shared by all answers. */
+/** Read beside the bundle, else from the npm package; once for all answers. */
 function docsAssetsOf(): DocsAssets {
   const kept = new Map<string, Uint8Array<ArrayBuffer>>();
   return {
@@ -42,7 +42,7 @@ function docsAssetsOf(): DocsAssets {
 
 type NodeDeps = Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness'>;
 
-/** What Node gives the app. */
+/** The app's dependencies on Node. */
 export function nodeDeps(
   given: NodeDeps,
   { store, shared, close: closeStore }: OpenedStore = ownStore(given.config),

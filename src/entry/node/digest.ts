@@ -4,8 +4,9 @@ import type { Digest } from '../../core/runtime.ts';
 const KEY_BYTES = 32;
 
 /**
- * One-shot hashes; SHA-512/256 with the key in front cannot be extended, and costs a tenth of `createHmac`. The last
- * secret names accounts, each upstream's by a key of its own; without a secret the key is the process's.
+ * One-shot hashes: SHA-512/256 with the key in front is safe from length extension, at a tenth of the cost of
+ * `createHmac`. The key for account hashes is derived from the last secret and the upstream; without a secret it is
+ * random.
  */
 export function nodeDigest(secrets: readonly string[], upstream: string): Digest {
   const secret = secrets.at(-1);

@@ -2,7 +2,7 @@ import { destination, pino, stdTimeFunctions } from 'pino';
 import type { Config } from '../../config.ts';
 import type { Logger, RequestFields } from '../../core/logger.ts';
 
-/** Characters. */
+/** Characters of log lines that are written at once. */
 const BLOCK = 8_192;
 const FLUSH_MS = 100;
 
@@ -18,30 +18,30 @@ export function pinoLogger(level: Config['logLevel']): Logger & { flush(): void 
   );
   const hasRequests = log.isLevelEnabled('info');
   let lines = '';
-  const handOver = () => {
+  const writeLines = () => {
     if (lines !== '') to.write(lines);
     lines = '';
   };
-  setInterval(handOver, FLUSH_MS).unref();
-  const behindThem = (write: () => void) => {
-    handOver();
+  setInterval(writeLines, FLUSH_MS).unref();
+  const afterLines = (write: () => void) => {
+    writeLines();
     write();
   };
   return {
-    info: (fields, message) => behindThem(() => log.info(fields, message)),
-    warn: (fields, message) => behindThem(() => log.warn(fields, message)),
-    error: (fields, message) => behindThem(() => log.error(fields, message)),
+    info: (fields, message) => afterLines(() => log.info(fields, message)),
+    warn: (fields, message) => afterLines(() => log.warn(fields, message)),
+    error: (fields, message) => afterLines(() => log.error(fields, message)),
     request(fields) {
       if (hasRequests) lines += lineOf(fields);
-      if (lines.length > BLOCK) handOver();
+      if (lines.length > BLOCK) writeLines();
     },
-    flush: () => behindThem(() => log.flush()),
+    flush: () => afterLines(() => log.flush()),
   };
 }
 
-/** The line that pino would write. Its serializer takes as long as all the rest of an answer from the cache. */
-function lineOf({ request_id, trace_id, method, route, status, duration_ms, ...of }: RequestFields): string {
-  const { operation, account, cache, upstream_calls, upstream_ms, code } = of;
+/** The line that pino would write. pino's serializer takes as long as all the rest of an answer from the cache. */
+function lineOf({ request_id, trace_id, method, route, status, duration_ms, ...rest }: RequestFields): string {
+  const { operation, account, cache, upstream_calls, upstream_ms, code } = rest;
   let line = `{"level":"info","time":"${isoTime()}","request_id":"${request_id}"`;
   if (trace_id !== undefined) line += `,"trace_id":"${trace_id}"`;
   if (method !== undefined) line += `,"method":"${method}"`;
@@ -58,7 +58,7 @@ function lineOf({ request_id, trace_id, method, route, status, duration_ms, ...o
 let lastMs = 0;
 let lastTime = '';
 
-/** Many lines are of the same millisecond. */
+/** Cached, since many lines have the same millisecond. */
 function isoTime(): string {
   const now = Date.now();
   if (now !== lastMs) [lastMs, lastTime] = [now, new Date(now).toISOString()];

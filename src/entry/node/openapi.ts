@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { OpenApiText } from '../../routes/docs.ts';
 
-/** Read beside the bundle, where the build writes it; made from source, and the code for it loaded only then. */
+/** Read beside the bundle, where the build writes it; when run from source, made by code that is loaded only then. */
 export function openApiDocument(): OpenApiText {
   let text: string | undefined;
   return async () => (text ??= await written().catch(made));

@@ -6,13 +6,13 @@ import { SharedStore } from '../../store/shared.ts';
 import { Sealer } from '../../store/shared/sealer.ts';
 import type { Store, Usage } from '../../store/store.ts';
 
-/** A store beyond this process, for those who watch over it. */
+/** The shared store, as metrics see it. */
 export interface SharedEngine {
-  /** How much of it answers. */
+  /** The part of it that answers, 0 to 1. */
   readonly up: () => number;
   /** Reports that it has not acknowledged. */
   readonly pending: () => number;
-  /** Whom to tell of each command. */
+  /** Sets a function to be called after each command. */
   readonly watch: (watch: (command: string, outcome: 'good' | 'failed', ms: number) => void) => void;
 }
 
@@ -29,12 +29,12 @@ interface StoreOptions {
   readonly logger: Logger;
 }
 
-/** State of this process alone. */
+/** A store of this process alone. */
 export function ownStore({ cacheMaxBytes: maxBytes }: Config): OpenedStore {
   return { store: new MemoryStore({ maxBytes }), close: async () => undefined };
 }
 
-/** The process's own state, or what all instances with the same `STORE_URL` share. */
+/** The store that instances with the same `STORE_URL` share; without one, a store of this process alone. */
 export async function openStore({ config, upstream, clock, logger }: StoreOptions): Promise<OpenedStore> {
   const { storeUrl: url, secrets, cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
   if (url === undefined) return ownStore(config);
@@ -55,12 +55,12 @@ export async function openStore({ config, upstream, clock, logger }: StoreOption
   };
 }
 
-/** Beyond the time of a request, after a store has become another one. */
+/** Added to the longest time of a request: how long after a change of stores copies are not used. */
 const WINDOW_MARGIN_MS = 5_000;
 
 const SAME_TROUBLE_MS = 60_000;
 
-/** What an operator hears of a shared store: each change, and the same trouble once a minute. */
+/** Logs each change of a shared store, and the same trouble at most once a minute. */
 function reports(logger: Logger) {
   const last = new Map<string, number>();
   return {

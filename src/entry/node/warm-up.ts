@@ -20,9 +20,9 @@ const nothing = () => undefined;
 const silent: Logger = { info: nothing, warn: nothing, error: nothing, request: nothing };
 
 /**
- * Answers each overview before the port opens, over sockets as in service, from made-up upstream answers: what runs for
- * the first time is slow, and the first user's overview would wait for that. Shares nothing with the real app; where it
- * cannot be done, the start goes on without.
+ * Answers each overview once before the port opens, over real sockets and from example answers of an upstream. Code runs
+ * slowly the first time, and otherwise the first user would wait for that. Shares no state with the real app. If it
+ * fails, the start goes on without.
  */
 export async function warmUp(deps: Deps): Promise<void> {
   try {

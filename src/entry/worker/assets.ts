@@ -1,6 +1,6 @@
 import type { DocsAssets, OpenApiText } from '../../routes/docs.ts';
 
-/** The static assets that the build made, where there are any. */
+/** The static assets that the build has made. */
 export interface AssetsBinding {
   fetch(request: Request): Promise<Response>;
 }

@@ -43,12 +43,12 @@ interface WorkerHandler {
   fetch(request: Request, env: WorkerEnv, context: WorkerContext): Promise<Response>;
 }
 
-/** What the platform starts. The app is made once in each isolate: variables do not change while it lives. */
+/** The worker's handler. The app is made once in each isolate, since variables do not change while it lives. */
 export function workerOf(makeSandbox?: MakeSandbox): WorkerHandler {
   let app: App | undefined;
   return {
     async fetch(request, env, context) {
-      // Each of the first requests makes its own, since none may wait for another's.
+      // Until it is made, each request makes its own: on Workers none may wait for another's.
       const made = app ? { app, isKept: true } : await appOf(env, makeSandbox);
       if (made.isKept) app ??= made.app;
       // The platform sets this header, whatever a client sends.
@@ -58,7 +58,7 @@ export function workerOf(makeSandbox?: MakeSandbox): WorkerHandler {
   };
 }
 
-/** `isKept`: for all requests of the isolate; else the next one tries again to reach the store. */
+/** `isKept`: whether all requests of the isolate use it; else the next one tries again to reach the store. */
 async function appOf(
   env: WorkerEnv,
   makeSandbox: MakeSandbox | undefined,
@@ -84,7 +84,7 @@ async function appOf(
   return { app, isKept };
 }
 
-/** What all isolates share; the isolate's own state where the binding is missing. */
+/** The store that all isolates share; without the binding, a store of the isolate's own. */
 async function stateOf(
   { ACCOUNTS: accounts }: WorkerEnv,
   { config, upstream }: { readonly config: Config; readonly upstream: string },
@@ -92,7 +92,7 @@ async function stateOf(
   const { cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
   if (!accounts) return { store: new MemoryStore({ maxBytes }), secrets: config.secrets, isKept: true };
   const known = await secretsOf(accounts, { given: config.secrets, clock });
-  // Without a secret nothing can be named: what needs the store is refused, the rest goes on.
+  // Without secrets no account can be named: requests that need the store are refused, others are served.
   const secrets = known ?? [crypto.randomUUID() + crypto.randomUUID()];
   const engine = new DurableEngine(known ? accounts : NONE);
   const sealer = new Sealer(secrets, upstream);

@@ -55,8 +55,8 @@ function pairsOf(headers: readonly string[]): Headers {
 const headersOf = ({ headers }: Response): RawAnswer['headers'] => Object.fromEntries(headers);
 
 /**
- * Read to its end or cancelled: an unread body holds one of the six connections that a request may have. One that hangs
- * behind a refusal counts as broken off: the refusal is known by its head.
+ * Reads the body to its end or cancels it: an unread one keeps one of the six connections that a request may have. A body
+ * that hangs after a 4xx or 5xx counts as cut short: the status is known already.
  */
 async function bodyOf(response: Response, { maxBodyBytes, cancellation }: UpstreamRequest): Promise<Body> {
   const reader = response.body?.getReader();

@@ -6,7 +6,7 @@ interface Options {
   readonly bounds: readonly number[];
 }
 
-/** Of one combination of label values. `counts` has a place for each bound and one for what is above them all. */
+/** One combination of label values. `counts` has an element for each bound and one for what is above them all. */
 interface Series {
   readonly labels: string;
   readonly counts: number[];
@@ -14,20 +14,20 @@ interface Series {
 }
 
 /**
- * A histogram in Prometheus' text format. prom-client's own sorts and joins the labels anew for each observation, which
- * takes five times as long, and every request and call pays for it.
+ * A histogram in Prometheus' text format. prom-client's own sorts and joins the labels for each observation, which takes
+ * five times as long, and every request and call is observed.
  */
 export class Durations {
-  readonly #of: Options;
+  readonly #options: Options;
   readonly #series = new Map<string, Series>();
 
   constructor(options: Options) {
-    this.#of = options;
+    this.#options = options;
   }
 
-  /** `values`: of the labels, in their order. Names of ours, with nothing in them to escape. */
+  /** `values`: of the labels, in their order. They are our own names, which need no escaping. */
   observe(values: readonly string[], seconds: number): void {
-    const { bounds } = this.#of;
+    const { bounds } = this.#options;
     const key = values.join(' ');
     const series = this.#series.get(key) ?? this.#begin(key, values);
     let bucket = 0;
@@ -37,21 +37,21 @@ export class Durations {
   }
 
   text(): string {
-    const { name, help } = this.#of;
+    const { name, help } = this.#options;
     const head = [`# HELP ${name} ${help}`, `# TYPE ${name} histogram`];
     return `${[...head, ...[...this.#series.values()].flatMap((series) => this.#linesOf(series))].join('\n')}\n`;
   }
 
   #begin(key: string, values: readonly string[]): Series {
-    const labels = this.#of.labels.map((label, nth) => `${label}="${values[nth]}"`).join(',');
-    const series = { labels, counts: Array.from({ length: this.#of.bounds.length + 1 }, () => 0), sum: 0 };
+    const labels = this.#options.labels.map((label, nth) => `${label}="${values[nth]}"`).join(',');
+    const series = { labels, counts: Array.from({ length: this.#options.bounds.length + 1 }, () => 0), sum: 0 };
     this.#series.set(key, series);
     return series;
   }
 
-  /** Each bucket counts what is in those below it too. */
+  /** Buckets are cumulative: each also counts what is in those below it. */
   #linesOf({ labels, counts, sum }: Series): string[] {
-    const { name, bounds } = this.#of;
+    const { name, bounds } = this.#options;
     let count = 0;
     const buckets = counts.map((own, place) => {
       count += own;

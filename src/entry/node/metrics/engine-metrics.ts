@@ -2,10 +2,10 @@ import { Counter, Histogram, type Registry } from 'prom-client';
 import { gauge } from './instruments.ts';
 import type { SharedEngine } from '../store.ts';
 
-/** From a local round trip to the time at which one is given up. */
+/** From a local round trip up to the timeout. */
 const BUCKETS_SECONDS = [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1];
 
-/** Of the store that instances share. */
+/** Metrics of the shared store. */
 export function engineMetrics(registry: Registry, { up, pending, watch }: SharedEngine): void {
   gauge(registry, {
     name: 'portico_store_up',

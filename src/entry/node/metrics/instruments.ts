@@ -5,14 +5,14 @@ interface Named {
   readonly help: string;
 }
 
-/** A gauge that is read when somebody looks. */
+/** A gauge that is read when metrics are scraped. */
 export function gauge(registry: Registry, { read, ...named }: Named & { readonly read: () => number }): void {
   const made: Gauge = new Gauge({ ...named, registers: [registry], collect: () => made.set(read()) });
 }
 
 interface Counts<Value extends string> extends Named {
   readonly label: string;
-  /** Objects, so that the compiler misses a value that is not there. */
+  /** An object, so that the compiler reports a missing value. */
   readonly values: Readonly<Record<Value, 0>>;
 }
 
@@ -22,7 +22,7 @@ export function counter<Value extends string>(
   { label, values, ...named }: Counts<Value>,
 ): (value: Value) => void {
   const counts = new Map<string, number>(Object.keys(values).map((value) => [value, 0]));
-  // prom-client looks a label up anew for each step; a request takes several.
+  // Counted here, since prom-client looks up the label for each increment, and a request makes several.
   const made: Counter = new Counter({
     ...named,
     labelNames: [label],

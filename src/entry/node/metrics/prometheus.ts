@@ -14,7 +14,7 @@ interface Watched {
   readonly shared: SharedEngine | undefined;
 }
 
-/** What the port is told, and what the process is like, as Prometheus reads it. */
+/** The metrics of the gateway and of the process, in Prometheus' format. */
 export function promMetrics({ usage, shared }: Watched): Metrics & { readonly scrape: Scrape } {
   const registry = new Registry();
   const { requests, calls } = durations();

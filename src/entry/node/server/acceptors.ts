@@ -1,12 +1,12 @@
 import type { Server } from 'node:http';
 import { type AddressInfo, createServer, type ListenOptions, Server as NetServer } from 'node:net';
 
-/** Connections that the kernel keeps until they are accepted; what is beyond it waits a second for its next try. */
+/** Connections that the kernel keeps until they are accepted. Any more try again after a second. */
 const BACKLOG = 4_096;
 
 export interface Acceptors {
   readonly port: number;
-  /** Takes no more connections; those there are stay. */
+  /** Takes no more connections; existing ones stay open. */
   readonly close: () => void;
 }
 
@@ -17,19 +17,19 @@ interface Wanted {
 }
 
 /**
- * Listens with several sockets on one port, where the platform shares a port out. Of each, libuv takes one connection in
- * a turn of its loop: with one socket and turns of 50 ms, twenty new clients a second, and all others, probes among
- * them, wait behind those who are connected already.
+ * Listens with several sockets on one port, if the platform allows it. libuv accepts one connection for each socket in a
+ * turn of the event loop: with one socket and turns of 50 ms, only twenty new clients a second would get in, and probes
+ * would wait with the others.
  */
 export async function accept(server: Server, { host, port, sockets }: Wanted): Promise<Acceptors> {
-  const isShared = sockets > 1 && port !== 0; // whoever takes any port might be given one that others share
+  const isShared = sockets > 1 && port !== 0; // a free port from the kernel might be one that another process shares
   if (!isShared) await listening(server, { host, port, backlog: BACKLOG });
   const extra = isShared ? await share(server, { host, port, sockets }) : [];
   const all = [server, ...extra];
   return {
     port: portOf(server),
     close() {
-      // Of the http server the listener only: http's own close drops requests on their way.
+      // `net`'s close ends only listening; that of `http` would also drop requests on their way.
       for (const one of all) NetServer.prototype.close.call(one);
     },
   };
@@ -42,20 +42,20 @@ async function share(server: Server, { host, port, sockets }: Wanted): Promise<r
   try {
     await listening(server, { ...at, reusePort: true });
   } catch {
-    await listening(server, at); // a platform that shares no ports out
+    await listening(server, at); // the platform cannot share ports
     return [];
   }
   return Promise.all(Array.from({ length: sockets - 1 }, () => feeder(server, { ...at, reusePort: true })));
 }
 
-/** Sockets that share a port do not notice when another process shares it too: one that does not share does. */
+/** Fails if another process uses the port. Sockets with `reusePort` would not notice, so this one has none. */
 async function assertFree(at: ListenOptions): Promise<void> {
   const probe = createServer();
   await listening(probe, at);
   await new Promise((resolve) => void probe.close(resolve));
 }
 
-/** The options are those that an http server gives its sockets. */
+/** With the same options that an http server gives its sockets. */
 async function feeder(server: Server, at: ListenOptions): Promise<NetServer> {
   const feeding = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => server.emit('connection', socket));
   await listening(feeding, at);

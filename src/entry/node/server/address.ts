@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP, SocketAddress } from 'node:net';
 import { customerOf } from '../../../core/address.ts';
 
-/** Of a client without a usable address; all such share what one client may have. */
+/** For all clients without a usable address: together they count as one client. */
 const UNKNOWN = 'unknown';
 
 const MAPPED_IPV4 = '::ffff:';
@@ -11,8 +11,8 @@ const WITH_PORT = /^(?:\[(?<ipv6>[^\]]+)\](?::\d+)?|(?<ipv4>[\d.]+):\d+)$/;
 export type AddressOf = (incoming: IncomingMessage) => string;
 
 /**
- * Tells clients apart by their address: an IPv4 address, or the /64 of an IPv6 one, since that is what one customer
- * has. `X-Forwarded-For` is read from its end for as long as those who wrote it are trusted, and no further.
+ * Tells clients apart by their address: an IPv4 address, or the /64 of an IPv6 one, since one customer has a whole /64.
+ * `X-Forwarded-For` is read from its end, up to the first address that is not a trusted proxy.
  * @param trusted CIDRs, or addresses
  */
 export function addresses(trusted: readonly string[]): AddressOf {
@@ -49,7 +49,7 @@ function withoutPort(hop: string): string {
   return ipv4 ?? ipv6 ?? hop.trim();
 }
 
-/** Undefined for what is no address. An IPv4 address in the guise of an IPv6 one is the IPv4 address. */
+/** Undefined if the text is no address. An IPv4-mapped IPv6 address becomes the IPv4 address. */
 function canonical(text: string): string | undefined {
   const kind = isIP(text);
   if (kind !== 6) return kind === 4 ? text : undefined;

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { valueOf } from './head.ts';
 
-/** The body of a request; null where its head announces none. Whoever stops reading lets the rest of it pass by. */
+/** The body of a request; null if its head announces none. If the reader cancels, the rest is discarded. */
 export function bodyOf(incoming: IncomingMessage): ReadableStream<Uint8Array> | null {
   const { rawHeaders } = incoming;
   const hasNone = (valueOf('content-length', rawHeaders) ?? '0') === '0';

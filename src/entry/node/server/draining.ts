@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { Bag } from '../../../core/bag.ts';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 
-/** How long there has to be no request before idle connections are closed: one may be on its way. */
+/** How long there has to be no request before idle connections are closed: a request may be on its way. */
 const QUIET_MS = 250;
 const POLL_MS = 25;
 
@@ -15,7 +15,7 @@ interface Ends {
   readonly cutAll: () => void;
 }
 
-/** What goes through a listener, so that it can be closed without dropping any of it. */
+/** The connections and requests of a listener, so that it can be closed without dropping any. */
 export class Traffic {
   readonly inFlight = new Bag<ServerResponse>();
   #accepted = 0;
@@ -33,7 +33,7 @@ export class Traffic {
     this.#accepted++;
   }
 
-  /** The request that was begun last is turned away. */
+  /** Counts the request that was begun last as turned away. */
   refuse(): void {
     this.#refused++;
   }
@@ -48,7 +48,7 @@ export class Traffic {
     if (this.isDraining) closeAfter(outgoing);
   }
 
-  /** Answered at once. Most such answers are with the kernel already, and so never in flight. */
+  /** For a request that was answered at once. Mostly the kernel has the answer already, so it is never in flight. */
   answered(outgoing: ServerResponse): void {
     if (this.isDraining || (outgoing.socket?.writableLength ?? 0) > 0) this.begin(outgoing);
   }
@@ -83,7 +83,7 @@ export class Traffic {
   }
 }
 
-/** The client is told not to send another request on this connection. */
+/** Tells the client not to send another request on this connection. */
 export function closeAfter(outgoing: ServerResponse): void {
   if (!outgoing.headersSent) outgoing.setHeader('Connection', 'close');
 }

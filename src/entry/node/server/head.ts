@@ -6,7 +6,7 @@ const HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\.?|\[[0-9A-Fa-f:.]{
 /** Paths that URL parsers leave as they are. */
 const PLAIN_TARGET = /^\/(?!\/)(?:(?!\/\.{1,2}(?:[/?]|$))[^\\?#%])*(?:\?|$)/;
 
-/** No client has so many; Node's own limit, far above, would leave out what is beyond it. */
+/** More than any client sends. Beyond its own, higher limit Node drops headers silently. */
 const MAX_HEADERS = 256;
 
 interface Head {
@@ -17,7 +17,7 @@ interface Head {
   readonly refused: ErrorCode | undefined;
 }
 
-/** Looks at the head. What fails is refused by the app itself, so that the answer and the log line are like all others. */
+/** Checks the head. A bad request is refused by the app, so that its answer and its log line are like all others. */
 export function readHead(incoming: IncomingMessage): Head {
   const { rawHeaders, url = '' } = incoming;
   const host = valueOf('host', rawHeaders) ?? '';
@@ -31,8 +31,9 @@ export function readHead(incoming: IncomingMessage): Head {
 }
 
 /**
- * Whether others may see its end elsewhere. Node's parser refuses most of these; it takes HTTP/0.9 and HTTP/2.0, codings
- * in front of `chunked`, and any at all from a client of HTTP/1.0 (RFC 9112 section 6.1 wants that connection closed).
+ * Whether a proxy may see the end of the request elsewhere. Node's parser refuses most of these requests, but accepts
+ * HTTP/0.9 and HTTP/2.0, codings in front of `chunked`, and any coding at all from a client of HTTP/1.0 (RFC 9112 section
+ * 6.1 wants that connection closed).
  */
 export function isMisframed({ rawHeaders, httpVersionMajor, httpVersionMinor }: IncomingMessage): boolean {
   if (httpVersionMajor !== 1) return true;
@@ -41,10 +42,10 @@ export function isMisframed({ rawHeaders, httpVersionMajor, httpVersionMinor }: 
   return httpVersionMinor === 0 || coding.toLowerCase() !== 'chunked';
 }
 
-/** Most requests in a row are for the same host. */
+/** Cached, since most requests in a row are for the same host. */
 let last: { readonly host: string; readonly origin: string | undefined } = { host: '', origin: undefined };
 
-/** Undefined for what is no host, also for a URL's parser, which knows more numbers that are none. Two of them are none. */
+/** Undefined if it is no valid host, also by the URL parser, which refuses more. Two `Host` headers are invalid. */
 function originOf(host: string): string | undefined {
   if (host !== last.host) last = { host, origin: HOST.test(host) ? URL.parse(`http://${host}`)?.origin : undefined };
   return last.origin;

@@ -12,7 +12,7 @@ interface NodeTools {
   readonly addressOf: AddressOf;
 }
 
-/** A request as Node's parser read it. Of its head only what somebody asks for is looked up. */
+/** A request as Node's parser read it. Headers are looked up only when they are asked for. */
 export class NodeInbound implements Inbound {
   readonly method: string;
   readonly path: string;
@@ -61,7 +61,7 @@ export class NodeInbound implements Inbound {
     else outgoing.once('close', look);
   }
 
-  /** Sends an answer. What Hono gets stands for it. */
+  /** Sends an answer, and returns a placeholder for Hono. */
   readonly send = (answer: Outbound): Response => {
     const { status, headers, body, isAscii } = answer;
     const isStream = body instanceof ReadableStream;

@@ -21,13 +21,13 @@ export interface ListenerOptions {
   readonly background: Background;
   readonly host: string;
   readonly port: number;
-  /** That listen; each takes one new connection in a turn of the event loop. */
+  /** How many sockets listen; each accepts one connection in a turn of the event loop. */
   readonly sockets?: number;
   /** CIDRs and addresses whose `X-Forwarded-For` is believed. */
   readonly trustedProxies?: readonly string[];
-  /** Turns requests away when more come than can be served, and counts them there; without it they all wait. */
+  /** Counts the requests that are turned away under overload. Absent: none are turned away. */
   readonly shedding?: Metrics;
-  /** For what is answered without the app, which has its own. */
+  /** For answers that are made without the app. */
   readonly cors?: Cors | undefined;
   /** How long a client may take nothing of its answer; at most twice that. */
   readonly stalledAfterMs?: number;
@@ -49,7 +49,7 @@ const LIMITS = {
   requireHostHeader: false, // ours answers with a problem
 } as const;
 
-/** The kernel takes a step of some hundred KB at a time: a slow reader may seem to stand still for long. */
+/** The kernel takes some hundred KB at a time, so a slow reader may seem to stand still for long. */
 const STALLED_AFTER_MS = 20_000;
 
 /** Serves an app on a port; 0 takes a free one. */

@@ -1,16 +1,16 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Of one connection, after which no more is read from it until they are fewer. */
+/** Waiting requests of one connection at which reading from it pauses. */
 const MANY = 1_000;
 
-/** Of all connections, some KB each; a connection with more than a few of them is then cut off. */
+/** Waiting requests of all connections, some KB each, beyond which a connection with more than `FEW` is closed. */
 const TOO_MANY = 20_000;
 const FEW = 16;
 
 const LINE = Symbol('requests of a connection');
 
-/** The requests of one connection: the last that came, and how many have not been begun. */
+/** The requests of one connection: the answer of the last one, and how many have not been begun. */
 interface Line {
   last: ServerResponse;
   waiting: number;
@@ -28,8 +28,8 @@ export function lastOf(socket: Lined): { readonly answer: ServerResponse; readon
 export type Serve = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
 
 /**
- * Pipelined requests are begun one after the other: who sends thousands and reads none would have all their answers
- * made and kept.
+ * Begins pipelined requests one after the other. Otherwise a client could send thousands, read no answer, and have all
+ * answers kept in memory.
  */
 export function inTurn(begin: Serve): Serve {
   let waiting = 0;
@@ -49,14 +49,14 @@ export function inTurn(begin: Serve): Serve {
 
   return (incoming, outgoing) => {
     const socket: Lined = incoming.socket;
-    if (socket.destroyed) return; // what the parser still finds in the last bytes
+    if (socket.destroyed) return; // parsed from the last bytes of a closed connection
     const line = socket[LINE];
     const before = line?.last;
     if (line) line.last = outgoing;
     else socket[LINE] = { last: outgoing, waiting: 0, isWatched: false };
     if (!line || !before || before.closed) return begin(incoming, outgoing);
     lineUp(line, socket);
-    // In a turn of its own, or who has sent thousands would keep the loop until they are all answered.
+    // In a turn of its own, so that a client that has sent thousands does not block the event loop.
     const follow = () => {
       if (socket.destroyed) return;
       moveUp(line, socket);

@@ -2,38 +2,38 @@ import { performance } from 'node:perf_hooks';
 
 const LOOK_MS = 50;
 
-/** A loop that has been busy for more of its time than this has none left. */
+/** An event loop that is busy for more than this share of its time is saturated. */
 const BUSY = 0.9;
 
-/** The share is smoothed over so long, that a burst or a pause of the collector is none of it. */
+/** The share is smoothed over so long that neither a burst nor a garbage collection counts as saturation. */
 const SMOOTHED_MS = 750;
 const LONGEST_LOOK_MS = 200;
 
-/** How long what is in flight may take to work off then; what comes on top is refused. */
+/** How long the requests in flight may then take to be served; any more are refused. */
 const ENOUGH_MS = 150;
 
-/** With fewer in flight it is not they who keep the loop. */
+/** With fewer requests in flight, it is not they that keep the loop busy. */
 const FEW = 50;
 
-/** Of the last look, in the mean of all before. */
+/** Weight of the last look in the moving average. */
 const SMOOTHING = 0.2;
 
 export interface Pressure {
-  /** Whether a request that comes now, with so many before it, is one too many. */
+  /** Whether a request that comes now, with so many in flight, should be refused. */
   isOverloaded(inFlight: number): boolean;
 }
 
 interface Senses {
   readonly now: () => number;
-  /** Share of its time since the last asking that the event loop was busy. */
+  /** Share of the time since the last call that the event loop was busy. */
   readonly utilization: () => number;
   /** Requests so far that are over and were not refused. */
   readonly done: () => number;
 }
 
 /**
- * A loop that has had no idle moment for a while serves as fast as it can: what is in flight, divided by what is done in
- * a second, is how long a request has to wait. In good times asking costs a comparison.
+ * A saturated event loop serves as fast as it can: the number of requests in flight, divided by the rate at which they
+ * are done, is how long a request has to wait. While the loop is not saturated, a check costs one comparison.
  */
 export class LoopPressure implements Pressure {
   readonly #senses: Senses;

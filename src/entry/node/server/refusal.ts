@@ -4,15 +4,15 @@ import { SECURITY_HEADERS } from '../../../http/answer.ts';
 import type { Cors } from '../../../http/cors.ts';
 import { problemAnswer } from '../../../http/problem-answer.ts';
 
-interface Of {
-  /** Unless somebody else has a line for the request. */
+interface RefusalContext {
+  /** Absent if the request has a log line already. */
   readonly logger?: Logger | undefined;
   readonly requestId: string;
   /** Path of the request, and its method, where there was one. */
   readonly instance: string;
   readonly method?: string;
   readonly cors?: Cors | undefined;
-  /** Of the page that sent the request, where that can be read. */
+  /** Origin of the page that sent the request, if known. */
   readonly origin?: string | undefined;
 }
 
@@ -23,7 +23,10 @@ export interface Refusal {
 }
 
 /** A problem that the app never sees, with the headers that every answer has and the log line of every request. */
-export function refusal(error: GatewayError, { logger, requestId, instance, method, cors, origin }: Of): Refusal {
+export function refusal(
+  error: GatewayError,
+  { logger, requestId, instance, method, cors, origin }: RefusalContext,
+): Refusal {
   const { status, headers, body } = problemAnswer(error, { instance, requestId });
   logger?.request({ request_id: requestId, method, route: '(none)', status, code: error.code });
   const text = typeof body === 'string' ? body : '';

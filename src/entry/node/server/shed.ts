@@ -8,7 +8,7 @@ import type { AddressOf } from './address.ts';
 import type { Pressure } from './pressure.ts';
 import { refusal } from './refusal.ts';
 
-/** Whoever asks whether the process lives gets an answer, all the more when it is busy. */
+/** Probes are always answered: a busy process must not be taken for a dead one. */
 const PROBE = /^\/(?:livez|readyz)\/?$/;
 
 const OVERLOADED = GatewayError.of('overloaded', { retryAfter: 1 });
@@ -35,8 +35,8 @@ interface Coming {
 }
 
 /**
- * Tells whether it has turned the request away: first those of an address with many. Without the app, which costs several
- * times as much.
+ * Returns whether it has turned the request away, first those of an address with many. Does so without the app, which
+ * would cost several times as much.
  */
 export type Shed = (coming: Coming) => boolean;
 
@@ -54,8 +54,8 @@ export function shedder({ pressure, addressOf, logger, metrics, cors }: ShedOpti
     const { method = '', headers: sent } = incoming;
     const id = sent['x-request-id'];
     const requestId = requestIdOf(typeof id === 'string' ? id : undefined) ?? crypto.randomUUID();
-    const of = { logger, requestId, instance: path, method, cors, origin: sent.origin };
-    const { status, headers, text } = refusal(OVERLOADED, of);
+    const context = { logger, requestId, instance: path, method, cors, origin: sent.origin };
+    const { status, headers, text } = refusal(OVERLOADED, context);
     outgoing.writeHead(status, headers).end(text);
     return true;
   };

@@ -3,9 +3,9 @@ import type { ServerResponse } from 'node:http';
 const SWEEP_MS = 1_000;
 
 /**
- * Cuts off clients who take nothing of an answer that is under way for `stalledAfterMs`, twice that at most. Node's
- * socket timeout knows what still moves, however slowly; it is set in sweeps, so that answers that flow pay nothing.
- * @returns what ends the sweeps
+ * Cuts off clients that take nothing of their answer for `stalledAfterMs`, or at most twice that. Uses Node's socket
+ * timeout, which restarts with every byte sent. It is set in sweeps, so that quick answers do not pay for it.
+ * @returns a function that ends the sweeps
  */
 export function cutStalled(inFlight: Iterable<ServerResponse>, stalledAfterMs: number): () => void {
   const watched = new WeakSet<ServerResponse>();
@@ -20,7 +20,7 @@ export function cutStalled(inFlight: Iterable<ServerResponse>, stalledAfterMs: n
   return () => clearInterval(timer);
 }
 
-/** With nothing to be read, it is the client who waits: for the rest of a stream. */
+/** If there is nothing left to send, it is the client that waits, for the rest of a stream. */
 function cutOrWait({ socket }: ServerResponse, stalledAfterMs: number): void {
   if (socket && socket.writableLength > 0) socket.destroy();
   else socket?.setTimeout(stalledAfterMs);

@@ -13,7 +13,7 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
 
-/** How long a client may take to read its refusal and leave; at once, a reset would overtake the answer. */
+/** How long a client may take to read the refusal. Closed at once, a reset would overtake the answer. */
 const LINGER_MS = 1_000;
 
 interface ParseError extends Error {
@@ -21,7 +21,7 @@ interface ParseError extends Error {
   readonly rawPacket?: Buffer;
 }
 
-/** Nothing is at a path with bytes that no path has; elsewhere in a target they are a malformed request. */
+/** A path with invalid bytes is an unknown endpoint; elsewhere in the target they make a bad request. */
 function codeOf({ code = '', rawPacket }: ParseError): ErrorCode {
   const head = rawPacket?.toString('latin1') ?? '';
   const isBadPath = code === 'HPE_INVALID_URL' && /^[A-Z]+ \/[\x21-\x3e\x40-\x7e]*[^\x21-\x7e]/.test(head);
@@ -30,7 +30,7 @@ function codeOf({ code = '', rawPacket }: ParseError): ErrorCode {
 
 const asksForHead = ({ rawPacket }: ParseError) => rawPacket?.subarray(0, 5).toString('latin1') === 'HEAD ';
 
-/** Of a head that was not read to its end: from what came last. */
+/** The head was not parsed to its end, so this looks in the bytes that came last. */
 const originIn = ({ rawPacket }: ParseError) => /\nOrigin:[ \t]*(\S+)/i.exec(rawPacket?.toString('latin1') ?? '')?.[1];
 
 interface Tools {
@@ -38,7 +38,7 @@ interface Tools {
   readonly cors?: Cors | undefined;
 }
 
-/** What Node's parser gives up on never becomes a request; it gets its problem straight on the socket. */
+/** Answers what Node's parser cannot parse: it never becomes a request, so the problem is written to the socket. */
 export const refuseUnparsable =
   ({ logger, cors }: Tools) =>
   (error: ParseError, socket: Duplex) => {
@@ -47,7 +47,7 @@ export const refuseUnparsable =
     if (open === 'head') {
       return refuse(socket, codeOf(error), { isHead: asksForHead(error), cors, origin: originIn(error), logger });
     }
-    // A request whose body breaks off has a line already: for the app, its client has left.
+    // A request with a broken body has a log line already: for the app, its client has left.
     const { method, headers } = open.req;
     refuse(socket, codeOf(error), { isHead: method === 'HEAD', cors, origin: headers.origin });
   };
@@ -60,8 +60,8 @@ export const refuseConnect =
   };
 
 /**
- * What a refusal would answer: a head, where all before it is over, or a request that has no answer yet and whose body
- * is what went wrong. Anything else would be taken for the answer to another one.
+ * What a refusal would answer: a head, if all requests before it are answered, or a request without an answer yet whose
+ * body is broken. Undefined otherwise: the client would take the refusal for the answer to another request.
  */
 function openTo(socket: Duplex): 'head' | ServerResponse | undefined {
   const last = lastOf(socket as Socket);
@@ -78,9 +78,9 @@ interface RefuseOptions {
   readonly isHead: boolean;
 }
 
-function refuse(socket: Duplex, code: ErrorCode, { isHead, ...of }: RefuseOptions): void {
+function refuse(socket: Duplex, code: ErrorCode, { isHead, ...context }: RefuseOptions): void {
   const requestId = crypto.randomUUID();
-  const { status, headers, text } = refusal(GatewayError.of(code), { ...of, requestId, instance: '/' });
+  const { status, headers, text } = refusal(GatewayError.of(code), { ...context, requestId, instance: '/' });
   const lines = Object.entries({ ...headers, Connection: 'close' }).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n${isHead ? '' : text}`);
   const leave = setTimeout(() => socket.destroy(), LINGER_MS).unref();

@@ -1,17 +1,17 @@
 import type { Socket } from 'node:net';
 import { buildConnector } from 'undici';
 
-/** Of all before one answer: no more than undici takes of a head. */
+/** Of all interim answers before one answer; as much as undici accepts of a head. */
 const MAX_BYTES = 16_384;
 
-/** Not `101`: it answers a wish for another protocol, and nobody here has one. */
+/** Not `101`: it would answer a request to switch protocols, which is never made. */
 const INTERIM = /^HTTP\/1\.[01] 1(?!01)/;
 const SHORTEST = 'HTTP/1.1 100';
 const END = '\r\n\r\n';
 
 /**
- * Connects as undici does, and keeps interim answers from it. A client passes over those that it did not ask for (RFC
- * 9110 section 15.2); undici takes a `100`, and any with `Connection: close` or in HTTP/1.0, for a broken answer.
+ * Connects as undici does, and hides interim answers from it. A client has to ignore those that it did not ask for (RFC
+ * 9110 section 15.2), but undici takes a `100`, and any with `Connection: close` or in HTTP/1.0, for a broken answer.
  */
 export function connectorWithoutInterim(timeoutMs: number): buildConnector.connector {
   const connect = buildConnector({ timeout: timeoutMs, allowH2: false });
@@ -49,28 +49,28 @@ function leaveOutInterim(socket: Socket): void {
 }
 
 class AnswerStart {
-  #held: Buffer = Buffer.alloc(0);
+  #buffered: Buffer = Buffer.alloc(0);
   #leftOut = 0;
 
   get isTooLong(): boolean {
-    return this.#leftOut + this.#held.length > MAX_BYTES;
+    return this.#leftOut + this.#buffered.length > MAX_BYTES;
   }
 
-  /** Comes back with all from the first byte of the final answer on, once there is one. */
+  /** Returns all bytes from the final answer on, once that has begun. */
   take(chunk: Buffer): Buffer | undefined {
-    this.#held = this.#held.length > 0 ? Buffer.concat([this.#held, chunk]) : chunk;
+    this.#buffered = this.#buffered.length > 0 ? Buffer.concat([this.#buffered, chunk]) : chunk;
     while (this.#isInterim()) {
-      const end = this.#held.indexOf(END);
+      const end = this.#buffered.indexOf(END);
       if (end < 0) return undefined;
       this.#leftOut += end + END.length;
-      this.#held = this.#held.subarray(end + END.length);
+      this.#buffered = this.#buffered.subarray(end + END.length);
     }
-    return this.#held;
+    return this.#buffered;
   }
 
-  /** By what has come of it. */
+  /** Whether what has come so far may be an interim answer. */
   #isInterim(): boolean {
-    const start = this.#held.toString('latin1', 0, SHORTEST.length);
+    const start = this.#buffered.toString('latin1', 0, SHORTEST.length);
     return INTERIM.test(start + SHORTEST.slice(start.length));
   }
 }

@@ -19,14 +19,14 @@ interface TransportOptions {
   readonly connectTimeoutMs: number;
 }
 
-/** Undici's dispatcher with a handler that collects: the global `fetch` costs five times as much. */
+/** Undici's dispatcher with a handler that collects the answer; the global `fetch` costs five times as much. */
 export function undiciTransport({ upstream, maxConnections, connectTimeoutMs }: TransportOptions) {
   const prefix = upstream.pathname.replace(/\/$/, '');
   const pool = new Pool(upstream.origin, {
     connections: maxConnections,
     pipelining: 1,
     allowH2: false,
-    // One signal spans the whole exchange; undici's own timers start anew with each byte.
+    // The call's cancellation spans the whole exchange; undici's own timers restart with each byte.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: connectorWithoutInterim(connectTimeoutMs),
@@ -40,7 +40,7 @@ export function undiciTransport({ upstream, maxConnections, connectTimeoutMs }: 
   return { transport, close: () => pool.destroy() };
 }
 
-/** Gathers one answer. Settles once: with the answer, the signal's reason, or what the transport makes of an error. */
+/** Collects one answer. Settles once: with the answer, the reason of the cancellation, or a `TransportError`. */
 class Collector implements Dispatcher.DispatchHandler {
   readonly #request: UpstreamRequest;
   readonly #resolve: (answer: RawAnswer | Promise<RawAnswer>) => void;
@@ -64,7 +64,7 @@ class Collector implements Dispatcher.DispatchHandler {
     request.cancellation.on(this.#end);
   }
 
-  /** Comes when the request is about to be written: before it, nothing was sent. */
+  /** Called when the request is about to be written; before that nothing was sent. */
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#mayStart();
     this.#controller = controller;
@@ -119,7 +119,7 @@ class Collector implements Dispatcher.DispatchHandler {
     else this.#resolve(decoded(bytes, coding, this.#request.maxBodyBytes).then((body) => ({ status, headers, body })));
   }
 
-  /** A refusal is known by its head: that its body hangs does not make it another answer. */
+  /** With a 4xx or 5xx the status is known: a body that hangs does not change it. */
   #cancelled(reason: unknown): void {
     if (this.#status >= 400) this.#answer('cut_short');
     else if (this.#settle()) this.#reject(this.#controller ? reason : unsent(reason));
@@ -142,7 +142,7 @@ class Collector implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Time that ran out in the queue is known to have left nothing behind. */
+/** A timeout while waiting for a connection proves that nothing was sent. */
 const unsent = (reason: unknown) =>
   reason instanceof GatewayError && reason.particulars.fault === 'timeout'
     ? new TransportError('timeout', reason)
@@ -161,7 +161,7 @@ const EMPTY = Buffer.alloc(0);
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
-/** We ask for no coding, but an upstream may use one all the same; what it unpacks to is bounded too. */
+/** We ask for no content coding, but an upstream may still use one. The decoded size is bounded too. */
 async function decoded(bytes: Buffer, coding: string, maxOutputLength: number): Promise<Body> {
   const decode = Object.hasOwn(decoders, coding) ? decoders[coding] : undefined;
   if (!decode) return { flaw: 'coding' };
