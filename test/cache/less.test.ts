@@ -154,9 +154,9 @@ describe('a 304', () => {
 
   test.each<readonly [name: string, headers: Headers, seconds: number]>([
     ['that says nothing leaves what was said', UP, 7],
-    ['that asks for less is heard', saying('max-age=3', UP), 3],
-    ['that asks for more than before is heard', saying('max-age=12', UP), 12],
-    ['that lets it be as old as we like is heard', saying('max-age=3600', UP), 30],
+    ['that asks for less applies', saying('max-age=3', UP), 3],
+    ['that asks for more than before applies', saying('max-age=12', UP), 12],
+    ['that lets it be as old as we like applies', saying('max-age=3600', UP), 30],
   ])('%s', async (_, headers, seconds) => {
     const { ask, advance } = await after(saying('max-age=7', UP), notModified(headers));
     await ask(ID);

@@ -16,14 +16,14 @@ export const saidOf = ({ headers }: AnyAnswer) =>
 
 export const varyOf = ({ headers }: AnyAnswer) => headers['vary']?.split(/, */) ?? [];
 
-export const shownTo = (origin: string) => ({
+export const originHeaders = (origin: string) => ({
   'access-control-allow-origin': origin,
   'access-control-expose-headers': EXPOSED,
   'timing-allow-origin': origin,
 });
 
 export function expectShown(answer: AnyAnswer, origin = LISTED): void {
-  expect(saidOf(answer)).toEqual(shownTo(origin));
+  expect(saidOf(answer)).toEqual(originHeaders(origin));
   expect(varyOf(answer)).toContain('Origin');
 }
 

@@ -71,7 +71,7 @@ const CACHED: Readonly<Partial<Record<OperationId, Seconds>>> = {
   getVerificationFlow: NEVER,
 };
 
-/** What each write makes worthless, as `contract.md` section 5 has it. */
+/** What each write invalidates, as `contract.md` section 5 has it. */
 const INVALIDATED: Readonly<Partial<Record<OperationId, readonly OperationId[]>>> = {
   updateReferralConfig: ['getReferralConfig'],
   deletePaymentMethod: ['listPaymentMethods', 'getPaymentMethod', 'getSubscription'],
