@@ -120,8 +120,9 @@ function mount({ config, clock, logger, metrics }: Deps, routes: readonly Route[
 function answerOf(lifecycle: Lifecycle, route: Route, context: HonoContext<Env>): Response | Promise<Response> {
   const { env, req } = context;
   const { inbound = new WebInbound(req.raw, env), begun, send = responseOf } = env ?? {};
-  const own = begun ?? lifecycle.begin(inbound, route, Object.values(req.param())[0]);
-  const hit = begun ? undefined : lifecycle.hit(own);
+  const isBegun = begun?.route === route;
+  const own = isBegun ? begun : lifecycle.begin(inbound, route, Object.values(req.param())[0]);
+  const hit = isBegun ? undefined : lifecycle.hit(own);
   return hit ? send(hit) : lifecycle.answer(own).then(send);
 }
 

@@ -196,8 +196,8 @@ export class ReadThrough {
     const { key, policy, reader } = wanted;
     const isShared = policy !== undefined && reader.context.wants === 'any';
     const leased = (isShared && (await reader.snapshot.lease?.(key, found, cancellation))) || found;
-    if (leased.isMadeElsewhere && leased.entry)
-      return { status: 200, entry: leased.entry, isStored: true, isCollapsed: true };
+    const made = leased === found ? undefined : this.#madeMeanwhile(leased, policy);
+    if (made) return { status: 200, entry: made, isStored: true, isCollapsed: true };
     try {
       const { status, entry, isStorable } = await this.#call(wanted, leased, cancellation);
       const isKept = entry !== null && status === 200 && isStorable;
@@ -215,6 +215,12 @@ export class ReadThrough {
   async #abandoned({ reader, key }: Wanted, { version }: Found, error: unknown): Promise<Failed> {
     const found = await reader.snapshot.lookup(key, this.#options.clock.now());
     return { error, holds: found.version === version && found.entry !== undefined };
+  }
+
+  /** The copy that another instance, or this one, has made before the lease was over. */
+  #madeMeanwhile({ isMadeElsewhere, entry }: Found, policy: CachePolicy | undefined): Entry | undefined {
+    const isFresh = entry && policy && freshMsOf(entry, policy, this.#options.clock.now()) > 0;
+    return isMadeElsewhere || isFresh ? entry : undefined;
   }
 
   async #call({ operation, input, reader, policy }: Wanted, { entry }: Found, cancellation: Cancellation) {

@@ -119,12 +119,11 @@ export function memberOf(text: string, name: string, at = 0): Span | undefined {
   return found;
 }
 
-/** Without a string for each name. Escapes are looked at only where there are some. */
+/** Decodes a name only if it has escapes. */
 function isName(text: string, start: number, name: string): boolean {
   const end = endOfString(text, start);
   if (end - start === name.length + 2 && text.startsWith(name, start + 1)) return true;
-  const backslash = text.indexOf('\\', start);
-  return backslash > 0 && backslash < end && stringAt(text, { start, end }) === name;
+  return text.slice(start, end).includes('\\') && stringAt(text, { start, end }) === name;
 }
 
 export const cut = (text: string, { start, end }: Span) => text.slice(start, end);

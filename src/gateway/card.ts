@@ -5,7 +5,7 @@ import type { Entry } from '../store/store.ts';
 import { operations } from '../upstream/operations/index.ts';
 import type { CopyOf, Read } from '../upstream/request.ts';
 import { badLeg, goodLeg, isRefusal, type LegTools, readLeg } from './legs.ts';
-import { isBad, isGood, type Leg } from './overview.ts';
+import { type GoodLeg, isBad, isGood, type Leg } from './overview.ts';
 
 const { getPaymentMethod, getSubscription, listPaymentMethods } = operations;
 
@@ -45,7 +45,7 @@ export async function cardLeg(tools: LegTools, subscription: Promise<Leg>): Prom
 
 /** What was found in copies of subscriptions and lists. A copy never changes, so it is searched only once. */
 const cardIds = new WeakMap<Entry, { readonly id: string | undefined }>();
-const cards = new WeakMap<Entry, { readonly id: string; readonly text: string; readonly etag: string }>();
+const cards = new WeakMap<Entry, { readonly id: string; readonly card: Pick<GoodLeg, 'text' | 'etag'> | undefined }>();
 
 /** The same from fresh copies, without waiting; undefined if one that it needs is not fresh. */
 export function freshCard(
@@ -58,18 +58,18 @@ export function freshCard(
   if (!CARD_ID.test(id)) return undefined;
   const list = fresh(LIST);
   const card = list?.entry && freshCardIn(list.entry, id, hash);
-  if (list && card) return { ...goodLeg(list, '', 0), ...card };
+  if (list && card)
+    return { state: 'fresh', ...card, isAscii: list.entry?.isAscii, age: list.age, ttl: list.ttl, ms: 0 };
   const one = fresh(byId(id));
   return one?.entry ? goodLeg(one, '', 0) : undefined;
 }
 
 function freshCardIn(list: Entry, id: string, hash: (text: string) => string) {
   const before = cards.get(list);
-  if (before?.id === id) return before;
+  if (before?.id === id) return before.card;
   const text = cardIn(list.text, id);
-  if (text === undefined) return undefined;
-  const card = { id, text, etag: `"${hash(text)}"` };
-  cards.set(list, card);
+  const card = text === undefined ? undefined : { text, etag: `"${hash(text)}"` };
+  cards.set(list, { id, card });
   return card;
 }
 

@@ -48,7 +48,12 @@ const readOf = ({ operation, query = '' }: Extract<Section, { from: 'read' }>): 
 export function freshLegs(hits: Hits, context: RequestContext, { sections }: Composition) {
   const holder = hits.holderOf(context);
   if (!holder) return undefined;
-  const fresh = (read: Read) => hits.fresh(holder, read);
+  let copies = 0;
+  const fresh = (read: Read) => {
+    const reading = hits.fresh(holder, read);
+    if (reading) copies++;
+    return reading;
+  };
   const entries = new Map<string, Entry>();
   const legs = new Map<string, Leg>();
   for (const { name, read, section } of sections) {
@@ -59,7 +64,7 @@ export function freshLegs(hits: Hits, context: RequestContext, { sections }: Com
     if (!leg) return undefined;
     legs.set(name, leg);
   }
-  hits.count(context, holder, legs.size);
+  hits.count(context, holder, copies);
   return legs;
 }
 

@@ -37,6 +37,7 @@ export class Context implements RequestContext {
   cache: string | undefined;
   /** The body is written after the handler has returned; its writer then calls `end`. */
   isStream = false;
+  isEnded = false;
   /** Runs when the request is over. */
   onEnd: (() => void) | undefined;
   readonly #tools: ContextTools;
@@ -125,6 +126,8 @@ export class Context implements RequestContext {
   }
 
   end(): void {
+    if (this.isEnded) return;
+    this.isEnded = true;
     this.#stopTimer?.();
     this.snapshot?.end?.();
     this.onEnd?.();

@@ -102,7 +102,7 @@ export class Lifecycle {
 
   #finish(context: Context, answer: Answer, code?: string): Outbound {
     const now = this.#options.clock.now();
-    if (context.isStream) {
+    if (context.isStream && !context.isEnded) {
       context.onEnd = () => this.#record(context, { answer, code, now: this.#options.clock.now() });
     } else {
       context.end();

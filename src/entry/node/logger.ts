@@ -7,11 +7,11 @@ const BLOCK = 8_192;
 const FLUSH_MS = 100;
 
 /**
- * JSON lines on standard output; callers pass allow-listed fields only. Written in blocks, at the latest after 100 ms;
- * synchronously, as `console` does, since handing blocks to the thread pool costs more than writing them.
+ * JSON lines on standard output; callers pass allow-listed fields only. Those of requests are written in blocks, at the latest after
+ * 100 ms; synchronously, as `console` does, since handing blocks to the thread pool costs more than writing them.
  */
 export function pinoLogger(level: Config['logLevel']): Logger & { flush(): void } {
-  const to = destination({ dest: 1, sync: true, minLength: BLOCK, periodicFlush: FLUSH_MS });
+  const to = destination({ dest: 1, sync: true });
   const log = pino(
     { level, base: null, timestamp: stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
     to,

@@ -51,6 +51,7 @@ export class Traffic {
   /** For a request that was answered at once. Mostly the kernel has the answer already, so it is never in flight. */
   answered(outgoing: ServerResponse): void {
     if (this.isDraining || (outgoing.socket?.writableLength ?? 0) > 0) this.begin(outgoing);
+    else this.#over++;
   }
 
   /** Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`. */
