@@ -1,4 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { ServerResponse } from 'node:http';
+import { Traffic } from '../../src/entry/node/server/draining.ts';
 import { LoopPressure } from '../../src/entry/node/server/pressure.ts';
 
 const MANY = 1_000;
@@ -77,4 +79,10 @@ describe('a loop', () => {
     pass({ ms: 500, busy: 0.5 });
     expect(pressure.isOverloaded(MANY)).toBe(false);
   });
+});
+
+test('an answer given at once counts as done, and is not in flight', () => {
+  const traffic = new Traffic();
+  traffic.answered({ socket: { writableLength: 0 } } as unknown as ServerResponse);
+  expect([traffic.done, traffic.inFlight.size]).toEqual([1, 0]);
 });

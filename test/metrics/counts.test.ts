@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../http/problem.ts';
 import { CALLS, type Measured, openMeasured, READS, REQUESTS } from './helpers.ts';
+import { subscriptionWith } from '../overviews/helpers.ts';
 import { secret } from '../support/secrets.ts';
 import { watchedClock } from '../support/clock.ts';
 import { exampleInput } from '../support/examples.ts';
@@ -30,7 +31,14 @@ describe('reads', () => {
     expect(await readsOf(stage)).toEqual({ miss: 1, hit: 1, stale: 1, bypass: 1 });
   });
 
-  test('that join a call under way are counted as collapsed, and one flight is seen', async () => {
+  test('of a warm overview are counted one for each copy, none for a card that there is not', async () => {
+    const stage = await openMeasured();
+    stage.upstream.on(`GET ${PATH}`, json(200, subscriptionWith('null')));
+    for (let times = 0; times < 2; times++) await stage.call({ path: OVERVIEW, token: stage.token });
+    expect((await readsOf(stage))['hit']).toBe(3);
+  });
+
+  test('that join a call under way are counted as collapsed, and one read is seen under way', async () => {
     const clock = watchedClock();
     const stage = await openMeasured({}, { clock });
     const gate = barrier();
