@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from './client.ts';
 import { SECRET } from './fleet-gateways.ts';
-import { atExit, freePort, type Running, start } from './processes.ts';
+import { atExit, type Running, start } from './processes.ts';
+import { freePort } from '../scripts/free-port.ts';
 
 export const REQUEST_TIMEOUT_MS = 2_000;
 

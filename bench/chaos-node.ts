@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { redisBinary } from './fleet-redis.ts';
-import { atExit, freePort } from './processes.ts';
+import { atExit } from './processes.ts';
+import { freePort } from '../scripts/free-port.ts';
 import { type Relay, startRelay } from './relay.ts';
 
 const PATIENCE_MS = 20_000;

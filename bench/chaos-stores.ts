@@ -7,7 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { type ChaosNode, startChaosNode, until } from './chaos-node.ts';
 import { redisBinary } from './fleet-redis.ts';
-import { atExit, freePort } from './processes.ts';
+import { atExit } from './processes.ts';
+import { freePort } from '../scripts/free-port.ts';
 
 export type Kind = 'one' | 'sentinel' | 'cluster';
 

@@ -1,6 +1,7 @@
 import { Client, type Outcome, pace, percentile } from './client.ts';
 import { scrape } from './metrics.ts';
-import { freePort, start } from './processes.ts';
+import { start } from './processes.ts';
+import { freePort } from '../scripts/free-port.ts';
 
 /** Cold reads while the upstream answers one in twenty with 503, at random. */
 const SECONDS = Number(process.argv[2] ?? 20);

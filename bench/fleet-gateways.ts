@@ -1,6 +1,7 @@
 import { allOperations } from '../src/upstream/operations/index.ts';
 import { Metrics, scrape } from './metrics.ts';
-import { freePort, start } from './processes.ts';
+import { start } from './processes.ts';
+import { freePort } from '../scripts/free-port.ts';
 
 export interface Gateways {
   readonly urls: readonly string[];

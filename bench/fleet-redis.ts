@@ -4,7 +4,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { atExit, freePort } from './processes.ts';
+import { atExit } from './processes.ts';
+import { freePort } from '../scripts/free-port.ts';
 
 /** The one that is installed. */
 export const redisBinary = ['redis-server', 'valkey-server'].find(

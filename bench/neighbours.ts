@@ -18,7 +18,8 @@ import {
   type Seen,
   type Stretch,
 } from './neighbours-report.ts';
-import { freePort, type Running, start } from './processes.ts';
+import { type Running, start } from './processes.ts';
+import { freePort } from '../scripts/free-port.ts';
 
 /**
  * What others notice while one account, one address or made-up credentials do their worst with half a core of the

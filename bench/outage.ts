@@ -2,7 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, type Outcome, pace, type Wanted } from './client.ts';
 import { type Metrics, REFUSALS, scrape } from './metrics.ts';
 import { type Answer, goodSecond, report, type Seen, type What } from './outage-report.ts';
-import { freePort, type Running, start } from './processes.ts';
+import { type Running, start } from './processes.ts';
+import { freePort } from '../scripts/free-port.ts';
 
 /** Seconds that each outage lasts. */
 const SECONDS = Number(process.argv[2] ?? 60);

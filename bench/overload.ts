@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import { OpenLoop, percentile, type Sample } from './open-loop.ts';
-import { freePort, start } from './processes.ts';
+import { start } from './processes.ts';
+import { freePort } from '../scripts/free-port.ts';
 
 const PATH = '/api/v2/subscription/';
 const TIMES = 3;

@@ -1,6 +1,5 @@
 import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 
 export interface Running {
@@ -59,16 +58,6 @@ async function ask(child: ChildProcess, message: object): Promise<unknown> {
   child.send(message);
   const [answer] = (await answered) as [unknown];
   return answer;
-}
-
-/** For a listener that says nowhere which one it took. */
-export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
 }
 
 async function firstUrl(child: ChildProcess): Promise<string> {

@@ -4,7 +4,8 @@ import { parseArgs } from 'node:util';
 import { boundsOf } from './bounds.ts';
 import { Client, type Outcome, pace, type Wanted } from './client.ts';
 import { scrape } from './metrics.ts';
-import { freePort, start } from './processes.ts';
+import { start } from './processes.ts';
+import { freePort } from '../scripts/free-port.ts';
 import { slopeOf } from './slope.ts';
 import { coldRead, filling, kinds } from './soak-load.ts';
 

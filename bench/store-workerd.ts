@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bundleWorker, WORKER_MAIN } from '../scripts/worker-bundle.ts';
 import { POLICY, SECRET } from './fleet-gateways.ts';
-import { atExit, freePort } from './processes.ts';
+import { atExit } from './processes.ts';
+import { freePort } from '../scripts/free-port.ts';
 
 interface Wanted {
   readonly upstream: string;

@@ -5,7 +5,8 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { atExit, freePort } from '../processes.ts';
+import { atExit } from '../processes.ts';
+import { freePort } from '../../scripts/free-port.ts';
 
 export const SERVER_CORE = 0;
 /** Of the load, the upstream, Redis and the bench itself. */

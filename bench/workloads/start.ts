@@ -6,7 +6,8 @@ import { ask } from '../harness/rounds.ts';
 import { node, spawned, type Wanted } from '../harness/servers.ts';
 import { cpuUs, residentMb } from '../harness/usage.ts';
 import { isComplete, OVERVIEW, type Workload } from '../harness/workload.ts';
-import { freePort, median } from '../processes.ts';
+import { median } from '../processes.ts';
+import { freePort } from '../../scripts/free-port.ts';
 
 const HONO = 'bare Hono';
 const SPLICE = 'bare dispatch and splicing';

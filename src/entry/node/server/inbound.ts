@@ -76,7 +76,7 @@ export class NodeInbound implements Inbound {
 
 const SENT = new Response();
 
-/** To a client who leaves in the middle, it ends; the stream is told. */
+/** If the client leaves before the end, cancels the stream. */
 async function stream(body: ReadableStream<Uint8Array>, outgoing: ServerResponse): Promise<void> {
   outgoing.flushHeaders();
   await pipeline(body, outgoing).catch(() => outgoing.destroy());
