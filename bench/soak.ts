@@ -45,7 +45,7 @@ const GAUGES = [
   'idempotency_records',
   'idempotency_pinned_records',
   'limit_windows',
-  'flights',
+  'reads_under_way',
   'upstream_calls_under_way',
   'upstream_calls_waiting',
 ] as const;
@@ -164,7 +164,7 @@ async function sample(): Promise<Sample> {
   const busy = await gauges();
   await client.settled(10_000);
   let idle = await gauges();
-  for (let looks = 0; looks < 20 && idle.flights + idle.upstream_calls_under_way > 0; looks++) {
+  for (let looks = 0; looks < 20 && idle.reads_under_way + idle.upstream_calls_under_way > 0; looks++) {
     await sleep(100);
     idle = await gauges();
   }
@@ -203,7 +203,7 @@ function report(): readonly string[] {
       ([name, bound]) => [name, most(name as keyof Gauges), bound] as const,
     ),
     ['upstream calls under way', most('upstream_calls_under_way'), MAX_CALLS],
-    ['flights at rest', mostIdle('flights'), 0],
+    ['reads under way at rest', mostIdle('reads_under_way'), 0],
     ['upstream calls at rest', mostIdle('upstream_calls_under_way'), 0],
     ['upstream calls waiting at rest', mostIdle('upstream_calls_waiting'), 0],
     ['answers of another status than expected, share', unexpected / requests, MAX_UNEXPECTED_SHARE],
