@@ -37,8 +37,14 @@ export class WebInbound implements Inbound {
     return this.#request.headers.get(name) ?? undefined;
   }
 
+  /** Of a read, only if its head announces one: asking costs some runtimes a whole `Request`. */
   get body(): ReadableStream<Uint8Array> | null {
-    return this.#request.body;
+    const isRead = this.method === 'GET' || this.method === 'HEAD';
+    return isRead && !this.#announcesBody ? null : this.#request.body;
+  }
+
+  get #announcesBody(): boolean {
+    return this.header('content-length') !== undefined || this.header('transfer-encoding') !== undefined;
   }
 
   onLeave(leave: () => void): void {
@@ -50,7 +56,7 @@ export class WebInbound implements Inbound {
 
 /** An answer as a web `Response`. */
 export function responseOf({ status, headers: pairs, body }: Outbound): Response {
-  const headers = new Headers();
-  for (let at = 0; at < pairs.length; at += 2) headers.append(pairs[at] ?? '', pairs[at + 1] ?? '');
+  const headers: Record<string, string> = {};
+  for (let at = 0; at < pairs.length; at += 2) headers[pairs[at] ?? ''] = pairs[at + 1] ?? '';
   return new Response(body, { status, headers });
 }
