@@ -1,113 +1,91 @@
 interface ErrorKind {
   readonly status: number;
   readonly title: string;
+  readonly description: string;
   /** Whether the same request may succeed later without any change. */
   readonly retryable: boolean;
-  readonly description: string;
 }
 
-const kind = (status: number, title: string, description: string, retryable = false): ErrorKind => ({
-  status,
-  title,
-  retryable,
-  description,
-});
+type Kind = Omit<ErrorKind, 'title'> & { readonly title?: string | undefined };
 
-/** Every code of ours, once: status, title, retryable (`contract.md` section 4). */
-export const ERRORS = {
-  bad_request: kind(400, 'Bad request', 'The request is not one that this server understands.'),
-  malformed_json: kind(400, 'Malformed JSON', 'The request body is not valid JSON.'),
-  validation_failed: kind(400, 'Validation failed', 'Parts of the request are not as documented; `errors` names each.'),
-  unauthenticated: kind(
-    401,
-    'Unauthenticated',
-    'No usable credential came with the request, or the upstream refused it.',
-  ),
-  payment_required: kind(402, 'Payment required', 'The upstream asks for a payment.'),
-  forbidden: kind(403, 'Forbidden', 'The upstream refuses this to the account.'),
-  origin_rejected: kind(
-    403,
-    'Origin rejected',
-    'A request by cookie, or a session call, came from an origin that is not allowed.',
-  ),
-  not_found: kind(404, 'Not found', 'The upstream has no such thing.'),
-  unknown_endpoint: kind(404, 'Unknown endpoint', 'There is nothing at this path.'),
-  method_not_allowed: kind(405, 'Method not allowed', 'The path exists, but not with this method; see `Allow`.'),
-  not_acceptable: kind(406, 'Not acceptable', 'The upstream cannot answer in the form asked for.'),
-  request_timeout: kind(408, 'Request timeout', 'The request did not arrive in time.', true),
-  conflict: kind(409, 'Conflict', 'The upstream says that this clashes with the state of the account.'),
-  idempotency_in_progress: kind(
+/** A kind of error. Without a title of its own, its code in words is its title. */
+const final = (status: number, description: string, title?: string): Kind => {
+  return { status, description, title, retryable: false };
+};
+
+const transient = (status: number, description: string, title?: string): Kind => {
+  return { status, description, title, retryable: true };
+};
+
+/** Every code of ours (`contract.md` section 4). The first one of a status is the name of that status. */
+const KINDS = {
+  bad_request: final(400, 'The request is not one that this server understands.'),
+  malformed_json: final(400, 'The request body is not valid JSON.', 'Malformed JSON'),
+  validation_failed: final(400, 'Parts of the request are not as documented; `errors` names each.'),
+  unauthenticated: final(401, 'No usable credential came with the request, or the upstream refused it.'),
+  payment_required: final(402, 'The upstream asks for a payment.'),
+  forbidden: final(403, 'The upstream refuses this to the account.'),
+  origin_rejected: final(403, 'A request by cookie, or a session call, came from an origin that is not allowed.'),
+  not_found: final(404, 'The upstream has no such thing.'),
+  unknown_endpoint: final(404, 'There is nothing at this path.'),
+  method_not_allowed: final(405, 'The path exists, but not with this method; see `Allow`.'),
+  not_acceptable: final(406, 'The upstream cannot answer in the form asked for.'),
+  request_timeout: transient(408, 'The request did not arrive in time.'),
+  conflict: final(409, 'The upstream says that this clashes with the state of the account.'),
+  idempotency_in_progress: transient(
     409,
-    'Still in progress',
     'The first request with this key, or an equal purchase, is under way.',
-    true,
+    'Still in progress',
   ),
-  outcome_unknown: kind(
+  outcome_unknown: final(
     409,
-    'Outcome unknown',
     'The first request with this key, or an equal purchase, was sent, and its outcome is not known: the write may have happened.',
   ),
-  gone: kind(410, 'Gone', 'The upstream no longer has it.'),
-  precondition_failed: kind(
-    412,
-    'Precondition failed',
-    'The upstream says that a condition of the request does not hold.',
-  ),
-  payload_too_large: kind(413, 'Payload too large', 'The request body is larger than this server takes.'),
-  unsupported_media_type: kind(415, 'Unsupported media type', 'A body has to be sent as `application/json`.'),
-  im_a_teapot: kind(418, 'I’m a teapot', 'The upstream refuses to brew coffee.'),
-  unprocessable_content: kind(422, 'Unprocessable content', 'The upstream understood the request and refused it.'),
-  idempotency_key_reused: kind(
-    422,
-    'Idempotency key reused',
-    'The key was used before, with another body or at another endpoint.',
-  ),
-  locked: kind(423, 'Locked', 'The upstream says that it is locked.'),
-  failed_dependency: kind(424, 'Failed dependency', 'The upstream says that what it depends on failed.'),
-  too_early: kind(425, 'Too early', 'The upstream does not want to act on this yet.', true),
-  upgrade_required: kind(426, 'Upgrade required', 'The upstream wants another protocol.'),
-  precondition_required: kind(428, 'Precondition required', 'The upstream wants a conditional request.'),
-  rate_limited: kind(429, 'Rate limited', 'Too many requests; wait as long as `Retry-After` says.', true),
-  request_header_fields_too_large: kind(
-    431,
-    'Request header fields too large',
-    'The head of the request is too large.',
-  ),
-  unavailable_for_legal_reasons: kind(451, 'Unavailable for legal reasons', 'The upstream may not show this.'),
-  internal_error: kind(500, 'Internal error', 'A fault in the gateway.'),
-  method_not_implemented: kind(501, 'Method not implemented', 'No path here knows this method.'),
-  upstream_bad_response: kind(
-    502,
-    'Bad response from upstream',
-    'The upstream answered with something unusable.',
-    true,
-  ),
-  upstream_unreachable: kind(502, 'Upstream unreachable', 'No connection to the upstream, or it broke.', true),
-  upstream_unavailable: kind(503, 'Upstream unavailable', 'The upstream is out of service for now.', true),
-  overloaded: kind(
-    503,
-    'Overloaded',
-    'More requests than this instance can serve; wait as long as `Retry-After` says.',
-    true,
-  ),
-  store_unavailable: kind(503, 'Store unavailable', 'The shared store is needed for this and does not answer.', true),
-  not_ready: kind(503, 'Not ready', 'This instance is shutting down.', true),
-  upstream_timeout: kind(504, 'Upstream timeout', 'The upstream gave no full answer in time.', true),
-  paid_plan_active: kind(
+  gone: final(410, 'The upstream no longer has it.'),
+  precondition_failed: final(412, 'The upstream says that a condition of the request does not hold.'),
+  payload_too_large: final(413, 'The request body is larger than this server takes.'),
+  unsupported_media_type: final(415, 'A body has to be sent as `application/json`.'),
+  im_a_teapot: final(418, 'The upstream refuses to brew coffee.', 'I’m a teapot'),
+  unprocessable_content: final(422, 'The upstream understood the request and refused it.'),
+  idempotency_key_reused: final(422, 'The key was used before, with another body or at another endpoint.'),
+  locked: final(423, 'The upstream says that it is locked.'),
+  failed_dependency: final(424, 'The upstream says that what it depends on failed.'),
+  too_early: transient(425, 'The upstream does not want to act on this yet.'),
+  upgrade_required: final(426, 'The upstream wants another protocol.'),
+  precondition_required: final(428, 'The upstream wants a conditional request.'),
+  rate_limited: transient(429, 'Too many requests; wait as long as `Retry-After` says.'),
+  request_header_fields_too_large: final(431, 'The head of the request is too large.'),
+  unavailable_for_legal_reasons: final(451, 'The upstream may not show this.'),
+  internal_error: final(500, 'A fault in the gateway.'),
+  method_not_implemented: final(501, 'No path here knows this method.'),
+  upstream_bad_response: transient(502, 'The upstream answered with something unusable.', 'Bad response from upstream'),
+  upstream_unreachable: transient(502, 'No connection to the upstream, or it broke.'),
+  upstream_unavailable: transient(503, 'The upstream is out of service for now.'),
+  overloaded: transient(503, 'More requests than this instance can serve; wait as long as `Retry-After` says.'),
+  store_unavailable: transient(503, 'The shared store is needed for this and does not answer.'),
+  not_ready: transient(503, 'This instance is shutting down.'),
+  upstream_timeout: transient(504, 'The upstream gave no full answer in time.'),
+  paid_plan_active: final(
     400,
-    'A paid plan is active',
     'The card cannot be removed while a paid plan is active. Cancel auto-renewal instead, which removes the card.',
+    'A paid plan is active',
   ),
-  '2fa_needed': kind(
+  '2fa_needed': final(
     403,
-    'Two-factor authentication needed',
     'The upstream wants a second factor from the account holder.',
+    'Two-factor authentication needed',
   ),
-  account_suspended: kind(403, 'Account suspended', 'The upstream has suspended the account.'),
-  api_key_not_allowed: kind(403, 'API key not allowed', 'The upstream does not allow this with an API key.'),
-} as const satisfies Record<string, ErrorKind>;
+  account_suspended: final(403, 'The upstream has suspended the account.'),
+  api_key_not_allowed: final(403, 'The upstream does not allow this with an API key.', 'API key not allowed'),
+} as const satisfies Record<string, Kind>;
 
-export type ErrorCode = keyof typeof ERRORS;
+export type ErrorCode = keyof typeof KINDS;
+
+export const ERRORS = Object.fromEntries(
+  Object.entries(KINDS).map(([code, kind]) => [code, { ...kind, title: kind.title ?? titleOf(code) }]),
+) as Record<ErrorCode, ErrorKind>;
+
+export const ERROR_CODES = Object.keys(ERRORS).filter(isErrorCode);
 
 /** One entry of `errors`: `field` is a dotted path, or null when it is about the whole. */
 export interface ErrorItem {
@@ -137,10 +115,10 @@ export type Fault =
 const UNSENT: ReadonlySet<Fault> = new Set(['not_sent', 'refused', 'unconnected']);
 
 interface Particulars {
-  readonly detail?: string;
+  readonly detail?: string | undefined;
   readonly errors?: readonly ErrorItem[];
   /** Seconds. */
-  readonly retryAfter?: number;
+  readonly retryAfter?: number | undefined;
   /** A write that went out and got no readable answer. */
   readonly outcome?: 'unknown';
   readonly headers?: Readonly<Record<string, string>>;
@@ -148,23 +126,19 @@ interface Particulars {
   readonly cause?: unknown;
 }
 
-const RETRYABLE_REFUSALS = new Set([408, 425, 429]);
-
 /** Anything that ends a request without an answer. Turned into a problem by `problem.ts`, and nowhere else. */
 export class GatewayError extends Error {
   readonly code: string;
   readonly status: number;
-  readonly title: string;
-  readonly retryable: boolean;
+  readonly kind: ErrorKind;
   readonly particulars: Particulars;
 
-  private constructor(code: string, of: Omit<ErrorKind, 'description'>, particulars: Particulars) {
+  private constructor(code: string, kind: ErrorKind, particulars: Particulars) {
     super(code, particulars.cause === undefined ? undefined : { cause: particulars.cause });
     this.name = 'GatewayError';
     this.code = code;
-    this.status = of.status;
-    this.title = of.title;
-    this.retryable = of.retryable;
+    this.status = kind.status;
+    this.kind = kind;
     this.particulars = particulars;
   }
 
@@ -172,12 +146,15 @@ export class GatewayError extends Error {
     return new GatewayError(code, ERRORS[code], particulars);
   }
 
-  /** An upstream 4xx, under the upstream's own code and status. */
-  static refusal(code: string, status: number, particulars: Particulars): GatewayError {
+  /** An upstream 4xx, under the upstream's own code, if it has one, and its status. */
+  static refusal(own: string | undefined, status: number, particulars: Particulars): GatewayError {
+    const named = ERROR_CODES.find((one) => ERRORS[one].status === status);
+    const code = own ?? named ?? `status_${status}`;
     // A code of ours with another status is the upstream's own code, with its own meaning.
     const known = isErrorCode(code) && ERRORS[code].status === status ? ERRORS[code] : undefined;
-    const retryable = RETRYABLE_REFUSALS.has(status);
-    return new GatewayError(code, { status, title: known?.title ?? titleOf(code), retryable }, particulars);
+    const title = known?.title ?? titleOf(code);
+    const retryable = named !== undefined && ERRORS[named].retryable;
+    return new GatewayError(code, { description: title, ...known, status, title, retryable }, particulars);
   }
 
   /** Whether nothing was sent to the upstream. */
@@ -186,13 +163,18 @@ export class GatewayError extends Error {
     return fault !== undefined && UNSENT.has(fault);
   }
 
+  /** What happened, for people: the error's own words, else those of its code. */
+  get detail(): string {
+    return this.particulars.detail ?? this.kind.description;
+  }
+
   /** Seconds; undefined if a write may have happened, since that must not be repeated. */
   get retryAfter(): number | undefined {
     return this.particulars.outcome === undefined ? this.particulars.retryAfter : undefined;
   }
 
   with(particulars: Particulars): GatewayError {
-    return new GatewayError(this.code, this, { ...this.particulars, ...particulars });
+    return new GatewayError(this.code, this.kind, { ...this.particulars, ...particulars });
   }
 }
 

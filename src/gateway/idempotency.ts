@@ -92,7 +92,7 @@ export function again({ metrics }: IdempotencyTools, known: WriteRecord, { finge
   const { outcome } = known;
   const refuse = (code: ErrorCode, as: IdempotencyOutcome, retryAfter?: number) => {
     metrics.idempotency(as);
-    return GatewayError.of(code, { fault: 'not_sent', ...(retryAfter !== undefined && { retryAfter }) });
+    return GatewayError.of(code, { fault: 'not_sent', retryAfter });
   };
   if (known.fingerprint !== fingerprint) throw refuse('idempotency_key_reused', 'key_reused');
   if (outcome === 'under_way') throw refuse('idempotency_in_progress', 'in_progress', 1);

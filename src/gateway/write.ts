@@ -1,6 +1,5 @@
 import { Cancellation } from '../core/cancellation.ts';
 import { GatewayError } from '../core/errors.ts';
-import { detailOf } from '../core/problem.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { NewWrite, Store, WriteAnswer, WriteEnd } from '../store/store.ts';
 import type { Call } from '../upstream/client.ts';
@@ -164,4 +163,4 @@ function endOf(error: unknown): WriteEnd {
 }
 
 const unknown = (error: GatewayError) =>
-  error.with({ outcome: 'unknown', detail: `${detailOf(error)} The write may have happened.` });
+  error.with({ outcome: 'unknown', detail: `${error.detail} The write may have happened.` });

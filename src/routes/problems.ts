@@ -1,4 +1,4 @@
-import { type ErrorCode, ERRORS, GatewayError, isErrorCode, titleOf } from '../core/errors.ts';
+import { type ErrorCode, ERROR_CODES, ERRORS, GatewayError, isErrorCode, titleOf } from '../core/errors.ts';
 import { jsonAnswer } from '../http/answer.ts';
 import type { SeenCodes } from '../upstream/seen-codes.ts';
 import type { Route } from '../http/lifecycle.ts';
@@ -29,7 +29,7 @@ export const problemsRoutes = (seen: Pick<SeenCodes, 'has' | 'all'>): readonly R
   },
 ];
 
-export const ownProblems = () => Object.keys(ERRORS).filter(isErrorCode).map(descriptionOf);
+export const ownProblems = () => ERROR_CODES.map(descriptionOf);
 
 export function descriptionOf(code: ErrorCode) {
   const { title, status, retryable, description } = ERRORS[code];

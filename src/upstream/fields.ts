@@ -32,6 +32,15 @@ const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)$/;
 export const timestamp = (...about: Note<string>) =>
   documented(z.string().check(z.regex(TIMESTAMP)), { format: 'date-time', ...note(about) });
 
+/** The instant of examples. */
+export const INSTANT = '2026-06-09T11:50:08.101337-07:00';
+
+/** Fields of most resources. */
+export const dated = {
+  created_at: timestamp('when it was made', INSTANT),
+  updated_at: timestamp('when it last changed', INSTANT),
+};
+
 /** A duration written `[DD] [HH:MM:SS]`, for example `"7 00:00:00"`. */
 export const duration = (...about: Note<string>) =>
   documented(z.string().check(z.regex(/^(\d+ )?\d\d:\d\d:\d\d(\.\d+)?$/)), note(about));
@@ -53,11 +62,13 @@ export const resource = <S extends z.core.$ZodLooseShape>(name: string, shape: S
 
 const pageUrl = (description: string) => documented(z.nullable(z.string()), { description, examples: [null] });
 
-/** The paginated list format (`upstream-api.md`, Conventions). Activity has no `previous`. */
-export const pageOf = <T extends z.ZodMiniType>(item: T) =>
-  z.looseObject({
+/** The answer of a paginated list (`upstream-api.md`, Conventions). Activity has no `previous`. */
+export const pageOf = <T extends z.ZodMiniType>(item: T) => {
+  const answer = z.looseObject({
     count: integer('number of items in all pages', 1),
     next: pageUrl('URL of the next page'),
     previous: z.optional(pageUrl('URL of the previous page')),
     results: z.array(item),
   });
+  return { answer, paged: true } as const;
+};

@@ -35,11 +35,10 @@ type Invalidated = 'everything' | Group | { readonly item: Group };
 
 /** All that Portico knows of one upstream endpoint. */
 export interface Row {
-  readonly method: Method;
-  /** Path template with the trailing slash that the upstream always gets; `{id}` is the only parameter. */
-  readonly path: `/api/v2/${string}/`;
-  /** What an `<ID>` may look like; present exactly when the path has `{id}`. */
-  readonly idForm?: IdForm;
+  /** Method, and path template with the trailing slash that the upstream always gets; `{id}` is the only parameter. */
+  readonly at: `${Method} /api/v2/${string}/`;
+  /** What an `<ID>` may look like if not digits. */
+  readonly idForm?: 'slug';
   /** `none`: social register and login, which take no credential and never forward one. */
   readonly credential?: 'none';
   /** Documented query parameters, checked as text. Others are passed on. */
@@ -62,21 +61,31 @@ export interface Row {
   readonly notCompared?: ReadonlySet<string>;
   /** Fields of the answer or the body that are secrets: an answer with one is never cached. */
   readonly secrets?: readonly string[];
-  readonly tag: string;
   readonly summary: string;
   readonly description?: string;
 }
 
 /** A row with its name, which is also its `operationId`, log field, policy key and test title. */
-export interface Operation extends Row {
+export interface Operation extends Omit<Row, 'idForm'> {
   readonly id: string;
+  readonly tag: string;
+  readonly method: Method;
+  readonly path: string;
+  /** Present exactly when the path has `{id}`. */
+  readonly idForm?: IdForm | undefined;
 }
 
 /** Names each row by its key. */
-export function nameRows<const T extends Record<string, Row>>(rows: T): { readonly [K in keyof T]: T[K] & { id: K } } {
-  const named = Object.entries(rows).map(([id, row]) => [id, { ...row, id }]);
+export function nameRows<const T extends Record<string, Row>>(tag: string, rows: T) {
+  const named = Object.entries(rows).map(([id, row]) => {
+    const [method = '', path = ''] = row.at.split(' ');
+    return [
+      id,
+      { ...row, id, tag, method, path, idForm: path.includes('{id}') ? (row.idForm ?? 'digits') : undefined },
+    ];
+  });
   // The same keys and rows, each with its key as `id`.
-  return Object.fromEntries(named) as { readonly [K in keyof T]: T[K] & { id: K } };
+  return Object.fromEntries(named) as { readonly [K in keyof T]: T[K] & Operation & { id: K } };
 }
 
 /** What an `<ID>` in a path may be (`contract.md` section 2); anything else is an unknown endpoint. */

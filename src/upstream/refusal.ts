@@ -1,32 +1,5 @@
 import * as z from 'zod/mini';
-import { type ErrorCode, type ErrorItem, GatewayError, isCode } from '../core/errors.ts';
-
-/** The code for a status when the upstream gives none of its own. */
-const STATUS_NAMES = {
-  400: 'bad_request',
-  401: 'unauthenticated',
-  402: 'payment_required',
-  403: 'forbidden',
-  404: 'not_found',
-  405: 'method_not_allowed',
-  406: 'not_acceptable',
-  408: 'request_timeout',
-  409: 'conflict',
-  410: 'gone',
-  412: 'precondition_failed',
-  413: 'payload_too_large',
-  415: 'unsupported_media_type',
-  418: 'im_a_teapot',
-  422: 'unprocessable_content',
-  423: 'locked',
-  424: 'failed_dependency',
-  425: 'too_early',
-  426: 'upgrade_required',
-  428: 'precondition_required',
-  429: 'rate_limited',
-  431: 'request_header_fields_too_large',
-  451: 'unavailable_for_legal_reasons',
-} as const satisfies Readonly<Record<number, ErrorCode>>;
+import { type ErrorItem, GatewayError, isCode } from '../core/errors.ts';
 
 /** For these the upstream's own code is ignored: clients rely on ours. */
 const FIXED_NAMES = new Set([401, 429]);
@@ -62,19 +35,19 @@ export function refusalOf(
   const whole = findings.find((finding) => finding.field === null && finding.message !== finding.code)?.message;
   const detail = whole ?? (code === 'validation_failed' ? FIELDS_REFUSED : undefined);
   return GatewayError.refusal(code, status, {
-    ...(detail && { detail }),
-    ...(retryAfter !== undefined && { retryAfter }),
+    detail,
+    retryAfter,
     ...(status === 401 && { headers: { 'WWW-Authenticate': 'Token' } }),
     errors: findings.map((finding): ErrorItem => ({ ...finding, code: finding.code ?? 'invalid' })),
   });
 }
 
-/** The upstream's own code for the whole request, else that of the status. */
-function codeFor(status: number, findings: readonly Finding[]): string {
+/** The upstream's own code for the whole request; undefined if the status says all. */
+function codeFor(status: number, findings: readonly Finding[]): string | undefined {
   const own = findings.find(({ field, code }) => field === null && code)?.code;
   if (own && !FIXED_NAMES.has(status)) return own;
   const namesFields = status === 400 && findings.some(({ field }) => field !== null);
-  return namesFields ? 'validation_failed' : nameOf(status);
+  return namesFields ? 'validation_failed' : undefined;
 }
 
 /** Errors are short. A longer body is not parsed: its values could take a hundred times its size. */
@@ -139,11 +112,6 @@ function concealed({ code, message, field }: Finding, conceal: (text: string) =>
     message: conceal(message).slice(0, MAX_MESSAGE),
     field: field === null ? null : conceal(field),
   };
-}
-
-function nameOf(status: number): string {
-  const names: Readonly<Record<number, ErrorCode | undefined>> = STATUS_NAMES;
-  return names[status] ?? `status_${status}`;
 }
 
 const codeOf = (value: unknown) => (typeof value === 'string' && isCode(value) ? value : undefined);

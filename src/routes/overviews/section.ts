@@ -1,4 +1,3 @@
-import { detailOf } from '../../core/problem.ts';
 import { type BadLeg, isGood, type Leg } from '../../gateway/overview.ts';
 import { project } from '../../gateway/project.ts';
 import type { CompositionRequest } from './composition.ts';
@@ -13,12 +12,12 @@ export function sectionText({ overview, fields }: CompositionRequest, name: stri
 
 /** The error of a section that failed, in the terms of a problem. */
 export function errorOf({ error }: BadLeg) {
-  const { code, status, retryable, retryAfter } = error;
+  const { code, status, kind, detail, retryAfter } = error;
   return {
     code,
     status,
-    detail: detailOf(error),
-    retryable,
+    detail,
+    retryable: kind.retryable,
     ...(retryAfter !== undefined && { retry_after: retryAfter }),
   };
 }

@@ -1,9 +1,19 @@
 import * as z from 'zod/mini';
-import { counts, documented, flag, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
+import {
+  counts,
+  dated,
+  documented,
+  flag,
+  INSTANT,
+  integer,
+  number,
+  pageOf,
+  resource,
+  text,
+  timestamp,
+} from '../fields.ts';
 import { nameRows } from '../operation.ts';
 import { anyText, paging } from '../parameters.ts';
-
-const CREATED = '2026-06-09T11:50:08.101337-07:00';
 
 /** Fields of a card; payment methods of other types may lack them. */
 const card = {
@@ -17,16 +27,16 @@ const card = {
 const embeddedPaymentMethod = resource('EmbeddedPaymentMethod', {
   id: integer('identifier', 7),
   ...card,
-  created_at: timestamp('when it was saved', CREATED),
-  updated_at: timestamp('when it last changed', CREATED),
+  created_at: timestamp('when it was saved', INSTANT),
+  updated_at: timestamp('when it last changed', INSTANT),
 });
 
 const paymentMethod = resource('PaymentMethod', {
   id: integer('identifier', 7),
   type: text('kind of payment method', 'ProcessorCard'),
   ...card,
-  created_at: timestamp('when it was saved', CREATED),
-  updated_at: timestamp('when it last changed', CREATED),
+  created_at: timestamp('when it was saved', INSTANT),
+  updated_at: timestamp('when it last changed', INSTANT),
   line: z.optional(text('billing address line', '1 Main Street')),
   city: z.optional(text('city', 'Springfield')),
   state: z.optional(z.nullable(text('state', 'OR'))),
@@ -43,9 +53,8 @@ const transaction = resource('Transaction', {
   credits_used: number('USD of credits spent', 0),
   credits_gained: number('USD of credits gained', 0),
   refund_amount: number('USD refunded', 0),
-  refund_date: z.nullable(timestamp('when it was refunded', CREATED)),
-  created_at: timestamp('when it was made', CREATED),
-  updated_at: timestamp('when it last changed', CREATED),
+  refund_date: z.nullable(timestamp('when it was refunded', INSTANT)),
+  ...dated,
 });
 
 const pendingPayment = resource(
@@ -59,9 +68,9 @@ const pendingPayment = resource(
     transaction: z.nullable(integer('id of the transaction', 31)),
     is_renewal: flag('whether it renews a term', false),
     term: text('`monthly` is the one documented', 'monthly'),
-    created_at: timestamp('when it was begun', CREATED),
-    updated_at: timestamp('when it last changed', CREATED),
-    completed_at: z.nullable(timestamp('when it was completed; null while pending', CREATED)),
+    created_at: timestamp('when it was begun', INSTANT),
+    updated_at: timestamp('when it last changed', INSTANT),
+    completed_at: z.nullable(timestamp('when it was completed; null while pending', INSTANT)),
   },
   'A payment that has been begun but not completed.',
 );
@@ -72,7 +81,7 @@ const subscription = resource('Subscription', {
   payment_method: z.nullable(integer('id of the payment method; null without a card', 7)),
   free_credits: number('account credits in USD', 10),
   term: text('decides the amount of the next renewal', 'monthly'),
-  start_date: timestamp('start of the current renewal term', CREATED),
+  start_date: timestamp('start of the current renewal term', INSTANT),
   end_date: timestamp('end of the current renewal term', '2026-07-09T11:50:08.101337-07:00'),
   renewals_paid: integer('number of paid 30-day renewals', 1),
   renewals_enabled: flag('renewed by itself at the end of the term', true),
@@ -81,14 +90,13 @@ const subscription = resource('Subscription', {
   promotion_available_first_time_renewal_25_off: flag('whether the 25% first-renewal discount is available', false),
   customizable: flag('false where support staff customize the plan', true),
   paused: flag('whether it is paused', false),
-  reactivation_date: z.nullable(timestamp('when a paused subscription resumes', CREATED)),
+  reactivation_date: z.nullable(timestamp('when a paused subscription resumes', INSTANT)),
   reactivation_period_left: z.nullable(text('period left when it was paused', '7 00:00:00')),
   promo_type: z.nullable(text('promotion the account receives', 'first_time_value_off')),
   promo_value: z.nullable(integer('value of that promotion', 5)),
   retention_discount_resi_20_available: flag('whether the one-off 20% retention offer can be accepted now', false),
   throttled: flag('high bandwidth use with few proxies', false),
-  created_at: timestamp('when it was made', CREATED),
-  updated_at: timestamp('when it last changed', CREATED),
+  ...dated,
 });
 
 const purchase = z.looseObject({
@@ -125,100 +133,76 @@ const purchaseAnswer = resource('PurchaseAnswer', {
 const listFilters = { ...paging, ordering: documented(anyText, { description: 'allowed fields: not documented' }) };
 
 /** Payment methods, transactions, pending payments, subscription and purchase (endpoints 3 to 11). */
-export const billing = nameRows({
+export const billing = nameRows('Billing', {
   listPaymentMethods: {
-    method: 'GET',
-    path: '/api/v2/payment/method/',
+    at: 'GET /api/v2/payment/method/',
     query: listFilters,
-    answer: pageOf(paymentMethod),
-    paged: true,
+    ...pageOf(paymentMethod),
     cache: { fresh: 30, stale: 300, onError: 3600 },
     group: 'paymentMethods',
-    tag: 'Billing',
     summary: 'List payment methods',
   },
   getPaymentMethod: {
-    method: 'GET',
-    path: '/api/v2/payment/method/{id}/',
-    idForm: 'digits',
+    at: 'GET /api/v2/payment/method/{id}/',
     answer: paymentMethod,
     cache: { fresh: 30, stale: 300, onError: 3600 },
     group: 'paymentMethods',
-    tag: 'Billing',
     summary: 'Read a payment method',
     description: 'The id of the active payment method is in the subscription.',
   },
   deletePaymentMethod: {
-    method: 'DELETE',
-    path: '/api/v2/payment/method/',
+    at: 'DELETE /api/v2/payment/method/',
     answer: null,
     invalidates: ['paymentMethods', 'subscription'],
-    tag: 'Billing',
     summary: 'Remove the card saved on the subscription',
     description: 'Refused with `paid_plan_active` while a paid plan is active. 204 also when no card is saved.',
   },
   listTransactions: {
-    method: 'GET',
-    path: '/api/v2/payment/transaction/',
+    at: 'GET /api/v2/payment/transaction/',
     query: listFilters,
-    answer: pageOf(transaction),
-    paged: true,
+    ...pageOf(transaction),
     cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'transactions',
-    tag: 'Billing',
     summary: 'List transactions',
   },
   getTransaction: {
-    method: 'GET',
-    path: '/api/v2/payment/transaction/{id}/',
-    idForm: 'digits',
+    at: 'GET /api/v2/payment/transaction/{id}/',
     answer: transaction,
     cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'transactions',
-    tag: 'Billing',
     summary: 'Read a transaction',
   },
   listPendingPayments: {
-    method: 'GET',
-    path: '/api/v2/payment/pending/',
+    at: 'GET /api/v2/payment/pending/',
     query: listFilters,
-    answer: pageOf(pendingPayment),
-    paged: true,
+    ...pageOf(pendingPayment),
     cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'pendingPayments',
-    tag: 'Billing',
     summary: 'List pending payments',
   },
   getPendingPayment: {
-    method: 'GET',
-    path: '/api/v2/payment/pending/{id}/',
-    idForm: 'digits',
+    at: 'GET /api/v2/payment/pending/{id}/',
     answer: pendingPayment,
     group: 'pendingPayments',
-    tag: 'Billing',
     summary: 'Read a pending payment',
     description: 'Never cached: this is what one polls after a purchase.',
   },
   purchasePlan: {
-    method: 'POST',
-    path: '/api/v2/subscription/checkout/purchase/',
+    at: 'POST /api/v2/subscription/checkout/purchase/',
     body: { schema: purchase },
     answer: purchaseAnswer,
     invalidates: ['everything'],
     exclusive: true,
     notCompared: new Set(['recaptcha']),
     secrets: ['processor_client_secret', 'recaptcha'],
-    tag: 'Billing',
     summary: 'Buy a plan',
     description: 'The new plan replaces the existing one and moves `subscription.start_date`.',
   },
   getSubscription: {
-    method: 'GET',
-    path: '/api/v2/subscription/',
+    at: 'GET /api/v2/subscription/',
     answer: subscription,
     cache: { fresh: 30, stale: 300, onError: 3600 },
     group: 'subscription',
-    tag: 'Billing',
     summary: 'Read the subscription',
   },
 });

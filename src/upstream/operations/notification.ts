@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { documented, flag, integer, pageOf, resource, text, timestamp } from '../fields.ts';
+import { dated, documented, flag, integer, pageOf, resource, text, timestamp } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 import { anyText, booleanText, orderingText, paging } from '../parameters.ts';
 
@@ -8,27 +8,23 @@ const notificationResource = resource('Notification', {
   type: text('what it is about', 'too_much_bandwidth_too_little_proxies'),
   is_dismissable: flag('whether it can be dismissed', true),
   context: documented(z.looseObject({}), { description: 'what it refers to', examples: [{ plan: 3 }] }),
-  created_at: timestamp('when it was made', '2026-06-09T11:50:08.101337-07:00'),
-  updated_at: timestamp('when it last changed', '2026-06-09T11:50:08.101337-07:00'),
+  ...dated,
   dismissed_at: z.nullable(timestamp('when it was dismissed', '2026-06-10T11:50:08.101337-07:00')),
 });
 
 /** Notifications (`upstream-api.md`, endpoint 25). */
-export const notification = nameRows({
+export const notification = nameRows('Notifications', {
   listNotifications: {
-    method: 'GET',
-    path: '/api/v2/notification/',
+    at: 'GET /api/v2/notification/',
     query: {
       ...paging,
       dismissed_at__isnull: documented(booleanText, { description: 'True: not dismissed; False: dismissed' }),
       ordering: orderingText('id', 'created_at', 'dismissed_at'),
       type: anyText,
     },
-    answer: pageOf(notificationResource),
-    paged: true,
+    ...pageOf(notificationResource),
     cache: { fresh: 10, stale: 60, onError: 3600 },
     group: 'notifications',
-    tag: 'Notifications',
     summary: 'List notifications',
   },
 });

@@ -1,9 +1,7 @@
 import * as z from 'zod/mini';
-import { counts, documented, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
+import { counts, dated, documented, INSTANT, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 import { anyText, paging, planId, timestampText } from '../parameters.ts';
-
-const CREATED = '2026-06-09T11:50:08.101337-07:00';
 
 const errorReason = z.looseObject({
   reason: text('error reason', 'client_connect_forbidden_host'),
@@ -26,7 +24,7 @@ const aggregateStats = resource('AggregateStats', {
   protocols_used: counts('protocol to requests', { http: 120 }),
   average_concurrency: number('average concurrency', 1.5),
   average_rps: number('average requests a second', 0.25),
-  last_request_sent_at: z.nullable(timestamp('when the last request was sent', CREATED)),
+  last_request_sent_at: z.nullable(timestamp('when the last request was sent', INSTANT)),
 });
 
 const subuser = resource('Subuser', {
@@ -36,23 +34,22 @@ const subuser = resource('Subuser', {
   proxy_limit: number('proxy limit', 10),
   max_thread_count: integer('most concurrent threads', 50),
   aggregate_stats: aggregateStats,
-  created_at: timestamp('when it was made', CREATED),
-  updated_at: timestamp('when it last changed', CREATED),
-  stats_start_date: timestamp('start of the statistics window', CREATED),
-  stats_end_date: timestamp('end of the statistics window', CREATED),
-  bandwidth_use_start_date: timestamp('start of the bandwidth window', CREATED),
-  bandwidth_use_end_date: timestamp('end of the bandwidth window', CREATED),
+  ...dated,
+  stats_start_date: timestamp('start of the statistics window', INSTANT),
+  stats_end_date: timestamp('end of the statistics window', INSTANT),
+  bandwidth_use_start_date: timestamp('start of the bandwidth window', INSTANT),
+  bandwidth_use_end_date: timestamp('end of the bandwidth window', INSTANT),
 });
 
 const ipAuthorization = resource('IpAuthorization', {
   id: z.union([integer('identifier', 91), text('identifier', '91')]),
   ip_address: text('IP address', '198.51.100.7'),
-  created_at: timestamp('when it was made', CREATED),
-  last_used_at: z.nullable(timestamp('when it was last used', CREATED)),
+  created_at: timestamp('when it was made', INSTANT),
+  last_used_at: z.nullable(timestamp('when it was last used', INSTANT)),
 });
 
 const activity = resource('ProxyActivity', {
-  timestamp: timestamp('when the request was made', CREATED),
+  timestamp: timestamp('when the request was made', INSTANT),
   protocol: text('protocol', 'http'),
   request_duration: number('duration; the unit is not documented', 0.25),
   handshake_duration: number('duration; the unit is not documented', 0.02),
@@ -73,62 +70,49 @@ const activity = resource('ProxyActivity', {
 });
 
 /** Sub-users, IP authorizations, list refresh and activity (`upstream-api.md`, endpoints 19 to 24). */
-export const proxy = nameRows({
+export const proxy = nameRows('Proxy', {
   getSubuser: {
-    method: 'GET',
-    path: '/api/v2/subuser/{id}/',
-    idForm: 'digits',
+    at: 'GET /api/v2/subuser/{id}/',
     query: planId,
     answer: subuser,
     cache: { fresh: 10, stale: 30, onError: 600 },
     group: 'subusers',
-    tag: 'Proxy',
     summary: 'Read a sub-user and its statistics',
   },
   refreshSubuser: {
-    method: 'POST',
-    path: '/api/v2/subuser/{id}/refresh/',
-    idForm: 'digits',
+    at: 'POST /api/v2/subuser/{id}/refresh/',
     answer: subuser,
     invalidates: [{ item: 'subusers' }],
-    tag: 'Proxy',
     summary: 'Refresh the custom proxy list of a sub-user',
     description: 'Allowed only when the sub-user has a custom proxy list.',
   },
   getIpAuthorization: {
-    method: 'GET',
-    path: '/api/v2/proxy/ipauthorization/{id}/',
+    at: 'GET /api/v2/proxy/ipauthorization/{id}/',
     idForm: 'slug',
     query: planId,
     answer: ipAuthorization,
     cache: { fresh: 10, stale: 30, onError: 600 },
     group: 'ipAuthorizations',
-    tag: 'Proxy',
     summary: 'Read an IP authorization',
   },
   deleteIpAuthorization: {
-    method: 'DELETE',
-    path: '/api/v2/proxy/ipauthorization/{id}/',
+    at: 'DELETE /api/v2/proxy/ipauthorization/{id}/',
     idForm: 'slug',
     query: planId,
     answer: null,
     invalidates: [{ item: 'ipAuthorizations' }],
-    tag: 'Proxy',
     summary: 'Delete an IP authorization',
   },
   refreshProxyList: {
-    method: 'POST',
-    path: '/api/v2/proxy/list/refresh/',
+    at: 'POST /api/v2/proxy/list/refresh/',
     query: planId,
     answer: null,
     invalidates: ['subusers'],
-    tag: 'Proxy',
     summary: 'Refresh the proxy list',
     description: 'Spends one of the plan’s on-demand refreshes.',
   },
   listProxyActivity: {
-    method: 'GET',
-    path: '/api/v2/proxy/activity/',
+    at: 'GET /api/v2/proxy/activity/',
     query: {
       ...planId,
       timestamp__lte: documented(timestampText, { description: 'default now; a future one adds projected records' }),
@@ -141,11 +125,9 @@ export const proxy = nameRows({
       verification_category: anyText,
       page_size: paging.page_size,
     },
-    answer: pageOf(activity),
-    paged: true,
+    ...pageOf(activity),
     cache: { fresh: 10, stale: 30, onError: 600 },
     group: 'proxyActivity',
-    tag: 'Proxy',
     summary: 'List proxy activity',
     description: 'Pages by `starting_after` instead of `page`.',
   },

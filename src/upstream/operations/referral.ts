@@ -1,9 +1,20 @@
 import * as z from 'zod/mini';
-import { decimal, documented, duration, flag, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
+import {
+  dated,
+  decimal,
+  documented,
+  duration,
+  flag,
+  INSTANT,
+  integer,
+  number,
+  pageOf,
+  resource,
+  text,
+  timestamp,
+} from '../fields.ts';
 import { nameRows } from '../operation.ts';
 import { anyText, integerText, orderingText, paging } from '../parameters.ts';
-
-const CREATED = '2026-06-09T11:50:08.101337-07:00';
 
 const config = resource('ReferralConfig', {
   id: integer('one per user; never changes', 9),
@@ -17,7 +28,7 @@ const config = resource('ReferralConfig', {
   number_of_users_referred: number('unique users referred', 3),
   number_of_users_upgraded: number('unique users who upgraded', 1),
   earn_out_frequency: duration('time between earn-outs', '7 00:00:00'),
-  next_earn_out_date: timestamp('when the next earn-out is', CREATED),
+  next_earn_out_date: timestamp('when the next earn-out is', INSTANT),
   minimum_earn_out_amount: number('USD needed for an earn-out', 10),
   referral_code: text('unique code of the user', 'abc123'),
   referral_url: text('URL that carries the code', 'https://provider.example/?referral_code=abc123'),
@@ -26,8 +37,7 @@ const config = resource('ReferralConfig', {
   referral_maximum_credits: number('most USD that a single referral can earn', 250),
   referral_credit_ratio: number('fraction of a referral purchase that is earned', 0.25),
   referral_payment_pending_days: duration('grace period before a credit becomes available', '14 00:00:00'),
-  created_at: timestamp('when it was made', CREATED),
-  updated_at: timestamp('when it last changed', CREATED),
+  ...dated,
 });
 
 const credit = resource('ReferralCredit', {
@@ -38,9 +48,8 @@ const credit = resource('ReferralCredit', {
   status: text('`pending` is the one documented', 'pending'),
   referral_channel: z.nullable(integer('id of the channel that produced it', 2)),
   referral_channel_code: z.nullable(text('code of that channel', 'SAVE20')),
-  created_at: timestamp('when it was made', CREATED),
-  updated_at: timestamp('when it last changed', CREATED),
-  reverted_at: z.nullable(timestamp('when it was reverted', CREATED)),
+  ...dated,
+  reverted_at: z.nullable(timestamp('when it was reverted', INSTANT)),
 });
 
 const earnOut = resource('EarnOut', {
@@ -50,8 +59,7 @@ const earnOut = resource('EarnOut', {
   amount: number('USD earned out', 12.5),
   status: text('`processing`, `completed` or `failed`', 'completed'),
   error_reason: z.nullable(text('the error of a failed one', 'wallet_rejected')),
-  created_at: timestamp('when it was made', CREATED),
-  updated_at: timestamp('when it last changed', CREATED),
+  ...dated,
 });
 
 const channel = resource('ReferralChannel', {
@@ -62,8 +70,8 @@ const channel = resource('ReferralChannel', {
   promo_value: decimal('0 to 1 for percent_off, USD for value_off', '0.20'),
   is_active: flag('false: new users cannot apply it', true),
   is_recurring: flag('true: at every renewal; false: first purchase only', false),
-  start_date: timestamp('from when it is applicable', CREATED),
-  end_date: z.nullable(timestamp('after it the code cannot be applied', CREATED)),
+  start_date: timestamp('from when it is applicable', INSTANT),
+  end_date: z.nullable(timestamp('after it the code cannot be applied', INSTANT)),
   total_uses: integer('distinct redemptions', 12),
   total_commission: number('USD commission earned', 30.25),
   total_revenue: number('USD paid net of refunds', 121),
@@ -71,7 +79,7 @@ const channel = resource('ReferralChannel', {
   ongoing_rate: decimal('commission rate after it', '0.10'),
   initial_rate_period_days: integer('days from the first transaction', 90),
   max_earnings_per_referred: decimal('most USD of commission from one user', '250.00'),
-  created_at: timestamp('when it was made', CREATED),
+  created_at: timestamp('when it was made', INSTANT),
 });
 
 const changes = documented(
@@ -85,28 +93,23 @@ const changes = documented(
 );
 
 /** The referral and affiliate program (`upstream-api.md`, endpoints 12 to 18). */
-export const referral = nameRows({
+export const referral = nameRows('Referral', {
   getReferralConfig: {
-    method: 'GET',
-    path: '/api/v2/referral/config/',
+    at: 'GET /api/v2/referral/config/',
     answer: config,
     cache: { fresh: 30, stale: 300, onError: 3600 },
     group: 'referralConfig',
-    tag: 'Referral',
     summary: 'Read the referral config',
   },
   updateReferralConfig: {
-    method: 'PATCH',
-    path: '/api/v2/referral/config/',
+    at: 'PATCH /api/v2/referral/config/',
     body: { schema: changes },
     answer: config,
     invalidates: ['referralConfig'],
-    tag: 'Referral',
     summary: 'Change how referral earnings are paid',
   },
   listReferralCredits: {
-    method: 'GET',
-    path: '/api/v2/referral/credit/',
+    at: 'GET /api/v2/referral/credit/',
     query: {
       ...paging,
       mode: anyText,
@@ -116,51 +119,38 @@ export const referral = nameRows({
       }),
       ordering: orderingText('id', 'mode', 'amount', 'status', 'created_at', 'updated_at', 'reverted_at'),
     },
-    answer: pageOf(credit),
-    paged: true,
+    ...pageOf(credit),
     cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'referralCredits',
-    tag: 'Referral',
     summary: 'List referral credits',
   },
   getReferralCredit: {
-    method: 'GET',
-    path: '/api/v2/referral/credit/{id}/',
-    idForm: 'digits',
+    at: 'GET /api/v2/referral/credit/{id}/',
     answer: credit,
     cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'referralCredits',
-    tag: 'Referral',
     summary: 'Read a referral credit',
   },
   listEarnOuts: {
-    method: 'GET',
-    path: '/api/v2/referral/earnout/',
+    at: 'GET /api/v2/referral/earnout/',
     query: paging,
-    answer: pageOf(earnOut),
-    paged: true,
+    ...pageOf(earnOut),
     cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'earnOuts',
-    tag: 'Referral',
     summary: 'List earn-outs',
   },
   getEarnOut: {
-    method: 'GET',
-    path: '/api/v2/referral/earnout/{id}/',
-    idForm: 'digits',
+    at: 'GET /api/v2/referral/earnout/{id}/',
     answer: earnOut,
     cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'earnOuts',
-    tag: 'Referral',
     summary: 'Read an earn-out',
   },
   listReferralChannels: {
-    method: 'GET',
-    path: '/api/v2/referral/channel/',
+    at: 'GET /api/v2/referral/channel/',
     answer: z.array(channel),
     cache: { fresh: 30, stale: 300, onError: 3600 },
     group: 'referralChannels',
-    tag: 'Referral',
     summary: 'List referral channels',
     description: 'A plain array, ordered by id.',
   },

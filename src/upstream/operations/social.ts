@@ -11,10 +11,9 @@ const authorization = {
 };
 
 /** Social registration and login (`upstream-api.md`, endpoints 28 and 29). */
-export const social = nameRows({
+export const social = nameRows('Social', {
   registerSocial: {
-    method: 'POST',
-    path: '/api/v2/register/social/',
+    at: 'POST /api/v2/register/social/',
     credential: 'none',
     body: {
       schema: z.looseObject({
@@ -26,18 +25,15 @@ export const social = nameRows({
     answer: token,
     invalidates: [],
     secrets: ['token', 'code'],
-    tag: 'Social',
     summary: 'Register with a social identity provider',
   },
   loginSocial: {
-    method: 'POST',
-    path: '/api/v2/login/social/',
+    at: 'POST /api/v2/login/social/',
     credential: 'none',
     body: { schema: z.looseObject(authorization) },
     answer: token,
     invalidates: [],
     secrets: ['token', 'code'],
-    tag: 'Social',
     summary: 'Log in with a social identity provider',
   },
 });

@@ -1,8 +1,6 @@
 import * as z from 'zod/mini';
-import { flag, integer, resource, text, timestamp } from '../fields.ts';
+import { dated, flag, INSTANT, integer, resource, text, timestamp } from '../fields.ts';
 import { nameRows } from '../operation.ts';
-
-const CREATED = '2026-06-09T11:50:08.101337-07:00';
 
 const idVerification = resource('IdVerification', {
   id: integer('identifier', 111),
@@ -10,20 +8,18 @@ const idVerification = resource('IdVerification', {
   client_secret: text('client secret, given on start', '<CLIENT_SECRET>'),
   verification_failure_times: integer('failures so far', 0),
   max_verification_failure_times: integer('failures allowed', 3),
-  created_at: timestamp('when it was made', CREATED),
-  updated_at: timestamp('when it last changed', CREATED),
-  verified_at: z.nullable(timestamp('when it was verified', CREATED)),
+  ...dated,
+  verified_at: z.nullable(timestamp('when it was verified', INSTANT)),
 });
 
 const evidence = z.looseObject({
   id: integer('identifier', 122),
   explanation: text('written by the user', 'It was a test.'),
-  created_at: timestamp('when it was made', CREATED),
-  updated_at: timestamp('when it last changed', CREATED),
+  ...dated,
   files: z.array(
     z.looseObject({
       id: integer('identifier', 123),
-      created_at: timestamp('when it was uploaded', CREATED),
+      created_at: timestamp('when it was uploaded', INSTANT),
       file: text('storage path', 'evidence/123.pdf'),
     }),
   ),
@@ -33,8 +29,8 @@ const verificationFlow = resource('VerificationFlow', {
   id: integer('identifier', 121),
   type: text('`acceptable_use_violation` is the one documented', 'acceptable_use_violation'),
   state: text('`inflow` is the one documented', 'inflow'),
-  started_at: timestamp('when it was started', CREATED),
-  updated_at: timestamp('when it last changed', CREATED),
+  started_at: timestamp('when it was started', INSTANT),
+  updated_at: timestamp('when it last changed', INSTANT),
   needs_evidence: flag('whether evidence is needed', true),
   evidence: z.nullable(evidence),
   id_verification_restores_access: flag('whether ID verification restores access', true),
@@ -42,24 +38,19 @@ const verificationFlow = resource('VerificationFlow', {
 });
 
 /** ID verification and account verification (`upstream-api.md`, endpoints 26 and 27). */
-export const verification = nameRows({
+export const verification = nameRows('Verification', {
   startIdVerification: {
-    method: 'POST',
-    path: '/api/v2/idverification/start/',
+    at: 'POST /api/v2/idverification/start/',
     body: { schema: z.strictObject({}), optional: true },
     answer: idVerification,
     invalidates: ['verificationFlows'],
     secrets: ['client_secret'],
-    tag: 'Verification',
     summary: 'Start ID verification',
   },
   getVerificationFlow: {
-    method: 'GET',
-    path: '/api/v2/verification/flow/{id}/',
-    idForm: 'digits',
+    at: 'GET /api/v2/verification/flow/{id}/',
     answer: verificationFlow,
     group: 'verificationFlows',
-    tag: 'Verification',
     summary: 'Read an account verification flow',
   },
 });
