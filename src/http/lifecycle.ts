@@ -26,6 +26,9 @@ export interface Route {
   readonly handle: (context: Context) => Promise<Answer>;
 }
 
+/** A GET whose path has no parameters. */
+export const pageAt = (path: string, handle: Route['handle']): Route => ({ method: 'GET', path, name: path, handle });
+
 export interface LifecycleOptions extends ContextTools {
   readonly logger: Logger;
   readonly metrics: Metrics;

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Answer } from '../http/answer.ts';
-import type { Route } from '../http/lifecycle.ts';
+import { pageAt, type Route } from '../http/lifecycle.ts';
 
 type DocsAsset = 'swagger-ui-bundle.js' | 'swagger-ui.css';
 
@@ -65,15 +65,13 @@ const STYLE = { 'Content-Type': 'text/css; charset=utf-8' } as const;
 export function docsRoutes(assets: DocsAssets, openApiText: OpenApiText): Route[] {
   const html = { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': PAGE_POLICY };
   return [
-    route('/openapi.json', () => documentAnswer(openApiText)),
-    route('/docs', async () => ({ status: 200, headers: { ...REVALIDATED, ...html }, body: PAGE })),
-    route('/docs/start.js', async () => ({ status: 200, headers: { ...REVALIDATED, ...SCRIPT }, body: START })),
-    route('/docs/swagger-ui-bundle.js', () => assetAnswer(assets, 'swagger-ui-bundle.js', SCRIPT)),
-    route('/docs/swagger-ui.css', () => assetAnswer(assets, 'swagger-ui.css', STYLE)),
+    pageAt('/openapi.json', () => documentAnswer(openApiText)),
+    pageAt('/docs', async () => ({ status: 200, headers: { ...REVALIDATED, ...html }, body: PAGE })),
+    pageAt('/docs/start.js', async () => ({ status: 200, headers: { ...REVALIDATED, ...SCRIPT }, body: START })),
+    pageAt('/docs/swagger-ui-bundle.js', () => assetAnswer(assets, 'swagger-ui-bundle.js', SCRIPT)),
+    pageAt('/docs/swagger-ui.css', () => assetAnswer(assets, 'swagger-ui.css', STYLE)),
   ];
 }
-
-const route = (path: string, handle: Route['handle']): Route => ({ method: 'GET', path, name: path, handle });
 
 async function documentAnswer(openApiText: OpenApiText): Promise<Answer> {
   const body = await openApiText();

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
 import { jsonAnswer } from '../http/answer.ts';
-import type { Route } from '../http/lifecycle.ts';
+import { pageAt, type Route } from '../http/lifecycle.ts';
 
 /** Whether this instance takes requests; false once it shuts down. */
 export interface Readiness {
@@ -12,15 +12,10 @@ const RETRY_SECONDS = 5;
 /** `/livez`: the process runs. `/readyz`: it takes requests. The upstream's health is in neither. */
 export function healthRoutes(readiness: Readiness): Route[] {
   return [
-    { method: 'GET', path: '/livez', name: '/livez', handle: async () => jsonAnswer({ status: 'live' }) },
-    {
-      method: 'GET',
-      path: '/readyz',
-      name: '/readyz',
-      async handle() {
-        if (!readiness.isReady()) throw GatewayError.of('not_ready', { retryAfter: RETRY_SECONDS });
-        return jsonAnswer({ status: 'ready' });
-      },
-    },
+    pageAt('/livez', async () => jsonAnswer({ status: 'live' })),
+    pageAt('/readyz', async () => {
+      if (!readiness.isReady()) throw GatewayError.of('not_ready', { retryAfter: RETRY_SECONDS });
+      return jsonAnswer({ status: 'ready' });
+    }),
   ];
 }

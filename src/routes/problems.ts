@@ -1,7 +1,7 @@
 import { type ErrorCode, ERROR_CODES, ERRORS, GatewayError, isErrorCode, titleOf } from '../core/errors.ts';
 import { jsonAnswer } from '../http/answer.ts';
 import type { SeenCodes } from '../upstream/seen-codes.ts';
-import type { Route } from '../http/lifecycle.ts';
+import { pageAt, type Route } from '../http/lifecycle.ts';
 
 const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
 
@@ -10,13 +10,9 @@ const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
  * @param seen codes of the upstream's own that this instance has seen
  */
 export const problemsRoutes = (seen: Pick<SeenCodes, 'has' | 'all'>): readonly Route[] => [
-  {
-    method: 'GET',
-    path: '/problems',
-    name: '/problems',
-    handle: async () =>
-      jsonAnswer({ problems: [...ownProblems(), ...seen.all().map(upstreamsOwn)] }, { 'Cache-Control': 'no-cache' }),
-  },
+  pageAt('/problems', async () =>
+    jsonAnswer({ problems: [...ownProblems(), ...seen.all().map(upstreamsOwn)] }, { 'Cache-Control': 'no-cache' }),
+  ),
   {
     method: 'GET',
     path: '/problems/:code',
@@ -36,12 +32,8 @@ export function descriptionOf(code: ErrorCode) {
   return { type: `/problems/${code}`, title, status, code, detail: description, retryable };
 }
 
-const upstreamsOwn = (code: string) => ({
-  type: `/problems/${code}`,
-  title: titleOf(code),
-  code,
-  detail: OF_UPSTREAM,
-  retryable: false,
-});
-
 const OF_UPSTREAM = 'A code of the upstream’s own, sent on as it came; the `detail` of the problem says what it means.';
+
+const upstreamsOwn = (code: string) => {
+  return { type: `/problems/${code}`, title: titleOf(code), code, detail: OF_UPSTREAM, retryable: false };
+};

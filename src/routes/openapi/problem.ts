@@ -33,80 +33,74 @@ export const problemSchema = z
   } satisfies Record<keyof Problem, z.core.$ZodType>)
   .meta({ id: 'Problem', description: 'RFC 9457.' });
 
-interface Case {
-  readonly code: ErrorCode;
-  readonly instance: string;
-  readonly particulars?: Parameters<typeof GatewayError.of>[1];
-}
+const PARTICULARS: Partial<Record<ErrorCode, Parameters<typeof GatewayError.of>[1]>> = {
+  validation_failed: { errors: [BAD_PAGE] },
+  rate_limited: { retryAfter: 12 },
+};
 
 /** A problem as a client gets it. */
-export function problemExample({ code, instance, particulars }: Case): Problem {
-  return problemOf(GatewayError.of(code, particulars), { instance, requestId: REQUEST_ID });
+export function problemExample(code: ErrorCode, instance: string): Problem {
+  return problemOf(GatewayError.of(code, PARTICULARS[code]), { instance, requestId: REQUEST_ID });
 }
 
-const CASES: readonly Case[] = [
-  { code: 'validation_failed', instance: LIST, particulars: { errors: [BAD_PAGE] } },
-  { code: 'not_found', instance: `${LIST}31/` },
-  { code: 'rate_limited', instance: LIST, particulars: { retryAfter: 12 } },
-  { code: 'upstream_timeout', instance: LIST },
-];
-
-const content = (cases: readonly Case[]) => ({
-  [PROBLEM_TYPE]: {
-    schema: referenceTo(problemSchema),
-    examples: Object.fromEntries(cases.map((one) => [one.code, { value: problemExample(one) }])),
-  },
-});
+/** `paths`: of the requests that get the problems. */
+function contentOf(paths: Partial<Record<ErrorCode, string>>) {
+  const all = Object.entries(paths) as [ErrorCode, string][];
+  const examples = Object.fromEntries(all.map(([code, path]) => [code, { value: problemExample(code, path) }]));
+  return { [PROBLEM_TYPE]: { schema: referenceTo(problemSchema), examples } };
+}
 
 const RETRY_AFTER = { description: 'Seconds; where waiting helps.', schema: { type: 'integer' }, example: 12 } as const;
 const CHALLENGE = { description: 'The scheme to use.', schema: { type: 'string' }, example: 'Token' } as const;
 
-/** What any call may answer instead of its own. */
-export const problemAnswers = { default: { $ref: '#/components/responses/Problem' } };
-
-/** What any call whose requests are counted may answer. */
-export const limitedAnswer = { 429: { $ref: '#/components/responses/RateLimited' } };
-
-/** What any call that takes a credential may answer. */
-export const refusedAnswer = { 401: { $ref: '#/components/responses/Unauthenticated' }, ...limitedAnswer };
-
-/** What a write with an idempotency key may answer. */
-export const idempotencyAnswers = {
-  409: { $ref: '#/components/responses/NotTwice' },
-  422: { $ref: '#/components/responses/KeyReused' },
-};
-
 const PURCHASE = '/api/v2/subscription/checkout/purchase/';
 
-export function registerProblems(registry: OpenAPIHono['openAPIRegistry']): void {
-  registry.registerComponent('responses', 'RateLimited', {
+/** Answers that many calls share, by the names of their components. */
+const COMPONENTS = {
+  RateLimited: {
     description: 'Too many requests, or the upstream wants fewer.',
     headers: { 'Retry-After': RETRY_AFTER, ...LIMITED },
-    content: content([{ code: 'rate_limited', instance: LIST, particulars: { retryAfter: 12 } }]),
-  });
-  registry.registerComponent('responses', 'NotTwice', {
+    content: contentOf({ rate_limited: LIST }),
+  },
+  NotTwice: {
     description: 'The first request with this key is under way, or nobody knows how it ended; or the upstream refused.',
-    content: content([
-      { code: 'idempotency_in_progress', instance: PURCHASE },
-      { code: 'outcome_unknown', instance: PURCHASE },
-      { code: 'conflict', instance: PURCHASE },
-    ]),
-  });
-  registry.registerComponent('responses', 'KeyReused', {
+    content: contentOf({ idempotency_in_progress: PURCHASE, outcome_unknown: PURCHASE, conflict: PURCHASE }),
+  },
+  KeyReused: {
     description: 'The key was used with another body; or the upstream refused.',
-    content: content([
-      { code: 'idempotency_key_reused', instance: PURCHASE },
-      { code: 'unprocessable_content', instance: PURCHASE },
-    ]),
-  });
-  registry.registerComponent('responses', 'Problem', {
+    content: contentOf({ idempotency_key_reused: PURCHASE, unprocessable_content: PURCHASE }),
+  },
+  Problem: {
     description: 'Anything but success (RFC 9457). `/problems/{code}` describes each code.',
     headers: { 'Retry-After': RETRY_AFTER },
-    content: content(CASES),
-  });
-  registry.registerComponent('responses', 'Unauthenticated', {
+    content: contentOf({
+      validation_failed: LIST,
+      not_found: `${LIST}31/`,
+      rate_limited: LIST,
+      upstream_timeout: LIST,
+    }),
+  },
+  Unauthenticated: {
     description: 'No usable credential, or the upstream refused it.',
     headers: { 'WWW-Authenticate': CHALLENGE },
-    content: content([{ code: 'unauthenticated', instance: LIST }]),
-  });
+    content: contentOf({ unauthenticated: LIST }),
+  },
+};
+
+export function registerProblems(registry: OpenAPIHono['openAPIRegistry']): void {
+  for (const [name, answer] of Object.entries(COMPONENTS)) registry.registerComponent('responses', name, answer);
 }
+
+const answer = (name: keyof typeof COMPONENTS) => ({ $ref: `#/components/responses/${name}` });
+
+/** What any call may answer instead of its own. */
+export const problemAnswers = { default: answer('Problem') };
+
+/** What any call whose requests are counted may answer. */
+export const limitedAnswer = { 429: answer('RateLimited') };
+
+/** What any call that takes a credential may answer. */
+export const refusedAnswer = { 401: answer('Unauthenticated'), ...limitedAnswer };
+
+/** What a write with an idempotency key may answer. */
+export const idempotencyAnswers = { 409: answer('NotTwice'), 422: answer('KeyReused') };

@@ -1,7 +1,7 @@
 import type { ErrorItem, GatewayError } from '../../core/errors.ts';
 import { type Composition, planOf } from '../../gateway/compose.ts';
-import type { Overview } from '../../gateway/overview.ts';
-import { documentedFields } from '../../gateway/project.ts';
+import { type BadLeg, isGood, type Leg, type Overview } from '../../gateway/overview.ts';
+import { documentedFields, project } from '../../gateway/project.ts';
 import { invalid } from '../../upstream/input.ts';
 
 /** What a client asked for, with the fields that it wants of each section. */
@@ -62,3 +62,23 @@ const unknown = (name: string, field: string): ErrorItem => ({
   message: `${JSON.stringify(name.slice(0, 64))} does not exist here`,
   field,
 });
+
+/** The JSON of a section: the upstream's, trimmed if the client asked for some fields only. */
+export function sectionText({ overview, fields }: CompositionRequest, name: string, leg: Leg): string {
+  if (!isGood(leg)) return 'null';
+  const wanted = fields.get(name);
+  const section = overview.sections[name];
+  return wanted && section ? project(section.operation, leg.text, wanted) : leg.text;
+}
+
+/** The error of a section that failed, in the terms of a problem. */
+export function errorOf({ error }: BadLeg) {
+  const { code, status, kind, detail, retryAfter } = error;
+  return {
+    code,
+    status,
+    detail,
+    retryable: kind.retryable,
+    ...(retryAfter !== undefined && { retry_after: retryAfter }),
+  };
+}

@@ -11,9 +11,8 @@ import { noneMatch } from '../../http/conditional.ts';
 import type { Context } from '../../http/context.ts';
 import type { Route } from '../../http/lifecycle.ts';
 import { REVALIDATE } from '../../http/read-answer.ts';
-import { type CompositionRequest, compositionsOf } from './composition.ts';
+import { type CompositionRequest, compositionsOf, errorOf, sectionText } from './composition.ts';
 import { ndjsonAnswer } from './ndjson.ts';
-import { errorOf, sectionText } from './section.ts';
 
 interface OverviewOptions {
   readonly gateway: Gateway;

@@ -3,8 +3,7 @@ import { isBad, type Leg } from '../../gateway/overview.ts';
 import { type Answer, NO_STORE, timingOf } from '../../http/answer.ts';
 import type { Context } from '../../http/context.ts';
 import { ClientLeft } from '../../upstream/request-context.ts';
-import type { CompositionRequest } from './composition.ts';
-import { errorOf, sectionText } from './section.ts';
+import { type CompositionRequest, errorOf, sectionText } from './composition.ts';
 
 interface Streaming {
   readonly legs: Legs;
