@@ -1,11 +1,8 @@
 import { type Context as HonoContext, Hono } from 'hono';
-import type { Config } from './config.ts';
 import { GatewayError } from './core/errors.ts';
 import type { Inbound, Outbound } from './core/inbound.ts';
-import type { Logger } from './core/logger.ts';
-import { type Metrics, noMetrics } from './core/metrics.ts';
-import type { Clock, Digest } from './core/runtime.ts';
-import { createGateway } from './gateway/gateway.ts';
+import { noMetrics } from './core/metrics.ts';
+import { createGateway, type GatewayDeps } from './gateway/gateway.ts';
 import type { Context } from './http/context.ts';
 import { type Cors, corsFor, type Supported } from './http/cors.ts';
 import { responseOf, type WebBindings, WebInbound } from './http/inbound.ts';
@@ -17,25 +14,9 @@ import { metricsRoute, type Scrape } from './routes/metrics.ts';
 import { overviewRoutes } from './routes/overviews/handler.ts';
 import { passthroughRoutes } from './routes/passthrough/handler.ts';
 import { problemsRoutes } from './routes/problems.ts';
-import { acceptedAccounts } from './resilience/accepted.ts';
-import type { Store } from './store/store.ts';
-import { seenCodes } from './upstream/seen-codes.ts';
-import { countedDrift } from './upstream/drift.ts';
-import type { Transport } from './upstream/transport.ts';
 
 /** What a runtime gives; `entry/` builds it. */
-export interface Deps {
-  readonly config: Config;
-  /** The upstream's `{base_url}`: configured, or the sandbox's. */
-  readonly upstream: URL;
-  readonly transport: Transport;
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly digest: Digest;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
-  /** Upstream calls under way at once; undefined if the platform limits them. */
-  readonly slots: number | undefined;
+export interface Deps extends GatewayDeps {
   readonly readiness: Readiness;
   readonly docsAssets: DocsAssets;
   readonly openApiText: OpenApiText;
@@ -67,29 +48,17 @@ export interface App extends Hono<Env> {
 
 /** The gateway: what every client sees, on any runtime. */
 export function createApp(deps: Deps): App {
-  const { config, clock, digest, logger } = deps;
-  const seen = seenCodes();
-  const gateway = createGateway({
-    ...deps,
-    accepted: acceptedAccounts(),
-    seen,
-    attemptTimeoutMs: config.upstreamTimeoutMs,
-    requestTimeoutMs: config.requestTimeoutMs,
-    rateLimitPerMinute: config.rateLimitPerMinute,
-    budgetPerMinute: config.upstreamBudgetPerMinute,
-    maxBodyBytes: config.upstreamMaxBodyBytes,
-    policyOf: config.policyOf,
-    onDrift: countedDrift((drift) => logger.warn(drift, 'upstream answer does not fit its schema')),
-  });
+  const seen = new Set<string>();
+  const gateway = createGateway(deps, seen);
   const routes = [
     ...passthroughRoutes(gateway),
-    ...overviewRoutes({ gateway, clock, digest }),
+    ...overviewRoutes(gateway, deps),
     batchRoute(gateway),
     ...problemsRoutes(seen),
     ...docsRoutes(deps.docsAssets, deps.openApiText),
     ...healthRoutes(deps.readiness),
   ];
-  return mount(deps, routes, corsFor(config.allowedOrigins));
+  return mount(deps, routes, corsFor(deps.config.allowedOrigins));
 }
 
 /** The app of the admin listener. Its requests, probes and scrapes, are not counted in metrics. */

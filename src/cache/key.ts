@@ -1,13 +1,9 @@
 import { type AccountId, type CacheKey, EVERYTHING, type Tag, type Version } from '../store/store.ts';
 import type { CachePolicy, Group, Operation } from '../upstream/operation.ts';
-import type { OperationInput } from '../upstream/request.ts';
+import type { OperationInput, Read } from '../upstream/request.ts';
 
 /** Keys and tags are made only here. The store puts the account in front of the key. */
-export function cacheKeyOf(
-  account: AccountId,
-  operation: Operation,
-  { input, policy }: { readonly input: OperationInput; readonly policy: CachePolicy | undefined },
-): CacheKey {
+export function cacheKeyOf(account: AccountId, { operation, input }: Read, policy: CachePolicy | undefined): CacheKey {
   // Neither an operation id nor an `<ID>` can hold the delimiters, and the query comes last.
   const key = `${operation.id}/${input.id ?? ''}?${input.query}`;
   const freshMs = policy ? policy.fresh * 1000 : 0;

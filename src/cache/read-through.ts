@@ -87,17 +87,18 @@ export class ReadThrough {
     const policy = this.#options.policyOf(read.operation);
     if (!policy) return undefined;
     const now = this.#options.clock.now();
-    const key = cacheKeyOf(holder.account, read.operation, { input: read.input, policy });
+    const key = cacheKeyOf(holder.account, read, policy);
     const entry = store.copy(key, holder.owner, now);
     const freshMs = entry ? freshMsOf(entry, policy, now) : 0;
     return entry && freshMs > 0 ? readingOf(entry, freshMs, now) : undefined;
   }
 
   /** @throws GatewayError `validation_failed`, a refusal or a failure of the upstream */
-  async read(operation: Operation, input: OperationInput, reader: Reader): Promise<Reading> {
+  async read(read: Read, reader: Reader): Promise<Reading> {
     const { policyOf, isCircuitOpen, clock } = this.#options;
+    const { operation, input } = read;
     const policy = policyOf(operation);
-    const key = cacheKeyOf(reader.account, operation, { input, policy });
+    const key = cacheKeyOf(reader.account, read, policy);
     const wanted: Wanted = { operation, input, reader, key, policy };
     const found = await reader.snapshot.lookup(key, clock.now());
     const { wants } = reader.context;
@@ -116,8 +117,8 @@ export class ReadThrough {
   }
 
   /** A copy of any age, without asking the upstream for it. */
-  async peek({ operation, input }: Read, { account, snapshot }: Reader): Promise<Entry | undefined> {
-    const key = cacheKeyOf(account, operation, { input, policy: this.#options.policyOf(operation) });
+  async peek(read: Read, { account, snapshot }: Reader): Promise<Entry | undefined> {
+    const key = cacheKeyOf(account, read, this.#options.policyOf(read.operation));
     return (await snapshot.lookup(key, this.#options.clock.now())).entry;
   }
 

@@ -2,6 +2,7 @@ import { GatewayError } from '../core/errors.ts';
 import { problemOf } from '../core/problem.ts';
 import type { Reading } from '../cache/reading.ts';
 import type { Reader } from '../cache/read-through.ts';
+import { isAddress } from '../store/owner.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { matchPath } from '../upstream/match.ts';
 import type { Operation } from '../upstream/operation.ts';
@@ -29,7 +30,7 @@ type Outcome = Reading | GatewayError;
 export async function answerBatch(tools: BatchTools, items: readonly BatchItem[]): Promise<string> {
   const read = readerOf(tools);
   const answers: { readonly item: BatchItem; readonly outcome: Outcome | Promise<Outcome> }[] = [];
-  let isAccepted = tools.gateway.isAccepted(tools.reader);
+  let isAccepted = !isAddress(tools.reader.owner);
   let refusal: GatewayError | undefined;
   for (const item of items) {
     const outcome = refusal ?? read(item.path);
@@ -50,7 +51,7 @@ function readerOf({ gateway, reader }: BatchTools): (path: string) => Promise<Ou
     try {
       const { operation, input } = resolve(path);
       const target = targetOf(operation, input);
-      const reading = reads.get(target) ?? gateway.read(operation, input, reader);
+      const reading = reads.get(target) ?? gateway.read({ operation, input }, reader);
       reads.set(target, reading);
       return await reading;
     } catch (error) {

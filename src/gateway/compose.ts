@@ -3,8 +3,8 @@ import type { CopyOf, Read } from '../upstream/request.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
 import { cardLeg, cardReads, freshCard } from './card.ts';
 import type { Hits } from './gateway.ts';
-import { goodLeg, isRefusal, type LegTools, readLeg } from './legs.ts';
-import { isBad, type Leg, type Overview, type Section } from './overview.ts';
+import { goodLeg, isBad, isRefusal, type Leg, type LegTools, readLeg } from './legs.ts';
+import type { Overview } from './overviews.ts';
 
 /** What a client wants of an overview. */
 export interface Composition {
@@ -19,8 +19,8 @@ export interface Composition {
 
 interface Planned {
   readonly name: string;
-  readonly section: Section;
-  /** What it reads; absent for a card, whose reads depend on its subscription. */
+  readonly cardOf: string | undefined;
+  /** Absent for a card, whose reads depend on its subscription. */
   readonly read: Read | undefined;
 }
 
@@ -31,18 +31,15 @@ export type Legs = ReadonlyMap<string, Promise<Leg>>;
 export function planOf({ sections }: Overview, wanted: readonly string[]): Planned[] {
   const needed = new Set(wanted);
   for (const name of wanted) {
-    const section = sections[name];
-    if (section?.from === 'card') needed.add(section.of);
+    const owner = sections[name]?.cardOf;
+    if (owner !== undefined) needed.add(owner);
   }
   return Object.entries(sections)
     .filter(([name]) => needed.has(name))
-    .map(([name, section]) => ({ name, section, read: section.from === 'read' ? readOf(section) : undefined }));
+    .map(([name, { cardOf, operation, query = '' }]) => {
+      return { name, cardOf, read: cardOf === undefined ? { operation, input: { query } } : undefined };
+    });
 }
-
-const readOf = ({ operation, query = '' }: Extract<Section, { from: 'read' }>): Read => ({
-  operation,
-  input: { query },
-});
 
 /** All legs from fresh copies, without waiting, and counts the request; undefined if any copy is not fresh. */
 export function freshLegs(hits: Hits, context: RequestContext, { sections }: Composition) {
@@ -56,10 +53,10 @@ export function freshLegs(hits: Hits, context: RequestContext, { sections }: Com
   };
   const entries = new Map<string, Entry>();
   const legs = new Map<string, Leg>();
-  for (const { name, read, section } of sections) {
+  for (const { name, read, cardOf } of sections) {
     const reading = read && fresh(read);
     if (reading?.entry) entries.set(name, reading.entry);
-    const owner = section.from === 'card' ? entries.get(section.of) : undefined;
+    const owner = cardOf === undefined ? undefined : entries.get(cardOf);
     const leg = reading ? goodLeg(reading, context.origin, 0) : owner && freshCard(owner, fresh, hits.hash);
     if (!leg) return undefined;
     legs.set(name, leg);
@@ -90,19 +87,17 @@ export function compose(tools: LegTools, composition: Composition): Legs {
 
 /** The sections whose failure fails the whole. */
 export function vitalOf({ overview, wanted, strict }: Composition): string[] {
-  return wanted.filter((name) => strict || isRequired(overview.sections[name]));
+  return wanted.filter((name) => strict || overview.sections[name]?.required);
 }
-
-const isRequired = (section: Section | undefined) => section?.from === 'read' && section.required === true;
 
 /** All reads that will probably be needed, judging by the copies that this instance has. */
 export function readsOf({ sections }: Composition, copyOf: CopyOf): Read[] {
   return sections.flatMap(({ read }) => read ?? cardReads(copyOf));
 }
 
-function startLeg(tools: LegTools, { section, read }: Planned, others: ReadonlyMap<string, Promise<Leg>>) {
+function startLeg(tools: LegTools, { cardOf = '', read }: Planned, others: Legs) {
   if (read) return readLeg(tools, read);
-  const owner = section.from === 'card' ? others.get(section.of) : undefined;
+  const owner = others.get(cardOf);
   if (!owner) throw new Error('a section has to come behind what it depends on');
   return cardLeg(tools, owner);
 }

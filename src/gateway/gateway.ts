@@ -1,83 +1,59 @@
 import { cacheKeyOf } from '../cache/key.ts';
 import type { Reading } from '../cache/reading.ts';
 import { type Reader, ReadThrough } from '../cache/read-through.ts';
-import type { Digest } from '../core/runtime.ts';
-import { addressOwner, isAddress } from '../store/owner.ts';
-import type { AccountId, SnapshotRequest, Entry, Holder, LocalStore, Store } from '../store/store.ts';
+import type { Config } from '../config.ts';
+import type { Logger } from '../core/logger.ts';
+import type { Metrics } from '../core/metrics.ts';
+import type { Clock, Digest } from '../core/runtime.ts';
+import { acceptedAccounts } from '../resilience/gates.ts';
+import { addressOwner } from '../store/owner.ts';
+import type { AccountId, Entry, Holder, LocalStore, Store } from '../store/store.ts';
 import { checkInput } from '../upstream/input.ts';
-import type { CachePolicy, Operation } from '../upstream/operation.ts';
+import type { Operation } from '../upstream/operation.ts';
 import type { CopyOf, OperationInput, Read } from '../upstream/request.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
+import type { Transport } from '../upstream/transport.ts';
 import type { Writer, Written } from './idempotency.ts';
-import { rateLimit } from './rate-limit.ts';
-import { upstreamCall, type UpstreamCallOptions } from './upstream-call.ts';
+import { type RateLimit, rateLimit } from './rate-limit.ts';
+import { upstreamCall } from './upstream-call.ts';
 import { write } from './write.ts';
 
-export interface GatewayOptions extends UpstreamCallOptions {
+/** What a runtime gives for reads and writes. */
+export interface GatewayDeps {
+  readonly config: Config;
+  /** The upstream's `{base_url}`: configured, or the sandbox's. */
+  readonly upstream: URL;
+  readonly transport: Transport;
   readonly store: Store;
+  readonly clock: Clock;
   readonly digest: Digest;
-  /** One client request, with all attempts and legs. */
-  readonly requestTimeoutMs: number;
-  /** Requests of one account; 0 turns all limits off. */
-  readonly rateLimitPerMinute: number;
-  readonly policyOf: (operation: Operation) => CachePolicy | undefined;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** Upstream calls under way at once; undefined if the platform limits them. */
+  readonly slots: number | undefined;
 }
 
-/** The one way to upstream data: every route, section and batch item comes through here. */
-export interface Gateway {
-  /** Answers without waiting. Absent with a shared store, and if hashing is asynchronous. */
-  readonly hits: Hits | undefined;
-  /**
-   * Counts the request and asks the store for the keys of what it will read.
-   * @throws GatewayError `unauthenticated`, `rate_limited`
-   */
-  reader(context: RequestContext, reads?: (copyOf: CopyOf) => readonly Read[]): Promise<Reader>;
-  /** A GET, through the cache. @throws GatewayError */
-  read(operation: Operation, input: OperationInput, reader: Reader): Promise<Reading>;
-  /** The cached copy of a read, however old, without asking the upstream. */
-  peek(read: Read, reader: Reader): Promise<Entry | undefined>;
-  /** Anything else: counted, then sent once, never through the cache. @throws GatewayError, also what `input` throws */
-  write(operation: Operation, input: () => Promise<OperationInput>, context: RequestContext): Promise<Written>;
-  /** Whether the upstream has accepted the reader's credential, as far as this instance has seen. */
-  isAccepted(reader: Reader): boolean;
-}
+export type Gateway = ReturnType<typeof createGateway>;
 
-/** A holder that is an account. */
-interface AccountHolder extends Holder {
-  readonly account: AccountId;
-}
-
-/** Answers from fresh copies, which is tried first for every read. */
-export interface Hits {
-  /**
-   * Who reads; undefined if the request does not want cached copies.
-   * @throws GatewayError `unauthenticated`
-   */
-  holderOf(context: RequestContext): AccountHolder | undefined;
-  fresh(holder: AccountHolder, read: Read): Reading | undefined;
-  /** Whether answers of an operation are ever kept. */
-  readonly has: (operation: Operation) => boolean;
-  /** Hash of a text, for an ETag. */
-  readonly hash: (text: string) => string;
-  /**
-   * Counts a request that so many fresh copies answer.
-   * @throws GatewayError `rate_limited`
-   */
-  count(context: RequestContext, holder: AccountHolder, copies: number): void;
-}
-
-export function createGateway(options: GatewayOptions): Gateway {
-  const { store, clock, digest, accepted, policyOf } = options;
-  const { call, isCircuitOpen, assertOpen } = upstreamCall(options);
+/**
+ * The one way to upstream data: every route, section and batch item comes through here.
+ * @param seen collects error codes of the upstream's own
+ */
+export function createGateway(deps: GatewayDeps, seen: Set<string>) {
+  const { config, store, clock, digest } = deps;
+  const { policyOf, requestTimeoutMs } = config;
+  const accepted = acceptedAccounts();
+  const { call, isCircuitOpen, assertOpen } = upstreamCall(deps, accepted, seen);
   const cache = new ReadThrough({
-    ...options,
+    ...deps,
     call,
     isCircuitOpen,
-    timeoutMs: options.requestTimeoutMs,
+    timeoutMs: requestTimeoutMs,
     check: checkInput,
+    policyOf,
   });
-  const limit = rateLimit(options);
-  const writeTools = { ...options, call, assertOpen, limit };
+  const limit = rateLimit(deps, config.rateLimitPerMinute);
+  const writeTools = { ...deps, call, assertOpen, limit };
 
   const accountOf = async (context: RequestContext) => (context.account ??= await digest.account(context.credential));
 
@@ -90,48 +66,76 @@ export function createGateway(options: GatewayOptions): Gateway {
   };
 
   return {
-    hits: store.local && digest.now && hitsOf(options, { cache, limit, local: store.local, hash: digest.now }),
-    async reader(context, reads = () => []) {
+    /** Answers without waiting. Absent with a shared store, and if hashing is asynchronous. */
+    hits: store.local && digest.now && hitsOf(deps, { cache, limit, local: store.local, hash: digest.now }),
+    /**
+     * Counts the request and asks the store for the keys of what it will read.
+     * @throws GatewayError `unauthenticated`, `rate_limited`
+     */
+    async reader(context: RequestContext, reads: (copyOf: CopyOf) => readonly Read[] = () => []): Promise<Reader> {
       const account = await accountOf(context);
       const owner = accepted.ownerOf(account, context);
-      const keyOf = ({ operation, input }: Read) =>
-        cacheKeyOf(account, operation, { input, policy: policyOf(operation) });
-      const keys: SnapshotRequest['keys'] = (copyOf) => reads((read) => copyOf(keyOf(read))?.text).map(keyOf);
-      const { background, wants } = context;
-      const window = limit.account?.window;
-      const now = clock.now();
-      const request = { principal: account, owner, now, window, keys, fetches: wants === 'any', background };
-      const snapshot = await store.snapshot(request);
+      const keyOf = (read: Read) => cacheKeyOf(account, read, policyOf(read.operation));
+      const snapshot = await store.snapshot({
+        principal: account,
+        owner,
+        now: clock.now(),
+        window: limit.account?.window,
+        keys: (copyOf) => reads((read) => copyOf(keyOf(read))?.text).map(keyOf),
+        fetches: context.wants === 'any',
+        background: context.background,
+      });
       context.snapshot = snapshot;
       limit.counted(context, limit.account, snapshot.use);
       return { context, account, owner, snapshot, cancellation: context.cancellation };
     },
-    read: (operation, input, reader) => cache.read(operation, input, reader),
-    peek: (read, reader) => cache.peek(read, reader),
-    write: async (operation, input, context) =>
-      write(writeTools, { operation, input, writer: await writerOf(context, operation) }),
-    isAccepted: ({ owner }) => !isAddress(owner),
+    /** A GET, through the cache. @throws GatewayError */
+    read: (read: Read, reader: Reader): Promise<Reading> => cache.read(read, reader),
+    /** The cached copy of a read, however old, without asking the upstream. */
+    peek: (read: Read, reader: Reader): Promise<Entry | undefined> => cache.peek(read, reader),
+    /** Anything else: counted, then sent once, never through the cache. @throws GatewayError, also what `input` throws */
+    async write(operation: Operation, input: () => Promise<OperationInput>, context: RequestContext): Promise<Written> {
+      return write(writeTools, { operation, input, writer: await writerOf(context, operation) });
+    },
   };
+}
+
+/** A holder that is an account. */
+interface AccountHolder extends Holder {
+  readonly account: AccountId;
 }
 
 interface HitTools {
   readonly cache: ReadThrough;
-  readonly limit: ReturnType<typeof rateLimit>;
+  readonly limit: RateLimit;
   readonly local: LocalStore;
   readonly hash: NonNullable<Digest['now']>;
 }
 
-function hitsOf({ clock, metrics, policyOf }: GatewayOptions, { cache, limit, local, hash }: HitTools): Hits {
+export type Hits = ReturnType<typeof hitsOf>;
+
+/** Answers from fresh copies, which is tried first for every read. */
+function hitsOf({ clock, metrics, config }: GatewayDeps, { cache, limit, local, hash }: HitTools) {
   return {
-    holderOf(context) {
+    /**
+     * Who reads; undefined if the request does not want cached copies.
+     * @throws GatewayError `unauthenticated`
+     */
+    holderOf(context: RequestContext): AccountHolder | undefined {
       if (context.wants !== 'any') return undefined;
       const account = (context.account ??= hash.account(context.credential));
       return { account, principal: account, owner: account }; // the upstream has accepted whoever has a copy
     },
-    fresh: (holder, read) => cache.fresh(read, local, holder),
-    has: (operation) => policyOf(operation) !== undefined,
-    hash: (text) => hash.body(text),
-    count(context, holder, copies) {
+    fresh: (holder: AccountHolder, read: Read): Reading | undefined => cache.fresh(read, local, holder),
+    /** Whether answers of an operation are ever kept. */
+    has: (operation: Operation) => config.policyOf(operation) !== undefined,
+    /** Hash of a text, for an ETag. */
+    hash: (text: string) => hash.body(text),
+    /**
+     * Counts a request that so many fresh copies answer.
+     * @throws GatewayError `rate_limited`
+     */
+    count(context: RequestContext, holder: AccountHolder, copies: number): void {
       const quota = limit.account;
       if (quota) limit.counted(context, quota, local.count(holder, quota.window, clock.now()));
       for (let copy = 0; copy < copies; copy++) metrics.readDone('hit');

@@ -5,7 +5,33 @@ import type { Clock } from '../core/runtime.ts';
 import { withOrigin } from '../upstream/links.ts';
 import type { Read } from '../upstream/request.ts';
 import type { Gateway } from './gateway.ts';
-import type { BadLeg, GoodLeg, Leg } from './overview.ts';
+
+/** Result of a section, in the terms of `meta.sections`. `ms` in milliseconds, `age` and `ttl` in seconds. */
+export type Leg = GoodLeg | BadLeg | { readonly state: 'not_applicable'; readonly ms: number };
+
+export interface GoodLeg {
+  readonly state: 'fresh' | 'stale';
+  /** JSON, value for value the upstream's. */
+  readonly text: string;
+  /** Whether `text` is known to be all ASCII. */
+  readonly isAscii?: boolean | undefined;
+  /** Strong validator of the text, quoted; empty if none has been made yet. */
+  readonly etag: string;
+  readonly age: number;
+  /** How long the cached copy stays fresh, negative when stale; undefined when the upstream was asked. */
+  readonly ttl: number | undefined;
+  readonly ms: number;
+}
+
+export interface BadLeg {
+  readonly state: 'failed' | 'skipped';
+  readonly error: GatewayError;
+  readonly ms: number;
+}
+
+export const isGood = (leg: Leg): leg is GoodLeg => 'text' in leg;
+
+export const isBad = (leg: Leg): leg is BadLeg => 'error' in leg;
 
 /** What the legs of one composed answer share. */
 export interface LegTools {
@@ -15,10 +41,10 @@ export interface LegTools {
 }
 
 /** Reads one section. Refusals and failures become a bad leg; rejects only if the client has left. */
-export async function readLeg({ gateway, clock, reader }: LegTools, { operation, input }: Read): Promise<Leg> {
+export async function readLeg({ gateway, clock, reader }: LegTools, read: Read): Promise<Leg> {
   const begunAt = clock.now();
   try {
-    const reading = await gateway.read(operation, input, reader);
+    const reading = await gateway.read(read, reader);
     return goodLeg(reading, reader.context.origin, clock.now() - begunAt);
   } catch (error) {
     return badLeg(error, clock.now() - begunAt);

@@ -1,73 +1,44 @@
 import { GatewayError } from '../core/errors.ts';
-import type { Metrics } from '../core/metrics.ts';
-import type { Clock } from '../core/runtime.ts';
-import type { Accepted } from '../resilience/accepted.ts';
-import { budget } from '../resilience/budget.ts';
-import { callerOf, circuit } from '../resilience/circuit.ts';
-import { cooldown } from '../resilience/cooldown.ts';
-import type { Gate } from '../resilience/gates.ts';
+import { callerOf, Circuit } from '../resilience/circuit.ts';
+import { budget, cooldown, type Gate, measured, seenCodes } from '../resilience/gates.ts';
 import { guardedCall } from '../resilience/guarded-call.ts';
-import { measured } from '../resilience/measured.ts';
 import { slots } from '../resilience/slots.ts';
-import type { Store } from '../store/store.ts';
-import { type Call, type UpstreamCall, upstreamClient } from '../upstream/client.ts';
-import { type DriftReport, watchDrift } from '../upstream/drift.ts';
-import type { Transport } from '../upstream/transport.ts';
-
-export interface UpstreamCallOptions {
-  readonly transport: Transport;
-  readonly clock: Clock;
-  readonly metrics: Metrics;
-  /** The upstream's `{base_url}`. */
-  readonly upstream: URL;
-  /** Of one attempt. */
-  readonly attemptTimeoutMs: number;
-  /** Calls under way at once; undefined if the platform limits them. */
-  readonly slots: number | undefined;
-  /** Calls of one account in a minute; 0: any number. */
-  readonly budgetPerMinute: number;
-  readonly maxBodyBytes: number;
-  readonly accepted: Accepted;
-  readonly seen: Gate;
-  readonly onDrift: DriftReport;
-}
-
-interface GuardedCall {
-  readonly call: Call;
-  readonly isCircuitOpen: (caller: string) => boolean;
-  /**
-   * Refuses calls that the cooldown or the circuit would refuse, for writes, which are stored before they are sent.
-   * @throws GatewayError
-   */
-  readonly assertOpen: (caller: Pick<UpstreamCall, 'account' | 'owner'>) => void;
-}
+import { type UpstreamCall, upstreamClient } from '../upstream/client.ts';
+import { watchDrift } from '../upstream/drift.ts';
+import type { GatewayDeps } from './gateway.ts';
 
 /** The call of the upstream, with its retries and the gates before each attempt. */
-export function upstreamCall(options: UpstreamCallOptions & { readonly store: Store }): GuardedCall {
-  const { clock } = options;
-  const breaker = circuit(options);
-  const cooling = cooldown(options);
+export function upstreamCall(deps: GatewayDeps, accepted: Gate, seen: Set<string>) {
+  const { config, clock, metrics } = deps;
+  const circuit = new Circuit(metrics);
+  const cooling = cooldown(deps);
   // In the order in which they are asked.
   const gates: readonly Gate[] = [
     cooling,
-    breaker,
-    slots(options),
+    circuit,
+    slots(deps, deps.slots),
     { admit: cooling.admit }, // again: a 429 may have come while the call waited for its slot
     inTime,
-    budget({ ...options, perMinute: options.budgetPerMinute }),
-    options.accepted,
-    options.seen,
-    watchDrift(options.onDrift),
-    measured(options.metrics),
+    budget(deps, config.upstreamBudgetPerMinute),
+    accepted,
+    seenCodes(seen),
+    watchDrift(deps.logger),
+    measured(metrics),
   ];
-  const call = guardedCall({ ...options, gates, exchange: upstreamClient(options) });
-
-  const assertOpen = (caller: Pick<UpstreamCall, 'account' | 'owner'>) => {
-    const now = clock.now();
-    cooling.assertOver(caller.account, now);
-    breaker.assertClosed(callerOf(caller), now);
+  const exchange = upstreamClient({ ...deps, maxBodyBytes: config.upstreamMaxBodyBytes });
+  return {
+    call: guardedCall({ clock, metrics, gates, exchange, attemptTimeoutMs: config.upstreamTimeoutMs }),
+    isCircuitOpen: (caller: string) => circuit.isOpen(caller),
+    /**
+     * Refuses calls that the cooldown or the circuit would refuse, for writes, which are stored before they are sent.
+     * @throws GatewayError
+     */
+    assertOpen: (caller: Pick<UpstreamCall, 'account' | 'owner'>): void => {
+      const now = clock.now();
+      cooling.assertOver(caller.account, now);
+      circuit.assertClosed(callerOf(caller), now);
+    },
   };
-  return { call, isCircuitOpen: breaker.isOpen, assertOpen };
 }
 
 const inTime: Gate = {

@@ -9,50 +9,6 @@ const LEAST_CALLS = 20;
 const LEAST_OTHERS = 5;
 const PROBE_MS = 5_000;
 
-interface Circuit extends Required<Gate> {
-  readonly isOpen: (caller: string) => boolean;
-  /** @throws GatewayError `upstream_unavailable` while calls of this caller are not let through */
-  assertClosed(caller: string, now: number): void;
-}
-
-/** What a call has shown about the upstream's health; `nothing` if it was not sent or was given up. */
-type Sign = 'good' | 'bad' | 'nothing';
-
-/**
- * Opens when half of the last calls failed. While open it refuses with `upstream_unavailable`, but lets one call through
- * every five seconds; it closes when one of these succeeds. Other callers do not wait for that call, as they would with
- * cockatiel's breaker, since an upstream that hangs would keep them all.
- */
-export function circuit({ metrics }: { readonly metrics: Metrics }): Circuit {
-  const breaker = new Breaker(metrics);
-  const assertClosed = (caller: string, now: number) => {
-    const ms = breaker.closedIn(caller, now);
-    if (ms <= 0) return;
-    metrics.refused('circuit');
-    throw GatewayError.of('upstream_unavailable', { fault: 'not_sent', retryAfter: Math.ceil(ms / 1000) });
-  };
-  return {
-    isOpen: (caller) => breaker.isOpen(caller),
-    assertClosed,
-    admit(attempt) {
-      const caller = callerOf(attempt.call);
-      assertClosed(caller, attempt.now);
-      attempt.era = breaker.admit(caller, attempt.now);
-    },
-    settled: (attempt, outcome) => breaker.learn(signOf(attempt, outcome), attempt, outcome.now),
-  };
-}
-
-const BAD: ReadonlySet<Fault> = new Set(['refused', 'unconnected', 'broken', 'timeout', 'unavailable', 'failed']);
-
-function signOf(attempt: Attempt, { answer, error }: Outcome): Sign {
-  if (answer) return 'good';
-  if (!(error instanceof GatewayError)) return 'nothing';
-  const { fault } = error.particulars;
-  if (fault === 'not_sent' || isGivenUp(attempt, error)) return 'nothing';
-  return fault !== undefined && BAD.has(fault) ? 'bad' : 'good';
-}
-
 /** The calls since the circuit last opened or closed. Outcomes of calls from an earlier era are ignored. */
 export interface Era {
   readonly recent: Recent;
@@ -62,9 +18,16 @@ export interface Era {
   probeAt: number;
 }
 
-class Breaker {
+const closed = (): Era => ({ recent: new Recent(SPAN_MS), probeAt: 0 });
+
+/**
+ * Opens when half of the last calls failed. While open it refuses with `upstream_unavailable`, but lets one call through
+ * every five seconds; it closes when one of these succeeds. Other callers do not wait for that call, as they would with
+ * cockatiel's breaker, since an upstream that hangs would keep them all.
+ */
+export class Circuit implements Gate {
   readonly #metrics: Metrics;
-  #era: Era = closed();
+  #era = closed();
 
   constructor(metrics: Metrics) {
     this.#metrics = metrics;
@@ -75,31 +38,38 @@ class Breaker {
     return openFor === 'all' || openFor?.caller === caller;
   }
 
-  /** Milliseconds until the next call of this caller is let through. */
-  closedIn(caller: string, now: number): number {
-    return this.isOpen(caller) ? Math.max(0, this.#era.probeAt - now) : 0;
+  /** @throws GatewayError `upstream_unavailable` while calls of this caller are not let through */
+  assertClosed(caller: string, now: number): void {
+    const ms = this.isOpen(caller) ? this.#era.probeAt - now : 0;
+    if (ms <= 0) return;
+    this.#metrics.refused('circuit');
+    throw GatewayError.of('upstream_unavailable', { fault: 'not_sent', retryAfter: Math.ceil(ms / 1000) });
   }
 
-  admit(caller: string, now: number): Era {
+  admit(attempt: Attempt): void {
+    const caller = callerOf(attempt.call);
+    this.assertClosed(caller, attempt.now);
     // Counted from sending the probe, not from its end: an upstream that hangs is probed as often.
-    if (this.isOpen(caller)) this.#era.probeAt = now + PROBE_MS;
-    return this.#era;
+    if (this.isOpen(caller)) this.#era.probeAt = attempt.now + PROBE_MS;
+    attempt.era = this.#era;
   }
 
-  learn(sign: Sign, { era, call }: Attempt, now: number): void {
-    if (era !== this.#era) return;
-    const caller = callerOf(call);
+  settled(attempt: Attempt, outcome: Outcome): void {
+    const era = this.#era;
+    if (attempt.era !== era) return;
+    const sign = signOf(attempt, outcome);
+    const caller = callerOf(attempt.call);
     const isProbe = this.isOpen(caller);
     if (isProbe && sign === 'good') this.#become(closed());
-    else if (isProbe && sign === 'nothing') era.probeAt = now;
-    else if (sign !== 'nothing' && era.openFor !== 'all') this.#count(sign, caller, now);
+    else if (isProbe && sign === 'nothing') era.probeAt = outcome.now;
+    else if (sign !== 'nothing' && era.openFor !== 'all') this.#count(sign, caller, outcome.now);
   }
 
-  #count(sign: Sign, caller: string, now: number): void {
+  #count(sign: 'good' | 'bad', caller: string, now: number): void {
     const { recent } = this.#era;
-    recent.call(now, caller);
+    recent.count('calls', now, caller);
     if (sign === 'good') return;
-    recent.mark(now, caller);
+    recent.count('marked', now, caller);
     const scope = scopeOf(recent, now);
     if (scope === 'all') this.#become({ ...closed(), openFor: 'all', probeAt: now + PROBE_MS });
     // Calls of others still count, and for the operator the circuit is what it is for them: closed.
@@ -111,6 +81,17 @@ class Breaker {
     this.#era = era;
     this.#metrics.circuitIs(era.openFor ? 'open' : 'closed');
   }
+}
+
+const BAD: ReadonlySet<Fault> = new Set(['refused', 'unconnected', 'broken', 'timeout', 'unavailable', 'failed']);
+
+/** What a call has shown about the upstream's health; `nothing` if it was not sent or was given up. */
+function signOf(attempt: Attempt, { answer, error }: Outcome): 'good' | 'bad' | 'nothing' {
+  if (answer) return 'good';
+  if (!(error instanceof GatewayError)) return 'nothing';
+  const { fault } = error.particulars;
+  if (fault === 'not_sent' || isGivenUp(attempt, error)) return 'nothing';
+  return fault !== undefined && BAD.has(fault) ? 'bad' : 'good';
 }
 
 /**
@@ -128,5 +109,3 @@ function scopeOf(recent: Recent, now: number): 'all' | 'alone' | undefined {
 
 /** Who a call is counted for. */
 export const callerOf = ({ account, owner }: Pick<UpstreamCall, 'account' | 'owner'>): string => account ?? owner;
-
-const closed = (): Era => ({ recent: new Recent(SPAN_MS), probeAt: 0 });

@@ -1,4 +1,8 @@
-import type { GatewayError } from '../core/errors.ts';
+import { GatewayError, isErrorCode } from '../core/errors.ts';
+import type { CallOutcome, Metrics } from '../core/metrics.ts';
+import { BoundedMap } from '../store/bounded.ts';
+import { addressOwner, type Owner } from '../store/owner.ts';
+import { type AccountId, secondsLeft, type Store } from '../store/store.ts';
 import type { UpstreamAnswer } from '../upstream/answer.ts';
 import type { UpstreamCall } from '../upstream/client.ts';
 import type { Era } from './circuit.ts';
@@ -33,4 +37,103 @@ export interface Gate {
 /** Whether we ended the attempt for another reason than a timeout: that says nothing about the upstream. */
 export function isGivenUp({ call }: Attempt, error: GatewayError | undefined): boolean {
   return call.cancellation.isCancelled && error?.particulars.fault !== 'timeout';
+}
+
+interface GateOptions {
+  readonly metrics: Metrics;
+  readonly store: Pick<Store, 'coolDown' | 'coolsUntil' | 'spend'>;
+}
+
+/** Refuses an account's calls for as long as the upstream's last 429 to it asked for. */
+export function cooldown({ metrics, store }: GateOptions) {
+  /** @throws GatewayError `rate_limited` */
+  const assertOver = (account: AccountId | undefined, now: number): void => {
+    const leftMs = account === undefined ? 0 : store.coolsUntil(account) - now;
+    if (leftMs <= 0) return;
+    metrics.refused('cooldown');
+    const detail = 'The upstream has asked for fewer calls of this account.';
+    throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: Math.ceil(leftMs / 1000), detail });
+  };
+  return {
+    assertOver,
+    admit: ({ call, now }: Attempt) => assertOver(call.account, now),
+    settled({ call: { account, owner, context } }: Attempt, { error, now }: Outcome) {
+      // A 429 of ours was not sent.
+      if (!(error instanceof GatewayError) || error.status !== 429 || error.isUnsent) return;
+      const { retryAfter = 0 } = error.particulars;
+      if (account === undefined || retryAfter === 0) return;
+      store.coolDown({ principal: account, owner }, now + retryAfter * 1000, context.background);
+    },
+  };
+}
+
+/** Bounds the upstream calls of one account, retries counted. Refuses with `rate_limited`. `perMinute` 0: any number. */
+export function budget({ metrics, store }: GateOptions, perMinute: number): Gate {
+  if (perMinute === 0) return {};
+  return {
+    admit({ call: { account, owner, context }, now }) {
+      if (account === undefined) return;
+      const use = store.spend({ principal: account, owner }, now, context.background);
+      if (use.used <= perMinute) return;
+      metrics.refused('budget');
+      const detail = 'The account has used up its upstream calls of this minute.';
+      throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: secondsLeft(use, now), detail });
+    },
+  };
+}
+
+const MAX_ACCOUNTS = 50_000;
+
+/** The accounts that the upstream has accepted, as this instance has seen; the most recent ones are kept. */
+export function acceptedAccounts() {
+  const accounts = new BoundedMap<AccountId, true>({ max: MAX_ACCOUNTS });
+  return {
+    /** Whose share a request takes: the account's if it is accepted, else the address's. */
+    ownerOf(account: AccountId | undefined, client: { readonly address: string }): Owner {
+      const isAccepted = account !== undefined && accounts.get(account) === true;
+      return isAccepted ? account : addressOwner(client.address);
+    },
+    settled({ call: { account, owner } }: Attempt, { answer, error }: Outcome) {
+      if (account === undefined) return;
+      if (answer && owner !== account) accounts.set(account, true, account);
+      if (error instanceof GatewayError && error.status === 401) accounts.delete(account);
+    },
+  };
+}
+
+/** An upstream has some dozens. */
+const MAX_CODES = 1_000;
+
+/** Collects error codes of the upstream's own that this instance has seen in its answers. */
+export const seenCodes = (codes: Set<string>): Gate => ({
+  settled(_, { error }) {
+    const isNew = error instanceof GatewayError && !isErrorCode(error.code) && codes.size < MAX_CODES;
+    if (isNew) codes.add(error.code);
+  },
+});
+
+/** Counts attempts and measures them, for the request's log line and for metrics. Has to be the last gate. */
+export function measured(metrics: Metrics): Gate {
+  let underWay = 0;
+  metrics.watch('calls', () => underWay);
+  return {
+    admit({ call }) {
+      underWay++;
+      call.context.upstreamCalls++;
+    },
+    settled(attempt, outcome) {
+      const { context, operation } = attempt.call;
+      const ms = outcome.now - attempt.now;
+      underWay--;
+      context.upstreamMs += ms;
+      metrics.callDone({ operation: operation.id, outcome: outcomeOf(attempt, outcome) }, ms);
+    },
+  };
+}
+
+function outcomeOf(attempt: Attempt, { answer, error }: Outcome): CallOutcome {
+  if (answer) return 'good';
+  const known = error instanceof GatewayError ? error : undefined;
+  if (isGivenUp(attempt, known)) return 'abandoned';
+  return known && known.status < 500 ? 'refused' : 'failed';
 }

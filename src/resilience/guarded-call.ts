@@ -14,15 +14,16 @@ interface GuardedCallOptions {
   /** One request to the upstream and its answer. */
   readonly exchange: Call;
   readonly attemptTimeoutMs: number;
-  readonly random?: () => number;
+  readonly random?: (() => number) | undefined;
 }
 
 /**
  * Makes a call with all its attempts: through the gates, to the upstream, and again if that helps. One timer spans
  * connecting, waiting and reading of an attempt, since a body that drips would restart an idle timer again and again.
  */
-export function guardedCall({ clock, gates, exchange, attemptTimeoutMs, ...rest }: GuardedCallOptions): Call {
-  const retries = new Retries(rest);
+export function guardedCall(options: GuardedCallOptions): Call {
+  const { clock, gates, exchange, attemptTimeoutMs } = options;
+  const retries = new Retries(options.metrics, options.random);
 
   return async (call) => {
     let failure: unknown;

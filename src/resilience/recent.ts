@@ -13,21 +13,26 @@ interface Slot extends Count {
   readonly by: Map<string, Count>;
 }
 
+const NONE: Readonly<Count> = { calls: 0, marked: 0 };
+
+const slotOf = (number: number): Slot => ({ ...NONE, number, by: new Map() });
+
 /** Calls of the last `spanMs`, and how many of them were marked; forgotten in steps of a twentieth of it. */
 export class Recent {
   readonly #slotMs: number;
-  readonly #slots: Slot[] = Array.from({ length: SLOTS }, () => slotOf(-1));
+  readonly #slots = Array.from({ length: SLOTS }, () => slotOf(-1));
 
   constructor(spanMs: number) {
     this.#slotMs = spanMs / SLOTS;
   }
 
-  call(now: number, caller?: string): void {
-    this.#count('calls', now, caller);
-  }
-
-  mark(now: number, caller?: string): void {
-    this.#count('marked', now, caller);
+  count(what: keyof Count, now: number, caller?: string): void {
+    const slot = this.#slotAt(now);
+    slot[what]++;
+    if (caller === undefined) return;
+    const known = slot.by.get(caller);
+    if (known) known[what]++;
+    else if (slot.by.size < MAX_CALLERS) slot.by.set(caller, { ...NONE, [what]: 1 });
   }
 
   totals(now: number): Count {
@@ -44,38 +49,20 @@ export class Recent {
     return worst;
   }
 
-  #count(what: keyof Count, now: number, caller: string | undefined): void {
-    const slot = this.#slotAt(now);
-    slot[what]++;
-    if (caller === undefined) return;
-    const known = slot.by.get(caller);
-    if (known) known[what]++;
-    else if (slot.by.size < MAX_CALLERS) slot.by.set(caller, { ...NONE, [what]: 1 });
-  }
-
-  #live(now: number): readonly Slot[] {
-    const oldest = this.#numberOf(now) - SLOTS;
+  #live(now: number): Slot[] {
+    const oldest = Math.floor(now / this.#slotMs) - SLOTS;
     return this.#slots.filter(({ number }) => number > oldest);
   }
 
-  #numberOf(now: number): number {
-    return Math.floor(now / this.#slotMs);
-  }
-
   #slotAt(now: number): Slot {
-    const number = this.#numberOf(now);
-    const at = number % SLOTS;
-    const known = this.#slots[at];
+    const number = Math.floor(now / this.#slotMs);
+    const known = this.#slots[number % SLOTS];
     if (known?.number === number) return known;
     const slot = slotOf(number);
-    this.#slots[at] = slot;
+    this.#slots[number % SLOTS] = slot;
     return slot;
   }
 }
-
-const NONE: Readonly<Count> = { calls: 0, marked: 0 };
-
-const slotOf = (number: number): Slot => ({ ...NONE, number, by: new Map() });
 
 const sum = (counts: readonly Count[]): Count =>
   counts.reduce((all, { calls, marked }) => ({ calls: all.calls + calls, marked: all.marked + marked }), NONE);

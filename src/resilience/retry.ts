@@ -3,12 +3,6 @@ import type { Metrics } from '../core/metrics.ts';
 import type { UpstreamCall } from '../upstream/client.ts';
 import { Recent } from './recent.ts';
 
-interface RetriesOptions {
-  readonly metrics: Metrics;
-  /** From 0 to 1. */
-  readonly random?: (() => number) | undefined;
-}
-
 const MAX_RETRIES = 2;
 const FIRST_PAUSE_MS = 100;
 
@@ -28,14 +22,15 @@ export class Retries {
   readonly #metrics: Metrics;
   readonly #random: () => number;
 
-  constructor({ metrics, random = Math.random }: RetriesOptions) {
+  /** `random`: from 0 to 1. */
+  constructor(metrics: Metrics, random = Math.random) {
     this.#metrics = metrics;
     this.#random = random;
   }
 
   /** Counts a call; the retry budget is a share of these. */
   count({ operation }: UpstreamCall, now: number): void {
-    if (operation.method === 'GET') this.#recent.call(now);
+    if (operation.method === 'GET') this.#recent.count('calls', now);
   }
 
   /**
@@ -43,10 +38,11 @@ export class Retries {
    * @param tries attempts so far
    */
   pauseAfter(error: unknown, call: UpstreamCall, { tries, now }: { tries: number; now: number }): number | undefined {
-    if (!isRetried(error) || call.operation.method !== 'GET' || call.cancellation.isCancelled) return undefined;
+    const isRetried = error instanceof GatewayError && RETRIED.has(error.particulars.fault);
+    if (!isRetried || call.operation.method !== 'GET' || call.cancellation.isCancelled) return undefined;
     const pauseMs = this.#random() * FIRST_PAUSE_MS * 2 ** (tries - 1);
     if (tries > MAX_RETRIES || now + pauseMs >= call.endsAt || !this.#isInBudget(now)) return undefined;
-    this.#recent.mark(now);
+    this.#recent.count('marked', now);
     this.#metrics.retried(call.operation.id);
     return pauseMs;
   }
@@ -56,5 +52,3 @@ export class Retries {
     return marked < Math.max(BUDGET_LEAST, Math.floor(calls * BUDGET_SHARE));
   }
 }
-
-const isRetried = (error: unknown) => error instanceof GatewayError && RETRIED.has(error.particulars.fault);

@@ -4,13 +4,6 @@ import type { Clock } from '../core/runtime.ts';
 import type { Attempt, Gate } from './gates.ts';
 import { SlotTable } from './slot-table.ts';
 
-interface SlotsOptions {
-  readonly clock: Clock;
-  readonly metrics: Metrics;
-  /** Calls under way at once; undefined if the platform limits them. */
-  readonly slots: number | undefined;
-}
-
 /** An account may have a quarter of the slots, but at least `LEAST_SHARE`. */
 const LEAST_SHARE = 8;
 const SHARE = 1 / 4;
@@ -27,14 +20,12 @@ const SLOW_MS = 500;
 
 /**
  * Bounds the calls under way, and one account's share of them. When all slots are in use, the owner that has most loses
- * its longest read to one that has fewer. Refuses with `overloaded`.
+ * its longest read to one that has fewer. Refuses with `overloaded`. `count` undefined: the platform limits them.
  */
-export function slots({ clock, metrics, slots: count }: SlotsOptions): Gate {
+export function slots({ clock, metrics }: { clock: Clock; metrics: Metrics }, count: number | undefined): Gate {
   if (count === undefined) return {};
-  const table = new SlotTable({
-    slots: count,
-    share: Math.min(count, Math.max(LEAST_SHARE, Math.ceil(count * SHARE))),
-  });
+  const share = Math.min(count, Math.max(LEAST_SHARE, Math.ceil(count * SHARE)));
+  const table = new SlotTable({ slots: count, share });
   metrics.watch('waiting_calls', () => table.waiting);
   let waitingSince = clock.now();
   let fullSince: number | undefined;

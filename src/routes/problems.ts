@@ -1,6 +1,5 @@
 import { type ErrorCode, ERROR_CODES, ERRORS, GatewayError, isErrorCode, titleOf } from '../core/errors.ts';
 import { jsonAnswer } from '../http/answer.ts';
-import type { SeenCodes } from '../upstream/seen-codes.ts';
 import { pageAt, type Route } from '../http/lifecycle.ts';
 
 const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
@@ -9,9 +8,9 @@ const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
  * `GET /problems/<code>`: the page that a problem's `type` names. `GET /problems`: all of them.
  * @param seen codes of the upstream's own that this instance has seen
  */
-export const problemsRoutes = (seen: Pick<SeenCodes, 'has' | 'all'>): readonly Route[] => [
+export const problemsRoutes = (seen: ReadonlySet<string>): readonly Route[] => [
   pageAt('/problems', async () =>
-    jsonAnswer({ problems: [...ownProblems(), ...seen.all().map(upstreamsOwn)] }, { 'Cache-Control': 'no-cache' }),
+    jsonAnswer({ problems: [...ownProblems(), ...Array.from(seen, upstreamsOwn)] }, { 'Cache-Control': 'no-cache' }),
   ),
   {
     method: 'GET',

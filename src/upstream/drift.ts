@@ -1,21 +1,28 @@
 import * as z from 'zod/mini';
+import type { Logger } from '../core/logger.ts';
 import type { Gate } from '../resilience/gates.ts';
-
-interface Drift {
-  readonly operation: string;
-  readonly field: string;
-}
-
-/** Called once for each field of an answer that does not fit its schema. */
-export type DriftReport = (drift: Drift) => void;
 
 /** After `TRUSTED_AFTER` answers of an operation that fit, only every twentieth is checked, until one does not fit. */
 const TRUSTED_AFTER = 100;
 const THEN_ONE_IN = 20;
 
-/** Compares answers with their schemas. Fields that do not fit are reported; the answer is passed on unchanged. */
-export function watchDrift(report: DriftReport): Gate {
+/** Fields that are counted separately; any more are counted together. */
+const MAX_COUNTS = 1_000;
+
+/**
+ * Compares answers with their schemas. Fields that do not fit are logged each time that their count reaches a power of
+ * two: a lasting change of the upstream is reported again and again, without flooding the log.
+ */
+export function watchDrift(logger: Logger): Gate {
   const fitting = new Map<string, number>();
+  const counts = new Map<string, number>();
+  const report = (operation: string, field: string) => {
+    const name = `${operation} ${field}`;
+    const key = counts.has(name) || counts.size < MAX_COUNTS ? name : '';
+    const count = (counts.get(key) ?? 0) + 1;
+    counts.set(key, count);
+    if (Math.log2(count) % 1 === 0) logger.warn({ operation, field, count }, 'upstream answer does not fit its schema');
+  };
   return {
     settled({ call }, { answer }) {
       const { id, answer: schema } = call.operation;
@@ -26,7 +33,7 @@ export function watchDrift(report: DriftReport): Gate {
       const value = answer.text.length > WHOLE_UP_TO ? sampleOf(answer.value) : answer.value;
       for (const field of misfits(schema, value)) {
         fitting.set(id, 0);
-        report({ operation: id, field });
+        report(id, field);
       }
     },
   };
@@ -71,22 +78,4 @@ function fieldPath(schema: z.core.$ZodType, path: readonly PropertyKey[]): strin
 function unwrapped(schema: z.core.$ZodType): z.core.$ZodType {
   const isWrapped = schema instanceof z.ZodMiniOptional || schema instanceof z.ZodMiniNullable;
   return isWrapped ? unwrapped(schema.def.innerType) : schema;
-}
-
-/** Fields that are counted separately; any more are counted together. */
-const MAX_COUNTS = 1_000;
-
-/**
- * Counts drift by operation and field, and reports each time a count reaches a power of two: a lasting change of the
- * upstream is reported again and again, without flooding the log.
- */
-export function countedDrift(report: (drift: Drift & { readonly count: number }) => void): DriftReport {
-  const counts = new Map<string, number>();
-  return ({ operation, field }) => {
-    const name = `${operation} ${field}`;
-    const key = counts.has(name) || counts.size < MAX_COUNTS ? name : '';
-    const count = (counts.get(key) ?? 0) + 1;
-    counts.set(key, count);
-    if (Math.log2(count) % 1 === 0) report({ operation, field, count });
-  };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { allOverviews } from '../../src/gateway/overviews/index.ts';
+import { allOverviews } from '../../src/gateway/overviews.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
 import { allOperations, type OperationId } from '../../src/upstream/operations/index.ts';
 import { askAll, goodAfter, hit, isHit, MISS, NO_CACHE, NO_STORE, seen, versioned } from './helpers.ts';

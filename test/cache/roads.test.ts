@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { allOverviews } from '../../src/gateway/overviews/index.ts';
+import { allOverviews } from '../../src/gateway/overviews.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { TextAnswer } from '../support/http.ts';

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { isCode } from '../../src/core/errors.ts';
-import { accountOverview } from '../../src/gateway/overviews/account.ts';
+import { accountOverview } from '../../src/gateway/overviews.ts';
 import { POLLUTION } from './faults.ts';
 import { expectProblem } from '../http/problem.ts';
 import { dataText, legsOf, openOverviews, type OverviewWorld } from '../overviews/helpers.ts';

@@ -1,7 +1,7 @@
 import { recordOf } from '../support/pairs.ts';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { allOverviews } from '../../src/gateway/overviews/index.ts';
+import { allOverviews } from '../../src/gateway/overviews.ts';
 import { inProcess } from './in-process.ts';
 import { type Marked, markedAccounts, MarkedUpstream, marksIn, randomOf } from './marked-upstream.ts';
 import { clockOfDeadlines } from '../support/clock.ts';

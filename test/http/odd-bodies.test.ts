@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { expectProblem } from './problem.ts';
-import { allOverviews } from '../../src/gateway/overviews/index.ts';
+import { allOverviews } from '../../src/gateway/overviews.ts';
 import { exampleRequest } from '../support/examples.ts';
 import { bodyOf, callOf, goodAnswer } from '../support/marked.ts';
 import { openSocket, type RawResponse } from '../support/raw-client.ts';

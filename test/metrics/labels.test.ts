@@ -1,6 +1,6 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { allOverviews } from '../../src/gateway/overviews/index.ts';
+import { allOverviews } from '../../src/gateway/overviews.ts';
 import { allOperations } from '../../src/upstream/operations/index.ts';
 import { type Measured, openMeasured, REQUESTS } from './helpers.ts';
 import { exampleInput } from '../support/examples.ts';

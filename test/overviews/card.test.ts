@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { accountOverview } from '../../src/gateway/overviews/account.ts';
+import { accountOverview } from '../../src/gateway/overviews.ts';
 import {
   byId,
   callsTo,

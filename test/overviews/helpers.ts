@@ -1,5 +1,4 @@
-import type { Overview } from '../../src/gateway/overview.ts';
-import { allOverviews } from '../../src/gateway/overviews/index.ts';
+import { allOverviews, type Overview } from '../../src/gateway/overviews.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { exampleBody } from '../support/examples.ts';
 import type { CallOptions, TextAnswer } from '../support/http.ts';
@@ -43,7 +42,7 @@ export const overviewTable = allOverviews.map((overview) => [overview.path, over
 
 export const legsOf = ({ sections }: Overview): readonly LegScript[] =>
   Object.entries(sections).map(([name, section]) => {
-    if (section.from === 'card') {
+    if (section.cardOf) {
       const operation = 'listPaymentMethods';
       const texts = { upstream: exampleBody(operation), text: exampleBody('getPaymentMethod') };
       return { section: name, operation, path: CARD_LIST, ...texts, required: false, isCard: true };

@@ -1,8 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { accountOverview } from '../../src/gateway/overviews/account.ts';
-import { allOverviews } from '../../src/gateway/overviews/index.ts';
-import { referralOverview } from '../../src/gateway/overviews/referral.ts';
+import { accountOverview, allOverviews, referralOverview } from '../../src/gateway/overviews.ts';
 import { documentedFields, project } from '../../src/gateway/project.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
 import { operations } from '../../src/upstream/operations/index.ts';

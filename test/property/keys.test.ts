@@ -37,7 +37,7 @@ const input = fc.oneof(
 type Input = typeof input extends fc.Arbitrary<infer T> ? T : never;
 
 const keyOf = ({ operation, id, query: text }: Input) =>
-  cacheKeyOf('account', operation, { input: { id, query: text }, policy: undefined }).key;
+  cacheKeyOf('account', { operation, input: { id, query: text } }, undefined).key;
 
 const same = (a: Input, b: Input) => a.operation.id === b.operation.id && a.id === b.id && a.query === b.query;
 
@@ -49,7 +49,7 @@ const canBeReadBack = (one: Input) => {
 };
 
 const isTagged = ({ operation, ...rest }: Input) => {
-  const { tags } = cacheKeyOf('account', operation, { input: rest, policy: undefined });
+  const { tags } = cacheKeyOf('account', { operation, input: rest }, undefined);
   if (operation.group === undefined) return tags.length === 0;
   const [group, item] = tags;
   const isItem = rest.id === undefined ? item === undefined : item?.startsWith(`${operation.group}/`);
@@ -85,14 +85,14 @@ describe('keys', () => {
       fc.base64String(),
       input,
       (account, { operation, ...rest }) =>
-        cacheKeyOf(account, operation, { input: rest, policy: undefined }).account === account,
+        cacheKeyOf(account, { operation, input: rest }, undefined).account === account,
     );
     fc.assert(owned);
   });
 });
 
 const tagOf = (operation: Operation, id: string) =>
-  cacheKeyOf('account', operation, { input: { id, query: '' }, policy: undefined }).tags[1];
+  cacheKeyOf('account', { operation, input: { id, query: '' } }, undefined).tags[1];
 
 const { digits } = ids;
 
@@ -130,7 +130,7 @@ describe('tags', () => {
     const invalidates = fc.property(digits, digits, query, (one, other, text) => {
       const tags = invalidatedBy(write, { id: one, query: '' });
       const isInvalidated = (id: string) =>
-        cacheKeyOf('account', read, { input: { id, query: text }, policy: undefined }).tags.some((tag) =>
+        cacheKeyOf('account', { operation: read, input: { id, query: text } }, undefined).tags.some((tag) =>
           tags.includes(tag),
         );
       return isInvalidated(one) && isInvalidated(`0${one}`) && isInvalidated(other) === (BigInt(one) === BigInt(other));

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createApp } from '../../src/app.ts';
 import { ERRORS } from '../../src/core/errors.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
-import { allOverviews } from '../../src/gateway/overviews/index.ts';
+import { allOverviews } from '../../src/gateway/overviews.ts';
 import { ID_FORMS, type Operation } from '../../src/upstream/operation.ts';
 import { allOperations } from '../../src/upstream/operations/index.ts';
 import { configOf, keepingLogger } from '../support/gateway.ts';

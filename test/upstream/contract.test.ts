@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Section } from '../../src/gateway/overview.ts';
-import { allOverviews } from '../../src/gateway/overviews/index.ts';
+import { allOverviews, type Section } from '../../src/gateway/overviews.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
 import { allOperations, type OperationId, operations } from '../../src/upstream/operations/index.ts';
 import { configOf } from '../support/gateway.ts';
@@ -185,8 +184,8 @@ test.each(documented.filter(({ method }) => method !== 'GET').map(({ id }) => id
   },
 );
 
-const CARD: Section = { from: 'card', of: 'subscription', operation: operations.getPaymentMethod };
-const read = (operation: Operation, more: Partial<Section> = {}) => ({ from: 'read', operation, ...more });
+const CARD: Section = { cardOf: 'subscription', operation: operations.getPaymentMethod };
+const read = (operation: Operation, more: Partial<Section> = {}) => ({ operation, ...more });
 const SUBSCRIPTION = read(operations.getSubscription, { required: true });
 
 /** `contract.md` section 6. */

@@ -5,7 +5,7 @@ import { createApp, type Deps } from '../../app.ts';
 import { Cancellation } from '../../core/cancellation.ts';
 import type { Logger } from '../../core/logger.ts';
 import { noMetrics } from '../../core/metrics.ts';
-import { allOverviews } from '../../gateway/overviews/index.ts';
+import { allOverviews } from '../../gateway/overviews.ts';
 import { MemoryStore } from '../../store/memory.ts';
 import { exampleOf } from '../../upstream/example.ts';
 import { matchPath } from '../../upstream/match.ts';

@@ -1,6 +1,7 @@
 import type { ErrorItem, GatewayError } from '../../core/errors.ts';
 import { type Composition, planOf } from '../../gateway/compose.ts';
-import { type BadLeg, isGood, type Leg, type Overview } from '../../gateway/overview.ts';
+import { type Overview } from '../../gateway/overviews.ts';
+import { type BadLeg, isGood, type Leg } from '../../gateway/legs.ts';
 import { documentedFields, project } from '../../gateway/project.ts';
 import { invalid } from '../../upstream/input.ts';
 

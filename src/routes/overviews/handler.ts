@@ -4,8 +4,8 @@ import { cacheWordOf } from '../../cache/reading.ts';
 import type { Clock, Digest } from '../../core/runtime.ts';
 import { compose, freshLegs, type Legs, readsOf } from '../../gateway/compose.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { isBad, isGood, type Leg, type Overview } from '../../gateway/overview.ts';
-import { allOverviews } from '../../gateway/overviews/index.ts';
+import { allOverviews, type Overview } from '../../gateway/overviews.ts';
+import { isBad, isGood, type Leg } from '../../gateway/legs.ts';
 import { type Answer, NO_STORE, timingOf } from '../../http/answer.ts';
 import { noneMatch } from '../../http/conditional.ts';
 import type { Context } from '../../http/context.ts';
@@ -14,26 +14,25 @@ import { REVALIDATE } from '../../http/read-answer.ts';
 import { type CompositionRequest, compositionsOf, errorOf, sectionText } from './composition.ts';
 import { ndjsonAnswer } from './ndjson.ts';
 
-interface OverviewOptions {
-  readonly gateway: Gateway;
+interface Runtime {
   readonly clock: Clock;
   readonly digest: Digest;
 }
 
 const VARY = { Vary: 'Authorization, Accept, Prefer' } as const;
 
-export function overviewRoutes(options: OverviewOptions): Route[] {
+export function overviewRoutes(gateway: Gateway, runtime: Runtime): Route[] {
   return allOverviews.map((overview) => ({
     method: 'GET',
     path: overview.path,
     name: overview.path,
     operation: overview.id,
     takes: ['Authorization', 'Cache-Control', 'If-None-Match', 'Prefer'],
-    ...answering(overview, options),
+    ...answering(overview, gateway, runtime),
   }));
 }
 
-function answering(overview: Overview, { gateway, clock, digest }: OverviewOptions): Pick<Route, 'hit' | 'handle'> {
+function answering(overview: Overview, gateway: Gateway, { clock, digest }: Runtime): Pick<Route, 'hit' | 'handle'> {
   const askedOf = compositionsOf(overview);
   const asked = ({ inbound }: Context) => askedOf(inbound.query, inbound.header('prefer'));
   const { hits } = gateway;

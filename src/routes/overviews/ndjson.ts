@@ -1,5 +1,5 @@
 import { type Legs, vitalOf } from '../../gateway/compose.ts';
-import { isBad, type Leg } from '../../gateway/overview.ts';
+import { isBad, type Leg } from '../../gateway/legs.ts';
 import { type Answer, NO_STORE, timingOf } from '../../http/answer.ts';
 import type { Context } from '../../http/context.ts';
 import { ClientLeft } from '../../upstream/request-context.ts';

@@ -1,7 +1,6 @@
 import type { RouteConfig } from '@hono/zod-openapi';
 import * as z from 'zod';
-import type { Overview } from '../../gateway/overview.ts';
-import { allOverviews } from '../../gateway/overviews/index.ts';
+import { allOverviews, type Overview } from '../../gateway/overviews.ts';
 import { documentedFields } from '../../gateway/project.ts';
 import { cachedAnswers, conditionalHeaders } from '../openapi/headers.ts';
 import { problemAnswers, problemExample, refusedAnswer } from '../openapi/problem.ts';
@@ -35,8 +34,7 @@ export function overviewPaths(tag: string): RouteConfig[] {
 }
 
 function requiredOf({ sections }: Overview): string[] {
-  const all = Object.entries(sections);
-  return all.filter(([, section]) => section.from === 'read' && section.required).map(([name]) => name);
+  return Object.keys(sections).filter((name) => sections[name]?.required);
 }
 
 const overviewHeaders = conditionalHeaders.extend({

@@ -43,9 +43,9 @@ function reading(operation: Operation, gateway: Gateway): Pick<Route, 'hit' | 'h
   return {
     hit: hits?.has(operation) ? (context) => hitAnswer(hits, operation, context) : undefined,
     async handle(context) {
-      const input = inputOf(context);
-      const reader = await gateway.reader(context, () => [{ operation, input }]);
-      return readAnswer(context, await gateway.read(operation, input, reader));
+      const read = { operation, input: inputOf(context) };
+      const reader = await gateway.reader(context, () => [read]);
+      return readAnswer(context, await gateway.read(read, reader));
     },
   };
 }

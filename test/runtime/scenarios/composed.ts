@@ -1,6 +1,5 @@
 import { expect } from 'vitest';
-import { allOverviews } from '../../../src/gateway/overviews/index.ts';
-import { referralOverview } from '../../../src/gateway/overviews/referral.ts';
+import { allOverviews, referralOverview } from '../../../src/gateway/overviews.ts';
 import type { AccountName } from '../../../src/sandbox/accounts.ts';
 import { stream } from '../../support/http.ts';
 import { expectProblem, fail, hold, linked, type Scenario, type Stage, visit } from '../stage.ts';

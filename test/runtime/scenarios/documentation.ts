@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import { ERRORS } from '../../../src/core/errors.ts';
-import { allOverviews } from '../../../src/gateway/overviews/index.ts';
+import { allOverviews } from '../../../src/gateway/overviews.ts';
 import { openApiText } from '../../../src/routes/openapi/document.ts';
 import { allOperations } from '../../../src/upstream/operations/index.ts';
 import { call } from '../../support/http.ts';
