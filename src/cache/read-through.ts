@@ -70,16 +70,12 @@ export class ReadThrough {
   /** Begun by requests with `no-cache`; any request may join them. */
   readonly #freshFlights = new SingleFlight<Result>();
   readonly #flights = new SingleFlight<Result>();
-  /** For requests with `no-store`: shared within one request only. */
-  readonly #ownFlights = new SingleFlight<Result>();
-  /** Numbers of requests with `no-store`. Their ids would not do: clients send them, and may send the same one. */
-  readonly #numbers = new WeakMap<RequestContext, number>();
+  /** Of calls for requests with `no-store`, which nobody joins. */
   #count = 0;
 
   constructor(options: ReadThroughOptions) {
     this.#options = options;
-    const flights = [this.#freshFlights, this.#flights, this.#ownFlights];
-    options.metrics.watch('reads', () => flights.reduce((sum, { size }) => sum + size, 0));
+    options.metrics.watch('reads', () => this.#freshFlights.size + this.#flights.size);
   }
 
   /** A fresh copy, without waiting; undefined if there is none. */
@@ -102,7 +98,9 @@ export class ReadThrough {
     const wanted: Wanted = { operation, input, reader, key, policy };
     const found = await reader.snapshot.lookup(key, clock.now());
     const { wants } = reader.context;
-    if (wants === 'no-store') return this.#readUncached(wanted, found);
+    // Neither answered from the cache nor put in it.
+    if (wants === 'no-store')
+      return this.#ask({ ...wanted, policy: undefined }, { ...found, entry: undefined }, 'request');
     if (!policy) return this.#ask(wanted, found, 'bypass');
     if (wants === 'no-cache') return this.#ask(wanted, found, 'request');
     if (!found.entry) return this.#ask(wanted, found, 'miss');
@@ -157,36 +155,14 @@ export class ReadThrough {
 
   /** Requests with `no-cache` do not join ordinary calls, which may have been sent before them. */
   #join(wanted: Wanted, found: Found, waiter?: Cancellation): { result: Promise<Result>; isJoined: boolean } {
-    const key = singleFlightKey(wanted.key, found.version);
-    const isFresh = wanted.reader.context.wants === 'no-cache' || this.#freshFlights.has(key);
+    const { wants, background } = wanted.reader.context;
+    const isAlone = wants === 'no-store';
+    const key = isAlone ? `no-store ${++this.#count}` : singleFlightKey(wanted.key, found.version);
+    const isFresh = wants === 'no-cache' || this.#freshFlights.has(key);
     const flights = isFresh ? this.#freshFlights : this.#flights;
     const isJoined = flights.has(key);
-    return { result: flights.join(key, this.#joining(wanted, found, waiter)), isJoined };
-  }
-
-  #joining(wanted: Wanted, found: Found, waiter: Cancellation | undefined) {
     const start = (cancellation: Cancellation) => this.#fetch(wanted, found, cancellation);
-    return { start, waiter, background: wanted.reader.context.background };
-  }
-
-  /** For `no-store`: neither answered from the cache nor put in it, and shared within its own request at most. */
-  async #readUncached(wanted: Wanted, { version, askedAt }: Found): Promise<Reading> {
-    const { operation, input, reader, key } = wanted;
-    this.#options.check(operation, input);
-    this.#options.metrics.readDone('bypass');
-    const ownKey = singleFlightKey(key, `${version} ${this.#numberOf(reader.context)}`);
-    const found = { entry: undefined, version, askedAt };
-    const joining = this.#joining({ ...wanted, policy: undefined }, found, reader.cancellation);
-    const done = await this.#ownFlights.join(ownKey, joining);
-    if ('error' in done) throw done.error;
-    const { status, entry } = done;
-    return { status, entry, age: 0, fwd: 'request', isCacheable: false };
-  }
-
-  #numberOf(context: RequestContext): number {
-    const number = this.#numbers.get(context) ?? ++this.#count;
-    this.#numbers.set(context, number);
-    return number;
+    return { result: flights.join(key, { start, waiter, background }), isJoined };
   }
 
   /**

@@ -1,4 +1,6 @@
+import type { GatewayError } from '../core/errors.ts';
 import type { Outbound } from '../core/inbound.ts';
+import { PROBLEM_TYPE, problemOf } from '../core/problem.ts';
 
 /** What a handler returns; the lifecycle adds the headers that every answer has. */
 export interface Answer extends Pick<Outbound, 'status' | 'body' | 'isAscii'> {
@@ -11,6 +13,14 @@ export const NO_STORE = { 'Cache-Control': 'no-store' } as const;
 
 export function jsonAnswer(body: unknown, headers: Readonly<Record<string, string>> = NO_STORE): Answer {
   return { status: 200, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) };
+}
+
+/** An error as its client gets it. */
+export function problemAnswer(error: GatewayError, where: Parameters<typeof problemOf>[1]): Answer {
+  const { status, retryAfter, particulars } = error;
+  const waiting = retryAfter === undefined ? {} : { 'Retry-After': String(retryAfter) };
+  const headers = { ...NO_STORE, 'Content-Type': PROBLEM_TYPE, ...waiting, ...particulars.headers };
+  return { status, headers, body: JSON.stringify(problemOf(error, where)) };
 }
 
 /** One `Server-Timing` entry; `ms` in milliseconds. */

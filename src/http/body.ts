@@ -66,10 +66,6 @@ async function gather(reader: ReadableStreamDefaultReader<Uint8Array>, maxBytes:
     }
     chunks.push(part.value);
   }
-  return joined(chunks, size);
-}
-
-function joined(chunks: readonly Uint8Array[], size: number): Uint8Array {
   const whole = new Uint8Array(size);
   let offset = 0;
   for (const chunk of chunks) {

@@ -4,10 +4,8 @@ import type { Inbound } from '../core/inbound.ts';
 import type { Background, Clock } from '../core/runtime.ts';
 import type { AccountId, Snapshot } from '../store/store.ts';
 import { ClientLeft, type RequestContext, type Trace } from '../upstream/request-context.ts';
-import { credentialOf } from './authenticate.ts';
-import { wantsOf } from './conditional.ts';
 import type { Route } from './lifecycle.ts';
-import { requestIdOf, traceOf } from './trace.ts';
+import { credentialOf, requestIdOf, traceOf, wantsOf } from './request-headers.ts';
 
 export interface ContextTools {
   readonly clock: Clock;

@@ -16,29 +16,25 @@ export interface Supported {
   readonly headers: readonly string[];
 }
 
-/** Headers for browsers on other origins (`contract.md` section 9). */
-export interface Cors {
-  /** The headers of an answer, with those that allow its origin to read it. */
-  added<T extends string | number>(
-    headers: Readonly<Record<string, T>>,
-    origin: string | undefined,
-  ): Record<string, T | string>;
-  /** Answers preflights, and leaves other requests to `otherwise`. Without `supported`, nothing is at the path. */
-  preflights(otherwise: Route['handle'], supported?: Supported): Route['handle'];
-}
+export type Cors = NonNullable<ReturnType<typeof corsFor>>;
 
-/** `allowed`: exact origins, or one `*`. Undefined if there are none: then no CORS headers are sent. */
-export function corsFor(allowed: readonly string[]): Cors | undefined {
+/**
+ * Headers for browsers on other origins (`contract.md` section 9). Undefined if none is allowed: then none are sent.
+ * @param allowed exact origins, or one `*`
+ */
+export function corsFor(allowed: readonly string[]) {
   if (allowed.length === 0) return undefined;
   const byOrigin = new Map(allowed.map((origin) => [origin, originHeaders(origin)]));
   const headersFor = (origin: string | undefined) =>
     origin === undefined ? undefined : (byOrigin.get('*') ?? byOrigin.get(origin));
   return {
-    added(headers, origin) {
+    /** The headers of an answer, with those that allow its origin to read it. */
+    added<T extends string | number>(headers: Readonly<Record<string, T>>, origin: string | undefined) {
       const vary = headers['Vary'] === undefined ? 'Origin' : `${headers['Vary']}, Origin`;
-      return { ...headers, Vary: vary, ...headersFor(origin) };
+      return { ...headers, Vary: vary, ...headersFor(origin) } as Record<string, T | string>;
     },
-    preflights(otherwise, supported) {
+    /** Answers preflights, and leaves other requests to `otherwise`. Without `supported`, nothing is at the path. */
+    preflights(otherwise: Route['handle'], supported?: Supported): Route['handle'] {
       const allowing = supported ? preflightHeaders(supported) : {};
       return async (context) => {
         const { inbound } = context;

@@ -4,11 +4,10 @@ import type { Logger } from '../core/logger.ts';
 import type { Metrics, StatusClass } from '../core/metrics.ts';
 import { secondsLeft } from '../store/store.ts';
 import { ClientLeft, type RequestContext } from '../upstream/request-context.ts';
-import { type Answer, NO_STORE, SECURITY_HEADERS, tenths } from './answer.ts';
+import { type Answer, NO_STORE, problemAnswer, SECURITY_HEADERS, tenths } from './answer.ts';
 import { bytesOf } from './body.ts';
 import { Context, type ContextTools } from './context.ts';
 import type { Cors } from './cors.ts';
-import { problemAnswer } from './problem-answer.ts';
 
 /** A path and method that a listener answers. */
 export interface Route {

@@ -1,8 +1,8 @@
 import { cacheStatusOf, cacheWordOf, type Reading } from '../cache/reading.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { type Answer, NO_STORE, timingOf } from './answer.ts';
-import { noneMatch } from './conditional.ts';
 import type { Context } from './context.ts';
+import { noneMatch } from './request-headers.ts';
 
 /** A client's own cache may keep the answer, but has to revalidate it before each use. */
 export const REVALIDATE = 'private, no-cache';

@@ -1,6 +1,6 @@
+import type { Cancellation } from '../core/cancellation.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
-import { pause } from '../core/pause.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { Call } from '../upstream/client.ts';
 import type { Attempt, Gate, Outcome } from './gates.ts';
@@ -65,3 +65,18 @@ export function guardedCall(options: GuardedCallOptions): Call {
 }
 
 const isNotSent = (error: unknown) => error instanceof GatewayError && error.particulars.fault === 'not_sent';
+
+/** Rejects with the reason once the work is cancelled. */
+function pause(clock: Clock, ms: number, cancellation: Cancellation): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const leave = (reason: unknown) => {
+      cancel();
+      reject(reason);
+    };
+    const cancel = clock.after(ms, () => {
+      cancellation.off(leave);
+      resolve();
+    });
+    cancellation.on(leave);
+  });
+}

@@ -7,10 +7,10 @@ import type { Gateway } from '../../gateway/gateway.ts';
 import { allOverviews, type Overview } from '../../gateway/overviews.ts';
 import { isBad, isGood, type Leg } from '../../gateway/legs.ts';
 import { type Answer, NO_STORE, timingOf } from '../../http/answer.ts';
-import { noneMatch } from '../../http/conditional.ts';
 import type { Context } from '../../http/context.ts';
 import type { Route } from '../../http/lifecycle.ts';
 import { REVALIDATE } from '../../http/read-answer.ts';
+import { noneMatch } from '../../http/request-headers.ts';
 import { type CompositionRequest, compositionsOf, errorOf, sectionText } from './composition.ts';
 import { ndjsonAnswer } from './ndjson.ts';
 

@@ -1,5 +1,4 @@
-import { base64Url } from '../../core/base64.ts';
-import { deriveKey, HMAC } from '../../core/hkdf.ts';
+import { base64Url, deriveKey, HMAC } from '../../core/crypto.ts';
 import { lruMap } from '../bounded.ts';
 
 /** Of remembered names, in characters. */

@@ -1,8 +1,7 @@
 import type { GatewayError } from '../../../core/errors.ts';
 import type { Logger } from '../../../core/logger.ts';
-import { SECURITY_HEADERS } from '../../../http/answer.ts';
+import { problemAnswer, SECURITY_HEADERS } from '../../../http/answer.ts';
 import type { Cors } from '../../../http/cors.ts';
-import { problemAnswer } from '../../../http/problem-answer.ts';
 
 interface RefusalContext {
   /** Absent if the request has a log line already. */

@@ -3,7 +3,7 @@ import { GatewayError } from '../../../core/errors.ts';
 import type { Logger } from '../../../core/logger.ts';
 import type { Metrics } from '../../../core/metrics.ts';
 import type { Cors } from '../../../http/cors.ts';
-import { requestIdOf } from '../../../http/trace.ts';
+import { requestIdOf } from '../../../http/request-headers.ts';
 import type { AddressOf } from './address.ts';
 import type { Pressure } from './pressure.ts';
 import { refusal } from './refusal.ts';

@@ -16,3 +16,9 @@ export async function deriveKey(secret: string, { info, algorithm, usages }: Key
 
 /** Keys for HMAC-SHA-256. */
 export const HMAC = { name: 'HMAC', hash: 'SHA-256', length: 256 } as const;
+
+/** Base64 for URLs, without padding (RFC 4648, section 5). */
+export function base64Url(bytes: ArrayBuffer): string {
+  const base64 = btoa(String.fromCharCode(...new Uint8Array(bytes)));
+  return base64.replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+}
