@@ -161,9 +161,12 @@ export function extentOf(text: string): Extent {
   return { depth, values };
 }
 
-/** Most texts have fewer brackets than that, wherever they stand: then nothing has to be walked through. */
-export function isDeeperThan(text: string, depth: number): boolean {
-  return hasMore(text, '{', '[', depth) && extentOf(text).depth > depth;
+/** How deep JSON may be nested. */
+export const MAX_DEPTH = 64;
+
+export function isTooDeep(text: string): boolean {
+  // Most texts have fewer brackets than that, wherever they stand: then nothing has to be walked through.
+  return hasMore(text, '{', '[', MAX_DEPTH) && extentOf(text).depth > MAX_DEPTH;
 }
 
 function hasMore(text: string, one: string, other: string, than: number): boolean {
@@ -173,11 +176,9 @@ function hasMore(text: string, one: string, other: string, than: number): boolea
   return false;
 }
 
-const MAX_JSON_DEPTH = 64;
-
 /** Whether it is JSON, and not nested too deeply. */
 export function isJson(text: string): boolean {
-  if (isDeeperThan(text, MAX_JSON_DEPTH)) return false;
+  if (isTooDeep(text)) return false;
   try {
     JSON.parse(text);
     return true;

@@ -1,8 +1,7 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
-import { isDeeperThan } from '../core/json.ts';
+import { isTooDeep } from '../core/json.ts';
 import type { Clock } from '../core/runtime.ts';
 import { type Keeping, keepingOf } from './cache-control.ts';
-import { concealing } from './conceal.ts';
 import { localLinks } from './links.ts';
 import type { Operation } from './operation.ts';
 import { refusalOf, retryAfterOf } from './refusal.ts';
@@ -24,8 +23,6 @@ export interface UpstreamAnswer extends Keeping {
   readonly notModified: boolean;
 }
 
-const MAX_JSON_DEPTH = 64;
-const RATE_LIMITED_SECONDS = 10;
 const UNAVAILABLE_SECONDS = 5;
 
 interface AnswerContext {
@@ -50,11 +47,9 @@ export function answerOf(operation: Operation, raw: RawAnswer, context: AnswerCo
   if (isBodiless) return { ...EMPTY, isStorable: false, status };
   if (isGood) return jsonAnswer(operation, raw, context.upstream);
   if (status === 304 && context.isConditional) return { ...EMPTY, ...keptAs(raw), status, notModified: true };
-  if (status >= 400 && status < 500) throw refusal(raw, context);
+  if (status >= 400 && status < 500) throw refusalOf(raw, { ...context, now: context.clock.now() });
   throw failure(raw, context.clock.now());
 }
-
-const textOf = ({ body }: RawAnswer) => ('text' in body ? body.text : '');
 
 const isEmpty = ({ body }: RawAnswer) => 'text' in body && body.text === '';
 
@@ -75,7 +70,7 @@ function jsonAnswer(operation: Operation, raw: RawAnswer, upstream: URL): Upstre
     throw GatewayError.of('upstream_bad_response', { fault, detail: FLAWS[raw.body.flaw] });
   }
   const { text } = raw.body;
-  if (isDeeperThan(text, MAX_JSON_DEPTH)) throw unusable('The upstream answered with JSON nested too deeply.');
+  if (isTooDeep(text)) throw unusable('The upstream answered with JSON nested too deeply.');
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -98,20 +93,12 @@ function validatorsOf(raw: RawAnswer): Validators {
   return { ...(isKept(etag) && { etag }), ...(isKept(lastModified) && { lastModified }) };
 }
 
-function refusal(raw: RawAnswer, { clock, credential, upstream }: AnswerContext): GatewayError {
-  const now = clock.now();
-  const conceal = concealing(credential, upstream);
-  const header = headerOf(raw, 'retry-after');
-  const retryAfter = raw.status === 429 ? retryAfterOf(header, { now, otherwise: RATE_LIMITED_SECONDS }) : undefined;
-  return refusalOf(raw.status, textOf(raw), { retryAfter, conceal });
-}
-
 function failure(raw: RawAnswer, now: number): GatewayError {
   const { status } = raw;
   const fault = faultOf(status);
   if (status === 504) return GatewayError.of('upstream_timeout', { fault });
   if (status !== 503) return GatewayError.of('upstream_bad_response', { fault });
-  const retryAfter = retryAfterOf(headerOf(raw, 'retry-after'), { now, otherwise: UNAVAILABLE_SECONDS });
+  const retryAfter = retryAfterOf(raw, { now, otherwise: UNAVAILABLE_SECONDS });
   return GatewayError.of('upstream_unavailable', { fault, retryAfter });
 }
 

@@ -16,20 +16,18 @@ const MAX_SECONDS = 2 ** 31;
 export function keepingOf(raw: RawAnswer): Keeping {
   const header = headerOf(raw, 'cache-control');
   if (header === undefined) return STORABLE;
-  const directives = Array.from(header.toLowerCase().matchAll(DIRECTIVE), ([, name, quoted, bare]) => ({
-    name,
-    value: quoted ?? bare ?? '',
-  }));
-  const seconds = directives.flatMap(({ name, value }) => {
-    if (name === 'no-cache') return [0];
-    return name === 'max-age' && /^-?\d+$/.test(value) ? [Number(value) - secondsOf(headerOf(raw, 'age'))] : [];
-  });
-  return {
-    isStorable: !directives.some(({ name }) => name === 'no-store'),
-    ...(seconds.length > 0 && { maxFreshMs: Math.min(MAX_SECONDS, Math.max(0, Math.min(...seconds))) * 1000 }),
-  };
+  let isStorable = true;
+  const limits: number[] = []; // in seconds
+  for (const [, name, quoted, bare = ''] of header.toLowerCase().matchAll(DIRECTIVE)) {
+    const value = quoted ?? bare;
+    if (name === 'no-store') isStorable = false;
+    if (name === 'no-cache') limits.push(0);
+    if (name === 'max-age' && /^-?\d+$/.test(value)) limits.push(Number(value) - ageOf(raw));
+  }
+  if (limits.length === 0) return { isStorable };
+  return { isStorable, maxFreshMs: Math.min(MAX_SECONDS, Math.max(0, Math.min(...limits))) * 1000 };
 }
 
 const STORABLE: Keeping = { isStorable: true };
 
-const secondsOf = (age = '') => Number(/^\d+/.exec(age)?.[0] ?? 0);
+const ageOf = (raw: RawAnswer) => Number(/^\d+/.exec(headerOf(raw, 'age') ?? '')?.[0] ?? 0);

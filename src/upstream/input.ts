@@ -1,11 +1,10 @@
 import type { core, ZodMiniType } from 'zod/mini';
 import { canonical } from '../core/canonical.ts';
 import { type ErrorItem, GatewayError } from '../core/errors.ts';
-import { extentOf } from '../core/json.ts';
+import { extentOf, MAX_DEPTH } from '../core/json.ts';
 import type { Operation } from './operation.ts';
 import type { OperationInput } from './request.ts';
 
-const MAX_JSON_DEPTH = 64;
 /** Four times what a documented body can have. Checking ten times as many would block the process for a while. */
 const MAX_VALUES = 1_000;
 /** Errors that one answer lists. */
@@ -47,8 +46,8 @@ export function checkBody<T>(schema: ZodMiniType<T>, text: string): T {
  */
 function parseJson(text: string): unknown {
   const { depth, values } = extentOf(text);
-  if (depth > MAX_JSON_DEPTH) throw GatewayError.of('malformed_json', { detail: 'The body is nested too deeply.' });
-  if (values > MAX_VALUES) throw invalid([TOO_MANY]);
+  if (depth > MAX_DEPTH) throw GatewayError.of('malformed_json', { detail: 'The body is nested too deeply.' });
+  if (values > MAX_VALUES) throw invalid([{ code: 'too_big', message: `more than ${MAX_VALUES} values`, field: null }]);
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -68,8 +67,6 @@ function itemsOfIssue(issue: core.$ZodIssue): ErrorItem[] {
     .slice(0, MAX_ITEMS)
     .map((key) => itemOf({ ...issue, message: 'unknown field' }, [...issue.path, key].join('.')));
 }
-
-const TOO_MANY = { code: 'too_big', message: `more than ${MAX_VALUES} values`, field: null };
 
 /** Lists each error once, up to `MAX_ITEMS`. */
 export function invalid(errors: readonly ErrorItem[]): GatewayError {

@@ -1,21 +1,10 @@
 import { ID_FORMS, type Method, type Operation } from './operation.ts';
 import { allOperations } from './operations/index.ts';
 
-export interface Match {
-  /** The operations at a path, by method. */
-  readonly methods: ReadonlyMap<Method, Operation>;
-  readonly id: string | undefined;
-}
-
-interface Template {
-  readonly pattern: RegExp;
-  readonly methods: Map<Method, Operation>;
-}
-
 /** One pattern per path template; the trailing slash may be left out. */
-const templates: readonly Template[] = [...Map.groupBy(allOperations, ({ path }) => path).values()].map((rows) => ({
+const templates = [...Map.groupBy(allOperations, ({ path }) => path).values()].map((rows) => ({
   pattern: patternOf(rows[0]),
-  methods: new Map(rows.map((row) => [row.method, row])),
+  methods: new Map(rows.map((row): [Method, Operation] => [row.method, row])),
 }));
 
 function patternOf(row: Operation | undefined): RegExp {
@@ -23,8 +12,8 @@ function patternOf(row: Operation | undefined): RegExp {
   return new RegExp(`^${path}$`);
 }
 
-/** The operations at an upstream path; undefined if the table has none there. */
-export function matchPath(path: string): Match | undefined {
+/** The operations at an upstream path, by method, and its `<ID>`; undefined if the table has none there. */
+export function matchPath(path: string) {
   for (const { pattern, methods } of templates) {
     const found = pattern.exec(path);
     if (found) return { methods, id: found[1] };

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { type ErrorItem, GatewayError, isCode } from '../core/errors.ts';
+import { headerOf, type RawAnswer } from './transport.ts';
 
 /** For these the upstream's own code is ignored: clients rely on ours. */
 const FIXED_NAMES = new Set([401, 429]);
@@ -19,24 +20,25 @@ interface Finding {
 
 const anObject = z.record(z.string(), z.unknown());
 
-/**
- * An upstream 4xx as an error of ours, with the upstream's status and, where it has one, its code.
- * `conceal` removes from its texts what a client must not see.
- */
-export function refusalOf(
-  status: number,
-  body: string,
-  { retryAfter, conceal }: { retryAfter?: number | undefined; conceal: (text: string) => string },
-): GatewayError {
-  const findings = findingsIn(parsed(body))
+interface RefusalContext {
+  readonly now: number;
+  /** Concealed in the upstream's texts, as is its host. */
+  readonly credential: string | undefined;
+  readonly upstream: URL;
+}
+
+/** An upstream 4xx as an error of ours, with the upstream's status and, where it has one, its code. */
+export function refusalOf(raw: RawAnswer, { now, credential, upstream }: RefusalContext): GatewayError {
+  const { status, body } = raw;
+  const conceal = concealing(credential, upstream);
+  const findings = findingsIn(parsed('text' in body ? body.text : ''))
     .slice(0, MAX_ITEMS)
     .map((finding) => concealed(finding, conceal));
   const code = codeFor(status, findings);
   const whole = findings.find((finding) => finding.field === null && finding.message !== finding.code)?.message;
-  const detail = whole ?? (code === 'validation_failed' ? FIELDS_REFUSED : undefined);
   return GatewayError.refusal(code, status, {
-    detail,
-    retryAfter,
+    detail: whole ?? (code === 'validation_failed' ? FIELDS_REFUSED : undefined),
+    retryAfter: status === 429 ? retryAfterOf(raw, { now, otherwise: RATE_LIMITED_SECONDS }) : undefined,
     ...(status === 401 && { headers: { 'WWW-Authenticate': 'Token' } }),
     errors: findings.map((finding): ErrorItem => ({ ...finding, code: finding.code ?? 'invalid' })),
   });
@@ -124,15 +126,28 @@ function pathOf(field: string | null, name: string): string | null {
   return field === null ? name : `${field}.${name}`;
 }
 
+/** Shorter words are replaced only as whole words: a credential `a` is part of every text. */
+const LONG_WORD = 8;
+
+/** Replaces the credential, and the upstream's host in upper or lower case, in a text. */
+function concealing(credential: string | undefined, { host, hostname }: URL): (text: string) => string {
+  const patterns = [host, hostname.replace(/\.$/, '')].map((word) => patternOf(word, 'gi'));
+  if (credential !== undefined) patterns.unshift(patternOf(credential, 'g'));
+  return (text) => patterns.reduce((rest, pattern) => rest.replaceAll(pattern, '…'), text);
+}
+
+function patternOf(word: string, flags: string): RegExp {
+  const literal = word.replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
+  return new RegExp(word.length >= LONG_WORD ? literal : `(?<![A-Za-z0-9])${literal}(?![A-Za-z0-9])`, flags);
+}
+
+const RATE_LIMITED_SECONDS = 10;
 const MIN_RETRY_AFTER_SECONDS = 1;
 const MAX_RETRY_AFTER_SECONDS = 300;
 
 /** `Retry-After` in seconds or as a date, clamped to 1 s to 5 min; `otherwise` if it is missing or unusable. */
-export function retryAfterOf(
-  header: string | undefined,
-  { now, otherwise }: { now: number; otherwise: number },
-): number {
-  const text = header?.trim() ?? '';
+export function retryAfterOf(raw: RawAnswer, { now, otherwise }: { now: number; otherwise: number }): number {
+  const text = headerOf(raw, 'retry-after')?.trim() ?? '';
   const date = Date.parse(text);
   let seconds = otherwise;
   if (/^\d+(\.\d+)?$/.test(text)) seconds = Math.ceil(Number(text));

@@ -39,18 +39,8 @@ export function targetOf(operation: Operation, { id, query }: OperationInput): s
  */
 export function headersOf({ operation, input, context, validators }: UpstreamCall): string[] {
   const { trace, requestId, userAgent = 'portico', idempotencyKey } = context;
-  const headers = [
-    'accept',
-    'application/json',
-    'user-agent',
-    userAgent,
-    'x-request-id',
-    requestId,
-    'traceparent',
-    `00-${trace.traceId}-${newSpanId()}-${trace.flags}`,
-    'via',
-    '1.1 portico',
-  ];
+  const headers = ['accept', 'application/json', 'user-agent', userAgent, 'x-request-id', requestId];
+  headers.push('traceparent', `00-${trace.traceId}-${newSpanId()}-${trace.flags}`, 'via', '1.1 portico');
   if (operation.credential !== 'none') headers.push('authorization', `Token ${context.credential}`);
   if (input.body !== undefined) headers.push('content-type', 'application/json');
   if (trace.tracestate) headers.push('tracestate', trace.tracestate);
