@@ -29,10 +29,8 @@ export function freshMsOf(entry: Entry, policy: CachePolicy, now: number): numbe
   return entry.storedAt + freshFor(entry, policy.fresh * 1000) - now;
 }
 
-export type Usability = 'fresh' | 'stale' | 'on-error' | 'expired';
-
 /** What an entry may be used for at this age. */
-export function usabilityOf(freshMs: number, policy: CachePolicy): Usability {
+export function usabilityOf(freshMs: number, policy: CachePolicy): 'fresh' | 'stale' | 'on-error' | 'expired' {
   if (freshMs > 0) return 'fresh';
   if (-freshMs < policy.stale * 1000) return 'stale';
   return -freshMs < policy.onError * 1000 ? 'on-error' : 'expired';

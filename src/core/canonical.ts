@@ -1,4 +1,4 @@
-import { endOfScalar, endOfString, skipSpace } from './json.ts';
+import { endOfScalar, endOfString, skipSpace, stringAt } from './json.ts';
 
 export interface Canonical {
   /** Equal for JSON texts with the same meaning. */
@@ -13,39 +13,34 @@ export interface Canonical {
  * is not deep; it is read once, since a client may send a long one.
  */
 export function canonical(text: string, without?: ReadonlySet<string>): Canonical {
-  const reader = new Reader(text, without);
-  return { text: reader.value(), hasDuplicateNames: reader.hasDuplicateNames };
+  const reader = new Reader(text);
+  return { text: reader.value(without), hasDuplicateNames: reader.hasDuplicateNames };
 }
 
 class Reader {
   hasDuplicateNames = false;
   #at = 0;
   readonly #text: string;
-  #without: ReadonlySet<string> | undefined;
 
-  constructor(text: string, without: ReadonlySet<string> | undefined) {
+  constructor(text: string) {
     this.#text = text;
-    this.#without = without;
   }
 
-  value(): string {
+  value(without?: ReadonlySet<string>): string {
     this.#at = skipSpace(this.#text, this.#at);
     const first = this.#text[this.#at];
-    if (first !== '{') this.#without = undefined; // applies to the outermost object only
-    if (first === '{') return `{${this.#members().join(',')}}`;
+    if (first === '{') return `{${this.#members(without).join(',')}}`;
     if (first === '[') return `[${this.#upTo(']', () => this.value()).join(',')}]`;
     return first === '"' ? this.#string() : this.#cut(endOfScalar(this.#text, this.#at));
   }
 
-  #members(): string[] {
-    const without = this.#without;
-    this.#without = undefined; // for the outermost object only
+  #members(without: ReadonlySet<string> | undefined): string[] {
     const members = new Map<string, string>();
     const all = this.#upTo('}', () => {
       const name = this.#string();
       this.#at = skipSpace(this.#text, this.#at) + 1; // the colon
       const member = `${name}:${this.value()}`;
-      if (without?.has(nameOf(name))) return '';
+      if (without?.has(stringAt(name))) return '';
       if (members.has(name)) this.hasDuplicateNames = true;
       members.set(name, member);
       return member;
@@ -79,6 +74,3 @@ class Reader {
     return part;
   }
 }
-
-/** Without its quotes and escapes. */
-const nameOf = (text: string) => (text.includes('\\') ? String(JSON.parse(text)) : text.slice(1, -1));

@@ -129,7 +129,7 @@ function isName(text: string, start: number, name: string): boolean {
 export const cut = (text: string, { start, end }: Span) => text.slice(start, end);
 
 /** A JSON string without its quotes and escapes. */
-export function stringAt(text: string, { start, end }: Span): string {
+export function stringAt(text: string, { start, end }: Span = { start: 0, end: text.length }): string {
   const inner = text.slice(start + 1, end - 1);
   return inner.includes('\\') ? String(JSON.parse(text.slice(start, end))) : inner;
 }

@@ -2,13 +2,13 @@ import { type ErrorCode, GatewayError } from '../core/errors.ts';
 import { invalidatedBy } from '../cache/key.ts';
 import { canonical } from '../core/canonical.ts';
 import { isJson } from '../core/json.ts';
-import type { IdempotencyOutcome, Metrics } from '../core/metrics.ts';
-import type { Clock, Digest } from '../core/runtime.ts';
+import type { IdempotencyOutcome } from '../core/metrics.ts';
 import type { AccountId, Holder, NewWrite, WriteAnswer, WriteEnd, WriteRecord } from '../store/store.ts';
 import type { Operation } from '../upstream/operation.ts';
 import { allOperations } from '../upstream/operations/index.ts';
 import type { OperationInput } from '../upstream/request.ts';
 import type { Quota, RequestContext } from '../upstream/request-context.ts';
+import type { GatewayDeps } from './gateway.ts';
 
 /** Who writes. The request is counted together with its write. */
 export interface Writer extends Holder {
@@ -30,21 +30,14 @@ export interface Written extends WriteAnswer {
   readonly replayed: boolean;
 }
 
-export interface IdempotencyTools {
-  readonly clock: Clock;
-  readonly digest: Digest;
-  readonly metrics: Metrics;
-}
+type Tools = Pick<GatewayDeps, 'clock' | 'digest' | 'metrics'>;
 
 const KEY_MS = 24 * 60 * 60 * 1000;
 /** How long the upstream may still carry out a write that got no answer. */
 const LATE_MS = 60_000;
 
 /** A write as the store knows it. */
-export async function newWriteOf(
-  { clock, digest }: IdempotencyTools,
-  { operation, input, writer }: Write,
-): Promise<NewWrite> {
+export async function newWriteOf({ clock, digest }: Tools, { operation, input, writer }: Write): Promise<NewWrite> {
   const { principal, owner, quota, context } = writer;
   const { endsAt, background, idempotencyKey: key } = context;
   const tags = writer.account === undefined ? [] : invalidatedBy(operation, input);
@@ -88,7 +81,7 @@ function comparedBody({ notCompared }: Operation, { body, unsent = '' }: Operati
  * The answer if the store already has a record of the key, or of an equal purchase.
  * @throws GatewayError `idempotency_key_reused`, `idempotency_in_progress`, `outcome_unknown`
  */
-export function again({ metrics }: IdempotencyTools, known: WriteRecord, { fingerprint }: NewWrite): Written {
+export function again({ metrics }: Tools, known: WriteRecord, { fingerprint }: NewWrite): Written {
   const { outcome } = known;
   const refuse = (code: ErrorCode, as: IdempotencyOutcome, retryAfter?: number) => {
     metrics.idempotency(as);
@@ -101,7 +94,7 @@ export function again({ metrics }: IdempotencyTools, known: WriteRecord, { finge
   return { ...outcome, replayed: true };
 }
 
-export function countEnd({ metrics }: IdempotencyTools, { key, isPurchase }: NewWrite, end: WriteEnd): void {
+export function countEnd({ metrics }: Tools, { key, isPurchase }: NewWrite, end: WriteEnd): void {
   if (key === undefined && !isPurchase) return;
   if (typeof end === 'object') metrics.idempotency('answered');
   else metrics.idempotency(end === 'unknown' ? 'unknown' : 'released');

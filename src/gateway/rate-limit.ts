@@ -1,8 +1,7 @@
 import { GatewayError } from '../core/errors.ts';
-import type { Metrics } from '../core/metrics.ts';
-import type { Clock } from '../core/runtime.ts';
 import { secondsLeft, type WindowUse } from '../store/store.ts';
 import type { Quota, RequestContext } from '../upstream/request-context.ts';
+import type { GatewayDeps } from './gateway.ts';
 
 /** Social calls, which have no credential, of one address. */
 const SOCIAL_PER_MINUTE = 20;
@@ -11,7 +10,7 @@ const MINUTE_MS = 60_000;
 export type RateLimit = ReturnType<typeof rateLimit>;
 
 /** How many requests a principal may make in a minute. `perMinute`: of one account; 0: there is no quota at all. */
-export function rateLimit({ clock, metrics }: { clock: Clock; metrics: Metrics }, perMinute: number) {
+export function rateLimit({ clock, metrics }: Pick<GatewayDeps, 'clock' | 'metrics'>, perMinute: number) {
   const quota = (name: Quota['name'], limit: number): Quota | undefined =>
     perMinute === 0 ? undefined : { name, window: { name: `requests by ${name}`, lengthMs: MINUTE_MS, limit } };
   return {

@@ -1,30 +1,21 @@
 import { Cancellation } from '../core/cancellation.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { NewWrite, Store, WriteAnswer, WriteEnd } from '../store/store.ts';
+import type { NewWrite, WriteAnswer, WriteEnd } from '../store/store.ts';
 import type { Call } from '../upstream/client.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { OperationInput } from '../upstream/request.ts';
 import { ClientLeft } from '../upstream/request-context.ts';
-import {
-  again,
-  countEnd,
-  type IdempotencyTools,
-  needsStore,
-  newWriteOf,
-  type Write,
-  type Writer,
-  type Written,
-} from './idempotency.ts';
+import { again, countEnd, needsStore, newWriteOf, type Write, type Writer, type Written } from './idempotency.ts';
+import type { GatewayDeps } from './gateway.ts';
 import type { RateLimit } from './rate-limit.ts';
 
-export interface WriteTools extends IdempotencyTools {
+interface Tools extends Pick<GatewayDeps, 'clock' | 'digest' | 'metrics' | 'store'> {
   readonly call: Call;
   /** @throws GatewayError if a call of this account would not be let through */
   assertOpen(writer: Writer): void;
   readonly limit: RateLimit;
-  readonly store: Pick<Store, 'snapshot' | 'beginWrite' | 'endWrite'>;
 }
 
 interface Wanted {
@@ -45,7 +36,7 @@ interface Ready {
  * client leaves, so that the outcome of a write that was sent is recorded.
  * @throws GatewayError
  */
-export async function write(tools: WriteTools, wanted: Wanted): Promise<Written> {
+export async function write(tools: Tools, wanted: Wanted): Promise<Written> {
   const { writer } = wanted;
   const ready = await readied(tools, wanted).catch(async (error: unknown) => {
     await count(tools, writer); // refused requests count too
@@ -57,7 +48,7 @@ export async function write(tools: WriteTools, wanted: Wanted): Promise<Written>
   return written;
 }
 
-async function readied(tools: WriteTools, { operation, input, writer }: Wanted): Promise<Ready> {
+async function readied(tools: Tools, { operation, input, writer }: Wanted): Promise<Ready> {
   const isLate = lateness(tools.clock, writer.context.endsAt);
   const wanted = { operation, input: await input(), writer };
   checkInput(operation, wanted.input);
@@ -78,7 +69,7 @@ function lateness(clock: Clock, endsAt: number): () => boolean {
 }
 
 /** @throws GatewayError `rate_limited` */
-async function count({ store, clock, limit }: WriteTools, writer: Writer): Promise<void> {
+async function count({ store, clock, limit }: Tools, writer: Writer): Promise<void> {
   const { principal, owner, quota, context } = writer;
   if (!quota) return;
   const { window } = quota;
@@ -86,7 +77,7 @@ async function count({ store, clock, limit }: WriteTools, writer: Writer): Promi
   limit.counted(context, quota, use);
 }
 
-async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
+async function carryOut(tools: Tools, ready: Ready): Promise<Written> {
   const { wanted, begun } = ready;
   const isStored = needsStore(wanted);
   const known = isStored ? await begin(tools, wanted, begun) : undefined;
@@ -113,7 +104,7 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
  * Stores the write. Returns the answer if it is known already.
  * @throws GatewayError `rate_limited`, `store_unavailable`, see `again`
  */
-async function begin(tools: WriteTools, { writer }: Write, begun: NewWrite): Promise<Written | undefined> {
+async function begin(tools: Tools, { writer }: Write, begun: NewWrite): Promise<Written | undefined> {
   const { use, known, isLimited, refusal } = await tools.store.beginWrite(begun);
   tools.limit.counted(writer.context, writer.quota, use);
   if (refusal) throw refusal;
@@ -124,10 +115,7 @@ async function begin(tools: WriteTools, { writer }: Write, begun: NewWrite): Pro
 }
 
 /** A client that leaves cancels the write only until it is sent. */
-async function send(
-  { call }: WriteTools,
-  { wanted: { operation, input, writer }, isLate }: Ready,
-): Promise<WriteAnswer> {
+async function send({ call }: Tools, { wanted: { operation, input, writer }, isLate }: Ready): Promise<WriteAnswer> {
   const { account, owner, context } = writer;
   let isSent = false;
   const cancellation = new Cancellation();

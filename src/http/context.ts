@@ -1,3 +1,4 @@
+import type { Config } from '../config.ts';
 import { Cancellation } from '../core/cancellation.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Inbound } from '../core/inbound.ts';
@@ -7,12 +8,8 @@ import { ClientLeft, type RequestContext, type Trace } from '../upstream/request
 import type { Route } from './lifecycle.ts';
 import { credentialOf, requestIdOf, traceOf, wantsOf } from './request-headers.ts';
 
-export interface ContextTools {
+export interface ContextTools extends Pick<Config, 'requestTimeoutMs' | 'maxBodyBytes' | 'publicUrl'> {
   readonly clock: Clock;
-  readonly requestTimeoutMs: number;
-  readonly maxBodyBytes: number;
-  /** Origin for links; the request's own when not set. */
-  readonly publicUrl?: string | undefined;
 }
 
 const PRINTABLE = /^[\x20-\x7e]{1,256}$/;

@@ -34,12 +34,6 @@ export interface LifecycleOptions extends ContextTools {
   readonly cors?: Cors | undefined;
 }
 
-interface Ended {
-  readonly answer: Answer;
-  readonly code: string | undefined;
-  readonly now: number;
-}
-
 /** Not in any RFC, but the usual status for a client that has left. It is only logged. */
 const CLIENT_LEFT = 499;
 
@@ -104,13 +98,13 @@ export class Lifecycle {
 
   #finish(context: Context, answer: Answer, code?: string): Outbound {
     const now = this.#options.clock.now();
+    const { status, body, isAscii } = answer;
     if (context.isStream && !context.isEnded) {
-      context.onEnd = () => this.#record(context, { answer, code, now: this.#options.clock.now() });
+      context.onEnd = () => this.#record(context, status, this.#options.clock.now(), code);
     } else {
       context.end();
-      this.#record(context, { answer, code, now });
+      this.#record(context, status, now, code);
     }
-    const { status, body, isAscii } = answer;
     return { status, headers: this.#headersOf(context, answer, now), body, isAscii };
   }
 
@@ -128,9 +122,8 @@ export class Lifecycle {
     return all;
   }
 
-  #record(context: Context, { answer, code, now }: Ended): void {
+  #record(context: Context, status: number, now: number, code: string | undefined): void {
     const { requestId, trace, inbound, route, account, cache, startedAt, upstreamCalls, upstreamMs } = context;
-    const { status } = answer;
     const ms = now - startedAt;
     this.#options.logger.request({
       request_id: requestId,

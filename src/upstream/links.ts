@@ -2,11 +2,9 @@ import { cut, membersOf, stringAt } from '../core/json.ts';
 
 const LINKS = new Set(['next', 'previous']);
 
-/** Where a page of results came from. */
+/** Where a page of results came from: the upstream's `{base_url}`, and a path below it. */
 interface Page {
-  /** The upstream's `{base_url}`. */
   readonly upstream: URL;
-  /** Path below `upstream`. */
   readonly path: string;
 }
 

@@ -42,7 +42,7 @@ export function batchRoute(gateway: Gateway): Route {
       if (context.idempotencyKey !== undefined) throw keyRefused();
       const text = await jsonTextOf(context);
       const { requests } = checkBody(batchBody, text ?? '');
-      const body = await answerBatch({ gateway, reader }, requests);
+      const body = await answerBatch(gateway, reader, requests);
       return { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body };
     },
   };

@@ -1,9 +1,9 @@
 import { accepts } from 'hono/accepts';
 import type { Context as HonoContext } from 'hono';
 import { cacheWordOf } from '../../cache/reading.ts';
-import type { Clock, Digest } from '../../core/runtime.ts';
+import type { Digest } from '../../core/runtime.ts';
 import { compose, freshLegs, type Legs, readsOf } from '../../gateway/compose.ts';
-import type { Gateway } from '../../gateway/gateway.ts';
+import type { Gateway, GatewayDeps } from '../../gateway/gateway.ts';
 import { allOverviews, type Overview } from '../../gateway/overviews.ts';
 import { isBad, isGood, type Leg } from '../../gateway/legs.ts';
 import { type Answer, NO_STORE, timingOf } from '../../http/answer.ts';
@@ -14,10 +14,7 @@ import { noneMatch } from '../../http/request-headers.ts';
 import { type CompositionRequest, compositionsOf, errorOf, sectionText } from './composition.ts';
 import { ndjsonAnswer } from './ndjson.ts';
 
-interface Runtime {
-  readonly clock: Clock;
-  readonly digest: Digest;
-}
+type Runtime = Pick<GatewayDeps, 'clock' | 'digest'>;
 
 const VARY = { Vary: 'Authorization, Accept, Prefer' } as const;
 
