@@ -4,8 +4,6 @@ export type StatusClass = '2xx' | '3xx' | '4xx' | '5xx';
 /** Outcome of one upstream call. */
 export type CallOutcome = 'good' | 'refused' | 'failed' | 'abandoned';
 
-type CircuitState = 'closed' | 'open';
-
 /** Outcome of a write with an idempotency key, or of a purchase. */
 export type IdempotencyOutcome =
   | 'answered'
@@ -30,7 +28,7 @@ export interface Metrics {
   requestDone(labels: { operation: string; status: StatusClass; cache: string }, ms: number): void;
   callDone(labels: { operation: string; outcome: CallOutcome }, ms: number): void;
   retried(operation: string): void;
-  circuitIs(state: CircuitState): void;
+  circuitIs(state: 'closed' | 'open'): void;
   /** One read through the cache; `collapsed` where it joined a call under way. */
   readDone(outcome: 'hit' | 'stale' | 'miss' | 'bypass' | 'collapsed'): void;
   idempotency(outcome: IdempotencyOutcome): void;

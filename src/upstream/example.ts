@@ -15,15 +15,12 @@ export function exampleOf(schema: z.core.$ZodType): unknown {
 }
 
 function built(def: Def): unknown {
-  if (def.type === 'object') return mapped(def.shape);
+  if (def.type === 'object')
+    return Object.fromEntries(Object.entries(def.shape).map(([name, field]) => [name, exampleOf(field)]));
   if (def.type === 'array') return [exampleOf(def.element)];
   if (def.type === 'enum') return Object.values(def.entries)[0];
   if (def.type === 'literal') return def.values[0];
   if (def.type === 'union' && def.options[0]) return exampleOf(def.options[0]);
   if ('innerType' in def) return exampleOf(def.innerType);
   throw new Error(`a schema of type ${def.type} has to document an example`);
-}
-
-function mapped(shape: z.core.$ZodShape): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(shape).map(([name, field]) => [name, exampleOf(field)]));
 }
