@@ -44,6 +44,8 @@ interface Entered {
 export interface App extends Hono<Env> {
   /** Hono's road without Hono, for a GET that may be a hit: begins it, and answers it if that needs no waiting. */
   enter(inbound: Inbound): Entered | undefined;
+  /** Answers what never comes to a route. `isLogged`: somebody else writes its line in the log. */
+  refuse(inbound: Inbound, error: GatewayError, isLogged?: boolean): Outbound;
 }
 
 /** The gateway: what every client sees, on any runtime. */
@@ -83,7 +85,14 @@ function mount({ config, clock, logger, metrics }: Deps, routes: readonly Route[
     return serve(failing)(context);
   });
   const hits = new Map(routes.filter(({ hit }) => hit).map((route) => [route.path, route]));
-  return Object.assign(app, { enter: (inbound: Inbound) => enter(lifecycle, { app, hits }, inbound) });
+  return Object.assign(app, {
+    enter: (inbound: Inbound) => enter(lifecycle, { app, hits }, inbound),
+    refuse(inbound: Inbound, error: GatewayError, isLogged = false) {
+      const context = lifecycle.begin(inbound, noRoute(nothing));
+      context.isStream = isLogged; // so the line is not written here
+      return lifecycle.fail(context, error);
+    },
+  });
 }
 
 function answerOf(lifecycle: Lifecycle, route: Route, context: HonoContext<Env>): Response | Promise<Response> {

@@ -10,18 +10,19 @@ export interface Logger {
 /** All values are our own names, hashes, numbers or a request id of harmless characters: none needs escaping. */
 export interface RequestFields {
   readonly request_id: string;
-  readonly trace_id?: string | undefined;
-  readonly method?: string | undefined;
+  readonly trace_id: string;
+  /** Empty if the head could not be read. */
+  readonly method: string;
   /** The template, never the path. */
   readonly route: string;
   readonly status: number;
-  readonly duration_ms?: number;
+  readonly duration_ms: number;
   readonly operation?: string | undefined;
   /** Keyed hash of the credential. */
   readonly account?: string | undefined;
   readonly cache?: string | undefined;
-  readonly upstream_calls?: number;
-  readonly upstream_ms?: number;
+  readonly upstream_calls: number;
+  readonly upstream_ms: number;
   readonly code?: string | undefined;
 }
 

@@ -3,7 +3,6 @@ import { existsSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
 import { createAdminApp, createApp, type Deps } from '../app.ts';
 import { type Config, parseConfig } from '../config.ts';
-import { corsFor } from '../http/cors.ts';
 import type { Scrape } from '../routes/metrics.ts';
 import { trackedBackground } from './node/background.ts';
 import { nodeDeps, systemClock } from './node/deps.ts';
@@ -64,20 +63,18 @@ async function sandboxBeside(): Promise<RunningSandbox> {
 function openGateway(deps: Deps): Promise<Listener> {
   return open('PORT', {
     app: createApp(deps),
-    logger,
     background,
     host: config.host,
     port: config.port,
     trustedProxies: config.trustedProxies,
     sockets: LISTENING_SOCKETS,
     shedding: deps.metrics,
-    cors: corsFor(config.allowedOrigins),
   });
 }
 
 function openAdmin(deps: Deps, scrape: Scrape): Promise<Listener> {
   const app = createAdminApp(deps, scrape);
-  return open('ADMIN_PORT', { app, logger, background, host: config.adminHost, port: config.adminPort });
+  return open('ADMIN_PORT', { app, background, host: config.adminHost, port: config.adminPort });
 }
 
 /** `PORT` and `HOST` belong together, as do `ADMIN_PORT` and `ADMIN_HOST`. */

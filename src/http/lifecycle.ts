@@ -65,7 +65,7 @@ export class Lifecycle {
       const answer = route.hit(context);
       return answer && this.#finish(context, answer);
     } catch (error) {
-      return this.#fail(context, error);
+      return this.fail(context, error);
     }
   }
 
@@ -76,11 +76,12 @@ export class Lifecycle {
       if (isRead(inbound) && inbound.body !== null) await bytesOf(context); // not used, but it has to be valid
       return this.#finish(context, await route.handle(context));
     } catch (error) {
-      return this.#fail(context, error);
+      return this.fail(context, error);
     }
   }
 
-  #fail(context: Context, error: unknown): Outbound {
+  /** The answer to a request that ends with an error. */
+  fail(context: Context, error: unknown): Outbound {
     if (error instanceof ClientLeft) {
       return this.#finish(context, { status: CLIENT_LEFT, headers: NO_STORE, body: null }, 'client_left');
     }

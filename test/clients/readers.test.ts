@@ -5,7 +5,6 @@ import { describe, expect, test } from 'vitest';
 import type { Env } from '../../src/app.ts';
 import type { Outbound } from '../../src/core/inbound.ts';
 import { listen } from '../../src/entry/node/server/listen.ts';
-import { keepingLogger } from '../support/gateway.ts';
 import { openSocket } from '../support/raw-client.ts';
 import type { AtEnd } from '../support/world.ts';
 
@@ -29,6 +28,10 @@ const streamed = (goOn: Promise<void>) =>
 /** As the app sends its answers. */
 const sent = ({ env }: Context<Env>, body: Outbound['body']) => env.send!({ status: 200, headers: [], body });
 
+const refuse = (): never => {
+  throw new Error('every request here comes to a route');
+};
+
 async function start(atEnd: AtEnd) {
   const goOn = Promise.withResolvers<void>();
   const app = new Hono<Env>()
@@ -39,7 +42,8 @@ async function start(atEnd: AtEnd) {
       return sent(c, 'late');
     });
   const at = { host: '127.0.0.1', port: 0, stalledAfterMs: STALLED_AFTER_MS };
-  const listener = await listen({ app, logger: keepingLogger([]), background: () => {}, ...at });
+  const served = Object.assign(app, { enter: () => undefined, refuse });
+  const listener = await listen({ app: served, background: () => {}, ...at });
   atEnd(() => listener.drain(0));
   return { port: Number(new URL(listener.url).port), goOn };
 }

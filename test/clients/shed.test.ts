@@ -2,16 +2,19 @@ import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createApp } from '../../src/app.ts';
 import { noMetrics } from '../../src/core/metrics.ts';
+import { nodeDeps } from '../../src/entry/node/deps.ts';
 import { addresses } from '../../src/entry/node/server/address.ts';
+import { NodeInbound } from '../../src/entry/node/server/inbound.ts';
 import { shedder } from '../../src/entry/node/server/shed.ts';
-import { corsFor } from '../../src/http/cors.ts';
 import { expectHidden, expectShown, LISTED } from '../http/cors.ts';
 import { expectProblem } from '../http/problem.ts';
-import { keepingLogger, type LogLine } from '../support/gateway.ts';
+import { configOf, keepingLogger, type LogLine } from '../support/gateway.ts';
 import { openSocket, rawRequest, requestText } from '../support/raw-client.ts';
 
 let server: Server;
+let close: () => Promise<void>;
 let port: number;
 /** So many in flight are too many. */
 let tooMany: number;
@@ -24,21 +27,27 @@ beforeEach(async () => {
   const metrics = { ...noMetrics, refused: (by: string) => void refusals.push(by) };
   const pressure = { isOverloaded: (many: number) => many > tooMany };
   const addressOf = addresses(['127.0.0.1']);
-  const shed = shedder({ pressure, addressOf, logger: keepingLogger(lines), metrics, cors: corsFor([LISTED]) });
+  const upstream = new URL('http://upstream.test');
+  const config = configOf({ UPSTREAM_BASE_URL: upstream.href, ALLOWED_ORIGINS: LISTED });
+  const logger = keepingLogger(lines);
+  const built = nodeDeps({ config, upstream, logger, readiness: { isReady: () => true } });
+  close = built.close;
+  const shed = shedder({ app: createApp(built.deps), pressure, addressOf, metrics });
   server = createServer((incoming, outgoing) => {
     inFlight.add(outgoing);
     outgoing.once('close', () => inFlight.delete(outgoing));
-    const [path = ''] = (incoming.url ?? '').split('?');
-    if (shed({ incoming, outgoing, path, inFlight })) return;
+    const inbound = new NodeInbound(incoming, outgoing, { addressOf, background: () => undefined });
+    if (shed(inbound, inFlight)) return;
     if (incoming.url !== '/held') outgoing.end('served');
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   port = (server.address() as AddressInfo).port; // a listening TCP server has one
 });
 
-afterEach(() => {
+afterEach(async () => {
   server.closeAllConnections();
   server.close();
+  await close();
 });
 
 const READ = { target: '/api/v2/subscription/?page=2', headers: [['X-Request-Id', 'of-the-client']] } as const;

@@ -39,7 +39,7 @@ const openDoors = async (env: Headers = {}) => {
   const { background, idle } = trackedBackground();
   const { trustedProxies } = config;
   const app = createApp({ ...built.deps, clock });
-  const listener = await listen({ app, logger, background, host: '127.0.0.1', port: 0, trustedProxies });
+  const listener = await listen({ app, background, host: '127.0.0.1', port: 0, trustedProxies });
   const agents = new Map<string, Agent>();
   const agentOf = (localAddress: string) => {
     const agent = agents.get(localAddress) ?? new Agent({ localAddress });

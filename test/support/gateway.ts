@@ -6,7 +6,6 @@ import type { LogFields, Logger } from '../../src/core/logger.ts';
 import { trackedBackground } from '../../src/entry/node/background.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
 import { listen } from '../../src/entry/node/server/listen.ts';
-import { corsFor } from '../../src/http/cors.ts';
 
 /** Every log line of the whole test run goes here; test/logs looks for secrets in it at the end. */
 export const LOG_FOLDER = join(import.meta.dirname, '../../test-output/logs');
@@ -47,8 +46,8 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   });
   const { background, idle } = trackedBackground();
   const deps = { ...built.deps, ...replaced };
-  const on = { logger, background, host: '127.0.0.1', port: 0 };
-  const listener = await listen({ app: createApp(deps), cors: corsFor(config.allowedOrigins), ...on });
+  const on = { background, host: '127.0.0.1', port: 0 };
+  const listener = await listen({ app: createApp(deps), ...on });
   const admin = isWanted ? await listen({ app: createAdminApp(deps, built.scrape), ...on }) : undefined;
   return {
     url: listener.url,

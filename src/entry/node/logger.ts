@@ -42,15 +42,13 @@ export function pinoLogger(level: Config['logLevel']): Logger & { flush(): void 
 /** The line that pino would write. pino's serializer takes as long as all the rest of an answer from the cache. */
 function lineOf({ request_id, trace_id, method, route, status, duration_ms, ...rest }: RequestFields): string {
   const { operation, account, cache, upstream_calls, upstream_ms, code } = rest;
-  let line = `{"level":"info","time":"${isoTime()}","request_id":"${request_id}"`;
-  if (trace_id !== undefined) line += `,"trace_id":"${trace_id}"`;
-  if (method !== undefined) line += `,"method":"${method}"`;
-  line += `,"route":"${route}","status":${status}`;
-  if (duration_ms !== undefined) line += `,"duration_ms":${duration_ms}`;
+  let line = `{"level":"info","time":"${isoTime()}","request_id":"${request_id}","trace_id":"${trace_id}"`;
+  if (method !== '') line += `,"method":"${method}"`;
+  line += `,"route":"${route}","status":${status},"duration_ms":${duration_ms}`;
   if (operation !== undefined) line += `,"operation":"${operation}"`;
   if (account !== undefined) line += `,"account":"${account}"`;
   if (cache !== undefined) line += `,"cache":"${cache}"`;
-  if (upstream_calls !== undefined) line += `,"upstream_calls":${upstream_calls},"upstream_ms":${upstream_ms}`;
+  line += `,"upstream_calls":${upstream_calls},"upstream_ms":${upstream_ms}`;
   if (code !== undefined) line += `,"code":"${code}"`;
   return `${line},"msg":"request"}\n`;
 }

@@ -36,7 +36,7 @@ async function answerOverviews(deps: Deps, upstream: URL): Promise<void> {
   const { transport, close } = transportTo(upstream);
   const store = new MemoryStore({ maxBytes: BYTES });
   const app = createApp({ ...deps, upstream, transport, store, logger: silent, metrics: noMetrics });
-  const gateway = await listen({ app, logger: silent, background: () => undefined, host: LOOPBACK, port: 0 });
+  const gateway = await listen({ app, background: () => undefined, host: LOOPBACK, port: 0 });
   const client = transportTo(new URL(gateway.url));
   const common = { method: 'GET', headers: ['authorization', 'Token warm-up'], maxBodyBytes: BYTES };
   const cancellation = new Cancellation();

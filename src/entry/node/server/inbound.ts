@@ -4,7 +4,6 @@ import type { ErrorCode } from '../../../core/errors.ts';
 import type { Inbound, Outbound } from '../../../core/inbound.ts';
 import type { Background } from '../../../core/runtime.ts';
 import type { AddressOf } from './address.ts';
-import { bodyOf } from './body.ts';
 import { readHead, valueOf } from './head.ts';
 
 interface NodeTools {
@@ -85,4 +84,24 @@ async function stream(body: ReadableStream<Uint8Array>, outgoing: ServerResponse
 function lengthOf({ body, isAscii }: Outbound): number {
   if (body === null || body instanceof ReadableStream) return 0;
   return isAscii ? body.length : Buffer.byteLength(body);
+}
+
+/** The body of a request; null if its head announces none. If the reader cancels, the rest is discarded. */
+function bodyOf(incoming: IncomingMessage): ReadableStream<Uint8Array> | null {
+  const { rawHeaders } = incoming;
+  const hasNone = (valueOf('content-length', rawHeaders) ?? '0') === '0';
+  if (hasNone && valueOf('transfer-encoding', rawHeaders) === undefined) return null;
+  const parts = incoming.iterator({ destroyOnReturn: false }) as AsyncIterator<Uint8Array, undefined>;
+  const source = {
+    async pull(to: ReadableStreamDefaultController<Uint8Array>) {
+      const part = await parts.next();
+      if (part.done) to.close();
+      else to.enqueue(part.value);
+    },
+    async cancel() {
+      await parts.return?.();
+      incoming.resume();
+    },
+  };
+  return new ReadableStream(source, { highWaterMark: 0 });
 }

@@ -1,9 +1,7 @@
 import { createServer } from 'node:http';
 import type { App } from '../../../app.ts';
-import type { Logger } from '../../../core/logger.ts';
 import type { Metrics } from '../../../core/metrics.ts';
 import type { Background } from '../../../core/runtime.ts';
-import type { Cors } from '../../../http/cors.ts';
 import { accept } from './acceptors.ts';
 import { addresses } from './address.ts';
 import { closeAfter, Traffic } from './draining.ts';
@@ -12,12 +10,10 @@ import { NodeInbound } from './inbound.ts';
 import { inTurn, type Serve } from './pipeline.ts';
 import { LoopPressure } from './pressure.ts';
 import { shedder } from './shed.ts';
-import { cutStalled } from './stalled.ts';
 import { refuseConnect, refuseUnparsable } from './unparsable.ts';
 
 export interface ListenerOptions {
-  readonly app: Pick<App, 'fetch'> & Partial<Pick<App, 'enter'>>;
-  readonly logger: Logger;
+  readonly app: Pick<App, 'fetch' | 'enter' | 'refuse'>;
   readonly background: Background;
   readonly host: string;
   readonly port: number;
@@ -27,8 +23,6 @@ export interface ListenerOptions {
   readonly trustedProxies?: readonly string[];
   /** Counts the requests that are turned away under overload. Absent: none are turned away. */
   readonly shedding?: Metrics;
-  /** For answers that are made without the app. */
-  readonly cors?: Cors | undefined;
   /** How long a client may take nothing of its answer; at most twice that. */
   readonly stalledAfterMs?: number;
 }
@@ -60,10 +54,10 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
   const server = createServer(LIMITS, serve)
     .on('connection', () => traffic.accept())
     .on('checkExpectation', serve)
-    .on('clientError', refuseUnparsable(options))
-    .on('connect', refuseConnect(options));
+    .on('clientError', refuseUnparsable(options.app))
+    .on('connect', refuseConnect(options.app));
   const acceptors = await accept(server, { host, port, sockets });
-  const stopCutting = cutStalled(traffic.inFlight, stalledAfterMs);
+  const stopCutting = traffic.cutStalled(stalledAfterMs);
   return {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${acceptors.port}`,
     async drain(graceMs) {
@@ -75,24 +69,24 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
 }
 
 function beginner(
-  { app, background, logger, shedding, cors, trustedProxies = [] }: ListenerOptions,
+  { app, background, shedding: metrics, trustedProxies = [] }: ListenerOptions,
   traffic: Traffic,
 ): Serve {
   const addressOf = addresses(trustedProxies);
-  const pressure = shedding && new LoopPressure({ done: () => traffic.done }).watch();
-  const shed = pressure && shedder({ logger, metrics: shedding, pressure, addressOf, cors });
+  const pressure = new LoopPressure({ done: () => traffic.done });
+  const shed = metrics && shedder({ app, metrics, pressure: pressure.watch(), addressOf });
   const tools = { background, addressOf };
   return (incoming, outgoing) => {
     const inbound = new NodeInbound(incoming, outgoing, tools);
     if (traffic.isDraining) closeAfter(outgoing);
     if (inbound.refused && isMisframed(incoming)) closeAfter(outgoing);
-    const entered = incoming.method === 'GET' && !inbound.refused ? app.enter?.(inbound) : undefined;
+    const entered = incoming.method === 'GET' && !inbound.refused ? app.enter(inbound) : undefined;
     if (entered?.answer) {
       inbound.send(entered.answer);
       return traffic.answered(outgoing);
     }
     traffic.begin(outgoing);
-    if (shed?.({ incoming, outgoing, path: inbound.path, inFlight: traffic.inFlight })) return traffic.refuse();
+    if (shed?.(inbound, traffic.inFlight)) return traffic.refuse();
     const { method, path, send } = inbound;
     // All that Hono looks at of a request: the rest is the inbound's, and what Hono comes back with has been sent.
     const request = { method, url: `http://portico${inbound.refused ? '/' : path}` } as Request;

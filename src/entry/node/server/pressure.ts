@@ -18,33 +18,28 @@ const FEW = 50;
 /** Weight of the last look in the moving average. */
 const SMOOTHING = 0.2;
 
-export interface Pressure {
-  /** Whether a request that comes now, with so many in flight, should be refused. */
-  isOverloaded(inFlight: number): boolean;
-}
-
 interface Senses {
-  readonly now: () => number;
-  /** Share of the time since the last call that the event loop was busy. */
-  readonly utilization: () => number;
   /** Requests so far that are over and were not refused. */
   readonly done: () => number;
+  readonly now?: () => number;
+  /** Share of the time since the last call that the event loop was busy. */
+  readonly utilization?: () => number;
 }
 
 /**
  * A saturated event loop serves as fast as it can: the number of requests in flight, divided by the rate at which they
  * are done, is how long a request has to wait. While the loop is not saturated, a check costs one comparison.
  */
-export class LoopPressure implements Pressure {
-  readonly #senses: Senses;
+export class LoopPressure {
+  readonly #senses: Required<Senses>;
   #doneBefore = 0;
   #donePerMs = 0;
   #lookedAt: number;
   #busy = 0;
 
-  constructor(senses: Pick<Senses, 'done'> & Partial<Senses>) {
-    this.#senses = { ...loopSenses(), ...senses };
-    this.#lookedAt = this.#senses.now();
+  constructor({ done, now = () => performance.now(), utilization = loopUtilization() }: Senses) {
+    this.#senses = { done, now, utilization };
+    this.#lookedAt = now();
   }
 
   /** Looks again and again until the process ends. */
@@ -63,20 +58,18 @@ export class LoopPressure implements Pressure {
     this.#lookedAt = at;
   }
 
+  /** Whether a request that comes now, with so many in flight, should be refused. */
   isOverloaded(inFlight: number): boolean {
     return this.#busy > BUSY && inFlight > FEW && inFlight > this.#donePerMs * ENOUGH_MS;
   }
 }
 
-function loopSenses(): Omit<Senses, 'done'> {
+function loopUtilization(): () => number {
   let last = performance.eventLoopUtilization();
-  return {
-    now: () => performance.now(),
-    utilization() {
-      const all = performance.eventLoopUtilization();
-      const { utilization } = performance.eventLoopUtilization(all, last);
-      last = all;
-      return utilization;
-    },
+  return () => {
+    const all = performance.eventLoopUtilization();
+    const { utilization } = performance.eventLoopUtilization(all, last);
+    last = all;
+    return utilization;
   };
 }

@@ -1,11 +1,11 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { App } from '../../../app.ts';
 import { type ErrorCode, GatewayError } from '../../../core/errors.ts';
-import type { Logger } from '../../../core/logger.ts';
-import type { Cors } from '../../../http/cors.ts';
+import type { Inbound } from '../../../core/inbound.ts';
+import { valueOf } from './head.ts';
 import { lastOf } from './pipeline.ts';
-import { refusal } from './refusal.ts';
 
 const CODES: Readonly<Record<string, ErrorCode>> = {
   HPE_HEADER_OVERFLOW: 'request_header_fields_too_large',
@@ -21,43 +21,28 @@ interface ParseError extends Error {
   readonly rawPacket?: Buffer;
 }
 
+/** Answers what Node's parser cannot parse: it never becomes a request, so the problem is written to the socket. */
+export const refuseUnparsable =
+  (app: Pick<App, 'refuse'>) =>
+  ({ code = '', rawPacket }: ParseError, socket: Duplex): void => {
+    const open = openTo(socket);
+    if (!socket.writable || code === 'ECONNRESET' || !open) return void socket.destroy();
+    const head = rawPacket?.toString('latin1') ?? '';
+    // A request with a broken body has a log line already: for the app, its client has left.
+    const isLogged = open !== 'head';
+    refuse(socket, { app, code: codeOf(code, head), isLogged, ...(isLogged ? headOf(open.req) : foundIn(head)) });
+  };
+
+export const refuseConnect = (app: Pick<App, 'refuse'>) => (incoming: IncomingMessage, socket: Duplex) => {
+  socket.on('error', () => socket.destroy());
+  refuse(socket, { app, code: 'method_not_implemented', ...headOf(incoming) });
+};
+
 /** A path with invalid bytes is an unknown endpoint; elsewhere in the target they make a bad request. */
-function codeOf({ code = '', rawPacket }: ParseError): ErrorCode {
-  const head = rawPacket?.toString('latin1') ?? '';
+function codeOf(code: string, head: string): ErrorCode {
   const isBadPath = code === 'HPE_INVALID_URL' && /^[A-Z]+ \/[\x21-\x3e\x40-\x7e]*[^\x21-\x7e]/.test(head);
   return isBadPath ? 'unknown_endpoint' : (CODES[code] ?? 'bad_request');
 }
-
-const asksForHead = ({ rawPacket }: ParseError) => rawPacket?.subarray(0, 5).toString('latin1') === 'HEAD ';
-
-/** The head was not parsed to its end, so this looks in the bytes that came last. */
-const originIn = ({ rawPacket }: ParseError) => /\nOrigin:[ \t]*(\S+)/i.exec(rawPacket?.toString('latin1') ?? '')?.[1];
-
-interface Tools {
-  readonly logger: Logger;
-  readonly cors?: Cors | undefined;
-}
-
-/** Answers what Node's parser cannot parse: it never becomes a request, so the problem is written to the socket. */
-export const refuseUnparsable =
-  ({ logger, cors }: Tools) =>
-  (error: ParseError, socket: Duplex) => {
-    const open = openTo(socket);
-    if (!socket.writable || error.code === 'ECONNRESET' || !open) return void socket.destroy();
-    if (open === 'head') {
-      return refuse(socket, codeOf(error), { isHead: asksForHead(error), cors, origin: originIn(error), logger });
-    }
-    // A request with a broken body has a log line already: for the app, its client has left.
-    const { method, headers } = open.req;
-    refuse(socket, codeOf(error), { isHead: method === 'HEAD', cors, origin: headers.origin });
-  };
-
-export const refuseConnect =
-  (tools: Tools) =>
-  ({ headers }: IncomingMessage, socket: Duplex) => {
-    socket.on('error', () => socket.destroy());
-    refuse(socket, 'method_not_implemented', { ...tools, origin: headers.origin, isHead: false });
-  };
 
 /**
  * What a refusal would answer: a head, if all requests before it are answered, or a request without an answer yet whose
@@ -71,18 +56,35 @@ function openTo(socket: Duplex): 'head' | ServerResponse | undefined {
   return isNext && !answer.headersSent ? answer : undefined;
 }
 
-interface RefuseOptions {
-  readonly logger?: Logger;
-  readonly cors?: Cors | undefined;
-  readonly origin: string | undefined;
-  readonly isHead: boolean;
+type Head = Pick<Inbound, 'method' | 'header'>;
+
+const headOf = ({ method = '', rawHeaders }: IncomingMessage): Head => ({
+  method,
+  header: (name) => valueOf(name, rawHeaders),
+});
+
+/** For a head that was not parsed to its end: `head` is the bytes that came last. */
+const foundIn = (head: string): Head => ({
+  method: head.startsWith('HEAD ') ? 'HEAD' : '',
+  header: (name) => (name === 'origin' ? /\nOrigin:[ \t]*(\S+)/i.exec(head)?.[1] : undefined),
+});
+
+interface Refused extends Head {
+  readonly app: Pick<App, 'refuse'>;
+  readonly code: ErrorCode;
+  readonly isLogged?: boolean;
 }
 
-function refuse(socket: Duplex, code: ErrorCode, { isHead, ...context }: RefuseOptions): void {
-  const requestId = crypto.randomUUID();
-  const { status, headers, text } = refusal(GatewayError.of(code), { ...context, requestId, instance: '/' });
-  const lines = Object.entries({ ...headers, Connection: 'close' }).map(([name, value]) => `${name}: ${value}\r\n`);
-  socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n${isHead ? '' : text}`);
+function refuse(socket: Duplex, { app, code, isLogged, ...head }: Refused): void {
+  const { status, headers, body } = app.refuse({ ...NOWHERE, ...head }, GatewayError.of(code), isLogged);
+  const text = typeof body === 'string' ? body : '';
+  headers.push('Content-Length', String(Buffer.byteLength(text)), 'Connection', 'close');
+  let answer = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`;
+  for (let at = 0; at < headers.length; at += 2) answer += `${headers[at]}: ${headers[at + 1]}\r\n`;
+  socket.end(`${answer}\r\n${head.method === 'HEAD' ? '' : text}`);
   const leave = setTimeout(() => socket.destroy(), LINGER_MS).unref();
   socket.once('close', () => clearTimeout(leave));
 }
+
+const nothing = () => undefined;
+const NOWHERE = { path: '/', query: '', body: null, origin: '', address: '', background: nothing, onLeave: nothing };
