@@ -3,31 +3,36 @@ import { STORE_ADDRESS, storeAddressOf } from './core/store-address.ts';
 import type { CachePolicy, Operation } from './upstream/operation.ts';
 import { allOperations } from './upstream/operations/index.ts';
 
-/** Converts a text; checks are added after it. */
-const readAs = <T>(read: (text: string) => T) => z.pipe(z.string(), z.transform(read));
+/** What `read` makes of a text; undefined if that is not what was expected. */
+const readAs = <T>(expected: string, read: (text: string) => T | undefined) =>
+  z.pipe(
+    z.string(),
+    z.transform((text: string, { issues }) => {
+      const value = read(text);
+      if (value === undefined) issues.push({ code: 'custom', message: expected, input: text });
+      return value as T;
+    }),
+  );
 
 const integerVariable = (least: number, most: number, otherwise: number) => {
-  const expected = `an integer from ${least} to ${most}`;
-  const isWithin = (value: number) => value >= least && value <= most;
-  const digits = z.string().check(z.regex(/^\d+$/, expected));
-  return z._default(z.pipe(digits, z.transform(Number)).check(z.refine(isWithin, expected)), otherwise);
+  const integer = readAs(`an integer from ${least} to ${most}`, (text) => {
+    const value = /^\d+$/.test(text) ? Number(text) : NaN;
+    return value >= least && value <= most ? value : undefined;
+  });
+  return z._default(integer, otherwise);
 };
 
 const portVariable = (otherwise: number) => integerVariable(0, 65_535, otherwise);
 const msVariable = (otherwise: number) => integerVariable(1, 600_000, otherwise);
 const hostVariable = z._default(z.string().check(z.minLength(1, 'a host name or address')), '127.0.0.1');
 
-const httpUrl = z
-  .pipe(
-    readAs((text) => URL.parse(text)).check(
-      z.refine((url) => url !== null && /^https?:$/.test(url.protocol), 'an http:// or https:// URL'),
-    ),
-    z.transform((url) => url as URL),
-  )
-  .check(
-    z.refine((url) => url.username === '' && url.password === '', 'a URL without a user name or password'),
-    z.refine((url) => url.search === '' && url.hash === '', 'a URL without query or fragment'),
-  );
+const httpUrl = readAs('an http:// or https:// URL', (text) => {
+  const url = URL.parse(text);
+  return url && /^https?:$/.test(url.protocol) ? url : undefined;
+}).check(
+  z.refine((url) => url.username === '' && url.password === '', 'a URL without a user name or password'),
+  z.refine((url) => url.search === '' && url.hash === '', 'a URL without query or fragment'),
+);
 
 const withoutTrailingSlashes = (url: URL) => new URL(url.href.replace(/\/+$/, ''));
 
@@ -44,21 +49,20 @@ const policy = z.union(
 
 const cacheable = allOperations.filter(({ cache }) => cache).map(({ id }) => [id, z.optional(policy)] as const);
 
-const json = z.pipe(
-  z.string(),
-  z.transform((text: string, { issues }) => {
-    try {
-      return JSON.parse(text) as unknown;
-    } catch {
-      issues.push({ code: 'custom', message: 'a JSON object', input: text });
-      return z.NEVER;
-    }
-  }),
-);
+const json = readAs('a JSON object', (text) => {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+});
 
 const cachePolicy = z.pipe(json, z.strictObject(Object.fromEntries(cacheable)));
 
-const listed = readAs((text) => text.split(',').map((part) => part.trim()));
+const listed = z.pipe(
+  z.string(),
+  z.transform((text) => text.split(',').map((part) => part.trim())),
+);
 
 const address = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()]);
 
@@ -73,14 +77,14 @@ const addressList = listed.check(
 const ORIGIN = /^(?!(?:ftp|file|wss?):)[a-z][a-z0-9+.-]*:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:]+\])(?::\d{1,5})?$/;
 const isOrigin = (text: string) => ORIGIN.test(text) && (!/^https?:/.test(text) || URL.parse(text)?.origin === text);
 
+const ANY_ORIGIN =
+  'scheme://host[:port] of a page, as browsers send it, in lower case, such as https://app.example (no wildcards; or * alone)';
+
 const originList = listed.check(
   z.refine((parts) => parts.every(isOrigin) || (parts.length === 1 && parts[0] === '*'), {
     error: ({ input }) => expectedOrigin(input as string[]),
   }),
 );
-
-const ANY_ORIGIN =
-  'scheme://host[:port] of a page, as browsers send it, in lower case, such as https://app.example (no wildcards; or * alone)';
 
 /** What was expected instead of the first bad origin. */
 function expectedOrigin(parts: readonly string[]): string {
@@ -89,17 +93,11 @@ function expectedOrigin(parts: readonly string[]): string {
   return `entry ${index + 1} to be ${isOrigin(meant) ? meant : ANY_ORIGIN}`;
 }
 
-const storeUrl = z.string().check(z.refine((text) => storeAddressOf(text) !== undefined, STORE_ADDRESS));
-
 const LEAST_SECRET = 32;
+const areSecrets = (parts: string[]) => parts.every((part) => part.length >= LEAST_SECRET);
 
 const secretList = z.pipe(
-  listed.check(
-    z.refine(
-      (parts) => parts.every((part) => part.length >= LEAST_SECRET),
-      `comma-separated secrets of ${LEAST_SECRET} characters or more`,
-    ),
-  ),
+  listed.check(z.refine(areSecrets, `comma-separated secrets of ${LEAST_SECRET} characters or more`)),
   z.transform((parts) => [...new Set(parts)]),
 );
 
@@ -119,7 +117,7 @@ const variables = z.object({
   PUBLIC_URL: z.optional(originUrl),
   CACHE_MAX_BYTES: integerVariable(0, 17_179_869_184, 134_217_728),
   CACHE_POLICY: z.optional(cachePolicy),
-  STORE_URL: z.optional(storeUrl),
+  STORE_URL: z.optional(readAs(STORE_ADDRESS, storeAddressOf)),
   SECRETS: z.optional(secretList),
   ALLOWED_ORIGINS: z.optional(originList),
   RATE_LIMIT_PER_MINUTE: integerVariable(0, 1_000_000_000, 600),

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type ConfigProblem, parseConfig } from '../../src/config.ts';
+import { storeAddressOf } from '../../src/core/store-address.ts';
 import { operations } from '../../src/upstream/operations/index.ts';
 import { configOf } from '../support/gateway.ts';
 import { LEAK_MARK } from '../support/secrets.ts';
@@ -305,7 +306,7 @@ describe('a store that instances share', () => {
       STORE_URL: 'rediss://u:p@store:6380/1',
       SECRETS: `${SECRET}, ${SECRET}y`,
     });
-    expect([storeUrl, secrets]).toEqual(['rediss://u:p@store:6380/1', [SECRET, `${SECRET}y`]]);
+    expect([storeUrl, secrets]).toEqual([storeAddressOf('rediss://u:p@store:6380/1'), [SECRET, `${SECRET}y`]]);
     expect(configOf({ SECRETS: `${SECRET},${SECRET}` }).secrets).toEqual([SECRET]);
     expect(configOf({}).secrets).toEqual([]);
   });
@@ -326,7 +327,7 @@ describe('a store that instances share', () => {
     'redis-cluster://:pass@one:7000,two:7001',
     'rediss-cluster://one/',
   ])('is found at %s', (url) => {
-    expect(configOf({ STORE_URL: url, SECRETS: SECRET }).storeUrl).toBe(url);
+    expect(configOf({ STORE_URL: url, SECRETS: SECRET }).storeUrl).toEqual(storeAddressOf(url) ?? 'an address');
   });
 
   it('is asked for in words when it is at no address', () => {

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { engineMetrics } from '../../src/entry/node/metrics/engine-metrics.ts';
+import { engineMetrics } from '../../src/entry/node/metrics/store-metrics.ts';
 import { exposition, type Scraped } from './exposition.ts';
 import { openMeasured } from './helpers.ts';
 import { promql } from './promql.ts';
@@ -38,17 +37,11 @@ const OF_THE_SCRAPE = ['job', 'instance'];
 let scraped: Scraped;
 
 /** What there is only where instances share a store. */
-async function scrapeOfStore(): Promise<string> {
-  const registry = new Registry();
-  engineMetrics(registry, {
-    up: () => 1,
-    pending: () => 0,
-    watch(watch) {
-      watch('visit', 'good', 1);
-      watch('visit', 'failed', 100);
-    },
-  });
-  return registry.metrics();
+function scrapeOfStore(): string {
+  const { onCommand, instruments } = engineMetrics({ up: () => 1, pending: () => 0 });
+  onCommand('visit', 'good', 1);
+  onCommand('visit', 'failed', 100);
+  return instruments.map((one) => one.text()).join('');
 }
 
 beforeAll(async () => {
@@ -59,7 +52,7 @@ beforeAll(async () => {
   await ask('getSubscription', { token: secret() });
   await ask('getSubscription', { headers: { Authorization: 'none' } });
   const { text: own } = await admin({ path: '/metrics' });
-  scraped = exposition(`${own}${await scrapeOfStore()}`);
+  scraped = exposition(`${own}${scrapeOfStore()}`);
 });
 
 const samplesOf = (name: string) => scraped.samples.filter((sample) => sample.name === name);

@@ -1,5 +1,6 @@
 import { vi } from 'vitest';
-import { openRedisEngine } from '../../src/entry/node/redis/store.ts';
+import { storeAddressOf } from '../../src/core/store-address.ts';
+import { RedisEngine } from '../../src/entry/node/redis/engine.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 
 export type OpenedEngine = Awaited<ReturnType<typeof openInstance>>;
@@ -11,14 +12,18 @@ export const WINDOW_MS = 3_000;
 export async function openInstance(url: string, windowMs = WINDOW_MS, settlingMs = 0) {
   const troubles = new Set<string>();
   const changes: boolean[] = [];
-  const opened = await openRedisEngine({
-    url,
+  const commands: string[] = [];
+  const address = storeAddressOf(url);
+  if (!address) throw new Error(`${url} is no address of a store`);
+  const engine = await RedisEngine.open({
+    address,
     windowMs,
     settlingMs,
+    onCommand: (command, outcome, ms) => void commands.push(`${command} ${outcome} ${ms > 1_500}`),
     onChange: (isThere) => void changes.push(isThere),
     onTrouble: (reason) => void troubles.add(reason),
   });
-  return { ...opened, troubles, changes };
+  return { engine, isThere: () => engine.isThere, close: () => engine.close(), troubles, changes, commands };
 }
 
 /** Instances on one store, closed together with it. */

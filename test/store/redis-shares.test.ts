@@ -92,7 +92,7 @@ describe('an engine of many shares', () => {
       onTrouble: () => undefined,
       connection: {
         isOpen: true,
-        watch: () => undefined,
+        close: () => undefined,
         async run(name, { keys }) {
           const share = /{\d}/.exec(keys[0] ?? '')?.[0] ?? '';
           names.push(`${name} ${share}`);

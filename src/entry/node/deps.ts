@@ -8,6 +8,7 @@ import type { Scrape } from '../../routes/metrics.ts';
 import { type OpenedStore, ownStore } from './store.ts';
 import { nodeDigest } from './digest.ts';
 import { promMetrics } from './metrics/prometheus.ts';
+import { usageGauges } from './metrics/store-metrics.ts';
 import { openApiDocument } from './openapi.ts';
 import { undiciTransport } from './upstream/transport.ts';
 
@@ -45,7 +46,7 @@ type NodeDeps = Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness'>;
 /** The app's dependencies on Node. */
 export function nodeDeps(
   given: NodeDeps,
-  { store, shared, close: closeStore }: OpenedStore = ownStore(given.config),
+  { store, instruments = [], close: closeStore }: OpenedStore = ownStore(given.config),
 ): { deps: Deps; scrape: Scrape; close: () => Promise<void> } {
   const { config, upstream } = given;
   const { transport, close: closeTransport } = undiciTransport({
@@ -53,7 +54,7 @@ export function nodeDeps(
     maxConnections: config.upstreamMaxConnections,
     connectTimeoutMs: config.upstreamTimeoutMs,
   });
-  const { scrape, ...metrics } = promMetrics({ usage: () => store.usage(), shared });
+  const { scrape, ...metrics } = promMetrics([...usageGauges(() => store.usage()), ...instruments]);
   return {
     deps: {
       ...given,

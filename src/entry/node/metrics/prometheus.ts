@@ -1,116 +1,95 @@
-import { Counter, Registry } from 'prom-client';
-import type { CallOutcome, IdempotencyOutcome, Metrics, Refusal } from '../../../core/metrics.ts';
+import { collectDefaultMetrics, Registry } from 'prom-client';
+import type { CallOutcome, Gauge, IdempotencyOutcome, Metrics, Refusal } from '../../../core/metrics.ts';
 import type { Scrape } from '../../../routes/metrics.ts';
-import type { Usage } from '../../../store/store.ts';
 import { allOperations } from '../../../upstream/operations/index.ts';
-import { Durations } from './durations.ts';
-import { engineMetrics } from './engine-metrics.ts';
-import { storeGauges, underWayGauges } from './gauges.ts';
-import { counter, gauge, processRegistry } from './instruments.ts';
-import type { SharedEngine } from '../store.ts';
+import { Counter, Durations, gauge, type Instrument } from './instruments.ts';
 
-interface Watched {
-  readonly usage: () => Usage;
-  readonly shared: SharedEngine | undefined;
-}
+/** Once for all gateways in the process: each time would start a timer and an observer that never end. */
+const ofProcess = new Registry();
+collectDefaultMetrics({ register: ofProcess });
 
-/** The metrics of the gateway and of the process, in Prometheus' format. */
-export function promMetrics({ usage, shared }: Watched): Metrics & { readonly scrape: Scrape } {
-  const registry = new Registry();
-  const { requests, calls } = durations();
-  const process = processRegistry();
-  storeGauges(registry, usage);
-  if (shared) engineMetrics(registry, shared);
-  return {
-    requestDone: ({ operation, status, cache }, ms) => requests.observe([operation, status, cache], ms / 1000),
-    ...upstreamMetrics(registry, calls),
-    ...outcomes(registry),
-    watch: underWayGauges(registry),
-    scrape: async () => ({
-      contentType: registry.contentType,
-      text: [requests.text(), calls.text(), await registry.metrics(), await process.metrics()].join('\n'),
-    }),
-  };
-}
-
-function durations() {
-  return {
-    requests: new Durations({
-      name: 'portico_request_duration_seconds',
-      help: 'From the head of a request to the end of its answer.',
-      labels: ['operation', 'status', 'cache'],
-      bounds: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-    }),
-    calls: new Durations({
-      name: 'portico_upstream_call_duration_seconds',
-      help: 'From sending a call to the end of its answer, or its failure; not of calls that were abandoned.',
-      labels: ['operation'],
-      bounds: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
-    }),
-  };
-}
-
-function upstreamMetrics(registry: Registry, seconds: Durations): Pick<Metrics, 'callDone' | 'retried' | 'circuitIs'> {
-  const counts = new Map<string, Record<CallOutcome, number>>();
-  const calls: Counter = new Counter({
-    name: 'portico_upstream_calls_total',
-    help: 'Calls of the upstream, by what became of them.',
-    labelNames: ['operation', 'outcome'],
-    registers: [registry],
-    collect() {
-      calls.reset();
-      for (const [operation, byOutcome] of counts)
-        for (const [outcome, count] of Object.entries(byOutcome)) calls.inc({ operation, outcome }, count);
-    },
-  });
-  const retries = new Counter({
-    name: 'portico_upstream_retries_total',
-    help: 'Calls that were made once more.',
-    labelNames: ['operation'],
-    registers: [registry],
-  });
+/** The metrics of the gateway, of the process and what `others` measure, in Prometheus' format. */
+export function promMetrics(others: readonly Instrument[]): Metrics & { readonly scrape: Scrape } {
+  const own = instruments();
+  const now: Record<Gauge, () => number> = { reads: () => 0, calls: () => 0, waiting_calls: () => 0 };
   let open = 0;
-  gauge(registry, {
-    name: 'portico_circuit_open',
-    help: '1 while the circuit to the upstream is open.',
-    read: () => open,
-  });
-  for (const { id: operation, method } of allOperations) {
-    counts.set(operation, { good: 0, refused: 0, failed: 0, abandoned: 0 });
-    if (method === 'GET') retries.inc({ operation }, 0);
-  }
+  const all: Instrument[] = [
+    ...Object.values(own),
+    gauge('portico_reads_under_way', 'Reads under way that equal reads join.', () => now.reads()),
+    gauge('portico_upstream_calls_under_way', 'Calls of the upstream under way.', () => now.calls()),
+    gauge('portico_upstream_calls_waiting', 'Calls that wait for a slot.', () => now.waiting_calls()),
+    gauge('portico_circuit_open', '1 while the circuit to the upstream is open.', () => open),
+    ...others,
+  ];
   return {
+    requestDone: ({ operation, status, cache }, ms) =>
+      own.requests.observe(`${operation} ${status} ${cache}`, ms / 1000),
     callDone({ operation, outcome }, ms) {
-      const byOutcome = counts.get(operation);
-      if (byOutcome) byOutcome[outcome]++;
-      if (outcome !== 'abandoned') seconds.observe([operation], ms / 1000);
+      own.calls.add(`${operation} ${outcome}`);
+      if (outcome !== 'abandoned') own.seconds.observe(operation, ms / 1000);
     },
-    retried: (operation) => retries.inc({ operation }),
+    retried: (operation) => own.retries.add(operation),
     circuitIs(state) {
       open = state === 'open' ? 1 : 0;
     },
+    readDone: (outcome) => own.reads.add(outcome),
+    idempotency: (outcome) => own.writes.add(outcome),
+    refused: (by) => own.refusals.add(by),
+    watch(which, read) {
+      now[which] = read;
+    },
+    scrape: async () => ({
+      contentType: ofProcess.contentType,
+      text: all.map((one) => one.text()).join('') + (await ofProcess.metrics()),
+    }),
   };
 }
 
-function outcomes(registry: Registry): Pick<Metrics, 'readDone' | 'idempotency' | 'refused'> {
-  return {
-    readDone: counter(registry, {
-      name: 'portico_cache_reads_total',
-      help: 'Reads, by how the cache came to an answer.',
-      label: 'outcome',
-      values: { hit: 0, stale: 0, miss: 0, bypass: 0, collapsed: 0 },
-    }),
-    idempotency: counter<IdempotencyOutcome>(registry, {
-      name: 'portico_idempotency_total',
-      help: 'Writes that must not happen twice, by what became of them.',
-      label: 'outcome',
-      values: { answered: 0, replayed: 0, released: 0, unknown: 0, key_reused: 0, in_progress: 0, outcome_unknown: 0 },
-    }),
-    refused: counter<Refusal>(registry, {
-      name: 'portico_refused_total',
-      help: 'Requests and calls that the gateway itself turned away, by the reason.',
-      label: 'by',
-      values: { rate_limit: 0, cooldown: 0, circuit: 0, budget: 0, slots: 0, event_loop: 0 },
-    }),
-  };
-}
+const instruments = () => ({
+  requests: new Durations({
+    name: 'portico_request_duration_seconds',
+    help: 'From the head of a request to the end of its answer.',
+    labels: ['operation', 'status', 'cache'],
+    bounds: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+  }),
+  seconds: new Durations({
+    name: 'portico_upstream_call_duration_seconds',
+    help: 'From sending a call to the end of its answer, or its failure; not of calls that were abandoned.',
+    labels: ['operation'],
+    bounds: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+  }),
+  calls: new Counter<string>({
+    name: 'portico_upstream_calls_total',
+    help: 'Calls of the upstream, by what became of them.',
+    labels: ['operation', 'outcome'],
+    known: zeros(allOperations.flatMap(({ id }) => OUTCOMES.map((outcome) => `${id} ${outcome}`))),
+  }),
+  retries: new Counter<string>({
+    name: 'portico_upstream_retries_total',
+    help: 'Calls that were made once more.',
+    labels: ['operation'],
+    known: zeros(allOperations.filter(({ method }) => method === 'GET').map(({ id }) => id)),
+  }),
+  reads: new Counter<Parameters<Metrics['readDone']>[0]>({
+    name: 'portico_cache_reads_total',
+    help: 'Reads, by how the cache came to an answer.',
+    labels: ['outcome'],
+    known: { hit: 0, stale: 0, miss: 0, bypass: 0, collapsed: 0 },
+  }),
+  writes: new Counter<IdempotencyOutcome>({
+    name: 'portico_idempotency_total',
+    help: 'Writes that must not happen twice, by what became of them.',
+    labels: ['outcome'],
+    known: { answered: 0, replayed: 0, released: 0, unknown: 0, key_reused: 0, in_progress: 0, outcome_unknown: 0 },
+  }),
+  refusals: new Counter<Refusal>({
+    name: 'portico_refused_total',
+    help: 'Requests and calls that the gateway itself turned away, by the reason.',
+    labels: ['by'],
+    known: { rate_limit: 0, cooldown: 0, circuit: 0, budget: 0, slots: 0, event_loop: 0 },
+  }),
+});
+
+const OUTCOMES: readonly CallOutcome[] = ['good', 'refused', 'failed', 'abandoned'];
+
+const zeros = (keys: readonly string[]) => Object.fromEntries(keys.map((key) => [key, 0 as const]));

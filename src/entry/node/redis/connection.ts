@@ -10,16 +10,19 @@ export interface Call {
   readonly args: readonly (string | number | Buffer)[];
 }
 
-export type Watch = (command: ScriptName, outcome: 'good' | 'failed', ms: number) => void;
+export interface Reports {
+  /** Called after each command; `hello` is only reported where it succeeds. */
+  readonly onCommand: (command: ScriptName, outcome: 'good' | 'failed', ms: number) => void;
+  /** A code of what is wrong with the store, repeated for as long as it is. */
+  readonly onTrouble: (reason: string) => void;
+}
 
-interface ConnectionOptions {
+interface ConnectionOptions extends Reports {
   readonly address: StoreAddress;
   /** A node can be asked, for the first time or again after a loss. */
   readonly onReady: () => void;
   /** There is no connection any more. */
   readonly onLost: () => void;
-  /** A code of what is wrong. */
-  readonly onTrouble: (reason: string) => void;
 }
 
 const FIRST_MS = 1_000;
@@ -92,18 +95,16 @@ function clientOf(address: StoreAddress): Redis | Cluster {
 /** Connections to Redis or Valkey that fail fast: nothing waits for a connection, and nothing is sent twice. */
 export class Connection {
   readonly #client: Redis | Cluster;
-  readonly #onTrouble: (reason: string) => void;
+  readonly #reports: Reports;
   #isSelected = false;
-  /** Called after each command. */
-  watch: Watch = () => undefined;
 
-  constructor({ address, onReady, onLost, onTrouble }: ConnectionOptions) {
-    this.#onTrouble = onTrouble;
+  constructor({ address, onReady, onLost, ...reports }: ConnectionOptions) {
+    this.#reports = reports;
     this.#client = clientOf(address);
     const client = this.#client;
     client.on('close', onLost);
     client.on('error', (error) => {
-      onTrouble(reasonOf(error));
+      reports.onTrouble(reasonOf(error));
       if (!this.isOpen) onLost(); // without a sentinel there is nothing that closes
     });
     if (client instanceof Cluster) this.#watchNodes(client, onReady);
@@ -125,14 +126,16 @@ export class Connection {
 
   /** Runs a script on the node of its first key. */
   async run(name: ScriptName, call: Call): Promise<unknown> {
+    const { onCommand, onTrouble } = this.#reports;
     const begunAt = performance.now();
     try {
+      if (!this.isOpen) throw new NotAsked();
       const reply = await this.#evaluate(name, call);
-      this.watch(name, 'good', performance.now() - begunAt);
+      onCommand(name, 'good', performance.now() - begunAt);
       return reply;
     } catch (error) {
-      if (isReply(error)) this.#onTrouble(reasonOf(error));
-      if (name !== 'hello') this.watch(name, 'failed', performance.now() - begunAt);
+      if (isReply(error)) onTrouble(reasonOf(error));
+      if (name !== 'hello') onCommand(name, 'failed', performance.now() - begunAt);
       throw isUnsent(error) ? new NotAsked() : error;
     }
   }
@@ -153,7 +156,7 @@ export class Connection {
       this.#isSelected = true;
       this.#prepare(node);
     } catch (error) {
-      this.#onTrouble(reasonOf(error));
+      this.#reports.onTrouble(reasonOf(error));
       node.disconnect(true);
     }
     return this.#isSelected;
@@ -167,7 +170,7 @@ export class Connection {
   #watchNodes(cluster: Cluster, onReady: () => void): void {
     let isReached = false;
     cluster.on('close', () => (isReached = false));
-    cluster.on('node error', (error) => this.#onTrouble(reasonOf(error)));
+    cluster.on('node error', (error) => this.#reports.onTrouble(reasonOf(error)));
     const begin = () => {
       isReached = true;
       onReady();
@@ -195,7 +198,7 @@ export class Connection {
 
   #prepare(node: Redis): void {
     for (const lua of Object.values(SCRIPTS)) node.script('LOAD', lua).catch(() => undefined);
-    void troublesOf(node).then((troubles) => troubles.forEach((trouble) => this.#onTrouble(trouble)));
+    void troublesOf(node).then((troubles) => troubles.forEach((trouble) => this.#reports.onTrouble(trouble)));
   }
 }
 

@@ -4,7 +4,6 @@ import {
   type Engine,
   type KeyQuestion,
   type KeyReply,
-  NotAsked,
   type OpenState,
   type Question,
   type Save,
@@ -16,12 +15,13 @@ import {
   type WriteBegun,
   type WriteEnded,
 } from '../../../store/shared/engine.ts';
-import type { Call, Connection } from './connection.ts';
+import type { StoreAddress } from '../../../core/store-address.ts';
+import { type Call, Connection, type Reports } from './connection.ts';
 import type { ScriptName } from './scripts.ts';
-import type { Shares } from './shares.ts';
+import { Shares } from './shares.ts';
 
-interface RedisEngineOptions {
-  readonly connection: Pick<Connection, 'run' | 'isOpen' | 'watch'>;
+interface RedisEngineOptions extends Pick<Reports, 'onTrouble'> {
+  readonly connection: Pick<Connection, 'run' | 'isOpen' | 'close'>;
   readonly shares: Shares;
   /** How long the store is not relied on after it was replaced. */
   readonly windowMs: number;
@@ -29,9 +29,17 @@ interface RedisEngineOptions {
   readonly settlingMs: number;
   /** Called when `isThere` changes: whether the last question to every share was answered. */
   readonly onChange: (isThere: boolean) => void;
-  /** A code of what is wrong. */
-  readonly onTrouble: (reason: string) => void;
 }
+
+interface OpenOptions extends Reports, Pick<RedisEngineOptions, 'windowMs' | 'onChange'> {
+  readonly address: StoreAddress;
+  readonly settlingMs?: number;
+}
+
+/** In a cluster: few enough to ask all at once, enough to spread evenly. */
+const SHARES = 1_024;
+/** Longer than other instances take to connect again. */
+const SETTLING_MS = 1_000;
 
 type Argument = Call['args'][number];
 
@@ -59,6 +67,16 @@ export class RedisEngine implements Engine {
 
   constructor(options: RedisEngineOptions) {
     this.#options = options;
+  }
+
+  /** Resolves after the first attempt to connect, successful or not. */
+  static async open({ address, settlingMs = SETTLING_MS, ...options }: OpenOptions): Promise<RedisEngine> {
+    const onReady = () => void engine.askIds();
+    const connection = new Connection({ address, onReady, onLost: () => engine.#lost(), ...options });
+    const shares = new Shares(address.kind === 'cluster' ? SHARES : 1);
+    const engine = new RedisEngine({ connection, shares, settlingMs, ...options });
+    await connection.open();
+    return engine;
   }
 
   get isThere(): boolean {
@@ -132,13 +150,14 @@ export class RedisEngine implements Engine {
   }
 
   /** There is no connection. */
-  lost(): void {
+  #lost(): void {
     for (let share = 0; share < this.#options.shares.count; share++) this.#note(share, false);
   }
 
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#again);
+    this.#options.connection.close();
   }
 
   async #hello(share: number): Promise<void> {
@@ -151,11 +170,6 @@ export class RedisEngine implements Engine {
 
   async #ask(name: ScriptName, share: number, { keys, args }: Call): Promise<unknown[]> {
     const { connection, shares, windowMs } = this.#options;
-    if (!connection.isOpen) {
-      this.#note(share, false);
-      if (name !== 'hello') connection.watch(name, 'failed', 0);
-      throw new NotAsked();
-    }
     const askedAt = performance.now();
     const { token, agoMs } = shares.known(share, askedAt);
     const head: Argument[] = [seed(), token, agoMs, windowMs];
