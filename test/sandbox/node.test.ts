@@ -28,9 +28,9 @@ it('cuts the connection for a reset, and lives on', async () => {
 });
 
 it('is gone once closed', async () => {
-  const { close, url } = await startSandbox();
-  await close();
-  await expect(read(url)).rejects.toThrow('fetch failed');
+  const started = await startSandbox();
+  await started.close();
+  await expect(read(started.url)).rejects.toThrow('fetch failed');
 });
 
 it('says so when the port is taken', async () => {

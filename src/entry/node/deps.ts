@@ -3,13 +3,12 @@ import { createRequire } from 'node:module';
 import { performance } from 'node:perf_hooks';
 import type { Deps } from '../../app.ts';
 import type { Clock } from '../../core/runtime.ts';
-import type { DocsAssets } from '../../routes/docs.ts';
+import type { DocsAssets, OpenApiText } from '../../routes/docs.ts';
 import type { Scrape } from '../../routes/metrics.ts';
 import { type OpenedStore, ownStore } from './store.ts';
 import { nodeDigest } from './digest.ts';
 import { promMetrics } from './metrics/prometheus.ts';
 import { usageGauges } from './metrics/store-metrics.ts';
-import { openApiDocument } from './openapi.ts';
 import { undiciTransport } from './upstream/transport.ts';
 
 const { timeOrigin } = performance;
@@ -24,28 +23,34 @@ export const systemClock: Clock = {
   },
 };
 
-/** Read beside the bundle, else from the npm package; once for all answers. */
+/** What the build puts beside the bundle. */
+const beside = (name: string) => readFile(new URL(name, import.meta.url));
+
+const packaged = (name: string) => readFile(createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`));
+
+/** From the npm package where there is no bundle; read once for all answers. */
 function docsAssetsOf(): DocsAssets {
   const kept = new Map<string, Uint8Array<ArrayBuffer>>();
   return {
     async read(name) {
-      const known = kept.get(name);
-      if (known) return known;
-      const beside = new URL(`./swagger-ui/${name}`, import.meta.url);
-      const bytes = await readFile(beside).catch(() =>
-        readFile(createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`)),
-      );
-      kept.set(name, new Uint8Array(bytes));
-      return kept.get(name) ?? null;
+      const bytes = kept.get(name) ?? new Uint8Array(await beside(`swagger-ui/${name}`).catch(() => packaged(name)));
+      kept.set(name, bytes);
+      return bytes;
     },
   };
 }
 
-type NodeDeps = Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness'>;
+const made = async () => (await import('../../routes/openapi/document.ts')).openApiText();
+
+/** When run from source, made by code that is loaded only then. */
+function openApiDocument(): OpenApiText {
+  let text: string | undefined;
+  return async () => (text ??= await beside('openapi.json').then(String, made));
+}
 
 /** The app's dependencies on Node. */
 export function nodeDeps(
-  given: NodeDeps,
+  given: Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness'>,
   { store, instruments = [], close: closeStore }: OpenedStore = ownStore(given.config),
 ): { deps: Deps; scrape: Scrape; close: () => Promise<void> } {
   const { config, upstream } = given;

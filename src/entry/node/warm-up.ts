@@ -1,14 +1,14 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { request } from 'undici';
 import { createApp, type Deps } from '../../app.ts';
-import { Cancellation } from '../../core/cancellation.ts';
 import type { Logger } from '../../core/logger.ts';
 import { noMetrics } from '../../core/metrics.ts';
 import { allOverviews } from '../../gateway/overviews.ts';
 import { MemoryStore } from '../../store/memory.ts';
 import { exampleOf } from '../../upstream/example.ts';
 import { matchPath } from '../../upstream/match.ts';
+import { urlOf } from './server/acceptors.ts';
 import { listen } from './server/listen.ts';
 import { undiciTransport } from './upstream/transport.ts';
 
@@ -25,41 +25,29 @@ const silent: Logger = { info: nothing, warn: nothing, error: nothing, request: 
  * fails, the start goes on without.
  */
 export async function warmUp(deps: Deps): Promise<void> {
+  const server = createServer(({ url = '' }, response) => {
+    response.setHeader('Content-Type', 'application/json').end(exampleAt(url));
+  });
   try {
-    await withUpstream((upstream) => answerOverviews(deps, upstream));
+    await once(server.listen(0, LOOPBACK), 'listening');
+    await answerOverviews(deps, new URL(urlOf(server, LOOPBACK)));
   } catch (error) {
     deps.logger.warn({ reason: error instanceof Error ? error.message : 'unknown' }, 'could not warm up');
+  } finally {
+    server.close();
   }
 }
 
 async function answerOverviews(deps: Deps, upstream: URL): Promise<void> {
-  const { transport, close } = transportTo(upstream);
+  const { transport, close } = undiciTransport({ upstream, maxConnections: 16, connectTimeoutMs: LIMIT_MS });
   const store = new MemoryStore({ maxBytes: BYTES });
   const app = createApp({ ...deps, upstream, transport, store, logger: silent, metrics: noMetrics });
-  const gateway = await listen({ app, background: () => undefined, host: LOOPBACK, port: 0 });
-  const client = transportTo(new URL(gateway.url));
-  const common = { method: 'GET', headers: ['authorization', 'Token warm-up'], maxBodyBytes: BYTES };
-  const cancellation = new Cancellation();
-  const stopTimer = deps.clock.after(LIMIT_MS, () => cancellation.cancel(new Error('it took too long')));
+  const gateway = await listen({ app, background: nothing, host: LOOPBACK, port: 0 });
+  const asking = { headers: { Authorization: 'Token warm-up' }, signal: AbortSignal.timeout(LIMIT_MS) };
   try {
-    for (const { path } of allOverviews) await client.transport({ ...common, path, cancellation });
+    for (const { path } of allOverviews) await (await request(gateway.url + path, asking)).body.text();
   } finally {
-    stopTimer();
-    await Promise.all([client.close(), close(), gateway.drain(0)]);
-  }
-}
-
-const transportTo = (upstream: URL) => undiciTransport({ upstream, maxConnections: 16, connectTimeoutMs: LIMIT_MS });
-
-async function withUpstream(act: (upstream: URL) => Promise<void>): Promise<void> {
-  const server = createServer(({ url = '' }, response) => {
-    response.setHeader('Content-Type', 'application/json').end(exampleAt(url));
-  }).listen(0, LOOPBACK);
-  await once(server, 'listening');
-  try {
-    await act(new URL(`http://${LOOPBACK}:${(server.address() as AddressInfo).port}`));
-  } finally {
-    server.close();
+    await Promise.all([close(), gateway.drain(0)]);
   }
 }
 

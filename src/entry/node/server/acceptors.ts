@@ -1,14 +1,9 @@
+import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { type AddressInfo, createServer, type ListenOptions, Server as NetServer } from 'node:net';
 
 /** Connections that the kernel keeps until they are accepted. Any more try again after a second. */
 const BACKLOG = 4_096;
-
-export interface Acceptors {
-  readonly port: number;
-  /** Takes no more connections; existing ones stay open. */
-  readonly close: () => void;
-}
 
 interface Wanted {
   readonly host: string;
@@ -20,39 +15,37 @@ interface Wanted {
  * Listens with several sockets on one port, if the platform allows it. libuv accepts one connection for each socket in a
  * turn of the event loop: with one socket and turns of 50 ms, only twenty new clients a second would get in, and probes
  * would wait with the others.
+ * @returns a function after which no more connections are taken; existing ones stay open
  */
-export async function accept(server: Server, { host, port, sockets }: Wanted): Promise<Acceptors> {
+export async function accept(server: Server, { host, port, sockets }: Wanted): Promise<() => void> {
+  const at = { host, port, backlog: BACKLOG };
   const isShared = sockets > 1 && port !== 0; // a free port from the kernel might be one that another process shares
-  if (!isShared) await listening(server, { host, port, backlog: BACKLOG });
-  const extra = isShared ? await share(server, { host, port, sockets }) : [];
-  const all = [server, ...extra];
-  return {
-    port: portOf(server),
-    close() {
-      // `net`'s close ends only listening; that of `http` would also drop requests on their way.
-      for (const one of all) NetServer.prototype.close.call(one);
-    },
+  if (!isShared) await listening(server, at);
+  const extra = isShared ? await share(server, at, sockets - 1) : [];
+  return () => {
+    // `net`'s close ends only listening; that of `http` would also drop requests on their way.
+    for (const one of [server, ...extra]) NetServer.prototype.close.call(one);
   };
 }
 
-/** The sockets besides the server's own. */
-async function share(server: Server, { host, port, sockets }: Wanted): Promise<readonly NetServer[]> {
-  await assertFree({ host, port });
-  const at = { host, port, backlog: BACKLOG };
+/** Returns `many` sockets besides the server's own. */
+async function share(server: Server, at: ListenOptions, many: number): Promise<readonly NetServer[]> {
+  await assertFree(at);
+  const shared = { ...at, reusePort: true };
   try {
-    await listening(server, { ...at, reusePort: true });
+    await listening(server, shared);
   } catch {
     await listening(server, at); // the platform cannot share ports
     return [];
   }
-  return Promise.all(Array.from({ length: sockets - 1 }, () => feeder(server, { ...at, reusePort: true })));
+  return Promise.all(Array.from({ length: many }, () => feeder(server, shared)));
 }
 
 /** Fails if another process uses the port. Sockets with `reusePort` would not notice, so this one has none. */
 async function assertFree(at: ListenOptions): Promise<void> {
   const probe = createServer();
   await listening(probe, at);
-  await new Promise((resolve) => void probe.close(resolve));
+  await once(probe.close(), 'close');
 }
 
 /** With the same options that an http server gives its sockets. */
@@ -62,13 +55,10 @@ async function feeder(server: Server, at: ListenOptions): Promise<NetServer> {
   return feeding;
 }
 
-function listening(server: NetServer, at: ListenOptions): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject).listen(at, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-}
+const listening = (server: NetServer, at: ListenOptions) => once(server.listen(at), 'listening');
 
-const portOf = (server: NetServer) => (server.address() as AddressInfo).port; // a listening TCP server has one
+/** Of a server that listens on a port. */
+export function urlOf(server: NetServer, host: string): string {
+  const { port } = server.address() as AddressInfo;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}

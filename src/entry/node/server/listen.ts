@@ -2,7 +2,7 @@ import { createServer } from 'node:http';
 import type { App } from '../../../app.ts';
 import type { Metrics } from '../../../core/metrics.ts';
 import type { Background } from '../../../core/runtime.ts';
-import { accept } from './acceptors.ts';
+import { accept, urlOf } from './acceptors.ts';
 import { addresses } from './address.ts';
 import { closeAfter, Traffic } from './draining.ts';
 import { isMisframed } from './head.ts';
@@ -56,12 +56,12 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
     .on('checkExpectation', serve)
     .on('clientError', refuseUnparsable(options.app))
     .on('connect', refuseConnect(options.app));
-  const acceptors = await accept(server, { host, port, sockets });
+  const stopAccepting = await accept(server, { host, port, sockets });
   const stopCutting = traffic.cutStalled(stalledAfterMs);
   return {
-    url: `http://${host.includes(':') ? `[${host}]` : host}:${acceptors.port}`,
+    url: urlOf(server, host),
     async drain(graceMs) {
-      await traffic.drain(graceMs, { stopAccepting: acceptors.close, cutAll: () => server.closeAllConnections() });
+      await traffic.drain(graceMs, { stopAccepting, cutAll: () => server.closeAllConnections() });
       server.close(); // the listener is closed already; this ends the timer that checks its connections
       stopCutting();
     },
