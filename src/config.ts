@@ -24,7 +24,7 @@ const integerVariable = (least: number, most: number, otherwise: number) => {
 
 const portVariable = (otherwise: number) => integerVariable(0, 65_535, otherwise);
 const msVariable = (otherwise: number) => integerVariable(1, 600_000, otherwise);
-const hostVariable = z._default(z.string().check(z.minLength(1, 'a host name or address')), '127.0.0.1');
+const hostVariable = z._default(z.string(), '127.0.0.1');
 
 const httpUrl = readAs('an http:// or https:// URL', (text) => {
   const url = URL.parse(text);
@@ -101,8 +101,6 @@ const secretList = z.pipe(
   z.transform((parts) => [...new Set(parts)]),
 );
 
-const logLevel = z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']);
-
 const variables = z.object({
   HOST: hostVariable,
   PORT: portVariable(8787),
@@ -123,12 +121,12 @@ const variables = z.object({
   RATE_LIMIT_PER_MINUTE: integerVariable(0, 1_000_000_000, 600),
   UPSTREAM_BUDGET_PER_MINUTE: integerVariable(0, 1_000_000_000, 0),
   TRUSTED_PROXIES: z.optional(addressList),
-  LOG_LEVEL: z._default(logLevel, 'info'),
+  LOG_LEVEL: z._default(z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']), 'info'),
   SHUTDOWN_GRACE_MS: integerVariable(0, 600_000, 10_000),
 });
 
-/** Named in `contract.md` section 1 but without effect yet: setting one logs a warning. */
-const NOT_YET = ['SESSIONS', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
+/** Named in `contract.md` section 1 but without effect yet. */
+const NOT_YET = ['SESSIONS', 'OTEL_EXPORTER_OTLP_ENDPOINT'];
 
 /** Durations in milliseconds, sizes in bytes, as named in `contract.md` section 1. */
 export type Config = ReturnType<typeof configOf> & {
@@ -142,7 +140,7 @@ export interface ConfigProblem {
   readonly expected: string;
 }
 
-export type ParsedConfig = { readonly config: Config } | { readonly problems: readonly ConfigProblem[] };
+type ParsedConfig = { readonly config: Config } | { readonly problems: readonly ConfigProblem[] };
 
 /** Parses a record of variables; an empty one counts as not set. Names every bad variable, not only the first. */
 export function parseConfig(record: Readonly<Record<string, unknown>>): ParsedConfig {

@@ -34,8 +34,7 @@ export function storeAddressOf(text: string): StoreAddress | undefined {
   const path = PATHS[kind].exec(parts['path'] ?? '')?.groups;
   const login = loginOf(parts['login'] ?? '');
   if (!nodes || !path || !login || (kind === 'one' && nodes.length > 1)) return undefined;
-  const { master, db } = path;
-  return { kind, tls: parts['tls'] === 's', ...login, nodes, ...(master && { master }), db: Number(db ?? 0) };
+  return { kind, tls: parts['tls'] === 's', ...login, nodes, master: path['master'], db: Number(path['db'] ?? 0) };
 }
 
 function nodesOf(text: string, port: number): StoreAddress['nodes'] | undefined {
@@ -48,11 +47,11 @@ function nodesOf(text: string, port: number): StoreAddress['nodes'] | undefined 
 }
 
 function loginOf(text: string): Pick<StoreAddress, 'user' | 'password'> | undefined {
-  const [user = '', ...rest] = text.split(':');
+  const [name = '', ...rest] = text.split(':');
   try {
-    const decoded = [user, rest.join(':')].map((part) => decodeURIComponent(part));
-    const [name, password] = decoded;
-    return { ...(name && { user: name }), ...((password || name) && { password: password ?? '' }) };
+    const user = decodeURIComponent(name);
+    const password = decodeURIComponent(rest.join(':'));
+    return { ...(user && { user }), ...((password || user) && { password }) };
   } catch {
     return undefined;
   }

@@ -1,9 +1,8 @@
 import { onStop } from './node/signals.ts';
 import { existsSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
-import { createAdminApp, createApp, type Deps } from '../app.ts';
+import { createAdminApp, createApp } from '../app.ts';
 import { type Config, parseConfig } from '../config.ts';
-import type { Scrape } from '../routes/metrics.ts';
 import { trackedBackground } from './node/background.ts';
 import { nodeDeps, systemClock } from './node/deps.ts';
 import { pinoLogger } from './node/logger.ts';
@@ -41,40 +40,20 @@ let ready = true;
 void start();
 
 async function start(): Promise<void> {
-  const sandbox = config.upstreamBaseUrl ? undefined : await sandboxBeside();
+  // Its code is loaded only if it is used.
+  const sandbox = config.upstreamBaseUrl ? undefined : await (await import('./node/sandbox.ts')).startSandbox();
   const upstream = config.upstreamBaseUrl ?? new URL(sandbox?.url ?? '');
   const given = { config, upstream, logger, readiness: { isReady: () => ready } };
-  const opened = await openStore({ config, upstream, clock: systemClock, logger });
-  const { deps, scrape, close } = nodeDeps(given, opened);
+  const { deps, scrape, close } = nodeDeps(given, await openStore({ ...given, clock: systemClock }));
   for (const variable of config.ignored) logger.warn({ variable }, 'variable has no effect yet');
   await warmUp(deps);
-  const running: Running = { sandbox, close, gateway: await openGateway(deps) };
+  const { host, port, trustedProxies, adminHost, adminPort } = config;
+  const options = { host, port, background, trustedProxies, sockets: LISTENING_SOCKETS, shedding: deps.metrics };
+  const running: Running = { sandbox, close, gateway: await open('PORT', { app: createApp(deps), ...options }) };
   onStop((signal) => void stop(running, signal));
-  if (config.adminPort !== 0) running.admin = await openAdmin(deps, scrape);
-  announce(running);
-}
-
-/** Its code is loaded only if it is used. */
-async function sandboxBeside(): Promise<RunningSandbox> {
-  const { startSandbox } = await import('./node/sandbox.ts');
-  return startSandbox();
-}
-
-function openGateway(deps: Deps): Promise<Listener> {
-  return open('PORT', {
-    app: createApp(deps),
-    background,
-    host: config.host,
-    port: config.port,
-    trustedProxies: config.trustedProxies,
-    sockets: LISTENING_SOCKETS,
-    shedding: deps.metrics,
-  });
-}
-
-function openAdmin(deps: Deps, scrape: Scrape): Promise<Listener> {
   const app = createAdminApp(deps, scrape);
-  return open('ADMIN_PORT', { app, background, host: config.adminHost, port: config.adminPort });
+  if (adminPort !== 0) running.admin = await open('ADMIN_PORT', { app, background, host: adminHost, port: adminPort });
+  announce(running);
 }
 
 /** `PORT` and `HOST` belong together, as do `ADMIN_PORT` and `ADMIN_HOST`. */

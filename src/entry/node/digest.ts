@@ -3,11 +3,7 @@ import type { Digest } from '../../core/runtime.ts';
 
 const KEY_BYTES = 32;
 
-/**
- * One-shot hashes: SHA-512/256 with the key in front is safe from length extension, at a tenth of the cost of
- * `createHmac`. The key for account hashes is derived from the last secret and the upstream; without a secret it is
- * random.
- */
+/** One-shot: SHA-512/256 with the key in front is safe from length extension, at a tenth of the cost of `createHmac`. */
 export function nodeDigest(secrets: readonly string[], upstream: string): Digest {
   const secret = secrets.at(-1);
   const key =

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
-import { createServer } from 'node:http';
-import { request } from 'undici';
+import { createServer, get, type RequestOptions } from 'node:http';
 import { createApp, type Deps } from '../../app.ts';
 import type { Logger } from '../../core/logger.ts';
 import { noMetrics } from '../../core/metrics.ts';
@@ -45,10 +44,16 @@ async function answerOverviews(deps: Deps, upstream: URL): Promise<void> {
   const gateway = await listen({ app, background: nothing, host: LOOPBACK, port: 0 });
   const asking = { headers: { Authorization: 'Token warm-up' }, signal: AbortSignal.timeout(LIMIT_MS) };
   try {
-    for (const { path } of allOverviews) await (await request(gateway.url + path, asking)).body.text();
+    for (const { path } of allOverviews) await ask(gateway.url + path, asking);
   } finally {
     await Promise.all([close(), gateway.drain(0)]);
   }
+}
+
+function ask(url: string, options: RequestOptions): Promise<void> {
+  return new Promise((resolve, reject) => {
+    get(url, options, (answer) => answer.resume().on('end', resolve).on('error', reject)).on('error', reject);
+  });
 }
 
 function exampleAt(url: string): string {

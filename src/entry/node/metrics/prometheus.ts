@@ -2,7 +2,7 @@ import { collectDefaultMetrics, Registry } from 'prom-client';
 import type { CallOutcome, Gauge, IdempotencyOutcome, Metrics, Refusal } from '../../../core/metrics.ts';
 import type { Scrape } from '../../../routes/metrics.ts';
 import { allOperations } from '../../../upstream/operations/index.ts';
-import { Counter, Durations, gauge, type Instrument } from './instruments.ts';
+import { counter, gauge, histogram, type Instrument } from './instruments.ts';
 
 /** Once for all gateways in the process: each time would start a timer and an observer that never end. */
 const ofProcess = new Registry();
@@ -46,43 +46,43 @@ export function promMetrics(others: readonly Instrument[]): Metrics & { readonly
 }
 
 const instruments = () => ({
-  requests: new Durations({
+  requests: histogram({
     name: 'portico_request_duration_seconds',
     help: 'From the head of a request to the end of its answer.',
     labels: ['operation', 'status', 'cache'],
     bounds: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
   }),
-  seconds: new Durations({
+  seconds: histogram({
     name: 'portico_upstream_call_duration_seconds',
     help: 'From sending a call to the end of its answer, or its failure; not of calls that were abandoned.',
     labels: ['operation'],
     bounds: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
   }),
-  calls: new Counter<string>({
+  calls: counter<string>({
     name: 'portico_upstream_calls_total',
     help: 'Calls of the upstream, by what became of them.',
     labels: ['operation', 'outcome'],
     known: zeros(allOperations.flatMap(({ id }) => OUTCOMES.map((outcome) => `${id} ${outcome}`))),
   }),
-  retries: new Counter<string>({
+  retries: counter<string>({
     name: 'portico_upstream_retries_total',
     help: 'Calls that were made once more.',
     labels: ['operation'],
     known: zeros(allOperations.filter(({ method }) => method === 'GET').map(({ id }) => id)),
   }),
-  reads: new Counter<Parameters<Metrics['readDone']>[0]>({
+  reads: counter<Parameters<Metrics['readDone']>[0]>({
     name: 'portico_cache_reads_total',
     help: 'Reads, by how the cache came to an answer.',
     labels: ['outcome'],
     known: { hit: 0, stale: 0, miss: 0, bypass: 0, collapsed: 0 },
   }),
-  writes: new Counter<IdempotencyOutcome>({
+  writes: counter<IdempotencyOutcome>({
     name: 'portico_idempotency_total',
     help: 'Writes that must not happen twice, by what became of them.',
     labels: ['outcome'],
     known: { answered: 0, replayed: 0, released: 0, unknown: 0, key_reused: 0, in_progress: 0, outcome_unknown: 0 },
   }),
-  refusals: new Counter<Refusal>({
+  refusals: counter<Refusal>({
     name: 'portico_refused_total',
     help: 'Requests and calls that the gateway itself turned away, by the reason.',
     labels: ['by'],

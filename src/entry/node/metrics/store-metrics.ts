@@ -1,5 +1,5 @@
 import type { Usage } from '../../../store/store.ts';
-import { Counter, Durations, gauge, type Instrument } from './instruments.ts';
+import { counter, gauge, histogram, type Instrument } from './instruments.ts';
 
 const PINNED =
   'Idempotency records under way, of unknown outcome or of purchases, which are not evicted before their time.';
@@ -25,13 +25,13 @@ interface Engine {
 
 /** Metrics of the shared store. */
 export function engineMetrics({ up, pending }: Engine): { onCommand: OnCommand; instruments: Instrument[] } {
-  const seconds = new Durations({
+  const seconds = histogram({
     name: 'portico_store_command_duration_seconds',
     help: 'From sending a command to the shared store to its reply.',
     labels: ['command'],
     bounds: [0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1], // from a local round trip up to the timeout
   });
-  const failures = new Counter<string>({
+  const failures = counter<string>({
     name: 'portico_store_command_failures_total',
     help: 'Commands to the shared store that found no connection, or no reply in time.',
     labels: ['command'],

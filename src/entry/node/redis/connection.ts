@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
 import type { StoreAddress } from '../../../core/store-address.ts';
 import { NotAsked } from '../../../store/shared/engine.ts';
@@ -102,13 +103,16 @@ export class Connection {
     this.#reports = reports;
     this.#client = clientOf(address);
     const client = this.#client;
-    client.on('close', onLost);
+    client.on('close', () => {
+      this.#isSelected = false;
+      onLost();
+    });
     client.on('error', (error) => {
       reports.onTrouble(reasonOf(error));
       if (!this.isOpen) onLost(); // without a sentinel there is nothing that closes
     });
     if (client instanceof Cluster) this.#watchNodes(client, onReady);
-    else this.#watchOne(client, address.db, onReady);
+    else client.on('ready', () => void this.#select(client, address.db).then((is) => is && onReady()));
   }
 
   /** Whether there is a connection at all. */
@@ -118,10 +122,8 @@ export class Connection {
 
   /** Resolves after the first attempt to connect, or after a second; attempts go on in the background. */
   async open(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<void>((resolve) => void (timer = setTimeout(resolve, FIRST_MS)));
-    await Promise.race([this.#connect().catch(() => undefined), late]);
-    clearTimeout(timer);
+    const connected = this.#client.connect().then(() => reach(this.#client));
+    await Promise.race([connected.catch(() => undefined), sleep(FIRST_MS, undefined, { ref: false })]);
   }
 
   /** Runs a script on the node of its first key. */
@@ -144,11 +146,6 @@ export class Connection {
     this.#client.disconnect();
   }
 
-  #watchOne(node: Redis, db: number, onReady: () => void): void {
-    node.on('close', () => (this.#isSelected = false));
-    node.on('ready', () => void this.#select(node, db).then((isSelected) => isSelected && onReady()));
-  }
-
   /** Here and not by ioredis, which goes on in database 0 where it may not select another. */
   async #select(node: Redis, db: number): Promise<boolean> {
     try {
@@ -160,11 +157,6 @@ export class Connection {
       node.disconnect(true);
     }
     return this.#isSelected;
-  }
-
-  async #connect(): Promise<void> {
-    await this.#client.connect();
-    await reach(this.#client);
   }
 
   #watchNodes(cluster: Cluster, onReady: () => void): void {

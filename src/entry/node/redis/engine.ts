@@ -3,13 +3,9 @@ import {
   type Change,
   type Engine,
   type KeyQuestion,
-  type KeyReply,
   type OpenState,
   type Question,
   type Save,
-  type Saved,
-  type Snapshot,
-  type Use,
   type Window,
   type WriteBegin,
   type WriteBegun,
@@ -88,7 +84,7 @@ export class RedisEngine implements Engine {
     return 1 - this.#failing.size / this.#options.shares.count;
   }
 
-  async snapshot(account: string, { window, budget, keys }: Question): Promise<Snapshot> {
+  async snapshot(account: string, { window, budget, keys }: Question) {
     const { shares } = this.#options;
     const args = [...windowArgs(window), budget?.name ?? '', ms(budget?.lengthMs), ...keys.flatMap(questionArgs)];
     const named = [`l:${account}`, ...keys.map(({ key }) => `c:${account}:${key}`)];
@@ -104,11 +100,11 @@ export class RedisEngine implements Engine {
     };
   }
 
-  async save(account: string, { key, tags, version, askedAt, lease, copy, drop }: Save): Promise<Saved> {
+  async save(account: string, { key, tags, version, askedAt, lease, copy, drop }: Save) {
     const ofCopy = [yes(copy), copy ? bytes(copy.value) : '', ms(copy?.freshMs), Math.max(1, ms(copy?.lifeMs))];
     const args = [version, ms(askedAt), lease ?? '', drop ?? '', ...ofCopy, ...tags];
     const [saved] = await this.#askOf('save', account, { keys: [`l:${account}`, `c:${account}:${key}`], args });
-    return text(saved) as Saved;
+    return text(saved) as 'kept' | 'full' | 'void';
   }
 
   async beginWrite(account: string, write: WriteBegin): Promise<WriteBegun> {
@@ -207,7 +203,7 @@ export class RedisEngine implements Engine {
   }
 }
 
-const useOf = (used: unknown, leftMs: unknown): Use => ({ used: Number(used), leftMs: Number(leftMs) });
+const useOf = (used: unknown, leftMs: unknown) => ({ used: Number(used), leftMs: Number(leftMs) });
 
 const windowArgs = (window: Window | undefined): Argument[] => [
   window?.name ?? '',
@@ -227,7 +223,7 @@ const questionArgs = ({ tags, have, lease = '', waitedFor = '' }: KeyQuestion): 
 
 type KeyRow = readonly [version: Buffer, askedAt: number, ageMs: number, value: Buffer | null, lease: Buffer | null];
 
-const keyReplyOf = ([version, askedAt, ageMs, value, lease]: KeyRow): KeyReply => ({
+const keyReplyOf = ([version, askedAt, ageMs, value, lease]: KeyRow) => ({
   version: text(version),
   ...(askedAt >= 0 && { copy: { askedAt, ageMs, ...(value && { value }) } }),
   ...(lease && { lease: text(lease) }),

@@ -72,14 +72,6 @@ local function renewAll()
   redis.call('HSET', account, 'i', token, 'e', epoch)
   keep(120000) -- without copies an account is soon forgotten
 end
-local function tidy()
-  if redis.call('HLEN', account) <= ${MAX_TAGS} then return end
-  local tags = 0
-  for _, field in ipairs(redis.call('HKEYS', account)) do
-    if string.sub(field, 1, 1) == 't' then tags = tags + 1 end
-  end
-  if tags > ${MAX_TAGS} then renewAll() end
-end
 -- Without an epoch there are no versions; they are made when one is asked for.
 local function renew(tags)
   if not epoch or #tags == 0 then return end
@@ -87,7 +79,12 @@ local function renew(tags)
     if tag == '*' then return renewAll() end
   end
   for _, tag in ipairs(tags) do redis.call('HSET', account, 't' .. tag, seed) end
-  tidy()
+  if redis.call('HLEN', account) <= ${MAX_TAGS} then return end
+  local kept = 0
+  for _, field in ipairs(redis.call('HKEYS', account)) do
+    if string.sub(field, 1, 1) == 't' then kept = kept + 1 end
+  end
+  if kept > ${MAX_TAGS} then renewAll() end
 end
 local function slice(from, to)
   local part = {}

@@ -1,12 +1,5 @@
 import { NODE_LENGTH } from './lua.ts';
 
-/** What is sent of a share's id with each question. */
-interface Known {
-  /** Empty where it is not known. */
-  readonly token: string;
-  readonly agoMs: number;
-}
-
 interface Seen {
   readonly token: string;
   /** When the question was sent to which this is the reply. */
@@ -37,7 +30,8 @@ export class Shares {
     return (hash >>> 0) % this.count;
   }
 
-  known(share: number, now: number): Known {
+  /** What is sent of a share's id with each question; the token is empty where it is not known. */
+  known(share: number, now: number): { readonly token: string; readonly agoMs: number } {
     const { token, at } = this.#seen[share] ?? { token: '', at: now };
     return { token, agoMs: Math.ceil(now - at) };
   }

@@ -5,21 +5,15 @@ import { type AddressInfo, createServer, type ListenOptions, Server as NetServer
 /** Connections that the kernel keeps until they are accepted. Any more try again after a second. */
 const BACKLOG = 4_096;
 
-interface Wanted {
-  readonly host: string;
-  readonly port: number;
-  readonly sockets: number;
-}
-
 /**
  * Listens with several sockets on one port, if the platform allows it. libuv accepts one connection for each socket in a
  * turn of the event loop: with one socket and turns of 50 ms, only twenty new clients a second would get in, and probes
  * would wait with the others.
  * @returns a function after which no more connections are taken; existing ones stay open
  */
-export async function accept(server: Server, { host, port, sockets }: Wanted): Promise<() => void> {
-  const at = { host, port, backlog: BACKLOG };
-  const isShared = sockets > 1 && port !== 0; // a free port from the kernel might be one that another process shares
+export async function accept(server: Server, address: ListenOptions, sockets: number): Promise<() => void> {
+  const at = { ...address, backlog: BACKLOG };
+  const isShared = sockets > 1 && at.port !== 0; // a free port from the kernel might be one that another process shares
   if (!isShared) await listening(server, at);
   const extra = isShared ? await share(server, at, sockets - 1) : [];
   return () => {

@@ -11,9 +11,8 @@ const WITH_PORT = /^(?:\[(?<ipv6>[^\]]+)\](?::\d+)?|(?<ipv4>[\d.]+):\d+)$/;
 export type AddressOf = (incoming: IncomingMessage) => string;
 
 /**
- * Tells clients apart by their address: an IPv4 address, or the /64 of an IPv6 one, since one customer has a whole /64.
- * `X-Forwarded-For` is read from its end, up to the first address that is not a trusted proxy.
- * @param trusted CIDRs, or addresses
+ * Tells clients apart by their address. `X-Forwarded-For` is read from its end, up to the first address that is not
+ * `trusted`, which are CIDRs and addresses.
  */
 export function addresses(trusted: readonly string[]): AddressOf {
   if (trusted.length === 0) return ({ socket }) => clientOf(canonical(socket.remoteAddress ?? ''));
@@ -58,7 +57,4 @@ function canonical(text: string): string | undefined {
   return shortest.startsWith(MAPPED_IPV4) && shortest.includes('.') ? shortest.slice(MAPPED_IPV4.length) : shortest;
 }
 
-function clientOf(address: string | undefined): string {
-  if (address === undefined) return UNKNOWN;
-  return customerOf(address);
-}
+const clientOf = (address: string | undefined) => (address === undefined ? UNKNOWN : customerOf(address));

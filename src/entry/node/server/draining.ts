@@ -42,7 +42,6 @@ export class Traffic {
       this.#over++;
       this.#lastAt = Date.now();
     });
-    if (this.isDraining) closeAfter(outgoing);
   }
 
   /** For a request that was answered at once. Mostly the kernel has the answer already, so it is never in flight. */

@@ -9,16 +9,8 @@ const PLAIN_TARGET = /^\/(?!\/)(?:(?!\/\.{1,2}(?:[/?]|$))[^\\?#%])*(?:\?|$)/;
 /** More than any client sends. Beyond its own, higher limit Node drops headers silently. */
 const MAX_HEADERS = 256;
 
-interface Head {
-  /** The request target as it came over the wire, in origin form. */
-  readonly target: string;
-  /** Scheme and host. */
-  readonly origin: string;
-  readonly refused: ErrorCode | undefined;
-}
-
-/** Checks the head. A bad request is refused by the app, so that its answer and its log line are like all others. */
-export function readHead(incoming: IncomingMessage): Head {
+/** Checks the head. `target` is in origin form, else as it came over the wire. What is `refused` is refused by the app. */
+export function readHead(incoming: IncomingMessage) {
   const { rawHeaders, url = '' } = incoming;
   const host = valueOf('host', rawHeaders) ?? '';
   const origin = originOf(host);

@@ -56,7 +56,7 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
     .on('checkExpectation', serve)
     .on('clientError', refuseUnparsable(options.app))
     .on('connect', refuseConnect(options.app));
-  const stopAccepting = await accept(server, { host, port, sockets });
+  const stopAccepting = await accept(server, { host, port }, sockets);
   const stopCutting = traffic.cutStalled(stalledAfterMs);
   return {
     url: urlOf(server, host),

@@ -21,10 +21,9 @@ interface ShedOptions {
 /** Requests of one address that are let in while others are turned away, up to twice as many in all. */
 const FEW = 16;
 
-/** This request among them. */
 type InFlight = Iterable<ServerResponse> & { readonly size: number };
 
-/** Returns whether it has turned the request away, first those of an address with many. */
+/** Returns whether it has turned the request away, which is one of those in flight; first those of an address with many. */
 export function shedder({ app, pressure, addressOf, metrics }: ShedOptions) {
   const isOneOfMany = ({ address }: NodeInbound, inFlight: InFlight) => {
     let many = 0;

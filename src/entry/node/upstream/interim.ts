@@ -26,16 +26,30 @@ export function connectorWithoutInterim(timeoutMs: number): buildConnector.conne
 function leaveOutInterim(socket: Socket): void {
   const write = socket.write.bind(socket) as (...args: unknown[]) => boolean;
   const read = socket.read.bind(socket) as (size?: number) => Buffer | null;
-  let start: AnswerStart | undefined;
-  const pass = (chunk: Buffer) => {
-    const rest = start ? start.take(chunk) : chunk;
-    if (rest) start = undefined;
-    else if (start?.isTooLong) socket.destroy(new Error('bad response'));
+  /** What has come of an answer, until its final head begins. */
+  let start: Buffer | undefined;
+  let leftOut = 0;
+
+  /** Returns all bytes from the final head on. */
+  const pass = (chunk: Buffer): Buffer | undefined => {
+    let rest = start?.length ? Buffer.concat([start, chunk]) : chunk;
+    while (start && mayBeInterim(rest)) {
+      start = rest;
+      const end = rest.indexOf(END) + END.length;
+      if (end < END.length) {
+        if (leftOut + rest.length > MAX_BYTES) socket.destroy(new Error('bad response'));
+        return undefined;
+      }
+      leftOut += end;
+      rest = rest.subarray(end);
+    }
+    start = undefined;
     return rest;
   };
   Object.assign(socket, {
     write(...args: unknown[]) {
-      start = new AnswerStart();
+      start = NOTHING;
+      leftOut = 0;
       return write(...args);
     },
     read(size?: number) {
@@ -48,29 +62,9 @@ function leaveOutInterim(socket: Socket): void {
   });
 }
 
-class AnswerStart {
-  #buffered: Buffer = Buffer.alloc(0);
-  #leftOut = 0;
+const NOTHING = Buffer.alloc(0);
 
-  get isTooLong(): boolean {
-    return this.#leftOut + this.#buffered.length > MAX_BYTES;
-  }
-
-  /** Returns all bytes from the final answer on, once that has begun. */
-  take(chunk: Buffer): Buffer | undefined {
-    this.#buffered = this.#buffered.length > 0 ? Buffer.concat([this.#buffered, chunk]) : chunk;
-    while (this.#isInterim()) {
-      const end = this.#buffered.indexOf(END);
-      if (end < 0) return undefined;
-      this.#leftOut += end + END.length;
-      this.#buffered = this.#buffered.subarray(end + END.length);
-    }
-    return this.#buffered;
-  }
-
-  /** Whether what has come so far may be an interim answer. */
-  #isInterim(): boolean {
-    const start = this.#buffered.toString('latin1', 0, SHORTEST.length);
-    return INTERIM.test(start + SHORTEST.slice(start.length));
-  }
+function mayBeInterim(bytes: Buffer): boolean {
+  const begin = bytes.toString('latin1', 0, SHORTEST.length);
+  return INTERIM.test(begin + SHORTEST.slice(begin.length));
 }

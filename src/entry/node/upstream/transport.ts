@@ -40,10 +40,12 @@ export function undiciTransport({ upstream, maxConnections, connectTimeoutMs }: 
   return { transport, close: () => pool.destroy() };
 }
 
+type Resolve = (answer: RawAnswer | Promise<RawAnswer>) => void;
+
 /** Collects one answer. Settles once: with the answer, the reason of the cancellation, or a `TransportError`. */
 class Collector implements Dispatcher.DispatchHandler {
   readonly #request: UpstreamRequest;
-  readonly #resolve: (answer: RawAnswer | Promise<RawAnswer>) => void;
+  readonly #resolve: Resolve;
   readonly #reject: (reason: unknown) => void;
   readonly #end = (reason: unknown) => this.#cancelled(reason);
   #chunks: Buffer | Buffer[] | undefined;
@@ -53,11 +55,7 @@ class Collector implements Dispatcher.DispatchHandler {
   #size = 0;
   isSettled = false;
 
-  constructor(
-    request: UpstreamRequest,
-    resolve: (answer: RawAnswer | Promise<RawAnswer>) => void,
-    reject: (reason: unknown) => void,
-  ) {
+  constructor(request: UpstreamRequest, resolve: Resolve, reject: (reason: unknown) => void) {
     this.#request = request;
     this.#resolve = resolve;
     this.#reject = reject;
@@ -66,24 +64,16 @@ class Collector implements Dispatcher.DispatchHandler {
 
   /** Called when the request is about to be written; before that nothing was sent. */
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#mayStart();
+    try {
+      this.#request.beforeFirstByte?.();
+    } catch (error) {
+      this.#fail(error);
+    }
     this.#controller = controller;
     if (this.isSettled) controller.abort(new Error('ended before it was sent'));
   }
 
-  #mayStart(): void {
-    try {
-      this.#request.beforeFirstByte?.();
-    } catch (error) {
-      if (this.#settle()) this.#reject(error);
-    }
-  }
-
-  onResponseStart(
-    _: Dispatcher.DispatchController,
-    status: number,
-    headers: Record<string, string | string[] | undefined>,
-  ) {
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: RawAnswer['headers']): void {
     if (status < 200) throw new Error('bad response');
     this.#status = status;
     this.#headers = headers; // undici gives their names in lower case
@@ -106,7 +96,7 @@ class Collector implements Dispatcher.DispatchHandler {
 
   onResponseError(_: Dispatcher.DispatchController, error: Error & { code?: string }): void {
     if (this.#status > 0) this.#answer('cut_short');
-    else if (this.#settle()) this.#reject(this.#faultOf(error));
+    else this.#fail(this.#faultOf(error));
   }
 
   #answer(bytes: Buffer | BodyFlaw): void {
@@ -122,8 +112,12 @@ class Collector implements Dispatcher.DispatchHandler {
   /** With a 4xx or 5xx the status is known: a body that hangs does not change it. */
   #cancelled(reason: unknown): void {
     if (this.#status >= 400) this.#answer('cut_short');
-    else if (this.#settle()) this.#reject(this.#controller ? reason : unsent(reason));
+    else this.#fail(this.#controller ? reason : unsent(reason));
     this.#controller?.abort(new Error('ended'));
+  }
+
+  #fail(reason: unknown): void {
+    if (this.#settle()) this.#reject(reason);
   }
 
   #settle(): boolean {
@@ -136,9 +130,8 @@ class Collector implements Dispatcher.DispatchHandler {
   #faultOf(error: Error & { code?: string }): TransportError {
     const code = error.code ?? '';
     if (!this.#controller) return new TransportError(code === 'UND_ERR_CONNECT_TIMEOUT' ? 'timeout' : 'refused', error);
-    const isGarbage =
-      NOT_HTTP.test(code) || NOT_HTTP.test(error.name) || /^bad (upgrade|response)$/.test(error.message);
-    return new TransportError(isGarbage ? 'malformed' : 'broken', error);
+    const isHttp = ![code, error.name, error.message].some((text) => NOT_HTTP.test(text));
+    return new TransportError(isHttp ? 'broken' : 'malformed', error);
   }
 }
 
@@ -148,14 +141,16 @@ const unsent = (reason: unknown) =>
     ? new TransportError('timeout', reason)
     : reason;
 
-const NOT_HTTP = /^(HTTPParserError|ERR_ASSERTION|HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_))/;
+/** How a code, name or message of undici's begins where what came is not HTTP. */
+const NOT_HTTP =
+  /^(HTTPParserError|ERR_ASSERTION|HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_)|bad (upgrade|response)$)/;
 
-const decoders: Readonly<Record<string, (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>>> = {
-  gzip: promisify(gunzip),
-  'x-gzip': promisify(gunzip),
-  deflate: promisify(inflate),
-  br: promisify(brotliDecompress),
-};
+const decoders = new Map([
+  ['gzip', promisify(gunzip)],
+  ['x-gzip', promisify(gunzip)],
+  ['deflate', promisify(inflate)],
+  ['br', promisify(brotliDecompress)],
+]);
 
 const EMPTY = Buffer.alloc(0);
 
@@ -163,7 +158,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** We ask for no content coding, but an upstream may still use one. The decoded size is bounded too. */
 async function decoded(bytes: Buffer, coding: string, maxOutputLength: number): Promise<Body> {
-  const decode = Object.hasOwn(decoders, coding) ? decoders[coding] : undefined;
+  const decode = decoders.get(coding);
   if (!decode) return { flaw: 'coding' };
   try {
     return textOf(await decode(bytes, { maxOutputLength }));
