@@ -79,12 +79,12 @@ export class ReadThrough {
   }
 
   /** A fresh copy, without waiting; undefined if there is none. */
-  fresh(read: Read, store: LocalStore, holder: { readonly account: AccountId; readonly owner: Owner }) {
+  fresh(read: Read, store: LocalStore, account: AccountId) {
     const policy = this.#options.policyOf(read.operation);
     if (!policy) return undefined;
     const now = this.#options.clock.now();
-    const key = cacheKeyOf(holder.account, read, policy);
-    const entry = store.copy(key, holder.owner, now);
+    const key = cacheKeyOf(account, read, policy);
+    const entry = store.copy(key, now);
     const freshMs = entry ? freshMsOf(entry, policy, now) : 0;
     return entry && freshMs > 0 ? readingOf(entry, freshMs, now) : undefined;
   }

@@ -126,7 +126,7 @@ function hitsOf({ clock, metrics, config }: GatewayDeps, { cache, limit, local, 
       const account = (context.account ??= hash.account(context.credential));
       return { account, principal: account, owner: account }; // the upstream has accepted whoever has a copy
     },
-    fresh: (holder: AccountHolder, read: Read): Reading | undefined => cache.fresh(read, local, holder),
+    fresh: (holder: AccountHolder, read: Read): Reading | undefined => cache.fresh(read, local, holder.account),
     /** Whether answers of an operation are ever kept. */
     has: (operation: Operation) => config.policyOf(operation) !== undefined,
     /** Hash of a text, for an ETag. */

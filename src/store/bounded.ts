@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { GatewayError } from '../core/errors.ts';
 import { isAddress, type Owner } from './owner.ts';
 
 interface Bounds<K, V> {
@@ -9,9 +10,8 @@ interface Bounds<K, V> {
   readonly onGone?: (value: V, key: K) => void;
 }
 
-/** A map without owners: evicts what was used least recently. */
-export const lruMap = <K extends {}, V extends {}>({ max, sizeOf }: Required<Pick<Bounds<K, V>, 'max' | 'sizeOf'>>) =>
-  new LRUCache<K, V>({ maxSize: max, sizeCalculation: sizeOf });
+/** For a map without owners. */
+export { LRUCache };
 
 /** The entries of one owner. */
 interface Share<K> {
@@ -153,6 +153,14 @@ export class BoundedMap<K extends {}, V extends {}> {
   }
 }
 
+/** Bytes that V8 takes for a string: one a character, two as soon as one is beyond Latin-1. */
+export function bytesOf(text: string): number {
+  // oxlint-disable-next-line no-control-regex
+  return /[^\u0000-\u00ff]/.test(text) ? text.length * 2 : text.length;
+}
+
+const FULL_RETRY_SECONDS = 60;
+
 /**
  * What owners hold of a bounded resource that is not taken back from them. Each may hold a part of what is left, so
  * that there is always some left for other owners.
@@ -170,6 +178,17 @@ export class Holdings {
 
   hasRoomFor(owner: Owner): boolean {
     return (this.#held.get(owner) ?? 0) < (this.#max - this.#total) * this.#part;
+  }
+
+  /**
+   * `tidy`: called if there is no room.
+   * @throws GatewayError `store_unavailable` if there is none after that either
+   */
+  assertRoom(owner: Owner, tidy: () => void): void {
+    if (this.hasRoomFor(owner)) return;
+    tidy();
+    if (this.hasRoomFor(owner)) return;
+    throw GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter: FULL_RETRY_SECONDS });
   }
 
   add(owner: Owner, count: number): void {

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
+import { MemoryAccounts } from './memory/accounts.ts';
 import { MemoryCopies } from './memory/copies.ts';
-import { MemoryLimits } from './memory/limits.ts';
 import { MemoryMarks } from './memory/marks.ts';
 import { MemoryRecords } from './memory/records.ts';
 import type { Owner } from './owner.ts';
@@ -27,39 +27,42 @@ import {
   type WriteEnd,
 } from './store.ts';
 
+const COPIES_PART = 7 / 8; // the rest is for accounts
+
 /** The store of one process: bounded maps that end with it. */
 export class MemoryStore implements Store, LocalStore {
+  readonly #accounts: MemoryAccounts;
   readonly #copies: MemoryCopies;
   readonly #records = new MemoryRecords();
-  readonly #limits = new MemoryLimits();
   readonly #marks = new MemoryMarks();
 
   /** `maxBytes` bounds the keys and bodies of cached answers together. */
   constructor({ maxBytes }: { readonly maxBytes: number }) {
-    this.#copies = new MemoryCopies({ maxBytes });
+    this.#accounts = new MemoryAccounts(maxBytes * (1 - COPIES_PART));
+    this.#copies = new MemoryCopies(maxBytes * COPIES_PART, this.#accounts);
   }
 
   get local(): LocalStore {
     return this;
   }
 
-  copy(key: CacheKey, owner: Owner, now: number): Entry | undefined {
-    return this.#marks.covers(key.account, key.tags, now) ? undefined : this.#copies.find(key, owner, now);
+  copy(key: CacheKey, now: number): Entry | undefined {
+    return this.#marks.covers(key.account, key.tags, now) ? undefined : this.#copies.find(key);
   }
 
   count(holder: Holder, window: Window, now: number): WindowUse {
-    return this.#limits.take(holder, window, now);
+    return this.#accounts.take(holder, window, now);
   }
 
   async snapshot(request: SnapshotRequest): Promise<Snapshot> {
     const { owner, now, window } = request;
-    const use = window && this.#limits.take(request, window, now);
-    return new MemorySnapshot({ use, owner, copies: this.#copies, marks: this.#marks });
+    const use = window && this.#accounts.take(request, window, now);
+    return new MemorySnapshot(use, owner, { copies: this.#copies, marks: this.#marks });
   }
 
   async beginWrite(write: NewWrite): Promise<Begun> {
     const { window, now } = write;
-    const use = window && this.#limits.take(write, window, now);
+    const use = window && this.#accounts.take(write, window, now);
     if (use && use.used > window.limit) return { use, isLimited: true };
     try {
       return { use, ...this.#announce(write) };
@@ -95,25 +98,23 @@ export class MemoryStore implements Store, LocalStore {
   }
 
   coolDown(holder: Holder, until: number): void {
-    this.#limits.coolDown(holder, until);
+    this.#accounts.coolDown(holder, until);
   }
 
   coolsUntil(account: AccountId): number {
-    return this.#limits.coolsUntil(account);
+    return this.#accounts.coolsUntil(account);
   }
 
   spend(holder: Holder, now: number): WindowUse {
-    return this.#limits.take(holder, BUDGET, now);
+    return this.#accounts.take(holder, BUDGET, now);
   }
 
   usage(): Usage {
-    return { ...this.#copies.usage(), ...this.#records.usage(), ...this.#limits.usage() };
+    return { ...this.#copies.usage(), ...this.#accounts.usage(), ...this.#records.usage() };
   }
 }
 
-interface MemorySnapshotOptions {
-  readonly use: WindowUse | undefined;
-  readonly owner: Owner;
+interface Parts {
   readonly copies: MemoryCopies;
   readonly marks: MemoryMarks;
 }
@@ -121,23 +122,25 @@ interface MemorySnapshotOptions {
 /** A snapshot of this process's state takes nothing in advance: each lookup reads the current state. */
 class MemorySnapshot implements Snapshot {
   readonly use: WindowUse | undefined;
-  readonly #options: MemorySnapshotOptions;
+  readonly #owner: Owner;
+  readonly #parts: Parts;
   /** While a mark covers them, equal reads share a call within one request only. */
   #hidden: Found | undefined;
 
-  constructor(options: MemorySnapshotOptions) {
-    this.use = options.use;
-    this.#options = options;
+  constructor(use: WindowUse | undefined, owner: Owner, parts: Parts) {
+    this.use = use;
+    this.#owner = owner;
+    this.#parts = parts;
   }
 
   async lookup(key: CacheKey, now: number): Promise<Found> {
-    const { copies, marks, owner } = this.#options;
+    const { copies, marks } = this.#parts;
     if (marks.covers(key.account, key.tags, now)) return (this.#hidden ??= hidden(crypto.randomUUID()));
-    return copies.lookup(key, owner, key.lifeMs > 0);
+    return copies.lookup(key, this.#owner, key.lifeMs > 0);
   }
 
   async save(key: CacheKey, found: Found, { entry, drop }: Fetched): Promise<Saved> {
-    const { copies, marks } = this.#options;
+    const { copies, marks } = this.#parts;
     if (drop === 'everything') copies.invalidate(key.account, [EVERYTHING]);
     if (drop === 'key') copies.drop(key);
     if (found.isHidden || marks.covers(key.account, key.tags, -Infinity)) return { stored: false, holds: false };

@@ -2,11 +2,16 @@ import { GatewayError } from '../core/errors.ts';
 import type { Background, Clock } from '../core/runtime.ts';
 import { within } from '../core/within.ts';
 import { BoundedMap } from './bounded.ts';
-import { MemoryLimits } from './memory/limits.ts';
-import { type Engine, NotAsked, type Snapshot as Reply, type WriteBegun, type WriteEnded } from './shared/engine.ts';
-import { namedTags } from './shared/names.ts';
+import { MemoryAccounts } from './memory/accounts.ts';
+import {
+  type Engine,
+  NotAsked,
+  type Snapshot as Reply,
+  type WriteBegin,
+  type WriteBegun,
+  type WriteEnded,
+} from './shared/engine.ts';
 import { NearCache } from './shared/near-cache.ts';
-import { openRecord, recordName, sealRecord } from './shared/sealed-record.ts';
 import type { Sealer } from './shared/sealer.ts';
 import { SharedSnapshot, type SnapshotTools } from './shared/snapshot.ts';
 import {
@@ -63,7 +68,7 @@ export class SharedStore implements Store {
   readonly #options: SharedStoreOptions;
   readonly #near: NearCache;
   readonly #tools: SnapshotTools;
-  readonly #limits = new MemoryLimits();
+  readonly #limits = new MemoryAccounts();
   /** Begun or ended here: while the engine does not answer, no read shares a call from before a write. */
   #writes = 0;
   /** Accounts whose credential was refused, until the engine has acknowledged it; with the report. */
@@ -144,7 +149,7 @@ export class SharedStore implements Store {
   }
 
   usage(): Usage {
-    return { ...this.#near.usage(), ...this.#limits.usage(), records: 0, pinnedRecords: 0 };
+    return { ...this.#limits.usage(), ...this.#near.usage(), records: 0, pinnedRecords: 0 };
   }
 
   #learn(holder: Holder, { cooldownMs, budget }: Reply): void {
@@ -154,22 +159,28 @@ export class SharedStore implements Store {
     if (budget && budget.used > 0) this.#limits.learn(holder, BUDGET.name, { used: budget.used, endsAt });
   }
 
-  async #beginOf(write: NewWrite) {
+  async #beginOf(write: NewWrite): Promise<WriteBegin> {
     const { window, now, endsAt, until, key, keyMs } = write;
-    const record = key === undefined ? undefined : await sealRecord(this.#options.sealer, write, 'under_way');
+    const value = key === undefined ? undefined : await this.#options.sealer.sealRecord(write, 'under_way');
+    const { record, ...named } = await this.#named(write, keyMs);
     return {
-      ...(await this.#named(write)),
+      ...named,
       window,
       busyMs: endsAt - now,
       markMs: until - now,
-      record: record && { ...record, lifeMs: keyMs },
+      record: record && value && { ...record, value },
     };
   }
 
-  async #named({ nonce, tags, isPurchase, fingerprint }: NewWrite) {
+  async #named(write: NewWrite, lifeMs: number) {
+    const { nonce, tags, isPurchase, fingerprint, key } = write;
     const { sealer } = this.#options;
-    const purchase = isPurchase ? await sealer.nameOf(`purchase ${fingerprint}`) : undefined;
-    return { nonce, tags: await namedTags(sealer, tags), purchase };
+    return {
+      nonce,
+      tags: await sealer.namesOf(tags),
+      purchase: isPurchase ? await sealer.nameOf(`purchase ${fingerprint}`) : undefined,
+      record: key === undefined ? undefined : { key: await sealer.recordName(write), lifeMs },
+    };
   }
 
   async #begunOf(write: NewWrite, begun: WriteBegun): Promise<Begun> {
@@ -178,7 +189,7 @@ export class SharedStore implements Store {
     if (begun.is === 'begun') return { use };
     if (begun.is === 'limit') return { use, isLimited: true };
     if (begun.is === 'equal') return { use, known: { fingerprint, outcome: begun.standing } };
-    if (begun.is === 'record') return { use, known: await openRecord(this.#options.sealer, write, begun) };
+    if (begun.is === 'record') return { use, known: await this.#options.sealer.openRecord(write, begun) };
     if (begun.is === 'another_store') return { use, refusal: replaced(begun.leftMs) };
     if (begun.is !== 'cooldown') return { use, refusal: unavailable(begun.is) };
     this.#limits.coolDown(write, this.#options.clock.now() + begun.cooldownMs);
@@ -187,16 +198,16 @@ export class SharedStore implements Store {
 
   async #endOf(write: NewWrite, end: WriteEnd): Promise<WriteEnded> {
     const { sealer, clock } = this.#options;
-    const { until, now, key, keyMs } = write;
+    const { until, now, keyMs } = write;
     const how = typeof end === 'object' ? 'done' : end === 'credential_refused' ? 'refused' : end;
-    const outcome = typeof end === 'object' ? end : 'unknown';
-    const isFreed = how === 'refused' || how === 'not_sent';
-    const record = isFreed ? { key: await recordName(sealer, write) } : await sealRecord(sealer, write, outcome);
+    const { record, ...named } = await this.#named(write, Math.max(1, now + keyMs - clock.now()));
+    const isSettled = record && (how === 'done' || how === 'unknown');
+    const value = isSettled ? await sealer.sealRecord(write, typeof end === 'object' ? end : 'unknown') : undefined;
     return {
-      ...(await this.#named(write)),
+      ...named,
       end: how,
       markMs: Math.max(1, until - clock.now()),
-      record: key === undefined ? undefined : { ...record, lifeMs: Math.max(1, now + keyMs - clock.now()) },
+      record: record && { ...record, value },
       dropEverything: end === 'credential_refused',
     };
   }

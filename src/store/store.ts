@@ -204,7 +204,7 @@ export interface Store {
 /** The part of a store that answering from the cache needs. */
 export interface LocalStore {
   /** The copy under a key; none while a write that invalidates it is under way or of unknown outcome. */
-  copy(key: CacheKey, owner: Owner, now: number): Entry | undefined;
+  copy(key: CacheKey, now: number): Entry | undefined;
   /** Counts a request. */
   count(holder: Holder, window: Window, now: number): WindowUse;
 }

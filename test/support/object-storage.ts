@@ -3,7 +3,7 @@
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import type { DurableObjectStorage, SqlValue } from 'cloudflare:workers';
 import { Account } from '../../src/entry/worker/account.ts';
-import { type AccountsBinding, DurableEngine } from '../../src/entry/worker/engine.ts';
+import { type AccountsBinding, durableEngine } from '../../src/entry/worker/engine.ts';
 import type { Engine } from '../../src/store/shared/engine.ts';
 
 /** The storage of one object, in this process. */
@@ -96,7 +96,7 @@ export function objectEngine(): ObjectEngine {
 
   const binding: AccountsBinding = { idFromName: (name) => name, get: (id) => stubOf(find(id as string)) };
 
-  return Object.assign(new DurableEngine(binding), {
+  return Object.assign(durableEngine(binding), {
     binding,
     pass: (ms: number) => {
       const end = now + ms;

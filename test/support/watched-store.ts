@@ -60,7 +60,7 @@ export const watchedStore = (store: Store): WatchedStore => {
   });
   const { local } = store;
   const watchedLocal: LocalStore | undefined = local && {
-    copy: (key, owner, now) => local.copy(key, owner, now),
+    copy: (key, now) => local.copy(key, now),
     count: (holder, window, now) => local.count(holder, window, now),
   };
   return {

@@ -1,11 +1,13 @@
 import { DurableObject, type DurableObjectState } from 'cloudflare:workers';
 import { Marks } from '../../store/marks.ts';
+import { Versions } from '../../store/versions.ts';
 import {
   ALL,
   type Change,
   type KeyQuestion,
   type KeyReply,
   MAX_MARKS,
+  MAX_TAGS,
   MAX_VALUE_BYTES,
   type Question,
   type Save,
@@ -19,7 +21,6 @@ import {
 } from '../../store/shared/engine.ts';
 import { Leases } from './leases.ts';
 import { type Facts, Rows } from './rows.ts';
-import { Versions } from './versions.ts';
 import { Windows } from './windows.ts';
 
 /**
@@ -29,7 +30,9 @@ import { Windows } from './windows.ts';
 export class Account extends DurableObject {
   readonly #now: () => number;
   readonly #rows: Rows;
-  readonly #versions: Versions;
+  #versions: Versions;
+  /** Not before the first copy is kept: made-up credentials leave nothing in SQLite. */
+  #areVersionsKept: boolean;
   readonly #windows: Windows;
   readonly #marks: Marks;
   readonly #leases = new Leases();
@@ -38,7 +41,9 @@ export class Account extends DurableObject {
     super(ctx, env);
     this.#now = now;
     this.#rows = new Rows(ctx.storage);
-    this.#versions = new Versions(this.#rows);
+    const [versions] = this.#rows.all('versions');
+    this.#versions = new Versions(versions);
+    this.#areVersionsKept = versions !== undefined;
     this.#windows = new Windows(this.#rows);
     this.#marks = new Marks(this.#rows.all('mark'));
   }
@@ -58,14 +63,14 @@ export class Account extends DurableObject {
   save({ key, tags, version, askedAt, lease, copy, drop }: Save): Saved {
     const now = this.#expireMarks();
     this.#leases.end(key, lease);
-    if (drop) this.#versions.renew(drop === 'everything' ? [ALL] : tags.slice(0, 1));
+    if (drop) this.#renew(drop === 'everything' ? [ALL] : tags.slice(0, 1));
     if (drop === 'key') this.#rows.drop('copy', key);
     if (this.#marks.covers(tags) || this.#versions.of(tags) !== version) return 'void';
     if (!copy) return 'full';
     const known = this.#rows.find('copy', key, now);
     if (known?.version === version && known.askedAt > askedAt) return 'void';
     if (copy.value.byteLength > MAX_VALUE_BYTES) return 'full';
-    this.#versions.store();
+    if (!this.#areVersionsKept) this.#keepVersions();
     const facts = { version, askedAt, keptAt: now, freshUntil: now + copy.freshMs };
     this.#rows.put('copy', key, { facts, value: copy.value, until: now + copy.lifeMs });
     return 'kept';
@@ -85,8 +90,8 @@ export class Account extends DurableObject {
       this.#rows.put('gone', nonce, { facts: true, until: mark.until });
     const isRenewed = this.#marks.end(end, mark);
     this.#keepMark(nonce);
-    if (dropEverything) this.#versions.renew([ALL]);
-    else if (isRenewed) this.#versions.renew(tags);
+    if (dropEverything) this.#renew([ALL]);
+    else if (isRenewed) this.#renew(tags);
   }
 
   change({ cooldownMs, spent, renewed }: Change): void {
@@ -107,7 +112,8 @@ export class Account extends DurableObject {
 
   override async alarm(): Promise<void> {
     if (this.#rows.sweep(this.#expireMarks())) return;
-    this.#versions.forget();
+    this.#versions = new Versions();
+    this.#areVersionsKept = false;
     await this.#rows.clear();
   }
 
@@ -117,8 +123,18 @@ export class Account extends DurableObject {
     const tags = this.#marks.expire(now);
     if (tags.length === 0) return now;
     this.#rows.dropExpired(now);
-    this.#versions.renew(tags);
+    this.#renew(tags);
     return now;
+  }
+
+  #renew(tags: readonly string[]): void {
+    if (this.#versions.renew(tags, MAX_TAGS)) this.#rows.drop('copy');
+    if (this.#areVersionsKept) this.#keepVersions();
+  }
+
+  #keepVersions(): void {
+    this.#areVersionsKept = true;
+    this.#rows.put('versions', '', { facts: this.#versions.facts });
   }
 
   #count(window: Window | undefined, now: number): { use: Use | undefined; isRefused: boolean } {

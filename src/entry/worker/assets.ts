@@ -1,24 +1,22 @@
-import type { DocsAssets, OpenApiText } from '../../routes/docs.ts';
+import type { Deps } from '../../app.ts';
 
 /** The static assets that the build has made. */
 export interface AssetsBinding {
   fetch(request: Request): Promise<Response>;
 }
 
-export function docsAssets(assets: AssetsBinding | undefined): DocsAssets {
+export function assetsOf(binding: AssetsBinding | undefined): Pick<Deps, 'docsAssets' | 'openApiText'> {
+  const find = async (path: string) => {
+    const response = await binding?.fetch(new Request(`https://assets.invalid${path}`));
+    return response?.ok ? response : undefined;
+  };
   return {
-    async read(name) {
-      const response = await assets?.fetch(assetRequest(`/docs/${name}`));
-      return response?.ok ? new Uint8Array(await response.arrayBuffer()) : null;
+    docsAssets: {
+      async read(name) {
+        const found = await find(`/docs/${name}`);
+        return found ? new Uint8Array(await found.arrayBuffer()) : null;
+      },
     },
+    openApiText: async () => (await find('/openapi.json'))?.text() ?? null,
   };
 }
-
-export function openApiAsset(assets: AssetsBinding | undefined): OpenApiText {
-  return async () => {
-    const response = await assets?.fetch(assetRequest('/openapi.json'));
-    return response?.ok ? response.text() : null;
-  };
-}
-
-const assetRequest = (path: string) => new Request(`https://assets.invalid${path}`);

@@ -1,5 +1,6 @@
 import type { DurableObjectStorage, SqlValue } from 'cloudflare:workers';
 import type { Mark } from '../../store/marks.ts';
+import type { Versions } from '../../store/versions.ts';
 
 /** The JSON of each kind of row. Names and fields are those in SQLite. */
 interface Kinds {
@@ -18,7 +19,7 @@ interface Kinds {
   window: { readonly upTo: number; readonly endsAt: number };
   /** When it ends. */
   cooldown: number;
-  versions: { readonly epoch: string; readonly tags: readonly (readonly [string, string])[] };
+  versions: Versions['facts'];
   secret: string;
 }
 
@@ -61,14 +62,12 @@ export class Rows {
   }
 
   find<Kind extends keyof Kinds>(kind: Kind, name: string, now: number): Facts<Kind> | undefined {
-    if (!this.#isThere) return undefined;
-    const query = `SELECT facts FROM kept WHERE kind = ? AND name = ? AND until > ?`;
-    return this.#facts<Kind>(query, kind, name, now)[0];
+    return this.#facts(kind, `AND name = ? AND until > ?`, name, now)[0];
   }
 
   /** Expired ones too. */
   all<Kind extends keyof Kinds>(kind: Kind): readonly Facts<Kind>[] {
-    return this.#isThere ? this.#facts<Kind>(`SELECT facts FROM kept WHERE kind = ?`, kind) : [];
+    return this.#facts(kind, '');
   }
 
   /** Of a row that was found. */
@@ -85,16 +84,14 @@ export class Rows {
     if (until + SWEEP_MS < this.#alarmAt) this.#setAlarm();
   }
 
-  drop(kind: keyof Kinds, name: string): void {
-    if (this.#isThere) this.#run(`DELETE FROM kept WHERE kind = ? AND name = ?`, kind, name);
-  }
-
-  dropAll(kind: keyof Kinds): void {
-    if (this.#isThere) this.#run(`DELETE FROM kept WHERE kind = ?`, kind);
+  /** One row, or all of the kind. */
+  drop(kind: keyof Kinds, name?: string): void {
+    if (name === undefined) this.#known(`DELETE FROM kept WHERE kind = ?`, kind);
+    else this.#known(`DELETE FROM kept WHERE kind = ? AND name = ?`, kind, name);
   }
 
   dropExpired(now: number): void {
-    if (this.#isThere) this.#run(`DELETE FROM kept WHERE until <= ?`, now);
+    this.#known(`DELETE FROM kept WHERE until <= ?`, now);
   }
 
   /** Deletes expired rows. Returns whether any are left, versions aside. */
@@ -120,13 +117,18 @@ export class Rows {
   }
 
   #firstEnd(): number | undefined {
-    if (!this.#isThere) return undefined;
     const query = `SELECT MIN(until) AS first FROM kept WHERE kind <> 'versions'`;
-    return this.#run<{ first: number | null }>(query)[0]?.first ?? undefined;
+    return this.#known<{ first: number | null }>(query)[0]?.first ?? undefined;
   }
 
-  #facts<Kind extends keyof Kinds>(query: string, ...bindings: readonly (Kind | string | number)[]): Facts<Kind>[] {
-    return this.#run<{ facts: string }>(query, ...bindings).map(({ facts }) => JSON.parse(facts) as Facts<Kind>);
+  #facts<Kind extends keyof Kinds>(kind: Kind, and: string, ...bindings: (string | number)[]): Facts<Kind>[] {
+    const rows = this.#known<{ facts: string }>(`SELECT facts FROM kept WHERE kind = ? ${and}`, kind, ...bindings);
+    return rows.map(({ facts }) => JSON.parse(facts) as Facts<Kind>);
+  }
+
+  /** Without a table there are no rows. */
+  #known<Columns extends Record<string, SqlValue>>(query: string, ...bindings: (string | number)[]): Columns[] {
+    return this.#isThere ? this.#run(query, ...bindings) : [];
   }
 
   #run<Columns extends Record<string, SqlValue>>(query: string, ...bindings: (SqlValue | Uint8Array)[]): Columns[] {

@@ -4,13 +4,12 @@ import { customerOf } from '../../core/address.ts';
 import { noMetrics } from '../../core/metrics.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { MemoryStore } from '../../store/memory.ts';
-import { NotAsked } from '../../store/shared/engine.ts';
 import { SharedStore } from '../../store/shared.ts';
 import { Sealer } from '../../store/shared/sealer.ts';
 import type { Store } from '../../store/store.ts';
-import { type AssetsBinding, docsAssets, openApiAsset } from './assets.ts';
+import { type AssetsBinding, assetsOf } from './assets.ts';
 import { webDigest } from './digest.ts';
-import { type AccountsBinding, DurableEngine, secretsOf } from './engine.ts';
+import { type AccountsBinding, durableEngine, secretOf } from './engine.ts';
 import { consoleLogger } from './logger.ts';
 import { type Fetch, fetchTransport } from './transport.ts';
 
@@ -39,15 +38,11 @@ const SANDBOX_URL = 'http://sandbox.invalid';
 /** An upstream in the isolate, for development. */
 type MakeSandbox = () => Fetch;
 
-interface WorkerHandler {
-  fetch(request: Request, env: WorkerEnv, context: WorkerContext): Promise<Response>;
-}
-
 /** The worker's handler. The app is made once in each isolate, since variables do not change while it lives. */
-export function workerOf(makeSandbox?: MakeSandbox): WorkerHandler {
+export function workerOf(makeSandbox?: MakeSandbox) {
   let app: App | undefined;
   return {
-    async fetch(request, env, context) {
+    async fetch(request: Request, env: WorkerEnv, context: WorkerContext): Promise<Response> {
       // Until it is made, each request makes its own: on Workers none may wait for another's.
       const made = app ? { app, isKept: true } : await appOf(env, makeSandbox);
       if (made.isKept) app ??= made.app;
@@ -78,8 +73,7 @@ async function appOf(
     logger: consoleLogger(config.logLevel),
     metrics: noMetrics,
     readiness: { isReady: () => true },
-    docsAssets: docsAssets(env.ASSETS),
-    openApiText: openApiAsset(env.ASSETS),
+    ...assetsOf(env.ASSETS),
   });
   return { app, isKept };
 }
@@ -91,22 +85,16 @@ async function stateOf(
 ): Promise<{ store: Store; secrets: readonly string[]; isKept: boolean }> {
   const { cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
   if (!accounts) return { store: new MemoryStore({ maxBytes }), secrets: config.secrets, isKept: true };
-  const known = await secretsOf(accounts, { given: config.secrets, clock });
-  // Without secrets no account can be named: requests that need the store are refused, others are served.
-  const secrets = known ?? [crypto.randomUUID() + crypto.randomUUID()];
-  const engine = new DurableEngine(known ? accounts : NONE);
+  const given = config.secrets.length > 0 ? config.secrets : [await secretOf(accounts, clock)];
+  const known = given.filter((secret) => secret !== undefined);
+  const isKept = known.length > 0;
+  // Without a secret no account can be named: requests that need the store are refused, others are served.
+  const secrets = isKept ? known : [crypto.randomUUID() + crypto.randomUUID()];
+  const engine = durableEngine(isKept ? accounts : undefined);
   const sealer = new Sealer(secrets, upstream);
   const hasBudget = config.upstreamBudgetPerMinute > 0;
-  const store = new SharedStore({ engine, sealer, maxBytes, clock, waitMs, hasBudget });
-  return { store, secrets, isKept: known !== undefined };
+  return { store: new SharedStore({ engine, sealer, maxBytes, clock, waitMs, hasBudget }), secrets, isKept };
 }
-
-const NONE: AccountsBinding = {
-  idFromName: (name) => name,
-  get: () => {
-    throw new NotAsked(); // no account can be named
-  },
-};
 
 /** @throws Error naming every bad variable; the platform then answers 500 and logs it */
 function configOf(env: WorkerEnv, hasSandbox: boolean): Config {

@@ -1,4 +1,3 @@
-import { GatewayError } from '../../core/errors.ts';
 import { type Mark, Marks } from '../marks.ts';
 import type { OpenState, WriteEnded } from '../shared/engine.ts';
 import type { AccountId, NewWrite, Tag } from '../store.ts';
@@ -8,7 +7,6 @@ import type { Owner } from '../owner.ts';
 /** Reached by writes of unknown outcome only: there are never so many requests under way. */
 const MAX_MARKS = 20_000;
 const OWNER_PART = 1 / 16;
-const FULL_RETRY_SECONDS = 60;
 
 interface AccountMarks {
   readonly marks: Marks;
@@ -32,9 +30,9 @@ export class MemoryMarks {
   /** @throws GatewayError `store_unavailable` */
   assertRoom({ principal, owner, now }: NewWrite): void {
     const holder = this.#accounts.get(principal)?.owner ?? owner;
-    if (!this.#holdings.hasRoomFor(holder)) for (const other of this.#accounts.keys()) this.#live(other, now);
-    if (this.#holdings.hasRoomFor(holder)) return;
-    throw GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter: FULL_RETRY_SECONDS });
+    this.#holdings.assertRoom(holder, () => {
+      for (const other of this.#accounts.keys()) this.#live(other, now);
+    });
   }
 
   begin(write: NewWrite): void {

@@ -1,8 +1,6 @@
-import { GatewayError } from '../../core/errors.ts';
-import { BoundedMap, Holdings } from '../bounded.ts';
+import { BoundedMap, Holdings, bytesOf } from '../bounded.ts';
 import { isAddress, type Owner } from '../owner.ts';
 import type { AccountId, NewWrite, WriteAnswer, WriteRecord } from '../store.ts';
-import { sizeOf } from './size.ts';
 
 interface Kept extends WriteRecord {
   readonly owner: Owner;
@@ -17,7 +15,6 @@ const MAX_PINNED_BYTES = 33_554_432;
 const PINNED_PART = 1 / 16;
 /** A longer answer to a purchase is not kept. */
 const MAX_PURCHASE_CHARACTERS = 65_536;
-const FULL_RETRY_SECONDS = 60;
 
 /**
  * Idempotency records of one process. An account's records of writes that are under way, of unknown outcome or
@@ -28,10 +25,7 @@ export class MemoryRecords {
   /** In the order in which they were written. */
   readonly #pinned = new Map<string, Kept>();
   readonly #pinnedHoldings = new Holdings({ max: MAX_PINNED_BYTES, part: PINNED_PART });
-  readonly #others = new BoundedMap<string, Kept>({
-    max: MAX_BYTES,
-    sizeOf: bytesOf,
-  });
+  readonly #others = new BoundedMap<string, Kept>({ max: MAX_BYTES, sizeOf });
 
   /** The record of a key that has been used. */
   peek({ principal, now }: NewWrite, key: string): WriteRecord | undefined {
@@ -43,10 +37,7 @@ export class MemoryRecords {
   /** @throws GatewayError `store_unavailable` where there is no room */
   claim({ principal, owner, fingerprint, now, keyMs }: NewWrite, key: string): void {
     this.release(principal, key);
-    if (!this.#pinnedHoldings.hasRoomFor(owner)) this.#removeExpired(now);
-    if (!this.#pinnedHoldings.hasRoomFor(owner)) {
-      throw GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter: FULL_RETRY_SECONDS });
-    }
+    this.#pinnedHoldings.assertRoom(owner, () => this.#removeExpired(now));
     this.#pin(keyOf(principal, key), { owner, fingerprint, expiresAt: now + keyMs, outcome: 'under_way' });
   }
 
@@ -84,12 +75,12 @@ export class MemoryRecords {
 
   #pin(fullKey: string, kept: Kept): void {
     this.#pinned.set(fullKey, kept);
-    this.#pinnedHoldings.add(kept.owner, bytesOf(kept, fullKey));
+    this.#pinnedHoldings.add(kept.owner, sizeOf(kept, fullKey));
   }
 
   #remove(fullKey: string): void {
     const pinned = this.#pinned.get(fullKey);
-    if (pinned) this.#pinnedHoldings.add(pinned.owner, -bytesOf(pinned, fullKey));
+    if (pinned) this.#pinnedHoldings.add(pinned.owner, -sizeOf(pinned, fullKey));
     this.#pinned.delete(fullKey);
     this.#others.delete(fullKey);
   }
@@ -98,7 +89,7 @@ export class MemoryRecords {
 /** Neither the account's hash nor a key holds a line break. */
 const keyOf = (account: AccountId, key: string) => `${account}\n${key}`;
 
-function bytesOf({ outcome }: WriteRecord, key: string): number {
+function sizeOf({ outcome }: WriteRecord, key: string): number {
   const text = typeof outcome === 'object' ? (outcome.text ?? '') : '';
-  return sizeOf(key) + sizeOf(text) + RECORD_OVERHEAD_BYTES;
+  return bytesOf(key) + bytesOf(text) + RECORD_OVERHEAD_BYTES;
 }

@@ -20,15 +20,12 @@ import {
   type KeyQuestion,
   type KeyReply,
   MAX_VALUE_BYTES,
-  type Question,
   type Save,
   type Snapshot as Reply,
   type Window,
 } from './engine.ts';
 import { Leases } from './leases.ts';
-import { namedKey } from './names.ts';
 import type { NearCache } from './near-cache.ts';
-import { openCopy, sealCopy } from './sealed-copy.ts';
 import type { Sealer } from './sealer.ts';
 
 export interface SnapshotTools {
@@ -61,12 +58,6 @@ interface State {
   readonly lease: string | undefined;
 }
 
-interface Asking {
-  readonly window?: Window | undefined;
-  /** How long the reply may take. */
-  readonly ms: number;
-}
-
 const NOT_STORED: Saved = { stored: false, holds: false };
 
 /** What a request, and the fetches that it has begun, see of a shared store. */
@@ -91,7 +82,7 @@ export class SharedSnapshot implements Snapshot {
     this.#leases = new Leases({
       ...tools,
       background,
-      ask: (keys) => this.#ask(keys, { ms: POLL_MS }),
+      ask: (keys) => this.#ask(keys, POLL_MS),
       leaseOn: ({ key }) => this.#states.get(key)?.lease,
       renew: async (key) => {
         const renewed = { key: await tools.sealer.nameOf(key.key), lease: this.#nonce };
@@ -102,7 +93,7 @@ export class SharedSnapshot implements Snapshot {
 
   /** Asks for the keys that the request has named, and counts it in its window. */
   async begin(keys: readonly CacheKey[], window: Window | undefined): Promise<void> {
-    const reply = await this.#ask(keys, { window, ms: this.#leftMs });
+    const reply = await this.#ask(keys, this.#leftMs, window);
     if (reply?.use) this.use = { used: reply.use.used, endsAt: this.#tools.clock.now() + reply.use.leftMs };
   }
 
@@ -152,20 +143,20 @@ export class SharedSnapshot implements Snapshot {
       keys,
       asked: Promise.resolve().then(() => {
         this.#together = undefined;
-        return this.#ask(keys, { ms: this.#leftMs });
+        return this.#ask(keys, this.#leftMs);
       }),
     };
     return this.#together.asked;
   }
 
-  /** Takes over the reply. Where it comes too late, its leases are returned. */
-  async #ask(keys: readonly CacheKey[], { window, ms }: Asking): Promise<Reply | undefined> {
+  /** Takes over the reply. Where it does not come in so many milliseconds, its leases are returned. */
+  async #ask(keys: readonly CacheKey[], ms: number, window?: Window): Promise<Reply | undefined> {
     const { engine, clock, hasBudget } = this.#tools;
     if (ms <= 0) return this.#forget(keys);
     const questions = await Promise.all(keys.map((key) => this.#questionOf(key)));
-    const question: Question = { window, budget: hasBudget ? BUDGET : undefined, keys: questions };
+    const budget = hasBudget ? BUDGET : undefined;
     const begunAt = clock.now();
-    const replying = engine.snapshot(this.#request.principal, question);
+    const replying = engine.snapshot(this.#request.principal, { window, budget, keys: questions });
     try {
       const reply = await within(clock, ms, replying);
       this.#tools.learn(this.#request, reply);
@@ -191,7 +182,7 @@ export class SharedSnapshot implements Snapshot {
     const copy = near.get(key);
     const isFresh = copy !== undefined && copy.entry.storedAt + freshFor(copy.entry, key.freshMs) > clock.now();
     return {
-      ...(await namedKey(sealer, key)),
+      ...(await sealer.namedKey(key)),
       have: copy && { version: copy.version, askedAt: copy.askedAt, isFresh },
       lease: this.#request.fetches && key.lifeMs > 0 ? this.#nonce : undefined,
       waitedFor: this.#leases.waitedFor(key),
@@ -224,19 +215,19 @@ export class SharedSnapshot implements Snapshot {
     const own = near.get(key);
     if (!copy?.value) return own?.version === version ? own.entry : undefined;
     const storedAt = clock.now() - copy.ageMs;
-    const entry = await openCopy(sealer, key, { value: copy.value, storedAt });
+    const entry = await sealer.openCopy(key, copy.value, storedAt);
     if (entry) near.set(key, { entry, version, askedAt: copy.askedAt });
     return entry;
   }
 
   async #saveOf(key: CacheKey, found: Found, { entry, drop }: Fetched, lease: string | undefined): Promise<Save> {
     const { sealer } = this.#tools;
-    const value = entry && (await sealCopy(sealer, key, entry));
+    const value = entry && (await sealer.sealCopy(key, entry));
     const isKept = value !== undefined && value.length <= MAX_VALUE_BYTES;
     const freshMs = freshFor(entry, key.freshMs);
     const copy = isKept ? { value, freshMs, lifeMs: key.lifeMs } : undefined;
     const { version, askedAt } = found;
-    return { ...(await namedKey(sealer, key)), version, askedAt, lease, copy, drop };
+    return { ...(await sealer.namedKey(key)), version, askedAt, lease, copy, drop };
   }
 
   /** Waits for a reply while the request has time left for the store; after that it goes on in the background. */
