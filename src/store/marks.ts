@@ -58,7 +58,7 @@ export class Marks {
   }
 
   /** Ends a write; returns whether its tags need new versions. One of unknown outcome has a mark until that expires. */
-  end(end: WriteEnded['end'], mark: Omit<Mark, 'isUnknown'>): boolean {
+  end(end: WriteEnded['end'], mark: Mark): boolean {
     if (end === 'unknown') this.set({ ...(this.find(mark.nonce) ?? mark), isUnknown: true });
     else this.#marks = this.#marks.filter(({ nonce }) => nonce !== mark.nonce);
     return end !== 'not_sent';

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
+import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
-import { MemoryCopies } from './memory/copies.ts';
 import { MemoryMarks } from './memory/marks.ts';
 import { MemoryRecords } from './memory/records.ts';
 import type { Owner } from './owner.ts';
@@ -22,24 +22,29 @@ import {
   type Saved,
   type Snapshot,
   type Store,
+  type Tag,
   type Usage,
   type WindowUse,
   type WriteEnd,
 } from './store.ts';
 
+const MAX_TAGS = 16;
+const MAX_OWN_TAG = 64;
 const COPIES_PART = 7 / 8; // the rest is for accounts
 
 /** The store of one process: bounded maps that end with it. */
 export class MemoryStore implements Store, LocalStore {
   readonly #accounts: MemoryAccounts;
-  readonly #copies: MemoryCopies;
+  readonly #copies: Copies;
   readonly #records = new MemoryRecords();
   readonly #marks = new MemoryMarks();
+  /** Number of the last lookup. */
+  #last = 0;
 
   /** `maxBytes` bounds the keys and bodies of cached answers together. */
   constructor({ maxBytes }: { readonly maxBytes: number }) {
     this.#accounts = new MemoryAccounts(maxBytes * (1 - COPIES_PART));
-    this.#copies = new MemoryCopies(maxBytes * COPIES_PART, this.#accounts);
+    this.#copies = new Copies(maxBytes * COPIES_PART);
   }
 
   get local(): LocalStore {
@@ -47,7 +52,7 @@ export class MemoryStore implements Store, LocalStore {
   }
 
   copy(key: CacheKey, now: number): Entry | undefined {
-    return this.#marks.covers(key.account, key.tags, now) ? undefined : this.#copies.find(key);
+    return this.#marks.covers(key.account, key.tags, now) ? undefined : this.#copies.get(key)?.entry;
   }
 
   count(holder: Holder, window: Window, now: number): WindowUse {
@@ -56,8 +61,7 @@ export class MemoryStore implements Store, LocalStore {
 
   async snapshot(request: SnapshotRequest): Promise<Snapshot> {
     const { owner, now, window } = request;
-    const use = window && this.#accounts.take(request, window, now);
-    return new MemorySnapshot(use, owner, { copies: this.#copies, marks: this.#marks });
+    return new MemorySnapshot(this, owner, window && this.#accounts.take(request, window, now));
   }
 
   async beginWrite(write: NewWrite): Promise<Begun> {
@@ -75,13 +79,13 @@ export class MemoryStore implements Store, LocalStore {
   /** @throws GatewayError `store_unavailable` where there is no room */
   #announce(write: NewWrite): Pick<Begun, 'known'> {
     const { key, isPurchase } = write;
-    const known = key === undefined ? undefined : this.#records.peek(write, key);
+    const known = key === undefined ? undefined : this.#records.peek(write);
     if (known) return { known };
     const equal = isPurchase ? this.#marks.equalTo(write) : undefined;
     if (equal) return { known: { fingerprint: write.fingerprint, outcome: equal } };
     const isMarked = write.tags.length > 0 || isPurchase;
     if (isMarked) this.#marks.assertRoom(write);
-    if (key !== undefined) this.#records.claim(write, key);
+    if (key !== undefined) this.#records.claim(write);
     if (isMarked) this.#marks.begin(write);
     return {};
   }
@@ -89,12 +93,12 @@ export class MemoryStore implements Store, LocalStore {
   /** Versions change only now: until now the mark hid the copies, and if the write was not sent they are valid again. */
   async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
     const { principal, key } = write;
-    if (end === 'credential_refused') this.#copies.invalidate(principal, [EVERYTHING]);
+    if (end === 'credential_refused') this.#invalidate(principal, [EVERYTHING]);
     const how = typeof end === 'object' ? 'done' : end === 'credential_refused' ? 'refused' : end;
-    if (this.#marks.end(write, how)) this.#copies.invalidate(principal, write.tags);
+    if (this.#marks.end(write, how)) this.#invalidate(principal, write.tags);
     if (key === undefined) return;
-    if (how === 'refused' || how === 'not_sent') this.#records.release(principal, key);
-    else this.#records.settle(write, key, typeof end === 'object' ? end : 'unknown');
+    if (how === 'refused' || how === 'not_sent') this.#records.release(write);
+    else this.#records.settle(write, typeof end === 'object' ? end : 'unknown');
   }
 
   coolDown(holder: Holder, until: number): void {
@@ -112,39 +116,56 @@ export class MemoryStore implements Store, LocalStore {
   usage(): Usage {
     return { ...this.#copies.usage(), ...this.#accounts.usage(), ...this.#records.usage() };
   }
+
+  /** Undefined while a mark covers it. `owner`: who the account is counted for. Copies are counted for the account itself. */
+  lookup(key: CacheKey, owner: Owner, now: number): Found | undefined {
+    if (this.#marks.covers(key.account, key.tags, now)) return undefined;
+    const version = this.#accounts.versionsOf(key.account, owner).of(tagsOf(key));
+    const entry = key.lifeMs > 0 ? this.#copies.get(key)?.entry : undefined;
+    return { entry, version, askedAt: ++this.#last };
+  }
+
+  save(key: CacheKey, found: Found, { entry, drop }: Fetched): Saved {
+    const { account, tags } = key;
+    if (drop === 'everything') this.#invalidate(account, [EVERYTHING]);
+    if (drop === 'key') {
+      this.#copies.delete(key);
+      this.#accounts.knownVersions(account)?.renew(tagsOf(key).slice(0, 1), MAX_TAGS);
+    }
+    const isHidden = found.isHidden === true || this.#marks.covers(account, tags, -Infinity);
+    const holds = !isHidden && this.#accounts.knownVersions(account)?.of(tagsOf(key)) === found.version;
+    return { stored: holds && entry !== undefined && this.#copies.set(key, found, entry), holds };
+  }
+
+  /** Invalidates every answer, and every read under way, that has one of these tags. */
+  #invalidate(account: AccountId, tags: readonly Tag[]): void {
+    this.#copies.deleteOf(account, tags);
+    this.#accounts.knownVersions(account)?.renew(tags, MAX_TAGS);
+  }
 }
 
-interface Parts {
-  readonly copies: MemoryCopies;
-  readonly marks: MemoryMarks;
-}
+/** The first is the key's own, for answers that are dropped alone. Cut off, since clients may send long ones. */
+const tagsOf = ({ key, tags }: CacheKey): Tag[] => [`=${key.slice(0, MAX_OWN_TAG)}`, ...tags];
 
 /** A snapshot of this process's state takes nothing in advance: each lookup reads the current state. */
 class MemorySnapshot implements Snapshot {
   readonly use: WindowUse | undefined;
+  readonly #store: MemoryStore;
   readonly #owner: Owner;
-  readonly #parts: Parts;
   /** While a mark covers them, equal reads share a call within one request only. */
   #hidden: Found | undefined;
 
-  constructor(use: WindowUse | undefined, owner: Owner, parts: Parts) {
+  constructor(store: MemoryStore, owner: Owner, use: WindowUse | undefined) {
     this.use = use;
+    this.#store = store;
     this.#owner = owner;
-    this.#parts = parts;
   }
 
   async lookup(key: CacheKey, now: number): Promise<Found> {
-    const { copies, marks } = this.#parts;
-    if (marks.covers(key.account, key.tags, now)) return (this.#hidden ??= hidden(crypto.randomUUID()));
-    return copies.lookup(key, this.#owner, key.lifeMs > 0);
+    return this.#store.lookup(key, this.#owner, now) ?? (this.#hidden ??= hidden(crypto.randomUUID()));
   }
 
-  async save(key: CacheKey, found: Found, { entry, drop }: Fetched): Promise<Saved> {
-    const { copies, marks } = this.#parts;
-    if (drop === 'everything') copies.invalidate(key.account, [EVERYTHING]);
-    if (drop === 'key') copies.drop(key);
-    if (found.isHidden || marks.covers(key.account, key.tags, -Infinity)) return { stored: false, holds: false };
-    const stored = entry !== undefined && copies.save(key, found, entry);
-    return { stored, holds: copies.holds(key, found) };
+  async save(key: CacheKey, found: Found, fetched: Fetched): Promise<Saved> {
+    return this.#store.save(key, found, fetched);
   }
 }

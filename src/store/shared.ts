@@ -1,19 +1,17 @@
 import { GatewayError } from '../core/errors.ts';
-import type { Background, Clock } from '../core/runtime.ts';
+import type { Background } from '../core/runtime.ts';
 import { within } from '../core/within.ts';
 import { BoundedMap } from './bounded.ts';
+import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
 import {
-  type Engine,
   NotAsked,
   type Snapshot as Reply,
   type WriteBegin,
   type WriteBegun,
   type WriteEnded,
 } from './shared/engine.ts';
-import { NearCache } from './shared/near-cache.ts';
-import type { Sealer } from './shared/sealer.ts';
-import { SharedSnapshot, type SnapshotTools } from './shared/snapshot.ts';
+import { SharedSnapshot, type SharedStoreOptions, type SnapshotTools } from './shared/snapshot.ts';
 import {
   type AccountId,
   type SnapshotRequest,
@@ -32,17 +30,7 @@ import {
 /** Sends a request to the engine, which may be repeated. */
 type Send = () => Promise<unknown>;
 
-interface SharedStoreOptions {
-  readonly engine: Engine;
-  readonly sealer: Sealer;
-  /** Bounds the copies of answers that this instance keeps, keys and bodies together. */
-  readonly maxBytes: number;
-  readonly clock: Clock;
-  /** How long another instance's fetch is waited for at most. */
-  readonly waitMs: number;
-  /** Whether calls of the upstream are counted. */
-  readonly hasBudget: boolean;
-}
+type Ended = Omit<WriteEnded, 'markMs'>;
 
 const BEGIN_MS = 1_000;
 /** How long an answer waits for the engine to acknowledge the end of its write. */
@@ -66,21 +54,23 @@ const RETRY_SECONDS = 1;
  */
 export class SharedStore implements Store {
   readonly #options: SharedStoreOptions;
-  readonly #near: NearCache;
+  /** Each is used only where the engine's reply has the same version. */
+  readonly #copies: Copies;
   readonly #tools: SnapshotTools;
   readonly #limits = new MemoryAccounts();
   /** Begun or ended here: while the engine does not answer, no read shares a call from before a write. */
   #writes = 0;
   /** Accounts whose credential was refused, until the engine has acknowledged it; with the report. */
   readonly #dropping = new BoundedMap<AccountId, Send>({ max: MAX_DROPPING });
-  #pending = 0;
+  /** Reports of ended writes and refused credentials that the engine has not acknowledged yet. */
+  pending = 0;
 
   constructor(options: SharedStoreOptions) {
     this.#options = options;
-    this.#near = new NearCache(options.maxBytes);
+    this.#copies = new Copies(options.maxBytes);
     this.#tools = {
       ...options,
-      near: this.#near,
+      copies: this.#copies,
       away: () => hidden(`away ${this.#writes}`),
       learn: (holder, reply) => this.#learn(holder, reply),
       isDropping: (account) => this.#dropping.peek(account) !== undefined,
@@ -93,10 +83,8 @@ export class SharedStore implements Store {
     const dropping = this.#dropping.get(principal);
     if (dropping) background(this.#drop(principal, dropping).catch(() => undefined));
     const snapshot = new SharedSnapshot(this.#tools, request);
-    await snapshot.begin(
-      keys((key) => this.#near.get(key)?.entry),
-      window,
-    );
+    const named = keys((key) => this.#copies.get(key)?.entry);
+    await snapshot.begin(named, window);
     // The count goes on from there if the engine does not answer next time.
     if (window && snapshot.use) this.#limits.learn(request, window.name, snapshot.use);
     else if (window) snapshot.use = this.#limits.take(request, window, now);
@@ -112,7 +100,7 @@ export class SharedStore implements Store {
       return await this.#begunOf(write, await within(clock, BEGIN_MS, engine.beginWrite(principal, begin)));
     } catch (error) {
       // It may have begun, or begin later.
-      const isReported = !(error instanceof NotAsked) && this.#pending < MAX_PENDING;
+      const isReported = !(error instanceof NotAsked) && this.pending < MAX_PENDING;
       const ended = { ...write, until: key === undefined ? until : clock.now() + UNSENT_KEY_MS };
       if (isReported) void this.#report(ended, await this.#endOf(write, 'not_sent'));
       return { use: window && this.#limits.take(write, window, now), refusal: unavailable(error) };
@@ -143,13 +131,8 @@ export class SharedStore implements Store {
     return this.#limits.take(holder, BUDGET, now);
   }
 
-  /** Reports of ended writes and refused credentials that the engine has not acknowledged yet. */
-  get pending(): number {
-    return this.#pending;
-  }
-
   usage(): Usage {
-    return { ...this.#limits.usage(), ...this.#near.usage(), records: 0, pinnedRecords: 0 };
+    return { ...this.#limits.usage(), ...this.#copies.usage(), records: 0, pinnedRecords: 0 };
   }
 
   #learn(holder: Holder, { cooldownMs, budget }: Reply): void {
@@ -196,9 +179,9 @@ export class SharedStore implements Store {
     return { use, isLimited: true };
   }
 
-  async #endOf(write: NewWrite, end: WriteEnd): Promise<WriteEnded> {
+  async #endOf(write: NewWrite, end: WriteEnd): Promise<Ended> {
     const { sealer, clock } = this.#options;
-    const { until, now, keyMs } = write;
+    const { now, keyMs } = write;
     const how = typeof end === 'object' ? 'done' : end === 'credential_refused' ? 'refused' : end;
     const { record, ...named } = await this.#named(write, Math.max(1, now + keyMs - clock.now()));
     const isSettled = record && (how === 'done' || how === 'unknown');
@@ -206,24 +189,23 @@ export class SharedStore implements Store {
     return {
       ...named,
       end: how,
-      markMs: Math.max(1, until - clock.now()),
       record: record && { ...record, value },
       dropEverything: end === 'credential_refused',
     };
   }
 
-  #report(write: NewWrite, ended: WriteEnded): Promise<void> {
+  #report(write: NewWrite, ended: Ended): Promise<void> {
     const { engine, clock } = this.#options;
     const { principal, until, background } = write;
     const send = () => engine.endWrite(principal, { ...ended, markMs: Math.max(1, until - clock.now()) });
-    return ended.dropEverything ? this.#dropAll(write, send) : this.#retry(send, { until, background });
+    return ended.dropEverything ? this.#dropAll(write, send) : this.#retry(send, until, background);
   }
 
   /** Until the engine has acknowledged it, no copy of the account is used here. */
   #dropAll({ principal, owner, background }: SnapshotRequest | NewWrite, send: Send): Promise<void> {
     this.#dropping.set(principal, send, owner);
     const until = this.#options.clock.now() + DROP_MS;
-    return this.#retry(() => this.#drop(principal, send), { until, background });
+    return this.#retry(() => this.#drop(principal, send), until, background);
   }
 
   async #drop(account: AccountId, send: Send): Promise<void> {
@@ -232,12 +214,9 @@ export class SharedStore implements Store {
   }
 
   /** Resolves when the engine has acknowledged it, or when its time is over. Goes on without the request. */
-  #retry(
-    send: Send,
-    { until, background }: { readonly until: number; readonly background: Background },
-  ): Promise<void> {
-    this.#pending++;
-    const done = this.#sendUntil(until, send).finally(() => this.#pending--);
+  #retry(send: Send, until: number, background: Background): Promise<void> {
+    this.pending++;
+    const done = this.#sendUntil(until, send).finally(() => this.pending--);
     background(done);
     return done;
   }

@@ -13,7 +13,7 @@ export type Tag = string;
 /** The tag for everything of an account. */
 export const EVERYTHING: Tag = '*';
 
-/** State of a cache key's tags at one moment. Two are equal only if nothing was invalidated in between. */
+/** Of a cache key's tags. Two are equal only if nothing was invalidated in between. */
 export type Version = string;
 
 /** A cached answer. */
@@ -51,7 +51,6 @@ export interface CacheKey {
 
 /** Result of looking up a cache key. */
 export interface Found {
-  /** Absent if there is none or it has been invalidated. */
   readonly entry: Entry | undefined;
   /** Reads share a call of the upstream only under the same version. */
   readonly version: Version;
@@ -72,15 +71,15 @@ export interface Fetched {
   readonly drop?: 'key' | 'everything' | undefined;
 }
 
+/** `holds`: whether what was found is still valid. */
 export interface Saved {
   readonly stored: boolean;
-  /** Whether what was found is still valid. */
   readonly holds: boolean;
 }
 
 /** What a request sees of the store. With a shared store, lookups at the same time share a round trip. */
 export interface Snapshot {
-  /** Of the rate limit; absent if there is none. */
+  /** Of the rate limit. */
   readonly use: WindowUse | undefined;
   /** `now` in milliseconds of this process's clock. */
   lookup(key: CacheKey, now: number): Promise<Found>;
@@ -91,7 +90,6 @@ export interface Snapshot {
   lease?(key: CacheKey, found: Found, cancellation: Cancellation): Promise<Found>;
   /** Ends a fetch. The answer is kept only if nothing was invalidated since the lookup. Never rejects. */
   save(key: CacheKey, found: Found, fetched: Fetched): Promise<Saved>;
-  /** The request is over. */
   end?(): void;
 }
 
@@ -114,11 +112,9 @@ export interface SnapshotRequest extends Holder {
   readonly background: Background;
 }
 
-/** How much of a window is used. */
+/** How much of a window is used, this one included; `endsAt` is of this process's clock. */
 export interface WindowUse {
-  /** This one included. */
   readonly used: number;
-  /** In milliseconds of this process's clock. */
   readonly endsAt: number;
 }
 
@@ -132,7 +128,6 @@ export interface WriteAnswer {
   readonly text: string | null;
 }
 
-/** What is known of a write. */
 export interface WriteRecord {
   readonly fingerprint: string;
   readonly outcome: 'under_way' | 'unknown' | WriteAnswer;
@@ -143,7 +138,6 @@ export interface WriteRecord {
  * process's clock.
  */
 export interface NewWrite extends Holder {
-  /** The rate limit to count it in. */
   readonly window: Window | undefined;
   /** What it invalidates. Until it is over, reads of this are neither answered from a copy nor kept. */
   readonly tags: readonly Tag[];
@@ -180,10 +174,7 @@ export interface Begun {
   readonly refusal?: GatewayError;
 }
 
-/**
- * State that instances may share, kept by account. Versions are unguessable or never repeat, so that the loss of a
- * store's data invalidates everything (`contract.md` sections 5 and 7).
- */
+/** State that instances may share, kept by account. Versions never repeat, so that lost data invalidates everything. */
 export interface Store {
   /** All that a request needs to begin, in one round trip. Leaves out what the store does not answer. */
   snapshot(request: SnapshotRequest): Promise<Snapshot>;
@@ -209,7 +200,7 @@ export interface LocalStore {
   count(holder: Holder, window: Window, now: number): WindowUse;
 }
 
-/** Size of an in-process store; each figure is bounded. */
+/** What an in-process store holds; each figure is bounded. */
 export interface Usage {
   readonly bytes: number;
   readonly entries: number;
@@ -218,7 +209,7 @@ export interface Usage {
   readonly records: number;
   /** Those under way, of unknown outcome or of purchases: they are not evicted before they expire. */
   readonly pinnedRecords: number;
-  /** Windows of rate limits and budgets, and cooldowns. */
+  /** Windows of rate limits and budgets. */
   readonly windows: number;
 }
 

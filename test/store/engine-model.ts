@@ -110,7 +110,7 @@ export class ModelAccount {
 
   endWrite({ nonce, end, tags, markMs, purchase, record, dropEverything }: WriteEnded): void {
     const until = this.#now + markMs;
-    const mark = { nonce, tags, purchase, hasKey: record !== undefined, busyUntil: this.#now, until };
+    const mark = { nonce, tags, purchase, hasKey: record !== undefined, busyUntil: this.#now, until, isUnknown: false };
     if (end === 'not_sent' && !this.#marks.find(nonce)) this.#gone.set(nonce, until);
     if (this.#marks.end(end, mark)) this.#drop(tags);
     this.#live(markMs);

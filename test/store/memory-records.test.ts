@@ -11,17 +11,17 @@ class Records {
 
   /** Takes the key, or returns its record. */
   claim(write: NewWrite) {
-    const known = this.#records.peek(write, write.key ?? '');
-    if (!known) this.#records.claim(write, write.key ?? '');
+    const known = this.#records.peek(write);
+    if (!known) this.#records.claim(write);
     return known;
   }
 
   settle(write: NewWrite, outcome: 'unknown' | WriteAnswer): void {
-    this.#records.settle(write, write.key ?? '', outcome);
+    this.#records.settle(write, outcome);
   }
 
-  release({ principal, key = '' }: NewWrite): void {
-    this.#records.release(principal, key);
+  release(write: NewWrite): void {
+    this.#records.release(write);
   }
 
   usage() {

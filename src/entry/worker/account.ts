@@ -13,14 +13,13 @@ import {
   type Save,
   type Saved,
   type Snapshot,
-  type Use,
   type Window,
   type WriteBegin,
   type WriteBegun,
   type WriteEnded,
 } from '../../store/shared/engine.ts';
 import { Leases } from './leases.ts';
-import { type Facts, Rows } from './rows.ts';
+import { Rows } from './rows.ts';
 import { Windows } from './windows.ts';
 
 /**
@@ -82,10 +81,19 @@ export class Account extends DurableObject {
     return { use, ...(isRefused ? { is: 'limit' } : this.#announce(write, now)) };
   }
 
-  endWrite({ nonce, tags, purchase, end, markMs, record, dropEverything }: WriteEnded): void {
+  endWrite(write: WriteEnded): void {
     const now = this.#expireMarks();
-    if (record) this.#endRecord(record, { nonce, end, now });
-    const mark = { nonce, tags, purchase, hasKey: record !== undefined, busyUntil: now, until: now + markMs };
+    const { nonce, tags, purchase, end, markMs, record, dropEverything } = write;
+    this.#endRecord(write, now);
+    const mark = {
+      nonce,
+      tags,
+      purchase,
+      hasKey: record !== undefined,
+      busyUntil: now,
+      until: now + markMs,
+      isUnknown: false,
+    };
     if (end === 'not_sent' && !this.#marks.find(nonce))
       this.#rows.put('gone', nonce, { facts: true, until: mark.until });
     const isRenewed = this.#marks.end(end, mark);
@@ -137,9 +145,10 @@ export class Account extends DurableObject {
     this.#rows.put('versions', '', { facts: this.#versions.facts });
   }
 
-  #count(window: Window | undefined, now: number): { use: Use | undefined; isRefused: boolean } {
-    const use = window && this.#windows.count(window, now);
-    return { use, isRefused: window !== undefined && use !== undefined && use.used > window.limit };
+  #count(window: Window | undefined, now: number) {
+    if (!window) return { use: undefined, isRefused: false };
+    const use = this.#windows.count(window, now);
+    return { use, isRefused: use.used > window.limit };
   }
 
   #cooldownMs(now: number): number {
@@ -176,7 +185,10 @@ export class Account extends DurableObject {
     if (cooldownMs > 0) return { is: 'cooldown', cooldownMs };
     if (this.#marks.all.length >= MAX_MARKS) return { is: 'full' };
     const busyUntil = now + busyMs;
-    if (record) this.#keepRecord(record, { nonce, busyUntil }, now);
+    if (record) {
+      const { key, value, lifeMs } = record;
+      this.#rows.put('record', key, { facts: { nonce, busyUntil }, value, until: now + lifeMs });
+    }
     this.#marks.set({ nonce, tags, purchase, hasKey, busyUntil, until: now + markMs, isUnknown: false });
     this.#keepMark(nonce);
     return { is: 'begun' };
@@ -192,19 +204,14 @@ export class Account extends DurableObject {
     return { is: 'record', value: this.#rows.valueOf('record', key), isOver };
   }
 
-  /** Settles or deletes a record, unless it is another write's. */
-  #endRecord(
-    record: NonNullable<WriteEnded['record']>,
-    { nonce, end, now }: Pick<WriteEnded, 'nonce' | 'end'> & { readonly now: number },
-  ): void {
-    const owner = this.#rows.find('record', record.key, now)?.nonce ?? nonce;
+  /** Settles or deletes its record, unless that is another write's. */
+  #endRecord({ nonce, end, record }: WriteEnded, now: number): void {
+    if (!record) return;
+    const { key, value, lifeMs } = record;
+    const owner = this.#rows.find('record', key, now)?.nonce ?? nonce;
     if (owner !== nonce) return;
-    if (end === 'refused' || end === 'not_sent') this.#rows.drop('record', record.key);
-    else if (record.value) this.#keepRecord({ ...record, value: record.value }, { nonce }, now);
-  }
-
-  #keepRecord({ key, value, lifeMs }: NonNullable<WriteBegin['record']>, facts: Facts<'record'>, now: number): void {
-    this.#rows.put('record', key, { facts, value, until: now + lifeMs });
+    if (end === 'refused' || end === 'not_sent') this.#rows.drop('record', key);
+    else if (value) this.#rows.put('record', key, { facts: { nonce }, value, until: now + lifeMs });
   }
 
   /** Writes or deletes the row of a mark. */

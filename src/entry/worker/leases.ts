@@ -7,20 +7,18 @@ interface Lease {
   readonly until: number;
 }
 
-/** What there is of the key. */
-interface KeyState {
-  readonly version: string;
-  /** Whether there is a copy of that version that the instance does not have. */
-  readonly isNew: boolean;
-  readonly now: number;
-}
-
 /** In memory only: an object that forgets them costs a call of the upstream. */
 export class Leases {
   readonly #leases = new Map<string, Lease>();
 
-  /** For a key without a fresh copy: the nonce of the lease that was taken, or has to be waited for. */
-  take({ key, lease, waitedFor }: KeyQuestion, { version, isNew, now }: KeyState): string | undefined {
+  /**
+   * For a key without a fresh copy: the nonce of the lease that was taken, or has to be waited for. `isNew`: there is a
+   * copy of that version that the instance does not have.
+   */
+  take(
+    { key, lease, waitedFor }: KeyQuestion,
+    { version, isNew, now }: { readonly version: string; readonly isNew: boolean; readonly now: number },
+  ): string | undefined {
     const held = this.#leases.get(key);
     const isLive = held !== undefined && held.until > now && held.version === version;
     const other = isLive && held.nonce !== lease ? held.nonce : undefined;

@@ -20,10 +20,6 @@ interface WorkerEnv extends Record<string, unknown> {
   readonly ACCOUNTS?: AccountsBinding;
 }
 
-interface WorkerContext {
-  waitUntil(work: Promise<unknown>): void;
-}
-
 const clock: Clock = {
   now: () => Date.now(),
   wall: () => Date.now(),
@@ -33,16 +29,18 @@ const clock: Clock = {
   },
 };
 
-const SANDBOX_URL = 'http://sandbox.invalid';
-
-/** An upstream in the isolate, for development. */
-type MakeSandbox = () => Fetch;
-
-/** The worker's handler. The app is made once in each isolate, since variables do not change while it lives. */
-export function workerOf(makeSandbox?: MakeSandbox) {
+/**
+ * The worker's handler. The app is made once in each isolate, since variables do not change while it lives.
+ * `makeSandbox`: an upstream in the isolate, for development.
+ */
+export function workerOf(makeSandbox?: () => Fetch) {
   let app: App | undefined;
   return {
-    async fetch(request: Request, env: WorkerEnv, context: WorkerContext): Promise<Response> {
+    async fetch(
+      request: Request,
+      env: WorkerEnv,
+      context: { waitUntil(work: Promise<unknown>): void },
+    ): Promise<Response> {
       // Until it is made, each request makes its own: on Workers none may wait for another's.
       const made = app ? { app, isKept: true } : await appOf(env, makeSandbox);
       if (made.isKept) app ??= made.app;
@@ -54,13 +52,10 @@ export function workerOf(makeSandbox?: MakeSandbox) {
 }
 
 /** `isKept`: whether all requests of the isolate use it; else the next one tries again to reach the store. */
-async function appOf(
-  env: WorkerEnv,
-  makeSandbox: MakeSandbox | undefined,
-): Promise<{ readonly app: App; readonly isKept: boolean }> {
+async function appOf(env: WorkerEnv, makeSandbox: (() => Fetch) | undefined) {
   const sandbox = env.SANDBOX === 'true' ? makeSandbox : undefined;
   const config = configOf(env, sandbox !== undefined);
-  const upstream = config.upstreamBaseUrl ?? new URL(SANDBOX_URL);
+  const upstream = config.upstreamBaseUrl ?? new URL('http://sandbox.invalid');
   const { store, secrets, isKept } = await stateOf(env, { config, upstream: upstream.href });
   const app = createApp({
     config,

@@ -1,11 +1,4 @@
-import {
-  type Body,
-  type BodyFlaw,
-  type RawAnswer,
-  type Transport,
-  TransportError,
-  type UpstreamRequest,
-} from '../../upstream/transport.ts';
+import { type Body, type Transport, TransportError, type UpstreamRequest } from '../../upstream/transport.ts';
 
 /** Anything that answers requests as `fetch` does: the network, or the sandbox in this isolate. */
 export type Fetch = (request: Request) => Promise<Response> | Response;
@@ -14,45 +7,36 @@ export type Fetch = (request: Request) => Promise<Response> | Response;
 export function fetchTransport(upstream: URL, fetchIt: Fetch): Transport {
   const base = upstream.href.replace(/\/$/, '');
   return async (request) => {
-    const response = await begin(base + request.path, request, fetchIt);
-    const body = await bodyOf(response, request);
-    return { status: response.status, headers: headersOf(response), body };
+    const { cancellation } = request;
+    cancellation.throwIfCancelled();
+    request.beforeFirstByte?.();
+    try {
+      const response = await fetchIt(requestOf(base, request));
+      return {
+        status: response.status,
+        headers: Object.fromEntries(response.headers),
+        body: await bodyOf(response, request),
+      };
+    } catch (error) {
+      cancellation.throwIfCancelled();
+      throw new TransportError('broken', error);
+    }
   };
 }
 
-async function begin(
-  url: string,
-  { method, headers, body, cancellation, beforeFirstByte }: UpstreamRequest,
-  fetchIt: Fetch,
-): Promise<Response> {
-  cancellation.throwIfCancelled();
-  beforeFirstByte?.();
+function requestOf(base: string, { method, path, headers, body, cancellation }: UpstreamRequest): Request {
+  const sent = new Headers();
+  for (let at = 0; at < headers.length; at += 2) sent.append(headers[at] ?? '', headers[at + 1] ?? '');
   const ends = new AbortController();
-  const end = (reason: unknown) => ends.abort(reason);
-  cancellation.on(end);
-  const { signal } = ends;
-  const sent = {
+  cancellation.on((reason) => ends.abort(reason));
+  return new Request(base + path, {
     method,
-    headers: pairsOf(headers),
-    signal,
+    headers: sent,
+    body: body ?? null,
+    signal: ends.signal,
     redirect: 'manual',
-    ...(body !== undefined && { body }),
-  } as const;
-  try {
-    return await fetchIt(new Request(url, sent));
-  } catch (error) {
-    cancellation.throwIfCancelled();
-    throw new TransportError('broken', error);
-  }
+  });
 }
-
-function pairsOf(headers: readonly string[]): Headers {
-  const pairs = new Headers();
-  for (let at = 0; at < headers.length; at += 2) pairs.append(headers[at] ?? '', headers[at + 1] ?? '');
-  return pairs;
-}
-
-const headersOf = ({ headers }: Response): RawAnswer['headers'] => Object.fromEntries(headers);
 
 /**
  * Reads the body to its end or cancels it: an unread one keeps one of the six connections that a request may have. A body
@@ -66,17 +50,13 @@ async function bodyOf(response: Response, { maxBodyBytes, cancellation }: Upstre
   try {
     return { text: await decode(reader, maxBodyBytes) };
   } catch (error) {
-    return { flaw: flawOf(error) };
+    if (error instanceof RangeError) return { flaw: 'too_large' };
+    // The decoder throws a TypeError for what is not UTF-8; the platform any error for a stream that broke.
+    return { flaw: error instanceof TypeError ? 'charset' : 'cut_short' };
   } finally {
     cancellation.off(leave);
     if (response.status < 400) cancellation.throwIfCancelled();
   }
-}
-
-/** The decoder throws a TypeError for what is not UTF-8; the platform any error for a stream that broke. */
-function flawOf(error: unknown): BodyFlaw {
-  if (error instanceof RangeError) return 'too_large';
-  return error instanceof TypeError ? 'charset' : 'cut_short';
 }
 
 async function decode(reader: ReadableStreamDefaultReader<Uint8Array>, maxBytes: number): Promise<string> {

@@ -7,7 +7,7 @@ interface Open extends Facts<'window'> {
   readonly ahead: number;
 }
 
-type Span = Pick<Window, 'name' | 'lengthMs'> & Partial<Pick<Window, 'limit'>>;
+type Span = Omit<Window, 'limit'> & Partial<Window>;
 
 /** Of the budget, whose window has no limit. */
 const ASSUMED_LIMIT = 64;

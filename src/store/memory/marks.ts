@@ -39,7 +39,7 @@ export class MemoryMarks {
     const { principal, owner } = write;
     const known = this.#accounts.get(principal) ?? { marks: new Marks(), owner };
     this.#accounts.set(principal, known);
-    this.#changed(principal, known, () => known.marks.set({ ...markOf(write), isUnknown: false }));
+    this.#changed(principal, known, () => known.marks.set(markOf(write)));
   }
 
   /** Returns whether the write's tags need new versions. */
@@ -65,11 +65,12 @@ export class MemoryMarks {
   }
 }
 
-const markOf = ({ nonce, tags, key, isPurchase, fingerprint, endsAt, until }: NewWrite): Omit<Mark, 'isUnknown'> => ({
+const markOf = ({ nonce, tags, key, isPurchase, fingerprint, endsAt, until }: NewWrite): Mark => ({
   nonce,
   tags,
   purchase: isPurchase ? fingerprint : undefined,
   hasKey: key !== undefined,
   busyUntil: endsAt,
   until,
+  isUnknown: false,
 });

@@ -1,6 +1,6 @@
 import { BoundedMap, Holdings, bytesOf } from '../bounded.ts';
 import { isAddress, type Owner } from '../owner.ts';
-import type { AccountId, NewWrite, WriteAnswer, WriteRecord } from '../store.ts';
+import type { NewWrite, WriteAnswer, WriteRecord } from '../store.ts';
 
 interface Kept extends WriteRecord {
   readonly owner: Owner;
@@ -28,37 +28,38 @@ export class MemoryRecords {
   readonly #others = new BoundedMap<string, Kept>({ max: MAX_BYTES, sizeOf });
 
   /** The record of a key that has been used. */
-  peek({ principal, now }: NewWrite, key: string): WriteRecord | undefined {
-    const fullKey = keyOf(principal, key);
-    const known = this.#pinned.get(fullKey) ?? this.#others.get(fullKey);
-    return known && (known.outcome === 'under_way' || known.expiresAt > now) ? known : undefined;
+  peek(write: NewWrite): WriteRecord | undefined {
+    const key = keyOf(write);
+    const known = this.#pinned.get(key) ?? this.#others.get(key);
+    return known && (known.outcome === 'under_way' || known.expiresAt > write.now) ? known : undefined;
   }
 
   /** @throws GatewayError `store_unavailable` where there is no room */
-  claim({ principal, owner, fingerprint, now, keyMs }: NewWrite, key: string): void {
-    this.release(principal, key);
+  claim(write: NewWrite): void {
+    const { owner, fingerprint, now, keyMs } = write;
+    this.release(write);
     this.#pinnedHoldings.assertRoom(owner, () => this.#removeExpired(now));
-    this.#pin(keyOf(principal, key), { owner, fingerprint, expiresAt: now + keyMs, outcome: 'under_way' });
+    this.#pin(keyOf(write), { owner, fingerprint, expiresAt: now + keyMs, outcome: 'under_way' });
   }
 
-  settle(write: NewWrite, key: string, outcome: 'unknown' | WriteAnswer): void {
+  settle(write: NewWrite, outcome: 'unknown' | WriteAnswer): void {
     const { principal, fingerprint, now, keyMs, isPurchase } = write;
-    const fullKey = keyOf(principal, key);
+    const key = keyOf(write);
     // A purchase that was answered proves that the upstream accepts the account.
     const owner = isPurchase && outcome !== 'unknown' ? principal : write.owner;
     const settled = { owner, fingerprint, expiresAt: now + keyMs, outcome };
-    this.release(principal, key);
+    this.#remove(key);
     const isLarge = outcome !== 'unknown' && (outcome.text?.length ?? 0) > MAX_PURCHASE_CHARACTERS;
     const isUnknown = outcome === 'unknown' || (isPurchase && isLarge);
     const isPinned = isPurchase || (isUnknown && !isAddress(owner));
     // Of an answer that is too large to keep, the record says at least that the write was sent.
     const kept: Kept = isUnknown ? { ...settled, outcome: 'unknown' } : settled;
-    if (isPinned) this.#pin(fullKey, kept);
-    else if (!this.#others.set(fullKey, kept, owner)) this.#pin(fullKey, { ...settled, outcome: 'unknown' });
+    if (isPinned) this.#pin(key, kept);
+    else if (!this.#others.set(key, kept, owner)) this.#pin(key, { ...settled, outcome: 'unknown' });
   }
 
-  release(principal: AccountId, key: string): void {
-    this.#remove(keyOf(principal, key));
+  release(write: NewWrite): void {
+    this.#remove(keyOf(write));
   }
 
   usage() {
@@ -73,21 +74,21 @@ export class MemoryRecords {
     }
   }
 
-  #pin(fullKey: string, kept: Kept): void {
-    this.#pinned.set(fullKey, kept);
-    this.#pinnedHoldings.add(kept.owner, sizeOf(kept, fullKey));
+  #pin(key: string, kept: Kept): void {
+    this.#pinned.set(key, kept);
+    this.#pinnedHoldings.add(kept.owner, sizeOf(kept, key));
   }
 
-  #remove(fullKey: string): void {
-    const pinned = this.#pinned.get(fullKey);
-    if (pinned) this.#pinnedHoldings.add(pinned.owner, -sizeOf(pinned, fullKey));
-    this.#pinned.delete(fullKey);
-    this.#others.delete(fullKey);
+  #remove(key: string): void {
+    const pinned = this.#pinned.get(key);
+    if (pinned) this.#pinnedHoldings.add(pinned.owner, -sizeOf(pinned, key));
+    this.#pinned.delete(key);
+    this.#others.delete(key);
   }
 }
 
 /** Neither the account's hash nor a key holds a line break. */
-const keyOf = (account: AccountId, key: string) => `${account}\n${key}`;
+const keyOf = ({ principal, key }: NewWrite) => `${principal}\n${key}`;
 
 function sizeOf({ outcome }: WriteRecord, key: string): number {
   const text = typeof outcome === 'object' ? (outcome.text ?? '') : '';

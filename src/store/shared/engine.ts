@@ -5,28 +5,25 @@
  * Between a worker and its objects, which may be of two releases, these are the fields as sent.
  */
 export interface Engine {
-  /** Counts a request, and looks up keys for it. */
   snapshot(account: string, question: Question): Promise<Snapshot>;
   /** Ends a fetch, with or without a copy. */
   save(account: string, save: Save): Promise<Saved>;
-  /** Announces a write before it is sent. */
   beginWrite(account: string, write: WriteBegin): Promise<WriteBegun>;
-  /** Reports how a write ended. May be repeated. */
+  /** May be repeated. */
   endWrite(account: string, write: WriteEnded): Promise<void>;
-  /** Changes that need no reply. */
+  /** What needs no reply. */
   change(account: string, change: Change): Promise<void>;
 }
 
-/** In which something of an account is counted; begins with the first of it. */
+/** Begins with the first that is counted in it. More than `limit` is refused. */
 export interface Window {
   readonly name: string;
   readonly lengthMs: number;
-  /** More than this is refused. */
   readonly limit: number;
 }
 
+/** This one included. */
 export interface Use {
-  /** This one included. */
   readonly used: number;
   readonly leftMs: number;
 }
@@ -37,32 +34,26 @@ export interface KeyQuestion {
   readonly tags: readonly string[];
   /** The instance's own copy, which need not be sent again. */
   readonly have?: { readonly version: string; readonly askedAt: number; readonly isFresh: boolean } | undefined;
-  /** Nonce of the lease to take where no copy is fresh. Absent: takes none. */
+  /** Nonce of the lease to take where no copy is fresh. */
   readonly lease?: string | undefined;
   /** The lease waited for. Once it is over, a newer copy of any age is enough, and no other lease is waited for. */
   readonly waitedFor?: string | undefined;
 }
 
 export interface Question {
-  /** The request is counted in it. Over its limit no key is looked up. */
+  /** Over its limit no key is looked up. */
   readonly window?: Window | undefined;
   /** Read, not counted in. */
   readonly budget?: Omit<Window, 'limit'> | undefined;
   readonly keys: readonly KeyQuestion[];
 }
 
-interface CopyReply {
-  /** When the upstream was asked for it. */
-  readonly askedAt: number;
-  readonly ageMs: number;
-  /** Sealed. Absent where the instance has this copy. */
-  readonly value?: Uint8Array | undefined;
-}
-
 export interface KeyReply {
   readonly version: string;
-  /** Of this version. */
-  readonly copy?: CopyReply | undefined;
+  /** Of this version. `askedAt`: when the upstream was asked for it. Without a value where the instance has this copy. */
+  readonly copy?:
+    | { readonly askedAt: number; readonly ageMs: number; readonly value?: Uint8Array | undefined }
+    | undefined;
   /** Nonce of the lease to fetch: the request's own, or the one to wait for. Absent: nothing to wait for. */
   readonly lease?: string | undefined;
 }
@@ -72,7 +63,6 @@ export interface Snapshot {
   /** Absent where the engine has no room to count. */
   readonly use?: Use | undefined;
   readonly budget?: Use | undefined;
-  /** How long the upstream wants no calls of the account; 0 without a cooldown. */
   readonly cooldownMs: number;
   /** In the order asked. Undefined where no copy may be used or kept: under a mark, or after the store was replaced. */
   readonly keys: readonly (KeyReply | undefined)[];
@@ -85,7 +75,6 @@ export interface Save {
   readonly version: string;
   /** `now` of that snapshot. */
   readonly askedAt: number;
-  /** The lease that ends with this. */
   readonly lease?: string | undefined;
   readonly copy?: { readonly value: Uint8Array; readonly freshMs: number; readonly lifeMs: number } | undefined;
   /** What is no longer valid: the copy under this key, or everything of the account. */
@@ -98,7 +87,6 @@ export interface Save {
  */
 export type Saved = 'kept' | 'full' | 'void';
 
-/** Of a write that is not known to have ended. */
 export type OpenState = 'under_way' | 'unknown';
 
 export interface WriteBegin {
@@ -110,7 +98,6 @@ export interface WriteBegin {
   readonly busyMs: number;
   /** How long the mark stands where no end is reported. */
   readonly markMs: number;
-  /** Of a write with a key. */
   readonly record?: { readonly key: string; readonly value: Uint8Array; readonly lifeMs: number } | undefined;
   /** Hash of what a purchase buys. One without a key is equal to any with a mark, one with a key to those without. */
   readonly purchase?: string | undefined;
@@ -142,14 +129,13 @@ export interface WriteEnded extends Pick<WriteBegin, 'nonce' | 'tags' | 'purchas
   readonly record?:
     | { readonly key: string; readonly value?: Uint8Array | undefined; readonly lifeMs: number }
     | undefined;
-  /** The credential was refused: nothing of the account is valid any more. */
+  /** The credential was refused. */
   readonly dropEverything?: boolean | undefined;
 }
 
 export interface Change {
   /** A lease to prolong, if it has still this nonce. */
   readonly renewed?: { readonly key: string; readonly lease: string } | undefined;
-  /** The upstream wants no calls for so long. */
   readonly cooldownMs?: number | undefined;
   /** The budget in which a call of the upstream is counted. */
   readonly spent?: Omit<Window, 'limit'> | undefined;
@@ -157,10 +143,8 @@ export interface Change {
 
 /** Nothing was sent: there is no connection. */
 export class NotAsked extends Error {
-  constructor() {
-    super('there is no connection to the store');
-    this.name = 'NotAsked';
-  }
+  override readonly name = 'NotAsked';
+  override readonly message = 'there is no connection to the store';
 }
 
 /** The tag of everything of an account; no hash is equal to it. */

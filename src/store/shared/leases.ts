@@ -70,15 +70,11 @@ export class Leases {
   /** Renews a lease of ours until `end`. */
   use(key: CacheKey): void {
     const { clock, background, renew } = this.#options;
-    let cancel: () => void = nothing;
-    const wait = () => {
-      cancel = clock.after(RENEW_MS, () => {
-        wait();
-        background(renew(key).catch(nothing));
-      });
+    const again = () => {
+      this.use(key);
+      background(renew(key).catch(nothing));
     };
-    wait();
-    this.#used.set(key.key, () => cancel());
+    this.#used.set(key.key, clock.after(RENEW_MS, again));
   }
 
   end({ key }: CacheKey): void {

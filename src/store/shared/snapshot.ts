@@ -1,6 +1,7 @@
 import type { Cancellation } from '../../core/cancellation.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { within } from '../../core/within.ts';
+import type { Copies } from '../copies.ts';
 import {
   type SnapshotRequest,
   BUDGET,
@@ -25,17 +26,22 @@ import {
   type Window,
 } from './engine.ts';
 import { Leases } from './leases.ts';
-import type { NearCache } from './near-cache.ts';
 import type { Sealer } from './sealer.ts';
 
-export interface SnapshotTools {
+export interface SharedStoreOptions {
   readonly engine: Engine;
   readonly sealer: Sealer;
-  readonly near: NearCache;
+  /** Bounds the copies of answers that this instance keeps, keys and bodies together. */
+  readonly maxBytes: number;
   readonly clock: Clock;
   /** How long another instance's fetch is waited for at most. */
   readonly waitMs: number;
+  /** Whether calls of the upstream are counted. */
   readonly hasBudget: boolean;
+}
+
+export interface SnapshotTools extends SharedStoreOptions {
+  readonly copies: Copies;
   /** What a lookup finds while the engine does not answer. */
   away(): Found;
   /** Takes over limits and cooldown from a reply. */
@@ -125,7 +131,7 @@ export class SharedSnapshot implements Snapshot {
     }
     const saved = await this.#inTime(this.#tools.engine.save(this.#request.principal, save));
     const stored = entry !== undefined && (saved === 'kept' || saved === 'full');
-    if (stored) this.#tools.near.set(key, { entry, version: found.version, askedAt: found.askedAt });
+    if (stored) this.#tools.copies.set(key, found, entry);
     return { stored, holds: saved !== 'void' };
   }
 
@@ -178,8 +184,8 @@ export class SharedSnapshot implements Snapshot {
   }
 
   async #questionOf(key: CacheKey): Promise<KeyQuestion> {
-    const { sealer, near, clock } = this.#tools;
-    const copy = near.get(key);
+    const { sealer, copies, clock } = this.#tools;
+    const copy = copies.get(key);
     const isFresh = copy !== undefined && copy.entry.storedAt + freshFor(copy.entry, key.freshMs) > clock.now();
     return {
       ...(await sealer.namedKey(key)),
@@ -211,12 +217,12 @@ export class SharedSnapshot implements Snapshot {
   }
 
   async #entryOf(key: CacheKey, { version, copy }: KeyReply): Promise<Entry | undefined> {
-    const { near, sealer, clock } = this.#tools;
-    const own = near.get(key);
+    const { copies, sealer, clock } = this.#tools;
+    const own = copies.get(key);
     if (!copy?.value) return own?.version === version ? own.entry : undefined;
     const storedAt = clock.now() - copy.ageMs;
     const entry = await sealer.openCopy(key, copy.value, storedAt);
-    if (entry) near.set(key, { entry, version, askedAt: copy.askedAt });
+    if (entry) copies.set(key, { version, askedAt: copy.askedAt }, entry);
     return entry;
   }
 

@@ -10,7 +10,7 @@ export const usageGauges = (usage: () => Usage): Instrument[] => [
   gauge('portico_accounts', 'Accounts of which something is held.', () => usage().accounts),
   gauge('portico_idempotency_records', 'Idempotency records.', () => usage().records),
   gauge('portico_idempotency_pinned_records', PINNED, () => usage().pinnedRecords),
-  gauge('portico_limit_windows', 'Windows of limits and budgets, and cooldowns.', () => usage().windows),
+  gauge('portico_limit_windows', 'Windows of limits and budgets.', () => usage().windows),
 ];
 
 /** Called after each command to the shared store. */
