@@ -1,10 +1,13 @@
-const VISITORS = 10_000;
+const LEAST_ACCOUNTS = 50_000;
 const BYTES_OF_ACCOUNT = 1_024;
 
 /** What the gauges of these names never show more of. */
-export const boundsOf = (cacheMaxBytes: number) => ({
-  cache_bytes: cacheMaxBytes,
-  accounts: cacheMaxBytes / 8 / BYTES_OF_ACCOUNT + VISITORS,
-  limit_windows: 60_000, // and holds
-  idempotency_pinned_records: 33_554_432 / 500, // bytes, of the smallest
-});
+export const boundsOf = (cacheMaxBytes: number) => {
+  const accounts = Math.max(LEAST_ACCOUNTS, cacheMaxBytes / 8 / BYTES_OF_ACCOUNT);
+  return {
+    cache_bytes: cacheMaxBytes,
+    accounts,
+    limit_windows: 2 * accounts, // of the limit and of the budget
+    idempotency_pinned_records: 33_554_432 / 500, // bytes, of the smallest
+  };
+};

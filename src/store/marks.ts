@@ -1,4 +1,5 @@
-import { ALL, type OpenState, type WriteEnded } from './shared/engine.ts';
+import type { OpenState, WriteEnded } from './shared/engine.ts';
+import { EVERYTHING } from './store.ts';
 
 /** A write that is under way or of unknown outcome, as objects store it. Instants in milliseconds of one clock. */
 export interface Mark {
@@ -37,7 +38,7 @@ export class Marks {
 
   /** Whether no copy with these tags may be used or kept. */
   covers(tags: readonly string[]): boolean {
-    return this.#marks.some((mark) => mark.tags.some((tag) => tag === ALL || tags.includes(tag)));
+    return this.#marks.some((mark) => mark.tags.some((tag) => tag === EVERYTHING || tags.includes(tag)));
   }
 
   find(nonce: string): Mark | undefined {

@@ -198,14 +198,16 @@ export class SharedStore implements Store {
     const { engine, clock } = this.#options;
     const { principal, until, background } = write;
     const send = () => engine.endWrite(principal, { ...ended, markMs: Math.max(1, until - clock.now()) });
-    return ended.dropEverything ? this.#dropAll(write, send) : this.#retry(send, until, background);
+    const done = ended.dropEverything ? this.#dropAll(write, send) : this.#retry(send, until);
+    background(done);
+    return done;
   }
 
   /** Until the engine has acknowledged it, no copy of the account is used here. */
-  #dropAll({ principal, owner, background }: SnapshotRequest | NewWrite, send: Send): Promise<void> {
+  #dropAll({ principal, owner }: Holder, send: Send): Promise<void> {
     this.#dropping.set(principal, send, owner);
     const until = this.#options.clock.now() + DROP_MS;
-    return this.#retry(() => this.#drop(principal, send), until, background);
+    return this.#retry(() => this.#drop(principal, send), until);
   }
 
   async #drop(account: AccountId, send: Send): Promise<void> {
@@ -213,24 +215,19 @@ export class SharedStore implements Store {
     if (this.#dropping.peek(account) === send) this.#dropping.delete(account);
   }
 
-  /** Resolves when the engine has acknowledged it, or when its time is over. Goes on without the request. */
-  #retry(send: Send, until: number, background: Background): Promise<void> {
-    this.pending++;
-    const done = this.#sendUntil(until, send).finally(() => this.pending--);
-    background(done);
-    return done;
-  }
-
-  async #sendUntil(until: number, send: Send): Promise<void> {
+  /** Resolves when the engine has acknowledged it, or when its time is over. Never rejects. */
+  async #retry(send: Send, until: number): Promise<void> {
     const { clock } = this.#options;
+    this.pending++;
     for (let ms = FIRST_PAUSE_MS; ; ms = Math.min(2 * ms, MAX_PAUSE_MS)) {
       const isAcknowledged = await within(clock, BEGIN_MS, send()).then(
         () => true,
         () => false,
       );
-      if (isAcknowledged || clock.now() >= until) return;
+      if (isAcknowledged || clock.now() >= until) break;
       await new Promise<void>((resolve) => void clock.after(ms, resolve));
     }
+    this.pending--;
   }
 }
 

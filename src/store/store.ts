@@ -2,7 +2,7 @@ import type { GatewayError } from '../core/errors.ts';
 import type { Cancellation } from '../core/cancellation.ts';
 import type { Background } from '../core/runtime.ts';
 import type { Owner } from './owner.ts';
-import type { Window } from './shared/engine.ts';
+import type { OpenState, Window } from './shared/engine.ts';
 
 /** Keyed hash of a credential, or of an address. */
 export type AccountId = string;
@@ -10,7 +10,7 @@ export type AccountId = string;
 /** What versions are kept for: a group of reads, one item of a group, or everything of the account. */
 export type Tag = string;
 
-/** The tag for everything of an account. */
+/** The tag for everything of an account; no hash is equal to it. */
 export const EVERYTHING: Tag = '*';
 
 /** Of a cache key's tags. Two are equal only if nothing was invalidated in between. */
@@ -130,7 +130,7 @@ export interface WriteAnswer {
 
 export interface WriteRecord {
   readonly fingerprint: string;
-  readonly outcome: 'under_way' | 'unknown' | WriteAnswer;
+  readonly outcome: OpenState | WriteAnswer;
 }
 
 /**

@@ -1,5 +1,4 @@
 import {
-  ALL,
   type Change,
   LEASE_MS,
   type KeyQuestion,
@@ -12,6 +11,7 @@ import {
   type WriteEnded,
 } from '../../src/store/shared/engine.ts';
 import { Marks } from '../../src/store/marks.ts';
+import { EVERYTHING as ALL } from '../../src/store/store.ts';
 
 interface Copy {
   readonly version: string;

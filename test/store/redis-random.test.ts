@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { ALL, type Engine, type KeyReply, type WriteBegun } from '../../src/store/shared/engine.ts';
+import type { Engine, KeyReply, WriteBegun } from '../../src/store/shared/engine.ts';
+import { EVERYTHING as ALL } from '../../src/store/store.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { ModelAccount } from './engine-model.ts';
 import { type EngineWorld, engineWorld, WINDOW_MS } from './engine-world.ts';

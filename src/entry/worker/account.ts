@@ -1,8 +1,8 @@
 import { DurableObject, type DurableObjectState } from 'cloudflare:workers';
 import { Marks } from '../../store/marks.ts';
+import { EVERYTHING } from '../../store/store.ts';
 import { Versions } from '../../store/versions.ts';
 import {
-  ALL,
   type Change,
   type KeyQuestion,
   type KeyReply,
@@ -62,7 +62,7 @@ export class Account extends DurableObject {
   save({ key, tags, version, askedAt, lease, copy, drop }: Save): Saved {
     const now = this.#expireMarks();
     this.#leases.end(key, lease);
-    if (drop) this.#renew(drop === 'everything' ? [ALL] : tags.slice(0, 1));
+    if (drop) this.#renew(drop === 'everything' ? [EVERYTHING] : tags.slice(0, 1));
     if (drop === 'key') this.#rows.drop('copy', key);
     if (this.#marks.covers(tags) || this.#versions.of(tags) !== version) return 'void';
     if (!copy) return 'full';
@@ -98,7 +98,7 @@ export class Account extends DurableObject {
       this.#rows.put('gone', nonce, { facts: true, until: mark.until });
     const isRenewed = this.#marks.end(end, mark);
     this.#keepMark(nonce);
-    if (dropEverything) this.#renew([ALL]);
+    if (dropEverything) this.#renew([EVERYTHING]);
     else if (isRenewed) this.#renew(tags);
   }
 

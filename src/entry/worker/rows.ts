@@ -4,18 +4,12 @@ import type { Versions } from '../../store/versions.ts';
 
 /** The JSON of each kind of row. Names and fields are those in SQLite. */
 interface Kinds {
-  copy: {
-    readonly version: string;
-    readonly askedAt: number;
-    readonly keptAt: number;
-    readonly freshUntil: number;
-  };
+  copy: { readonly version: string; readonly askedAt: number; readonly keptAt: number; readonly freshUntil: number };
   /** Settled without `busyUntil`. */
   record: { readonly nonce: string; readonly busyUntil?: number };
   mark: Mark;
   /** A write whose end came before its beginning. */
   gone: true;
-  /** `upTo`: the count up to which it is not written again. */
   window: { readonly upTo: number; readonly endsAt: number };
   /** When it ends. */
   cooldown: number;
@@ -23,12 +17,10 @@ interface Kinds {
   secret: string;
 }
 
-export type Facts<Kind extends keyof Kinds> = Kinds[Kind];
-
-interface Row<Kind extends keyof Kinds> {
-  readonly facts: Facts<Kind>;
+/** Without `until` it is there forever. */
+interface Row<Facts> {
+  readonly facts: Facts;
   readonly value?: Uint8Array;
-  /** Absent: forever. */
   readonly until?: number;
 }
 
@@ -61,12 +53,12 @@ export class Rows {
     this.#isThere = this.#run(`SELECT name FROM sqlite_master WHERE name = 'kept'`).length > 0;
   }
 
-  find<Kind extends keyof Kinds>(kind: Kind, name: string, now: number): Facts<Kind> | undefined {
+  find<Kind extends keyof Kinds>(kind: Kind, name: string, now: number): Kinds[Kind] | undefined {
     return this.#facts(kind, `AND name = ? AND until > ?`, name, now)[0];
   }
 
   /** Expired ones too. */
-  all<Kind extends keyof Kinds>(kind: Kind): readonly Facts<Kind>[] {
+  all<Kind extends keyof Kinds>(kind: Kind): readonly Kinds[Kind][] {
     return this.#facts(kind, '');
   }
 
@@ -76,7 +68,7 @@ export class Rows {
     return new Uint8Array(this.#run<{ value: ArrayBuffer }>(query, kind, name)[0]?.value ?? []);
   }
 
-  put<Kind extends keyof Kinds>(kind: Kind, name: string, { facts, value, until = FOREVER }: Row<Kind>): void {
+  put<Kind extends keyof Kinds>(kind: Kind, name: string, { facts, value, until = FOREVER }: Row<Kinds[Kind]>): void {
     if (!this.#isThere) this.#run(TABLE);
     this.#isThere = true;
     const query = `INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)`;
@@ -121,9 +113,9 @@ export class Rows {
     return this.#known<{ first: number | null }>(query)[0]?.first ?? undefined;
   }
 
-  #facts<Kind extends keyof Kinds>(kind: Kind, and: string, ...bindings: (string | number)[]): Facts<Kind>[] {
+  #facts<Kind extends keyof Kinds>(kind: Kind, and: string, ...bindings: (string | number)[]): Kinds[Kind][] {
     const rows = this.#known<{ facts: string }>(`SELECT facts FROM kept WHERE kind = ? ${and}`, kind, ...bindings);
-    return rows.map(({ facts }) => JSON.parse(facts) as Facts<Kind>);
+    return rows.map(({ facts }) => JSON.parse(facts) as Kinds[Kind]);
   }
 
   /** Without a table there are no rows. */

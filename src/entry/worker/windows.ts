@@ -1,10 +1,12 @@
 import type { Use, Window } from '../../store/shared/engine.ts';
-import type { Facts, Rows } from './rows.ts';
+import type { Rows } from './rows.ts';
 
-interface Open extends Facts<'window'> {
-  readonly used: number;
-  /** How much may be counted after the next row is written. */
-  readonly ahead: number;
+interface Open {
+  used: number;
+  /** The count up to which no row is written again, and how many more after the next row. */
+  upTo: number;
+  ahead: number;
+  readonly endsAt: number;
 }
 
 type Span = Omit<Window, 'limit'> & Partial<Window>;
@@ -35,16 +37,15 @@ export class Windows {
     const name = nameOf(span);
     const step = Math.max(1, Math.ceil((limit ?? ASSUMED_LIMIT) / 8));
     const open = this.#find(name, now) ?? { used: 0, upTo: step - 1, ahead: step, endsAt: now + lengthMs };
-    const used = open.used + 1;
-    const isWritten = used > open.upTo && used <= (limit ?? Infinity);
-    this.#open.set(name, isWritten ? this.#write(name, { ...open, used }, step) : { ...open, used });
-    return { used, leftMs: open.endsAt - now };
-  }
-
-  #write(name: string, { used, ahead, endsAt }: Open, step: number): Open {
-    const facts = { upTo: used + ahead - 1, endsAt };
-    this.#rows.put('window', name, { facts, until: endsAt });
-    return { ...facts, used, ahead: Math.min(step, 2 * ahead) };
+    const { endsAt } = open;
+    this.#open.set(name, open);
+    open.used++;
+    if (open.used > open.upTo && open.used <= (limit ?? Infinity)) {
+      open.upTo = open.used + open.ahead - 1;
+      open.ahead = Math.min(step, 2 * open.ahead);
+      this.#rows.put('window', name, { facts: { upTo: open.upTo, endsAt }, until: endsAt });
+    }
+    return { used: open.used, leftMs: endsAt - now };
   }
 
   #find(name: string, now: number): Open | undefined {

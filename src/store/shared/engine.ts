@@ -147,9 +147,6 @@ export class NotAsked extends Error {
   override readonly message = 'there is no connection to the store';
 }
 
-/** The tag of everything of an account; no hash is equal to it. */
-export const ALL = '*';
-
 /** Of a sealed value: a row of a Durable Object takes 2 MB, its names included. */
 export const MAX_VALUE_BYTES = 1_900_000;
 

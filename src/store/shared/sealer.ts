@@ -1,7 +1,7 @@
 import { base64Url, deriveKey, HMAC } from '../../core/crypto.ts';
 import { LRUCache } from '../bounded.ts';
 import { type CacheKey, type Entry, EVERYTHING, type NewWrite, type Tag, type WriteRecord } from '../store.ts';
-import { ALL, MAX_VALUE_BYTES, type WriteBegun } from './engine.ts';
+import { MAX_VALUE_BYTES, type WriteBegun } from './engine.ts';
 
 /** Of remembered names, in characters. */
 const MAX_NAMES_LENGTH = 4_194_304;
@@ -49,7 +49,7 @@ export class Sealer {
   }
 
   namesOf(tags: readonly Tag[]): Promise<readonly string[]> {
-    return Promise.all(tags.map(async (tag) => (tag === EVERYTHING ? ALL : this.nameOf(tag))));
+    return Promise.all(tags.map(async (tag) => (tag === EVERYTHING ? tag : this.nameOf(tag))));
   }
 
   /** The first tag is the key's own, for copies that are dropped alone. No other begins with `=`. */

@@ -64,6 +64,11 @@ interface State {
   readonly lease: string | undefined;
 }
 
+interface Asked {
+  readonly key: CacheKey;
+  readonly question: KeyQuestion;
+}
+
 const NOT_STORED: Saved = { stored: false, holds: false };
 
 /** What a request, and the fetches that it has begun, see of a shared store. */
@@ -159,18 +164,19 @@ export class SharedSnapshot implements Snapshot {
   async #ask(keys: readonly CacheKey[], ms: number, window?: Window): Promise<Reply | undefined> {
     const { engine, clock, hasBudget } = this.#tools;
     if (ms <= 0) return this.#forget(keys);
-    const questions = await Promise.all(keys.map((key) => this.#questionOf(key)));
+    const asked = await Promise.all(keys.map(async (key) => ({ key, question: await this.#questionOf(key) })));
+    const questions = asked.map(({ question }) => question);
     const budget = hasBudget ? BUDGET : undefined;
     const begunAt = clock.now();
     const replying = engine.snapshot(this.#request.principal, { window, budget, keys: questions });
     try {
       const reply = await within(clock, ms, replying);
       this.#tools.learn(this.#request, reply);
-      for (const state of await this.#statesOf(keys, questions, reply)) this.#states.set(state.key.key, state);
+      for (const state of await this.#statesOf(asked, reply)) this.#states.set(state.key.key, state);
       if (this.#isEnded) this.end();
       return reply;
     } catch {
-      const late = replying.then((reply) => this.#statesOf(keys, questions, reply));
+      const late = replying.then((reply) => this.#statesOf(asked, reply));
       this.#request.background(late.then((states) => this.#returnUnused(states)).catch(() => undefined));
       return this.#forget(keys);
     } finally {
@@ -195,23 +201,17 @@ export class SharedSnapshot implements Snapshot {
     };
   }
 
-  #statesOf(keys: readonly CacheKey[], questions: readonly KeyQuestion[], reply: Reply): Promise<readonly State[]> {
-    return Promise.all(keys.map((key, i) => this.#stateOf(key, questions[i], reply.keys[i], reply.now)));
+  #statesOf(asked: readonly Asked[], { keys, now }: Reply): Promise<readonly State[]> {
+    return Promise.all(asked.map((one, i) => this.#stateOf(one, keys[i], now)));
   }
 
-  async #stateOf(
-    key: CacheKey,
-    question: KeyQuestion | undefined,
-    reply: KeyReply | undefined,
-    now: number,
-  ): Promise<State> {
-    if (!reply || this.#tools.isDropping(this.#request.principal)) {
+  async #stateOf({ key, question }: Asked, reply: KeyReply | undefined, now: number): Promise<State> {
+    if (!reply || this.#tools.isDropping(this.#request.principal))
       return { key, found: this.#hidden, lease: reply?.lease === this.#nonce ? this.#nonce : undefined };
-    }
     const { version, copy, lease } = reply;
     const entry = await this.#entryOf(key, reply);
-    const isNewer = entry !== undefined && (copy?.askedAt ?? 0) > (question?.have?.askedAt ?? 0);
-    const isMadeElsewhere = question?.waitedFor !== undefined && lease === undefined && isNewer;
+    const isNewer = entry !== undefined && (copy?.askedAt ?? 0) > (question.have?.askedAt ?? 0);
+    const isMadeElsewhere = question.waitedFor !== undefined && lease === undefined && isNewer;
     const isLeasedElsewhere = lease !== undefined && lease !== this.#nonce;
     return { key, found: { entry, version, askedAt: now, isLeasedElsewhere, isMadeElsewhere }, lease };
   }
