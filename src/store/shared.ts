@@ -162,7 +162,7 @@ export class SharedStore implements Store {
       nonce,
       tags: await sealer.namesOf(tags),
       purchase: isPurchase ? await sealer.nameOf(`purchase ${fingerprint}`) : undefined,
-      record: key === undefined ? undefined : { key: await sealer.recordName(write), lifeMs },
+      record: key === undefined ? undefined : { key: await sealer.nameOf(`record ${key}`), lifeMs },
     };
   }
 

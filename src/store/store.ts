@@ -77,7 +77,7 @@ export interface Saved {
   readonly holds: boolean;
 }
 
-/** What a request sees of the store. With a shared store, lookups at the same time share a round trip. */
+/** What a request sees of the store. */
 export interface Snapshot {
   /** Of the rate limit. */
   readonly use: WindowUse | undefined;
@@ -112,7 +112,7 @@ export interface SnapshotRequest extends Holder {
   readonly background: Background;
 }
 
-/** How much of a window is used, this one included; `endsAt` is of this process's clock. */
+/** How much of a window is used, this request included; `endsAt` is of this process's clock. */
 export interface WindowUse {
   readonly used: number;
   readonly endsAt: number;
@@ -133,10 +133,7 @@ export interface WriteRecord {
   readonly outcome: OpenState | WriteAnswer;
 }
 
-/**
- * A write that invalidates cached answers, has an idempotency key, or is a purchase. Instants in milliseconds of this
- * process's clock.
- */
+/** A write that invalidates cached answers, has a key, or is a purchase. Instants are of this process's clock. */
 export interface NewWrite extends Holder {
   readonly window: Window | undefined;
   /** What it invalidates. Until it is over, reads of this are neither answered from a copy nor kept. */
@@ -148,9 +145,8 @@ export interface NewWrite extends Holder {
   readonly endsAt: number;
   /** If its outcome stays unknown, its mark expires then. */
   readonly until: number;
-  /** The client's idempotency key. */
+  /** The client's idempotency key, and how long it is remembered. */
   readonly key: string | undefined;
-  /** How long the key is remembered, in milliseconds. */
   readonly keyMs: number;
   /** Hash of the request; empty if there is neither a key nor a purchase. */
   readonly fingerprint: string;
@@ -196,7 +192,6 @@ export interface Store {
 export interface LocalStore {
   /** The copy under a key; none while a write that invalidates it is under way or of unknown outcome. */
   copy(key: CacheKey, now: number): Entry | undefined;
-  /** Counts a request. */
   count(holder: Holder, window: Window, now: number): WindowUse;
 }
 
@@ -205,12 +200,10 @@ export interface Usage {
   readonly bytes: number;
   readonly entries: number;
   readonly accounts: number;
-  /** Idempotency records. */
-  readonly records: number;
-  /** Those under way, of unknown outcome or of purchases: they are not evicted before they expire. */
-  readonly pinnedRecords: number;
-  /** Windows of rate limits and budgets. */
   readonly windows: number;
+  readonly records: number;
+  /** Of the records those that are not evicted before they expire. */
+  readonly pinnedRecords: number;
 }
 
 /** The window in which an account's upstream calls are counted. */

@@ -8,10 +8,7 @@ import type { Owner } from '../owner.ts';
 const MAX_MARKS = 20_000;
 const OWNER_PART = 1 / 16;
 
-interface AccountMarks {
-  readonly marks: Marks;
-  readonly owner: Owner;
-}
+type AccountMarks = { readonly marks: Marks; readonly owner: Owner };
 
 /** Marks of one process. None is evicted: when there is no room for more, a write is refused. */
 export class MemoryMarks {

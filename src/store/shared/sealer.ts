@@ -73,10 +73,6 @@ export class Sealer {
     return { ...head, storedAt, text: opened.slice(end + 1) };
   }
 
-  recordName({ key }: NewWrite): Promise<string> {
-    return this.nameOf(`record ${key}`);
-  }
-
   /** An answer that is too large is recorded as of unknown outcome. */
   async sealRecord(write: NewWrite, outcome: WriteRecord['outcome']): Promise<Bytes> {
     const record: WriteRecord = { fingerprint: write.fingerprint, outcome };

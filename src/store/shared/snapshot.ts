@@ -64,10 +64,7 @@ interface State {
   readonly lease: string | undefined;
 }
 
-interface Asked {
-  readonly key: CacheKey;
-  readonly question: KeyQuestion;
-}
+type Asked = { readonly key: CacheKey; readonly question: KeyQuestion };
 
 const NOT_STORED: Saved = { stored: false, holds: false };
 
