@@ -77,6 +77,17 @@ async function codeCacheIsTaken(): Promise<void> {
   if (script.cachedDataRejected) throw new Error('V8 does not take the code cache');
 }
 
+const OLD_NODE = 'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.9.0" } })';
+
+async function oldNodeIsNamed(): Promise<void> {
+  const child = spawn(process.execPath, ['--import', `data:text/javascript,${OLD_NODE}`, 'dist/portico.mjs']);
+  let said = '';
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
+  const [code] = (await once(child, 'close')) as [number | null];
+  if (code !== 1 || !/^Portico needs Node [\d.]+ or newer/.test(said)) throw new Error(`an old Node: ${code}, ${said}`);
+}
+
+await oldNodeIsNamed();
 await gatewayIsWithoutOthers();
 await codeCacheIsTaken();
 await withBundle({}, sandboxAnswers);

@@ -8,8 +8,9 @@ import { type Cors, corsFor, type Supported } from './http/cors.ts';
 import { responseOf, type WebBindings, WebInbound } from './http/inbound.ts';
 import { Lifecycle, type Route } from './http/lifecycle.ts';
 import { batchRoute } from './routes/batch/handler.ts';
-import { type DocsAssets, docsRoutes, type OpenApiText } from './routes/docs.ts';
+import { type DocsAssets, docsRoutes, type OpenApiText, type TrialAccount } from './routes/docs.ts';
 import { healthRoutes, type Readiness } from './routes/health.ts';
+import { homeRoute } from './routes/home.ts';
 import { metricsRoute, type Scrape } from './routes/metrics.ts';
 import { overviewRoutes } from './routes/overviews/handler.ts';
 import { passthroughRoutes } from './routes/passthrough/handler.ts';
@@ -20,6 +21,8 @@ export interface Deps extends GatewayDeps {
   readonly readiness: Readiness;
   readonly docsAssets: DocsAssets;
   readonly openApiText: OpenApiText;
+  /** Accounts of the sandbox, for the documentation page; undefined with a real upstream. */
+  readonly trialAccounts?: readonly TrialAccount[] | undefined;
 }
 
 /** What a runtime passes with a `Request`: the request as plain values, if it has read it itself. */
@@ -57,7 +60,8 @@ export function createApp(deps: Deps): App {
     ...overviewRoutes(gateway, deps),
     batchRoute(gateway),
     ...problemsRoutes(seen),
-    ...docsRoutes(deps.docsAssets, deps.openApiText),
+    homeRoute,
+    ...docsRoutes(deps),
     ...healthRoutes(deps.readiness),
   ];
   return mount(deps, routes, corsFor(deps.config.allowedOrigins));

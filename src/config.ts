@@ -14,13 +14,12 @@ const readAs = <T>(expected: string, read: (text: string) => T | undefined) =>
     }),
   );
 
-const integerVariable = (least: number, most: number, otherwise: number) => {
-  const integer = readAs(`an integer from ${least} to ${most}`, (text) => {
+const integer = (least: number, most: number) =>
+  readAs(`an integer from ${least} to ${most}`, (text) => {
     const value = /^\d+$/.test(text) ? Number(text) : NaN;
     return value >= least && value <= most ? value : undefined;
   });
-  return z._default(integer, otherwise);
-};
+const integerVariable = (least: number, most: number, otherwise: number) => z._default(integer(least, most), otherwise);
 
 const portVariable = (otherwise: number) => integerVariable(0, 65_535, otherwise);
 const msVariable = (otherwise: number) => integerVariable(1, 600_000, otherwise);
@@ -123,10 +122,14 @@ const variables = z.object({
   TRUSTED_PROXIES: z.optional(addressList),
   LOG_LEVEL: z._default(z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']), 'info'),
   SHUTDOWN_GRACE_MS: integerVariable(0, 600_000, 10_000),
+  SANDBOX_PORT: z.optional(integer(0, 65_535)),
 });
 
 /** Named in `contract.md` section 1 but without effect yet. */
 const NOT_YET = ['SESSIONS', 'OTEL_EXPORTER_OTLP_ENDPOINT'];
+
+/** The names of all variables. */
+export const VARIABLES: readonly string[] = [...Object.keys(variables.shape), ...NOT_YET];
 
 /** Durations in milliseconds, sizes in bytes, as named in `contract.md` section 1. */
 export type Config = ReturnType<typeof configOf> & {
@@ -210,6 +213,8 @@ function configOf(given: z.output<typeof variables>) {
     trustedProxies: given.TRUSTED_PROXIES ?? [],
     logLevel: given.LOG_LEVEL,
     shutdownGraceMs: given.SHUTDOWN_GRACE_MS,
+    /** 0 takes a free one; undefined if it is left to the entry. */
+    sandboxPort: given.SANDBOX_PORT,
   };
 }
 

@@ -19,52 +19,52 @@ const transient = (status: number, description: string, title?: string): Kind =>
 
 /** Every code of ours (`contract.md` section 4). The first one of a status is the name of that status. */
 const KINDS = {
-  bad_request: final(400, 'The request is not one that this server understands.'),
+  bad_request: final(400, 'The request cannot be understood.'),
   malformed_json: final(400, 'The request body is not valid JSON.', 'Malformed JSON'),
-  validation_failed: final(400, 'Parts of the request are not as documented; `errors` names each.'),
-  unauthenticated: final(401, 'No usable credential came with the request, or the upstream refused it.'),
+  validation_failed: final(400, 'Parts of the request are not as documented. `errors` names each.'),
+  unauthenticated: final(401, 'The request has no usable key, or the upstream does not accept it.'),
   payment_required: final(402, 'The upstream asks for a payment.'),
-  forbidden: final(403, 'The upstream refuses this to the account.'),
+  forbidden: final(403, 'The upstream does not allow this for the account.'),
   origin_rejected: final(403, 'A request by cookie, or a session call, came from an origin that is not allowed.'),
-  not_found: final(404, 'The upstream has no such thing.'),
+  not_found: final(404, 'The upstream does not have it.'),
   unknown_endpoint: final(404, 'There is nothing at this path.'),
-  method_not_allowed: final(405, 'The path exists, but not with this method; see `Allow`.'),
+  method_not_allowed: final(405, 'The path does not take this method. `Allow` names those that it takes.'),
   not_acceptable: final(406, 'The upstream cannot answer in the form asked for.'),
   request_timeout: transient(408, 'The request did not arrive in time.'),
-  conflict: final(409, 'The upstream says that this clashes with the state of the account.'),
+  conflict: final(409, 'The upstream says that this does not fit the state of the account.'),
   idempotency_in_progress: transient(
     409,
-    'The first request with this key, or an equal purchase, is under way.',
+    'The first request with this key, or an equal purchase, is still under way.',
     'Still in progress',
   ),
   outcome_unknown: final(
     409,
-    'The first request with this key, or an equal purchase, was sent, and its outcome is not known: the write may have happened.',
+    'The first request with this key, or an equal purchase, was sent, and nobody knows how it ended. The write may have happened, so it is not sent again.',
   ),
   gone: final(410, 'The upstream no longer has it.'),
   precondition_failed: final(412, 'The upstream says that a condition of the request does not hold.'),
-  payload_too_large: final(413, 'The request body is larger than this server takes.'),
-  unsupported_media_type: final(415, 'A body has to be sent as `application/json`.'),
+  payload_too_large: final(413, 'The request body is too large.'),
+  unsupported_media_type: final(415, 'Send the body as `application/json`.'),
   im_a_teapot: final(418, 'The upstream refuses to brew coffee.', 'I’m a teapot'),
   unprocessable_content: final(422, 'The upstream understood the request and refused it.'),
-  idempotency_key_reused: final(422, 'The key was used before, with another body or at another endpoint.'),
+  idempotency_key_reused: final(422, 'This idempotency key was used before, with another body or at another endpoint.'),
   locked: final(423, 'The upstream says that it is locked.'),
-  failed_dependency: final(424, 'The upstream says that what it depends on failed.'),
+  failed_dependency: final(424, 'The upstream says that something this depends on has failed.'),
   too_early: transient(425, 'The upstream does not want to act on this yet.'),
   upgrade_required: final(426, 'The upstream wants another protocol.'),
   precondition_required: final(428, 'The upstream wants a conditional request.'),
-  rate_limited: transient(429, 'Too many requests; wait as long as `Retry-After` says.'),
+  rate_limited: transient(429, 'Too many requests. Wait as long as `Retry-After` says.'),
   request_header_fields_too_large: final(431, 'The head of the request is too large.'),
   unavailable_for_legal_reasons: final(451, 'The upstream may not show this.'),
-  internal_error: final(500, 'A fault in the gateway.'),
-  method_not_implemented: final(501, 'No path here knows this method.'),
-  upstream_bad_response: transient(502, 'The upstream answered with something unusable.', 'Bad response from upstream'),
-  upstream_unreachable: transient(502, 'No connection to the upstream, or it broke.'),
-  upstream_unavailable: transient(503, 'The upstream is out of service for now.'),
-  overloaded: transient(503, 'More requests than this instance can serve; wait as long as `Retry-After` says.'),
-  store_unavailable: transient(503, 'The shared store is needed for this and does not answer.'),
+  internal_error: final(500, 'The gateway has failed. This is a bug.'),
+  method_not_implemented: final(501, 'No path takes this method.'),
+  upstream_bad_response: transient(502, 'The upstream’s answer cannot be used.', 'Bad response from upstream'),
+  upstream_unreachable: transient(502, 'The upstream could not be reached, or the connection was lost.'),
+  upstream_unavailable: transient(503, 'The upstream is not available right now.'),
+  overloaded: transient(503, 'There are more requests than can be served. Wait as long as `Retry-After` says.'),
+  store_unavailable: transient(503, 'This needs the shared store, which does not answer.'),
   not_ready: transient(503, 'This instance is shutting down.'),
-  upstream_timeout: transient(504, 'The upstream gave no full answer in time.'),
+  upstream_timeout: transient(504, 'The upstream did not answer in time.'),
   paid_plan_active: final(
     400,
     'The card cannot be removed while a paid plan is active. Cancel auto-renewal instead, which removes the card.',
@@ -121,6 +121,8 @@ interface Particulars {
   readonly retryAfter?: number | undefined;
   /** A write that went out and got no readable answer. */
   readonly outcome?: 'unknown';
+  /** The section of an overview that failed, and with it the whole. */
+  readonly section?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly fault?: Fault;
   readonly cause?: unknown;

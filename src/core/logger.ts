@@ -38,5 +38,6 @@ export interface LogFields extends Partial<RequestFields> {
   readonly signal?: string;
   /** Name of a variable, never its value. */
   readonly variable?: string;
+  readonly did_you_mean?: string;
   readonly url?: string;
 }

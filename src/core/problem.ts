@@ -11,7 +11,7 @@ export interface ProblemContext {
 /** The body of every answer that is neither 2xx nor 304 (RFC 9457, `contract.md` section 4). */
 export function problemOf(error: GatewayError, { instance, requestId }: ProblemContext) {
   const { code, status, kind, detail, retryAfter } = error;
-  const { errors = [], outcome } = error.particulars;
+  const { errors = [], outcome, section } = error.particulars;
   return {
     type: `/problems/${code}`,
     title: kind.title,
@@ -24,6 +24,7 @@ export function problemOf(error: GatewayError, { instance, requestId }: ProblemC
     retryable: kind.retryable && outcome === undefined,
     ...(retryAfter !== undefined && { retry_after: retryAfter }),
     ...(outcome && { outcome }),
+    ...(section !== undefined && { section }),
     errors,
   };
 }

@@ -8,11 +8,14 @@ import { nodeDeps, systemClock } from './node/deps.ts';
 import { pinoLogger } from './node/logger.ts';
 import { listen, type Listener, type ListenerOptions } from './node/server/listen.ts';
 import { openStore } from './node/store.ts';
+import { nearlyVariables } from './node/nearly-variables.ts';
 import { warmUp } from './node/warm-up.ts';
 import type { RunningSandbox } from './node/sandbox.ts';
 
 /** Enough for some hundred new clients a second while the process is busiest. */
 const LISTENING_SOCKETS = 32;
+
+const SANDBOX_PORT = 8789;
 
 /** `EX_CONFIG` of sysexits.h. */
 const BAD_CONFIG = 78;
@@ -40,10 +43,11 @@ let ready = true;
 void start();
 
 async function start(): Promise<void> {
-  // Its code is loaded only if it is used.
-  const sandbox = config.upstreamBaseUrl ? undefined : await (await import('./node/sandbox.ts')).startSandbox();
+  for (const near of nearlyVariables(process.env)) logger.warn(near, 'variable is not known');
+  const sandbox = config.upstreamBaseUrl ? undefined : await sandboxBeside();
   const upstream = config.upstreamBaseUrl ?? new URL(sandbox?.url ?? '');
-  const given = { config, upstream, logger, readiness: { isReady: () => ready } };
+  const trialAccounts = sandbox?.sandbox.accounts;
+  const given = { config, upstream, logger, readiness: { isReady: () => ready }, trialAccounts };
   const { deps, scrape, close } = nodeDeps(given, await openStore({ ...given, clock: systemClock }));
   for (const variable of config.ignored) logger.warn({ variable }, 'variable has no effect yet');
   await warmUp(deps);
@@ -56,16 +60,32 @@ async function start(): Promise<void> {
   announce(running);
 }
 
+/** On `SANDBOX_PORT`; without that on 8789, or on any free port if that is taken. Its code is loaded only if it is used. */
+async function sandboxBeside(): Promise<RunningSandbox> {
+  const { startSandbox } = await import('./node/sandbox.ts');
+  const { sandboxPort: port } = config;
+  if (port === undefined) return startSandbox({ port: SANDBOX_PORT }).catch(() => startSandbox());
+  return orExit('SANDBOX_PORT', { host: '127.0.0.1', port }, startSandbox);
+}
+
+function open(portVariable: string, options: ListenerOptions): Promise<Listener> {
+  return orExit(portVariable, options, listen);
+}
+
 /** `PORT` and `HOST` belong together, as do `ADMIN_PORT` and `ADMIN_HOST`. */
-async function open(portVariable: string, options: ListenerOptions): Promise<Listener> {
+async function orExit<At extends { readonly host: string; readonly port: number }, T>(
+  portVariable: string,
+  at: At,
+  run: (at: At) => Promise<T>,
+): Promise<T> {
   try {
-    return await listen(options);
+    return await run(at);
   } catch (error) {
     const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
     const isBadHost = NO_SUCH_HOST.has(reason);
     const words = reason === 'EADDRINUSE' ? 'it is already in use' : reason;
     if (isBadHost) console.error(`${portVariable.replace('PORT', 'HOST')}: expected a name or address of this machine`);
-    else console.error(`${portVariable}: cannot listen on ${options.host}:${options.port}: ${words}`);
+    else console.error(`${portVariable}: cannot listen on ${at.host}:${at.port}: ${words}`);
     return process.exit(isBadHost ? BAD_CONFIG : 1);
   }
 }

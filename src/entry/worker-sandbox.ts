@@ -6,6 +6,6 @@ export { Account } from './worker/account.ts';
 
 /** The worker for development: with `SANDBOX=true` and no upstream it brings one, which is this isolate's own. */
 export default workerOf(() => {
-  const sandbox = createSandbox({ seedTime: startOfDay });
-  return (request) => sandbox.app.fetch(request);
+  const { app, accounts } = createSandbox({ seedTime: startOfDay });
+  return { fetch: (request) => app.fetch(request), accounts };
 });

@@ -76,7 +76,8 @@ export function compose(tools: LegTools, composition: Composition): Legs {
   const legs = new Map<string, Promise<Leg>>();
   for (const planned of composition.sections) {
     const leg = startLeg(shared, planned, legs).then((done) => {
-      if (isBad(done) && (vital.includes(planned.name) || isRefusal(done.error))) throw done.error;
+      if (isBad(done) && (vital.includes(planned.name) || isRefusal(done.error)))
+        throw done.error.with({ section: planned.name });
       return done;
     });
     leg.catch((error: unknown) => cancellation.cancel(error));

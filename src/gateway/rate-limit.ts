@@ -25,7 +25,8 @@ export function rateLimit({ clock, metrics }: Pick<GatewayDeps, 'clock' | 'metri
       context.counted = { quota: counted, use };
       if (use.used <= counted.window.limit) return;
       metrics.refused('rate_limit');
-      throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: secondsLeft(use, clock.now()) });
+      const detail = `More than ${counted.window.limit} requests by this ${counted.name} in a minute.`;
+      throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: secondsLeft(use, clock.now()), detail });
     },
   };
 }

@@ -10,7 +10,7 @@ import type { GatewayDeps } from './gateway.ts';
 /** The call of the upstream, with its retries and the gates before each attempt. */
 export function upstreamCall(deps: GatewayDeps, accepted: Gate, seen: Set<string>) {
   const { config, clock, metrics } = deps;
-  const circuit = new Circuit(metrics);
+  const circuit = new Circuit(deps);
   const cooling = cooldown(deps);
   // In the order in which they are asked.
   const gates: readonly Gate[] = [

@@ -10,8 +10,12 @@ const AUTHORIZATION = /^(?:token|bearer) +([\x21-\x7e]{1,4096})$/i;
  */
 export function credentialOf(authorization: string | undefined): string {
   const key = authorization === undefined ? undefined : AUTHORIZATION.exec(authorization)?.[1];
-  if (key === undefined) throw GatewayError.of('unauthenticated', { headers: { 'WWW-Authenticate': 'Token' } });
-  return key;
+  if (key !== undefined) return key;
+  const detail =
+    authorization === undefined
+      ? 'The request has no `Authorization` header. Send `Authorization: Token <key>`.'
+      : 'The `Authorization` header cannot be read. Send `Authorization: Token <key>`.';
+  throw GatewayError.of('unauthenticated', { detail, headers: { 'WWW-Authenticate': 'Token' } });
 }
 
 /** Whether `If-None-Match` names this ETag; compared weakly, as RFC 9110 section 13.1.2 has it. */

@@ -1,4 +1,5 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
+import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { UpstreamCall } from '../upstream/client.ts';
 import { type Attempt, type Gate, isGivenUp, type Outcome } from './gates.ts';
@@ -27,10 +28,12 @@ const closed = (): Era => ({ recent: new Recent(SPAN_MS), probeAt: 0 });
  */
 export class Circuit implements Gate {
   readonly #metrics: Metrics;
+  readonly #logger: Logger;
   #era = closed();
 
-  constructor(metrics: Metrics) {
+  constructor({ metrics, logger }: { readonly metrics: Metrics; readonly logger: Logger }) {
     this.#metrics = metrics;
+    this.#logger = logger;
   }
 
   isOpen(caller: string): boolean {
@@ -80,6 +83,8 @@ export class Circuit implements Gate {
   #become(era: Era): void {
     this.#era = era;
     this.#metrics.circuitIs(era.openFor ? 'open' : 'closed');
+    if (era.openFor) this.#logger.warn({}, 'circuit opened: the upstream fails and is not asked');
+    else this.#logger.info({}, 'circuit closed: the upstream answers again');
   }
 }
 

@@ -12,7 +12,19 @@ export interface DocsAssets {
 /** The text of the OpenAPI document; null if the runtime has none. */
 export type OpenApiText = () => Promise<string | null>;
 
-const PAGE = `<!doctype html>
+/** An account that anybody may use, and its key. */
+export interface TrialAccount {
+  readonly key: string;
+  readonly description: string;
+}
+
+interface DocsDeps {
+  readonly docsAssets: DocsAssets;
+  readonly openApiText: OpenApiText;
+  readonly trialAccounts?: readonly TrialAccount[] | undefined;
+}
+
+const pageOf = (accounts: readonly TrialAccount[]) => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -28,13 +40,24 @@ const PAGE = `<!doctype html>
 <h1>Portico API</h1>
 <p>This page needs JavaScript. The same is in <a href="/openapi.json">/openapi.json</a>.</p>
 </noscript>
-<main id="docs"></main>
+${accounts.length > 0 ? tableOf(accounts) : ''}<main id="docs"></main>
 </body>
 </html>
 `;
 
+function tableOf(accounts: readonly TrialAccount[]): string {
+  const rows = accounts.map(({ key, description }) => `<tr><td><code>${key}</code></td><td>${description}</td></tr>`);
+  return `<details class="swagger-ui" open>
+<summary>Accounts of the sandbox. The first one’s key is entered already: open a call and press Execute.</summary>
+<table><tbody>
+${rows.join('\n')}
+</tbody></table>
+</details>
+`;
+}
+
 /** Without the badge of a remote validator, and without storing credentials beyond the page. */
-const START = `SwaggerUIBundle({
+const startOf = (accounts: readonly TrialAccount[]) => `const page = SwaggerUIBundle({
   url: '/openapi.json',
   dom_id: '#docs',
   deepLinking: true,
@@ -42,6 +65,10 @@ const START = `SwaggerUIBundle({
   defaultModelsExpandDepth: 0,
   displayRequestDuration: true,
   validatorUrl: null,
+  tryItOutEnabled: ${accounts.length > 0},${accounts
+    .slice(0, 1)
+    .map(({ key }) => `\n  onComplete: () => page.preauthorizeApiKey('Token', 'Token ${key}'),`)
+    .join('')}
 });
 `;
 
@@ -62,12 +89,14 @@ const SCRIPT = { 'Content-Type': 'text/javascript; charset=utf-8' } as const;
 const STYLE = { 'Content-Type': 'text/css; charset=utf-8' } as const;
 
 /** The OpenAPI document, and a page that shows it without any other host (`contract.md` section 10). */
-export function docsRoutes(assets: DocsAssets, openApiText: OpenApiText): Route[] {
+export function docsRoutes({ docsAssets: assets, openApiText, trialAccounts = [] }: DocsDeps): Route[] {
+  const page = pageOf(trialAccounts);
+  const start = startOf(trialAccounts);
   const html = { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': PAGE_POLICY };
   return [
     pageAt('/openapi.json', () => documentAnswer(openApiText)),
-    pageAt('/docs', async () => ({ status: 200, headers: { ...REVALIDATED, ...html }, body: PAGE })),
-    pageAt('/docs/start.js', async () => ({ status: 200, headers: { ...REVALIDATED, ...SCRIPT }, body: START })),
+    pageAt('/docs', async () => ({ status: 200, headers: { ...REVALIDATED, ...html }, body: page })),
+    pageAt('/docs/start.js', async () => ({ status: 200, headers: { ...REVALIDATED, ...SCRIPT }, body: start })),
     pageAt('/docs/swagger-ui-bundle.js', () => assetAnswer(assets, 'swagger-ui-bundle.js', SCRIPT)),
     pageAt('/docs/swagger-ui.css', () => assetAnswer(assets, 'swagger-ui.css', STYLE)),
   ];

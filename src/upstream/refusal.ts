@@ -11,6 +11,12 @@ const MAX_DEPTH = 8;
 const MAX_MESSAGE = 500;
 const FIELDS_REFUSED = 'The upstream refused parts of the request; `errors` names each.';
 
+/** What is said of a refusal that says nothing itself, and that the gateway may make too. */
+const WITHOUT_WORDS: Readonly<Record<number, string>> = {
+  401: 'The upstream does not accept this key.',
+  429: 'The upstream has had too many calls from this account.',
+};
+
 /** One error found in an upstream body, whatever the body's form (`contract.md` section 4, last paragraph). */
 interface Finding {
   readonly code?: string | undefined;
@@ -37,7 +43,7 @@ export function refusalOf(raw: RawAnswer, { now, credential, upstream }: Refusal
   const code = codeFor(status, findings);
   const whole = findings.find((finding) => finding.field === null && finding.message !== finding.code)?.message;
   return GatewayError.refusal(code, status, {
-    detail: whole ?? (code === 'validation_failed' ? FIELDS_REFUSED : undefined),
+    detail: whole ?? (code === 'validation_failed' ? FIELDS_REFUSED : WITHOUT_WORDS[status]),
     retryAfter: status === 429 ? retryAfterOf(raw, { now, otherwise: RATE_LIMITED_SECONDS }) : undefined,
     ...(status === 401 && { headers: { 'WWW-Authenticate': 'Token' } }),
     errors: findings.map((finding): ErrorItem => ({ ...finding, code: finding.code ?? 'invalid' })),

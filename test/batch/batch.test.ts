@@ -11,15 +11,17 @@ const reads = allOperations.filter(({ method }) => method === 'GET').map(({ id }
 describe('a batch of reads', () => {
   test('has every pass-through GET, value for value and in order', async () => {
     const world = await openBatch();
-    expect(reads.length).toBeLessThanOrEqual(20);
-    const rows = reads.map((id) => ({ ...exampleInput(id), text: exampleBody(id) }));
-    for (const { path, text } of rows) world.on(path, json(200, text));
-    const answer = await world.batch(rows.map(({ path }) => path));
-    expect(answer.status).toBe(200);
-    expect(answer.headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-store' });
-    const parts = rows.map(({ text }, index) => `{"id":"r${index}","status":200,"body":${text}}`);
-    expect(answer.text).toBe(`{"responses":[${parts.join(',')}]}`);
-    expect(world.upstream.calls).toHaveLength(rows.length);
+    const all = reads.map((id) => ({ ...exampleInput(id), text: exampleBody(id) }));
+    for (const { path, text } of all) world.on(path, json(200, text));
+    for (let from = 0; from < all.length; from += 20) {
+      const rows = all.slice(from, from + 20);
+      const answer = await world.batch(rows.map(({ path }) => path));
+      expect(answer.status).toBe(200);
+      expect(answer.headers).toMatchObject({ 'content-type': 'application/json', 'cache-control': 'no-store' });
+      const parts = rows.map(({ text }, index) => `{"id":"r${index}","status":200,"body":${text}}`);
+      expect(answer.text).toBe(`{"responses":[${parts.join(',')}]}`);
+    }
+    expect(world.upstream.calls).toHaveLength(all.length);
   });
 
   test('is in the order asked for, whichever is there first', async () => {

@@ -213,7 +213,7 @@ describe('a preflight', () => {
     });
   });
 
-  test.each(['/nothing', '/', '/api/v2/apikey/x/', '/metrics'])(
+  test.each(['/nothing', '/api/v2/apikey/x/', '/metrics'])(
     'for %s, where nothing is, is told of no method and no header',
     async (path) => {
       const answer = await preflight(path);

@@ -254,7 +254,7 @@ describe('a connection', () => {
       [head('GET /nothing', HOST), 404],
       [head(`PUT ${PATH}`, HOST), 405],
       [get('Host: a b\r\n'), 400],
-      [head('TRACE /', HOST), 501],
+      [head('TRACE /nothing', HOST), 501],
       [requestText({ target: PATH }), 401],
       [requestText({ target: PATH, body: 'x'.repeat(100) }), 401],
       [get(HOST), 200],

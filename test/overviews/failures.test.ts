@@ -74,7 +74,12 @@ describe.each(overviewTable)('%s', (path, overview) => {
     const { status, headers, json: problem } = await world.get(path);
     expect(status).toBe(failure.status);
     expect(headers).toMatchObject({ 'content-type': 'application/problem+json', 'cache-control': 'no-store' });
-    expect(problem).toMatchObject({ ...failure, type: `/problems/${failure.code}`, instance: path });
+    expect(problem).toMatchObject({
+      ...failure,
+      type: `/problems/${failure.code}`,
+      instance: path,
+      section: required.section,
+    });
     expect(problem).not.toHaveProperty('data');
     expect(headers['retry-after']).toBe(failure.retry_after?.toString());
   });

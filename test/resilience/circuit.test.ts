@@ -68,6 +68,16 @@ describe('the circuit', () => {
     expect(await isOpen(world)).toBe(true); // 12 of 23
   });
 
+  test('says in the log when it opens and when it closes', async () => {
+    const world = await openWorld();
+    const said = () => world.gateway.lines.filter(({ msg }) => msg.startsWith('circuit ')).map(({ msg }) => msg);
+    await send(world, ...times(20, BAD));
+    expect(said()).toEqual(['circuit opened: the upstream fails and is not asked']);
+    world.advance(5);
+    await send(world, GOOD);
+    expect(said().slice(1)).toEqual(['circuit closed: the upstream answers again']);
+  });
+
   test('forgets failures after ten seconds', async () => {
     const world = await openWorld();
     await send(world, ...times(19, BAD));

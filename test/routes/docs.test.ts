@@ -99,3 +99,27 @@ test('where the files are missing, that is a problem, and the document is still 
   expect((await fetch(`${bare.url}/openapi.json`)).status).toBe(200);
   await bare.close();
 });
+
+test('beside a sandbox the page names its accounts, and sends calls with the key of the first', async () => {
+  const trialAccounts = [
+    { key: 'first-key', description: 'the first account' },
+    { key: 'second-key', description: 'the second account' },
+  ];
+  const playing = await startGateway(NOWHERE, { trialAccounts });
+  const page = await (await fetch(`${playing.url}/docs`)).text();
+  for (const { key, description } of trialAccounts) {
+    expect(page).toContain(key);
+    expect(page).toContain(description);
+  }
+  const script = await (await fetch(`${playing.url}/docs/start.js`)).text();
+  expect(script).toContain('tryItOutEnabled: true');
+  expect(script).toContain("preauthorizeApiKey('Token', 'Token first-key')");
+  await playing.close();
+});
+
+test('beside a real upstream it knows no account and no key', async () => {
+  expect(await (await get('/docs')).text()).not.toContain('sandbox');
+  const script = await (await get('/docs/start.js')).text();
+  expect(script).not.toContain('preauthorize');
+  expect(script).toContain('tryItOutEnabled: false');
+});

@@ -87,6 +87,42 @@ describe('bad variables', () => {
   });
 });
 
+describe('SANDBOX_PORT', () => {
+  it('is where the sandbox listens, and stays there when the gateway is started again', async () => {
+    const env = { PORT: '0', ADMIN_PORT: '0', SANDBOX_PORT: String(await freePort()) };
+    const calls = `http://127.0.0.1:${env.SANDBOX_PORT}`;
+    for (let starts = 0; starts < 2; starts++) {
+      const process = run({ env });
+      await process.until(() => urlIn(process));
+      expect((await call(calls, { path: '/_sandbox/calls' })).status).toBe(200);
+      process.signal('SIGTERM');
+      expect(await process.exited).toBe(0);
+    }
+  });
+
+  it('that is taken stops the start, and names the variable', async () => {
+    const taken = await startNode({ ADMIN_PORT: '0' });
+    const process = run({ env: { PORT: '0', ADMIN_PORT: '0', SANDBOX_PORT: new URL(taken.url).port } });
+    expect(await process.exited).toBe(1);
+    expect(process.stderr()).toMatch(/^SANDBOX_PORT: cannot listen on .*: it is already in use$/m);
+  });
+});
+
+describe('a variable that is nearly one of ours', () => {
+  it('is warned of, with the one that was probably meant', async () => {
+    const process = run({
+      env: { PORT: '0', ADMIN_PORT: '0', RATE_LIMIT_PER_MIN: LEAK_MARK, UPSTREAM_URL: LEAK_MARK },
+    });
+    await process.until(() => urlIn(process));
+    const warned = process.records().filter(({ msg }) => msg === 'variable is not known');
+    expect(warned).toMatchObject([
+      { level: 'warn', variable: 'RATE_LIMIT_PER_MIN', did_you_mean: 'RATE_LIMIT_PER_MINUTE' },
+      { level: 'warn', variable: 'UPSTREAM_URL', did_you_mean: 'UPSTREAM_BASE_URL' },
+    ]);
+    expect(process.stdout()).not.toContain(LEAK_MARK);
+  });
+});
+
 /** Contract section 9, and pino's own `msg`. */
 const ALWAYS = 'time level msg request_id trace_id method route status duration_ms upstream_calls upstream_ms'.split(
   ' ',

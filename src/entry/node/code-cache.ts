@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { arch, version } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { Script } from 'node:vm';
-import { crc32 } from 'node:zlib';
+import zlib from 'node:zlib';
 
 /** What the build makes of a module: an expression, a function of what the module has to be given. */
 type Module = (require: NodeJS.Require, url: string) => void;
@@ -18,7 +18,7 @@ export function compile(url: URL) {
   const filename = fileURLToPath(url);
   const source = readFileSync(url, 'utf8');
   // The checksum is ours: of the code, V8 compares only the length.
-  const cachePath = `${filename}.${crc32(source).toString(16)}-${version}-${arch}.cache`;
+  const cachePath = `${filename}.${zlib.crc32(source).toString(16)}-${version}-${arch}.cache`;
   const script = new Script(source, {
     filename,
     cachedData: existsSync(cachePath) ? readFileSync(cachePath) : undefined,

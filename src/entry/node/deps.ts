@@ -50,7 +50,7 @@ function openApiDocument(): OpenApiText {
 
 /** The app's dependencies on Node. */
 export function nodeDeps(
-  given: Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness'>,
+  given: Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness' | 'trialAccounts'>,
   { store, instruments = [], close: closeStore }: OpenedStore = ownStore(given.config),
 ): { deps: Deps; scrape: Scrape; close: () => Promise<void> } {
   const { config, upstream } = given;

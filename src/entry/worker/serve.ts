@@ -1,4 +1,4 @@
-import { type App, createApp } from '../../app.ts';
+import { type App, createApp, type Deps } from '../../app.ts';
 import { type Config, parseConfig } from '../../config.ts';
 import { customerOf } from '../../core/address.ts';
 import { noMetrics } from '../../core/metrics.ts';
@@ -29,11 +29,11 @@ const clock: Clock = {
   },
 };
 
-/**
- * The worker's handler. The app is made once in each isolate, since variables do not change while it lives.
- * `makeSandbox`: an upstream in the isolate, for development.
- */
-export function workerOf(makeSandbox?: () => Fetch) {
+/** An upstream in the isolate, for development, and its accounts. */
+type MakeSandbox = () => { readonly fetch: Fetch; readonly accounts: NonNullable<Deps['trialAccounts']> };
+
+/** The worker's handler. The app is made once in each isolate, since variables do not change while it lives. */
+export function workerOf(makeSandbox?: MakeSandbox) {
   let app: App | undefined;
   return {
     async fetch(
@@ -52,15 +52,16 @@ export function workerOf(makeSandbox?: () => Fetch) {
 }
 
 /** `isKept`: whether all requests of the isolate use it; else the next one tries again to reach the store. */
-async function appOf(env: WorkerEnv, makeSandbox: (() => Fetch) | undefined) {
-  const sandbox = env.SANDBOX === 'true' ? makeSandbox : undefined;
-  const config = configOf(env, sandbox !== undefined);
+async function appOf(env: WorkerEnv, makeSandbox: MakeSandbox | undefined) {
+  const hasSandbox = env.SANDBOX === 'true' && makeSandbox !== undefined;
+  const config = configOf(env, hasSandbox);
+  const sandbox = config.upstreamBaseUrl || !hasSandbox ? undefined : makeSandbox();
   const upstream = config.upstreamBaseUrl ?? new URL('http://sandbox.invalid');
   const { store, secrets, isKept } = await stateOf(env, { config, upstream: upstream.href });
   const app = createApp({
     config,
     upstream,
-    transport: fetchTransport(upstream, config.upstreamBaseUrl || !sandbox ? (request) => fetch(request) : sandbox()),
+    transport: fetchTransport(upstream, sandbox?.fetch ?? ((request) => fetch(request))),
     slots: undefined,
     store,
     clock,
@@ -69,6 +70,7 @@ async function appOf(env: WorkerEnv, makeSandbox: (() => Fetch) | undefined) {
     metrics: noMetrics,
     readiness: { isReady: () => true },
     ...assetsOf(env.ASSETS),
+    trialAccounts: sandbox?.accounts,
   });
   return { app, isKept };
 }

@@ -34,7 +34,27 @@ const healthy = (status: 'live' | 'ready') => {
   return { description: 'Yes.', headers: UNSTORED, content: jsonContent(healthSchema, { status }) };
 };
 
+const links = { name: 'Portico', docs: '/docs', openapi: '/openapi.json', problems: '/problems' } as const;
+
+const linksSchema = z
+  .object({
+    name: z.literal(links.name),
+    docs: text('path', links.docs),
+    openapi: text('path', links.openapi),
+    problems: text('path', links.problems),
+  })
+  .meta({ id: 'Links' });
+
 const pages: readonly Page[] = [
+  {
+    path: '/',
+    operationId: 'getHome',
+    summary: 'Where to read on',
+    good: {
+      description: 'A page; as JSON if `Accept` asks for JSON and not for HTML.',
+      content: { 'text/html': {}, ...jsonContent(linksSchema, links) },
+    },
+  },
   {
     path: '/problems',
     operationId: 'listProblems',

@@ -29,6 +29,7 @@ export const problemSchema = z
     retryable: flag('whether the same request may succeed later', false),
     retry_after: z.optional(integer('seconds, as in `Retry-After`', 12)),
     outcome: z.literal('unknown').optional().meta({ description: 'a write that went out and got no readable answer' }),
+    section: z.optional(text('section of the overview that failed', 'subscription')),
     errors: z.array(errorItem).meta({ description: 'details; often none' }),
   } satisfies Record<keyof Problem, z.core.$ZodType>)
   .meta({ id: 'Problem', description: 'RFC 9457.' });

@@ -1,0 +1,23 @@
+import leven from 'leven';
+import { VARIABLES } from '../../config.ts';
+
+interface NearlyVariable {
+  readonly variable: string;
+  readonly did_you_mean: string;
+}
+
+/** Variables that are none of ours but look like a slip of the pen for one. */
+export function nearlyVariables(env: Readonly<Record<string, string | undefined>>): NearlyVariable[] {
+  const others = Object.keys(env).filter((name) => !VARIABLES.includes(name));
+  return others.flatMap((variable) => {
+    const meant = VARIABLES.find((ours) => isNearly(variable, ours));
+    return meant === undefined ? [] : [{ variable, did_you_mean: meant }];
+  });
+}
+
+/** One letter in four may differ, as in `SECRET`; or words may be left out, as in `UPSTREAM_URL`. */
+function isNearly(name: string, ours: string): boolean {
+  if (leven(name, ours, { maxDistance: name.length }) <= name.length / 4 && name.length >= 6) return true;
+  const words = name.split('_');
+  return words.length > 1 && words.every((word) => ours.split('_').includes(word));
+}

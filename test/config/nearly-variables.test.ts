@@ -1,0 +1,23 @@
+import { expect, it } from 'vitest';
+import { VARIABLES } from '../../src/config.ts';
+import { nearlyVariables } from '../../src/entry/node/nearly-variables.ts';
+
+const meant = (variable: string) => nearlyVariables({ [variable]: 'x' })[0]?.did_you_mean;
+
+it.each([
+  ['RATE_LIMIT_PER_MIN', 'RATE_LIMIT_PER_MINUTE'],
+  ['RATE_LIMIT', 'RATE_LIMIT_PER_MINUTE'],
+  ['UPSTREAM_URL', 'UPSTREAM_BASE_URL'],
+  ['TRUSTED_PROXY', 'TRUSTED_PROXIES'],
+  ['SECRET', 'SECRETS'],
+  ['LOGLEVEL', 'LOG_LEVEL'],
+  ['ALLOWED_ORIGIN', 'ALLOWED_ORIGINS'],
+])('%s is nearly %s', (variable, ours) => expect(meant(variable)).toBe(ours));
+
+it('our own variables are none of these, and neither are those that every shell has', () => {
+  const shell = 'PATH HOME USER LOGNAME SHELL LANG LC_ALL TERM PWD OLDPWD SHLVL HOSTNAME TZ EDITOR PAGER MAIL TMPDIR _';
+  const tools =
+    'NODE_ENV NODE_OPTIONS CI DEBUG NO_COLOR SSH_AUTH_SOCK XDG_RUNTIME_DIR KUBERNETES_SERVICE_PORT INIT_CWD';
+  const names = [...VARIABLES, ...shell.split(' '), ...tools.split(' ')];
+  expect(nearlyVariables(Object.fromEntries(names.map((name) => [name, 'x'])))).toEqual([]);
+});
