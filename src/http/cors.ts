@@ -2,7 +2,7 @@ import type { Inbound } from '../core/inbound.ts';
 import type { Route } from './lifecycle.ts';
 
 /** Headers that scripts of an allowed origin may read, besides those that browsers always show them. */
-const EXPOSED =
+export const EXPOSED =
   'ETag, Age, Cache-Status, Retry-After, RateLimit, RateLimit-Policy, Server-Timing, X-Request-Id, Idempotency-Replayed';
 
 /** Request headers that every path accepts. */

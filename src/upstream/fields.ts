@@ -20,6 +20,10 @@ const note = <T>([description, example]: Note<T>) => ({ description, examples: [
 export const integer = (...about: Note<number>) =>
   documented(z.number().check(z.refine(Number.isInteger, 'expected an integer')), { type: 'integer', ...note(about) });
 
+/** An id, or a reference to one. */
+export const identifier = (...[description, example]: Note<number>) =>
+  documented(integer(`${description}; may be beyond 2^53`, example), { format: 'int64' });
+
 export const number = (...about: Note<number>) => documented(z.number(), note(about));
 
 export const text = (...about: Note<string>) => documented(z.string(), note(about));

@@ -3,8 +3,9 @@ import { documented } from './fields.ts';
 
 /** Query parameters arrive as text; these check the text and leave it as it is. */
 
-export const integerText = documented(z.string().check(z.regex(/^-?\d{1,19}$/, 'expected an integer')), {
+export const idText = documented(z.string().check(z.regex(/^-?\d{1,19}$/, 'expected an integer')), {
   type: 'integer',
+  format: 'int64',
 });
 
 const positiveIntegerText = documented(
@@ -37,7 +38,7 @@ export const orderingText = (...fields: string[]) =>
   });
 
 export const planId = {
-  plan_id: documented(integerText, { description: 'plan to act on; the default plan when left out' }),
+  plan_id: documented(idText, { description: 'id of the plan to act on; the default plan when left out' }),
 };
 
 export const paging = {

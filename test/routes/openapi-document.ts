@@ -38,6 +38,7 @@ interface PathItem {
 
 interface Document {
   readonly openapi: string;
+  readonly info: { readonly description: string };
   readonly tags: readonly { readonly name: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, PathItem>>>>;
   readonly components: {

@@ -1,9 +1,11 @@
+import { runInNewContext } from 'node:vm';
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { createApp } from '../../src/app.ts';
 import { ERRORS } from '../../src/core/errors.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
 import { allOverviews } from '../../src/gateway/overviews.ts';
+import { EXPOSED } from '../../src/http/cors.ts';
 import { ID_FORMS, type Operation } from '../../src/upstream/operation.ts';
 import { allOperations } from '../../src/upstream/operations/index.ts';
 import { configOf, keepingLogger } from '../support/gateway.ts';
@@ -144,4 +146,33 @@ test('knows every problem code', () => {
   const example = itemOf('/problems', 'get').responses['200']?.content?.['application/json']?.example;
   const { problems } = example as unknown as { readonly problems: readonly { readonly code: string }[] };
   expect(problems.map(({ code }) => code)).toEqual(Object.keys(ERRORS));
+});
+
+describe('ids', () => {
+  const [, code = ''] = /`(JSON\.parse\(.*\))`/.exec(document.info.description) ?? [];
+
+  test('survive in JavaScript when they are read as the document says', () => {
+    const text = '{"id":5,"user_id":9007199254740993123,"ids":[-9007199254740993],"amount":25.0,"text":"12"}';
+    expect(runInNewContext(code, { text })).toEqual({
+      id: 5,
+      user_id: '9007199254740993123',
+      ids: ['-9007199254740993'],
+      amount: 25,
+      text: '12',
+    });
+  });
+
+  test('are said to be long wherever they are numbers', () => {
+    const fields = Object.values(document.components.schemas).flatMap(({ properties = {} }) =>
+      Object.entries(properties as Record<string, { type?: unknown; format?: string; description?: string }>),
+    );
+    const found = fields.filter(([name, { type }]) => /(^|_)id$/.test(name) && type !== 'string');
+    expect(found.length).toBeGreaterThan(10);
+    for (const [, { format, description }] of found.filter(([, { type }]) => type !== undefined))
+      expect({ format, description }).toEqual({ format: 'int64', description: expect.stringContaining('2^53') });
+  });
+});
+
+test('says what pages of other origins may read', () => {
+  for (const name of EXPOSED.split(', ')) expect(document.info.description).toContain(`\`${name}\``);
 });

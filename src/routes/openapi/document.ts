@@ -1,11 +1,16 @@
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
 import { allOperations } from '../../upstream/operations/index.ts';
+import { EXPOSED } from '../../http/cors.ts';
 import { aboutPaths } from './about.ts';
 import { batchPath } from '../batch/openapi.ts';
 import { passthroughPaths } from '../passthrough/openapi.ts';
 import { overviewPaths } from '../overviews/openapi.ts';
 import { registerProblems } from './problem.ts';
 import { componentSchemas, nameTableSchemas } from './schemas.ts';
+
+/** How JavaScript keeps integers that it would round. */
+const KEEPING_IDS =
+  'JSON.parse(text, (_, value, { source }) => (/^-?\\d+$/.test(source) && !Number.isSafeInteger(value) ? source : value))';
 
 const DESCRIPTION = `A backend-for-frontend gateway. Every endpoint of the upstream is here at its own path, with or
 without the trailing slash, and answers value for value as the upstream does; what is put together of several of them
@@ -21,6 +26,17 @@ as it was first. A write whose outcome nobody knows is a problem with \`"outcome
 
 **Limits.** So many requests a minute for each account; \`RateLimit\` and \`RateLimit-Policy\` say how many. 429 and 503 carry
 \`Retry-After\`, but for a write of unknown outcome.
+
+**Ids** are integers that may go beyond 2^53 (\`format: int64\`). The gateway passes them on digit for digit, in answers and in
+paths. JavaScript keeps 53 bits: \`JSON.parse\`, \`response.json()\` and clients generated from this document round longer ones,
+and their types say \`number\`. If yours get that long, read the text of the answer with
+\`${KEEPING_IDS}\`
+(or json-bigint), which leaves them as text.
+
+**Browsers.** Pages of the origins that the operator has listed may call from there (CORS), problems and 304s included, and read
+these headers: ${EXPOSED.replaceAll(/[\w-]+/g, '`$&`')}. A preflight needs no credential and allows what its path
+takes: \`Authorization\`, the headers of its parameters, \`Content-Type\` with a body, \`X-Request-Id\`, \`traceparent\`,
+\`tracestate\`. Without listed origins there is no CORS.
 
 **Every answer** has an \`X-Request-Id\`, yours if you send one, and \`Server-Timing\`. HEAD works where GET does.
 Query parameters that are not documented go to the upstream as they are.`;

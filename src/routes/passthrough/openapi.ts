@@ -62,7 +62,7 @@ function idSchema({ idForm = 'digits', answer }: Operation) {
   return z
     .string()
     .regex(new RegExp(`^${ID_FORMS[idForm]}$`))
-    .meta({ description: 'identifier', examples: [String(id)] });
+    .meta({ description: 'identifier, digit for digit as it came', examples: [String(id)] });
 }
 
 function queryParametersOf(query: NonNullable<Operation['query']>): NonNullable<RouteConfig['parameters']> {

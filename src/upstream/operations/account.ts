@@ -1,9 +1,9 @@
 import * as z from 'zod/mini';
-import { dated, integer, resource, text } from '../fields.ts';
+import { dated, identifier, resource, text } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 
 const apiKey = resource('ApiKey', {
-  id: integer('identifier', 12),
+  id: identifier('identifier', 12),
   key: text('the secret key value', '<API_KEY>'),
   label: text('free label; may duplicate other labels', 'server'),
   ...dated,

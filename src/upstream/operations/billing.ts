@@ -4,6 +4,7 @@ import {
   dated,
   documented,
   flag,
+  identifier,
   INSTANT,
   integer,
   number,
@@ -25,14 +26,14 @@ const card = {
 };
 
 const embeddedPaymentMethod = resource('EmbeddedPaymentMethod', {
-  id: integer('identifier', 7),
+  id: identifier('identifier', 7),
   ...card,
   created_at: timestamp('when it was saved', INSTANT),
   updated_at: timestamp('when it last changed', INSTANT),
 });
 
 const paymentMethod = resource('PaymentMethod', {
-  id: integer('identifier', 7),
+  id: identifier('identifier', 7),
   type: text('kind of payment method', 'ProcessorCard'),
   ...card,
   created_at: timestamp('when it was saved', INSTANT),
@@ -45,7 +46,7 @@ const paymentMethod = resource('PaymentMethod', {
 });
 
 const transaction = resource('Transaction', {
-  id: integer('identifier', 31),
+  id: identifier('identifier', 31),
   status: text('state; `completed` is the one documented', 'completed'),
   payment_method: z.nullable(embeddedPaymentMethod),
   reason: text('description of the charge for people', 'Purchase of plan'),
@@ -60,12 +61,12 @@ const transaction = resource('Transaction', {
 const pendingPayment = resource(
   'PendingPayment',
   {
-    id: integer('identifier', 44),
+    id: identifier('identifier', 44),
     status: text('state; `pending` is the one documented', 'pending'),
     failure_reason: z.nullable(text('why it failed', 'card_declined')),
-    payment_method: z.nullable(integer('id of the payment method', 7)),
-    plan: integer('id of the plan', 3),
-    transaction: z.nullable(integer('id of the transaction', 31)),
+    payment_method: z.nullable(identifier('id of the payment method', 7)),
+    plan: identifier('id of the plan', 3),
+    transaction: z.nullable(identifier('id of the transaction', 31)),
     is_renewal: flag('whether it renews a term', false),
     term: text('`monthly` is the one documented', 'monthly'),
     created_at: timestamp('when it was begun', INSTANT),
@@ -76,9 +77,9 @@ const pendingPayment = resource(
 );
 
 const subscription = resource('Subscription', {
-  id: integer('stable for the account', 5),
-  plan: integer('id of the active plan; changes on re-customization', 3),
-  payment_method: z.nullable(integer('id of the payment method; null without a card', 7)),
+  id: identifier('stable for the account', 5),
+  plan: identifier('id of the active plan; changes on re-customization', 3),
+  payment_method: z.nullable(identifier('id of the payment method; null without a card', 7)),
   free_credits: number('account credits in USD', 10),
   term: text('decides the amount of the next renewal', 'monthly'),
   start_date: timestamp('start of the current renewal term', INSTANT),
@@ -116,15 +117,15 @@ const purchase = z.looseObject({
   term: z.optional(text('`monthly` or `yearly`', 'monthly')),
   behavior: z.optional(text('one of two options that the document does not name', 'default')),
   payment_method: z.optional(
-    z.nullable(z.union([text('one of three options', 'default'), integer('id of a payment method', 7)])),
+    z.nullable(z.union([text('one of three options', 'default'), identifier('id of a payment method', 7)])),
   ),
   recaptcha: z.optional(z.nullable(text('recaptcha token, needed when a payment is', '<RECAPTCHA>'))),
 });
 
 const purchaseAnswer = resource('PurchaseAnswer', {
   payment_required: flag('whether further payment steps are needed', true),
-  plan: integer('id of the new plan', 4),
-  pending_payment: z.optional(z.nullable(integer('id of the pending payment', 44))),
+  plan: identifier('id of the new plan', 4),
+  pending_payment: z.optional(z.nullable(identifier('id of the pending payment', 44))),
   processor_client_secret: z.optional(z.nullable(text('client secret of the payment processor', '<CLIENT_SECRET>'))),
   processor_payment_intent: z.optional(z.nullable(text("id of the processor's payment intent", '<INTENT>'))),
   processor_payment_method: z.optional(z.nullable(text("id of the processor's payment method", '<METHOD>'))),

@@ -1,10 +1,10 @@
 import * as z from 'zod/mini';
-import { dated, documented, flag, integer, pageOf, resource, text, timestamp } from '../fields.ts';
+import { dated, documented, flag, identifier, pageOf, resource, text, timestamp } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 import { anyText, booleanText, orderingText, paging } from '../parameters.ts';
 
 const notificationResource = resource('Notification', {
-  id: integer('identifier', 101),
+  id: identifier('identifier', 101),
   type: text('what it is about', 'too_much_bandwidth_too_little_proxies'),
   is_dismissable: flag('whether it can be dismissed', true),
   context: documented(z.looseObject({}), { description: 'what it refers to', examples: [{ plan: 3 }] }),

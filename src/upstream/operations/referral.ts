@@ -5,6 +5,7 @@ import {
   documented,
   duration,
   flag,
+  identifier,
   INSTANT,
   integer,
   number,
@@ -14,10 +15,10 @@ import {
   timestamp,
 } from '../fields.ts';
 import { nameRows } from '../operation.ts';
-import { anyText, integerText, orderingText, paging } from '../parameters.ts';
+import { anyText, idText, orderingText, paging } from '../parameters.ts';
 
 const config = resource('ReferralConfig', {
-  id: integer('one per user; never changes', 9),
+  id: identifier('one per user; never changes', 9),
   mode: text('`payout` or `credits`; writable', 'credits'),
   wallet_payout_email: z.nullable(text('address of the wallet that receives payouts; writable', '<EMAIL>')),
   id_verification_required: flag('needed once the account qualifies for a payout', false),
@@ -41,19 +42,19 @@ const config = resource('ReferralConfig', {
 });
 
 const credit = resource('ReferralCredit', {
-  id: integer('identifier', 61),
-  user_id: integer('id of the referred user who spent money', 1001),
+  id: identifier('identifier', 61),
+  user_id: identifier('id of the referred user who spent money', 1001),
   mode: text('`credits` is the one documented', 'credits'),
   amount: z.union([number('USD earned', 2.5), decimal('USD earned', '2.50')]),
   status: text('`pending` is the one documented', 'pending'),
-  referral_channel: z.nullable(integer('id of the channel that produced it', 2)),
+  referral_channel: z.nullable(identifier('id of the channel that produced it', 2)),
   referral_channel_code: z.nullable(text('code of that channel', 'SAVE20')),
   ...dated,
   reverted_at: z.nullable(timestamp('when it was reverted', INSTANT)),
 });
 
 const earnOut = resource('EarnOut', {
-  id: integer('identifier', 71),
+  id: identifier('identifier', 71),
   mode: text('`payout` or `credits`', 'credits'),
   wallet_payout_email: z.nullable(text('wallet that received the funds of a payout', '<EMAIL>')),
   amount: number('USD earned out', 12.5),
@@ -63,7 +64,7 @@ const earnOut = resource('EarnOut', {
 });
 
 const channel = resource('ReferralChannel', {
-  id: integer('identifier', 2),
+  id: identifier('identifier', 2),
   code: text('coupon code; case does not matter', 'SAVE20'),
   description: text('may be empty', ''),
   promo_type: text('`percent_off` or `value_off`', 'percent_off'),
@@ -114,7 +115,7 @@ export const referral = nameRows('Referral', {
       ...paging,
       mode: anyText,
       status: anyText,
-      referral_channel: documented(z.union([integerText, anyText.check(z.maxLength(0))]), {
+      referral_channel: documented(z.union([idText, anyText.check(z.maxLength(0))]), {
         description: 'channel id; empty: credits without one',
       }),
       ordering: orderingText('id', 'mode', 'amount', 'status', 'created_at', 'updated_at', 'reverted_at'),

@@ -1,9 +1,9 @@
 import * as z from 'zod/mini';
-import { dated, flag, INSTANT, integer, resource, text, timestamp } from '../fields.ts';
+import { dated, flag, identifier, INSTANT, integer, resource, text, timestamp } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 
 const idVerification = resource('IdVerification', {
-  id: integer('identifier', 111),
+  id: identifier('identifier', 111),
   state: text('`requested`, `failed` and `pending` are named', 'pending'),
   client_secret: text('client secret, given on start', '<CLIENT_SECRET>'),
   verification_failure_times: integer('failures so far', 0),
@@ -13,12 +13,12 @@ const idVerification = resource('IdVerification', {
 });
 
 const evidence = z.looseObject({
-  id: integer('identifier', 122),
+  id: identifier('identifier', 122),
   explanation: text('written by the user', 'It was a test.'),
   ...dated,
   files: z.array(
     z.looseObject({
-      id: integer('identifier', 123),
+      id: identifier('identifier', 123),
       created_at: timestamp('when it was uploaded', INSTANT),
       file: text('storage path', 'evidence/123.pdf'),
     }),
@@ -26,7 +26,7 @@ const evidence = z.looseObject({
 });
 
 const verificationFlow = resource('VerificationFlow', {
-  id: integer('identifier', 121),
+  id: identifier('identifier', 121),
   type: text('`acceptable_use_violation` is the one documented', 'acceptable_use_violation'),
   state: text('`inflow` is the one documented', 'inflow'),
   started_at: timestamp('when it was started', INSTANT),
