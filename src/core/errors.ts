@@ -184,7 +184,8 @@ export function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(ERRORS, code);
 }
 
-const CODE = /^(\d{1,2})?[a-z]{1,20}([_-][a-z]{1,20})*$/;
+/** What a code of the upstream's own looks like. */
+export const CODE = /^(\d{1,2})?[a-z]{1,20}([_-][a-z]{1,20})*$/;
 
 /**
  * Whether a text of the upstream's looks like a code: words of lower-case letters, the first may begin with one or two

@@ -1,6 +1,6 @@
 import type { OpenAPIHono } from '@hono/zod-openapi';
 import * as z from 'zod';
-import { type ErrorCode, GatewayError } from '../../core/errors.ts';
+import { CODE, type ErrorCode, ERROR_CODES, GatewayError } from '../../core/errors.ts';
 import { type Problem, PROBLEM_TYPE, problemOf } from '../../core/problem.ts';
 import { flag, integer, text } from '../../upstream/fields.ts';
 import { LIMITED } from './headers.ts';
@@ -16,13 +16,28 @@ const errorItem = z.object({
   field: z.nullable(text('dotted path; null: the whole', BAD_PAGE.field)),
 });
 
+/** A name of its own: TypeScript takes `'a' | string` for `string`, so that in a union the codes would be lost. */
+const ownCode = z.enum(ERROR_CODES).meta({
+  id: 'ProblemCode',
+  description: 'Codes that the gateway describes at `/problems/{code}`; a later version may have more.',
+});
+
+const OTHERS = new RegExp(String.raw`${CODE.source}|^status_\d{3}$`);
+
+/** `code` of a problem. */
+export const problemCode = z.union([ownCode, z.string().max(64).regex(OTHERS)]).meta({
+  description:
+    "the gateway's, or any other that the upstream has sent with a 4xx; `status_<status>` for a 4xx without a name",
+  examples: ['not_found'],
+});
+
 /** `core/problem.ts` in the words of the document. */
 export const problemSchema = z
   .object({
     type: text('path of a description of the code', '/problems/not_found'),
     title: text('the same for every problem of the code', 'Not found'),
     status: integer('as in the status line', 404),
-    code: text("the gateway's, or the upstream's own where it has one", 'not_found'),
+    code: problemCode,
     detail: text('what happened, for people', 'The upstream has no such thing.'),
     instance: text('path of the request', `${LIST}31/`),
     request_id: text('as in `X-Request-Id`', REQUEST_ID),
@@ -72,7 +87,8 @@ const COMPONENTS = {
     content: contentOf({ idempotency_key_reused: PURCHASE, unprocessable_content: PURCHASE }),
   },
   Problem: {
-    description: 'Anything but success (RFC 9457). `/problems/{code}` describes each code.',
+    // Some generators take a default answer whose description has the word "success" for a good one too.
+    description: 'Any other problem (RFC 9457). `/problems/{code}` describes each code.',
     headers: { 'Retry-After': RETRY_AFTER },
     content: contentOf({
       validation_failed: LIST,

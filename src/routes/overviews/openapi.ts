@@ -1,9 +1,9 @@
 import type { RouteConfig } from '@hono/zod-openapi';
 import * as z from 'zod';
-import { allOverviews, type Overview } from '../../gateway/overviews.ts';
+import { allOverviews, type Overview, type Section } from '../../gateway/overviews.ts';
 import { documentedFields } from '../../gateway/project.ts';
 import { cachedAnswers, conditionalHeaders } from '../openapi/headers.ts';
-import { problemAnswers, problemExample, refusedAnswer } from '../openapi/problem.ts';
+import { problemAnswers, problemCode, problemExample, refusedAnswer } from '../openapi/problem.ts';
 import { referenceTo } from '../openapi/schemas.ts';
 import { exampleOf } from '../../upstream/example.ts';
 import { flag, integer, text } from '../../upstream/fields.ts';
@@ -54,7 +54,7 @@ function queryOf({ sections }: Overview): Record<string, z.ZodType> {
 
 /** `a,b` in one parameter. */
 function namesParameter(names: readonly string[], what: string): z.ZodType {
-  const description = `${what}, comma-separated; all when left out`;
+  const description = `${what}, comma-separated, and no others, even where the schema requires them; all when left out`;
   return z
     .array(z.enum(names))
     .optional()
@@ -75,7 +75,7 @@ const sectionMeta = z
 const sectionError = z
   .object({
     section: text('its name', 'payment_method'),
-    code: text('as in a problem', 'upstream_timeout'),
+    code: problemCode.meta({ examples: ['upstream_timeout'] }),
     status: integer('as in a problem', 504),
     detail: text('what happened, for people', 'The upstream gave no full answer in time.'),
     retryable: flag('whether it may succeed later', true),
@@ -83,21 +83,33 @@ const sectionError = z
   })
   .meta({ id: 'SectionError', description: 'A section that failed.' });
 
-function answerSchema({ id, sections }: Overview) {
-  const data = Object.entries(sections).map(([name, { operation }]) => [name, operation.answer ?? z.null()] as const);
-  const metas = Object.keys(sections).map((name) => [name, sectionMeta] as const);
+const lineError = sectionError.omit({ section: true }).meta({ id: 'LineError', description: 'Why a section failed.' });
+
+/** One member for each section. A type knows nothing of the query: it tells of an answer that has all the required ones. */
+function bySection({ sections }: Overview, schemaOf: (section: Section) => z.core.$ZodType, description: string) {
+  const members = Object.entries(sections).map(([name, section]) => {
+    return [name, section.required ? schemaOf(section) : z.optional(schemaOf(section))] as const;
+  });
+  return z.object(Object.fromEntries(members)).meta({ description });
+}
+
+const answerOf = ({ operation }: Section) => operation.answer ?? z.null();
+
+const DATA =
+  'Every section asked for. An optional one is null when it failed, and `payment_method` without a card. Only with ' +
+  '`sections` or `fields` may sections, or fields of them, be missing that are required here.';
+
+function answerSchema(overview: Overview) {
   return z
     .object({
-      data: z
-        .object(Object.fromEntries(data.map(([name, answer]) => [name, z.optional(z.nullable(answer))])))
-        .meta({ description: 'every section asked for, with the fields asked for' }),
+      data: bySection(overview, (one) => (one.required ? answerOf(one) : z.nullable(answerOf(one))), DATA),
       errors: z.array(sectionError).meta({ examples: [[]] }),
       meta: z.object({
         complete: flag('no section failed', true),
-        sections: z.object(Object.fromEntries(metas)).partial(),
+        sections: bySection(overview, () => sectionMeta, 'the same sections as in `data`'),
       }),
     })
-    .meta({ id: id.replace(/^get/, '') });
+    .meta({ id: overview.id.replace(/^get/, '') });
 }
 
 /** An overview as one JSON text: all there, and with a section that failed. */
@@ -115,15 +127,27 @@ function overviewContent(overview: Overview) {
   return { 'application/json': { schema: referenceTo(schema), examples } };
 }
 
-const LINES =
-  'One JSON text a line: each section the moment it is there, and at the end `{"complete":true}`, without which the ' +
-  'stream was cut off.';
+const LINE =
+  'One line. An answer as `application/x-ndjson` is a line for each section the moment it is there, and at the end ' +
+  '`{"complete":true}`, without which it was cut off. OpenAPI 3.1 has no words for such a sequence.';
 
-/** An overview as lines. OpenAPI 3.1 has no words for a sequence of JSON texts. */
-function linesContent({ sections }: Overview) {
-  const lines = Object.entries(sections).map(([section, { operation }]) => {
-    return { section, state: 'fresh', data: operation.answer && exampleOf(operation.answer) };
+/** The lines that a section may have. */
+function linesOf([name, section]: [string, Section]) {
+  const head = { section: z.literal(name) };
+  const good = z.object({ ...head, state: z.enum(['fresh', 'stale']), data: answerOf(section) });
+  const none = z.object({ ...head, state: z.literal('not_applicable'), data: z.null().meta({ examples: [null] }) });
+  const bad = z.object({ ...head, state: z.enum(['failed', 'skipped']), error: lineError });
+  return [good, ...(section.cardOf === undefined ? [] : [none]), ...(section.required ? [] : [bad])];
+}
+
+/** An overview as lines: what one of them may be. */
+function linesContent({ id, sections }: Overview) {
+  const last = z.object({ complete: z.literal(true) });
+  const lines = [...Object.entries(sections).flatMap(linesOf), last];
+  const schema = z.union(lines).meta({ id: `${id.replace(/^get/, '')}Line`, description: LINE });
+  const examples = lines.map((line) => {
+    const value = exampleOf(line) as { section?: string; state?: string };
+    return [value.section === undefined ? 'last' : `${value.section}, ${value.state}`, { value }] as const;
   });
-  const example = [...lines, { complete: true }].map((line) => `${JSON.stringify(line)}\n`).join('');
-  return { 'application/x-ndjson': { schema: { type: 'string', description: LINES }, example } } as const;
+  return { 'application/x-ndjson': { schema: referenceTo(schema), examples: Object.fromEntries(examples) } };
 }
