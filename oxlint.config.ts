@@ -142,7 +142,7 @@ export default defineConfig({
   plugins: ['typescript', 'unicorn', 'oxc', 'import', 'promise'],
   categories: { correctness: 'error', suspicious: 'error' },
   options: { typeAware: true, reportUnusedDisableDirectives: 'error' },
-  ignorePatterns: ['node_modules', 'dist', 'coverage', 'worker-configuration.d.ts'],
+  ignorePatterns: ['node_modules', 'dist', 'coverage', 'worker-configuration.d.ts', 'test/openapi-clients'],
   rules: {
     eqeqeq: 'error',
     'no-console': 'error',

@@ -1,7 +1,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { availableParallelism, loadavg } from 'node:os';
 import { parseArgs } from 'node:util';
-import { installPeers } from './harness/peers.ts';
+import { installIn } from '../scripts/install.ts';
 import { countProblems, problem, repeatProblems } from './harness/problems.ts';
 import { type Goal, goalsTable } from './harness/report.ts';
 import { LOAD_CORE, stopAll } from './harness/servers.ts';
@@ -30,7 +30,7 @@ const { quick, only } = parseArgs({
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.once(signal, () => process.exit(1));
 refuse(unfit());
 execFileSync('taskset', ['-acp', String(LOAD_CORE), String(process.pid)], { stdio: 'ignore' });
-installPeers();
+installIn(new URL('peers/', import.meta.url).pathname);
 await run(wanted());
 
 /** What is missing here, if anything is. */
