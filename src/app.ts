@@ -73,7 +73,10 @@ export function createAdminApp(deps: Deps, scrape: Scrape): App {
 }
 
 function mount({ config, clock, logger, metrics }: Deps, routes: readonly Route[], cors?: Cors): App {
-  const lifecycle = new Lifecycle({ ...config, clock, logger, metrics, cors });
+  const options = { ...config, clock, logger, metrics, cors };
+  const lifecycle = new Lifecycle(options);
+  // What comes to no route is not counted with what routes answer.
+  const refusing = new Lifecycle({ ...options, metrics: noMetrics });
   const app = new Hono<Env>({ strict: false });
   const serve = (route: Route) => (context: HonoContext<Env>) => answerOf(lifecycle, route, context);
   for (const route of routes) app.on(route.method, route.path, serve(route));
@@ -92,9 +95,9 @@ function mount({ config, clock, logger, metrics }: Deps, routes: readonly Route[
   return Object.assign(app, {
     enter: (inbound: Inbound) => enter(lifecycle, { app, hits }, inbound),
     refuse(inbound: Inbound, error: GatewayError, isLogged = false) {
-      const context = lifecycle.begin(inbound, noRoute(nothing));
+      const context = refusing.begin(inbound, noRoute(nothing));
       context.isStream = isLogged; // so the line is not written here
-      return lifecycle.fail(context, error);
+      return refusing.fail(context, error);
     },
   });
 }

@@ -64,7 +64,8 @@ async function start(): Promise<void> {
 async function sandboxBeside(): Promise<RunningSandbox> {
   const { startSandbox } = await import('./node/sandbox.ts');
   const { sandboxPort: port } = config;
-  if (port === undefined) return startSandbox({ port: SANDBOX_PORT }).catch(() => startSandbox());
+  const isOurs = config.port === SANDBOX_PORT || config.adminPort === SANDBOX_PORT;
+  if (port === undefined) return startSandbox({ port: isOurs ? 0 : SANDBOX_PORT }).catch(() => startSandbox());
   return orExit('SANDBOX_PORT', { host: '127.0.0.1', port }, startSandbox);
 }
 

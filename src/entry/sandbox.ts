@@ -2,7 +2,10 @@ import { startSandbox } from './node/sandbox.ts';
 
 const { HOST = '127.0.0.1', SANDBOX_PORT = '8789' } = process.env;
 
-const { sandbox, url } = await startSandbox({ host: HOST, port: Number(SANDBOX_PORT) });
+const { sandbox, url } = await startSandbox({ host: HOST, port: Number(SANDBOX_PORT) }).catch((error: Error) => {
+  console.error(`SANDBOX_PORT: cannot listen on ${HOST}:${SANDBOX_PORT}: ${error.message}`);
+  return process.exit(1);
+});
 
 const width = Math.max(...sandbox.accounts.map(({ key }) => key.length));
 

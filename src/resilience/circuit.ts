@@ -76,8 +76,10 @@ export class Circuit implements Gate {
     const scope = scopeOf(recent, now);
     if (scope === 'all') this.#become({ ...closed(), openFor: 'all', probeAt: now + PROBE_MS });
     // Calls of others still count, and for the operator the circuit is what it is for them: closed.
-    else if (scope === 'alone' && !this.isOpen(caller))
+    else if (scope === 'alone' && !this.isOpen(caller)) {
       Object.assign(this.#era, { openFor: { caller }, probeAt: now + PROBE_MS });
+      this.#logger.warn({}, 'circuit opened for one account: all its calls of the upstream fail');
+    }
   }
 
   #become(era: Era): void {

@@ -51,7 +51,7 @@ export class BoundedMap<K extends {}, V extends {}> {
     this.#bounds = bounds;
     // `maxSize`, since for `max` lru-cache allocates the memory of a full map at once.
     this.#entries = new LRUCache({
-      maxSize: Math.max(1, bounds.max),
+      maxSize: Math.max(1, Math.floor(bounds.max)), // lru-cache takes integers only
       sizeCalculation: ({ size }) => size,
       dispose: (entry, key, reason) => {
         entry.share.keys.delete(key);

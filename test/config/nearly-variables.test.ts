@@ -11,6 +11,7 @@ it.each([
   ['TRUSTED_PROXY', 'TRUSTED_PROXIES'],
   ['SECRET', 'SECRETS'],
   ['LOGLEVEL', 'LOG_LEVEL'],
+  ['MAX_BODY', 'MAX_BODY_BYTES'],
   ['ALLOWED_ORIGIN', 'ALLOWED_ORIGINS'],
 ])('%s is nearly %s', (variable, ours) => expect(meant(variable)).toBe(ours));
 

@@ -21,7 +21,7 @@ import { bytes, close, hang, httpResponse, json, reply, reset, type Step } from 
 
 const list = { path: CARD_LIST };
 const subscription = { path: SUBSCRIPTION };
-const card = byId('7');
+const card = byId('1071');
 
 const FAILED = { code: 'upstream_bad_response', status: 502, section: 'payment_method', retryable: true };
 
@@ -37,7 +37,7 @@ const LIST_FAILURES: readonly (readonly [name: string, step: Step, calls: number
   ['nothing', json(204, ''), 1],
   ['HTML', json(200, '<html>', { 'Content-Type': 'text/html' }), 1],
   ['no page', json(200, '{"detail":"moved"}'), 1],
-  ['a close in mid body', reply(bytes(httpResponse(200, listOf(cardText('7'))).subarray(0, -3)), close()), 1],
+  ['a close in mid body', reply(bytes(httpResponse(200, listOf(cardText('1071'))).subarray(0, -3)), close()), 1],
 ];
 
 describe.each(withCard)('a card of %s', (path, overview) => {
@@ -46,9 +46,9 @@ describe.each(withCard)('a card of %s', (path, overview) => {
   test.each(LIST_FAILURES)('is asked for by its id where the list is %s', async (_, step, calls) => {
     const world = await openOverviews();
     world.on(list, step);
-    world.on(card, json(200, cardText('7')));
+    world.on(card, json(200, cardText('1071')));
     const { text, body } = await world.get(path);
-    expect(cardIn(text)).toBe(cardText('7'));
+    expect(cardIn(text)).toBe(cardText('1071'));
     expect(body).toMatchObject({ errors: [], meta: freshMeta(legs) });
     expect([callsTo(world, list), callsTo(world, card)]).toEqual([calls, 1]);
     expect(world.upstream.calls).toHaveLength(legs.length + calls);
@@ -58,12 +58,12 @@ describe.each(withCard)('a card of %s', (path, overview) => {
     const clock = manualClock();
     const world = await openOverviews({ UPSTREAM_TIMEOUT_MS: '1000', REQUEST_TIMEOUT_MS: '3000' }, { clock });
     world.on(list, hang());
-    world.on(card, json(200, cardText('7')));
+    world.on(card, json(200, cardText('1071')));
     const pending = world.get(path);
     await world.upstream.waitForCalls(legs.length);
     clock.advance(1000);
     const { text, body } = await pending;
-    expect(cardIn(text)).toBe(cardText('7'));
+    expect(cardIn(text)).toBe(cardText('1071'));
     expect(body.errors).toEqual([]);
     expect(world.upstream.calls).toHaveLength(legs.length + 1);
   });
@@ -153,14 +153,14 @@ describe.each(withCard)('a card of %s', (path, overview) => {
     world.on(subscription, json(200, subscriptionWith('"abc"')));
     await world.get(path);
     world.on(subscription, json(200, exampleBody('getSubscription')));
-    world.on(card, json(200, cardText('7')));
+    world.on(card, json(200, cardText('1071')));
     const { body } = await world.get(path, { headers: { 'Cache-Control': 'no-cache' } });
-    expect(body).toMatchObject({ data: { payment_method: { id: 7 } }, errors: [] });
+    expect(body).toMatchObject({ data: { payment_method: { id: 1071 } }, errors: [] });
   });
 
   test.each([
-    ['the list', list, listOf(cardText('7'))],
-    ['the card', card, cardText('7')],
+    ['the list', list, listOf(cardText('1071'))],
+    ['the card', card, cardText('1071')],
   ])('is an older copy of %s where there is one', async (_, held, text) => {
     const world = await openOverviews(ONLY_ON_ERROR);
     world.on(held, json(200, text));
@@ -171,6 +171,6 @@ describe.each(withCard)('a card of %s', (path, overview) => {
       errors: [],
       meta: { complete: true, sections: { payment_method: { state: 'stale' } } },
     });
-    expect(cardIn(answer)).toBe(cardText('7'));
+    expect(cardIn(answer)).toBe(cardText('1071'));
   });
 });

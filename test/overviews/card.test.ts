@@ -31,21 +31,25 @@ describe.each(withCard)('the card in %s', (overviewPath, overview) => {
 
   test('is the one of the list that the subscription names, in one call a section', async () => {
     const world = await openOverviews();
-    const decoys = [cardText('70'), '{"type":"Other","nested":{"id":7},"text":"\\"id\\":7","id":6}', cardText('17')];
-    world.on(list, json(200, listOf(...decoys, cardText('7'), cardText('8'))));
+    const decoys = [
+      cardText('10710'),
+      '{"type":"Other","nested":{"id":1071},"text":"\\"id\\":1071","id":6}',
+      cardText('17'),
+    ];
+    world.on(list, json(200, listOf(...decoys, cardText('1071'), cardText('8'))));
     const { text } = await world.get(overviewPath);
-    expect(cardIn(text)).toBe(cardText('7'));
+    expect(cardIn(text)).toBe(cardText('1071'));
     expect(world.upstream.calls).toHaveLength(legs.length);
   });
 
   test('is asked for by its id, in one call more, when the list does not hold it', async () => {
     const world = await openOverviews();
     world.on(list, json(200, listOf(cardText('8'))));
-    world.on(byId('7'), json(200, cardText('7')));
+    world.on(byId('1071'), json(200, cardText('1071')));
     const { text, body } = await world.get(overviewPath);
-    expect(cardIn(text)).toBe(cardText('7'));
+    expect(cardIn(text)).toBe(cardText('1071'));
     expect(body.meta).toEqual(freshMeta(legs));
-    expect([callsTo(world, byId('7')), world.upstream.calls.length]).toEqual([1, legs.length + 1]);
+    expect([callsTo(world, byId('1071')), world.upstream.calls.length]).toEqual([1, legs.length + 1]);
     await world.get(overviewPath);
     expect(world.upstream.calls).toHaveLength(legs.length + 1);
   });
@@ -56,7 +60,7 @@ describe.each(withCard)('the card in %s', (overviewPath, overview) => {
     const pending = world.get(overviewPath);
     await world.upstream.waitForCalls(legs.length);
     gate.release();
-    expect(cardIn((await pending).text)).toBe(cardText('7'));
+    expect(cardIn((await pending).text)).toBe(cardText('1071'));
     expect([callsTo(world, list), world.upstream.calls.length]).toEqual([1, legs.length]);
   });
 
@@ -67,11 +71,11 @@ describe.each(withCard)('the card in %s', (overviewPath, overview) => {
       await world.get(SUBSCRIPTION);
       world.on(subscription, json(200, subscriptionWith('8')));
       world.on(list, json(200, listOf(cardText('8'))));
-      world.on(byId('7'), json(status, { detail: 'No.' }));
+      world.on(byId('1071'), json(status, { detail: 'No.' }));
       const { text, body } = await world.get(overviewPath);
       expect(cardIn(text)).toBe(cardText('8'));
       expect(body.meta).toEqual(freshMeta(legs));
-      expect([callsTo(world, byId('7')), world.upstream.calls.length]).toEqual([0, 1 + legs.length]);
+      expect([callsTo(world, byId('1071')), world.upstream.calls.length]).toEqual([0, 1 + legs.length]);
     },
   );
 
@@ -175,7 +179,7 @@ describe('?sections=payment_method', () => {
   test('reads the subscription without showing it', async () => {
     const world = await openOverviews();
     const { text, body } = await world.get(only);
-    expect(text.startsWith(`{"data":{"payment_method":${cardText('7')}},"errors":[],"meta":`)).toBe(true);
+    expect(text.startsWith(`{"data":{"payment_method":${cardText('1071')}},"errors":[],"meta":`)).toBe(true);
     expect(Object.keys(body.meta.sections)).toEqual(['payment_method']);
     expect(world.upstream.calls.map(({ path: at }) => at).toSorted()).toEqual([CARD_LIST, SUBSCRIPTION]);
   });

@@ -35,7 +35,7 @@ export interface LegScript {
 
 export const CARD_LIST = '/api/v2/payment/method/';
 export const SUBSCRIPTION = '/api/v2/subscription/';
-export const CARD = `${CARD_LIST}7/`;
+export const CARD = `${CARD_LIST}1071/`;
 
 /** For `describe.each`. */
 export const overviewTable = allOverviews.map((overview) => [overview.path, overview] as const);
@@ -120,9 +120,9 @@ export const landed = async ({ get }: OverviewWorld, legs: readonly LegScript[])
 
 /** A subscription whose `payment_method` is this text. */
 export const subscriptionWith = (card: string) =>
-  exampleBody('getSubscription').replace('"payment_method":7,', () => `"payment_method":${card},`);
+  exampleBody('getSubscription').replace('"payment_method":1071,', () => `"payment_method":${card},`);
 
-export const cardText = (id: string) => exampleBody('getPaymentMethod').replace('"id":7,', () => `"id":${id},`);
+export const cardText = (id: string) => exampleBody('getPaymentMethod').replace('"id":1071,', () => `"id":${id},`);
 
 export const listOf = (...cards: string[]) =>
   `{"count":${cards.length},"next":null,"previous":null,"results":[${cards.join(',')}]}`;

@@ -82,7 +82,7 @@ describe.each(overviewTable)('GET %s', (path, overview) => {
     async (_, leg) => {
       const { get, upstream } = await openOverviews();
       // What names the card is held too, so the card is asked for by its id: see card.test.ts.
-      upstream.on('GET /api/v2/payment/method/7/', json(200, exampleBody('getPaymentMethod')));
+      upstream.on('GET /api/v2/payment/method/1071/', json(200, exampleBody('getPaymentMethod')));
       await get(leg.path);
       const { text, headers } = await get(path);
       expect(upstream.callsTo(`GET ${leg.path}`)).toHaveLength(1);

@@ -146,10 +146,10 @@ describe('fields', () => {
 
   test('that an item does not have are left out', async () => {
     const world = await openOverviews();
-    const results = [{ id: 7, type: 'Wallet' }];
+    const results = [{ id: 1071, type: 'Wallet' }];
     world.on({ path: '/api/v2/payment/method/' }, json(200, { count: 1, next: null, previous: null, results }));
     const { body } = await world.get(`${path}?fields[payment_method]=id,brand,last4`);
-    expect(body.data['payment_method']).toEqual({ id: 7 });
+    expect(body.data['payment_method']).toEqual({ id: 1071 });
   });
 
   test('may be asked of a section that has failed or is not there', async () => {

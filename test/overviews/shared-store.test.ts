@@ -47,9 +47,9 @@ describe('a shared store is asked once', () => {
   test.each(withCard)('for a cached %s whose card is not in the list', async (path, overview) => {
     const world = await openShared();
     world.on({ path: CARD_LIST }, json(200, listOf(cardText('8'))));
-    world.on(byId('7'), json(200, cardText('7')));
+    world.on(byId('1071'), json(200, cardText('1071')));
     await world.get(path);
-    expect(await world.during(async () => expect(cardIn((await world.get(path)).text)).toBe(cardText('7')))).toBe(1);
+    expect(await world.during(async () => expect(cardIn((await world.get(path)).text)).toBe(cardText('1071')))).toBe(1);
     expect(world.upstream.calls).toHaveLength(legsOf(overview).length + 1);
   });
 

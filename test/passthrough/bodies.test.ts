@@ -103,7 +103,7 @@ describe('a purchase', () => {
       '{"pool_filter":"x","term":"yearly","bandwidth_limit":25.0,"x":9007199254740993123}',
     ],
     ['with nothing in it', '{}'],
-    ['with a payment method by id', '{"payment_method":7,"behavior":"anything"}'],
+    ['with a payment method by id', '{"payment_method":1071,"behavior":"anything"}'],
     ['with a payment method by name', '{"payment_method":"default","proxy_countries":{"US":5,"ZZ":0}}'],
     ['with hundreds of fields', `{${Array.from({ length: 900 }, (_, at) => `"x${at}":0`).join(',')}}`],
     ['with an own field called like a prototype', '{"x":{"__proto__":1},"__proto__":{"y":2}}'],

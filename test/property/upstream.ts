@@ -133,7 +133,7 @@ export class HeldUpstream {
     if (headers['if-none-match'] === etag) return { status: 304, headers: { etag }, body: { text: '' } };
     const mark = `"x_mark":"${account}|${operation}|${id}|${this.tick()}"`;
     const results = rowOf(operation).paged ? `,"results":[{"id":7,${mark}}]` : '';
-    const body = `{${mark},"id":7,"payment_method":7,"padding":"${PADDING}"${results}}`;
+    const body = `{${mark},"id":7,"payment_method":1071,"padding":"${PADDING}"${results}}`;
     return { status: 200, headers: { etag }, body: { text: body } };
   }
 }

@@ -10,7 +10,9 @@ interface NearlyVariable {
 export function nearlyVariables(env: Readonly<Record<string, string | undefined>>): NearlyVariable[] {
   const others = Object.keys(env).filter((name) => !VARIABLES.includes(name));
   return others.flatMap((variable) => {
-    const meant = VARIABLES.find((ours) => isNearly(variable, ours));
+    const [meant] = VARIABLES.filter((ours) => isNearly(variable, ours)).toSorted(
+      (one, other) => leven(variable, one) - leven(variable, other),
+    );
     return meant === undefined ? [] : [{ variable, did_you_mean: meant }];
   });
 }

@@ -39,7 +39,7 @@ export const problemSchema = z
     status: integer('as in the status line', 404),
     code: problemCode,
     detail: text('what happened, for people', 'The upstream has no such thing.'),
-    instance: text('path of the request', `${LIST}31/`),
+    instance: text('path of the request', `${LIST}1201/`),
     request_id: text('as in `X-Request-Id`', REQUEST_ID),
     retryable: flag('whether the same request may succeed later', false),
     retry_after: z.optional(integer('seconds, as in `Retry-After`', 12)),
@@ -92,7 +92,7 @@ const COMPONENTS = {
     headers: { 'Retry-After': RETRY_AFTER },
     content: contentOf({
       validation_failed: LIST,
-      not_found: `${LIST}31/`,
+      not_found: `${LIST}1201/`,
       rate_limited: LIST,
       upstream_timeout: LIST,
     }),

@@ -58,7 +58,7 @@ function parametersOf(operation: Operation): RouteConfig['request'] {
 }
 
 function idSchema({ idForm = 'digits', answer }: Operation) {
-  const { id = 91 } = answer instanceof z.core.$ZodObject ? (exampleOf(answer) as { id?: number }) : {};
+  const { id = 1091 } = answer instanceof z.core.$ZodObject ? (exampleOf(answer) as { id?: number }) : {};
   return z
     .string()
     .regex(new RegExp(`^${ID_FORMS[idForm]}$`))

@@ -3,7 +3,7 @@ import { dated, identifier, resource, text } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 
 const apiKey = resource('ApiKey', {
-  id: identifier('identifier', 12),
+  id: identifier('identifier', 1012),
   key: text('the secret key value', '<API_KEY>'),
   label: text('free label; may duplicate other labels', 'server'),
   ...dated,

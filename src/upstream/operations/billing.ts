@@ -26,14 +26,14 @@ const card = {
 };
 
 const embeddedPaymentMethod = resource('EmbeddedPaymentMethod', {
-  id: identifier('identifier', 7),
+  id: identifier('identifier', 1071),
   ...card,
   created_at: timestamp('when it was saved', INSTANT),
   updated_at: timestamp('when it last changed', INSTANT),
 });
 
 const paymentMethod = resource('PaymentMethod', {
-  id: identifier('identifier', 7),
+  id: identifier('identifier', 1071),
   type: text('kind of payment method', 'ProcessorCard'),
   ...card,
   created_at: timestamp('when it was saved', INSTANT),
@@ -46,7 +46,7 @@ const paymentMethod = resource('PaymentMethod', {
 });
 
 const transaction = resource('Transaction', {
-  id: identifier('identifier', 31),
+  id: identifier('identifier', 1201),
   status: text('state; `completed` is the one documented', 'completed'),
   payment_method: z.nullable(embeddedPaymentMethod),
   reason: text('description of the charge for people', 'Purchase of plan'),
@@ -61,12 +61,12 @@ const transaction = resource('Transaction', {
 const pendingPayment = resource(
   'PendingPayment',
   {
-    id: identifier('identifier', 44),
+    id: identifier('identifier', 1301),
     status: text('state; `pending` is the one documented', 'pending'),
     failure_reason: z.nullable(text('why it failed', 'card_declined')),
-    payment_method: z.nullable(identifier('id of the payment method', 7)),
+    payment_method: z.nullable(identifier('id of the payment method', 1071)),
     plan: identifier('id of the plan', 3),
-    transaction: z.nullable(identifier('id of the transaction', 31)),
+    transaction: z.nullable(identifier('id of the transaction', 1201)),
     is_renewal: flag('whether it renews a term', false),
     term: text('`monthly` is the one documented', 'monthly'),
     created_at: timestamp('when it was begun', INSTANT),
@@ -79,7 +79,7 @@ const pendingPayment = resource(
 const subscription = resource('Subscription', {
   id: identifier('stable for the account', 5),
   plan: identifier('id of the active plan; changes on re-customization', 3),
-  payment_method: z.nullable(identifier('id of the payment method; null without a card', 7)),
+  payment_method: z.nullable(identifier('id of the payment method; null without a card', 1071)),
   free_credits: number('account credits in USD', 10),
   term: text('decides the amount of the next renewal', 'monthly'),
   start_date: timestamp('start of the current renewal term', INSTANT),
@@ -117,7 +117,7 @@ const purchase = z.looseObject({
   term: z.optional(text('`monthly` or `yearly`', 'monthly')),
   behavior: z.optional(text('one of two options that the document does not name', 'default')),
   payment_method: z.optional(
-    z.nullable(z.union([text('one of three options', 'default'), identifier('id of a payment method', 7)])),
+    z.nullable(z.union([text('one of three options', 'default'), identifier('id of a payment method', 1071)])),
   ),
   recaptcha: z.optional(z.nullable(text('recaptcha token, needed when a payment is', '<RECAPTCHA>'))),
 });
@@ -125,7 +125,7 @@ const purchase = z.looseObject({
 const purchaseAnswer = resource('PurchaseAnswer', {
   payment_required: flag('whether further payment steps are needed', true),
   plan: identifier('id of the new plan', 4),
-  pending_payment: z.optional(z.nullable(identifier('id of the pending payment', 44))),
+  pending_payment: z.optional(z.nullable(identifier('id of the pending payment', 1301))),
   processor_client_secret: z.optional(z.nullable(text('client secret of the payment processor', '<CLIENT_SECRET>'))),
   processor_payment_intent: z.optional(z.nullable(text("id of the processor's payment intent", '<INTENT>'))),
   processor_payment_method: z.optional(z.nullable(text("id of the processor's payment method", '<METHOD>'))),

@@ -40,7 +40,7 @@ const aggregateStats = resource('AggregateStats', {
 });
 
 const subuser = resource('Subuser', {
-  id: identifier('identifier', 81),
+  id: identifier('identifier', 1081),
   label: text('label', 'scraper'),
   proxy_countries: counts('country code to number of proxies', { US: 5, ZZ: 5 }),
   proxy_limit: number('proxy limit', 10),
@@ -54,7 +54,7 @@ const subuser = resource('Subuser', {
 });
 
 const ipAuthorization = resource('IpAuthorization', {
-  id: z.union([identifier('identifier', 91), text('identifier', '91')]),
+  id: z.union([identifier('identifier', 1091), text('identifier', '1091')]),
   ip_address: text('IP address', '198.51.100.7'),
   created_at: timestamp('when it was made', INSTANT),
   last_used_at: z.nullable(timestamp('when it was last used', INSTANT)),

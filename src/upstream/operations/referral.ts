@@ -42,7 +42,7 @@ const config = resource('ReferralConfig', {
 });
 
 const credit = resource('ReferralCredit', {
-  id: identifier('identifier', 61),
+  id: identifier('identifier', 1501),
   user_id: identifier('id of the referred user who spent money', 1001),
   mode: text('`credits` is the one documented', 'credits'),
   amount: z.union([number('USD earned', 2.5), decimal('USD earned', '2.50')]),
@@ -54,7 +54,7 @@ const credit = resource('ReferralCredit', {
 });
 
 const earnOut = resource('EarnOut', {
-  id: identifier('identifier', 71),
+  id: identifier('identifier', 1401),
   mode: text('`payout` or `credits`', 'credits'),
   wallet_payout_email: z.nullable(text('wallet that received the funds of a payout', '<EMAIL>')),
   amount: number('USD earned out', 12.5),

@@ -26,7 +26,7 @@ const evidence = z.looseObject({
 });
 
 const verificationFlow = resource('VerificationFlow', {
-  id: identifier('identifier', 121),
+  id: identifier('identifier', 1021),
   type: text('`acceptable_use_violation` is the one documented', 'acceptable_use_violation'),
   state: text('`inflow` is the one documented', 'inflow'),
   started_at: timestamp('when it was started', INSTANT),

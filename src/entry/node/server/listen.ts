@@ -88,8 +88,8 @@ function beginner(
     traffic.begin(outgoing);
     if (shed?.(inbound, traffic.inFlight)) return traffic.refuse();
     const { method, path, send } = inbound;
-    // All that Hono looks at of a request: the rest is the inbound's, and what Hono comes back with has been sent.
-    const request = { method, url: `http://portico${inbound.refused ? '/' : path}` } as Request;
+    // Nothing is at `/-`. All that Hono looks at of a request: the rest is the inbound's, and what Hono comes back with has been sent.
+    const request = { method, url: `http://portico${inbound.refused ? '/-' : path}` } as Request;
     void Promise.resolve(app.fetch(request, { inbound, begun: entered?.begun, send })).catch(() => outgoing.destroy());
   };
 }
