@@ -14,6 +14,7 @@ import { coldOverview } from './workloads/cold-overview.ts';
 import { passthrough } from './workloads/passthrough.ts';
 import { purchase } from './workloads/purchase.ts';
 import { redis } from './workloads/redis.ts';
+import { sessions } from './workloads/sessions.ts';
 import { start } from './workloads/start.ts';
 import { warm } from './workloads/warm.ts';
 
@@ -21,7 +22,7 @@ import { warm } from './workloads/warm.ts';
  * Portico beside the least that could do the same work, and beside others: a core for the server, another one for load
  * and upstream, rounds in turn. CPU an answer says most: it changes little with what else the machine does.
  */
-const workloads = [cached, passthrough, coldOverview, warm, purchase, accounts, bodies, redis, start];
+const workloads = [cached, passthrough, coldOverview, warm, purchase, accounts, bodies, redis, sessions, start];
 
 const { quick, only } = parseArgs({
   options: { quick: { type: 'boolean', default: false }, only: { type: 'string', multiple: true } },

@@ -2,11 +2,13 @@ import { type Context as HonoContext, Hono } from 'hono';
 import { GatewayError } from './core/errors.ts';
 import type { Inbound, Outbound } from './core/inbound.ts';
 import { noMetrics } from './core/metrics.ts';
+import type { MakeOpener } from './core/runtime.ts';
 import { createGateway, type GatewayDeps } from './gateway/gateway.ts';
 import type { Context } from './http/context.ts';
 import { type Cors, corsFor, type Supported } from './http/cors.ts';
 import { responseOf, type WebBindings, WebInbound } from './http/inbound.ts';
 import { Lifecycle, type Route } from './http/lifecycle.ts';
+import { Sessions } from './http/sessions.ts';
 import { batchRoute } from './routes/batch/handler.ts';
 import { type DocsAssets, docsRoutes, type OpenApiText, type TrialAccount } from './routes/docs.ts';
 import { healthRoutes, type Readiness } from './routes/health.ts';
@@ -15,12 +17,15 @@ import { metricsRoute, type Scrape } from './routes/metrics.ts';
 import { overviewRoutes } from './routes/overviews/handler.ts';
 import { passthroughRoutes } from './routes/passthrough/handler.ts';
 import { problemsRoutes } from './routes/problems.ts';
+import { sessionRoutes } from './routes/session/handler.ts';
 
 /** What a runtime gives; `entry/` builds it. */
 export interface Deps extends GatewayDeps {
   readonly readiness: Readiness;
   readonly docsAssets: DocsAssets;
   readonly openApiText: OpenApiText;
+  /** Absent where only WebCrypto can open what is sealed. */
+  readonly makeOpener?: MakeOpener;
   /** Accounts of the sandbox, for the documentation page; undefined with a real upstream. */
   readonly trialAccounts?: readonly TrialAccount[] | undefined;
 }
@@ -54,17 +59,20 @@ export interface App extends Hono<Env> {
 /** The gateway: what every client sees, on any runtime. */
 export function createApp(deps: Deps): App {
   const seen = new Set<string>();
+  const { config } = deps;
   const gateway = createGateway(deps, seen);
+  const sessions = config.sessions ? new Sessions(deps) : undefined;
   const routes = [
     ...passthroughRoutes(gateway),
     ...overviewRoutes(gateway, deps),
     batchRoute(gateway),
+    ...(sessions ? sessionRoutes(gateway, sessions) : []),
     ...problemsRoutes(seen),
     homeRoute,
     ...docsRoutes(deps),
     ...healthRoutes(deps.readiness),
   ];
-  return mount(deps, routes, corsFor(deps.config.allowedOrigins));
+  return mount(deps, routes, { cors: corsFor(config.allowedOrigins, config.sessions), sessions });
 }
 
 /** The app of the admin listener. Its requests, probes and scrapes, are not counted in metrics. */
@@ -72,8 +80,17 @@ export function createAdminApp(deps: Deps, scrape: Scrape): App {
   return mount({ ...deps, metrics: noMetrics }, [...healthRoutes(deps.readiness), metricsRoute(scrape)]);
 }
 
-function mount({ config, clock, logger, metrics }: Deps, routes: readonly Route[], cors?: Cors): App {
-  const options = { ...config, clock, logger, metrics, cors };
+interface ForBrowsers {
+  readonly cors?: Cors | undefined;
+  readonly sessions?: Sessions | undefined;
+}
+
+function mount(
+  { config, clock, logger, metrics }: Deps,
+  routes: readonly Route[],
+  { cors, sessions }: ForBrowsers = {},
+): App {
+  const options = { ...config, clock, logger, metrics, cors, sessions };
   const lifecycle = new Lifecycle(options);
   // What comes to no route is not counted with what routes answer.
   const refusing = new Lifecycle({ ...options, metrics: noMetrics });

@@ -21,6 +21,8 @@ const integer = (least: number, most: number) =>
   });
 const integerVariable = (least: number, most: number, otherwise: number) => z._default(integer(least, most), otherwise);
 
+const flagOf = (text: string) => (text === 'true' || text === 'false' ? text === 'true' : undefined);
+
 const portVariable = (otherwise: number) => integerVariable(0, 65_535, otherwise);
 const msVariable = (otherwise: number) => integerVariable(1, 600_000, otherwise);
 const hostVariable = z._default(z.string(), '127.0.0.1');
@@ -122,11 +124,12 @@ const variables = z.object({
   TRUSTED_PROXIES: z.optional(addressList),
   LOG_LEVEL: z._default(z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']), 'info'),
   SHUTDOWN_GRACE_MS: integerVariable(0, 600_000, 10_000),
+  SESSIONS: z._default(readAs('true or false', flagOf), false),
   SANDBOX_PORT: z.optional(integer(0, 65_535)),
 });
 
 /** Named in `contract.md` section 1 but without effect yet. */
-const NOT_YET = ['SESSIONS', 'OTEL_EXPORTER_OTLP_ENDPOINT'];
+const NOT_YET = ['OTEL_EXPORTER_OTLP_ENDPOINT'];
 
 /** The names of all variables. */
 export const VARIABLES: readonly string[] = [...Object.keys(variables.shape), ...NOT_YET];
@@ -171,6 +174,8 @@ function conflictsIn(given: Readonly<Record<string, unknown>>): ConfigProblem[] 
     conflicts.push({ variable: 'UPSTREAM_BASE_URL', expected: 'a URL, since NODE_ENV is production' });
   if (given['STORE_URL'] !== undefined && given['SECRETS'] === undefined)
     conflicts.push({ variable: 'SECRETS', expected: 'a secret of 32 characters or more, since STORE_URL is set' });
+  if (given['SESSIONS'] === 'true' && given['SECRETS'] === undefined)
+    conflicts.push({ variable: 'SECRETS', expected: 'a secret of 32 characters or more, since SESSIONS is true' });
   if (given['SESSIONS'] === 'true' && /^\s*\*\s*$/.test(String(given['ALLOWED_ORIGINS'])))
     conflicts.push({ variable: 'ALLOWED_ORIGINS', expected: 'origins and no *, since SESSIONS is true' });
   return conflicts;
@@ -215,6 +220,7 @@ function configOf(given: z.output<typeof variables>) {
     shutdownGraceMs: given.SHUTDOWN_GRACE_MS,
     /** 0 takes a free one; undefined if it is left to the entry. */
     sandboxPort: given.SANDBOX_PORT,
+    sessions: given.SESSIONS,
   };
 }
 

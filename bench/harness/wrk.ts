@@ -7,7 +7,7 @@ export interface Load {
   readonly path: string;
   readonly method?: 'GET' | 'POST';
   readonly body?: string;
-  /** Besides the credential. */
+  /** Besides the credential; an empty one is left out. */
   readonly headers?: Readonly<Record<string, string>>;
   /** That take turns; 1 unless given. */
   readonly accounts?: number;
@@ -57,9 +57,10 @@ export async function wrk({ url, load, seconds, first = ++runs * RUN_APART }: Ru
 
 /** With the account's number in its place where there is only one. */
 export function headersOf({ headers = {}, accounts = 1, body }: Load): Readonly<Record<string, string>> {
-  return {
+  const all = {
     Authorization: `Token bench-key-${accounts > 1 ? '{account}' : '0'}`,
     ...(body !== undefined && { 'Content-Type': 'application/json' }),
     ...headers,
   };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== ''));
 }

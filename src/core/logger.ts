@@ -20,6 +20,8 @@ export interface RequestFields {
   readonly operation?: string | undefined;
   /** Keyed hash of the credential. */
   readonly account?: string | undefined;
+  /** How the request was authenticated. */
+  readonly auth?: 'header' | 'cookie' | undefined;
   readonly cache?: string | undefined;
   readonly upstream_calls: number;
   readonly upstream_ms: number;

@@ -33,6 +33,8 @@ export interface Metrics {
   readDone(outcome: 'hit' | 'stale' | 'miss' | 'bypass' | 'collapsed'): void;
   idempotency(outcome: IdempotencyOutcome): void;
   refused(by: Refusal): void;
+  /** Counted only where there are sessions. */
+  authenticated(by: 'header' | 'cookie'): void;
   /** Sets the function that a gauge is read with when metrics are scraped. */
   watch(gauge: Gauge, read: () => number): void;
 }
@@ -48,5 +50,6 @@ export const noMetrics: Metrics = {
   readDone: nothing,
   idempotency: nothing,
   refused: nothing,
+  authenticated: nothing,
   watch: nothing,
 };

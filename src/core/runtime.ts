@@ -21,3 +21,9 @@ export interface Digest {
   /** The same without waiting, if the runtime can do that. */
   readonly now?: { account(credential: string): string; body(text: string): string };
 }
+
+/** Makes what opens sealed values (base64url) without waiting, for one purpose; undefined for what was not sealed for it. */
+export type MakeOpener = (
+  secrets: readonly string[],
+  purpose: string,
+) => (additionalData: string, value: string) => string | undefined;

@@ -7,7 +7,15 @@ import type { Metrics } from '../core/metrics.ts';
 import type { Clock, Digest } from '../core/runtime.ts';
 import { acceptedAccounts } from '../resilience/gates.ts';
 import { addressOwner } from '../store/owner.ts';
-import type { AccountId, Entry, Holder, LocalStore, Store } from '../store/store.ts';
+import {
+  type AccountId,
+  type Entry,
+  type Holder,
+  isSessionOver,
+  type LocalStore,
+  type SnapshotRequest,
+  type Store,
+} from '../store/store.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { CopyOf, OperationInput, Read } from '../upstream/request.ts';
@@ -15,6 +23,7 @@ import type { RequestContext } from '../upstream/request-context.ts';
 import type { Transport } from '../upstream/transport.ts';
 import type { Writer, Written } from './idempotency.ts';
 import { type RateLimit, rateLimit } from './rate-limit.ts';
+import { accountSessions, ending, sessionOver } from './sessions.ts';
 import { upstreamCall } from './upstream-call.ts';
 import { write } from './write.ts';
 
@@ -40,7 +49,7 @@ export type Gateway = ReturnType<typeof createGateway>;
  * @param seen collects error codes of the upstream's own
  */
 export function createGateway(deps: GatewayDeps, seen: Set<string>) {
-  const { config, store, clock, digest } = deps;
+  const { config, store, digest } = deps;
   const { policyOf, requestTimeoutMs } = config;
   const accepted = acceptedAccounts();
   const { call, isCircuitOpen, assertOpen } = upstreamCall(deps, accepted, seen);
@@ -55,10 +64,9 @@ export function createGateway(deps: GatewayDeps, seen: Set<string>) {
   const limit = rateLimit(deps, config.rateLimitPerMinute);
   const writeTools = { ...deps, call, assertOpen, limit };
 
-  const accountOf = async (context: RequestContext) => (context.account ??= await digest.account(context.credential));
-
+  const readerOf = readers(deps, accepted);
   const writerOf = async (context: RequestContext, { credential }: Operation): Promise<Writer> => {
-    const account = credential === 'none' ? undefined : await accountOf(context);
+    const account = credential === 'none' ? undefined : (context.account ??= await digest.account(context.credential));
     // Credentials contain no space, so the hash of an address never equals that of a credential.
     const principal = account ?? (await digest.account(addressOwner(context.address)));
     const quota = account === undefined ? limit.address : limit.account;
@@ -73,30 +81,49 @@ export function createGateway(deps: GatewayDeps, seen: Set<string>) {
      * @throws GatewayError `unauthenticated`, `rate_limited`
      */
     async reader(context: RequestContext, reads: (copyOf: CopyOf) => readonly Read[] = () => []): Promise<Reader> {
-      const account = await accountOf(context);
-      const owner = accepted.ownerOf(account, context);
-      const keyOf = (read: Read) => cacheKeyOf(account, read, policyOf(read.operation));
-      const snapshot = await store.snapshot({
-        principal: account,
-        owner,
-        now: clock.now(),
-        window: limit.account?.window,
-        keys: (copyOf) => reads((read) => copyOf(keyOf(read))?.text).map(keyOf),
-        fetches: context.wants === 'any',
-        background: context.background,
-      });
-      context.snapshot = snapshot;
-      limit.counted(context, limit.account, snapshot.use);
-      return { context, account, owner, snapshot, cancellation: context.cancellation };
+      const { session } = context;
+      const reader = await readerOf(context, reads, { window: limit.account?.window, session: session?.id });
+      limit.counted(context, limit.account, reader.snapshot.use);
+      if (session && isSessionOver(session, reader.snapshot.session)) throw sessionOver();
+      return reader;
     },
+    sessions: accountSessions(deps, { accepted, limit, readerOf }),
     /** A GET, through the cache. @throws GatewayError */
-    read: (read: Read, reader: Reader): Promise<Reading> => cache.read(read, reader),
+    read: (read: Read, reader: Reader): Promise<Reading> =>
+      reader.context.session ? ending(store, reader, cache.read(read, reader)) : cache.read(read, reader),
     /** The cached copy of a read, however old, without asking the upstream. */
     peek: (read: Read, reader: Reader): Promise<Entry | undefined> => cache.peek(read, reader),
     /** Anything else: counted, then sent once, never through the cache. @throws GatewayError, also what `input` throws */
     async write(operation: Operation, input: () => Promise<OperationInput>, context: RequestContext): Promise<Written> {
       return write(writeTools, { operation, input, writer: await writerOf(context, operation) });
     },
+  };
+}
+
+export type ReaderOf = ReturnType<typeof readers>;
+
+/** Asks the store for what a request will read, for its window, if any, and for its session. */
+function readers({ config, store, clock, digest }: GatewayDeps, accepted: ReturnType<typeof acceptedAccounts>) {
+  return async (
+    context: RequestContext,
+    reads: (copyOf: CopyOf) => readonly Read[],
+    { window, session }: Pick<SnapshotRequest, 'window' | 'session'>,
+  ): Promise<Reader> => {
+    const account = (context.account ??= await digest.account(context.credential));
+    const owner = accepted.ownerOf(account, context);
+    const keyOf = (read: Read) => cacheKeyOf(account, read, config.policyOf(read.operation));
+    const snapshot = await store.snapshot({
+      principal: account,
+      owner,
+      now: clock.now(),
+      window,
+      keys: (copyOf) => reads((read) => copyOf(keyOf(read))?.text).map(keyOf),
+      fetches: context.wants === 'any',
+      session,
+      background: context.background,
+    });
+    context.snapshot = snapshot;
+    return { context, account, owner, snapshot, cancellation: context.cancellation };
   };
 }
 

@@ -57,6 +57,7 @@ export async function newWriteOf({ clock, digest }: Tools, { operation, input, w
     keyMs: KEY_MS,
     fingerprint: isCompared ? await digest.body(asked()) : '',
     isPurchase,
+    session: writer.account === undefined ? undefined : context.session,
     background,
   };
 }
@@ -65,11 +66,13 @@ const cachedGroups = new Set(
   allOperations.filter(({ cache }: Operation) => cache).map(({ group }: Operation) => group),
 );
 
-/** Whether it has to be stored before it is sent: if it invalidates cached answers, has a key, or is a purchase. */
+/** Whether it has to be stored before it is sent: if it invalidates cached answers, has a key, is a purchase, or comes by cookie. */
 export function needsStore({ operation: { invalidates = [], exclusive }, writer }: Write): boolean {
   const groups = invalidates.map((one) => (typeof one === 'string' ? one : one.item));
   const isCached = groups.some((group) => group === 'everything' || cachedGroups.has(group));
-  return isCached || exclusive === true || writer.context.idempotencyKey !== undefined;
+  const isKeyed = writer.context.idempotencyKey !== undefined;
+  const isByCookie = writer.account !== undefined && writer.context.session !== undefined;
+  return isCached || exclusive === true || isKeyed || isByCookie;
 }
 
 /** The body in canonical form. One that the operation does not take may be no JSON: then as it came. */

@@ -6,6 +6,7 @@ import { slots } from '../resilience/slots.ts';
 import { type UpstreamCall, upstreamClient } from '../upstream/client.ts';
 import { watchDrift } from '../upstream/drift.ts';
 import type { GatewayDeps } from './gateway.ts';
+import { endingSessions } from './sessions.ts';
 
 /** The call of the upstream, with its retries and the gates before each attempt. */
 export function upstreamCall(deps: GatewayDeps, accepted: Gate, seen: Set<string>) {
@@ -21,6 +22,7 @@ export function upstreamCall(deps: GatewayDeps, accepted: Gate, seen: Set<string
     inTime,
     budget(deps, config.upstreamBudgetPerMinute),
     accepted,
+    endingSessions(deps.store),
     seenCodes(seen),
     watchDrift(deps.logger),
     measured(metrics),

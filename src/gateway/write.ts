@@ -10,6 +10,7 @@ import { ClientLeft } from '../upstream/request-context.ts';
 import { again, countEnd, needsStore, newWriteOf, type Write, type Writer, type Written } from './idempotency.ts';
 import type { GatewayDeps } from './gateway.ts';
 import type { RateLimit } from './rate-limit.ts';
+import { sessionOver } from './sessions.ts';
 
 interface Tools extends Pick<GatewayDeps, 'clock' | 'digest' | 'metrics' | 'store'> {
   readonly call: Call;
@@ -105,9 +106,10 @@ async function carryOut(tools: Tools, ready: Ready): Promise<Written> {
  * @throws GatewayError `rate_limited`, `store_unavailable`, see `again`
  */
 async function begin(tools: Tools, { writer }: Write, begun: NewWrite): Promise<Written | undefined> {
-  const { use, known, isLimited, refusal } = await tools.store.beginWrite(begun);
+  const { use, known, isLimited, isRevoked, refusal } = await tools.store.beginWrite(begun);
   tools.limit.counted(writer.context, writer.quota, use);
   if (refusal) throw refusal;
+  if (isRevoked) throw sessionOver();
   if (known) return again(tools, known, begun);
   if (!isLimited) return undefined;
   tools.assertOpen(writer);

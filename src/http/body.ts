@@ -1,4 +1,5 @@
 import { GatewayError } from '../core/errors.ts';
+import type { Inbound } from '../core/inbound.ts';
 import { ClientLeft } from '../upstream/request-context.ts';
 import type { Context } from './context.ts';
 
@@ -9,6 +10,9 @@ const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
 const isJsonType = (type: string) =>
   JSON_TYPE.test(type) && (CHARSET.exec(type)?.[1] ?? 'utf-8').toLowerCase() === 'utf-8';
 
+export const hasJsonType = (inbound: Inbound): boolean =>
+  (inbound.header('content-encoding') ?? 'identity') === 'identity' && isJsonType(inbound.header('content-type') ?? '');
+
 /**
  * The JSON text of a request body; undefined when there is none.
  * @throws GatewayError also `unsupported_media_type`, and `malformed_json` for bytes that are not UTF-8
@@ -17,9 +21,7 @@ export async function jsonTextOf(context: Context): Promise<string | undefined> 
   const bytes = await bytesOf(context);
   const { inbound } = context;
   if (bytes.length === 0) return undefined;
-  const coding = inbound.header('content-encoding') ?? 'identity';
-  if (coding !== 'identity' || !isJsonType(inbound.header('content-type') ?? ''))
-    throw GatewayError.of('unsupported_media_type');
+  if (!hasJsonType(inbound)) throw GatewayError.of('unsupported_media_type');
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {

@@ -6,6 +6,7 @@ import type { Background, Clock } from '../core/runtime.ts';
 import type { AccountId, Snapshot } from '../store/store.ts';
 import { ClientLeft, type RequestContext, type Trace } from '../upstream/request-context.ts';
 import type { Route } from './lifecycle.ts';
+import type { Session } from './sessions.ts';
 import { credentialOf, requestIdOf, traceOf, wantsOf } from './request-headers.ts';
 
 export interface ContextTools extends Pick<Config, 'requestTimeoutMs' | 'maxBodyBytes' | 'publicUrl'> {
@@ -26,6 +27,10 @@ export class Context implements RequestContext {
   account: AccountId | undefined;
   snapshot: Snapshot | undefined;
   counted: RequestContext['counted'];
+  /** Set if it came by cookie, and that could be opened. */
+  session: Session | undefined;
+  /** Whether it came by cookie. */
+  hasCookie = false;
   upstreamCalls = 0;
   upstreamMs = 0;
   /** For the log: how the cache handled the request. */
@@ -61,7 +66,7 @@ export class Context implements RequestContext {
   }
 
   get credential(): string {
-    return (this.#credential ??= credentialOf(this.inbound.header('authorization')));
+    return (this.#credential ??= this.session?.token ?? credentialOf(this.inbound.header('authorization')));
   }
 
   get userAgent(): string | undefined {

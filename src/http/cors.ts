@@ -21,10 +21,11 @@ export type Cors = NonNullable<ReturnType<typeof corsFor>>;
 /**
  * Headers for browsers on other origins (`contract.md` section 9). Undefined if none is allowed: then none are sent.
  * @param allowed exact origins, or one `*`
+ * @param withCookies whether their pages may send the session's cookie along
  */
-export function corsFor(allowed: readonly string[]) {
+export function corsFor(allowed: readonly string[], withCookies = false) {
   if (allowed.length === 0) return undefined;
-  const byOrigin = new Map(allowed.map((origin) => [origin, originHeaders(origin)]));
+  const byOrigin = new Map(allowed.map((origin) => [origin, originHeaders(origin, withCookies)]));
   const headersFor = (origin: string | undefined) =>
     origin === undefined ? undefined : (byOrigin.get('*') ?? byOrigin.get(origin));
   return {
@@ -45,10 +46,11 @@ export function corsFor(allowed: readonly string[]) {
   };
 }
 
-const originHeaders = (origin: string) => ({
+const originHeaders = (origin: string, withCookies: boolean) => ({
   'Access-Control-Allow-Origin': origin,
   'Access-Control-Expose-Headers': EXPOSED,
   'Timing-Allow-Origin': origin,
+  ...(withCookies && { 'Access-Control-Allow-Credentials': 'true' }),
 });
 
 const preflightHeaders = ({ methods, headers }: Supported) => ({

@@ -8,6 +8,7 @@ import { type Answer, NO_STORE, problemAnswer, SECURITY_HEADERS, tenths } from '
 import { bytesOf } from './body.ts';
 import { Context, type ContextTools } from './context.ts';
 import type { Cors } from './cors.ts';
+import { CLEARED, type Sessions } from './sessions.ts';
 
 /** A path and method that a listener answers. */
 export interface Route {
@@ -20,6 +21,8 @@ export interface Route {
   readonly operation?: string;
   /** Request headers that it reads, besides those that every route reads. */
   readonly takes?: readonly string[];
+  /** It tells of sessions, or begins or ends one. */
+  readonly isSession?: true;
   /** Answers without waiting if it can. Called before `handle`. */
   readonly hit?: ((context: Context) => Answer | undefined) | undefined;
   readonly handle: (context: Context) => Promise<Answer>;
@@ -32,6 +35,7 @@ export interface LifecycleOptions extends ContextTools {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly cors?: Cors | undefined;
+  readonly sessions?: Sessions | undefined;
 }
 
 /** Not in any RFC, but the usual status for a client that has left. It is only logged. */
@@ -60,6 +64,7 @@ export class Lifecycle {
   hit(context: Context): Outbound | undefined {
     const { inbound, route } = context;
     if (!route.hit || inbound.refused !== undefined || inbound.body !== null) return undefined;
+    if (this.#options.sessions && mayComeByCookie(inbound)) return undefined; // opening it takes time
     try {
       checkHead(inbound);
       const answer = route.hit(context);
@@ -73,8 +78,11 @@ export class Lifecycle {
     const { inbound, route } = context;
     try {
       checkHead(inbound);
+      const { sessions } = this.#options;
+      if (sessions && route.takes?.includes('Authorization')) await sessions.enter(context);
       if (isRead(inbound) && inbound.body !== null) await bytesOf(context); // not used, but it has to be valid
-      return this.#finish(context, await route.handle(context));
+      const answer = await route.handle(context);
+      return this.#finish(context, context.session && sessions ? await renewing(context, answer, sessions) : answer);
     } catch (error) {
       return this.fail(context, error);
     }
@@ -85,7 +93,9 @@ export class Lifecycle {
     if (error instanceof ClientLeft) {
       return this.#finish(context, { status: CLIENT_LEFT, headers: NO_STORE, body: null }, 'client_left');
     }
-    const known = error instanceof GatewayError ? error : this.#faultOf(context, error);
+    let known = error instanceof GatewayError ? error : this.#faultOf(context, error);
+    if (context.hasCookie && known.status === 401)
+      known = known.with({ headers: { ...known.particulars.headers, 'Set-Cookie': CLEARED } });
     const answer = problemAnswer(known, { instance: context.inbound.path, requestId: context.requestId });
     return this.#finish(context, answer, known.code);
   }
@@ -115,7 +125,8 @@ export class Lifecycle {
     all.push('Server-Timing', timing ? `${timing}, ${total}` : total);
     if (counted) pushLimit(all, counted, now);
     const cors = this.#options.cors;
-    const own = cors ? cors.added(headers, inbound.header('origin')) : headers;
+    const keyed = this.#options.sessions ? alsoByCookie(headers) : headers;
+    const own = cors ? cors.added(keyed, inbound.header('origin')) : keyed;
     for (const name in own) {
       if (name === 'Content-Security-Policy') all[all.indexOf(name) + 1] = own[name] ?? '';
       else all.push(name, own[name] ?? '');
@@ -126,6 +137,8 @@ export class Lifecycle {
   #record(context: Context, status: number, now: number, code: string | undefined): void {
     const { requestId, trace, inbound, route, account, cache, startedAt, upstreamCalls, upstreamMs } = context;
     const ms = now - startedAt;
+    const auth = this.#options.sessions && authOf(context);
+    if (auth) this.#options.metrics.authenticated(auth);
     this.#options.logger.request({
       request_id: requestId,
       trace_id: trace.traceId,
@@ -135,6 +148,7 @@ export class Lifecycle {
       duration_ms: rounded(ms),
       operation: route.operation,
       account,
+      auth,
       cache,
       upstream_calls: upstreamCalls,
       upstream_ms: rounded(upstreamMs),
@@ -146,6 +160,29 @@ export class Lifecycle {
 }
 
 const NONE = '(none)';
+
+/** How the request was authenticated; undefined if it was not. */
+function authOf({ account, session, route }: Context): 'header' | 'cookie' | undefined {
+  if (session) return 'cookie';
+  return account === undefined || route.isSession ? undefined : 'header';
+}
+
+/** What depends on the credential depends on the cookie too. */
+function alsoByCookie(headers: Answer['headers']): Answer['headers'] {
+  const vary = headers['Vary'];
+  return vary?.includes('Authorization') ? { ...headers, Vary: `${vary}, Cookie` } : headers;
+}
+
+const mayComeByCookie = (inbound: Inbound) =>
+  inbound.header('authorization') === undefined && inbound.header('cookie') !== undefined;
+
+/** A good answer that is no stream prolongs the session, at most once a day. */
+async function renewing(context: Context, answer: Answer, sessions: Sessions): Promise<Answer> {
+  const isGood = answer.status >= 200 && answer.status < 300 && !context.isStream && !context.route.isSession;
+  const renewed = isGood && context.session ? sessions.renewed(context.session) : undefined;
+  if (!renewed) return answer;
+  return { ...answer, headers: { ...answer.headers, 'Set-Cookie': await sessions.cookieOf(renewed) } };
+}
 
 function checkHead({ refused, path }: Inbound): void {
   if (refused !== undefined) throw GatewayError.of(refused);

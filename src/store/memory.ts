@@ -3,6 +3,7 @@ import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
 import { MemoryMarks } from './memory/marks.ts';
 import { MemoryRecords } from './memory/records.ts';
+import { MemorySessions } from './memory/sessions.ts';
 import type { Owner } from './owner.ts';
 import type { Window } from './shared/engine.ts';
 import {
@@ -17,9 +18,12 @@ import {
   type Found,
   hidden,
   type Holder,
+  isSessionOver,
   type LocalStore,
   type NewWrite,
+  type Revoked,
   type Saved,
+  type SessionState,
   type Snapshot,
   type Store,
   type Tag,
@@ -38,6 +42,7 @@ export class MemoryStore implements Store, LocalStore {
   readonly #copies: Copies;
   readonly #records = new MemoryRecords();
   readonly #marks = new MemoryMarks();
+  readonly #sessions = new MemorySessions();
   /** Number of the last lookup. */
   #last = 0;
 
@@ -60,14 +65,18 @@ export class MemoryStore implements Store, LocalStore {
   }
 
   async snapshot(request: SnapshotRequest): Promise<Snapshot> {
-    const { owner, now, window } = request;
-    return new MemorySnapshot(this, owner, window && this.#accounts.take(request, window, now));
+    const { principal, owner, now, window, session } = request;
+    const use = window && this.#accounts.take(request, window, now);
+    const state = session === undefined ? undefined : this.#sessions.stateOf(principal, session);
+    return new MemorySnapshot(this, owner, use, state);
   }
 
   async beginWrite(write: NewWrite): Promise<Begun> {
-    const { window, now } = write;
+    const { window, now, principal, session } = write;
     const use = window && this.#accounts.take(write, window, now);
     if (use && use.used > window.limit) return { use, isLimited: true };
+    if (session && isSessionOver(session, this.#sessions.stateOf(principal, session.id)))
+      return { use, isRevoked: true };
     try {
       return { use, ...this.#announce(write) };
     } catch (error) {
@@ -99,6 +108,12 @@ export class MemoryStore implements Store, LocalStore {
     if (key === undefined) return;
     if (how === 'refused' || how === 'not_sent') this.#records.release(write);
     else this.#records.settle(write, typeof end === 'object' ? end : 'unknown');
+  }
+
+  async revoke(holder: Holder, session: Revoked): Promise<boolean> {
+    if (session === 'all') this.#sessions.renew(holder, crypto.randomUUID());
+    else this.#sessions.revoke(session.id, holder);
+    return true;
   }
 
   coolDown(holder: Holder, until: number): void {
@@ -150,13 +165,15 @@ const tagsOf = ({ key, tags }: CacheKey): Tag[] => [`=${key.slice(0, MAX_OWN_TAG
 /** A snapshot of this process's state takes nothing in advance: each lookup reads the current state. */
 class MemorySnapshot implements Snapshot {
   readonly use: WindowUse | undefined;
+  readonly session: SessionState | undefined;
   readonly #store: MemoryStore;
   readonly #owner: Owner;
   /** While a mark covers them, equal reads share a call within one request only. */
   #hidden: Found | undefined;
 
-  constructor(store: MemoryStore, owner: Owner, use: WindowUse | undefined) {
+  constructor(store: MemoryStore, owner: Owner, use: WindowUse | undefined, session: SessionState | undefined) {
     this.use = use;
+    this.session = session;
     this.#store = store;
     this.#owner = owner;
   }

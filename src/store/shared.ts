@@ -4,6 +4,7 @@ import { within } from '../core/within.ts';
 import { BoundedMap } from './bounded.ts';
 import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
+import { MemorySessions } from './memory/sessions.ts';
 import {
   NotAsked,
   type Snapshot as Reply,
@@ -19,7 +20,12 @@ import {
   BUDGET,
   hidden,
   type Holder,
+  isSessionOver,
   type NewWrite,
+  type Revoked,
+  type SessionId,
+  type SessionState,
+  SESSION_MS,
   type Snapshot,
   type Store,
   type Usage,
@@ -46,6 +52,8 @@ const MAX_PENDING = 10_000;
 const UNSENT_KEY_MS = 600_000;
 /** Cooldowns that differ by less come from the same 429. */
 const SAME_COOLDOWN_MS = 500;
+/** How long a revoked session is reported. */
+const SESSION_REPORT_MS = 600_000;
 const RETRY_SECONDS = 1;
 
 /**
@@ -58,6 +66,10 @@ export class SharedStore implements Store {
   readonly #copies: Copies;
   readonly #tools: SnapshotTools;
   readonly #limits = new MemoryAccounts();
+  /** Revoked here; all that is known while the engine does not answer. */
+  readonly #sessions = new MemorySessions();
+  /** New epochs that the engine has not acknowledged yet. */
+  readonly #renewing = new Map<AccountId, string>();
   /** Begun or ended here: while the engine does not answer, no read shares a call from before a write. */
   #writes = 0;
   /** Accounts whose credential was refused, until the engine has acknowledged it; with the report. */
@@ -79,12 +91,15 @@ export class SharedStore implements Store {
   }
 
   async snapshot(request: SnapshotRequest): Promise<Snapshot> {
-    const { principal, window, now, keys = () => [], background } = request;
+    const { principal, window, now, keys = () => [], session, background } = request;
     const dropping = this.#dropping.get(principal);
     if (dropping) background(this.#drop(principal, dropping).catch(() => undefined));
     const snapshot = new SharedSnapshot(this.#tools, request);
     const named = keys((key) => this.#copies.get(key)?.entry);
     await snapshot.begin(named, window);
+    if (session !== undefined) {
+      snapshot.session = this.#sessionOf(request, session, snapshot.session);
+    }
     // The count goes on from there if the engine does not answer next time.
     if (window && snapshot.use) this.#limits.learn(request, window.name, snapshot.use);
     else if (window) snapshot.use = this.#limits.take(request, window, now);
@@ -93,7 +108,8 @@ export class SharedStore implements Store {
 
   async beginWrite(write: NewWrite): Promise<Begun> {
     const { engine, clock } = this.#options;
-    const { principal, window, now, key, until } = write;
+    const { principal, window, now, key, until, session } = write;
+    if (session && this.#isOver(principal, session)) return { use: undefined, isRevoked: true };
     this.#writes++;
     const begin = await this.#beginOf(write);
     try {
@@ -111,6 +127,42 @@ export class SharedStore implements Store {
     this.#writes++;
     const reported = this.#report(write, await this.#endOf(write, end));
     await within(this.#options.clock, END_MS, reported).catch(() => undefined);
+  }
+
+  async revoke(holder: Holder, session: Revoked, background: Background): Promise<boolean> {
+    const { engine, clock } = this.#options;
+    const revoked = session === 'all' ? { epoch: crypto.randomUUID() } : { id: session.id };
+    if ('id' in revoked) this.#sessions.revoke(revoked.id, holder);
+    else {
+      this.#sessions.renew(holder, revoked.epoch);
+      this.#renewing.set(holder.principal, revoked.epoch);
+    }
+    const until = clock.now() + SESSION_REPORT_MS;
+    let isKnown = false;
+    const send = () =>
+      engine.change(holder.principal, { revoked: { ...revoked, lifeMs: SESSION_MS } }).then(() => (isKnown = true));
+    const reported = this.#retry(send, until).finally(() => {
+      if ('epoch' in revoked && this.#renewing.get(holder.principal) === revoked.epoch)
+        this.#renewing.delete(holder.principal);
+    });
+    background(reported);
+    await within(clock, BEGIN_MS, reported).catch(() => undefined);
+    return isKnown;
+  }
+
+  /** As far as it is this instance that has ended it. */
+  #isOver(account: AccountId, session: SessionId): boolean {
+    const own = this.#sessions.stateOf(account, session.id);
+    return own.isRevoked || (this.#renewing.has(account) && isSessionOver(session, own));
+  }
+
+  /** Until the engine has acknowledged a new epoch, that counts and not what the engine says. */
+  #sessionOf(holder: Holder, id: string, reply: SessionState | undefined): SessionState {
+    const { principal } = holder;
+    if (reply && !this.#renewing.has(principal)) this.#sessions.learn(holder, reply.epoch);
+    const own = this.#sessions.stateOf(principal, id);
+    if (!reply) return { ...own, isLocal: true };
+    return { isRevoked: reply.isRevoked || own.isRevoked, epoch: own.epoch };
   }
 
   coolDown(holder: Holder, until: number, background: Background): void {
@@ -143,12 +195,13 @@ export class SharedStore implements Store {
   }
 
   async #beginOf(write: NewWrite): Promise<WriteBegin> {
-    const { window, now, endsAt, until, key, keyMs } = write;
+    const { window, now, endsAt, until, key, keyMs, session } = write;
     const value = key === undefined ? undefined : await this.#options.sealer.sealRecord(write, 'under_way');
     const { record, ...named } = await this.#named(write, keyMs);
     return {
       ...named,
       window,
+      session,
       busyMs: endsAt - now,
       markMs: until - now,
       record: record && value && { ...record, value },
@@ -171,6 +224,7 @@ export class SharedStore implements Store {
     const { fingerprint } = write;
     if (begun.is === 'begun') return { use };
     if (begun.is === 'limit') return { use, isLimited: true };
+    if (begun.is === 'revoked') return { use, isRevoked: true };
     if (begun.is === 'equal') return { use, known: { fingerprint, outcome: begun.standing } };
     if (begun.is === 'record') return { use, known: await this.#options.sealer.openRecord(write, begun) };
     if (begun.is === 'another_store') return { use, refusal: replaced(begun.leftMs) };

@@ -81,6 +81,8 @@ export interface Saved {
 export interface Snapshot {
   /** Of the rate limit. */
   readonly use: WindowUse | undefined;
+  /** Of the session that was asked for. */
+  readonly session?: SessionState | undefined;
   /** `now` in milliseconds of this process's clock. */
   lookup(key: CacheKey, now: number): Promise<Found>;
   /**
@@ -100,6 +102,32 @@ export interface Holder {
   readonly owner: Owner;
 }
 
+/** A session of an account. It is revoked by its id, or together with all that have its epoch. */
+export interface SessionId {
+  readonly id: string;
+  /** Of the account's sessions when it began; empty if there was none. */
+  readonly epoch: string;
+}
+
+/** What the store knows of a session. */
+export interface SessionState {
+  readonly isRevoked: boolean;
+  /** Of the account's sessions now; empty if none was ever revoked with all others. */
+  readonly epoch: string;
+  /** The shared store did not answer: only what this instance knows. */
+  readonly isLocal?: boolean;
+}
+
+/** A session begun under another epoch than the account's is revoked. */
+export const isSessionOver = ({ epoch }: SessionId, state: SessionState | undefined): boolean =>
+  state !== undefined && (state.isRevoked || (state.epoch !== '' && state.epoch !== epoch));
+
+/** What is revoked: one session, or all of the account. */
+export type Revoked = Pick<SessionId, 'id'> | 'all';
+
+/** No session lasts longer. */
+export const SESSION_MS = 30 * 24 * 60 * 60 * 1000;
+
 /** What a request asks of the store when it begins. */
 export interface SnapshotRequest extends Holder {
   readonly now: number;
@@ -109,6 +137,8 @@ export interface SnapshotRequest extends Holder {
   readonly keys?: ((copyOf: (key: CacheKey) => Entry | undefined) => readonly CacheKey[]) | undefined;
   /** Whether it will fetch what is missing, unless another instance is doing so. */
   readonly fetches?: boolean;
+  /** Id of the session that it came by. */
+  readonly session?: string | undefined;
   readonly background: Background;
 }
 
@@ -151,6 +181,8 @@ export interface NewWrite extends Holder {
   /** Hash of the request; empty if there is neither a key nor a purchase. */
   readonly fingerprint: string;
   readonly isPurchase: boolean;
+  /** The session that it came by. */
+  readonly session: SessionId | undefined;
   readonly background: Background;
 }
 
@@ -166,6 +198,8 @@ export interface Begun {
   readonly known?: WriteRecord | undefined;
   /** Nothing was stored: its rate limit is used up, or the account cools down. */
   readonly isLimited?: boolean;
+  /** Nothing was stored: its session was revoked. */
+  readonly isRevoked?: boolean;
   /** Nothing was stored: `store_unavailable`. */
   readonly refusal?: GatewayError;
 }
@@ -184,6 +218,11 @@ export interface Store {
   coolsUntil(account: AccountId): number;
   /** Counts a call in the account's budget of upstream calls. Other instances learn of it soon after. */
   spend(holder: Holder, now: number, background: Background): WindowUse;
+  /**
+   * Revokes a session, or all of the account that have begun so far. Resolves with whether all instances know of it; if
+   * not, this one does, and goes on to report it. Never rejects.
+   */
+  revoke(holder: Holder, session: Revoked, background: Background): Promise<boolean>;
   /** Present if all state is in this process and can be read without waiting. */
   readonly local?: LocalStore;
 }

@@ -1,7 +1,7 @@
 import type { Cancellation } from '../core/cancellation.ts';
 import type { Background } from '../core/runtime.ts';
 import type { Window } from '../store/shared/engine.ts';
-import type { AccountId, Snapshot, WindowUse } from '../store/store.ts';
+import type { AccountId, SessionId, Snapshot, WindowUse } from '../store/store.ts';
 
 /** The trace that a request belongs to (W3C Trace Context). */
 export interface Trace {
@@ -25,6 +25,8 @@ export interface RequestContext {
    * @throws GatewayError `unauthenticated`
    */
   readonly credential: string;
+  /** Absent if it did not come by a session's cookie. */
+  readonly session: SessionId | undefined;
   readonly userAgent: string | undefined;
   readonly idempotencyKey: string | undefined;
   /** `no-cache`: a fresh copy, which is stored. `no-store`: neither answered from the cache nor put in it. */

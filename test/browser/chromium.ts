@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 
 const PAGE = join(import.meta.dirname, 'page.html');
@@ -49,12 +50,22 @@ export async function servePage(): Promise<PageServer> {
 
 const FLAGS = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--no-first-run'];
 
-/** Debian's; `CHROMIUM` names another one. `ended` rejects, with what it has said, should it end by itself. */
-async function openChromium(url: string): Promise<AsyncDisposable & { readonly ended: Promise<never> }> {
+interface Chromium extends AsyncDisposable {
+  /** Rejects, with what it has said, should it end by itself. */
+  readonly ended: Promise<never>;
+  /** With `--remote-debugging-pipe`: what it is told, and what it answers. */
+  readonly pipes: { readonly commands: Writable; readonly messages: Readable };
+}
+
+/** Debian's; `CHROMIUM` names another one. */
+export async function openChromium(...args: readonly string[]): Promise<Chromium> {
   const profile = await mkdtemp(join(tmpdir(), 'portico-chromium-'));
   const program = process.env['CHROMIUM'] ?? 'chromium';
-  const child = spawn(program, [...FLAGS, `--user-data-dir=${profile}`, url], { stdio: ['ignore', 'ignore', 'pipe'] });
-  const said = text(child.stderr);
+  const stdio = ['ignore', 'ignore', 'pipe', 'pipe', 'pipe'] as const;
+  const child = spawn(program, [...FLAGS, `--user-data-dir=${profile}`, ...args], { stdio: [...stdio] });
+  const [, , errors, commands, messages] = child.stdio as [null, null, Readable, Writable, Readable]; // as in `stdio`
+  commands.on('error', () => {}); // it has ended
+  const said = text(errors);
   const closed = new Promise<unknown>((resolve) => {
     child.once('error', resolve);
     child.once('close', resolve);
@@ -65,6 +76,7 @@ async function openChromium(url: string): Promise<AsyncDisposable & { readonly e
   ended.catch(() => undefined); // it ends in any case
   return {
     ended,
+    pipes: { commands, messages },
     async [Symbol.asyncDispose]() {
       child.kill('SIGKILL');
       await closed;

@@ -22,8 +22,10 @@ export const originHeaders = (origin: string) => ({
   'timing-allow-origin': origin,
 });
 
-export function expectShown(answer: AnyAnswer, origin = LISTED): void {
-  expect(saidOf(answer)).toEqual(originHeaders(origin));
+/** `withCookies`: whether there are sessions. */
+export function expectShown(answer: AnyAnswer, origin = LISTED, withCookies = false): void {
+  const credentials = withCookies && { 'access-control-allow-credentials': 'true' };
+  expect(saidOf(answer)).toEqual({ ...originHeaders(origin), ...credentials });
   expect(varyOf(answer)).toContain('Origin');
 }
 

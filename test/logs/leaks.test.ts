@@ -12,7 +12,7 @@ const SECRETS: Readonly<Record<string, RegExp>> = {
   'a key of a sandbox account': /sandbox-(?:[a-z]+-key|token-\d|api-key-\d|code-)/,
   'a client secret of the sandbox': /sandbox_\w+_secret|sandbox_intent_|sandbox_method_/,
   'an e-mail address': /[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}/i,
-  'a credential or a cookie': /\b(?:token|bearer|basic) [\w+/.=-]{8,}|__Host-portico=/i,
+  'a credential or a cookie': /\b(?:token|bearer|basic) [\w+/.=-]{8,}|__Host-Http-portico=/i,
 };
 
 /** Looked for outside of ids and hashes, where sixteen digits in a row turn up by chance. */
@@ -20,7 +20,7 @@ const CARD = /(?<![\d.])\d{4}[ -]?\d{4}[ -]?\d{4}[ -]?\d{4}(?!\d)/;
 
 /** Contract section 9; then those of lines that are not about a request. */
 const FIELDS: ReadonlySet<string> = new Set(
-  `time level msg request_id trace_id method route status duration_ms operation account cache upstream_calls upstream_ms
+  `time level msg request_id trace_id method route status duration_ms operation account auth cache upstream_calls upstream_ms
   code field count fault signal url reason`.split(/\s+/),
 );
 
@@ -30,6 +30,7 @@ const ROUTES: ReadonlySet<string> = new Set([
   ...allOverviews.map(({ path }) => path),
   '/problems',
   '/problems/{code}',
+  '/',
   '(none)',
 ]);
 const ROUTE_OF_OURS = /^\/(?:bff\/v1|docs)(?:\/[a-z.-]+)*$|^\/(?:openapi\.json|livez|readyz|metrics|console)$/;

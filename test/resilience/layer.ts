@@ -9,6 +9,7 @@ import { operations } from '../../src/upstream/operations/index.ts';
 const contextOf = (clock: Clock): RequestContext => ({
   requestId: 'r',
   credential: 'key',
+  session: undefined,
   userAgent: undefined,
   idempotencyKey: undefined,
   wants: 'any',

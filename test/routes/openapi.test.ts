@@ -83,7 +83,8 @@ test('every operation has an id of its own, a summary and a tag of the list', ()
 test('outside social and what tells of the gateway itself, everything takes a credential', () => {
   const open = documented.filter(({ item }) => item.security?.length === 0).map(({ path }) => path);
   const own = ['/', '/problems', '/problems/{code}', '/openapi.json', '/docs', '/livez', '/readyz'];
-  expect(open).toEqual([...socialIds.map((id) => rowOf(id).path), ...own]);
+  const signIn = ['/bff/v1/session', '/bff/v1/session/login', '/bff/v1/session/register'];
+  expect(open).toEqual([...signIn, ...socialIds.map((id) => rowOf(id).path), ...own]);
 });
 
 /** Hono's pattern in the words of the document. */
@@ -95,7 +96,7 @@ describe('the app', () => {
 
   beforeAll(() => {
     const built = nodeDeps({
-      config: configOf({ UPSTREAM_BASE_URL: 'http://127.0.0.1:9' }),
+      config: configOf({ UPSTREAM_BASE_URL: 'http://127.0.0.1:9', SESSIONS: 'true', SECRETS: 's'.repeat(32) }),
       upstream: new URL('http://127.0.0.1:9'),
       logger: keepingLogger([]),
       readiness: { isReady: () => true },

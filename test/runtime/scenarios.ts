@@ -9,6 +9,7 @@ import { idempotencyScenarios } from './scenarios/idempotency.ts';
 import { limitScenarios } from './scenarios/limits.ts';
 import { operationScenarios } from './scenarios/operations.ts';
 import { readYourWritesScenarios } from './scenarios/read-your-writes.ts';
+import { sessionScenarios } from './scenarios/sessions.ts';
 import { tellingScenarios } from './scenarios/telling.ts';
 import { troubleScenarios } from './scenarios/trouble.ts';
 import type { Scenario } from './stage.ts';
@@ -31,4 +32,5 @@ export const scenarios: readonly Scenario[] = [
   ...tellingScenarios,
   ...documentationScenarios,
   ...corsScenarios,
+  ...sessionScenarios,
 ];

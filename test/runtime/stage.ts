@@ -3,6 +3,7 @@ import type { AccountName } from '../../src/sandbox/accounts.ts';
 import type { Barrier } from '../support/barrier.ts';
 import { LISTED } from '../http/cors.ts';
 import { call, type CallOptions, type TextAnswer } from '../support/http.ts';
+import { secret } from '../support/secrets.ts';
 import type { Running } from './node-gateway.ts';
 import type { RecordingSandbox } from './recording-sandbox.ts';
 
@@ -30,6 +31,8 @@ export const VARIABLES = {
   // Node then takes the word of `from` for where a client is; on Workers the platform says so, and is not asked.
   TRUSTED_PROXIES: '127.0.0.1',
   ALLOWED_ORIGINS: LISTED,
+  SESSIONS: 'true',
+  SECRETS: secret('of-the-stage-itself-and-its-sessions'),
 } as const;
 
 /** Headers of a client at this address, as a proxy before Node and as the platform before a worker write them. */

@@ -99,7 +99,7 @@ describe('an engine of many shares', () => {
           const id = tokens.get(share);
           await hold;
           if (id === undefined || (name === 'hello' && isSilent)) throw new Error('gone');
-          return name === 'hello' ? [id] : [id, 1, 0, 0, 0, 0, 0, [Buffer.from('version'), -1, 0, null, null]];
+          return name === 'hello' ? [id] : [id, 1, 0, 0, 0, 0, 0, 0, '', [Buffer.from('version'), -1, 0, null, null]];
         },
       },
     });

@@ -18,6 +18,7 @@ export const writeOf = (changes: Partial<NewWrite> = {}): NewWrite => ({
   keyMs: DAY_MS,
   fingerprint: 'body',
   isPurchase: false,
+  session: undefined,
   background: () => undefined,
   ...changes,
 });

@@ -48,6 +48,7 @@ export const watchedStore = (store: Store): WatchedStore => {
   };
   const watched = (snapshot: Snapshot): Snapshot => ({
     use: snapshot.use,
+    session: snapshot.session,
     lookup: (key, now) => passing(turnstiles.lookups, snapshot.lookup(key, now)),
     async save(key, found, fetched) {
       const saved = await passing(turnstiles.saves, snapshot.save(key, found, fetched));
@@ -72,5 +73,6 @@ export const watchedStore = (store: Store): WatchedStore => {
     coolDown: (...args) => store.coolDown(...args),
     coolsUntil: (account) => store.coolsUntil(account),
     spend: (...args) => store.spend(...args),
+    revoke: (...args) => store.revoke(...args),
   };
 };

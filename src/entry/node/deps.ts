@@ -6,7 +6,7 @@ import type { Clock } from '../../core/runtime.ts';
 import type { DocsAssets, OpenApiText } from '../../routes/docs.ts';
 import type { Scrape } from '../../routes/metrics.ts';
 import { type OpenedStore, ownStore } from './store.ts';
-import { nodeDigest } from './digest.ts';
+import { nodeDigest, nodeOpener } from './digest.ts';
 import { promMetrics } from './metrics/prometheus.ts';
 import { usageGauges } from './metrics/store-metrics.ts';
 import { undiciTransport } from './upstream/transport.ts';
@@ -69,6 +69,7 @@ export function nodeDeps(
       metrics,
       clock: systemClock,
       digest: nodeDigest(config.secrets, upstream.href),
+      makeOpener: nodeOpener,
       docsAssets: docsAssetsOf(),
       openApiText: openApiDocument(),
     },

@@ -1,5 +1,5 @@
-import { hash, hkdfSync, randomBytes } from 'node:crypto';
-import type { Digest } from '../../core/runtime.ts';
+import { createDecipheriv, createSecretKey, hash, hkdfSync, randomBytes } from 'node:crypto';
+import type { Digest, MakeOpener } from '../../core/runtime.ts';
 
 const KEY_BYTES = 32;
 
@@ -17,3 +17,29 @@ export function nodeDigest(secrets: readonly string[], upstream: string): Digest
   };
   return { account: async (credential) => now.account(credential), body: async (text) => now.body(text), now };
 }
+
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** What `Sealing` of core/crypto.ts has sealed, opened at once: WebCrypto takes ten times as long, on another thread. */
+export const nodeOpener: MakeOpener = (secrets, purpose) => {
+  const keys = secrets.map((secret) =>
+    createSecretKey(Buffer.from(hkdfSync('sha256', secret, '', purpose, KEY_BYTES))),
+  ); // as key objects: with bytes each call takes four times as long
+  return (additionalData, text) => {
+    const value = Buffer.from(text, 'base64url');
+    if (value.length <= IV_BYTES + TAG_BYTES || value.toString('base64url') !== text) return undefined;
+    for (const key of keys) {
+      try {
+        const decipher = createDecipheriv('aes-256-gcm', key, value.subarray(0, IV_BYTES), {
+          authTagLength: TAG_BYTES,
+        });
+        decipher.setAAD(Buffer.from(additionalData)).setAuthTag(value.subarray(-TAG_BYTES));
+        return decipher.update(value.subarray(IV_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
+      } catch {
+        // sealed with another one
+      }
+    }
+    return undefined;
+  };
+};

@@ -41,12 +41,13 @@ export function pinoLogger(level: Config['logLevel']): Logger & { flush(): void 
 
 /** The line that pino would write. pino's serializer takes as long as all the rest of an answer from the cache. */
 function lineOf({ request_id, trace_id, method, route, status, duration_ms, ...rest }: RequestFields): string {
-  const { operation, account, cache, upstream_calls, upstream_ms, code } = rest;
+  const { operation, account, auth, cache, upstream_calls, upstream_ms, code } = rest;
   let line = `{"level":"info","time":"${isoTime()}","request_id":"${request_id}","trace_id":"${trace_id}"`;
   if (method !== '') line += `,"method":"${method}"`;
   line += `,"route":"${route}","status":${status},"duration_ms":${duration_ms}`;
   if (operation !== undefined) line += `,"operation":"${operation}"`;
   if (account !== undefined) line += `,"account":"${account}"`;
+  if (auth !== undefined) line += `,"auth":"${auth}"`;
   if (cache !== undefined) line += `,"cache":"${cache}"`;
   line += `,"upstream_calls":${upstream_calls},"upstream_ms":${upstream_ms}`;
   if (code !== undefined) line += `,"code":"${code}"`;

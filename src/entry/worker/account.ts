@@ -1,17 +1,19 @@
 import { DurableObject, type DurableObjectState } from 'cloudflare:workers';
 import { Marks } from '../../store/marks.ts';
-import { EVERYTHING } from '../../store/store.ts';
+import { EVERYTHING, isSessionOver } from '../../store/store.ts';
 import { Versions } from '../../store/versions.ts';
 import {
   type Change,
   type KeyQuestion,
   type KeyReply,
   MAX_MARKS,
+  MAX_REVOKED,
   MAX_TAGS,
   MAX_VALUE_BYTES,
   type Question,
   type Save,
   type Saved,
+  type SessionReply,
   type Snapshot,
   type Window,
   type WriteBegin,
@@ -47,7 +49,7 @@ export class Account extends DurableObject {
     this.#marks = new Marks(this.#rows.all('mark'));
   }
 
-  snapshot({ window, budget, keys }: Question): Snapshot {
+  snapshot({ window, budget, session, keys }: Question): Snapshot {
     const now = this.#expireMarks();
     const { use, isRefused } = this.#count(window, now);
     return {
@@ -55,6 +57,7 @@ export class Account extends DurableObject {
       use,
       budget: budget && this.#windows.look(budget, now),
       cooldownMs: this.#cooldownMs(now),
+      session: session === undefined ? undefined : this.#sessionOf(session, now),
       keys: isRefused ? [] : keys.map((question) => this.#reply(question, now)),
     };
   }
@@ -78,7 +81,9 @@ export class Account extends DurableObject {
   beginWrite(write: WriteBegin): WriteBegun {
     const now = this.#expireMarks();
     const { use, isRefused } = this.#count(write.window, now);
-    return { use, ...(isRefused ? { is: 'limit' } : this.#announce(write, now)) };
+    if (isRefused) return { use, is: 'limit' };
+    const isRevoked = write.session && isSessionOver(write.session, this.#sessionOf(write.session.id, now));
+    return { use, ...(isRevoked ? { is: 'revoked' } : this.#announce(write, now)) };
   }
 
   endWrite(write: WriteEnded): void {
@@ -102,8 +107,9 @@ export class Account extends DurableObject {
     else if (isRenewed) this.#renew(tags);
   }
 
-  change({ cooldownMs, spent, renewed }: Change): void {
+  change({ cooldownMs, spent, renewed, revoked }: Change): void {
     const now = this.#expireMarks();
+    if (revoked) this.#revoke(revoked, now);
     if (renewed) this.#leases.renew(renewed, now);
     if (spent) this.#windows.count(spent, now);
     if (cooldownMs === undefined || cooldownMs <= this.#cooldownMs(now)) return;
@@ -149,6 +155,21 @@ export class Account extends DurableObject {
     if (!window) return { use: undefined, isRefused: false };
     const use = this.#windows.count(window, now);
     return { use, isRefused: use.used > window.limit };
+  }
+
+  #sessionOf(id: string, now: number): SessionReply {
+    const isRevoked = this.#rows.find('session', id, now) === true;
+    return { isRevoked, epoch: this.#rows.find('epoch', '', now) ?? '' };
+  }
+
+  #revoke({ id, epoch, lifeMs }: NonNullable<Change['revoked']>, now: number): void {
+    const until = now + lifeMs;
+    this.#rows.dropExpired(now);
+    if (id !== undefined) this.#rows.put('session', id, { facts: true, until });
+    const isFull = this.#rows.all('session').length > MAX_REVOKED;
+    const renewed = isFull ? crypto.randomUUID() : epoch;
+    if (renewed !== undefined) this.#rows.put('epoch', '', { facts: renewed, until });
+    if (isFull) this.#rows.drop('session');
   }
 
   #cooldownMs(now: number): number {

@@ -13,6 +13,10 @@ interface Kinds {
   window: { readonly upTo: number; readonly endsAt: number };
   /** When it ends. */
   cooldown: number;
+  /** A session that was revoked. */
+  session: true;
+  /** Of the sessions. */
+  epoch: string;
   versions: Versions['facts'];
   secret: string;
 }

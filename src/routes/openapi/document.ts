@@ -4,6 +4,7 @@ import { EXPOSED } from '../../http/cors.ts';
 import { aboutPaths } from './about.ts';
 import { batchPath } from '../batch/openapi.ts';
 import { passthroughPaths } from '../passthrough/openapi.ts';
+import { sessionPaths } from '../session/openapi.ts';
 import { overviewPaths } from '../overviews/openapi.ts';
 import { registerProblems } from './problem.ts';
 import { componentSchemas, nameTableSchemas } from './schemas.ts';
@@ -16,7 +17,8 @@ const DESCRIPTION = `A backend-for-frontend gateway. Every endpoint of the upstr
 without the trailing slash, and answers value for value as the upstream does; what is put together of several of them
 is under \`/bff/v1\`.
 
-**Credential.** \`Authorization: Token <key>\` or \`Authorization: Bearer <key>\`.
+**Credential.** \`Authorization: Token <key>\` or \`Authorization: Bearer <key>\`. Where \`SESSIONS\` is on, a browser on the
+same site may use a session's cookie instead.
 
 **Errors.** Every answer that is no success is \`application/problem+json\` (RFC 9457) with a \`code\` that
 \`/problems/{code}\` describes.
@@ -42,11 +44,13 @@ takes: \`Authorization\`, the headers of its parameters, \`Content-Type\` with a
 Query parameters that are not documented go to the upstream as they are.`;
 
 const COMPOSED = 'Composed';
+const SESSION = 'Session';
 const ABOUT = 'About';
 
 /** What the tags say; one that the table adds may do without. */
 const TAGS: Readonly<Record<string, string>> = {
   [COMPOSED]: 'Several reads in one answer.',
+  [SESSION]: 'Cookies for browsers, where `SESSIONS` is on: no script ever sees the key.',
   Account: 'API keys.',
   Billing: 'Subscription, plan, payment methods, transactions.',
   Referral: 'The referral and affiliate program.',
@@ -64,6 +68,13 @@ const TOKEN = {
   description: '`Token <key>`, the word included.',
 } as const;
 
+const COOKIE = {
+  type: 'apiKey',
+  in: 'cookie',
+  name: '__Host-Http-portico',
+  description: 'A session, where `SESSIONS` is on.',
+} as const;
+
 const BEARER = { type: 'http', scheme: 'bearer', description: 'The key.' } as const;
 
 /** The OpenAPI 3.1 document of all that the gateway answers, made anew. */
@@ -72,6 +83,7 @@ export function createOpenApiDocument(): object {
   const registry = api.openAPIRegistry;
   registry.registerComponent('securitySchemes', 'Token', TOKEN);
   registry.registerComponent('securitySchemes', 'Bearer', BEARER);
+  registry.registerComponent('securitySchemes', 'Session', COOKIE);
   registerProblems(registry);
   for (const path of allPaths()) registry.registerPath(path);
   for (const [name, schema] of Object.entries(componentSchemas())) registry.registerComponent('schemas', name, schema);
@@ -79,7 +91,7 @@ export function createOpenApiDocument(): object {
     openapi: '3.1.0',
     info: { title: 'Portico', version: '1', description: DESCRIPTION },
     servers: [{ url: '/' }],
-    security: [{ Token: [] }, { Bearer: [] }],
+    security: [{ Token: [] }, { Bearer: [] }, { Session: [] }],
     tags: allTags(),
   });
 }
@@ -89,7 +101,7 @@ export const openApiText = (): string => JSON.stringify(createOpenApiDocument())
 
 /** In the order in which their paths come. */
 function allTags() {
-  const names = new Set([COMPOSED, ...allOperations.map(({ tag }) => tag), ABOUT]);
+  const names = new Set([COMPOSED, SESSION, ...allOperations.map(({ tag }) => tag), ABOUT]);
   return Array.from(names, (name) => {
     const description = TAGS[name];
     return { name, ...(description !== undefined && { description }) };
@@ -98,5 +110,11 @@ function allTags() {
 
 function allPaths(): RouteConfig[] {
   nameTableSchemas();
-  return [...overviewPaths(COMPOSED), batchPath(COMPOSED), ...passthroughPaths(), ...aboutPaths(ABOUT)];
+  return [
+    ...overviewPaths(COMPOSED),
+    batchPath(COMPOSED),
+    ...sessionPaths(SESSION),
+    ...passthroughPaths(),
+    ...aboutPaths(ABOUT),
+  ];
 }

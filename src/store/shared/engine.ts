@@ -40,11 +40,19 @@ export interface KeyQuestion {
   readonly waitedFor?: string | undefined;
 }
 
+export interface SessionReply {
+  readonly isRevoked: boolean;
+  /** Of the account's sessions; empty if they were never revoked all together. */
+  readonly epoch: string;
+}
+
 export interface Question {
   /** Over its limit no key is looked up. */
   readonly window?: Window | undefined;
   /** Read, not counted in. */
   readonly budget?: Omit<Window, 'limit'> | undefined;
+  /** Id of a session. */
+  readonly session?: string | undefined;
   readonly keys: readonly KeyQuestion[];
 }
 
@@ -64,6 +72,7 @@ export interface Snapshot {
   readonly use?: Use | undefined;
   readonly budget?: Use | undefined;
   readonly cooldownMs: number;
+  readonly session?: SessionReply | undefined;
   /** In the order asked. Undefined where no copy may be used or kept: under a mark, or after the store was replaced. */
   readonly keys: readonly (KeyReply | undefined)[];
 }
@@ -101,15 +110,17 @@ export interface WriteBegin {
   readonly record?: { readonly key: string; readonly value: Uint8Array; readonly lifeMs: number } | undefined;
   /** Hash of what a purchase buys. One without a key is equal to any with a mark, one with a key to those without. */
   readonly purchase?: string | undefined;
+  /** The session that it came by, with the epoch in which that began. */
+  readonly session?: { readonly id: string; readonly epoch: string } | undefined;
 }
 
 /**
- * Nothing is stored but with `begun`. `over`: the write has ended already. `limit`: the window is used up. `record`: the
+ * Nothing is stored but with `begun`. `revoked`: its session is over. `over`: the write has ended already. `limit`: the window is used up. `record`: the
  * key is taken. `equal`: an equal purchase is not over. `cooldown`: the upstream wants no calls. `another_store`: records
  * may be missing. `full`: there is no room.
  */
 export type WriteBegun = { readonly use?: Use | undefined } & (
-  | { readonly is: 'begun' | 'over' | 'limit' | 'full' }
+  | { readonly is: 'begun' | 'over' | 'limit' | 'full' | 'revoked' }
   /** `leftMs`: until the store can be relied on. */
   | { readonly is: 'another_store'; readonly leftMs: number }
   | { readonly is: 'cooldown'; readonly cooldownMs: number }
@@ -139,6 +150,8 @@ export interface Change {
   readonly cooldownMs?: number | undefined;
   /** The budget in which a call of the upstream is counted. */
   readonly spent?: Omit<Window, 'limit'> | undefined;
+  /** A session to revoke, or the new epoch of all. */
+  readonly revoked?: { readonly id?: string; readonly epoch?: string; readonly lifeMs: number } | undefined;
 }
 
 /** Nothing was sent: there is no connection. */
@@ -155,6 +168,9 @@ export const MAX_TAGS = 64;
 
 /** Marks of an account; beyond them writes are refused. */
 export const MAX_MARKS = 1_000;
+
+/** Revoked sessions of an account that an engine keeps; with more it revokes all. */
+export const MAX_REVOKED = 256;
 
 /** Leases of an account; beyond them all are forgotten, which costs calls of the upstream only. */
 export const MAX_LEASES = 256;

@@ -13,6 +13,7 @@ import {
   hidden,
   type Holder,
   type Saved,
+  type SessionState,
   type Snapshot,
   type WindowUse,
 } from '../store.ts';
@@ -71,6 +72,7 @@ const NOT_STORED: Saved = { stored: false, holds: false };
 /** What a request, and the fetches that it has begun, see of a shared store. */
 export class SharedSnapshot implements Snapshot {
   use: WindowUse | undefined;
+  session: SessionState | undefined;
   readonly #tools: SnapshotTools;
   readonly #request: SnapshotRequest;
   /** Of its leases. */
@@ -102,6 +104,7 @@ export class SharedSnapshot implements Snapshot {
   /** Asks for the keys that the request has named, and counts it in its window. */
   async begin(keys: readonly CacheKey[], window: Window | undefined): Promise<void> {
     const reply = await this.#ask(keys, this.#leftMs, window);
+    this.session = reply?.session;
     if (reply?.use) this.use = { used: reply.use.used, endsAt: this.#tools.clock.now() + reply.use.leftMs };
   }
 
@@ -164,8 +167,9 @@ export class SharedSnapshot implements Snapshot {
     const asked = await Promise.all(keys.map(async (key) => ({ key, question: await this.#questionOf(key) })));
     const questions = asked.map(({ question }) => question);
     const budget = hasBudget ? BUDGET : undefined;
+    const { session } = this.#request;
     const begunAt = clock.now();
-    const replying = engine.snapshot(this.#request.principal, { window, budget, keys: questions });
+    const replying = engine.snapshot(this.#request.principal, { window, budget, session, keys: questions });
     try {
       const reply = await within(clock, ms, replying);
       this.#tools.learn(this.#request, reply);

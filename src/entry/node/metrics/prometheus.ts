@@ -35,6 +35,7 @@ export function promMetrics(others: readonly Instrument[]): Metrics & { readonly
     readDone: (outcome) => own.reads.add(outcome),
     idempotency: (outcome) => own.writes.add(outcome),
     refused: (by) => own.refusals.add(by),
+    authenticated: (by) => own.authenticated.add(by),
     watch(which, read) {
       now[which] = read;
     },
@@ -81,6 +82,12 @@ const instruments = () => ({
     help: 'Writes that must not happen twice, by what became of them.',
     labels: ['outcome'],
     known: { answered: 0, replayed: 0, released: 0, unknown: 0, key_reused: 0, in_progress: 0, outcome_unknown: 0 },
+  }),
+  authenticated: counter<'header' | 'cookie'>({
+    name: 'portico_authenticated_requests_total',
+    help: 'Requests of an account, by how they were authenticated. Only with SESSIONS.',
+    labels: ['by'],
+    known: { header: 0, cookie: 0 },
   }),
   refusals: counter<Refusal>({
     name: 'portico_refused_total',

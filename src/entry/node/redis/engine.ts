@@ -84,18 +84,20 @@ export class RedisEngine implements Engine {
     return 1 - this.#failing.size / this.#options.shares.count;
   }
 
-  async snapshot(account: string, { window, budget, keys }: Question) {
+  async snapshot(account: string, { window, budget, session = '', keys }: Question) {
     const { shares } = this.#options;
-    const args = [...windowArgs(window), budget?.name ?? '', ms(budget?.lengthMs), ...keys.flatMap(questionArgs)];
+    const ofBudget = [budget?.name ?? '', ms(budget?.lengthMs)];
+    const args = [...windowArgs(window), ...ofBudget, session, ...keys.flatMap(questionArgs)];
     const named = [`l:${account}`, ...keys.map(({ key }) => `c:${account}:${key}`)];
     const reply = await this.#askOf('snapshot', account, { keys: named, args });
-    const [now, used, leftMs, budgetUsed, budgetLeftMs, cooldownMs, ...rows] = reply as number[];
+    const [now, used, leftMs, budgetUsed, budgetLeftMs, cooldownMs, isRevoked, epoch, ...rows] = reply as number[];
     const isDoubted = shares.isDoubted(shares.of(account)) || performance.now() < this.#settledAt;
     return {
       now: Number(now),
       use: window && Number(used) >= 0 ? useOf(used, leftMs) : undefined,
       budget: budget && useOf(budgetUsed, budgetLeftMs),
       cooldownMs: Number(cooldownMs),
+      session: session === '' ? undefined : { isRevoked: isRevoked === 1, epoch: text(epoch) },
       keys: rows.map((row: unknown) => (row === null || isDoubted ? undefined : keyReplyOf(row as KeyRow))),
     };
   }
@@ -108,9 +110,10 @@ export class RedisEngine implements Engine {
   }
 
   async beginWrite(account: string, write: WriteBegin): Promise<WriteBegun> {
-    const { nonce, window, tags, busyMs, markMs, record, purchase = '' } = write;
+    const { nonce, window, tags, busyMs, markMs, record, purchase = '', session } = write;
     const ofRecord = [record ? bytes(record.value) : '', ms(record?.lifeMs)];
-    const args = [...windowArgs(window), nonce, ms(busyMs), ms(markMs), purchase, ...ofRecord, ...tags];
+    const ofSession = [session?.id ?? '', session?.epoch ?? ''];
+    const args = [...windowArgs(window), nonce, ms(busyMs), ms(markMs), purchase, ...ofRecord, ...ofSession, ...tags];
     const keys = [`g:${account}:${nonce}`, ...(record ? [`r:${account}:${record.key}`] : [])];
     const [used, leftMs, is, ...more] = await this.#askOf('beginWrite', account, { keys, args });
     return { ...(window && { use: useOf(used, leftMs) }), ...begunOf(text(is), more) };
@@ -124,9 +127,10 @@ export class RedisEngine implements Engine {
     await this.#askOf('endWrite', account, { keys, args });
   }
 
-  async change(account: string, { cooldownMs, spent, renewed }: Change): Promise<void> {
+  async change(account: string, { cooldownMs, spent, renewed, revoked }: Change): Promise<void> {
     const ofLease = [renewed?.key ?? '', renewed?.lease ?? ''];
-    const args = [ms(cooldownMs), spent?.name ?? '', ms(spent?.lengthMs), ...ofLease];
+    const ofSession = [revoked?.id ?? '', revoked?.epoch ?? '', ms(revoked?.lifeMs)];
+    const args = [ms(cooldownMs), spent?.name ?? '', ms(spent?.lengthMs), ...ofLease, ...ofSession];
     await this.#askOf('change', account, { keys: [`l:${account}`], args });
   }
 
@@ -234,5 +238,5 @@ function begunOf(is: string, [first, second]: unknown[]): WriteBegun {
   if (is === 'another_store') return { is, leftMs: Number(first) };
   if (is === 'equal') return { is, standing: text(first) as OpenState };
   if (is === 'record') return { is, value: first as Buffer, isOver: second === 1 };
-  return { is: is as 'begun' | 'over' | 'limit' | 'full' };
+  return { is: is as 'begun' | 'over' | 'limit' | 'full' | 'revoked' };
 }

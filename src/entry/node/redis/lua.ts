@@ -10,7 +10,8 @@ export const NODE_LENGTH = 8;
  * KEYS: id of the share; account; its leases, or the note that a write has ended; then copies, or a record. The account
  * is one hash:
  * `i` token of the id under which its versions were made, `e` epoch, `t<tag>` version of a tag, `m` marks (packed),
- * `c` end of the cooldown, `w<name>` and `b<name>` windows and budgets (count, end).
+ * `c` end of the cooldown, `w<name>` and `b<name>` windows and budgets (count, end), `s<id>` until when a session is
+ * remembered as revoked, `x` epoch of the sessions.
  * Leases are a hash of their own (nonce, version, end by key), which expires with the last of them.
  * A copy is a short header (version, asked at, kept at, fresh until, packed), then its value. A record is a line
  * (nonce, until when it is under way or 0), then its value.
@@ -152,6 +153,10 @@ local function count(field, length, more)
     keep(ends - now)
   end
   return used, ends - now
+end
+local function sessionOf(id)
+  local revoked, epochOfAll = unpack(redis.call('HMGET', account, 's' .. id, 'x'))
+  return revoked and 1 or 0, epochOfAll or ''
 end
 local function headerOf(copy)
   local header = redis.call('GETRANGE', copy, 0, HEADER_BYTES - 1)

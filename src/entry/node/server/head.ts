@@ -49,7 +49,8 @@ export function valueOf(wanted: string, rawHeaders: readonly string[]): string |
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at];
     if (name?.length !== wanted.length || (name !== wanted && name.toLowerCase() !== wanted)) continue;
-    value = value === undefined ? rawHeaders[at + 1] : `${value}, ${rawHeaders[at + 1]}`;
+    value =
+      value === undefined ? rawHeaders[at + 1] : `${value}${wanted === 'cookie' ? ';' : ','} ${rawHeaders[at + 1]}`;
   }
   return value;
 }

@@ -1,0 +1,84 @@
+import { GatewayError } from '../core/errors.ts';
+import type { Reader } from '../cache/read-through.ts';
+import type { acceptedAccounts, Gate } from '../resilience/gates.ts';
+import { addressOwner, type Owner } from '../store/owner.ts';
+import { type AccountId, isSessionOver, type Revoked, type SessionId, type Store } from '../store/store.ts';
+import type { Read } from '../upstream/request.ts';
+import type { RequestContext } from '../upstream/request-context.ts';
+import type { GatewayDeps, ReaderOf } from './gateway.ts';
+import type { RateLimit } from './rate-limit.ts';
+
+/** For a request whose session was revoked. */
+export const sessionOver = (): GatewayError =>
+  GatewayError.of('unauthenticated', {
+    detail: 'The session has ended. Sign in again.',
+    fault: 'not_sent',
+    headers: { 'WWW-Authenticate': 'Token' },
+  });
+
+interface Caller {
+  readonly account: AccountId | undefined;
+  readonly owner: Owner;
+  readonly context: RequestContext;
+}
+
+/** An upstream that does not accept a session's key any more ends that session, and no other. */
+function endSession(store: Pick<Store, 'revoke'>, { account, owner, context }: Caller, error: unknown): void {
+  const isRefused = error instanceof GatewayError && error.status === 401 && !error.isUnsent;
+  const { session, background } = context;
+  if (isRefused && session && account !== undefined)
+    background(store.revoke({ principal: account, owner }, session, background));
+}
+
+/** For the request that a call is made for, also in the background. */
+export const endingSessions = (store: Pick<Store, 'revoke'>): Gate => ({
+  settled: ({ call }, { error }) => endSession(store, call, error),
+});
+
+/** For a request that has waited for a call of another one. */
+export async function ending<T>(store: Pick<Store, 'revoke'>, caller: Caller, answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    endSession(store, caller, error);
+    throw error;
+  }
+}
+
+interface SessionTools {
+  readonly accepted: ReturnType<typeof acceptedAccounts>;
+  readonly limit: RateLimit;
+  readonly readerOf: ReaderOf;
+}
+
+/** What beginning and ending sessions needs of the gateway. */
+export function accountSessions({ store, clock, digest }: GatewayDeps, { accepted, limit, readerOf }: SessionTools) {
+  return {
+    accountOf: (token: string): Promise<AccountId> => digest.account(token),
+    /** Of reads that their client has not asked for: they are not counted. `session`: the id of one that begins. */
+    reader: (context: RequestContext, reads: readonly Read[], session?: string): Promise<Reader> =>
+      readerOf(context, () => reads, { window: undefined, session }),
+    /**
+     * Before a session begins. `isCounted`: by its address, if nothing else counts it.
+     * @throws GatewayError `rate_limited`, `store_unavailable`: only the store knows what the session's epoch is
+     */
+    async prepare(context: RequestContext, id: string, isCounted: boolean): Promise<void> {
+      const owner = addressOwner(context.address);
+      const principal = await digest.account(owner);
+      const window = isCounted ? limit.address?.window : undefined;
+      const { background } = context;
+      const asked = await store.snapshot({ principal, owner, now: clock.now(), window, session: id, background });
+      if (isCounted) limit.counted(context, limit.address, asked.use);
+      if (asked.session?.isLocal) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
+    },
+    /** Who signs out: that is not counted. @throws GatewayError `unauthenticated` if the session is over already */
+    async assertOpen(context: RequestContext, session: SessionId): Promise<AccountId> {
+      const { account, snapshot } = await readerOf(context, () => [], { window: undefined, session: session.id });
+      if (isSessionOver(session, snapshot.session)) throw sessionOver();
+      return account;
+    },
+    /** Revokes a session, or all of the account. Resolves with whether all instances know of it. */
+    revoke: (context: RequestContext, account: AccountId, session: Revoked): Promise<boolean> =>
+      store.revoke({ principal: account, owner: accepted.ownerOf(account, context) }, session, context.background),
+  };
+}

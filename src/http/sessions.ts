@@ -1,0 +1,165 @@
+import type { Config } from '../config.ts';
+import { base64Url, bytesOfBase64Url, Sealing } from '../core/crypto.ts';
+import { GatewayError } from '../core/errors.ts';
+import type { Inbound } from '../core/inbound.ts';
+import type { Clock, MakeOpener } from '../core/runtime.ts';
+import type { SessionId } from '../store/store.ts';
+import { hasJsonType } from './body.ts';
+import type { Context } from './context.ts';
+
+const COOKIE = '__Host-Http-portico';
+const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict';
+/** Ends the session in the browser. */
+export const CLEARED = `${COOKIE}=; Max-Age=0; ${ATTRIBUTES}`;
+
+const DAY_SECONDS = 86_400;
+const LIFE_SECONDS = 7 * DAY_SECONDS;
+const MOST_SECONDS = 30 * DAY_SECONDS;
+/** What browsers keep of a cookie, its name included. */
+const MAX_COOKIE = 4_096;
+/** Of a token in bytes: sealed and encoded it fits into a cookie. */
+export const MAX_TOKEN = 2_900;
+
+/** What a cookie holds. Instants in seconds since 1970. */
+export interface Session extends SessionId {
+  readonly token: string;
+  readonly begunAt: number;
+  readonly expiresAt: number;
+}
+
+const refused = (detail: string) =>
+  GatewayError.of('unauthenticated', { detail, headers: { 'WWW-Authenticate': 'Token' } });
+
+interface SessionDeps {
+  readonly config: Config;
+  /** The normalized base URL. */
+  readonly upstream: URL;
+  readonly clock: Pick<Clock, 'wall'>;
+  readonly makeOpener?: MakeOpener | undefined;
+}
+
+/** Sessions for browsers, each in a sealed cookie (`contract.md` section 8). */
+export class Sessions {
+  readonly #sealing: Sealing;
+  readonly #openNow: ReturnType<MakeOpener> | undefined;
+  readonly #config: Config;
+  /** Seconds since 1970. */
+  readonly #now: () => number;
+
+  /** A cookie of one upstream is worth nothing at another. */
+  constructor({ config, upstream, clock, makeOpener }: SessionDeps) {
+    const purpose = `portico session ${upstream.href}`;
+    this.#sealing = new Sealing(config.secrets, purpose);
+    this.#openNow = makeOpener?.(config.secrets, purpose);
+    this.#config = config;
+    this.#now = () => Math.floor(clock.wall() / 1000);
+  }
+
+  begin(id: string, epoch: string, token: string): Session {
+    const now = this.#now();
+    return { id, epoch, token, begunAt: now, expiresAt: now + LIFE_SECONDS };
+  }
+
+  /**
+   * Opens the session of a request that comes by cookie; with `Authorization` the cookie is not looked at.
+   * @throws GatewayError `unauthenticated`, `origin_rejected`, `unsupported_media_type`
+   */
+  async enter(context: Context): Promise<void> {
+    const { inbound } = context;
+    if (inbound.header('authorization') !== undefined) return;
+    const value = sessionCookieOf(inbound.header('cookie'), context);
+    if (value === undefined) return;
+    this.checkOrigin(inbound);
+    if (announcesBody(inbound) && !hasJsonType(inbound)) throw GatewayError.of('unsupported_media_type');
+    context.session = await this.open(value);
+  }
+
+  /** The session of a request that begins another one; undefined if it has none that can be opened. */
+  async former({ inbound }: Context): Promise<Session | undefined> {
+    if (inbound.header('authorization') !== undefined) return undefined;
+    try {
+      const value = sessionCookieOf(inbound.header('cookie'));
+      return value === undefined ? undefined : await this.open(value);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** The session with more time; undefined if it would gain less than a day. */
+  renewed(session: Session): Session | undefined {
+    const expiresAt = Math.min(this.#now() + LIFE_SECONDS, session.begunAt + MOST_SECONDS);
+    return expiresAt - session.expiresAt < DAY_SECONDS ? undefined : { ...session, expiresAt };
+  }
+
+  /** A `Set-Cookie`. */
+  async cookieOf({ id, epoch, begunAt, expiresAt, token }: Session): Promise<string> {
+    const sealed = await this.#sealing.seal(COOKIE, `${id} ${epoch} ${begunAt} ${expiresAt} ${token}`);
+    return `${COOKIE}=${base64Url(sealed.buffer)}; Max-Age=${expiresAt - this.#now()}; ${ATTRIBUTES}`;
+  }
+
+  /** @throws GatewayError `unauthenticated` if the cookie was not sealed by us, or has expired */
+  async open(value: string): Promise<Session> {
+    const text = value.length > MAX_COOKIE ? undefined : await this.#textOf(value);
+    const [id = '', epoch = '', begunAt, expiresAt, token = ''] = text?.split(' ') ?? [];
+    const session = { id, epoch, token, begunAt: Number(begunAt), expiresAt: Number(expiresAt) };
+    if (text === undefined) throw refused('The session cookie cannot be opened. Sign in again.');
+    if (session.expiresAt <= this.#now()) throw refused('The session has expired. Sign in again.');
+    return session;
+  }
+
+  #textOf(value: string): string | undefined | Promise<string | undefined> {
+    if (this.#openNow) return this.#openNow(COOKIE, value);
+    const bytes = bytesOfBase64Url(value);
+    return bytes && this.#sealing.open(COOKIE, bytes);
+  }
+
+  /**
+   * Refuses a request that another site may have made in the user's name.
+   * @throws GatewayError `origin_rejected`
+   */
+  checkOrigin(inbound: Inbound): void {
+    if (!this.#isTrusted(inbound)) throw GatewayError.of('origin_rejected');
+  }
+
+  #isTrusted(inbound: Inbound): boolean {
+    const origin = inbound.header('origin');
+    const site = inbound.header('sec-fetch-site');
+    const isRead = inbound.method === 'GET' || inbound.method === 'HEAD';
+    if (origin === 'null') return false;
+    if (site === 'same-origin') return true;
+    if (site === 'none') return isRead;
+    const isListed = origin !== undefined && this.#config.allowedOrigins.includes(origin);
+    if (site === 'same-site' || site === 'cross-site') return isListed;
+    if (site !== undefined) return false;
+    return origin === undefined ? isRead : isListed || this.#isOwn(origin, inbound);
+  }
+
+  /** Without `PUBLIC_URL` only the host is compared: TLS may end before the gateway. */
+  #isOwn(origin: string, inbound: Inbound): boolean {
+    const { publicUrl } = this.#config;
+    if (publicUrl !== undefined) return origin === publicUrl;
+    return /^https?:\/\//.test(origin) && hostOf(origin) === hostOf(inbound.origin);
+  }
+}
+
+/** By its head: on Workers a request without a body may have an empty one. */
+const announcesBody = (inbound: Inbound) =>
+  (inbound.header('content-length') ?? '0') !== '0' || inbound.header('transfer-encoding') !== undefined;
+
+const hostOf = (origin: string) => origin.slice(origin.indexOf('://') + 3).toLowerCase();
+
+/**
+ * The value of our cookie; undefined if there is none. Only a space or a tab may stand around a name.
+ * @throws GatewayError `unauthenticated` if there are two
+ */
+function sessionCookieOf(header: string | undefined, context?: Context): string | undefined {
+  if (header === undefined) return undefined;
+  const values = header
+    .split(';')
+    .map((pair) => pair.replaceAll(/^[ \t]+|[ \t]+$/g, ''))
+    .filter((pair) => pair.startsWith(`${COOKIE}=`))
+    .map((pair) => pair.slice(COOKIE.length + 1));
+  if (context) context.hasCookie = values.length > 0;
+  if (values.length > 1) throw refused('There are two session cookies. Sign in again.');
+  return values[0];
+}

@@ -1,0 +1,125 @@
+import * as z from 'zod/mini';
+import { GatewayError } from '../../core/errors.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
+import { signIn } from '../../gateway/sign-in.ts';
+import { type Answer, jsonAnswer, NO_STORE } from '../../http/answer.ts';
+import { jsonTextOf } from '../../http/body.ts';
+import type { Context } from '../../http/context.ts';
+import type { Route } from '../../http/lifecycle.ts';
+import { credentialOf } from '../../http/request-headers.ts';
+import { CLEARED, MAX_TOKEN, type Session, type Sessions } from '../../http/sessions.ts';
+import { documented } from '../../upstream/fields.ts';
+import { checkBody } from '../../upstream/input.ts';
+import { operations } from '../../upstream/operations/index.ts';
+
+const PATH = '/bff/v1/session';
+
+const key = z.string().check(z.regex(/^[\x21-\x7e]+$/, 'expected visible ASCII characters'), z.maxLength(MAX_TOKEN));
+
+export const sessionBody = z.strictObject({
+  token: documented(key, { description: 'a key of the upstream', examples: ['<TOKEN>'] }),
+});
+
+/** Sessions for browsers (`contract.md` section 8). */
+export function sessionRoutes(gateway: Gateway, sessions: Sessions): Route[] {
+  const tools = { gateway, sessions };
+  return [
+    { ...at('GET', ''), takes: ['Authorization'], handle: (context) => look(tools, context) },
+    { ...at('DELETE', ''), takes: ['Authorization'], handle: (context) => signOut(tools, context) },
+    { ...at('POST', ''), takes: ['Content-Type'], handle: (context) => signInWithToken(tools, context) },
+    {
+      ...at('POST', '/login'),
+      takes: ['Content-Type'],
+      handle: (context) => signInWith('loginSocial', tools, context),
+    },
+    {
+      ...at('POST', '/register'),
+      takes: ['Content-Type'],
+      handle: (context) => signInWith('registerSocial', tools, context),
+    },
+  ];
+}
+
+const at = (method: Route['method'], rest: string) =>
+  ({ method, path: PATH + rest, name: PATH + rest, operation: 'session', isSession: true }) as const;
+
+interface Tools {
+  readonly gateway: Gateway;
+  readonly sessions: Sessions;
+}
+
+async function look({ gateway }: Tools, context: Context): Promise<Answer> {
+  const { inbound, session } = context;
+  const authorization = inbound.header('authorization');
+  if (authorization !== undefined) credentialOf(authorization); // the cookie is not looked at
+  if (!session) return jsonAnswer({ authenticated: false });
+  const { account } = await gateway.reader(context);
+  return jsonAnswer(stateOf(session, account));
+}
+
+const stateOf = ({ expiresAt }: Session, account: string) => ({
+  authenticated: true,
+  expires_at: new Date(expiresAt * 1000).toISOString(),
+  account,
+});
+
+/** In any case the cookie of this browser is gone. */
+async function signOut({ gateway, sessions }: Tools, context: Context): Promise<Answer> {
+  const { inbound, session } = context;
+  sessions.checkOrigin(inbound);
+  const authorization = inbound.header('authorization');
+  if (authorization !== undefined) credentialOf(authorization);
+  const everywhere = everywhereOf(inbound.query);
+  if (session) {
+    const account = await gateway.sessions.assertOpen(context, session);
+    const isKnown = await gateway.sessions.revoke(context, account, everywhere ? 'all' : session);
+    if (!isKnown) throw GatewayError.of('store_unavailable', { retryAfter: 1, headers: { 'Set-Cookie': CLEARED } });
+  }
+  return { status: 204, headers: { ...NO_STORE, 'Set-Cookie': CLEARED, 'Clear-Site-Data': '"cache"' }, body: null };
+}
+
+/** @throws GatewayError `validation_failed` */
+function everywhereOf(query: string): boolean {
+  const value = new URLSearchParams(query).get('everywhere');
+  if (value === null || value === 'true' || value === 'false') return value === 'true';
+  const error = { code: 'invalid_value', message: 'expected true or false', field: 'everywhere' };
+  throw GatewayError.of('validation_failed', { errors: [error] });
+}
+
+async function signInWithToken(tools: Tools, context: Context): Promise<Answer> {
+  const { gateway, sessions } = tools;
+  sessions.checkOrigin(context.inbound);
+  const id = crypto.randomUUID();
+  await gateway.sessions.prepare(context, id, true);
+  const { token } = checkBody(sessionBody, (await jsonTextOf(context)) ?? '');
+  return begun(tools, context, { token, id, isProven: false });
+}
+
+async function signInWith(name: 'loginSocial' | 'registerSocial', tools: Tools, context: Context): Promise<Answer> {
+  const { gateway, sessions } = tools;
+  sessions.checkOrigin(context.inbound);
+  const input = async () => {
+    context.checkIdempotencyKey();
+    return { query: '', body: await jsonTextOf(context) };
+  };
+  const id = crypto.randomUUID();
+  await gateway.sessions.prepare(context, id, false);
+  const { text } = await gateway.write(operations[name], input, context);
+  const answered = z.object({ token: key }).safeParse(JSON.parse(text ?? 'null'));
+  if (answered.data) return begun(tools, context, { token: answered.data.token, id, isProven: true });
+  throw GatewayError.of('upstream_bad_response', { detail: 'The upstream gave no token that fits into a cookie.' });
+}
+
+/** The session that the browser had before, if any, is over once this one has begun. */
+async function begun(
+  { gateway, sessions }: Tools,
+  context: Context,
+  wanted: { readonly token: string; readonly id: string; readonly isProven: boolean },
+): Promise<Answer> {
+  const former = await sessions.former(context);
+  const { account, epoch } = await signIn(gateway, context, wanted);
+  if (former) await gateway.sessions.revoke(context, await gateway.sessions.accountOf(former.token), former);
+  const session = sessions.begin(wanted.id, epoch, wanted.token);
+  const { body, headers } = jsonAnswer(stateOf(session, account));
+  return { status: 201, headers: { ...headers, 'Set-Cookie': await sessions.cookieOf(session) }, body };
+}

@@ -1,0 +1,120 @@
+import { describe, expect, test } from 'vitest';
+import { LISTED } from '../http/cors.ts';
+import { exampleRequest } from '../support/examples.ts';
+import { secret } from '../support/secrets.ts';
+import { callOf } from '../support/marked.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
+import { ask, byCookie, expectRefused, openSessions, OWN_PAGE, SESSION } from './helpers.ts';
+import { openShared } from './stores.ts';
+
+const LOOK = { path: SESSION } as const;
+const EVERYWHERE = { method: 'DELETE', path: `${SESSION}?everywhere=true` } as const;
+
+describe('a cookie', () => {
+  test.for([0, 1, 2])('is 401 with any other last character (%i)', async (more) => {
+    const { by, signIn } = await openSessions();
+    const cookie = await signIn(`${secret()}${'x'.repeat(more)}`);
+    const opened: string[] = [];
+    for (const last of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_') {
+      const changed = `${cookie.slice(0, -1)}${last}`;
+      if (changed === cookie) continue;
+      const { status } = await by(changed, { path: SESSION });
+      if (status !== 401) opened.push(`${status} with ${last} for ${cookie.at(-1)}`);
+    }
+    expect(opened).toEqual([]);
+  });
+});
+
+test.for(['anything', 'Same-Origin', 'same-origin, same-origin', ''])(
+  'a listed origin does not make up for a site `%s`, which the contract does not know',
+  async (site) => {
+    const { call, signIn } = await openSessions({ ALLOWED_ORIGINS: LISTED });
+    const headers = { Cookie: await signIn(), 'Sec-Fetch-Site': site, Origin: LISTED };
+    expect((await call({ ...exampleRequest('createApiKey'), headers })).status).toBe(403);
+  },
+);
+
+describe('epochs', () => {
+  test('an instance that has seen an older `everywhere` does not refuse a newer session while the store is away', async () => {
+    const world = await openShared();
+    await world.by(await world.signIn(), EVERYWHERE);
+    await ask(world.other, byCookie(await world.signIn(), EVERYWHERE));
+    const cookie = await world.signIn();
+    expect((await world.by(cookie, LOOK)).status).toBe(200);
+    world.away();
+    const answer = await world.by(cookie, LOOK);
+    world.back();
+    expect([answer.status, answer.cookies]).toEqual([200, []]);
+  });
+
+  test('no session begins while the store is away, since nobody knows its epoch', async () => {
+    const world = await openShared();
+    world.away();
+    const token = secret();
+    const headers = { ...OWN_PAGE, 'content-type': 'application/json' };
+    const answer = await world.call({ method: 'POST', path: SESSION, headers, body: JSON.stringify({ token }) });
+    world.back();
+    expect([answer.status, answer.json]).toMatchObject([503, { code: 'store_unavailable' }]);
+  });
+
+  test('`everywhere` holds on its own instance until the store has heard of it', async () => {
+    const world = await openShared();
+    const cookie = await world.signIn();
+    world.away('change');
+    expect((await world.by(cookie, EVERYWHERE)).status).toBe(503);
+    const read = await world.by(cookie, LOOK);
+    const write = await world.askBy(cookie, 'createApiKey');
+    world.back();
+    expect([read.status, write.status]).toEqual([401, 401]);
+  });
+});
+
+test('a 401 of the upstream ends every session that has waited for the answer', async () => {
+  const world = await openSessions();
+  const [one, other] = [await world.signIn(), await world.signIn()];
+  world.advance(2 * 3600);
+  const gate = barrier();
+  world.upstream.once(callOf('listTransactions'), reply(hold(gate), json(401, { detail: 'Invalid token.' })));
+  const first = world.askBy(one, 'listTransactions');
+  await gate.reached;
+  const joined = world.store.lookups.next();
+  const second = world.askBy(other, 'listTransactions');
+  await joined;
+  gate.release();
+  expect([(await first).status, (await second).status]).toEqual([401, 401]);
+  expect([(await world.by(one, LOOK)).status, (await world.by(other, LOOK)).status]).toEqual([401, 401]);
+});
+
+test('a 401 to a read that somebody with the key in a header has begun ends the session that has waited for it', async () => {
+  const world = await openSessions();
+  const cookie = await world.signIn();
+  world.advance(2 * 3600);
+  const gate = barrier();
+  world.upstream.once(callOf('listTransactions'), reply(hold(gate), json(401, { detail: 'Invalid token.' })));
+  const first = world.ask('listTransactions');
+  await gate.reached;
+  const joined = world.store.lookups.next();
+  const second = world.askBy(cookie, 'listTransactions');
+  await joined;
+  gate.release();
+  expect([(await first).status, (await second).status]).toEqual([401, 401]);
+  expect((await world.by(cookie, LOOK)).status).toBe(401);
+});
+
+test.for(['null', '[]', '"text"', '1', '{}', '{"token":null}', '{"token":""}', '{"token":"a b"}'])(
+  'a login that the upstream answers with %s is 502, never 500',
+  async (text) => {
+    const world = await openSessions();
+    world.upstream.on(callOf('loginSocial'), json(200, text));
+    const { body } = exampleRequest('loginSocial');
+    const answer = await world.call({ path: `${SESSION}/login`, body, headers: OWN_PAGE });
+    expectRefused(answer, { status: 502, code: 'upstream_bad_response', isCleared: false });
+  },
+);
+
+test('a sign-out is not refused because the account has used up its requests', async () => {
+  const world = await openSessions({ RATE_LIMIT_PER_MINUTE: '1' });
+  const cookie = await world.signIn();
+  await world.askBy(cookie, 'getApiKey');
+  expect((await world.by(cookie, { method: 'DELETE', path: SESSION })).status).toBe(204);
+});

@@ -1,0 +1,212 @@
+import { describe, expect, test } from 'vitest';
+import { exampleRequest } from '../support/examples.ts';
+import type { CallOptions } from '../support/http.ts';
+import { callOf, goodAnswer } from '../support/marked.ts';
+import { barrier, hold, json, perCall, reply, reset } from '../support/scripted-upstream.ts';
+import {
+  byCookie,
+  CLEARED,
+  cookieIn,
+  DAY,
+  expectOver,
+  openSessions,
+  overviewPaths,
+  SESSION,
+  type SessionWorld,
+  valueIn,
+} from './helpers.ts';
+
+const SUBSCRIPTION = '/api/v2/subscription/';
+const LOOK = { path: SESSION } as const;
+const READ = { path: SUBSCRIPTION } as const;
+const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict';
+
+const endOf = async ({ by, clock }: SessionWorld, cookie: string) => {
+  const { expires_at: ends } = (await by(cookie, LOOK)).json as { expires_at: string };
+  return (Date.parse(ends) - clock.wall()) / 1000;
+};
+
+/** What prolongs a session: a 2xx that is no stream. */
+const RENEWING: Readonly<Record<string, CallOptions>> = {
+  'a read': READ,
+  'a HEAD': { ...READ, method: 'HEAD' },
+  'a read that is never kept': exampleRequest('getApiKey'),
+  'a write': exampleRequest('createApiKey'),
+  'a write without a body in its answer': exampleRequest('deletePaymentMethod'),
+  'a batch': { path: '/bff/v1/batch', body: { requests: [{ id: 'a', path: SUBSCRIPTION }] } },
+  ...Object.fromEntries(overviewPaths.map((path) => [path, { path }])),
+};
+
+describe('a session', () => {
+  test.for(Object.entries(RENEWING))('is renewed by %s, after a day and not before', async ([, request]) => {
+    const world = await openSessions();
+    const cookie = await world.signIn();
+    world.advance(DAY - 1);
+    expect((await world.by(cookie, request)).cookies).toEqual([]);
+    world.advance(1);
+    const answer = await world.by(cookie, request);
+    expect(answer.status).toBeLessThan(300);
+    const renewed = cookieIn(answer);
+    expect(answer.cookies).toEqual([`${renewed}; Max-Age=${7 * DAY}; ${ATTRIBUTES}`]);
+    expect(valueIn(renewed)).not.toBe(valueIn(cookie));
+    expect(await endOf(world, renewed)).toBe(7 * DAY);
+    expect((await world.by(renewed, request)).cookies).toEqual([]);
+  });
+
+  test('is renewed by a copy and by a call of the upstream', async () => {
+    const world = await openSessions();
+    const cookie = await world.signIn();
+    world.advance(DAY);
+    for (const expected of [/fwd/, /hit/]) {
+      const answer = await world.by(cookie, READ);
+      expect(answer.headers['cache-status']).toMatch(expected);
+      expect(answer.cookies).toHaveLength(1);
+    }
+  });
+
+  test('is renewed by the first 2xx after many days too', async () => {
+    const world = await openSessions();
+    const cookie = await world.signIn();
+    world.advance(7 * DAY - 1);
+    expect(await endOf(world, cookieIn(await world.by(cookie, READ)))).toBe(7 * DAY);
+  });
+
+  test.for(Object.entries(notRenewing()))('is not renewed by %s', async ([, act]) => {
+    const world = await openSessions({ ALLOWED_ORIGINS: 'https://app.example' });
+    const cookie = await world.signIn();
+    world.advance(2 * DAY);
+    const { headers } = await world.call({ path: SUBSCRIPTION, token: world.token });
+    const { status, cookies } = await act(world, cookie, headers['etag']!);
+    expect([status, cookies]).toEqual([expect.any(Number), []]);
+  });
+
+  test('that is renewed each day ends thirty days after it began, and its key begins another', async () => {
+    const world = await openSessions();
+    let cookie = await world.signIn();
+    for (let day = 1; day < 30; day++) {
+      world.advance(DAY);
+      const answer = await world.by(cookie, READ);
+      expect(answer.status).toBe(200);
+      if (answer.cookies.length > 0) cookie = cookieIn(answer);
+      expect(await endOf(world, cookie)).toBe(Math.min(7, 30 - day) * DAY);
+      if (day > 23) expect(answer.cookies).toEqual([]);
+    }
+    world.advance(DAY - 1);
+    expect((await world.by(cookie, READ)).status).toBe(200);
+    world.advance(1);
+    expectOver(await world.by(cookie, READ));
+    expectOver(await world.by(cookie, LOOK));
+    expect(await endOf(world, await world.signIn())).toBe(7 * DAY);
+  });
+
+  test('that is renewed now and then has what is left of the thirty days', async () => {
+    const world = await openSessions();
+    let cookie = await world.signIn();
+    for (let times = 0; times < 4; times++) {
+      world.advance(6 * DAY);
+      cookie = cookieIn(await world.by(cookie, READ));
+    }
+    expect(await endOf(world, cookie)).toBe(6 * DAY);
+    world.advance(3 * DAY);
+    expect((await world.by(cookie, READ)).cookies).toEqual([]);
+    world.advance(3 * DAY);
+    expectOver(await world.by(cookie, READ));
+  });
+
+  test('stays the same: its account, and what ends it', async () => {
+    const world = await openSessions();
+    const cookie = await world.signIn();
+    const before = (await world.by(cookie, LOOK)).json as { account: string };
+    world.advance(DAY);
+    const renewed = cookieIn(await world.by(cookie, READ));
+    expect((await world.by(renewed, LOOK)).json).toMatchObject({ account: before.account });
+    expect((await world.by(cookie, LOOK)).status).toBe(200);
+    await world.by(renewed, { ...LOOK, method: 'DELETE' });
+    for (const one of [cookie, renewed]) expectOver(await world.by(one, LOOK));
+  });
+});
+
+type Act = (
+  world: SessionWorld,
+  cookie: string,
+  etag: string,
+) => Promise<{ readonly status: number; readonly cookies: readonly string[] }>;
+
+function notRenewing(): Readonly<Record<string, Act>> {
+  const streamed = { headers: { accept: 'application/x-ndjson' } };
+  const streams = overviewPaths.map((path): [string, Act] => [
+    `a stream of ${path}`,
+    async ({ by }, cookie) => {
+      for (let n = 0; n < 2; n++) {
+        const answer = await by(cookie, { path, ...streamed });
+        expect([answer.status, answer.headers['content-type']]).toEqual([200, 'application/x-ndjson']);
+        if (n === 1 || answer.cookies.length > 0) return answer; // cold, then from copies
+      }
+      throw new Error('unreachable');
+    },
+  ]);
+  return {
+    ...Object.fromEntries(streams),
+    'a 304': async ({ by }, cookie, etag) => {
+      const answer = await by(cookie, { ...READ, headers: { 'If-None-Match': etag } });
+      expect(answer.status).toBe(304);
+      return answer;
+    },
+    'a 304 of an overview': async ({ by }, cookie) => {
+      const path = overviewPaths[0]!;
+      const { headers } = await by(cookie, { path });
+      return by(cookie, { path, headers: { 'If-None-Match': headers['etag']! } });
+    },
+    'a look at the session': ({ by }, cookie) => by(cookie, LOOK),
+    'a HEAD of the session': ({ by }, cookie) => by(cookie, { ...LOOK, method: 'HEAD' }),
+    'a problem of ours': ({ by }, cookie) => by(cookie, { ...exampleRequest('updateReferralConfig'), body: {} }),
+    'a problem of the upstream': ({ by, upstream }, cookie) => {
+      upstream.once(callOf('createApiKey'), json(400, { detail: 'No.' }));
+      return by(cookie, exampleRequest('createApiKey'));
+    },
+    'an upstream that is gone': ({ by, upstream }, cookie) => {
+      upstream.once(callOf('createApiKey'), reset());
+      return by(cookie, exampleRequest('createApiKey'));
+    },
+    'a path that is none': ({ by }, cookie) => by(cookie, { path: '/nothing' }),
+    'a page that takes no session': ({ by }, cookie) => by(cookie, { path: '/livez' }),
+    'a preflight': ({ call }, cookie) =>
+      call({
+        method: 'OPTIONS',
+        path: SUBSCRIPTION,
+        headers: { Cookie: cookie, Origin: 'https://app.example', 'access-control-request-method': 'GET' },
+      }),
+    'a refused origin': ({ call }, cookie) => call({ ...READ, headers: { Cookie: cookie, Origin: 'null' } }),
+    'a request with a header as well': ({ by, token }, cookie) => by(cookie, { ...READ, token }),
+  };
+}
+
+test.for(['', '?everywhere=true'])(
+  'a renewal that comes after a sign-out (%s) does not bring the session back',
+  async (how) => {
+    const world = await openSessions();
+    const cookie = await world.signIn();
+    world.advance(DAY);
+    const gate = barrier();
+    world.upstream.once(
+      callOf('getApiKey'),
+      reply(
+        hold(gate),
+        perCall((to) => goodAnswer(to, 1)),
+      ),
+    );
+    const slow = world.askBy(cookie, 'getApiKey');
+    await gate.reached;
+    const out = await world.call(byCookie(cookie, { method: 'DELETE', path: `${SESSION}${how}` }));
+    expect([out.status, out.cookies]).toEqual([204, [CLEARED]]);
+    gate.release();
+    const late = await slow;
+    expect(late.status).toBe(200);
+    const renewed = late.cookies.length > 0 ? cookieIn(late) : cookie;
+    for (const one of [cookie, renewed]) {
+      expectOver(await world.by(one, LOOK));
+      expectOver(await world.by(one, READ));
+      expectOver(await world.askBy(one, 'createApiKey'));
+    }
+  },
+);
