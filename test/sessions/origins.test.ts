@@ -5,6 +5,7 @@ import { exampleRequest } from '../support/examples.ts';
 import type { CallOptions, TextAnswer } from '../support/http.ts';
 import { secret } from '../support/secrets.ts';
 import { bodiedIds, isSocial } from '../support/table.ts';
+import { METHODS, type Origin, ORIGINS, passes, type Site, SITES } from './origin-table.ts';
 import {
   byCookie,
   CLEARED,
@@ -22,25 +23,6 @@ import {
 const FOREIGN = 'https://evil.example';
 const PUBLIC = 'https://portico.example';
 const OTHER_LISTED = 'http://localhost:5173';
-
-const SITES = [undefined, 'same-origin', 'same-site', 'cross-site', 'none', 'anything'] as const;
-const ORIGINS = ['absent', 'own', 'listed', 'other listed', 'foreign', 'null'] as const;
-const METHODS = ['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'] as const;
-
-type Site = (typeof SITES)[number];
-type Origin = (typeof ORIGINS)[number];
-
-/** Line by line what section 8 of the contract says, without a look at the code. */
-function passes(method: string, site: Site, origin: Origin): boolean {
-  const isRead = method === 'GET' || method === 'HEAD';
-  const isListed = origin === 'listed' || origin === 'other listed';
-  if (origin === 'null') return false; // `Origin: null` never passes
-  if (site === 'same-origin') return true;
-  if (site === 'same-site' || site === 'cross-site') return isListed;
-  if (site === 'none') return isRead;
-  if (site === undefined) return origin === 'own' || isListed || (origin === 'absent' && isRead);
-  return false; // else 403
-}
 
 const REQUESTS: Readonly<Record<(typeof METHODS)[number], CallOptions>> = {
   GET: exampleRequest('getApiKey'),
