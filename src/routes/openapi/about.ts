@@ -22,7 +22,7 @@ const EXAMPLE = 'paid_plan_active';
 const descriptionSchema = problemSchema
   .pick({ type: true, title: true, status: true, code: true, detail: true, retryable: true })
   .partial({ status: true })
-  .meta({ id: 'ProblemDescription', description: 'Without a status where the code is the upstream’s own.' });
+  .meta({ id: 'ProblemDescription', description: 'A code of the upstream’s own has no status here.' });
 
 const listSchema = z.object({ problems: z.array(descriptionSchema) }).meta({ id: 'ProblemList' });
 
@@ -31,7 +31,7 @@ const documentSchema = z.looseObject({ openapi: text('version', '3.1.0') }).meta
 const healthSchema = z.object({ status: z.enum(['live', 'ready']) }).meta({ id: 'Health' });
 
 const healthy = (status: 'live' | 'ready') => {
-  return { description: 'Yes.', headers: UNSTORED, content: jsonContent(healthSchema, { status }) };
+  return { description: 'It is.', headers: UNSTORED, content: jsonContent(healthSchema, { status }) };
 };
 
 const links = { name: 'Portico', docs: '/docs', openapi: '/openapi.json', problems: '/problems' } as const;
@@ -49,7 +49,7 @@ const pages: readonly Page[] = [
   {
     path: '/',
     operationId: 'getHome',
-    summary: 'Where to read on',
+    summary: 'Start page',
     good: {
       description: 'A page; as JSON if `Accept` asks for JSON and not for HTML.',
       content: { 'text/html': {}, ...jsonContent(linksSchema, links) },
@@ -60,7 +60,7 @@ const pages: readonly Page[] = [
     operationId: 'listProblems',
     summary: 'All problem codes of the gateway',
     good: {
-      description: 'Each code, as in every problem that has it.',
+      description: 'All codes, each with its title, status and description.',
       content: jsonContent(listSchema, { problems: ownProblems() }),
     },
   },
@@ -73,7 +73,7 @@ const pages: readonly Page[] = [
       params: z.object({ code: z.string().meta({ description: '`code` of a problem', examples: [EXAMPLE] }) }),
     },
     good: {
-      description: 'The code, as in every problem that has it.',
+      description: 'Its title, status and description.',
       content: jsonContent(descriptionSchema, descriptionOf(EXAMPLE)),
     },
   },
@@ -99,7 +99,7 @@ const pages: readonly Page[] = [
     path: '/readyz',
     operationId: 'getReadiness',
     summary: 'Whether this instance takes requests',
-    description: '503 `not_ready` while it shuts down. Says nothing of the upstream.',
+    description: '503 `not_ready` while it shuts down. Does not look at the upstream.',
     good: healthy('ready'),
   },
 ];

@@ -14,24 +14,23 @@ const KEEPING_IDS =
   'JSON.parse(text, (_, value, { source }) => (/^-?\\d+$/.test(source) && !Number.isSafeInteger(value) ? source : value))';
 
 const DESCRIPTION = `A backend-for-frontend gateway. Every endpoint of the upstream is here at its own path, with or
-without the trailing slash, and answers value for value as the upstream does; what is put together of several of them
-is under \`/bff/v1\`.
+without the trailing slash, and its answers are the upstream's, digit for digit. Combinations of several are under \`/bff/v1\`.
 
 **Credential.** \`Authorization: Token <key>\` or \`Authorization: Bearer <key>\`. Where \`SESSIONS\` is on, a browser on the
 same site may use a session's cookie instead.
 
-**Errors.** Every answer that is no success is \`application/problem+json\` (RFC 9457) with a \`code\` that
+**Errors.** Every error is \`application/problem+json\` (RFC 9457) with a \`code\` that
 \`/problems/{code}\` describes.
 
-**Writes** are sent to the upstream once. A POST with an \`Idempotency-Key\` may be repeated for 24 hours: it is answered
-as it was first. A write whose outcome nobody knows is a problem with \`"outcome":"unknown"\`, and its key is not sent again.
+**Writes** are sent to the upstream once. A POST with an \`Idempotency-Key\` may be repeated for 24 hours, and gets
+its first answer again. A write whose outcome nobody knows is a problem with \`"outcome":"unknown"\`. It is not sent again.
 
-**Limits.** So many requests a minute for each account; \`RateLimit\` and \`RateLimit-Policy\` say how many. 429 and 503 carry
-\`Retry-After\`, but for a write of unknown outcome.
+**Limits.** Each account has a limit of requests a minute. \`RateLimit\` and \`RateLimit-Policy\` say how many are left. 429 and 503
+carry \`Retry-After\`, except for a write of unknown outcome.
 
 **Ids** are integers that may go beyond 2^53 (\`format: int64\`). The gateway passes them on digit for digit, in answers and in
 paths. JavaScript keeps 53 bits: \`JSON.parse\`, \`response.json()\` and clients generated from this document round longer ones,
-and their types say \`number\`. If yours get that long, read the text of the answer with
+and their types say \`number\`. If yours can be that large, read the text of the answer with
 \`${KEEPING_IDS}\`
 (or json-bigint), which leaves them as text.
 

@@ -43,7 +43,10 @@ export const problemSchema = z
     request_id: text('as in `X-Request-Id`', REQUEST_ID),
     retryable: flag('whether the same request may succeed later', false),
     retry_after: z.optional(integer('seconds, as in `Retry-After`', 12)),
-    outcome: z.literal('unknown').optional().meta({ description: 'a write that went out and got no readable answer' }),
+    outcome: z
+      .literal('unknown')
+      .optional()
+      .meta({ description: 'the write was sent and got no readable answer: it may have happened' }),
     section: z.optional(text('section of the overview that failed', 'subscription')),
     errors: z.array(errorItem).meta({ description: 'details; often none' }),
   } satisfies Record<keyof Problem, z.core.$ZodType>)

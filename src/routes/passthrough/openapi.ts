@@ -77,7 +77,9 @@ const writeHeaders = z.object({
     .string()
     .regex(/^[\x21-\x7e]{1,255}$/)
     .optional()
-    .meta({ description: 'your name for this write: sent again within 24 hours, it is answered as it was first' }),
+    .meta({
+      description: 'new for each thing that the user does; sent again within 24 hours, it gets the first answer again',
+    }),
 });
 
 function goodAnswers({ method, answer, cache }: Operation): RouteConfig['responses'] {
