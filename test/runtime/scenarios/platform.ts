@@ -4,7 +4,7 @@ import { type Scenario, type Stage, visit } from '../stage.ts';
 
 type Platform = 'Node' | 'workerd';
 
-/** What holds on one runtime only, and why the other is different. README, "Deploying", has the list for users. */
+/** What holds on one runtime only, and why the other is different. docs/deploying.md has the list for users. */
 interface PlatformScenario extends Scenario {
   readonly on: Platform;
   readonly because: string;
