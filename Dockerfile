@@ -1,6 +1,7 @@
 FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
+COPY client/package.json client/
 # No install scripts: the image brings Node, and esbuild's binary comes as a package of its own.
 RUN npm ci --ignore-scripts
 COPY tsconfig*.json ./

@@ -142,7 +142,14 @@ export default defineConfig({
   plugins: ['typescript', 'unicorn', 'oxc', 'import', 'promise'],
   categories: { correctness: 'error', suspicious: 'error' },
   options: { typeAware: true, reportUnusedDisableDirectives: 'error' },
-  ignorePatterns: ['node_modules', 'dist', 'coverage', 'worker-configuration.d.ts', 'test/openapi-clients'],
+  ignorePatterns: [
+    'node_modules',
+    'dist',
+    'coverage',
+    'worker-configuration.d.ts',
+    'test/openapi-clients',
+    'client/src/openapi.ts',
+  ],
   rules: {
     eqeqeq: 'error',
     'no-console': 'error',
@@ -172,6 +179,12 @@ export default defineConfig({
   },
   overrides: [
     ...boundaries,
+    {
+      files: ['client/src/*.ts'],
+      rules: restrict([
+        { regex: String.raw`^(\.\.|[^.])`, message: 'The client is a package of its own, and depends on nothing.' },
+      ]),
+    },
     { files: ['src/store/bounded.ts'], rules: restrictedImports('store', 1, ['lru-cache']) },
     {
       files: ['src/routes/openapi/*.ts', 'src/routes/*/openapi*.ts'],

@@ -1,0 +1,56 @@
+import { createCopies } from './copies.ts';
+import { createPurchases } from './purchases.ts';
+import { wireOf } from './request.ts';
+import { type OperationId, routes } from './routes.ts';
+import { type Connection, noAnswer, send } from './send.ts';
+import type { Call, CallOptions } from './types.ts';
+
+export interface ClientOptions extends Connection {
+  /** Reads the text of an answer, in place of `JSON.parse`: for ids beyond 2^53. */
+  readonly parse?: ((text: string) => unknown) | undefined;
+  /** How many answers are kept with their ETag. Unless given 100, and none in browsers, whose HTTP cache does it. */
+  readonly copies?: number | undefined;
+}
+
+type Calls = { readonly [Id in OperationId]: Call<Id> };
+
+/** All operations as methods, by their `operationId`. */
+export interface Portico extends Calls {
+  /** The answer itself, for its headers or its stream. A status from 400 is thrown as a problem here too. */
+  readonly response: (id: OperationId, input?: object, options?: CallOptions) => Promise<Response>;
+  readonly parse: (text: string) => unknown;
+}
+
+/** A client of a gateway. It holds no connection, so one may be made for each request of a server. */
+export function createClient(options: ClientOptions = {}): Portico {
+  const { parse = JSON.parse as (text: string) => unknown } = options;
+  const copies = createCopies(options);
+  const purchases = createPurchases(options);
+
+  const answer = async (id: OperationId, input?: object, callOptions: CallOptions = {}): Promise<unknown> => {
+    const wire = wireOf(id, input, callOptions);
+    const copy = await copies.of(wire);
+    return send(options, copy.wire, {
+      signal: callOptions.signal,
+      async read(response) {
+        if (response.status === 304) return copy.value;
+        const text = await response.text();
+        if (text === '') return undefined;
+        try {
+          return copy.keep(parse(text), response.headers.get('ETag'));
+        } catch (error) {
+          throw noAnswer('unexpected_answer', wire, error);
+        }
+      },
+    });
+  };
+
+  const response: Portico['response'] = (id, input, callOptions = {}) =>
+    send(options, wireOf(id, input, callOptions), { signal: callOptions.signal, read: (one) => one });
+
+  const calls = Object.keys(routes).map((id) => [
+    id,
+    id === 'purchasePlan' ? purchases.with(answer) : answer.bind(null, id as OperationId),
+  ]);
+  return { ...(Object.fromEntries(calls) as Calls), response, parse };
+}

@@ -1,0 +1,26 @@
+import type { Portico } from './client.ts';
+import type { CallOptions, Input, Item, ListId } from './types.ts';
+
+interface Page<T> {
+  readonly results: readonly T[];
+  readonly next: string | null;
+}
+
+/** Every entry of a list, page by page; a page is asked for when the one before is used up. */
+export async function* each<Id extends ListId>(
+  portico: Portico,
+  id: Id,
+  input?: Input<Id>,
+  options?: CallOptions,
+): AsyncGenerator<Item<Id>, void, undefined> {
+  const read = portico[id] as unknown as (input?: object, options?: CallOptions) => Promise<Page<Item<Id>>>;
+  let page = await read(input, options);
+  for (;;) {
+    yield* page.results;
+    if (page.next === null) return;
+    page = await read(undefined, { ...options, query: queryOf(page.next) });
+  }
+}
+
+/** Of the link to another page. Only its query: what host it names is not ours to trust with a key. */
+export const queryOf = (link: string): string => link.slice(link.indexOf('?') + 1);

@@ -1,0 +1,65 @@
+import { PorticoProblem } from './problem.ts';
+import type { OperationId } from './routes.ts';
+import { type Connection, tokenOf } from './send.ts';
+import type { CallOptions } from './types.ts';
+
+type Answering = (id: OperationId, input?: object, options?: CallOptions) => Promise<unknown>;
+
+interface Purchase {
+  readonly key: string;
+  /** Until it is answered. */
+  readonly answer?: Promise<unknown>;
+  /** How long an equal purchase is taken for this one, in milliseconds since 1970. */
+  readonly until: number;
+}
+
+/** As long as the upstream may still carry out what got no answer. */
+const UNKNOWN_MS = 60_000;
+
+/**
+ * Gives a purchase its idempotency key. An equal one, such as a double click, joins it while it is under way, and has the
+ * same key for a minute if nobody knows how it ended. So it is charged once.
+ */
+export function createPurchases(connection: Connection) {
+  const purchases = new Map<string, Purchase>();
+
+  const begin = async (account: string, key: string, answering: () => Promise<unknown>) => {
+    const answer = answering();
+    purchases.set(account, { key, answer, until: Infinity });
+    try {
+      const done = await answer;
+      purchases.delete(account);
+      return done;
+    } catch (error) {
+      if (isKnown(error)) purchases.delete(account);
+      else purchases.set(account, { key, until: Date.now() + UNKNOWN_MS });
+      throw error;
+    }
+  };
+
+  return {
+    with:
+      (answering: Answering) =>
+      async (input: object = {}, options: CallOptions = {}) => {
+        if (options.idempotencyKey !== undefined) return answering('purchasePlan', input, options);
+        // The gateway compares purchases the same way.
+        const equal = JSON.stringify([await tokenOf(connection), { ...input, recaptcha: undefined }]);
+        const last = purchases.get(equal);
+        if (last?.answer) return unlessAborted(last.answer, options.signal);
+        const idempotencyKey = last && last.until > Date.now() ? last.key : newKey();
+        return begin(equal, idempotencyKey, () => answering('purchasePlan', input, { ...options, idempotencyKey }));
+      },
+  };
+}
+
+/** A refusal. Not known are: no answer, an abort, and 409 for a purchase that is under way or of unknown outcome. */
+const isKnown = (error: unknown) => error instanceof PorticoProblem && !error.outcome && error.status !== 409;
+
+/** Not every page has `randomUUID`, and React Native has no `crypto`. */
+const newKey = () => globalThis.crypto?.randomUUID?.() ?? `${Date.now()}-${Math.random()}-${Math.random()}`;
+
+const unlessAborted = <T>(answer: Promise<T>, signal: AbortSignal | undefined): Promise<T> =>
+  new Promise((resolve, reject) => {
+    answer.then(resolve, reject);
+    signal?.addEventListener('abort', () => reject(signal.reason));
+  });

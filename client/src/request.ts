@@ -1,0 +1,55 @@
+import { type OperationId, routes } from './routes.ts';
+import type { CallOptions } from './types.ts';
+
+/** What goes over the wire, but for the credential. */
+export interface Wire {
+  readonly method: string;
+  /** With the query. */
+  readonly path: string;
+  readonly body: string | undefined;
+  readonly headers: Record<string, string>;
+  /** Whether it changes nothing, so that it may be sent again. */
+  readonly isRead: boolean;
+}
+
+/** Puts input into path, query and body, and options into headers. */
+export function wireOf(id: OperationId, input: object | undefined, options: CallOptions = {}): Wire {
+  const [method = '', template = ''] = routes[id].split(' ');
+  const rest: Record<string, unknown> = { ...input };
+  const path = template.replace('?', '').replace(/\{(\w+)\}/g, (_, name: string) => {
+    const value = encodeURIComponent(String(rest[name]));
+    delete rest[name];
+    return value;
+  });
+  const takesBody = method.startsWith('P') && !template.endsWith('?');
+  const body = takesBody && input ? JSON.stringify(rest) : undefined;
+  const query = [takesBody ? '' : queryOf(rest), textOf(options.query)].filter(Boolean).join('&');
+  return {
+    method,
+    path: query ? `${path}?${query}` : path,
+    body,
+    headers: {
+      ...(body !== undefined && { 'Content-Type': 'application/json' }),
+      ...(options.fresh && { 'Cache-Control': 'no-cache' }),
+      ...(options.strict && { Prefer: 'handling=strict' }),
+      ...(options.idempotencyKey !== undefined && { 'Idempotency-Key': options.idempotencyKey }),
+      ...options.headers,
+    },
+    isRead: method === 'GET' || id === 'batch',
+  };
+}
+
+const textOf = (query: CallOptions['query']) => (typeof query === 'string' ? query : queryOf({ ...query }));
+
+/** `{ a: [1, 2], b: { c: 3 } }` is `a=1,2&b[c]=3`. What is undefined is left out. */
+function queryOf(values: Readonly<Record<string, unknown>>): string {
+  return Object.entries(values)
+    .flatMap(([name, value]) => {
+      if (value === undefined) return [];
+      if (typeof value !== 'object' || value === null || Array.isArray(value)) return [pairOf(name, value)];
+      return Object.entries(value).map(([key, inner]) => pairOf(`${name}[${key}]`, inner));
+    })
+    .join('&');
+}
+
+const pairOf = (name: string, value: unknown) => `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`;

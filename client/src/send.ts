@@ -1,0 +1,122 @@
+import type { Problem } from './openapi.ts';
+import { PorticoProblem } from './problem.ts';
+import type { Wire } from './request.ts';
+
+/** Where and how calls are sent. */
+export interface Connection {
+  /** Of the gateway, without a path. Without it, the page's own origin. */
+  readonly url?: string | undefined;
+  /** The account's key; a function is asked before each try. Without one the browser's session counts. */
+  readonly token?: string | (() => string | undefined | Promise<string | undefined>) | undefined;
+  readonly fetch?: typeof globalThis.fetch | undefined;
+  /** `include` for a session on another subdomain. */
+  readonly credentials?: 'omit' | 'same-origin' | 'include' | undefined;
+}
+
+export const tokenOf = async ({ token }: Connection): Promise<string | undefined> =>
+  typeof token === 'function' ? token() : token;
+
+const RETRIES = 2;
+const FIRST_PAUSE_MS = 250;
+const LONGEST_WAIT_MS = 60_000;
+
+/**
+ * Sends a call, reads go out up to three times. `read` is part of a try: an answer that breaks off is a try that failed.
+ * A write goes out again only if its problem proves that nothing happened. Rejects with a `PorticoProblem`, or with the
+ * reason of the signal.
+ */
+export async function send<T>(
+  connection: Connection,
+  wire: Wire,
+  { signal, read }: { readonly signal: AbortSignal | undefined; readonly read: (response: Response) => Promise<T> | T },
+): Promise<T> {
+  for (let tries = 0; ; tries += 1) {
+    try {
+      const response = await sendOnce(connection, wire, signal);
+      return await read(response);
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason ?? error; // React Native knows no reason
+      const problem = error instanceof PorticoProblem ? error : noAnswer('connection_failed', wire, error);
+      const waitMs = waitOf(problem, wire, tries);
+      if (waitMs === undefined) throw problem;
+      await pause(waitMs, signal);
+    }
+  }
+}
+
+async function sendOnce(connection: Connection, wire: Wire, signal: AbortSignal | undefined): Promise<Response> {
+  const token = await tokenOf(connection);
+  const { fetch = globalThis.fetch, url = '', credentials } = connection;
+  const response = await fetch(url.replace(/\/$/, '') + wire.path, {
+    method: wire.method,
+    headers: { ...(token !== undefined && { Authorization: `Token ${token}` }), ...wire.headers },
+    ...(wire.body !== undefined && { body: wire.body }),
+    ...(credentials && { credentials }), // Workers take none
+    ...(signal && { signal }),
+  });
+  if (response.ok || response.status === 304) return response;
+  throw await problemOf(response, wire);
+}
+
+async function problemOf(response: Response, wire: Wire): Promise<PorticoProblem> {
+  const text = await response.text();
+  try {
+    const problem = JSON.parse(text) as Problem;
+    if (problem.code && Array.isArray(problem.errors)) return new PorticoProblem(problem);
+  } catch {
+    // not ours: of something between us and the gateway
+  }
+  return noAnswer('unexpected_answer', wire, text, response);
+}
+
+const TITLES = {
+  connection_failed: 'No answer from the gateway',
+  unexpected_answer: 'An answer that is not the gateway’s',
+} as const;
+
+/** The problem of a call that got no answer that can be read. A write may have happened, unless it was refused. */
+export function noAnswer(
+  code: keyof typeof TITLES,
+  { isRead, path }: Wire,
+  cause: unknown,
+  response?: Response,
+): PorticoProblem {
+  const status = response?.status ?? 0;
+  const isRefused = status >= 400 && status < 500;
+  const retryAfter = Number(response?.headers.get('Retry-After') ?? NaN);
+  const problem: Problem = {
+    type: 'about:blank',
+    title: TITLES[code],
+    status,
+    code,
+    detail: `${TITLES[code]}${status ? ` (status ${status})` : ''}.`,
+    instance: path,
+    request_id: '',
+    retryable: isRead && (!isRefused || status === 429),
+    ...(retryAfter >= 0 && { retry_after: retryAfter }),
+    ...(!isRead && !isRefused && { outcome: 'unknown' }),
+    errors: [],
+  };
+  return new PorticoProblem(problem, cause);
+}
+
+/** Milliseconds to the next try; undefined if there is none. */
+function waitOf({ retryable, retryAfter, outcome, status }: PorticoProblem, { isRead }: Wire, tries: number) {
+  // A write that is refused with 409 is under way elsewhere: once that is over it would be sent a second time.
+  if (tries === RETRIES || !retryable || (!isRead && (outcome || status === 409))) return undefined;
+  const waitMs = retryAfter === undefined ? FIRST_PAUSE_MS * 2 ** tries * (0.5 + Math.random()) : retryAfter * 1000;
+  return waitMs <= LONGEST_WAIT_MS ? waitMs : undefined;
+}
+
+/** Ends early when the signal is aborted. */
+function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', end);
+      resolve();
+    };
+    const timer = setTimeout(end, ms);
+    signal?.addEventListener('abort', end);
+  });
+}

@@ -1,0 +1,60 @@
+import type { Portico } from './client.ts';
+import { noAnswer } from './send.ts';
+import { wireOf } from './request.ts';
+import type { CallOptions, OverviewId, OverviewInput, SectionLine } from './types.ts';
+
+const LINES = { Accept: 'application/x-ndjson' };
+
+/**
+ * The sections of an overview as they come. One that failed has `error` in place of `data`. Throws where the answer was
+ * cut off. It does not begin again by itself once it has begun.
+ */
+export async function* streamOverview<Id extends OverviewId, const Asked extends OverviewInput<Id>>(
+  portico: Portico,
+  id: Id,
+  input?: Asked,
+  options: CallOptions = {},
+): AsyncGenerator<SectionLine<Id, Asked>, void, undefined> {
+  const response = await portico.response(id, input, { ...options, headers: { ...LINES, ...options.headers } });
+  try {
+    for await (const text of linesOf(response)) {
+      const line = portico.parse(text) as SectionLine<Id, Asked> | { readonly complete: true };
+      if ('complete' in line) return;
+      yield line;
+    }
+  } catch (error) {
+    if (options.signal?.aborted) throw options.signal.reason ?? error;
+    throw cutOff(id, error);
+  }
+  throw cutOff(id, 'no last line');
+}
+
+const cutOff = (id: OverviewId, cause: unknown) => noAnswer('connection_failed', wireOf(id, undefined), cause);
+
+/** Line by line as they arrive; all at once where `fetch` has no stream (React Native). */
+async function* linesOf(response: Response): AsyncGenerator<string, void, undefined> {
+  const reader = response.body?.getReader?.();
+  if (!reader) {
+    yield* fullLines(`${await response.text()}\n`).lines;
+    return;
+  }
+  const decoder = new TextDecoder();
+  let rest = '';
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      const read = fullLines(rest + decoder.decode(value, { stream: !done }));
+      yield* read.lines;
+      if (done) return;
+      rest = read.rest;
+    }
+  } finally {
+    void reader.cancel().catch(() => undefined); // whoever reads no further wants no more of it
+  }
+}
+
+function fullLines(text: string): { readonly lines: readonly string[]; readonly rest: string } {
+  const lines = text.split('\n');
+  const rest = lines.pop() ?? '';
+  return { lines: lines.filter(Boolean), rest };
+}

@@ -1,0 +1,143 @@
+import type { operations, ProblemCode } from './openapi.ts';
+import type { OperationId } from './routes.ts';
+
+/** Makes types readable where an editor shows them. */
+type Shown<T> = { [Key in keyof T]: T[Key] } & {};
+
+type Parameter<Id extends OperationId, In extends 'path' | 'query'> = NonNullable<operations[Id]['parameters'][In]>;
+/** Numbers go into a path as well as texts, and `true` as well as `'true'`. */
+type Eased<T> = {
+  [Key in keyof T]: string extends T[Key] ? T[Key] | number : 'true' extends T[Key] ? T[Key] | boolean : T[Key];
+};
+type OrNone<T> = [T] extends [never] ? unknown : T;
+
+type BodyOf<Id extends OperationId> = operations[Id] extends {
+  requestBody: { content: { 'application/json': infer Body } };
+}
+  ? Body
+  : operations[Id] extends { requestBody?: { content: { 'application/json': infer Body } } }
+    ? Partial<Body>
+    : unknown;
+
+/** What an operation is given: the ids of its path, and its query or its body. */
+export type Input<Id extends OperationId> = Id extends OverviewId
+  ? OverviewInput<Id>
+  : Shown<Eased<OrNone<Parameter<Id, 'path'>>> & Eased<OrNone<Parameter<Id, 'query'>>>> & BodyOf<Id>;
+
+type Responses<Id extends OperationId> = operations[Id]['responses'];
+type Content<Response> = Response extends { content: infer Types } ? Types : { none: true };
+/** By media type. */
+type Contents<Id extends OperationId> = {
+  [Status in keyof Responses<Id>]: Content<Responses<Id>[Status]>;
+}[keyof Responses<Id>];
+type Json<Id extends OperationId> = Contents<Id> extends { 'application/json': infer Body } ? Body : undefined;
+
+/** What an operation answers. An overview has no more than was asked for. */
+export type Answer<Id extends OperationId, Asked = object> = Id extends OverviewId ? OverviewOf<Id, Asked> : Json<Id>;
+
+/** Operations that answer a page of a list. */
+export type ListId = {
+  [Id in OperationId]: Json<Id> extends { results: readonly unknown[] } ? Id : never;
+}[OperationId];
+/** One entry of such a list. */
+export type Item<Id extends ListId> = Json<Id> extends { results: readonly (infer One)[] } ? One : never;
+
+/** Operations that answer several sections at once. */
+export type OverviewId = {
+  [Id in OperationId]: Contents<Id> extends { 'application/x-ndjson': unknown } ? Id : never;
+}[OperationId];
+
+type Data<Id extends OverviewId> = Json<Id> extends { data: infer All } ? Required<All> : never;
+type SectionOf<Id extends OverviewId> = keyof Data<Id> & string;
+type FieldOf<Id extends OverviewId, Section extends string> =
+  Parameter<Id, 'query'> extends { [Key in `fields[${Section}]`]?: readonly (infer Field)[] } ? Field : never;
+
+/** Which sections, and which of their fields; all unless named. */
+export interface OverviewInput<Id extends OverviewId> {
+  readonly sections?: readonly SectionOf<Id>[];
+  readonly fields?: { readonly [Section in SectionOf<Id>]?: readonly FieldOf<Id, Section>[] };
+}
+
+type Wanted<Id extends OverviewId, Asked> = Asked extends { readonly sections: readonly (infer Section)[] }
+  ? Section & SectionOf<Id>
+  : SectionOf<Id>;
+
+/** A list whose length is not known when it is compiled says only what may be in it. */
+type IsOpen<Asked> = Asked extends { readonly sections: infer List extends readonly unknown[] }
+  ? number extends List['length']
+    ? true
+    : false
+  : false;
+
+type Trimmed<Value, Field> = Value extends null
+  ? null
+  : Value extends { results: readonly (infer One)[]; count: infer Count }
+    ? { count: Count; next: string | null; previous: string | null; results: Kept<One, Field>[] }
+    : Value extends readonly (infer One)[]
+      ? Kept<One, Field>[]
+      : Kept<Value, Field>;
+type Kept<Value, Field> = Pick<Value, Field & keyof Value>;
+
+type SectionData<Id extends OverviewId, Section extends SectionOf<Id>, Asked> = Asked extends {
+  readonly fields: { readonly [Key in Section]: readonly (infer Field)[] };
+}
+  ? Trimmed<Data<Id>[Section], Field>
+  : Data<Id>[Section];
+
+type Sections<Id extends OverviewId, Asked, Values> =
+  IsOpen<Asked> extends true
+    ? { [Section in Wanted<Id, Asked>]?: Values[Section & keyof Values] }
+    : { [Section in Wanted<Id, Asked>]: Values[Section & keyof Values] };
+
+/** An overview with the sections and fields that were asked for. */
+export type OverviewOf<Id extends OverviewId, Asked = object> = Shown<
+  Omit<Json<Id>, 'data' | 'meta'> & {
+    data: Sections<Id, Asked, { [Section in SectionOf<Id>]: SectionData<Id, Section, Asked> }>;
+    meta: { complete: boolean; sections: Sections<Id, Asked, Record<SectionOf<Id>, SectionMeta<Id>>> };
+  }
+>;
+
+type SectionMeta<Id extends OverviewId> =
+  Json<Id> extends { meta: { sections: infer Metas } } ? NonNullable<Metas[keyof Metas]> : never;
+
+type AnyLine<Id extends OverviewId> = Contents<Id> extends { 'application/x-ndjson': infer Line } ? Line : never;
+
+/** A section of an overview as it comes: what it is, or why it failed. */
+export type SectionLine<Id extends OverviewId, Asked = object> =
+  AnyLine<Id> extends infer Line
+    ? Line extends { section: infer Section extends Wanted<Id, Asked>; data: infer Value }
+      ? Shown<
+          Omit<Line, 'data'> & {
+            data: Value extends null ? null : SectionData<Id, Section & SectionOf<Id>, Asked> & {};
+          }
+        >
+      : Line extends { section: Wanted<Id, Asked> }
+        ? Line
+        : never
+    : never;
+
+/** Codes of problems: the gateway's, two of this package, and any other that the upstream has sent with a 4xx. */
+export type Code = ProblemCode | 'connection_failed' | 'unexpected_answer' | (string & {});
+
+export interface CallOptions {
+  /** Ends the call, and the wait before another try. */
+  readonly signal?: AbortSignal | undefined;
+  /** Asks for a copy that is made now (`Cache-Control: no-cache`). */
+  readonly fresh?: boolean | undefined;
+  /** Overviews: any section that fails fails the whole (`Prefer: handling=strict`). */
+  readonly strict?: boolean | undefined;
+  /** POST: sent again within 24 hours, the same key gets the first answer again. */
+  readonly idempotencyKey?: string | undefined;
+  /** Parameters that the document does not list, such as filters; as text, the query as it is written. */
+  readonly query?: string | Readonly<Record<string, unknown>> | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+}
+
+/** The arguments of an operation. Input may be left out where nothing in it is needed. */
+export type Takes<Id extends OperationId> =
+  object extends Input<Id> ? [input?: Input<Id>, options?: CallOptions] : [input: Input<Id>, options?: CallOptions];
+
+/** An operation as a method. */
+export type Call<Id extends OperationId> = Id extends OverviewId
+  ? <const Asked extends OverviewInput<Id> = object>(input?: Asked, options?: CallOptions) => Promise<Answer<Id, Asked>>
+  : (...given: Takes<Id>) => Promise<Answer<Id>>;

@@ -1,0 +1,134 @@
+import {
+  type Code,
+  createClient,
+  each,
+  outcomeOf,
+  type PaymentMethod,
+  PorticoProblem,
+  readBatch,
+  streamOverview,
+  type Subscription,
+  type Transaction,
+} from '../../client/src/index.ts';
+import { queriesOf } from '../../client/src/query.ts';
+import type { Same } from '../openapi-clients/same.ts';
+
+// What the client's types say. Compiled by `npm run check`, never run.
+
+const portico = createClient({ token: () => Promise.resolve('key') });
+const same = <A, B>(isSame: Same<A, B>): void => void isSame;
+
+export async function calls(): Promise<void> {
+  const subscription = await portico.getSubscription();
+  same<typeof subscription, Subscription>(true);
+  await portico.getTransaction({ id: 1201 }, { signal: AbortSignal.timeout(1000) });
+  await portico.getTransaction({ id: '9223372036854775807' });
+  // @ts-expect-error an id is needed
+  await portico.getTransaction();
+  // @ts-expect-error there is no such member
+  await portico.listTransactions({ pages: 2 });
+  await portico.listTransactions({ page: 2, page_size: 10 }, { query: { status: 'completed' } });
+  await portico.updateReferralConfig({ mode: 'credits' });
+  // @ts-expect-error nor such a mode
+  await portico.updateReferralConfig({ mode: 'cash' });
+  await portico.deleteSession({ everywhere: true });
+  const nothing = await portico.deletePaymentMethod();
+  same<typeof nothing, undefined>(true);
+  await portico.refreshProxyList({ plan_id: 3 });
+  await portico.startIdVerification();
+  await portico.purchasePlan({ proxy_type: 'shared', something: 'new' }, { idempotencyKey: 'order-1' });
+  const session = await portico.getSession();
+  if (session.authenticated) session.account.toUpperCase();
+}
+
+export async function overviews(sections: ('subscription' | 'notifications')[]): Promise<void> {
+  const { data, meta } = await portico.getAccountOverview();
+  same<typeof data.subscription, Subscription>(true);
+  same<typeof data.payment_method, PaymentMethod | null>(true);
+  // @ts-expect-error it may have failed
+  data.notifications.count.toFixed();
+  meta.sections.referral_config.state.toUpperCase();
+
+  const some = await portico.getAccountOverview({
+    sections: ['subscription', 'notifications'],
+    fields: { subscription: ['id', 'plan'], notifications: ['type'] },
+  });
+  same<typeof some.data.subscription, { id: number; plan: number }>(true);
+  some.data.notifications?.results.map(({ type }) => type);
+  // @ts-expect-error a field that was not asked for
+  some.data.notifications?.results.map(({ id }) => String(id));
+  // @ts-expect-error a section that was not asked for
+  void some.data.payment_method;
+  // @ts-expect-error the same in meta
+  void some.meta.sections.payment_method;
+  // @ts-expect-error no section of this overview
+  await portico.getAccountOverview({ sections: ['transactions'] });
+  // @ts-expect-error no field of this section
+  await portico.getAccountOverview({ fields: { subscription: ['amount'] } });
+
+  const open = await portico.getAccountOverview({ sections });
+  // @ts-expect-error nobody knows which of them were asked for
+  void open.data.subscription.plan;
+  void open.data.subscription?.plan;
+
+  const channels = await portico.getReferralOverview({ fields: { channels: ['code'] } });
+  same<typeof channels.data.channels, { code: string }[] | null>(true);
+}
+
+export async function streams(): Promise<void> {
+  for await (const line of streamOverview(portico, 'getAccountOverview', {
+    sections: ['subscription', 'payment_method'],
+  })) {
+    if ('error' in line) line.error.detail.trim();
+    else if (line.section === 'subscription') same<typeof line.data, Subscription>(true);
+    else {
+      line.section satisfies 'payment_method';
+      // @ts-expect-error there may be no card
+      line.data.id.toFixed();
+    }
+  }
+  for await (const line of streamOverview(portico, 'getAccountOverview', { fields: { subscription: ['plan'] } })) {
+    if (line.section === 'subscription') same<typeof line.data, { plan: number }>(true);
+  }
+}
+
+export async function others(): Promise<void> {
+  for await (const one of each(portico, 'listTransactions', { page_size: 100 })) same<typeof one, Transaction>(true);
+  // @ts-expect-error no list
+  each(portico, 'getSubscription');
+  const { plan, cards } = await readBatch(portico, {
+    plan: ['getSubscription'],
+    cards: ['listPaymentMethods', { page: 1 }],
+  });
+  if (plan instanceof PorticoProblem) plan.code satisfies string;
+  else same<typeof plan, Subscription>(true);
+  if (!(cards instanceof PorticoProblem)) cards.results.map(({ last4 }) => last4);
+  // @ts-expect-error a write
+  await readBatch(portico, { a: ['createApiKey'] });
+  const { data } = await portico.getBillingOverview();
+  const { state } = await outcomeOf(portico, data);
+  state satisfies 'bought' | 'begun' | 'not_seen';
+}
+
+export async function queries(): Promise<void> {
+  const query = queriesOf(portico, 'account');
+  const { queryFn, queryKey } = query('getSubscription');
+  const { signal } = new AbortController();
+  same<Awaited<ReturnType<typeof queryFn>>, Subscription>(true);
+  queryKey satisfies readonly [string, 'getSubscription', object];
+  const some = await query('getAccountOverview', { sections: ['subscription'] }).queryFn({ signal });
+  same<keyof typeof some.data, 'subscription'>(true);
+  await query('getTransaction', { id: 5 }).queryFn({ signal });
+  // @ts-expect-error an id is needed
+  query('getTransaction');
+  // @ts-expect-error a write
+  query('purchasePlan');
+  const pages = query.pages('listTransactions', { page_size: 5 });
+  (await pages.queryFn({ signal, pageParam: pages.initialPageParam })).results.map(({ amount }) => amount);
+}
+
+export function problems(problem: PorticoProblem): string {
+  problem.code satisfies Code;
+  const help: Partial<Record<Code, string>> = { connection_failed: 'Are you online?', card_declined: 'Another card?' };
+  return help[problem.code] ?? problem.errors['']?.[0]?.message ?? `in ${problem.retryAfter ?? 0} s`;
+}
