@@ -1,10 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { openApiText } from '../src/routes/openapi/document.ts';
 import { installIn } from './install.ts';
 
 // Two public generators make types of the document, with the TypeScript that they want; ours compiles what uses them.
-// The client's types are made of it too, and have to be those that are committed; `--write` writes them.
+// The client's types are made of it too, and have to be those that are committed; `--write` writes them. Then the client is
+// packed, and looked at as others will install it.
 
 const FOLDER = new URL('../test/openapi-clients/', import.meta.url).pathname;
 const DOCUMENT = './generated/openapi.json';
@@ -71,3 +72,9 @@ const onlyTypes = ['--plugins', '@hey-api/typescript', '--no-log-file'];
 run('node_modules/@hey-api/openapi-ts/bin/run.js', '-i', DOCUMENT, '-o', 'generated/hey-api', ...onlyTypes);
 run('../../node_modules/typescript/bin/tsc', '--project', '.');
 console.log('What uses the generated types compiles.');
+
+const pack = ['pack', '--workspace', 'client', '--pack-destination', `${FOLDER}generated`, '--loglevel=error'];
+execFileSync('npm', pack, { stdio: 'inherit' });
+const packed = `generated/${readdirSync(`${FOLDER}generated`).find((name) => name.endsWith('.tgz'))}`;
+run('node_modules/publint/src/cli.js', packed, '--strict');
+run('node_modules/@arethetypeswrong/cli/dist/index.js', packed, '--profile', 'esm-only', '--no-color');
