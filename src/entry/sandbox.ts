@@ -15,6 +15,6 @@ Accounts (Authorization: Token <key>):
 ${sandbox.accounts.map(({ description, key }) => `  ${key.padEnd(width)}  ${description}`).join('\n')}
 
 Social login: provider "sandbox", code "sandbox-code-<name>"; any new name can register.
-Control: POST ${url}/_sandbox/faults, /_sandbox/clock, /_sandbox/reset; GET or DELETE /_sandbox/calls
+Control: POST ${url}/_sandbox/faults, /_sandbox/clock, /_sandbox/reset; GET /_sandbox/calls; DELETE /_sandbox/faults, /_sandbox/calls
 
   curl -H 'Authorization: Token ${sandbox.accounts[0]?.key}' ${url}/api/v2/subscription/`);

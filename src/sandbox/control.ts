@@ -11,6 +11,7 @@ export interface Controls {
   readonly calls: () => readonly RecordedCall[];
   readonly clearCalls: () => void;
   readonly addFault: (fault: FaultInput) => void;
+  readonly clearFaults: () => void;
   /** Milliseconds since 1970, on the sandbox's clock. */
   readonly now: () => number;
   readonly advanceClock: (seconds: number) => void;
@@ -34,6 +35,10 @@ export function mountControl(app: Hono, sandbox: Controls): void {
       return c.body(null, 204);
     }),
   );
+  app.delete('/_sandbox/faults', (c) => {
+    sandbox.clearFaults();
+    return c.body(null, 204);
+  });
   app.post('/_sandbox/clock', (c) =>
     withBody(c, clockSchema, (change) => {
       if ('now' in change) sandbox.setClock(Date.parse(change.now));

@@ -47,6 +47,7 @@ export function createSandbox(options: SandboxOptions = {}): Sandbox {
     calls: calls.all,
     clearCalls: calls.clear,
     addFault: faults.add,
+    clearFaults: faults.clear,
     now: () => Math.floor(clock.now() / 1000),
     advanceClock: (seconds) => moveClock(() => clock.advance(seconds)),
     setClock: (epochMs) => moveClock(() => clock.set(epochMs)),

@@ -82,6 +82,15 @@ describe('faults', () => {
     expect(await client.get(SUBSCRIPTION, 'lapsed')).toMatchObject({ payment_method: 8071 });
   });
 
+  it('are cleared by DELETE, and nothing else is', async () => {
+    const client = createClient();
+    await client.call('DELETE', '/api/v2/payment/method/', { as: 'lapsed' });
+    await fault(client, { operation: '*', status: 500, times: 9 });
+    expect(await client.call('DELETE', '/_sandbox/faults')).toMatchObject({ status: 204 });
+    expect(await client.get(SUBSCRIPTION, 'lapsed')).toMatchObject({ payment_method: null });
+    expect(client.sandbox.calls()).toHaveLength(2);
+  });
+
   it.each([{}, { operation: 'getNothing' }, { operation: '*', status: 99 }, { operation: '*', typo: 1 }])(
     'are checked: %j',
     async (body) => {
