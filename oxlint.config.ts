@@ -198,7 +198,22 @@ export default defineConfig({
       files: ['src/entry/worker*.ts', 'src/entry/worker/*.ts'],
       rules: only('lru-cache', 'zod', '@hono/zod-openapi', 'node'),
     },
-    { files: ['src/entry/worker*.ts', '*.config.ts'], rules: { 'import/no-default-export': 'off' } },
+    { files: ['src/entry/worker*.ts', '**/*.config.ts'], rules: { 'import/no-default-export': 'off' } },
+    {
+      // Types of what it has installed are there only once it is: its own build checks them.
+      files: ['examples/**'],
+      plugins: ['typescript', 'unicorn', 'oxc', 'import', 'promise', 'react', 'jsx-a11y'],
+      rules: {
+        'import/no-unassigned-import': ['error', { allow: ['**/*.css'] }],
+        'react/react-in-jsx-scope': 'off', // the compiler brings it in
+        'typescript/no-unsafe-argument': 'off',
+        'typescript/no-unsafe-assignment': 'off',
+        'typescript/no-unsafe-call': 'off',
+        'typescript/no-unsafe-member-access': 'off',
+        'typescript/no-unsafe-return': 'off',
+        'unicorn/require-post-message-target-origin': 'off', // of windows; the page has channels only
+      },
+    },
     {
       files: ['test/**/*.ts', 'bench/**/*.ts', 'scripts/**/*.ts', '*.config.ts'],
       rules: {

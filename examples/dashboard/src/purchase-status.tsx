@@ -1,0 +1,55 @@
+import type { Outcome } from 'portico-client';
+import { summaryOf } from './problem.ts';
+import type { Purchase } from './purchase.ts';
+
+interface Props {
+  readonly purchase: Purchase;
+  readonly clicks: number;
+  readonly onAgain: () => void;
+}
+
+export function PurchaseStatus({ purchase, clicks, onAgain }: Props) {
+  const isOver = purchase.is === 'bought' || purchase.is === 'found';
+  return (
+    <div className="purchase-status">
+      <p role="status">
+        {textOf(purchase)}
+        {isOver && clicks > 1 && ` You clicked ${clicks} times and bought it once.`}
+      </p>
+      {isOver && (
+        <button type="button" onClick={onAgain}>
+          Buy another one
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** What the account shows after a purchase that nobody answered. */
+const FOUND: Readonly<Record<Outcome['state'], (outcome: Outcome) => string>> = {
+  bought: ({ subscription: { plan } }) => `No answer came, but the account shows it: plan ${plan} is bought.`,
+  begun: ({ payment }) => `No answer came, but the account shows it: payment ${payment?.id} is under way.`,
+  not_seen: () => 'No answer came, and the account shows no new plan and no payment. You can buy again.',
+};
+
+function textOf(purchase: Purchase): string {
+  switch (purchase.is) {
+    case 'under way':
+      return 'Buying…';
+    case 'bought':
+      return purchase.answer.payment_required
+        ? `Plan ${purchase.answer.plan} is bought. Payment ${purchase.answer.pending_payment} is under way.`
+        : `Plan ${purchase.answer.plan} is bought, from your credit.`;
+    case 'refused':
+      return `Not bought. ${summaryOf(purchase.error)}`;
+    case 'unknown':
+      return 'No answer came. Nobody knows yet whether you have bought it. Please wait: the page is finding out.';
+    case 'found':
+      return purchase.outcome
+        ? FOUND[purchase.outcome.state](purchase.outcome)
+        : 'No answer came, and the account cannot be read. Look at your transactions before you buy again.';
+    case 'none':
+    default:
+      return '';
+  }
+}

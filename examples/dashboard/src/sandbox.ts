@@ -1,0 +1,63 @@
+interface Trouble {
+  readonly label: string;
+  /** What to look at. */
+  readonly look: string;
+  /** What the sandbox is told: docs/sandbox.md. */
+  readonly faults: readonly object[];
+}
+
+export type TroubleName = 'cutOff' | 'limited' | 'failing' | 'slow';
+
+/** Trouble that the page can switch on. Of two faults that fit a call the sandbox takes the older one. */
+export const troubles: Readonly<Record<TroubleName, Trouble>> = {
+  cutOff: {
+    label: 'Cut off in mid-purchase',
+    look: 'Buy a plan: the upstream sells it and hangs up. Nobody answers, and the page finds out what became of it.',
+    faults: [{ operation: 'purchasePlan', reset: true, afterWork: true }],
+  },
+  limited: {
+    label: 'Rate-limited upstream',
+    look: 'Read again: the last copies, with their age. Read everything again: the client waits as long as it is told, three tries in all.',
+    faults: [{ operation: '*', status: 429, headers: { 'retry-after': '3' } }],
+  },
+  failing: {
+    label: 'Failing notifications',
+    look: 'Read again: the last copy, with its age. Read everything again: one section says why it is not there, the others are.',
+    faults: [{ operation: 'listNotifications', status: 503 }],
+  },
+  slow: {
+    label: 'Slow upstream',
+    look: 'Read everything again: each section is shown when it comes, the slowest keeps none of the others back.',
+    faults: [
+      { operation: 'getSubscription', delayMs: 600 },
+      { operation: 'listNotifications', delayMs: 1_300 },
+      { operation: 'getReferralConfig', delayMs: 2_000 },
+      { operation: 'listPaymentMethods', delayMs: 2_700 },
+      { operation: 'getPaymentMethod', delayMs: 600 },
+      { operation: 'listTransactions', delayMs: 1_000 },
+      { operation: 'listReferralCredits', delayMs: 1_000 },
+      { operation: 'purchasePlan', delayMs: 1_500 },
+    ],
+  },
+};
+
+const names = Object.keys(troubles) as TroubleName[];
+
+let last = Promise.resolve();
+
+/** Takes away all trouble, and makes what is switched on. One change after the other. */
+export function make(on: ReadonlySet<TroubleName>): Promise<void> {
+  last = last.then(() => send(on)).catch(() => undefined);
+  return last;
+}
+
+async function send(on: ReadonlySet<TroubleName>): Promise<void> {
+  await fetch('/_sandbox/faults', { method: 'DELETE' });
+  for (const fault of names.filter((name) => on.has(name)).flatMap((name) => troubles[name].faults)) {
+    await fetch('/_sandbox/faults', {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify({ ...fault, times: 1_000 }),
+    });
+  }
+}

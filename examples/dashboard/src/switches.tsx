@@ -1,0 +1,54 @@
+import { useEffect, useState } from 'react';
+import { Panel } from './panel.tsx';
+import { make, type TroubleName, troubles } from './sandbox.ts';
+
+const SHOWN: readonly TroubleName[] = ['slow', 'failing', 'limited', 'cutOff'];
+
+/** There is one sandbox: what one tab switches on is on for all. */
+const tabs = new BroadcastChannel('switches');
+
+/** Makes the sandbox misbehave, so that one sees what the gateway and the client do about it. */
+export function Switches() {
+  const [on, setOn] = useState<ReadonlySet<TroubleName>>(new Set());
+  const [isBusy, setBusy] = useState(false);
+
+  async function turn(next: ReadonlySet<TroubleName>) {
+    setOn(next);
+    setBusy(true);
+    tabs.postMessage(next);
+    await make(next);
+    setBusy(false);
+  }
+
+  useEffect(() => {
+    const heard = ({ data }: MessageEvent<ReadonlySet<TroubleName>>) => setOn(data);
+    tabs.addEventListener('message', heard);
+    void turn(new Set()); // what an earlier visit has switched on
+    return () => tabs.removeEventListener('message', heard);
+  }, []);
+
+  const without = (name: TroubleName) => new Set([...on].filter((other) => other !== name));
+  const toggle = (name: TroubleName) => void turn(on.has(name) ? without(name) : new Set([...on, name]));
+
+  return (
+    <Panel title="Make it fail" isBusy={isBusy}>
+      <ul className="switches">
+        {SHOWN.map((name) => (
+          <li key={name}>
+            <label>
+              <input
+                type="checkbox"
+                role="switch"
+                checked={on.has(name)}
+                onChange={() => toggle(name)}
+                aria-describedby={`look-${name}`}
+              />
+              {troubles[name].label}
+            </label>
+            <p id={`look-${name}`}>{troubles[name].look}</p>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}

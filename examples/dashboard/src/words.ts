@@ -1,0 +1,21 @@
+const dollars = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD' });
+const days = new Intl.DateTimeFormat('en', { dateStyle: 'medium' });
+const minutes = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' });
+const months = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric' });
+const shortDays = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric' });
+const wholeDollars = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD', maximumFractionDigits: 0 });
+
+export const money = (amount: number) => dollars.format(amount);
+export const day = (time: string) => days.format(new Date(time));
+export const dayAndTime = (time: string) => minutes.format(new Date(time));
+export const month = (time: string) => months.format(new Date(time));
+/** Of seconds since 1970. */
+export const shortDay = (seconds: number) => shortDays.format(new Date(seconds * 1000));
+export const wholeMoney = (amount: number) => wholeDollars.format(amount);
+export const milliseconds = (ms: number) => `${Math.round(ms).toLocaleString('en')} ms`;
+
+/** `first_time_value_off` is “First time value off”. */
+export function spoken(name: string): string {
+  const words = name.replaceAll('_', ' ');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
