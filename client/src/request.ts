@@ -42,14 +42,18 @@ export function wireOf(id: OperationId, input: object | undefined, options: Call
 const textOf = (query: CallOptions['query']) => (typeof query === 'string' ? query : queryOf({ ...query }));
 
 /** `{ a: [1, 2], b: { c: 3 } }` is `a=1,2&b[c]=3`. What is undefined is left out. */
-function queryOf(values: Readonly<Record<string, unknown>>): string {
+function queryOf(values: object, nameOf = (key: string) => key): string {
   return Object.entries(values)
-    .flatMap(([name, value]) => {
-      if (value === undefined) return [];
-      if (typeof value !== 'object' || value === null || Array.isArray(value)) return [pairOf(name, value)];
-      return Object.entries(value).map(([key, inner]) => pairOf(`${name}[${key}]`, inner));
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => {
+      if (!isRecord(value)) return pairOf(nameOf(key), value);
+      return queryOf(value, (inner) => `${nameOf(key)}[${inner}]`);
     })
+    .filter(Boolean)
     .join('&');
 }
+
+const isRecord = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const pairOf = (name: string, value: unknown) => `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`;
