@@ -29,7 +29,7 @@ export function createCopies(options: Connection & { readonly copies?: number | 
       const copy = key === undefined ? undefined : kept.get(key);
       if (key !== undefined && copy) put(key, copy);
       return {
-        wire: copy ? { ...wire, headers: { 'If-None-Match': copy.etag, ...wire.headers } } : wire,
+        wire: copy ? { ...wire, headers: { 'if-none-match': copy.etag, ...wire.headers } } : wire,
         value: copy?.value,
         keep: <T>(value: T, etag: string | null): T => {
           if (key !== undefined && etag !== null) put(key, { etag, value });

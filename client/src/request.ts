@@ -7,6 +7,7 @@ export interface Wire {
   /** With the query. */
   readonly path: string;
   readonly body: string | undefined;
+  /** Names in lower case. */
   readonly headers: Record<string, string>;
   /** Whether it changes nothing, so that it may be sent again. */
   readonly isRead: boolean;
@@ -29,15 +30,19 @@ export function wireOf(id: OperationId, input: object | undefined, options: Call
     path: query ? `${path}?${query}` : path,
     body,
     headers: {
-      ...(body !== undefined && { 'Content-Type': 'application/json' }),
-      ...(options.fresh && { 'Cache-Control': 'no-cache' }),
-      ...(options.strict && { Prefer: 'handling=strict' }),
-      ...(options.idempotencyKey !== undefined && { 'Idempotency-Key': options.idempotencyKey }),
-      ...options.headers,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...(options.fresh && { 'cache-control': 'no-cache' }),
+      ...(options.strict && { prefer: 'handling=strict' }),
+      ...(options.idempotencyKey !== undefined && { 'idempotency-key': options.idempotencyKey }),
+      ...lowerCased(options.headers),
     },
     isRead: method === 'GET' || id === 'batch',
   };
 }
+
+/** A name that stands there in two ways would be two headers, which are sent joined. */
+const lowerCased = (headers: CallOptions['headers'] = {}) =>
+  Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 
 const textOf = (query: CallOptions['query']) => (typeof query === 'string' ? query : queryOf({ ...query }));
 

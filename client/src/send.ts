@@ -49,7 +49,7 @@ async function sendOnce(connection: Connection, wire: Wire, signal: AbortSignal 
   const { fetch = globalThis.fetch, url = '', credentials } = connection;
   const response = await fetch(url.replace(/\/$/, '') + wire.path, {
     method: wire.method,
-    headers: { ...(token !== undefined && { Authorization: `Token ${token}` }), ...wire.headers },
+    headers: { ...(token !== undefined && { authorization: `Token ${token}` }), ...wire.headers },
     ...(wire.body !== undefined && { body: wire.body }),
     ...(credentials && { credentials }), // Workers take none
     ...(signal && { signal }),

@@ -3,7 +3,7 @@ import { noAnswer } from './send.ts';
 import { wireOf } from './request.ts';
 import type { CallOptions, OverviewId, OverviewInput, SectionLine } from './types.ts';
 
-const LINES = { Accept: 'application/x-ndjson' };
+const LINES = { accept: 'application/x-ndjson' };
 
 /**
  * The sections of an overview as they come. One that failed has `error` in place of `data`. Throws where the answer was
