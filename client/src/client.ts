@@ -1,6 +1,6 @@
 import { createCopies } from './copies.ts';
 import { createPurchases } from './purchases.ts';
-import { wireOf } from './request.ts';
+import { type Wire, wireOf } from './request.ts';
 import { type OperationId, routes } from './routes.ts';
 import { type Connection, noAnswer, send } from './send.ts';
 import type { Call, CallOptions } from './types.ts';
@@ -11,6 +11,9 @@ export interface ClientOptions extends Connection {
   /** How many answers are kept with their ETag. Unless given 100, and none in browsers, whose HTTP cache does it. */
   readonly copies?: number | undefined;
 }
+
+/** Nothing is an answer with 204, and to a write that sends nothing. */
+const mayBeEmpty = ({ isRead, body }: Wire, { status }: Response) => status === 204 || (!isRead && body === undefined);
 
 type Calls = { readonly [Id in OperationId]: Call<Id> };
 
@@ -35,11 +38,11 @@ export function createClient(options: ClientOptions = {}): Portico {
       async read(response) {
         if (response.status === 304) return copy.value;
         const text = await response.text();
-        if (text === '') return undefined;
+        if (text === '' && mayBeEmpty(wire, response)) return undefined;
         try {
           return copy.keep(parse(text), response.headers.get('ETag'));
         } catch (error) {
-          throw noAnswer('unexpected_answer', wire, error);
+          throw noAnswer('unexpected_answer', wire, error, response);
         }
       },
     });
