@@ -31,8 +31,9 @@ export async function send<T>(
   { signal, read }: { readonly signal: AbortSignal | undefined; readonly read: (response: Response) => Promise<T> | T },
 ): Promise<T> {
   for (let tries = 0; ; tries += 1) {
+    const token = await tokenOf(connection); // what it throws is the caller's own, and nothing is sent
     try {
-      const response = await sendOnce(connection, wire, signal);
+      const response = await sendOnce(connection, { wire, token, signal });
       return await read(response);
     } catch (error) {
       if (signal?.aborted) throw signal.reason ?? error; // React Native knows no reason
@@ -44,8 +45,13 @@ export async function send<T>(
   }
 }
 
-async function sendOnce(connection: Connection, wire: Wire, signal: AbortSignal | undefined): Promise<Response> {
-  const token = await tokenOf(connection);
+interface Try {
+  readonly wire: Wire;
+  readonly token: string | undefined;
+  readonly signal: AbortSignal | undefined;
+}
+
+async function sendOnce(connection: Connection, { wire, token, signal }: Try): Promise<Response> {
   const { fetch = globalThis.fetch, url = '', credentials } = connection;
   const response = await fetch(url.replace(/\/$/, '') + wire.path, {
     method: wire.method,
