@@ -27,14 +27,15 @@ export interface Portico extends Calls {
 /** A client of a gateway. It holds no connection, so one may be made for each request of a server. */
 export function createClient(options: ClientOptions = {}): Portico {
   const { parse = JSON.parse as (text: string) => unknown } = options;
-  const copies = createCopies(options);
+  const copies = createCopies(options.copies);
   const purchases = createPurchases(options);
 
   const answer = async (id: OperationId, input?: object, callOptions: CallOptions = {}): Promise<unknown> => {
     const wire = wireOf(id, input, callOptions);
-    const copy = await copies.of(wire);
-    return send(options, copy.wire, {
+    let copy: ReturnType<typeof copies>; // of the account that the try is sent for
+    return send(options, wire, {
       signal: callOptions.signal,
+      conditions: (headers) => (copy = copies(wire, headers)).headers,
       async read(response) {
         if (response.status === 304) return copy.value;
         const text = await response.text();

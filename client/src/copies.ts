@@ -1,5 +1,4 @@
 import type { Wire } from './request.ts';
-import { type Connection, tokenOf } from './send.ts';
 
 interface Kept {
   readonly etag: string;
@@ -11,8 +10,7 @@ const MOST = 100;
 const hasHttpCache = () => 'document' in globalThis || 'WorkerGlobalScope' in globalThis;
 
 /** Answers with their ETags, by account and path; those that were used last stay. */
-export function createCopies(options: Connection & { readonly copies?: number | undefined }) {
-  const most = options.copies ?? (hasHttpCache() ? 0 : MOST);
+export function createCopies(most = hasHttpCache() ? 0 : MOST) {
   const kept = new Map<string, Kept>();
 
   const put = (key: string, copy: Kept) => {
@@ -22,20 +20,19 @@ export function createCopies(options: Connection & { readonly copies?: number | 
     if (kept.size > most && oldest !== undefined) kept.delete(oldest);
   };
 
-  return {
-    /** The request with the ETag of its copy, what that copy is, and a way to keep another. */
-    async of(wire: Wire) {
-      const key = wire.method === 'GET' && most > 0 ? `${await tokenOf(options)} ${wire.path}` : undefined;
-      const copy = key === undefined ? undefined : kept.get(key);
-      if (key !== undefined && copy) put(key, copy);
-      return {
-        wire: copy ? { ...wire, headers: { 'if-none-match': copy.etag, ...wire.headers } } : wire,
-        value: copy?.value,
-        keep: <T>(value: T, etag: string | null): T => {
-          if (key !== undefined && etag !== null) put(key, { etag, value });
-          return value;
-        },
-      };
-    },
+  /** For a try with these headers: more of them if there is a copy, what that copy is, and a way to keep another. */
+  return ({ method, path }: Wire, { authorization, cookie }: Wire['headers']) => {
+    const key = method === 'GET' && most > 0 ? JSON.stringify([authorization, cookie, path]) : undefined;
+    const copy = key === undefined ? undefined : kept.get(key);
+    if (key !== undefined && copy) put(key, copy);
+    return {
+      // With an ETag but without this, fetch asks for a fresh copy: it adds `no-cache`.
+      headers: copy && { 'if-none-match': copy.etag, 'cache-control': 'max-age=0' },
+      value: copy?.value,
+      keep: <T>(value: T, etag: string | null): T => {
+        if (key !== undefined && etag !== null) put(key, { etag, value });
+        return value;
+      },
+    };
   };
 }

@@ -20,6 +20,13 @@ const RETRIES = 2;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_WAIT_MS = 60_000;
 
+interface Sending<T> {
+  readonly signal: AbortSignal | undefined;
+  /** More headers for a try with those; what they have already stays. */
+  readonly conditions?: (headers: Wire['headers']) => Wire['headers'] | undefined;
+  readonly read: (response: Response) => Promise<T> | T;
+}
+
 /**
  * Sends a call, reads go out up to three times. `read` is part of a try: an answer that breaks off is a try that failed.
  * A write goes out again only if its problem proves that nothing happened. Rejects with a `PorticoProblem`, or with the
@@ -28,12 +35,17 @@ const LONGEST_WAIT_MS = 60_000;
 export async function send<T>(
   connection: Connection,
   wire: Wire,
-  { signal, read }: { readonly signal: AbortSignal | undefined; readonly read: (response: Response) => Promise<T> | T },
+  { signal, conditions, read }: Sending<T>,
 ): Promise<T> {
   for (let tries = 0; ; tries += 1) {
     const token = await tokenOf(connection); // what it throws is the caller's own, and nothing is sent
+    const headers = { ...(token !== undefined && { authorization: `Token ${token}` }), ...wire.headers };
     try {
-      const response = await sendOnce(connection, { wire, token, signal });
+      const response = await sendOnce(
+        connection,
+        { ...wire, headers: { ...conditions?.(headers), ...headers } },
+        signal,
+      );
       return await read(response);
     } catch (error) {
       if (signal?.aborted) throw signal.reason ?? error; // React Native knows no reason
@@ -45,17 +57,11 @@ export async function send<T>(
   }
 }
 
-interface Try {
-  readonly wire: Wire;
-  readonly token: string | undefined;
-  readonly signal: AbortSignal | undefined;
-}
-
-async function sendOnce(connection: Connection, { wire, token, signal }: Try): Promise<Response> {
+async function sendOnce(connection: Connection, wire: Wire, signal: AbortSignal | undefined): Promise<Response> {
   const { fetch = globalThis.fetch, url = '', credentials } = connection;
   const response = await fetch(url.replace(/\/$/, '') + wire.path, {
     method: wire.method,
-    headers: { ...(token !== undefined && { authorization: `Token ${token}` }), ...wire.headers },
+    headers: wire.headers,
     ...(wire.body !== undefined && { body: wire.body }),
     ...(credentials && { credentials }), // Workers take none
     ...(signal && { signal }),
