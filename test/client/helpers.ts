@@ -93,7 +93,7 @@ export const gistOf = ({ code, status, outcome }: PorticoProblem): string =>
 /** A time for which the client waits before another try. */
 export interface Pause {
   readonly ms: number;
-  end(): void;
+  readonly end: () => void;
 }
 
 interface Pauses {
@@ -114,14 +114,14 @@ export function holdPauses(onPause: (pause: Pause) => void = () => undefined): P
   const lengths: number[] = [];
   const begun: Pause[] = [];
   let told = 0;
-  let look = () => undefined as void;
+  let look: (() => void) | undefined;
   const { setTimeout } = globalThis;
   const hold = (run: () => void, ms = 0, ...rest: unknown[]) => {
     if (!isOfClient()) return setTimeout(run, ms, ...rest);
     lengths.push(ms);
     begun.push({ ms, end: run });
     onPause({ ms, end: run });
-    look();
+    look?.();
     return 0;
   };
   const spies = [

@@ -32,7 +32,7 @@ describe.for(ids)('%s', (id) => {
 
     const own = secret();
     const portico = createClient({ url: gateway.url, token: own });
-    const answer = await callTo(portico, id as ClientId)(inputOf(id));
+    const answer = await callTo(portico, id)(inputOf(id));
     expect(answer).toEqual(text === '' ? undefined : JSON.parse(text));
 
     const [first, second, ...others] = upstream.calls;

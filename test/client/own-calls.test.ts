@@ -7,56 +7,56 @@ import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { callTo, openClient, problemOf } from './helpers.ts';
 
+/** Of a page; what a browser adds stands in the options. */
+async function openPage() {
+  const world = await openSessions();
+  return { ...world, page: createClient({ url: world.gateway.url, copies: 0 }) };
+}
+
+const OVER = 'unauthenticated';
+const fromPage: CallOptions = { headers: OWN_PAGE };
+const withCookie = (cookie: string): CallOptions => ({ headers: { ...OWN_PAGE, Cookie: cookie } });
+
+/** The session that the client begins. */
+async function begin({ page, token, upstream }: Awaited<ReturnType<typeof openPage>>) {
+  const response = await page.response('createSession', { token }, fromPage);
+  await upstream.waitForCalls(4);
+  return cookieIn({ status: response.status, text: await response.text(), cookies: response.headers.getSetCookie() });
+}
+
+test('createSession begins one with a key, getSession tells of it, deleteSession ends it', async () => {
+  const world = await openPage();
+  const { page, token } = world;
+  expect(await page.getSession(undefined, fromPage)).toEqual({ authenticated: false });
+  const begun = await page.createSession({ token }, fromPage);
+  expect(begun).toMatchObject({ authenticated: true, account: expect.any(String) });
+  const cookie = await begin(world);
+  expect(await page.getSession(undefined, withCookie(cookie))).toMatchObject({
+    authenticated: true,
+    account: begun.account,
+  });
+  expect(await page.getApiKey({ id: 12_345 }, withCookie(cookie))).toMatchObject({ id: expect.any(Number) });
+  expect(await page.deleteSession(undefined, withCookie(cookie))).toBeUndefined();
+  expect((await problemOf(page.getApiKey({ id: 12_345 }, withCookie(cookie)))).code).toBe('unauthenticated');
+});
+
+test('deleteSession ends all of the account with `everywhere`, and else only that one', async () => {
+  const world = await openPage();
+  const [one, two, three] = [await begin(world), await begin(world), await begin(world)];
+  const stands = async (cookie: string) => {
+    try {
+      return (await world.page.getSession(undefined, withCookie(cookie))).authenticated;
+    } catch (error) {
+      return (error as PorticoProblem).code;
+    }
+  };
+  await world.page.deleteSession({ everywhere: false }, withCookie(one));
+  expect([await stands(one), await stands(two), await stands(three)]).toEqual([OVER, true, true]);
+  await world.page.deleteSession({ everywhere: true }, withCookie(two));
+  expect([await stands(two), await stands(three)]).toEqual([OVER, OVER]);
+});
+
 describe('sessions', () => {
-  /** Of a page; what a browser adds stands in the options. */
-  async function openPage() {
-    const world = await openSessions();
-    return { ...world, page: createClient({ url: world.gateway.url, copies: 0 }) };
-  }
-
-  const OVER = 'unauthenticated';
-  const fromPage: CallOptions = { headers: OWN_PAGE };
-  const withCookie = (cookie: string): CallOptions => ({ headers: { ...OWN_PAGE, Cookie: cookie } });
-
-  /** The session that the client begins. */
-  async function begin({ page, token, upstream }: Awaited<ReturnType<typeof openPage>>) {
-    const response = await page.response('createSession', { token }, fromPage);
-    await upstream.waitForCalls(4);
-    return cookieIn({ status: response.status, text: await response.text(), cookies: response.headers.getSetCookie() });
-  }
-
-  test('createSession begins one with a key, getSession tells of it, deleteSession ends it', async () => {
-    const world = await openPage();
-    const { page, token } = world;
-    expect(await page.getSession(undefined, fromPage)).toEqual({ authenticated: false });
-    const begun = await page.createSession({ token }, fromPage);
-    expect(begun).toMatchObject({ authenticated: true, account: expect.any(String) });
-    const cookie = await begin(world);
-    expect(await page.getSession(undefined, withCookie(cookie))).toMatchObject({
-      authenticated: true,
-      account: begun.account,
-    });
-    expect(await page.getApiKey({ id: 12_345 }, withCookie(cookie))).toMatchObject({ id: expect.any(Number) });
-    expect(await page.deleteSession(undefined, withCookie(cookie))).toBeUndefined();
-    expect((await problemOf(page.getApiKey({ id: 12_345 }, withCookie(cookie)))).code).toBe('unauthenticated');
-  });
-
-  test('deleteSession ends all of the account with `everywhere`, and else only that one', async () => {
-    const world = await openPage();
-    const [one, two, three] = [await begin(world), await begin(world), await begin(world)];
-    const stands = async (cookie: string) => {
-      try {
-        return (await world.page.getSession(undefined, withCookie(cookie))).authenticated;
-      } catch (error) {
-        return (error as PorticoProblem).code;
-      }
-    };
-    await world.page.deleteSession({ everywhere: false }, withCookie(one));
-    expect([await stands(one), await stands(two), await stands(three)]).toEqual([OVER, true, true]);
-    await world.page.deleteSession({ everywhere: true }, withCookie(two));
-    expect([await stands(two), await stands(three)]).toEqual([OVER, OVER]);
-  });
-
   const social = { provider: 'google', code: 'a-code', redirect_uri: 'https://app.example/' } as const;
 
   test.for([
