@@ -1,0 +1,119 @@
+import { describe, expect, test } from 'vitest';
+import { createClient, each, outcomeOf, type Portico, readBatch, streamOverview } from '../../client/src/index.ts';
+import { queriesOf } from '../../client/src/query.ts';
+import { barrier, bytes, hold, json, reply } from '../support/scripted-upstream.ts';
+import { httpResponse } from '../support/steps.ts';
+import { holdPauses, openClient, openStandIn, problem, SUBSCRIPTION, thrownBy } from './helpers.ts';
+
+const REASON = new Error('the user has left');
+
+const first = async (lines: AsyncIterable<unknown>) => {
+  for await (const line of lines) return line;
+  return undefined;
+};
+
+/** Every way in which something is sent. */
+const CALLS: readonly (readonly [string, (portico: Portico, signal: AbortSignal) => Promise<unknown>])[] = [
+  ['a read', (portico, signal) => portico.getSubscription(undefined, { signal })],
+  ['a write', (portico, signal) => portico.updateReferralConfig({ mode: 'credits' }, { signal })],
+  ['a purchase', (portico, signal) => portico.purchasePlan({ proxy_type: 'shared' }, { signal })],
+  ['an overview', (portico, signal) => portico.getAccountOverview({}, { signal })],
+  ['a sign-in', (portico, signal) => portico.createSession({ token: 'a' }, { signal })],
+  ['the answer itself', (portico, signal) => portico.response('getSubscription', undefined, { signal })],
+  ['a stream', (portico, signal) => first(streamOverview(portico, 'getAccountOverview', {}, { signal }))],
+  ['a list', (portico, signal) => first(each(portico, 'listTransactions', {}, { signal }))],
+  ['a batch', (portico, signal) => readBatch(portico, { a: ['getSubscription'] }, { signal })],
+  ['outcomeOf', (portico, signal) => outcomeOf(portico, { subscription: { plan: 1 } }, { signal })],
+  ['a query', (portico, signal) => queriesOf(portico, 'me')('getSubscription').queryFn({ signal })],
+  ['pages', (portico, signal) => queriesOf(portico, 'me').pages('listTransactions').queryFn({ signal, pageParam: '' })],
+];
+
+describe.for(CALLS)('%s', ([, act]) => {
+  test('that is aborted before it begins sends nothing, and rejects with the reason', async () => {
+    const { gateway, portico } = await openStandIn();
+    expect(await thrownBy(act(portico, AbortSignal.abort(REASON)))).toBe(REASON);
+    expect([gateway.calls.length, gateway.connections()]).toEqual([0, 0]);
+  });
+
+  test('that is aborted under way leaves, rejects with the reason, and sends nothing more', async () => {
+    const pauses = holdPauses();
+    const { gateway, portico } = await openStandIn();
+    const gate = barrier();
+    gateway.on(() => true, hold(gate));
+    const controller = new AbortController();
+    const thrown = thrownBy(act(portico, controller.signal));
+    await gate.reached;
+    controller.abort(REASON);
+    expect(await thrown).toBe(REASON);
+    await gateway.disconnected(gateway.calls[0]!);
+    expect([gateway.calls.length, pauses.lengths]).toEqual([1, []]);
+  });
+
+  test('that is aborted in a wait ends it, rejects with the reason, and sends nothing more', async () => {
+    const pauses = holdPauses();
+    const { gateway, portico } = await openStandIn();
+    gateway.on(() => true, problem(503, 'a_code', { retryable: true, retry_after: 30 }));
+    const controller = new AbortController();
+    const thrown = thrownBy(act(portico, controller.signal));
+    const pause = await pauses.next();
+    controller.abort(REASON);
+    expect(await thrown).toBe(REASON);
+    pause.end();
+    expect(gateway.calls).toHaveLength(1);
+  });
+});
+
+test('an abort in the middle of the body is one too', async () => {
+  const { gateway, portico } = await openStandIn();
+  const gate = barrier();
+  gateway.on(SUBSCRIPTION, reply(bytes(httpResponse(200, { id: 1005 }).subarray(0, -4)), hold(gate)));
+  const controller = new AbortController();
+  const thrown = thrownBy(portico.getSubscription(undefined, { signal: controller.signal }));
+  await gate.reached;
+  controller.abort(REASON);
+  expect(await thrown).toBe(REASON);
+  await gateway.disconnected(gateway.calls[0]!);
+  expect(gateway.calls).toHaveLength(1);
+});
+
+test.for([
+  ['none', undefined, 'AbortError'],
+  ['a text', 'gone', undefined],
+  ['null', null, undefined],
+] as const)('the reason may be %s', async ([, reason, name]) => {
+  const { portico } = await openStandIn();
+  const signal = AbortSignal.abort(reason);
+  const thrown = await thrownBy(portico.getSubscription(undefined, { signal }));
+  if (name === undefined) expect(thrown ?? null).toBe(reason);
+  else expect(thrown).toMatchObject({ name });
+});
+
+test('where signals know no reason, it is the error of fetch', async () => {
+  const error = new DOMException('Aborted', 'AbortError');
+  const signal = { aborted: true, addEventListener() {}, removeEventListener() {} } as unknown as AbortSignal;
+  const portico = createClient({ fetch: () => Promise.reject(error), token: 'a' });
+  expect(await thrownBy(portico.getSubscription(undefined, { signal }))).toBe(error);
+});
+
+test('an abort after the answer is of no consequence', async () => {
+  const { gateway, portico } = await openStandIn();
+  gateway.on(SUBSCRIPTION, json(200, { id: 1005 }));
+  const controller = new AbortController();
+  const { signal } = controller;
+  const answer = await portico.getSubscription(undefined, { signal });
+  controller.abort(REASON);
+  expect(answer).toEqual({ id: 1005 });
+  expect(await portico.getSubscription()).toEqual(answer);
+});
+
+test('a read that its only asker leaves is left by the gateway as well', async () => {
+  const { portico, upstream } = await openClient();
+  const gate = barrier();
+  upstream.on(SUBSCRIPTION, hold(gate));
+  const controller = new AbortController();
+  const thrown = thrownBy(portico.getSubscription(undefined, { signal: controller.signal }));
+  await gate.reached;
+  controller.abort(REASON);
+  expect(await thrown).toBe(REASON);
+  await upstream.disconnected(upstream.calls[0]!);
+});
