@@ -38,14 +38,13 @@ export function createPurchases(connection: Connection) {
   };
 
   return {
-    with:
-      (answering: Answering) =>
-      async (input: object = {}, options: CallOptions = {}) => {
+    with: (answering: Answering) =>
+      async function purchase(input: object = {}, options: CallOptions = {}): Promise<unknown> {
         if (options.idempotencyKey !== undefined) return answering('purchasePlan', input, options);
         // The gateway compares purchases the same way.
         const equal = JSON.stringify([await tokenOf(connection), { ...input, recaptcha: undefined }]);
         const last = purchases.get(equal);
-        if (last?.answer) return unlessAborted(last.answer, options.signal);
+        if (last?.answer) return joined(last.answer, options.signal, () => purchase(input, options));
         const idempotencyKey = last && last.until > Date.now() ? last.key : newKey();
         return begin(equal, idempotencyKey, () => answering('purchasePlan', input, { ...options, idempotencyKey }));
       },
@@ -58,8 +57,14 @@ const isKnown = (error: unknown) => error instanceof PorticoProblem && !error.ou
 /** Not every page has `randomUUID`, and React Native has no `crypto`. */
 const newKey = () => globalThis.crypto?.randomUUID?.() ?? `${Date.now()}-${Math.random()}-${Math.random()}`;
 
-const unlessAborted = <T>(answer: Promise<T>, signal: AbortSignal | undefined): Promise<T> =>
+/** The answer to an equal purchase; if its caller has aborted that one, this one goes on with its key. */
+const joined = <T>(answer: Promise<T>, signal: AbortSignal | undefined, goOn: () => Promise<T>): Promise<T> =>
   new Promise((resolve, reject) => {
-    answer.then(resolve, reject);
-    signal?.addEventListener('abort', () => reject(signal.reason));
+    const leave = () => reject(signal?.reason ?? new Error('aborted')); // React Native knows no reason
+    if (signal?.aborted) return leave();
+    signal?.addEventListener('abort', leave);
+    answer.then(resolve, (error) => {
+      if (signal?.aborted || error instanceof PorticoProblem) return reject(error);
+      resolve(goOn());
+    });
   });
