@@ -3,6 +3,8 @@ import { defineConfig } from 'vitest/config';
 
 /** Tests that start processes, Redis or workerd. In the other projects an attempt to is an error. */
 const WITH_SERVERS = [
+  'test/client/readme.test.ts',
+  'test/client/runtimes/workerd.test.ts',
   'test/clients/{bursts,slow,uploads}.test.ts',
   'test/metrics/endpoint.test.ts',
   'test/faults/{memory,workerd}.test.ts',
