@@ -1,16 +1,21 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { EXPOSED } from '../http/cors.ts';
 import { openOverviews } from '../overviews/helpers.ts';
 import { exampleBody } from '../support/examples.ts';
 import { json } from '../support/scripted-upstream.ts';
-import { servePage } from './chromium.ts';
+import { openPage, run, withChromium } from './browser.ts';
+import { type Got, openSite, PAGE } from './sites.ts';
 
-/** A gateway, and what a page could read of it: one of an origin that is allowed, or of another. */
-async function visit({ isAllowed }: { readonly isAllowed: boolean }) {
-  const page = await servePage();
-  onTestFinished(() => page[Symbol.asyncDispose]());
+const openContext = withChromium();
+
+const NAMES = [...EXPOSED.split(', '), 'X-Frame-Options'];
+const READ = '/api/v2/subscription/';
+
+/** A gateway, and a page that calls it: one of an origin that is allowed, or of another. */
+async function open({ isAllowed }: { readonly isAllowed: boolean }) {
+  const { origin } = await openSite('127.0.0.1');
   const world = await openOverviews({
-    ALLOWED_ORIGINS: isAllowed ? page.origin : 'https://app.example',
+    ALLOWED_ORIGINS: isAllowed ? origin : 'https://app.example',
     RATE_LIMIT_PER_MINUTE: '600',
   });
   const { upstream, gateway, token } = world;
@@ -19,8 +24,54 @@ async function visit({ isAllowed }: { readonly isAllowed: boolean }) {
   upstream.on('DELETE /api/v2/payment/method/', json(204, ''));
   upstream.on('GET /api/v2/notification/', json(429, { detail: 'slow down' }, { 'Retry-After': '7' }));
   world.on({ path: '/api/v2/notification/?dismissed_at__isnull=True' }, json(200, exampleBody('listNotifications')));
-  const { timing, ...found } = await page.visit({ gateway: gateway.url, token, exposed: EXPOSED });
-  return { found, timing, upstream };
+  const page = await openPage(await openContext(), origin + PAGE);
+  const urlOf = (path: string) => gateway.url + path;
+  const send = async (path: string, options: object = {}) => {
+    const { headers, ...got } = await run<Got>(page, 'ask', urlOf(path), options);
+    return { ...got, headers: Object.fromEntries(NAMES.map((name) => [name, headers?.[name.toLowerCase()] ?? null])) };
+  };
+  const credential = { Authorization: `Token ${token}` };
+  const ask = (path: string, { headers = {}, ...options }: Asked = {}) =>
+    send(path, { headers: { ...credential, ...headers }, ...options });
+  const write = (path: string, method: string, body: object, headers = {}) =>
+    ask(path, { method, body: JSON.stringify(body), headers: { 'Content-Type': 'application/json', ...headers } });
+  const timing = () => run<readonly string[]>(page, 'timing', urlOf(READ));
+  return { upstream, send, ask, write, timing };
+}
+
+interface Asked {
+  readonly headers?: object;
+  readonly method?: string;
+  readonly body?: string;
+  readonly credentials?: string;
+}
+
+/** What the page can read, call by call. */
+async function visit(options: Parameters<typeof open>[0]) {
+  const { upstream, send, ask, write, timing } = await open(options);
+  const lines = { Accept: 'application/x-ndjson', Prefer: 'handling=strict' };
+  const key = { 'Idempotency-Key': 'of-the-page' };
+  const read = await ask(READ, { headers: { 'X-Request-Id': 'of-the-page' } });
+  const found = {
+    read,
+    unchanged: await ask(READ, { headers: { 'If-None-Match': read.headers['ETag'] ?? '*' } }),
+    head: await ask(READ, { method: 'HEAD' }),
+    fresh: await ask(READ, { headers: { 'Cache-Control': 'no-cache' } }),
+    write: await write('/api/v2/apikey/', 'POST', { label: 'x' }, key),
+    again: await write('/api/v2/apikey/', 'POST', { label: 'x' }, key),
+    patch: await write('/api/v2/referral/config/', 'PATCH', { mode: 'credits' }),
+    remove: await ask('/api/v2/payment/method/', { method: 'DELETE' }),
+    lines: await ask('/bff/v1/account-overview', { headers: lines }),
+    batch: await write('/bff/v1/batch', 'POST', { requests: [{ id: 'a', path: READ }] }),
+    problem: await ask('/api/v2/notification/'),
+    unauthenticated: await send(READ),
+    nothing: await send('/nothing'),
+    tooLong: await send(`/${'x'.repeat(20_000)}`),
+    otherHeader: await ask(READ, { headers: { 'X-Other': 'x' } }),
+    otherMethod: await ask(READ, { method: 'PUT' }),
+    cookies: await ask(READ, { credentials: 'include' }),
+  };
+  return { found, timing: await timing(), upstream };
 }
 
 test('a page on an origin that is allowed reads, writes, and sees problems, times and headers', async () => {
@@ -62,7 +113,7 @@ test('a page on an origin that is allowed reads, writes, and sees problems, time
 
 test('a page on another origin gets nothing, and nothing that it asked for was done', async () => {
   const { found, timing, upstream } = await visit({ isAllowed: false });
-  expect(new Set(Object.values(found).map((one) => 'blocked' in one && one.blocked))).toEqual(new Set(['TypeError']));
+  expect(new Set(Object.values(found).map(({ blocked }) => blocked))).toEqual(new Set(['TypeError']));
   expect(timing).toEqual([]);
   expect(upstream.calls).toEqual([]);
 });

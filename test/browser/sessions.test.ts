@@ -1,4 +1,5 @@
-import { expect, onTestFinished, test } from 'vitest';
+import type { Page } from 'playwright-core';
+import { expect, test } from 'vitest';
 import {
   expectOver,
   isCallOf,
@@ -14,17 +15,10 @@ import { exampleRequest } from '../support/examples.ts';
 import { callOf, tokenOf } from '../support/marked.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { leaksIn, secret } from '../support/secrets.ts';
-import { openBrowser, type Tab } from './devtools.ts';
-import { type Exchange, openFront, openSite, PAGE } from './sites.ts';
+import { leave, openPage, run, textOf, withChromium } from './browser.ts';
+import { type Exchange, type Got, openFront, openSite, PAGE } from './sites.ts';
 
-/** What a script gets of an answer. */
-interface Got {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly text: string;
-  /** The error, where the browser keeps the answer to itself. The rest is undefined then. */
-  readonly blocked?: string;
-}
+const openContext = withChromium();
 
 const NOTHING = {
   cookie: '',
@@ -48,11 +42,10 @@ const LOGIN = `${SESSION}/login`;
 
 /** A browser, and the gateway behind a site whose page it has open. */
 async function open(allowed = LISTED) {
-  const browser = await openBrowser();
-  onTestFinished(() => browser[Symbol.asyncDispose]());
+  const browser = await openContext();
   const world = await openSessions({ ALLOWED_ORIGINS: allowed });
   const front = await openFront(world.gateway.url);
-  const tab = await browser.open(front.origin + PAGE);
+  const tab = await openPage(browser, front.origin + PAGE);
   const at = (path: string) => front.origin + path;
   return {
     ...world,
@@ -61,7 +54,7 @@ async function open(allowed = LISTED) {
     tab,
     at,
     /** Of the gateway, from that page or the one that is open from the start. */
-    request: (path: string, options = {}, from = tab) => from.run<Got>('ask', at(path), options),
+    request: (path: string, options = {}, from = tab) => run<Got>(from, 'ask', at(path), options),
     /** Resolves with what was asked of the gateway meanwhile, and of the upstream. */
     watched: async (act: () => Promise<unknown>) => {
       const before = front.exchanges.length;
@@ -82,7 +75,7 @@ async function begin(world: Opened): Promise<Got> {
   return answer;
 }
 
-async function expectSignedOut({ browser, request }: Opened, from: Tab) {
+async function expectSignedOut({ browser, request }: Opened, from: Page) {
   expect(await browser.cookies()).toEqual([]);
   expect(await request(SESSION, {}, from)).toMatchObject({ status: 200, text: '{"authenticated":false}' });
   for (const path of [READ, ...overviewPaths]) expect((await request(path, {}, from)).status).toBe(401);
@@ -104,7 +97,7 @@ test('a page signs in with a key, reads, writes and signs out, and nothing of th
   expect(new Set(upstream.calls.map(tokenOf))).toEqual(new Set([token]));
   expect(front.exchanges.filter(({ headers }) => 'authorization' in headers)).toEqual([]);
 
-  expect(await tab.run('kept')).toEqual(NOTHING);
+  expect(await run(tab, 'kept')).toEqual(NOTHING);
   expect(got.flatMap(({ headers }) => Object.keys(headers)).filter((name) => name.includes('cookie'))).toEqual([]);
   expect(leaksIn(JSON.stringify(got))).toEqual([]);
   expect(leaksIn(JSON.stringify(front.exchanges.map(({ answered, text }) => [answered, text])))).toEqual([]);
@@ -117,8 +110,8 @@ test('a page signs in with a key, reads, writes and signs out, and nothing of th
     httpOnly: true,
     secure: true,
     sameSite: 'Strict',
-    session: false,
   });
+  expect(cookie!.expires).toBeGreaterThan(0);
 
   await request(PAGE);
   expect(front.visits()).toBe(1); // the browser has a copy
@@ -127,7 +120,7 @@ test('a page signs in with a key, reads, writes and signs out, and nothing of th
   await request(PAGE);
   expect(front.visits()).toBe(2); // which is gone
   await expectSignedOut(world, tab);
-  expect(await tab.run('kept')).toEqual(NOTHING);
+  expect(await run(tab, 'kept')).toEqual(NOTHING);
   expectOver(await by(`${NAME}=${cookie!.value}`, { path: READ }));
 });
 
@@ -142,7 +135,7 @@ test('a page that signs in by a social login never has the key', async () => {
   await upstream.waitForCalls(WARM_CALLS, isCallOf(token));
   expect((await request(READ)).status).toBe(200);
   expect(upstream.callsTo(callOf('getApiKey')).map(tokenOf)).toEqual([token]);
-  expect(await tab.run('kept')).toEqual(NOTHING);
+  expect(await run(tab, 'kept')).toEqual(NOTHING);
   expect(leaksIn(JSON.stringify([front.exchanges, await browser.cookies()]))).toEqual([]);
 });
 
@@ -150,7 +143,7 @@ test('the session is that of all tabs, and over in all of them', async () => {
   const world = await open();
   const { at, browser, request, tab } = world;
   const begun = await begin(world);
-  const other = await browser.open(at(PAGE));
+  const other = await openPage(browser, at(PAGE));
   expect((await request(SESSION, {}, other)).text).toBe(begun.text);
   expect((await request(PATCHED, PATCH, other)).status).toBe(200);
   expect((await request(SESSION, { method: 'DELETE' }, other)).status).toBe(204);
@@ -161,20 +154,20 @@ test('who types an address or follows a link of the site reads by cookie', async
   const world = await open();
   const { at, browser, tab, upstream } = world;
   await begin(world);
-  const typed = await browser.open(at(READ));
-  expect(await typed.text()).toContain('"x_mark"');
-  expect(await tab.leave('follow', at(SESSION))).toEqual({ url: at(SESSION), text: AUTHENTICATED });
+  const typed = await openPage(browser, at(READ));
+  expect(await textOf(typed)).toContain('"x_mark"');
+  expect(await leave(tab, 'follow', at(SESSION))).toEqual({ url: at(SESSION), text: AUTHENTICATED });
   expect(upstream.callsTo(callOf('getApiKey'))).toHaveLength(1);
 });
 
 test('a script sets no cookie of our name, before there is one and after', async () => {
   const world = await open();
   const { browser, request, tab } = world;
-  expect(await tab.run('plant', NAME, 'planted')).toBe('');
+  expect(await run(tab, 'plant', NAME, 'planted')).toBe('');
   expect(await browser.cookies()).toEqual([]);
   const begun = await begin(world);
   const cookies = await browser.cookies();
-  expect(await tab.run('plant', NAME, 'planted')).toBe('');
+  expect(await run(tab, 'plant', NAME, 'planted')).toBe('');
   expect(await browser.cookies()).toEqual(cookies);
   expect((await request(SESSION)).text).toBe(begun.text);
 });
@@ -183,7 +176,7 @@ test('a script sets no cookie of our name, before there is one and after', async
 const fieldOf = (body: string) => ({ [`${body.slice(0, -1)},"x":"`]: '"}' });
 
 /** All ways in which a page elsewhere makes a browser send something. Resolves with what the page has of it. */
-async function attack({ at, request }: Opened, page: Tab, elsewhere: string) {
+async function attack({ at, request }: Opened, page: Page, elsewhere: string) {
   const isPlain = { headers: {} };
   const got: Got[] = [];
   for (const mode of ['cors', 'no-cors']) {
@@ -201,13 +194,13 @@ async function attack({ at, request }: Opened, page: Tab, elsewhere: string) {
   ] as const)
     got.push(await request(path, { ...WITH_COOKIES, ...options }, page));
   const embedded: unknown[] = [];
-  for (const tag of ['img', 'script']) embedded.push(await page.run('embed', tag, at(READ)));
-  const framed = await page.run('frame', at(READ));
+  for (const tag of ['img', 'script']) embedded.push(await run(page, 'embed', tag, at(READ)));
+  const framed = await run(page, 'frame', at(READ));
   const led: string[] = [];
-  const lead = async (...by: Parameters<Tab['leave']>) => {
-    const { url, text } = await page.leave(...by);
+  const lead = async (name: string, ...args: readonly unknown[]) => {
+    const { url, text } = await leave(page, name, ...args);
     led.push(`${url} ${String((JSON.parse(text) as { code: unknown }).code)}`);
-    await page.go(elsewhere + PAGE);
+    await page.goto(elsewhere + PAGE);
   };
   await lead('follow', at(READ));
   for (const enctype of ['application/x-www-form-urlencoded', 'text/plain', 'multipart/form-data'])
@@ -264,7 +257,7 @@ test.for([
   const { origin } = await openSite(host);
   const begun = await begin(world);
   const cookies = await browser.cookies();
-  const page = await browser.open(origin + PAGE);
+  const page = await openPage(browser, origin + PAGE);
   const { calls, exchanges } = await watched(async () => {
     const { got, embedded, framed, led } = await attack(world, page, origin);
     expect(got.filter(({ blocked }) => blocked !== 'TypeError')).toEqual([]);
@@ -297,7 +290,7 @@ test.for(['127.0.0.1', 'localhost'] as const)(
     const { origin } = await openSite(host);
     await begin(world);
     const image = `${origin}/to?${at(READ)}`;
-    const { calls, exchanges } = await watched(() => tab.run('embed', 'img', image));
+    const { calls, exchanges } = await watched(() => run(tab, 'embed', 'img', image));
     expect(calls).toEqual([]);
     expect(kindsOf(exchanges)).toEqual(new Set([`GET ${READ} by cookie 403`]));
   },
@@ -307,7 +300,7 @@ test('a page on another port that is listed signs in, reads, writes and signs ou
   const { origin } = await openSite('localhost');
   const world = await open(origin);
   const { browser, request, upstream, token, watched } = world;
-  const page = await browser.open(origin + PAGE);
+  const page = await openPage(browser, origin + PAGE);
   const ask = (path: string, options = {}) => request(path, { ...WITH_COOKIES, ...options }, page);
   const { exchanges } = await watched(async () => {
     expect(await ask(SESSION, keyBody(world))).toMatchObject({ status: 201, text: AUTHENTICATED });
@@ -317,9 +310,9 @@ test('a page on another port that is listed signs in, reads, writes and signs ou
     expect((await ask(PATCHED, PATCH)).status).toBe(200);
     expect((await request(READ, {}, page)).status).toBe(401); // which has no cookie
     // What has no `Origin` may be anybody's.
-    expect(await page.run('embed', 'img', world.at(READ))).toBe('error');
-    expect((await page.leave('follow', world.at(READ))).text).toContain('origin_rejected');
-    await page.go(origin + PAGE);
+    expect(await run(page, 'embed', 'img', world.at(READ))).toBe('error');
+    expect((await leave(page, 'follow', world.at(READ))).text).toContain('origin_rejected');
+    await page.goto(origin + PAGE);
     expect((await ask(SESSION, { method: 'DELETE' })).status).toBe(204);
     expect((await ask(READ)).status).toBe(401);
   });
@@ -336,7 +329,7 @@ test('a page of another site that is listed never has a session, but its key', a
   const { browser, request, token, watched } = world;
   const begun = await begin(world);
   const cookies = await browser.cookies();
-  const page = await browser.open(origin + PAGE);
+  const page = await openPage(browser, origin + PAGE);
   const ask = (path: string, options = {}) => request(path, { ...WITH_COOKIES, ...options }, page);
   const { exchanges } = await watched(async () => {
     expect(await ask(SESSION)).toMatchObject({ status: 200, text: '{"authenticated":false}' });

@@ -6,10 +6,19 @@ import { buffer } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
 import { listenLocally } from '../support/ports.ts';
 
-const HTML = join(import.meta.dirname, 'session-page.html');
+const HTML = join(import.meta.dirname, 'page.html');
 
-/** Where `session-page.html` is, on every site. */
+/** Where `page.html` is, on every site. */
 export const PAGE = '/page.html';
+
+/** What a script gets of an answer, by `ask` of the page. */
+export interface Got {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+  /** The error, where the browser keeps the answer to itself. The rest is undefined then. */
+  readonly blocked?: string;
+}
 
 /** A request of the browser, and what it got. */
 export interface Exchange {

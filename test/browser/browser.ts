@@ -1,0 +1,49 @@
+import { execFileSync } from 'node:child_process';
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { afterAll, beforeAll, onTestFinished } from 'vitest';
+
+/** The one that is installed; `CHROMIUM` names another one. */
+function installed(): string {
+  try {
+    return execFileSync('sh', ['-c', 'command -v "${CHROMIUM:-chromium}"'], { encoding: 'utf8' }).trim();
+  } catch {
+    throw new Error('These tests need Chromium: install it, or say in CHROMIUM where it is.');
+  }
+}
+
+export const launchChromium = (): Promise<Browser> =>
+  chromium.launch({ executablePath: installed(), args: ['--no-sandbox'] });
+
+/** A Chromium for all tests of a file. Resolves with an empty profile, whose pages share what one user's tabs do. */
+export function withChromium(): () => Promise<BrowserContext> {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launchChromium();
+  });
+  afterAll(() => browser.close());
+  return async () => {
+    const context = await browser.newContext();
+    onTestFinished(() => context.close());
+    return context;
+  };
+}
+
+export async function openPage(context: BrowserContext, url: string): Promise<Page> {
+  const page = await context.newPage();
+  await page.goto(url);
+  return page;
+}
+
+/** Calls a function of `page.html`, and resolves with what its promise does. */
+export const run = <T = unknown>(page: Page, name: string, ...args: readonly unknown[]): Promise<T> =>
+  page.evaluate<T>(`${name}(...${JSON.stringify(args)})`);
+
+export const textOf = (page: Page): Promise<string> => page.locator('html').innerText();
+
+/** Calls a function of `page.html` that leaves it, and resolves with where it led to and the text there. */
+export async function leave(page: Page, name: string, ...args: readonly unknown[]) {
+  const loaded = page.waitForEvent('load');
+  await run(page, name, ...args);
+  await loaded;
+  return { url: page.url(), text: await textOf(page) };
+}
