@@ -41,14 +41,20 @@ export function createPurchases(connection: Connection) {
     with: (answering: Answering) =>
       async function purchase(input: object = {}, options: CallOptions = {}): Promise<unknown> {
         if (options.idempotencyKey !== undefined) return answering('purchasePlan', input, options);
-        // The gateway compares purchases the same way.
-        const equal = JSON.stringify([await tokenOf(connection), { ...input, recaptcha: undefined }]);
+        const equal = JSON.stringify([await tokenOf(connection), { ...input, recaptcha: undefined }], sorted);
         const last = purchases.get(equal);
         if (last?.answer) return joined(last.answer, options.signal, () => purchase(input, options));
         const idempotencyKey = last && last.until > Date.now() ? last.key : newKey();
         return begin(equal, idempotencyKey, () => answering('purchasePlan', input, { ...options, idempotencyKey }));
       },
   };
+}
+
+/** The order of members is nothing that the gateway compares either. */
+function sorted(_: string, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  // oxlint-disable-next-line unicorn/no-array-sort -- not every React Native has `toSorted`
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }
 
 /** A refusal. Not known are: no answer, an abort, and 409 for a purchase that is under way or of unknown outcome. */

@@ -137,6 +137,17 @@ describe('an equal purchase', () => {
     expect(JSON.parse(shop.gateway.calls[1]!.body)).toEqual({ ...PLAN, recaptcha: 'abc' });
   });
 
+  test('is one whose members stand in another order too, however deep', async () => {
+    const shop = await openShop(UNKNOWN, json(201, BOUGHT));
+    const countries = { US: 5, DE: 2 };
+    await problemOf(shop.portico.purchasePlan({ ...PLAN, proxy_countries: countries }));
+    await shop.portico.purchasePlan({ term: 'monthly', proxy_countries: { DE: 2, US: 5 }, proxy_type: 'shared' });
+    expect(isOne(shop)).toBe(true);
+    await shop.portico.purchasePlan({ ...PLAN, proxy_countries: countries, x_list: [1, 2] });
+    await shop.portico.purchasePlan({ ...PLAN, proxy_countries: countries, x_list: [2, 1] });
+    expect(new Set(shop.keys()).size).toBe(3);
+  });
+
   test('of another client has a key of its own', async () => {
     const shop = await openShop(UNKNOWN);
     await problemOf(shop.portico.purchasePlan(PLAN));
