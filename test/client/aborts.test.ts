@@ -88,6 +88,12 @@ test.for([
   else expect(thrown).toMatchObject({ name });
 });
 
+test('whatever error fetch rejects with, it is the reason that is thrown', async () => {
+  const signal = AbortSignal.abort(REASON);
+  const portico = createClient({ fetch: () => Promise.reject(new TypeError('Aborted')), token: 'a' });
+  expect(await thrownBy(portico.getSubscription(undefined, { signal }))).toBe(REASON);
+});
+
 test('where signals know no reason, it is the error of fetch', async () => {
   const error = new DOMException('Aborted', 'AbortError');
   const signal = { aborted: true, addEventListener() {}, removeEventListener() {} } as unknown as AbortSignal;
