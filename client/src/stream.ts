@@ -35,7 +35,7 @@ const cutOff = (id: OverviewId, cause: unknown) => noAnswer('connection_failed',
 async function* linesOf(response: Response): AsyncGenerator<string, void, undefined> {
   const reader = response.body?.getReader?.();
   if (!reader) {
-    yield* fullLines(`${await response.text()}\n`).lines;
+    yield* fullLines(await response.text()).lines;
     return;
   }
   const decoder = new TextDecoder();

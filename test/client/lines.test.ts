@@ -86,6 +86,7 @@ describe('where fetch has no streams', () => {
   test.for([
     ['nothing', ''],
     ['no last line', textOf([lineOf(1)])],
+    ['no end of the last line', textOf([lineOf(1), END]).trimEnd()],
     ['half a line', textOf([lineOf(1)]) + '{"sec'],
   ] as const)('%s is a stream that was cut off', async ([, text]) => {
     expect((await problemOf(linesOf(bodiless(text)))).code).toBe('connection_failed');
