@@ -9,7 +9,7 @@ const LINES = { accept: 'application/x-ndjson' };
  * The sections of an overview as they come. One that failed has `error` in place of `data`. Throws where the answer was
  * cut off. It does not begin again by itself once it has begun.
  */
-export async function* streamOverview<Id extends OverviewId, const Asked extends OverviewInput<Id>>(
+export async function* streamOverview<Id extends OverviewId, const Asked extends OverviewInput<Id> = object>(
   portico: Portico,
   id: Id,
   input?: Asked,

@@ -87,6 +87,9 @@ export async function streams(): Promise<void> {
       line.data.id.toFixed();
     }
   }
+  for await (const line of streamOverview(portico, 'getAccountOverview')) {
+    if (line.section === 'subscription') same<typeof line.data, Subscription>(true);
+  }
   for await (const line of streamOverview(portico, 'getAccountOverview', { fields: { subscription: ['plan'] } })) {
     if (line.section === 'subscription') same<typeof line.data, { plan: number }>(true);
   }
