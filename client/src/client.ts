@@ -2,10 +2,10 @@ import { createCopies } from './copies.ts';
 import { createPurchases } from './purchases.ts';
 import { type Wire, wireOf } from './request.ts';
 import { type OperationId, routes } from './routes.ts';
-import { type Connection, noAnswer, send } from './send.ts';
-import type { Call, CallOptions } from './types.ts';
+import { problemWithout, send, type Target } from './send.ts';
+import type { Call, CallOptions, Takes } from './types.ts';
 
-export interface ClientOptions extends Connection {
+export interface ClientOptions extends Target {
   /** Reads the text of an answer, in place of `JSON.parse`: for ids beyond 2^53. */
   readonly parse?: ((text: string) => unknown) | undefined;
   /** How many answers are kept with their ETag. Unless given 100, and none in browsers, whose HTTP cache does it. */
@@ -19,16 +19,22 @@ type Calls = { readonly [Id in OperationId]: Call<Id> };
 
 /** All operations as methods, by their `operationId`. */
 export interface Portico extends Calls {
-  /** The answer itself, for its headers or its stream. A status from 400 is thrown as a problem here too. */
-  readonly response: (id: OperationId, input?: object, options?: CallOptions) => Promise<Response>;
+  /**
+   * The answer itself, for its headers or its stream. A status from 400 is thrown as a problem here too. Not for
+   * purchases: it would send an equal one once more.
+   */
+  readonly response: <Id extends Exclude<OperationId, 'purchasePlan'>>(
+    id: Id,
+    ...given: Takes<Id>
+  ) => Promise<Response>;
+  /** As given to `createClient`. */
   readonly parse: (text: string) => unknown;
 }
 
-/** A client of a gateway. It holds no connection, so one may be made for each request of a server. */
+/** A client of a gateway. One may be made for each request of a server: that costs next to nothing. */
 export function createClient(options: ClientOptions = {}): Portico {
   const { parse = JSON.parse as (text: string) => unknown } = options;
   const copies = createCopies(options.copies);
-  const purchases = createPurchases(options);
 
   const answer = async (id: OperationId, input?: object, callOptions: CallOptions = {}): Promise<unknown> => {
     const wire = wireOf(id, input, callOptions);
@@ -43,18 +49,16 @@ export function createClient(options: ClientOptions = {}): Portico {
         try {
           return copy.keep(parse(text), response.headers.get('ETag'));
         } catch (error) {
-          throw noAnswer('unexpected_answer', wire, error, response);
+          throw problemWithout('unexpected_answer', wire, error, response);
         }
       },
     });
   };
 
-  const response: Portico['response'] = (id, input, callOptions = {}) =>
+  const response = (id: OperationId, input?: object, callOptions: CallOptions = {}) =>
     send(options, wireOf(id, input, callOptions), { signal: callOptions.signal, read: (one) => one });
 
-  const calls = Object.keys(routes).map((id) => [
-    id,
-    id === 'purchasePlan' ? purchases.with(answer) : answer.bind(null, id as OperationId),
-  ]);
-  return { ...(Object.fromEntries(calls) as Calls), response, parse };
+  const calls = Object.keys(routes).map((id) => [id, answer.bind(null, id as OperationId)]);
+  const purchasePlan = createPurchases(options, answer.bind(null, 'purchasePlan')) as Calls['purchasePlan'];
+  return { ...(Object.fromEntries(calls) as Calls), purchasePlan, response, parse };
 }

@@ -18,9 +18,9 @@ export async function* each<Id extends ListId>(
   for (;;) {
     yield* page.results;
     if (page.next === null) return;
-    page = await read(undefined, { ...options, query: queryOf(page.next) });
+    page = await read(undefined, { ...options, query: queryIn(page.next) });
   }
 }
 
 /** Of the link to another page. Only its query: what host it names is not ours to trust with a key. */
-export const queryOf = (link: string): string => link.slice(link.indexOf('?') + 1);
+export const queryIn = (link: string): string => link.slice(link.indexOf('?') + 1);

@@ -2,7 +2,7 @@ export { readBatch } from './batch.ts';
 export { type ClientOptions, createClient, type Portico } from './client.ts';
 export { each } from './each.ts';
 export { type Before, type Outcome, outcomeOf } from './outcome.ts';
-export { PorticoProblem } from './problem.ts';
+export { type FieldError, PorticoProblem } from './problem.ts';
 export type { OperationId } from './routes.ts';
 export { streamOverview } from './stream.ts';
 export type {

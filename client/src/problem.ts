@@ -1,7 +1,7 @@
 import type { Problem } from './openapi.ts';
 import type { Code } from './types.ts';
 
-interface FieldError {
+export interface FieldError {
   readonly code: string;
   readonly message: string;
 }
@@ -20,7 +20,7 @@ export class PorticoProblem extends Error {
   readonly retryable: boolean;
   /** Seconds. */
   readonly retryAfter: number | undefined;
-  /** `unknown`: the write was sent, and nobody knows whether it happened. */
+  /** `unknown`: this write, or an equal one before it, was sent, and nobody knows whether it happened. */
   readonly outcome: 'unknown' | undefined;
   /** The section of an overview that has failed. */
   readonly section: string | undefined;
@@ -38,7 +38,7 @@ export class PorticoProblem extends Error {
     this.detail = problem.detail;
     this.retryable = problem.retryable;
     this.retryAfter = problem.retry_after;
-    this.outcome = problem.outcome;
+    this.outcome = problem.code === 'outcome_unknown' ? 'unknown' : problem.outcome;
     this.section = problem.section;
     this.requestId = problem.request_id;
     this.errors = byField(problem.errors);

@@ -1,9 +1,8 @@
 import { PorticoProblem } from './problem.ts';
-import type { OperationId } from './routes.ts';
-import { type Connection, tokenOf } from './send.ts';
+import { type Target, tokenOf } from './send.ts';
 import type { CallOptions } from './types.ts';
 
-type Answering = (id: OperationId, input?: object, options?: CallOptions) => Promise<unknown>;
+type Buying = (input: object, options?: CallOptions) => Promise<unknown>;
 
 interface Purchase {
   readonly key: string;
@@ -17,36 +16,32 @@ interface Purchase {
 const UNKNOWN_MS = 60_000;
 
 /**
- * Gives a purchase its idempotency key. An equal one, such as a double click, joins it while it is under way, and has the
+ * `buy`, with an idempotency key for each purchase. An equal one, such as a double click, joins it while it is under way, and has the
  * same key for a minute if nobody knows how it ended. So it is charged once.
  */
-export function createPurchases(connection: Connection) {
+export function createPurchases(target: Target, buy: Buying): Buying {
   const purchases = new Map<string, Purchase>();
 
-  const begin = async (account: string, key: string, answering: () => Promise<unknown>) => {
-    const answer = answering();
-    purchases.set(account, { key, answer, until: Infinity });
+  const begin = async (equal: string, key: string, answer: Promise<unknown>) => {
+    purchases.set(equal, { key, answer, until: Infinity });
     try {
       const done = await answer;
-      purchases.delete(account);
+      purchases.delete(equal);
       return done;
     } catch (error) {
-      if (isKnown(error)) purchases.delete(account);
-      else purchases.set(account, { key, until: Date.now() + UNKNOWN_MS });
+      if (isKnown(error)) purchases.delete(equal);
+      else purchases.set(equal, { key, until: Date.now() + UNKNOWN_MS });
       throw error;
     }
   };
 
-  return {
-    with: (answering: Answering) =>
-      async function purchase(input: object = {}, options: CallOptions = {}): Promise<unknown> {
-        if (options.idempotencyKey !== undefined) return answering('purchasePlan', input, options);
-        const equal = JSON.stringify([await tokenOf(connection), { ...input, recaptcha: undefined }], sorted);
-        const last = purchases.get(equal);
-        if (last?.answer) return joined(last.answer, options.signal, () => purchase(input, options));
-        const idempotencyKey = last && last.until > Date.now() ? last.key : newKey();
-        return begin(equal, idempotencyKey, () => answering('purchasePlan', input, { ...options, idempotencyKey }));
-      },
+  return async function purchase(input, options = {}): Promise<unknown> {
+    if (options.idempotencyKey !== undefined) return buy(input, options);
+    const equal = JSON.stringify([await tokenOf(target), { ...input, recaptcha: undefined }], sorted);
+    const last = purchases.get(equal);
+    if (last?.answer) return joined(last.answer, options.signal, () => purchase(input, options));
+    const idempotencyKey = last && last.until > Date.now() ? last.key : newKey();
+    return begin(equal, idempotencyKey, buy(input, { ...options, idempotencyKey }));
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Portico } from './client.ts';
-import { queryOf } from './each.ts';
+import { queryIn } from './each.ts';
 import type { OperationId } from './routes.ts';
 import type { Answer, Input, ListId, OverviewId, OverviewInput, Takes } from './types.ts';
 
@@ -7,20 +7,20 @@ import type { Answer, Input, ListId, OverviewId, OverviewInput, Takes } from './
 type ReadId = Extract<OperationId, `get${string}` | `list${string}`>;
 
 /** What TanStack Query takes. The client tries again by itself. */
-interface Query<Id extends ReadId, Result> {
+export interface Query<Id extends ReadId, Result> {
   readonly queryKey: readonly [account: string, id: Id, input: object];
   readonly queryFn: (context: { readonly signal: AbortSignal }) => Promise<Result>;
   readonly retry: false;
 }
 
-interface PagesQuery<Id extends ReadId, Result> extends Omit<Query<Id, Result>, 'queryFn' | 'queryKey'> {
+export interface PagesQuery<Id extends ReadId, Result> extends Omit<Query<Id, Result>, 'queryFn' | 'queryKey'> {
   readonly queryKey: readonly [account: string, id: Id, input: object, 'pages'];
   readonly queryFn: (context: { readonly signal: AbortSignal; readonly pageParam: string }) => Promise<Result>;
   readonly initialPageParam: string;
   readonly getNextPageParam: (page: Result) => string | null;
 }
 
-interface Queries {
+export interface Queries {
   <Id extends OverviewId & ReadId, const Asked extends OverviewInput<Id> = object>(
     id: Id,
     input?: Asked,
@@ -49,7 +49,7 @@ export function queriesOf(portico: Portico, account: string): Queries {
       pageParam ? read(id)(undefined, { signal, query: pageParam }) : read(id)(input, { signal }),
     retry: false,
     initialPageParam: '',
-    getNextPageParam: ({ next }: { next: string | null }) => next && queryOf(next),
+    getNextPageParam: ({ next }: { next: string | null }) => next && queryIn(next),
   });
   return Object.assign(query, { pages }) as unknown as Queries;
 }

@@ -3,7 +3,7 @@ import { PorticoProblem } from './problem.ts';
 import type { Wire } from './request.ts';
 
 /** Where and how calls are sent. */
-export interface Connection {
+export interface Target {
   /** Of the gateway, without a path. Without it, the page's own origin. */
   readonly url?: string | undefined;
   /** The account's key; a function is asked before each try. Without one the browser's session counts. */
@@ -11,13 +11,14 @@ export interface Connection {
   readonly fetch?: typeof globalThis.fetch | undefined;
   /** `include` for a session on another subdomain. */
   readonly credentials?: 'omit' | 'same-origin' | 'include' | undefined;
+  /** How often what may be tried again is: twice unless given. */
+  readonly retries?: number | undefined;
 }
 
-export const tokenOf = async ({ token }: Connection): Promise<string | undefined> =>
+export const tokenOf = async ({ token }: Target): Promise<string | undefined> =>
   typeof token === 'function' ? token() : token;
 
-const RETRIES = 2;
-const FIRST_PAUSE_MS = 250;
+const PAUSE_MS = 125;
 const LONGEST_WAIT_MS = 60_000;
 
 interface Sending<T> {
@@ -32,42 +33,36 @@ interface Sending<T> {
  * A write goes out again only if its problem proves that nothing happened. Rejects with a `PorticoProblem`, or with the
  * reason of the signal.
  */
-export async function send<T>(
-  connection: Connection,
-  wire: Wire,
-  { signal, conditions, read }: Sending<T>,
-): Promise<T> {
-  for (let tries = 0; ; tries += 1) {
-    const token = await tokenOf(connection); // what it throws is the caller's own, and nothing is sent
+export async function send<T>(target: Target, wire: Wire, { signal, conditions, read }: Sending<T>): Promise<T> {
+  const url = urlOf(target);
+  for (let tries = 1; ; tries += 1) {
+    const token = await tokenOf(target); // what it throws is the caller's own, and nothing is sent
     const headers = { ...(token !== undefined && { authorization: `Token ${token}` }), ...wire.headers };
     try {
-      const response = await sendOnce(
-        connection,
-        { ...wire, headers: { ...conditions?.(headers), ...headers } },
-        signal,
-      );
+      const { fetch = globalThis.fetch, credentials } = target;
+      const response = await fetch(url + wire.path, {
+        method: wire.method,
+        headers: { ...conditions?.(headers), ...headers },
+        ...(wire.body !== undefined && { body: wire.body }),
+        ...(credentials && { credentials }), // Workers take none
+        ...(signal && { signal }),
+      });
+      if (!response.ok && response.status !== 304) throw await problemOf(response, wire);
       return await read(response);
     } catch (error) {
       if (signal?.aborted) throw signal.reason ?? error; // React Native knows no reason
-      const problem = error instanceof PorticoProblem ? error : noAnswer('connection_failed', wire, error);
+      const problem = error instanceof PorticoProblem ? error : problemWithout('connection_failed', wire, error);
       const waitMs = waitOf(problem, wire, tries);
-      if (waitMs === undefined) throw problem;
+      if (tries > (target.retries ?? 2) || waitMs === undefined) throw problem;
       await pause(waitMs, signal);
     }
   }
 }
 
-async function sendOnce(connection: Connection, wire: Wire, signal: AbortSignal | undefined): Promise<Response> {
-  const { fetch = globalThis.fetch, url = '', credentials } = connection;
-  const response = await fetch(url.replace(/\/$/, '') + wire.path, {
-    method: wire.method,
-    headers: wire.headers,
-    ...(wire.body !== undefined && { body: wire.body }),
-    ...(credentials && { credentials }), // Workers take none
-    ...(signal && { signal }),
-  });
-  if (response.ok || response.status === 304) return response;
-  throw await problemOf(response, wire);
+/** Throws where nothing can be sent: that is a mistake in the code, and no failed connection. */
+function urlOf({ url = '', fetch }: Target): string {
+  if (!fetch && !/^https?:/.test(url || globalThis.location?.href)) throw new TypeError(`createClient: bad url ${url}`);
+  return url.replace(/\/$/, '');
 }
 
 async function problemOf(response: Response, wire: Wire): Promise<PorticoProblem> {
@@ -78,7 +73,7 @@ async function problemOf(response: Response, wire: Wire): Promise<PorticoProblem
   } catch {
     // not ours: of something between us and the gateway
   }
-  return noAnswer('unexpected_answer', wire, text, response);
+  return problemWithout('unexpected_answer', wire, text, response);
 }
 
 const TITLES = {
@@ -86,8 +81,8 @@ const TITLES = {
   unexpected_answer: 'An answer that is not the gateway’s',
 } as const;
 
-/** The problem of a call that got no answer that can be read. A write may have happened, unless it was refused. */
-export function noAnswer(
+/** For a call without an answer of the gateway's that can be read. A write may have happened, unless it was refused. */
+export function problemWithout(
   code: keyof typeof TITLES,
   { isRead, path }: Wire,
   cause: unknown,
@@ -112,11 +107,11 @@ export function noAnswer(
   return new PorticoProblem(problem, cause);
 }
 
-/** Milliseconds to the next try; undefined if there is none. */
+/** Milliseconds to another try; undefined if there is to be none. */
 function waitOf({ retryable, retryAfter, outcome, status }: PorticoProblem, { isRead }: Wire, tries: number) {
   // A write that is refused with 409 is under way elsewhere: once that is over it would be sent a second time.
-  if (tries === RETRIES || !retryable || (!isRead && (outcome || status === 409))) return undefined;
-  const waitMs = retryAfter === undefined ? FIRST_PAUSE_MS * 2 ** tries * (0.5 + Math.random()) : retryAfter * 1000;
+  if (!retryable || (!isRead && (outcome || status === 409))) return undefined;
+  const waitMs = retryAfter === undefined ? PAUSE_MS * 2 ** tries * (0.5 + Math.random()) : retryAfter * 1000;
   return waitMs <= LONGEST_WAIT_MS ? waitMs : undefined;
 }
 

@@ -1,5 +1,5 @@
 import type { Portico } from './client.ts';
-import { noAnswer } from './send.ts';
+import { problemWithout } from './send.ts';
 import { wireOf } from './request.ts';
 import type { CallOptions, OverviewId, OverviewInput, SectionLine } from './types.ts';
 
@@ -15,7 +15,8 @@ export async function* streamOverview<Id extends OverviewId, const Asked extends
   input?: Asked,
   options: CallOptions = {},
 ): AsyncGenerator<SectionLine<Id, Asked>, void, undefined> {
-  const response = await portico.response(id, input, { ...options, headers: { ...LINES, ...options.headers } });
+  const asked = portico.response as (id: OverviewId, input?: object, options?: CallOptions) => Promise<Response>;
+  const response = await asked(id, input, { ...options, headers: { ...LINES, ...options.headers } });
   try {
     for await (const text of linesOf(response)) {
       const line = portico.parse(text) as SectionLine<Id, Asked> | { readonly complete: true };
@@ -29,7 +30,7 @@ export async function* streamOverview<Id extends OverviewId, const Asked extends
   throw cutOff(id, 'no last line');
 }
 
-const cutOff = (id: OverviewId, cause: unknown) => noAnswer('connection_failed', wireOf(id, undefined), cause);
+const cutOff = (id: OverviewId, cause: unknown) => problemWithout('connection_failed', wireOf(id, undefined), cause);
 
 /** Line by line as they arrive; all at once where `fetch` has no stream (React Native). */
 async function* linesOf(response: Response): AsyncGenerator<string, void, undefined> {

@@ -5,24 +5,28 @@ import type { OperationId } from './routes.ts';
 type Shown<T> = { [Key in keyof T]: T[Key] } & {};
 
 type Parameter<Id extends OperationId, In extends 'path' | 'query'> = NonNullable<operations[Id]['parameters'][In]>;
-/** Numbers go into a path as well as texts, and `true` as well as `'true'`. */
-type Eased<T> = {
-  [Key in keyof T]: string extends T[Key] ? T[Key] | number : 'true' extends T[Key] ? T[Key] | boolean : T[Key];
-};
 type OrNone<T> = [T] extends [never] ? unknown : T;
+/** Ids may be numbers or texts. */
+type PathOf<Id extends OperationId> = { [Key in keyof OrNone<Parameter<Id, 'path'>>]: string | number };
+/** `true` will do for `'true'`, and what is undefined is left out. */
+type QueryOf<Id extends OperationId> =
+  OrNone<Parameter<Id, 'query'>> extends infer Query
+    ? { [Key in keyof Query]: Query[Key] | ('true' extends Query[Key] ? boolean : never) | undefined }
+    : never;
 
-type BodyOf<Id extends OperationId> = operations[Id] extends {
-  requestBody: { content: { 'application/json': infer Body } };
-}
-  ? Body
-  : operations[Id] extends { requestBody?: { content: { 'application/json': infer Body } } }
-    ? Partial<Body>
-    : unknown;
+type JsonBody<Body> = { content: { 'application/json': Body } };
+type BodyOf<Id extends OperationId> = [NonNullable<operations[Id]['requestBody']>] extends [never]
+  ? unknown
+  : operations[Id] extends { requestBody: JsonBody<infer Body> }
+    ? Body
+    : operations[Id] extends { requestBody?: JsonBody<infer Body> }
+      ? Partial<Body>
+      : never;
 
 /** What an operation is given: the ids of its path, and its query or its body. */
 export type Input<Id extends OperationId> = Id extends OverviewId
   ? OverviewInput<Id>
-  : Shown<Eased<OrNone<Parameter<Id, 'path'>>> & Eased<OrNone<Parameter<Id, 'query'>>>> & BodyOf<Id>;
+  : Shown<PathOf<Id> & QueryOf<Id>> & BodyOf<Id>;
 
 type Responses<Id extends OperationId> = operations[Id]['responses'];
 type Content<Response> = Response extends { content: infer Types } ? Types : { none: true };
@@ -54,20 +58,22 @@ type FieldOf<Id extends OverviewId, Section extends string> =
 
 /** Which sections, and which of their fields; all unless named. */
 export interface OverviewInput<Id extends OverviewId> {
-  readonly sections?: readonly SectionOf<Id>[];
-  readonly fields?: { readonly [Section in SectionOf<Id>]?: readonly FieldOf<Id, Section>[] };
+  readonly sections?: readonly SectionOf<Id>[] | undefined;
+  readonly fields?: { readonly [Section in SectionOf<Id>]?: readonly FieldOf<Id, Section>[] | undefined } | undefined;
 }
 
-type Wanted<Id extends OverviewId, Asked> = Asked extends { readonly sections: readonly (infer Section)[] }
-  ? Section & SectionOf<Id>
-  : SectionOf<Id>;
+type ListOf<Asked> = Asked extends { readonly sections: infer List } ? List : undefined;
+type Wanted<Id extends OverviewId, Asked> =
+  ListOf<Asked> extends readonly (infer Section)[] ? Section & SectionOf<Id> : SectionOf<Id>;
 
-/** A list whose length is not known when it is compiled says only what may be in it. */
-type IsOpen<Asked> = Asked extends { readonly sections: infer List extends readonly unknown[] }
-  ? number extends List['length']
-    ? true
-    : false
-  : false;
+/** Of a list that is not known before it runs, nobody can say what is in it. */
+type IsOpen<Asked> = [ListOf<Asked>] extends [undefined]
+  ? false
+  : ListOf<Asked> extends readonly unknown[]
+    ? number extends ListOf<Asked>['length']
+      ? true
+      : false
+    : true;
 
 type Trimmed<Value, Field> = Value extends null
   ? null
@@ -135,7 +141,9 @@ export interface CallOptions {
 
 /** The arguments of an operation. Input may be left out where nothing in it is needed. */
 export type Takes<Id extends OperationId> =
-  object extends Input<Id> ? [input?: Input<Id>, options?: CallOptions] : [input: Input<Id>, options?: CallOptions];
+  object extends Input<Id>
+    ? [input?: Input<Id> | undefined, options?: CallOptions | undefined]
+    : [input: Input<Id>, options?: CallOptions | undefined];
 
 /** An operation as a method. */
 export type Call<Id extends OperationId> = Id extends OverviewId

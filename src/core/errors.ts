@@ -25,7 +25,10 @@ const KINDS = {
   unauthenticated: final(401, 'The request has no usable key, or the upstream does not accept it.'),
   payment_required: final(402, 'The upstream asks for a payment.'),
   forbidden: final(403, 'The upstream does not allow this for the account.'),
-  origin_rejected: final(403, 'A request by cookie, or a session call, came from an origin that is not allowed.'),
+  origin_rejected: final(
+    403,
+    'A request by cookie, or a session call, came from an origin that is not allowed, or did not say from which.',
+  ),
   not_found: final(404, 'The upstream does not have it.'),
   unknown_endpoint: final(404, 'There is nothing at this path.'),
   method_not_allowed: final(405, 'The path does not take this method. `Allow` names those that it takes.'),

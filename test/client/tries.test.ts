@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { type Portico, type Problem, streamOverview } from '../../client/src/index.ts';
+import { createClient, type Portico, type Problem, streamOverview } from '../../client/src/index.ts';
 import { barrier, bytes, close, hold, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
 import { httpResponse, letRead } from '../support/steps.ts';
 import { tokenOf } from '../support/marked.ts';
@@ -43,6 +43,18 @@ describe('a read', () => {
     expect(gistOf(await problemOf(portico.getSubscription()))).toBe(gist);
     expect(gateway.calls).toHaveLength(3);
     expect(lengths).toEqual([FIRST_PAUSE, SECOND_PAUSE]);
+  });
+
+  test.for([
+    [0, []],
+    [1, [FIRST_PAUSE]],
+  ] as const)('goes out again %i times where that is asked for', async ([retries, pauses]) => {
+    const lengths = passPauses();
+    const { gateway, clientWith } = await openStandIn();
+    gateway.on(SUBSCRIPTION, reset());
+    await problemOf(clientWith({ retries }).getSubscription());
+    expect(gateway.calls).toHaveLength(1 + retries);
+    expect(lengths).toEqual(pauses);
   });
 
   test('goes out three times where nobody listens', async () => {
@@ -239,4 +251,15 @@ test('two calls wait each for itself', async () => {
   expect(gateway.calls).toHaveLength(2);
   pause.end();
   expect(await waiting).toEqual(GOOD);
+});
+
+describe('without an address', () => {
+  test.for([undefined, '', '127.0.0.1:8787', 'localhost:8787', '/bff'])(
+    '%j: a write is a mistake, and no failed connection',
+    async (url) => {
+      const error = await thrownBy(createClient({ url }).purchasePlan({}));
+      expect(error).toBeInstanceOf(TypeError);
+      expect(error).toMatchObject({ message: expect.stringContaining('url') as string });
+    },
+  );
 });

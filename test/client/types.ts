@@ -37,11 +37,16 @@ export async function calls(): Promise<void> {
   await portico.refreshProxyList({ plan_id: 3 });
   await portico.startIdVerification();
   await portico.purchasePlan({ proxy_type: 'shared', something: 'new' }, { idempotencyKey: 'order-1' });
+  (await portico.response('getTransaction', { id: 5 })).headers.get('ETag');
+  // @ts-expect-error an id is needed
+  await portico.response('getTransaction');
+  // @ts-expect-error an equal one would be sent once more
+  await portico.response('purchasePlan', {});
   const session = await portico.getSession();
   if (session.authenticated) session.account.toUpperCase();
 }
 
-export async function overviews(sections: ('subscription' | 'notifications')[]): Promise<void> {
+export async function overviews(sections: ('subscription' | 'notifications')[], maybe: boolean): Promise<void> {
   const { data, meta } = await portico.getAccountOverview();
   same<typeof data.subscription, Subscription>(true);
   same<typeof data.payment_method, PaymentMethod | null>(true);
@@ -65,6 +70,12 @@ export async function overviews(sections: ('subscription' | 'notifications')[]):
   await portico.getAccountOverview({ sections: ['transactions'] });
   // @ts-expect-error no field of this section
   await portico.getAccountOverview({ fields: { subscription: ['amount'] } });
+
+  await portico.listTransactions({ page: maybe ? 2 : undefined });
+  const perhaps = await portico.getAccountOverview({ sections: maybe ? ['subscription'] : undefined });
+  // @ts-expect-error nor whether any were
+  void perhaps.data.notifications.count;
+  void perhaps.data.notifications?.count;
 
   const open = await portico.getAccountOverview({ sections });
   // @ts-expect-error nobody knows which of them were asked for
