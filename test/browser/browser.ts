@@ -1,28 +1,16 @@
-import { execFileSync } from 'node:child_process';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import type { Browser, BrowserContext, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, onTestFinished } from 'vitest';
-
-/** The one that is installed; `CHROMIUM` names another one. */
-function installed(): string {
-  try {
-    return execFileSync('sh', ['-c', 'command -v "${CHROMIUM:-chromium}"'], { encoding: 'utf8' }).trim();
-  } catch {
-    throw new Error('These tests need Chromium: install it, or say in CHROMIUM where it is.');
-  }
-}
-
-export const launchChromium = (): Promise<Browser> =>
-  chromium.launch({ executablePath: installed(), args: ['--no-sandbox'] });
+import { launchChromium } from './chromium.ts';
 
 /** A Chromium for all tests of a file. Resolves with an empty profile, whose pages share what one user's tabs do. */
-export function withChromium(): () => Promise<BrowserContext> {
+export function withChromium(): (options?: BrowserContextOptions) => Promise<BrowserContext> {
   let browser: Browser;
   beforeAll(async () => {
     browser = await launchChromium();
   });
   afterAll(() => browser.close());
-  return async () => {
-    const context = await browser.newContext();
+  return async (options) => {
+    const context = await browser.newContext(options);
     onTestFinished(() => context.close());
     return context;
   };
