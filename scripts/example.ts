@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn, type StdioOptions } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from './free-port.ts';
@@ -10,7 +10,7 @@ import { installIn } from './install.ts';
 const ROOT = new URL('../', import.meta.url).pathname;
 const PAGE = `${ROOT}examples/dashboard/`;
 const PORT = 5173;
-const START_LIMIT_MS = 20_000;
+const START_LIMIT_MS = 60_000;
 
 /** Copies get old within seconds here, so that nobody has to wait for half a minute to see what the gateway does then. */
 const policy = { fresh: 3, stale: 0, on_error: 3600 };
@@ -35,10 +35,18 @@ const settings = {
 const children: ChildProcess[] = [];
 let isEnding = false;
 
-/** Without our own variables and `.env`: they may be set for another upstream. */
+/**
+ * Without our own variables and `.env`: they may be set for another upstream. What it prints is shown with `LOG_LEVEL` only:
+ * the gateway says its own address, which is not the one to open.
+ */
 function start(name: string, file: string, env: Readonly<Record<string, string>>, ...args: readonly string[]): void {
-  const options = { cwd: PAGE, env: { PATH: process.env['PATH'], ...env }, stdio: 'inherit' } as const;
-  const child = spawn(process.execPath, [file, ...args], options);
+  const shown = process.env['LOG_LEVEL'] === undefined ? 'ignore' : 'inherit';
+  const stdio: StdioOptions = ['ignore', shown, 'inherit'];
+  const child = spawn(process.execPath, [file, ...args], {
+    cwd: PAGE,
+    env: { PATH: process.env['PATH'], ...env },
+    stdio,
+  });
   child.once('exit', (code, signal) => {
     if (isEnding) return;
     console.error(`The ${name} has ended with ${code ?? signal}.`);

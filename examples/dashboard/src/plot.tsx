@@ -61,7 +61,7 @@ function optionsFor(element: HTMLElement): UPlot.Options {
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false } },
     axes: [
-      { ...axis, incrs: STEPS, values: (_, times) => times.map(shortDay) },
+      { ...axis, size: 28, incrs: STEPS, values: (_, times) => times.map(shortDay) },
       { ...axis, size: 56, values: (_, amounts) => amounts.map(wholeMoney) },
     ],
     series: [{}, { stroke: colour('--plot-line'), fill: colour('--plot-fill'), width: 2, points: { show: false } }],

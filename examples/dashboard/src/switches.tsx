@@ -10,14 +10,14 @@ const tabs = new BroadcastChannel('switches');
 /** Makes the sandbox misbehave, so that one sees what the gateway and the client do about it. */
 export function Switches() {
   const [on, setOn] = useState<ReadonlySet<TroubleName>>(new Set());
-  const [isBusy, setBusy] = useState(false);
+  const [underWay, setUnderWay] = useState(0);
 
   async function turn(next: ReadonlySet<TroubleName>) {
     setOn(next);
-    setBusy(true);
+    setUnderWay((before) => before + 1);
     tabs.postMessage(next);
     await make(next);
-    setBusy(false);
+    setUnderWay((before) => before - 1);
   }
 
   useEffect(() => {
@@ -31,7 +31,7 @@ export function Switches() {
   const toggle = (name: TroubleName) => void turn(on.has(name) ? without(name) : new Set([...on, name]));
 
   return (
-    <Panel title="Make it fail" isBusy={isBusy}>
+    <Panel title="Make it fail" isBusy={underWay > 0}>
       <ul className="switches">
         {SHOWN.map((name) => (
           <li key={name}>
