@@ -332,6 +332,11 @@ describe('the switch', () => {
     expect(after).toMatchObject({ asked: before.asked + 1, transactions: before.transactions + 1 });
     expect(await textOf(page, 'Buy a plan')).toContain(`plan ${after.plan} is bought`);
     await expectText(page, 'Plan').toContain(`No. ${after.plan}`);
+    await turn(page, 'Cut off in mid-purchase');
+    await button(page, 'Buy another one').click(); // within the minute in which an equal one counts as the same
+    await buy(page).click();
+    await expectText(page, 'Buy a plan').toMatch(/Plan \d+ is bought/);
+    expect(await charged('paid')).toMatchObject({ asked: before.asked + 2, transactions: before.transactions + 2 });
   });
 });
 

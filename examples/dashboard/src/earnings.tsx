@@ -45,7 +45,7 @@ function Shown({ credits }: { readonly credits: readonly Credit[] }) {
   return (
     <>
       <p className="figure">
-        {total} <small>from {credits.length} purchases</small>
+        {total} <small>from {credits.length} purchases that were not taken back</small>
       </p>
       <Plot points={points} label={`Earnings so far, rising to ${total}. The numbers are in the table below.`} />
       <details>

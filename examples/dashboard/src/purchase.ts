@@ -19,11 +19,15 @@ const LOOK_FOR_MS = 60_000;
 
 const sections = ['subscription', 'pending_payments'] as const;
 
-/** One purchase at a time: whoever clicks twice buys once. */
+/**
+ * One purchase at a time: whoever clicks twice buys once. The client alone would join a second click while the first is under
+ * way; here it may also come after the answer.
+ */
 export function usePurchase(onBought: () => void) {
   const [purchase, setPurchase] = useState<Purchase>({ is: 'none' });
   const [clicks, setClicks] = useState(0);
   const attempt = useRef<Promise<void>>(undefined);
+  const key = useRef<string>(undefined);
   const left = useRef(new AbortController());
   useEffect(() => {
     left.current = new AbortController();
@@ -44,7 +48,7 @@ export function usePurchase(onBought: () => void) {
 
   async function send(wanted: Wanted, before: Before): Promise<void> {
     try {
-      setPurchase({ is: 'bought', answer: await portico.purchasePlan(wanted) });
+      setPurchase({ is: 'bought', answer: await portico.purchasePlan(wanted, { idempotencyKey: key.current }) });
     } catch (error) {
       if (!isUnknown(error)) throw error;
       setPurchase({ is: 'unknown' });
@@ -59,6 +63,8 @@ export function usePurchase(onBought: () => void) {
   }
   function again() {
     attempt.current = undefined;
+    // What was found out is no reason not to buy the same once more. Without a key of its own it would be taken for the last one.
+    if (purchase.is === 'found') key.current = crypto.randomUUID();
     setClicks(0);
     setPurchase({ is: 'none' });
   }

@@ -33,8 +33,8 @@ export function Referral({ config, onChanged }: Props) {
 }
 
 function ModeForm({ config, onChanged }: Props) {
-  const [chosen, setChosen] = useState<string>();
-  const mode = chosen ?? config.mode;
+  const [chosen, setChosen] = useState<Mode>();
+  const mode = chosen ?? (config.mode as Mode);
   const change = useMutation({
     mutationFn: (body: Input<'updateReferralConfig'>) => portico.updateReferralConfig(body),
     onSuccess: (changed) => {
@@ -43,7 +43,7 @@ function ModeForm({ config, onChanged }: Props) {
     },
   });
 
-  function choose(next: string) {
+  function choose(next: Mode) {
     setChosen(next);
     change.reset();
   }
@@ -51,7 +51,7 @@ function ModeForm({ config, onChanged }: Props) {
   function submit(event: FormEvent<HTMLFormElement>) {
     event.preventDefault();
     const wallet = new FormData(event.currentTarget).get('wallet');
-    const body = { mode: mode as Mode };
+    const body = { mode };
     change.mutate(typeof wallet === 'string' ? { ...body, wallet_payout_email: wallet } : body);
   }
 
@@ -87,8 +87,8 @@ function ModeForm({ config, onChanged }: Props) {
 interface ChoiceProps {
   readonly value: Mode;
   readonly label: string;
-  readonly chosen: string;
-  readonly onChoose: (mode: string) => void;
+  readonly chosen: Mode;
+  readonly onChoose: (mode: Mode) => void;
 }
 
 function Choice({ value, label, chosen, onChoose }: ChoiceProps) {

@@ -1,4 +1,4 @@
-interface Trouble {
+interface Switch {
   readonly label: string;
   /** What to look at. */
   readonly look: string;
@@ -6,10 +6,10 @@ interface Trouble {
   readonly faults: readonly object[];
 }
 
-export type TroubleName = 'cutOff' | 'limited' | 'failing' | 'slow';
+export type SwitchName = 'cutOff' | 'limited' | 'failing' | 'slow';
 
-/** Trouble that the page can switch on. Of two faults that fit a call the sandbox takes the older one. */
-export const troubles: Readonly<Record<TroubleName, Trouble>> = {
+/** What the page can make fail. Of two faults that fit a call the sandbox takes the older one. */
+export const switches: Readonly<Record<SwitchName, Switch>> = {
   cutOff: {
     label: 'Cut off in mid-purchase',
     look: 'Buy a plan: the upstream sells it and hangs up. Nobody answers, and the page finds out what became of it.',
@@ -41,19 +41,19 @@ export const troubles: Readonly<Record<TroubleName, Trouble>> = {
   },
 };
 
-const names = Object.keys(troubles) as TroubleName[];
+const names = Object.keys(switches) as SwitchName[];
 
 let last = Promise.resolve();
 
-/** Takes away all trouble, and makes what is switched on. One change after the other. */
-export function make(on: ReadonlySet<TroubleName>): Promise<void> {
+/** Ends all faults, and begins those that are switched on. One change after the other. */
+export function setFaults(on: ReadonlySet<SwitchName>): Promise<void> {
   last = last.then(() => send(on)).catch(() => undefined);
   return last;
 }
 
-async function send(on: ReadonlySet<TroubleName>): Promise<void> {
+async function send(on: ReadonlySet<SwitchName>): Promise<void> {
   await fetch('/_sandbox/faults', { method: 'DELETE' });
-  for (const fault of names.filter((name) => on.has(name)).flatMap((name) => troubles[name].faults)) {
+  for (const fault of names.filter((name) => on.has(name)).flatMap((name) => switches[name].faults)) {
     await fetch('/_sandbox/faults', {
       method: 'POST',
       headers: { 'Content-Type': 'application/json' },

@@ -55,7 +55,7 @@ export function SignIn({ why, onSignedIn }: Props) {
       <h1 ref={title} tabIndex={-1}>
         Sign in
       </h1>
-      {why !== undefined && <p className="notice">{why}</p>}
+      {why !== undefined && !trouble && <p className="notice">{why}</p>}
       <p>Choose one of the sandbox’s accounts.</p>
       <ul className="accounts" aria-busy={isBusy}>
         {accounts.map(({ key, name, about }) => (
