@@ -76,10 +76,10 @@ async function answers(url: string): Promise<void> {
 }
 
 async function run(): Promise<void> {
+  const port = await freePort(Number(process.env['EXAMPLE_PORT'] ?? PORT));
   installIn(PAGE);
   execFileSync('npm', ['run', 'build', '--silent', '-w', 'client'], { cwd: ROOT, stdio: 'inherit' });
   execFileSync('npm', ['run', 'build', '--silent', '--', '--logLevel', 'warn'], { cwd: PAGE, stdio: 'inherit' });
-  const port = Number(process.env['EXAMPLE_PORT'] ?? PORT) || (await freePort());
   const [gateway, sandbox] = [await freePort(), await freePort()];
   start('gateway', `${ROOT}src/entry/node.ts`, { ...settings, PORT: String(gateway), SANDBOX_PORT: String(sandbox) });
   await answers(`http://127.0.0.1:${gateway}/livez`);

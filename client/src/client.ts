@@ -35,15 +35,17 @@ export interface Portico extends Calls {
 export function createClient(options: ClientOptions = {}): Portico {
   const { parse = JSON.parse as (text: string) => unknown } = options;
   const copies = createCopies(options.copies);
+  let sessions = 0; // begun and ended here: each may be another account's
 
   const answer = async (id: OperationId, input?: object, callOptions: CallOptions = {}): Promise<unknown> => {
     const wire = wireOf(id, input, callOptions);
+    if (id.endsWith('Session') && !wire.isRead) sessions += 1;
     let copy: ReturnType<typeof copies>; // of the account that the try is sent for
     return send(options, wire, {
       signal: callOptions.signal,
       conditions: (headers) => (copy = copies(wire, headers)).headers,
       async read(response) {
-        if (response.status === 304) return copy.value;
+        if (response.status === 304 && copy.headers) return copy.value;
         const text = await response.text();
         if (text === '' && mayBeEmpty(wire, response)) return undefined;
         try {
@@ -59,6 +61,10 @@ export function createClient(options: ClientOptions = {}): Portico {
     send(options, wireOf(id, input, callOptions), { signal: callOptions.signal, read: (one) => one });
 
   const calls = Object.keys(routes).map((id) => [id, answer.bind(null, id as OperationId)]);
-  const purchasePlan = createPurchases(options, answer.bind(null, 'purchasePlan')) as Calls['purchasePlan'];
+  const purchasePlan = createPurchases(
+    options,
+    answer.bind(null, 'purchasePlan'),
+    () => sessions,
+  ) as Calls['purchasePlan'];
   return { ...(Object.fromEntries(calls) as Calls), purchasePlan, response, parse };
 }

@@ -10,38 +10,41 @@ export interface FieldError {
 export class PorticoProblem extends Error {
   override readonly name = 'PorticoProblem';
   /** As the gateway has sent it (RFC 9457), or made here where no problem came. */
-  readonly problem: Readonly<Problem>;
-  readonly code: Code;
+  declare readonly problem: Readonly<Problem>;
+  declare readonly code: Code;
   /** Of the answer; 0 without one. */
-  readonly status: number;
-  readonly title: string;
-  readonly detail: string;
+  declare readonly status: number;
+  declare readonly title: string;
+  declare readonly detail: string;
   /** Whether the same call may succeed later. */
-  readonly retryable: boolean;
+  declare readonly retryable: boolean;
   /** Seconds. */
-  readonly retryAfter: number | undefined;
+  declare readonly retryAfter: number | undefined;
   /** `unknown`: this write, or an equal one before it, was sent, and nobody knows whether it happened. */
-  readonly outcome: 'unknown' | undefined;
+  declare readonly outcome: 'unknown' | undefined;
   /** The section of an overview that has failed. */
-  readonly section: string | undefined;
+  declare readonly section: string | undefined;
   /** For those who look into logs; empty without an answer. */
-  readonly requestId: string;
+  declare readonly requestId: string;
   /** Errors by field, a dotted path; those of the whole are under the empty name. */
-  readonly errors: Readonly<Record<string, readonly FieldError[]>>;
+  declare readonly errors: Readonly<Record<string, readonly FieldError[]>>;
 
   constructor(problem: Problem, cause?: unknown) {
-    super(problem.detail, cause === undefined ? undefined : { cause });
-    this.problem = problem;
-    this.code = problem.code;
-    this.status = problem.status;
-    this.title = problem.title;
-    this.detail = problem.detail;
-    this.retryable = problem.retryable;
-    this.retryAfter = problem.retry_after;
-    this.outcome = problem.code === 'outcome_unknown' ? 'unknown' : problem.outcome;
-    this.section = problem.section;
-    this.requestId = problem.request_id;
-    this.errors = byField(problem.errors);
+    const { code, status, title, detail, retryable, section } = problem;
+    super(detail, { cause });
+    Object.assign(this, {
+      problem,
+      code,
+      status,
+      title,
+      detail,
+      retryable,
+      section,
+      retryAfter: problem.retry_after,
+      outcome: code === 'outcome_unknown' ? 'unknown' : problem.outcome,
+      requestId: problem.request_id,
+      errors: byField(problem.errors),
+    });
   }
 }
 

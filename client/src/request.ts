@@ -24,16 +24,19 @@ export function wireOf(id: OperationId, input: object | undefined, options: Call
   });
   const takesBody = method.startsWith('P') && !template.endsWith('?');
   const body = takesBody && input ? JSON.stringify(rest) : undefined;
-  const query = [takesBody ? '' : queryOf(rest), textOf(options.query)].filter(Boolean).join('&');
+  const { query: extra } = options;
+  const query = [takesBody ? '' : queryOf(rest), typeof extra === 'string' ? extra : queryOf({ ...extra })]
+    .filter(Boolean)
+    .join('&');
   return {
     method,
     path: query ? `${path}?${query}` : path,
     body,
     headers: {
-      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...(body && { 'content-type': 'application/json' }),
       ...(options.fresh && { 'cache-control': 'no-cache' }),
       ...(options.strict && { prefer: 'handling=strict' }),
-      ...(options.idempotencyKey !== undefined && { 'idempotency-key': options.idempotencyKey }),
+      ...(options.idempotencyKey && { 'idempotency-key': options.idempotencyKey }),
       ...lowerCased(options.headers),
     },
     isRead: method === 'GET' || id === 'batch',
@@ -41,10 +44,8 @@ export function wireOf(id: OperationId, input: object | undefined, options: Call
 }
 
 /** A name that stands there in two ways would be two headers, which are sent joined. */
-const lowerCased = (headers: CallOptions['headers'] = {}) =>
+export const lowerCased = (headers: CallOptions['headers'] = {}) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-
-const textOf = (query: CallOptions['query']) => (typeof query === 'string' ? query : queryOf({ ...query }));
 
 /** `{ a: [1, 2], b: { c: 3 } }` is `a=1,2&b[c]=3`. What is undefined is left out. */
 function queryOf(values: object, nameOf = (key: string) => key): string {

@@ -36,21 +36,24 @@ interface Sending<T> {
 export async function send<T>(target: Target, wire: Wire, { signal, conditions, read }: Sending<T>): Promise<T> {
   const url = urlOf(target);
   for (let tries = 1; ; tries += 1) {
-    const token = await tokenOf(target); // what it throws is the caller's own, and nothing is sent
-    const headers = { ...(token !== undefined && { authorization: `Token ${token}` }), ...wire.headers };
+    // What it throws is the caller's own, and nothing is sent.
+    const token = await unlessAborted(tokenOf(target), signal);
+    if (/[^!-~]/.test(token ?? '')) throw new TypeError('bad token'); // the error of fetch would show it
+    const headers = { ...(token && { authorization: `Token ${token}` }), ...wire.headers };
     try {
       const { fetch = globalThis.fetch, credentials } = target;
       const response = await fetch(url + wire.path, {
         method: wire.method,
         headers: { ...conditions?.(headers), ...headers },
-        ...(wire.body !== undefined && { body: wire.body }),
+        body: wire.body ?? null,
+        signal: signal ?? null,
         ...(credentials && { credentials }), // Workers take none
-        ...(signal && { signal }),
+        redirect: 'manual', // a key in a body would go to another host
       });
       if (!response.ok && response.status !== 304) throw await problemOf(response, wire);
       return await read(response);
     } catch (error) {
-      if (signal?.aborted) throw signal.reason ?? error; // React Native knows no reason
+      if (signal?.aborted) throw reasonOf(signal, error);
       const problem = error instanceof PorticoProblem ? error : problemWithout('connection_failed', wire, error);
       const waitMs = waitOf(problem, wire, tries);
       if (tries > (target.retries ?? 2) || waitMs === undefined) throw problem;
@@ -61,7 +64,7 @@ export async function send<T>(target: Target, wire: Wire, { signal, conditions, 
 
 /** Throws where nothing can be sent: that is a mistake in the code, and no failed connection. */
 function urlOf({ url = '', fetch }: Target): string {
-  if (!fetch && !/^https?:/.test(url || globalThis.location?.href)) throw new TypeError(`createClient: bad url ${url}`);
+  if (!fetch && !/^https?:/.test(url || globalThis.location?.href)) throw new TypeError(`bad url ${url}`);
   return url.replace(/\/$/, '');
 }
 
@@ -96,7 +99,7 @@ export function problemWithout(
     title: TITLES[code],
     status,
     code,
-    detail: `${TITLES[code]}${status ? ` (status ${status})` : ''}.`,
+    detail: `${TITLES[code]}.`,
     instance: path,
     request_id: '',
     retryable: isRead && (!isRefused || status === 429),
@@ -115,15 +118,22 @@ function waitOf({ retryable, retryAfter, outcome, status }: PorticoProblem, { is
   return waitMs <= LONGEST_WAIT_MS ? waitMs : undefined;
 }
 
-/** Ends early when the signal is aborted. */
 function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener('abort', end);
-      resolve();
-    };
-    const timer = setTimeout(end, ms);
-    signal?.addEventListener('abort', end);
+  let timer: ReturnType<typeof setTimeout>;
+  const passed = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
   });
+  return unlessAborted(passed, signal).finally(() => clearTimeout(timer));
 }
+
+/** React Native knows no reason. */
+export const reasonOf = ({ reason }: AbortSignal, otherwise: unknown = new Error('aborted')): unknown =>
+  reason ?? otherwise;
+
+/** Rejects with the reason of the signal where that is aborted before. */
+export const unlessAborted = <T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> =>
+  new Promise((resolve, reject) => {
+    const leave = () => reject(signal && reasonOf(signal));
+    signal?.addEventListener('abort', leave);
+    void promise.then(resolve, reject).finally(() => signal?.removeEventListener('abort', leave));
+  });

@@ -1,5 +1,5 @@
 import type { Portico } from './client.ts';
-import { problemWithout } from './send.ts';
+import { problemWithout, reasonOf } from './send.ts';
 import { wireOf } from './request.ts';
 import type { CallOptions, OverviewId, OverviewInput, SectionLine } from './types.ts';
 
@@ -24,7 +24,7 @@ export async function* streamOverview<Id extends OverviewId, const Asked extends
       yield line;
     }
   } catch (error) {
-    if (options.signal?.aborted) throw options.signal.reason ?? error;
+    if (options.signal?.aborted) throw reasonOf(options.signal, error);
     throw cutOff(id, error);
   }
   throw cutOff(id, 'no last line');
@@ -36,7 +36,7 @@ const cutOff = (id: OverviewId, cause: unknown) => problemWithout('connection_fa
 async function* linesOf(response: Response): AsyncGenerator<string, void, undefined> {
   const reader = response.body?.getReader?.();
   if (!reader) {
-    yield* fullLines(await response.text()).lines;
+    yield* fullLines('', await response.text()).lines;
     return;
   }
   const decoder = new TextDecoder();
@@ -44,7 +44,7 @@ async function* linesOf(response: Response): AsyncGenerator<string, void, undefi
   try {
     for (;;) {
       const { done, value } = await reader.read();
-      const read = fullLines(rest + decoder.decode(value, { stream: !done }));
+      const read = fullLines(rest, decoder.decode(value, { stream: !done }));
       yield* read.lines;
       if (done) return;
       rest = read.rest;
@@ -54,8 +54,10 @@ async function* linesOf(response: Response): AsyncGenerator<string, void, undefi
   }
 }
 
-function fullLines(text: string): { readonly lines: readonly string[]; readonly rest: string } {
+/** Looks at what is new only: a long line comes in many pieces. */
+function fullLines(before: string, text: string): { readonly lines: readonly string[]; readonly rest: string } {
   const lines = text.split('\n');
+  lines[0] = before + lines[0];
   const rest = lines.pop() ?? '';
   return { lines: lines.filter(Boolean), rest };
 }

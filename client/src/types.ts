@@ -62,33 +62,49 @@ export interface OverviewInput<Id extends OverviewId> {
   readonly fields?: { readonly [Section in SectionOf<Id>]?: readonly FieldOf<Id, Section>[] | undefined } | undefined;
 }
 
-type ListOf<Asked> = Asked extends { readonly sections: infer List } ? List : undefined;
-type Wanted<Id extends OverviewId, Asked> =
-  ListOf<Asked> extends readonly (infer Section)[] ? Section & SectionOf<Id> : SectionOf<Id>;
+type Wanted<Id extends OverviewId, Asked> = Asked extends { readonly sections: readonly (infer Section)[] }
+  ? Section & SectionOf<Id>
+  : SectionOf<Id>;
 
-/** Of a list that is not known before it runs, nobody can say what is in it. */
-type IsOpen<Asked> = [ListOf<Asked>] extends [undefined]
-  ? false
-  : ListOf<Asked> extends readonly unknown[]
-    ? number extends ListOf<Asked>['length']
-      ? true
-      : false
-    : true;
+/** `true`, or never. */
+type IsUnion<T, Whole = T> = T extends unknown ? ([Whole] extends [T] ? never : true) : never;
+/** `true` for a list of which nobody knows what is in it when it is compiled: of any length, or with one thing or another. */
+type IsOpenList<List> = List extends readonly unknown[]
+  ? number extends List['length']
+    ? true
+    : { [Index in keyof List]: IsUnion<List[Index]> }[number]
+  : true;
+/** Such a list of sections says only what may be in the answer. */
+type IsOpen<Asked> = 'sections' extends keyof Asked
+  ? true extends IsUnion<Asked['sections']> | IsOpenList<Asked['sections']>
+    ? true
+    : false
+  : false;
 
-type Trimmed<Value, Field> = Value extends null
+type Trimmed<Value, Field, IsSome> = Value extends null
   ? null
   : Value extends { results: readonly (infer One)[]; count: infer Count }
-    ? { count: Count; next: string | null; previous: string | null; results: Kept<One, Field>[] }
+    ? { count: Count; next: string | null; previous: string | null; results: Kept<One, Field, IsSome>[] }
     : Value extends readonly (infer One)[]
-      ? Kept<One, Field>[]
-      : Kept<Value, Field>;
-type Kept<Value, Field> = Pick<Value, Field & keyof Value>;
+      ? Kept<One, Field, IsSome>[]
+      : Kept<Value, Field, IsSome>;
+type Kept<Value, Field, IsSome> = true extends IsSome
+  ? Partial<Pick<Value, Field & keyof Value>>
+  : Pick<Value, Field & keyof Value>;
 
 type SectionData<Id extends OverviewId, Section extends SectionOf<Id>, Asked> = Asked extends {
-  readonly fields: { readonly [Key in Section]: readonly (infer Field)[] };
+  readonly fields: { readonly [Key in Section]: infer List extends readonly unknown[] };
 }
-  ? Trimmed<Data<Id>[Section], Field>
-  : Data<Id>[Section];
+  ? Trimmed<Data<Id>[Section], List[number], IsOpenList<List>>
+  : MayTrim<Asked, Section> extends true
+    ? Trimmed<Data<Id>[Section], FieldOf<Id, Section>, true>
+    : Data<Id>[Section];
+/** Whether nobody knows when it is compiled if fields of this section are named. */
+type MayTrim<Asked, Section> = 'fields' extends keyof Asked
+  ? Section extends keyof NonNullable<Asked['fields']>
+    ? true
+    : false
+  : false;
 
 type Sections<Id extends OverviewId, Asked, Values> =
   IsOpen<Asked> extends true

@@ -3,7 +3,7 @@ import { type CallOptions, createClient, streamOverview } from '../../client/src
 import { legOf, openOverviews, overviewTable, SUBSCRIPTION as SUBSCRIPTION_PATH } from '../overviews/helpers.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
 import { json } from '../support/scripted-upstream.ts';
-import { callTo, openClient, openStandIn, problemOf, SUBSCRIPTION } from './helpers.ts';
+import { callTo, gistOf, openClient, openStandIn, problemOf, SUBSCRIPTION } from './helpers.ts';
 
 const [, accountOverview] = overviewTable[0]!;
 
@@ -185,6 +185,13 @@ describe('the connection', () => {
     for (const token of [undefined, () => undefined, () => Promise.resolve(undefined)])
       await clientWith({ token }).getSubscription();
     for (const { headers } of gateway.calls) expect(headers).not.toHaveProperty('authorization');
+  });
+
+  test('a redirect is not followed: what is sent goes nowhere else', async () => {
+    const [{ gateway, portico, token }, other] = [await openStandIn(), await openStandIn()];
+    gateway.on(() => true, json(307, '', { location: `${other.gateway.url}/bff/v1/session` }));
+    expect(gistOf(await problemOf(portico.createSession({ token })))).toBe('unexpected_answer 307 unknown');
+    expect([gateway.calls.length, other.gateway.calls]).toEqual([1, []]);
   });
 
   test('credentials and fetch are as they were given', async () => {

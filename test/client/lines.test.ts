@@ -69,6 +69,14 @@ test('lines that come byte by byte are the same', async () => {
   expect(await linesOf(streamed(Array.from(whole, (byte) => Uint8Array.of(byte))))).toEqual(lines);
 });
 
+test('a long line that comes in small pieces is looked at once', { timeout: 5000 }, async () => {
+  const pieces = Array.from({ length: 2000 }, () => 'a'.repeat(8192));
+  const texts = ['{"section":"subscription","data":"', ...pieces, `"}\n${textOf([END])}`];
+  const whole = texts.map((text) => new TextEncoder().encode(text));
+  const [line] = (await linesOf(streamed(whole))) as [{ readonly data: string }];
+  expect(line.data).toHaveLength(2000 * 8192);
+});
+
 test('a stream that ends anywhere before its end throws', async () => {
   const whole = new TextEncoder().encode(textOf([lineOf('é'), END]));
   for (let length = 0; length < whole.length; length += 1)

@@ -102,6 +102,7 @@ const STRANGE: readonly (readonly [string, Step, read: string, write: string])[]
   ['HTML with status 502', html(502), 'unexpected_answer 502', 'unexpected_answer 502 unknown'],
   ['nothing with status 403', json(403, ''), 'unexpected_answer 403', 'unexpected_answer 403'],
   ['nothing with status 500', json(500, ''), 'unexpected_answer 500', 'unexpected_answer 500 unknown'],
+  ['304 that nobody has asked for', json(304, ''), 'unexpected_answer 304', 'unexpected_answer 304 unknown'],
   ['nothing with status 200', json(200, ''), 'unexpected_answer 200', 'unexpected_answer 200 unknown'],
   ['half of its JSON with status 200', json(200, '{"a":'), 'unexpected_answer 200', 'unexpected_answer 200 unknown'],
   ['half of its JSON with status 503', json(503, '{"a":'), 'unexpected_answer 503', 'unexpected_answer 503 unknown'],

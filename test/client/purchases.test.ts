@@ -188,6 +188,34 @@ describe('an equal purchase', () => {
     const [a, b, c, d] = seen.map(([, key]) => key);
     expect([a === b, a === c, b === d]).toEqual([false, true, true]);
   });
+
+  test.for(['Authorization', 'cookie'])('of the account of another %s of the call is none', async (name) => {
+    const gate = barrier();
+    const shop = await openShop(reply(hold(gate), json(201, BOUGHT)));
+    const buy = (account: string) => shop.portico.purchasePlan(PLAN, { headers: { [name]: account } });
+    const all = ['one', 'two', 'one'].map(buy);
+    await gate.count(2);
+    gate.release();
+    await Promise.all(all);
+    expect(shop.gateway.calls.map(({ headers }) => headers[name.toLowerCase()])).toEqual(['one', 'two']);
+    expect(isOne(shop)).toBe(false);
+  });
+});
+
+test('a purchase of whoever has signed out is not joined by whoever signs in', async () => {
+  const gate = barrier();
+  const shop = await openShop(reply(hold(gate), json(201, BOUGHT)));
+  shop.gateway.on('DELETE /bff/v1/session', json(204));
+  shop.gateway.on('POST /bff/v1/session', json(201, { authenticated: true }));
+  const page = shop.clientWith({ token: undefined });
+  const first = page.purchasePlan(PLAN);
+  await gate.reached;
+  await page.deleteSession();
+  await page.createSession({ token: 'of another account' });
+  const second = page.purchasePlan(PLAN);
+  await gate.count(2);
+  gate.release();
+  await Promise.all([first, second]);
 });
 
 const pass = (ms: number) => vi.setSystemTime(Date.now() + ms);
@@ -220,6 +248,17 @@ describe('the minute after an unknown outcome', () => {
     pass(MINUTE - 1);
     await shop.portico.purchasePlan(PLAN);
     expect(isOne(shop)).toBe(true);
+  });
+
+  test('is not prolonged by asking: a 409 says that this time nothing was sent', async () => {
+    const shop = await openShop(UNKNOWN, problem(409, 'outcome_unknown'), json(201, BOUGHT));
+    await problemOf(shop.portico.purchasePlan(PLAN));
+    pass(MINUTE - 1);
+    await problemOf(shop.portico.purchasePlan(PLAN));
+    pass(1);
+    await shop.portico.purchasePlan(PLAN);
+    const [a, b, c] = shop.keys();
+    expect([a === b, b === c]).toEqual([true, false]);
   });
 
   test('begins anew with each unknown outcome, and is over with a known one', async () => {
@@ -289,6 +328,16 @@ describe('an abort', () => {
     shop.gate.release();
     expect(await shop.first).toEqual(BOUGHT);
     expect(shop.keys()).toHaveLength(1);
+  });
+
+  test('is listened for no longer than the purchase lasts', async () => {
+    const portico = createClient({ fetch: () => Promise.resolve(Response.json(BOUGHT)), token: 'a' });
+    const { signal } = new AbortController();
+    const [added, removed] = [vi.spyOn(signal, 'addEventListener'), vi.spyOn(signal, 'removeEventListener')];
+    await Promise.all([1, 2].map(() => portico.purchasePlan(PLAN, { signal })));
+    await new Promise(setImmediate);
+    expect(added.mock.calls.length).toBeGreaterThan(0);
+    expect(removed).toHaveBeenCalledTimes(added.mock.calls.length);
   });
 
   test('of both by one signal ends both, and nothing more is sent', async () => {

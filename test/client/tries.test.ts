@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
 import { createClient, type Portico, type Problem, streamOverview } from '../../client/src/index.ts';
 import { barrier, bytes, close, hold, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
@@ -9,6 +10,7 @@ import {
   holdPauses,
   openStandIn,
   passPauses,
+  PLAN,
   problem,
   problemOf,
   PURCHASE,
@@ -233,6 +235,29 @@ describe('a token function', () => {
       expect(await thrownBy(portico.purchasePlan({ proxy_type: 'shared' }))).toBe(error);
     }
     expect([gateway.calls, lengths]).toEqual([[], []]);
+  });
+
+  test('that returns what no header can hold sends nothing, and no error tells it', async () => {
+    const { gateway, clientWith } = await openStandIn();
+    for (const token of ['a\nsecret', 'secret😀', 'a secret']) {
+      const thrown = await thrownBy(clientWith({ token: () => token }).getSubscription());
+      expect(thrown).toBeInstanceOf(TypeError);
+      expect(inspect(thrown)).not.toContain('secret');
+    }
+    expect(gateway.calls).toEqual([]);
+  });
+
+  test('is waited for no longer than until an abort', async () => {
+    const { gateway, clientWith } = await openStandIn();
+    const portico = clientWith({ token: () => new Promise(() => undefined) });
+    const reason = new Error('left');
+    const controller = new AbortController();
+    const { signal } = controller;
+    const calls = [portico.getSubscription(undefined, { signal }), portico.purchasePlan(PLAN, { signal })];
+    const thrown = calls.map(thrownBy);
+    controller.abort(reason);
+    expect(await Promise.all(thrown)).toEqual([reason, reason]);
+    expect(gateway.calls).toEqual([]);
   });
 });
 

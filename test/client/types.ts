@@ -3,6 +3,7 @@ import {
   createClient,
   each,
   outcomeOf,
+  type OverviewInput,
   type PaymentMethod,
   PorticoProblem,
   readBatch,
@@ -81,6 +82,25 @@ export async function overviews(sections: ('subscription' | 'notifications')[], 
   // @ts-expect-error nobody knows which of them were asked for
   void open.data.subscription.plan;
   void open.data.subscription?.plan;
+
+  for (const one of sections) {
+    const { data: either } = await portico.getAccountOverview({ sections: [one] });
+    // @ts-expect-error it may have been the other one
+    void either.subscription.plan;
+  }
+  const anyOf: OverviewInput<'getAccountOverview'> = { sections, fields: { subscription: ['plan'] } };
+  const any = await portico.getAccountOverview(anyOf);
+  // @ts-expect-error nobody knows whether it was asked for
+  void any.data.subscription.plan;
+  any.data.subscription?.end_date satisfies string | undefined;
+  // @ts-expect-error nor which fields of it
+  any.data.subscription?.end_date satisfies string;
+  const fields: ('plan' | 'end_date')[] = ['plan'];
+  const trimmed = await portico.getAccountOverview({ fields: { subscription: fields } });
+  // @ts-expect-error nor here
+  trimmed.data.subscription.end_date satisfies string;
+  trimmed.data.subscription satisfies { plan?: number; end_date?: string };
+  trimmed.data.referral_config?.mode satisfies string | undefined;
 
   const channels = await portico.getReferralOverview({ fields: { channels: ['code'] } });
   same<typeof channels.data.channels, { code: string }[] | null>(true);

@@ -37,7 +37,10 @@ export function usePurchase(onBought: () => void) {
   async function run(wanted: Wanted): Promise<void> {
     setPurchase({ is: 'under way' });
     try {
-      const { data: before } = await portico.getBillingOverview({ sections }, { fresh: true });
+      const { data: before } = await portico.getBillingOverview(
+        { sections },
+        { fresh: true, signal: left.current.signal },
+      );
       await send(wanted, before);
     } catch (error) {
       attempt.current = undefined; // nothing was bought, so it may be tried again
@@ -46,15 +49,18 @@ export function usePurchase(onBought: () => void) {
     }
   }
 
+  /** Whoever signs out leaves the purchase: it is nothing that the next account should see. */
   async function send(wanted: Wanted, before: Before): Promise<void> {
+    const { signal } = left.current;
     try {
-      setPurchase({ is: 'bought', answer: await portico.purchasePlan(wanted, { idempotencyKey: key.current }) });
+      const answer = await portico.purchasePlan(wanted, { signal, idempotencyKey: key.current });
+      setPurchase({ is: 'bought', answer });
     } catch (error) {
       if (!isUnknown(error)) throw error;
       setPurchase({ is: 'unknown' });
-      setPurchase({ is: 'found', outcome: await findOut(before, left.current.signal) });
+      setPurchase({ is: 'found', outcome: await findOut(before, signal) });
     }
-    onBought();
+    if (!signal.aborted) onBought();
   }
 
   function buy(wanted: Wanted) {
@@ -64,7 +70,7 @@ export function usePurchase(onBought: () => void) {
   function again() {
     attempt.current = undefined;
     // What was found out is no reason not to buy the same once more. Without a key of its own it would be taken for the last one.
-    if (purchase.is === 'found') key.current = crypto.randomUUID();
+    key.current = purchase.is === 'found' ? crypto.randomUUID() : undefined;
     setClicks(0);
     setPurchase({ is: 'none' });
   }

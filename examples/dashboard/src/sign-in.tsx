@@ -1,6 +1,7 @@
 import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { Field } from './field.tsx';
 import { type Trouble, troubleOf } from './problem.ts';
+import { setFaults } from './sandbox.ts';
 import { signIn } from './session.ts';
 
 /** Those of the sandbox. A key is no secret there. */
@@ -27,6 +28,9 @@ export function SignIn({ why, onSignedIn }: Props) {
   useEffect(() => {
     if (why !== undefined) title.current?.focus();
   }, [why]);
+
+  // Trouble that is left on would keep everybody out, and its switches are on the other side.
+  useEffect(() => void setFaults(new Set()), []);
 
   /** The key goes to the gateway, which puts it into a cookie that no script can read. It is kept nowhere else. */
   async function enter(key: string) {
