@@ -51,7 +51,7 @@ export async function startRelay(behind: number): Promise<Relay> {
     const under: { readonly at: number; readonly act: () => void }[] = [];
     const arrive = () => {
       while (under[0] && under[0].at <= performance.now() + TICK_MS) under.shift()?.act();
-      if (under[0]) setTimeout(arrive, under[0].at - performance.now());
+      if (under[0]) setTimeout(arrive, Math.max(0, under[0].at - performance.now()));
     };
     const later = (act: () => void) => {
       const { ms, jitterMs = 0 } = relay.distance;

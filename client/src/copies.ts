@@ -28,7 +28,7 @@ export function createCopies(most = hasHttpCache() ? 0 : MOST) {
     if (kept.size > most && oldest !== undefined) kept.delete(oldest);
   };
 
-  /** For a try with these headers: more of them if there is a copy, what that copy is, and a way to keep another. */
+  /** For a try with these headers: the copy, the headers that ask whether it still holds, and a way to keep another. */
   return ({ method, path }: Wire, { authorization, cookie }: Wire['headers']): Copy => {
     if (method !== 'GET' || most === 0) return NONE;
     const key = JSON.stringify([authorization, cookie, path]);

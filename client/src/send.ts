@@ -18,18 +18,19 @@ export interface Target {
 export const tokenOf = async ({ token }: Target): Promise<string | undefined> =>
   typeof token === 'function' ? token() : token;
 
+/** Doubled for each try: about 250 ms after the first, 500 after the second. */
 const PAUSE_MS = 125;
 const LONGEST_WAIT_MS = 60_000;
 
 interface Sending<T> {
   readonly signal: AbortSignal | undefined;
-  /** More headers for a try with those; what they have already stays. */
+  /** Headers to add to a try that has these. Its own of the same name stay. */
   readonly conditions?: (headers: Wire['headers']) => Wire['headers'] | undefined;
   readonly read: (response: Response) => Promise<T> | T;
 }
 
 /**
- * Sends a call, reads go out up to three times. `read` is part of a try: an answer that breaks off is a try that failed.
+ * Sends a call. Reads go out again where that may help, as often as `retries` says. `read` is part of a try: an answer that breaks off is a try that failed.
  * A write goes out again only if its problem proves that nothing happened. Rejects with a `PorticoProblem`, or with the
  * reason of the signal.
  */
@@ -64,7 +65,7 @@ export async function send<T>(target: Target, wire: Wire, { signal, conditions, 
 
 /** Throws where nothing can be sent: that is a mistake in the code, and no failed connection. */
 function urlOf({ url = '', fetch }: Target): string {
-  if (!fetch && !/^https?:/.test(url || globalThis.location?.href)) throw new TypeError(`bad url ${url}`);
+  if (!fetch && !/^https?:/.test(url || globalThis.location?.href)) throw new TypeError(`no http url: ${url}`);
   return url.replace(/\/$/, '');
 }
 
