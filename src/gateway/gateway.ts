@@ -82,7 +82,7 @@ export function createGateway(deps: GatewayDeps, seen: Set<string>) {
      */
     async reader(context: RequestContext, reads: (copyOf: CopyOf) => readonly Read[] = () => []): Promise<Reader> {
       const { session } = context;
-      const reader = await readerOf(context, reads, { window: limit.account?.window, session: session?.id });
+      const reader = await readerOf(context, reads, { window: limit.account?.window, session });
       limit.counted(context, limit.account, reader.snapshot.use);
       if (session && isSessionOver(session, reader.snapshot.session)) throw sessionOver();
       return reader;

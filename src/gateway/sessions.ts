@@ -27,7 +27,7 @@ function endSession(store: Pick<Store, 'revoke'>, { account, owner, context }: C
   const isRefused = error instanceof GatewayError && error.status === 401 && !error.isUnsent;
   const { session, background } = context;
   if (isRefused && session && account !== undefined)
-    background(store.revoke({ principal: account, owner }, session, background));
+    background(store.revoke({ principal: account, owner, now: context.startedAt, background }, session));
 }
 
 /** For the request that a call is made for, also in the background. */
@@ -55,9 +55,9 @@ interface SessionTools {
 export function accountSessions({ store, clock, digest }: GatewayDeps, { accepted, limit, readerOf }: SessionTools) {
   return {
     accountOf: (token: string): Promise<AccountId> => digest.account(token),
-    /** Of reads that their client has not asked for: they are not counted. `session`: the id of one that begins. */
-    reader: (context: RequestContext, reads: readonly Read[], session?: string): Promise<Reader> =>
-      readerOf(context, () => reads, { window: undefined, session }),
+    /** Of reads that their client has not asked for: they are not counted. `id`: of a session that begins. */
+    reader: (context: RequestContext, reads: readonly Read[], id?: string): Promise<Reader> =>
+      readerOf(context, () => reads, { window: undefined, session: id === undefined ? undefined : { id, epoch: 0 } }),
     /**
      * Before a session begins. `isCounted`: by its address, if nothing else counts it.
      * @throws GatewayError `rate_limited`, `store_unavailable`: only the store knows what the session's epoch is
@@ -67,18 +67,22 @@ export function accountSessions({ store, clock, digest }: GatewayDeps, { accepte
       const principal = await digest.account(owner);
       const window = isCounted ? limit.address?.window : undefined;
       const { background } = context;
-      const asked = await store.snapshot({ principal, owner, now: clock.now(), window, session: id, background });
+      const session = { id, epoch: 0 };
+      const asked = await store.snapshot({ principal, owner, now: clock.now(), window, session, background });
       if (isCounted) limit.counted(context, limit.address, asked.use);
       if (asked.session?.isLocal) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
     },
     /** Who signs out: that is not counted. @throws GatewayError `unauthenticated` if the session is over already */
     async assertOpen(context: RequestContext, session: SessionId): Promise<AccountId> {
-      const { account, snapshot } = await readerOf(context, () => [], { window: undefined, session: session.id });
+      const { account, snapshot } = await readerOf(context, () => [], { window: undefined, session });
       if (isSessionOver(session, snapshot.session)) throw sessionOver();
       return account;
     },
-    /** Revokes a session, or all of the account. Resolves with whether all instances know of it. */
-    revoke: (context: RequestContext, account: AccountId, session: Revoked): Promise<boolean> =>
-      store.revoke({ principal: account, owner: accepted.ownerOf(account, context) }, session, context.background),
+    /** Resolves with whether all instances know of it. */
+    revoke: (context: RequestContext, account: AccountId, revoked: Revoked): Promise<boolean> => {
+      const owner = accepted.ownerOf(account, context);
+      const { background } = context;
+      return store.revoke({ principal: account, owner, now: clock.now(), background }, revoked);
+    },
   };
 }

@@ -40,7 +40,7 @@ function contextOf(context: RequestContext, token: string, account: AccountId, w
 interface SignedIn {
   readonly account: AccountId;
   /** Of the account's sessions. */
-  readonly epoch: string;
+  readonly epoch: number;
 }
 
 /**
@@ -66,7 +66,7 @@ export async function signIn(
     context.upstreamMs += own.upstreamMs;
   }
   context.background(warm(gateway, contextOf(context, token, account, 'any'), reading));
-  return { account, epoch: first.snapshot.session?.epoch ?? '' };
+  return { account, epoch: first.snapshot.session?.epoch ?? 0 };
 }
 
 /** The first read shows whether the account may read at all: a refused one costs one call, not four. */

@@ -55,7 +55,7 @@ export class Sessions {
     this.#now = () => Math.floor(clock.wall() / 1000);
   }
 
-  begin(id: string, epoch: string, token: string): Session {
+  begin(id: string, epoch: number, token: string): Session {
     const now = this.#now();
     return { id, epoch, token, begunAt: now, expiresAt: now + LIFE_SECONDS };
   }
@@ -101,8 +101,9 @@ export class Sessions {
   async open(value: string): Promise<Session> {
     const text = value.length > MAX_COOKIE ? undefined : await this.#textOf(value);
     const [id = '', epoch = '', begunAt, expiresAt, token = ''] = text?.split(' ') ?? [];
-    const session = { id, epoch, token, begunAt: Number(begunAt), expiresAt: Number(expiresAt) };
+    const session = { id, epoch: Number(epoch), token, begunAt: Number(begunAt), expiresAt: Number(expiresAt) };
     if (text === undefined) throw refused('The session cookie cannot be opened. Sign in again.');
+    if (Number.isNaN(session.epoch)) throw refused('The session is from an earlier release. Sign in again.');
     if (session.expiresAt <= this.#now()) throw refused('The session has expired. Sign in again.');
     return session;
   }

@@ -104,6 +104,11 @@ export class BoundedMap<K extends {}, V extends {}> {
     return this.#entries.delete(key);
   }
 
+  /** Of this moment, what was used last first. */
+  entries(): readonly (readonly [K, V])[] {
+    return Array.from(this.#entries.entries(), ([key, { value }]) => [key, value] as const);
+  }
+
   /** Keys of an owner's entries, which may be deleted while they are iterated. */
   keysOf(owner: Owner): Iterable<K> {
     return this.#shares.get(owner)?.keys ?? [];

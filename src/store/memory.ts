@@ -22,6 +22,7 @@ import {
   type LocalStore,
   type NewWrite,
   type Revoked,
+  type RevokeRequest,
   type Saved,
   type SessionState,
   type Snapshot,
@@ -42,7 +43,7 @@ export class MemoryStore implements Store, LocalStore {
   readonly #copies: Copies;
   readonly #records = new MemoryRecords();
   readonly #marks = new MemoryMarks();
-  readonly #sessions = new MemorySessions();
+  readonly #sessions = new MemorySessions({ forgets: false });
   /** Number of the last lookup. */
   #last = 0;
 
@@ -65,18 +66,17 @@ export class MemoryStore implements Store, LocalStore {
   }
 
   async snapshot(request: SnapshotRequest): Promise<Snapshot> {
-    const { principal, owner, now, window, session } = request;
+    const { owner, now, window, session } = request;
     const use = window && this.#accounts.take(request, window, now);
-    const state = session === undefined ? undefined : this.#sessions.stateOf(principal, session);
+    const state = session && this.#sessions.stateOf(request, session, now);
     return new MemorySnapshot(this, owner, use, state);
   }
 
   async beginWrite(write: NewWrite): Promise<Begun> {
-    const { window, now, principal, session } = write;
+    const { window, now, session } = write;
     const use = window && this.#accounts.take(write, window, now);
     if (use && use.used > window.limit) return { use, isLimited: true };
-    if (session && isSessionOver(session, this.#sessions.stateOf(principal, session.id)))
-      return { use, isRevoked: true };
+    if (session && isSessionOver(session, this.#sessions.stateOf(write, session, now))) return { use, isRevoked: true };
     try {
       return { use, ...this.#announce(write) };
     } catch (error) {
@@ -110,9 +110,8 @@ export class MemoryStore implements Store, LocalStore {
     else this.#records.settle(write, typeof end === 'object' ? end : 'unknown');
   }
 
-  async revoke(holder: Holder, session: Revoked): Promise<boolean> {
-    if (session === 'all') this.#sessions.renew(holder, crypto.randomUUID());
-    else this.#sessions.revoke(session.id, holder);
+  async revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean> {
+    this.#sessions.revoke(request, revoked, request.now);
     return true;
   }
 

@@ -4,7 +4,6 @@ import { within } from '../core/within.ts';
 import { BoundedMap } from './bounded.ts';
 import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
-import { MemorySessions } from './memory/sessions.ts';
 import {
   NotAsked,
   type Snapshot as Reply,
@@ -12,6 +11,7 @@ import {
   type WriteBegun,
   type WriteEnded,
 } from './shared/engine.ts';
+import { SharedSessions } from './shared/sessions.ts';
 import { SharedSnapshot, type SharedStoreOptions, type SnapshotTools } from './shared/snapshot.ts';
 import {
   type AccountId,
@@ -23,9 +23,7 @@ import {
   isSessionOver,
   type NewWrite,
   type Revoked,
-  type SessionId,
-  type SessionState,
-  SESSION_MS,
+  type RevokeRequest,
   type Snapshot,
   type Store,
   type Usage,
@@ -52,8 +50,6 @@ const MAX_PENDING = 10_000;
 const UNSENT_KEY_MS = 600_000;
 /** Cooldowns that differ by less come from the same 429. */
 const SAME_COOLDOWN_MS = 500;
-/** How long a revoked session is reported. */
-const SESSION_REPORT_MS = 600_000;
 const RETRY_SECONDS = 1;
 
 /**
@@ -66,10 +62,7 @@ export class SharedStore implements Store {
   readonly #copies: Copies;
   readonly #tools: SnapshotTools;
   readonly #limits = new MemoryAccounts();
-  /** Revoked here; all that is known while the engine does not answer. */
-  readonly #sessions = new MemorySessions();
-  /** New epochs that the engine has not acknowledged yet. */
-  readonly #renewing = new Map<AccountId, string>();
+  readonly #sessions: SharedSessions;
   /** Begun or ended here: while the engine does not answer, no read shares a call from before a write. */
   #writes = 0;
   /** Accounts whose credential was refused, until the engine has acknowledged it; with the report. */
@@ -88,18 +81,17 @@ export class SharedStore implements Store {
       isDropping: (account) => this.#dropping.peek(account) !== undefined,
       dropAll: (request, save) => this.#dropAll(request, () => options.engine.save(request.principal, save)),
     };
+    this.#sessions = new SharedSessions({ ...options, retry: (send, until) => this.#retry(send, until) });
   }
 
   async snapshot(request: SnapshotRequest): Promise<Snapshot> {
-    const { principal, window, now, keys = () => [], session, background } = request;
+    const { principal, window, now, keys = () => [], background } = request;
     const dropping = this.#dropping.get(principal);
     if (dropping) background(this.#drop(principal, dropping).catch(() => undefined));
     const snapshot = new SharedSnapshot(this.#tools, request);
     const named = keys((key) => this.#copies.get(key)?.entry);
     await snapshot.begin(named, window);
-    if (session !== undefined) {
-      snapshot.session = this.#sessionOf(request, session, snapshot.session);
-    }
+    if (request.session) snapshot.session = this.#sessions.learn(request, request.session, snapshot.session);
     // The count goes on from there if the engine does not answer next time.
     if (window && snapshot.use) this.#limits.learn(request, window.name, snapshot.use);
     else if (window) snapshot.use = this.#limits.take(request, window, now);
@@ -109,7 +101,8 @@ export class SharedStore implements Store {
   async beginWrite(write: NewWrite): Promise<Begun> {
     const { engine, clock } = this.#options;
     const { principal, window, now, key, until, session } = write;
-    if (session && this.#isOver(principal, session)) return { use: undefined, isRevoked: true };
+    if (session && isSessionOver(session, this.#sessions.stateOf(write, session, now)))
+      return { use: undefined, isRevoked: true };
     this.#writes++;
     const begin = await this.#beginOf(write);
     try {
@@ -129,40 +122,8 @@ export class SharedStore implements Store {
     await within(this.#options.clock, END_MS, reported).catch(() => undefined);
   }
 
-  async revoke(holder: Holder, session: Revoked, background: Background): Promise<boolean> {
-    const { engine, clock } = this.#options;
-    const revoked = session === 'all' ? { epoch: crypto.randomUUID() } : { id: session.id };
-    if ('id' in revoked) this.#sessions.revoke(revoked.id, holder);
-    else {
-      this.#sessions.renew(holder, revoked.epoch);
-      this.#renewing.set(holder.principal, revoked.epoch);
-    }
-    const until = clock.now() + SESSION_REPORT_MS;
-    let isKnown = false;
-    const send = () =>
-      engine.change(holder.principal, { revoked: { ...revoked, lifeMs: SESSION_MS } }).then(() => (isKnown = true));
-    const reported = this.#retry(send, until).finally(() => {
-      if ('epoch' in revoked && this.#renewing.get(holder.principal) === revoked.epoch)
-        this.#renewing.delete(holder.principal);
-    });
-    background(reported);
-    await within(clock, BEGIN_MS, reported).catch(() => undefined);
-    return isKnown;
-  }
-
-  /** As far as it is this instance that has ended it. */
-  #isOver(account: AccountId, session: SessionId): boolean {
-    const own = this.#sessions.stateOf(account, session.id);
-    return own.isRevoked || (this.#renewing.has(account) && isSessionOver(session, own));
-  }
-
-  /** Until the engine has acknowledged a new epoch, that counts and not what the engine says. */
-  #sessionOf(holder: Holder, id: string, reply: SessionState | undefined): SessionState {
-    const { principal } = holder;
-    if (reply && !this.#renewing.has(principal)) this.#sessions.learn(holder, reply.epoch);
-    const own = this.#sessions.stateOf(principal, id);
-    if (!reply) return { ...own, isLocal: true };
-    return { isRevoked: reply.isRevoked || own.isRevoked, epoch: own.epoch };
+  revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean> {
+    return this.#sessions.revoke(request, revoked);
   }
 
   coolDown(holder: Holder, until: number, background: Background): void {

@@ -102,28 +102,35 @@ export interface Holder {
   readonly owner: Owner;
 }
 
-/** A session of an account. It is revoked by its id, or together with all that have its epoch. */
+/** A session of an account. It is revoked by its id, or together with all of its epoch and of those before. */
 export interface SessionId {
   readonly id: string;
-  /** Of the account's sessions when it began; empty if there was none. */
-  readonly epoch: string;
+  /** Of the account's sessions when it began. It only grows, from 0. */
+  readonly epoch: number;
 }
 
 /** What the store knows of a session. */
 export interface SessionState {
   readonly isRevoked: boolean;
-  /** Of the account's sessions now; empty if none was ever revoked with all others. */
-  readonly epoch: string;
-  /** The shared store did not answer: only what this instance knows. */
+  /** Of the account's sessions now: at least that of the session that was asked for. */
+  readonly epoch: number;
+  /** The shared store did not answer, or takes nothing new: others may know more. */
   readonly isLocal?: boolean;
 }
 
-/** A session begun under another epoch than the account's is revoked. */
+/** A session begun under a lower epoch than the account's is revoked. */
 export const isSessionOver = ({ epoch }: SessionId, state: SessionState | undefined): boolean =>
-  state !== undefined && (state.isRevoked || (state.epoch !== '' && state.epoch !== epoch));
+  state !== undefined && (state.isRevoked || !(epoch >= state.epoch));
 
-/** What is revoked: one session, or all of the account. */
-export type Revoked = Pick<SessionId, 'id'> | 'all';
+/** An epoch as it was stored. Earlier releases had random text. */
+export const epochOf = (stored: number | string | undefined): number =>
+  typeof stored === 'number' ? stored : Number(Boolean(stored));
+
+/** What is revoked: all sessions of the account that began under a lower epoch, and the one with this id. */
+export interface Revoked {
+  readonly id?: string | undefined;
+  readonly epoch: number;
+}
 
 /** No session lasts longer. */
 export const SESSION_MS = 30 * 24 * 60 * 60 * 1000;
@@ -137,10 +144,13 @@ export interface SnapshotRequest extends Holder {
   readonly keys?: ((copyOf: (key: CacheKey) => Entry | undefined) => readonly CacheKey[]) | undefined;
   /** Whether it will fetch what is missing, unless another instance is doing so. */
   readonly fetches?: boolean;
-  /** Id of the session that it came by. */
-  readonly session?: string | undefined;
+  /** The session that it came by. */
+  readonly session?: SessionId | undefined;
   readonly background: Background;
 }
+
+/** On whose behalf something is revoked, and when. */
+export type RevokeRequest = Pick<SnapshotRequest, keyof Holder | 'now' | 'background'>;
 
 /** How much of a window is used, this request included; `endsAt` is of this process's clock. */
 export interface WindowUse {
@@ -219,10 +229,10 @@ export interface Store {
   /** Counts a call in the account's budget of upstream calls. Other instances learn of it soon after. */
   spend(holder: Holder, now: number, background: Background): WindowUse;
   /**
-   * Revokes a session, or all of the account that have begun so far. Resolves with whether all instances know of it; if
-   * not, this one does, and goes on to report it. Never rejects.
+   * Resolves with whether all instances know of it; if not, this one does, and goes on to report it. Never rejects. May be
+   * repeated, at any time.
    */
-  revoke(holder: Holder, session: Revoked, background: Background): Promise<boolean>;
+  revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean>;
   /** Present if all state is in this process and can be read without waiting. */
   readonly local?: LocalStore;
 }

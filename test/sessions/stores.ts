@@ -13,8 +13,8 @@ interface Switched {
   readonly clock: ManualClock;
   /** Calls that get no answer. */
   readonly deaf: Set<keyof Engine>;
-  /** Stores of instances, over the one engine. */
-  readonly open: () => Store;
+  /** Stores of instances, over the one engine. `seenAs`: what one of them has in its place. */
+  readonly open: (seenAs?: (engine: Engine) => Engine) => Store;
 }
 
 const CALLS = ['snapshot', 'save', 'beginWrite', 'endWrite', 'change'] as const;
@@ -44,7 +44,7 @@ function switched(): Switched {
     engine,
     clock: { ...clock, advance },
     deaf,
-    open: () => sharedStore({ engine, clock: { ...clock, after } }),
+    open: (seenAs = (same) => same) => sharedStore({ engine: seenAs(engine), clock: { ...clock, after } }),
   };
 }
 
@@ -58,10 +58,10 @@ export interface SharedSessions extends SessionWorld {
   readonly back: () => void;
 }
 
-/** Two instances over one store. */
-export async function openShared(env: Env = {}): Promise<SharedSessions> {
+/** Two instances over one store. `seenAs`: what the first has in place of the engine. */
+export async function openShared(env: Env = {}, seenAs?: (engine: Engine) => Engine): Promise<SharedSessions> {
   const { clock, deaf, open } = switched();
-  const world = await openSessions(env, { clock, store: open() });
+  const world = await openSessions(env, { clock, store: open(seenAs) });
   const oneMore = () => gatewayBeside(world, env, { store: open() });
   return {
     ...world,

@@ -1,10 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { MAX_REVOKED } from '../../src/store/shared/engine.ts';
+import { SESSION_MS } from '../../src/store/store.ts';
 import { type Asker, asker, COPY, type TestedEngine, valueOf } from './engine-asker.ts';
 
 const LIFE_MS = 600_000;
-const OPEN = { isRevoked: false, epoch: '' };
+const OPEN = { isRevoked: false, epoch: 0 };
 
 /** What is true of sessions in every engine. */
 export function sessionContract(current: () => { readonly tested: TestedEngine; readonly its: Asker }): void {
@@ -15,17 +16,17 @@ export function sessionContract(current: () => { readonly tested: TestedEngine; 
     ({ tested, its } = current());
   });
 
-  const stateOf = async (session: string, account = its.account) =>
-    (await tested.engine.snapshot(account, { session, keys: [] })).session;
+  const stateOf = async (session: string, account = its.account, sessionEpoch?: number) =>
+    (await tested.engine.snapshot(account, { session, sessionEpoch, keys: [] })).session;
   const revoke = (id: string, lifeMs = LIFE_MS) => tested.engine.change(its.account, { revoked: { id, lifeMs } });
-  const revokeAll = (epoch: string, lifeMs = LIFE_MS) =>
+  const revokeAll = (epoch: number, lifeMs = LIFE_MS) =>
     tested.engine.change(its.account, { revoked: { epoch, lifeMs } });
 
   describe('a session', () => {
     it('is not revoked until it is, and is told of only where it is asked for', async () => {
       expect(await stateOf('one')).toEqual(OPEN);
       await revoke('one');
-      expect(await stateOf('one')).toEqual({ isRevoked: true, epoch: '' });
+      expect(await stateOf('one')).toEqual({ isRevoked: true, epoch: 0 });
       expect((await tested.engine.snapshot(its.account, { keys: [] })).session).toBeUndefined();
     });
 
@@ -64,7 +65,7 @@ export function sessionContract(current: () => { readonly tested: TestedEngine; 
 
     it('is forgotten after that', async () => {
       await revoke('one');
-      await revokeAll('e');
+      await revokeAll(1);
       await tested.pass(LIFE_MS + tested.slackMs);
       expect(await stateOf('one')).toEqual(OPEN);
     });
@@ -79,31 +80,57 @@ export function sessionContract(current: () => { readonly tested: TestedEngine; 
   });
 
   describe('the epoch of sessions', () => {
-    it('is the last one that was set, for this account alone', async () => {
-      await revokeAll('first');
+    it('is the highest one that was set, in any order, for this account alone', async () => {
+      await revokeAll(2);
       await revoke('one');
-      await revokeAll('second');
-      expect(await stateOf('one')).toEqual({ isRevoked: true, epoch: 'second' });
-      expect(await stateOf('other')).toEqual({ isRevoked: false, epoch: 'second' });
+      await revokeAll(1);
+      expect(await stateOf('one')).toEqual({ isRevoked: true, epoch: 2 });
+      await revokeAll(3);
+      await revokeAll(2);
+      expect(await stateOf('other')).toEqual({ isRevoked: false, epoch: 3 });
       expect(await stateOf('one', asker(tested.engine).account)).toEqual(OPEN);
+    });
+
+    it('is at least that of any session that is asked for, or that writes', async () => {
+      await revokeAll(1);
+      expect(await stateOf('one', its.account, 3)).toEqual({ isRevoked: false, epoch: 3 });
+      expect(await stateOf('other', its.account, 2)).toEqual({ isRevoked: false, epoch: 3 });
+      expect((await its.begin({ session: { id: 'third', epoch: 4 } })).is).toBe('begun');
+      expect((await its.begin({ session: { id: 'one', epoch: 3 } })).is).toBe('revoked');
+      expect(await stateOf('other')).toEqual({ isRevoked: false, epoch: 4 });
+    });
+
+    it('comes with a session that is revoked too', async () => {
+      await tested.engine.change(its.account, { revoked: { id: 'one', epoch: 2, lifeMs: LIFE_MS } });
+      expect(await stateOf('one')).toEqual({ isRevoked: true, epoch: 2 });
+    });
+
+    it('is kept while sessions are used, each of which may last for 30 days', async () => {
+      await revokeAll(1, SESSION_MS);
+      for (let week = 0; week < 6; week++) {
+        await tested.pass(SESSION_MS / 4);
+        expect(await stateOf('one')).toMatchObject({ epoch: 1 });
+      }
+      await tested.pass(SESSION_MS + tested.slackMs);
+      expect(await stateOf('one')).toEqual(OPEN);
     });
 
     it('does not change the versions of copies', async () => {
       const known = await its.keep('kept');
       await revoke('one');
-      await revokeAll('e');
+      await revokeAll(1);
       expect(await its.look()).toMatchObject({ version: known.version, copy: { askedAt: known.askedAt } });
     });
 
-    it(`is another one after more than ${MAX_REVOKED} sessions, and stays while few more are revoked`, async () => {
+    it(`is a higher one after more than ${MAX_REVOKED} sessions, and stays while few more are revoked`, async () => {
       for (let n = 0; n < MAX_REVOKED; n++) await revoke(`session ${n}`);
-      expect(await stateOf('session 0')).toEqual({ isRevoked: true, epoch: '' });
+      await revoke('session 0'); // it is known
+      expect(await stateOf('session 0')).toEqual({ isRevoked: true, epoch: 0 });
       await revoke('one more');
-      const { epoch } = (await stateOf('new'))!;
-      expect(epoch).not.toBe('');
+      expect(await stateOf('new')).toEqual({ isRevoked: false, epoch: 1 });
       await revoke('another');
-      expect(await stateOf('another')).toMatchObject({ isRevoked: true });
-      expect(await stateOf('new')).toEqual({ isRevoked: false, epoch });
+      expect(await stateOf('another')).toEqual({ isRevoked: true, epoch: 1 });
+      expect(await stateOf('new')).toEqual({ isRevoked: false, epoch: 1 });
     });
 
     it('does not end with sessions that have', async () => {
@@ -118,23 +145,23 @@ export function sessionContract(current: () => { readonly tested: TestedEngine; 
     const record = { key: 'r', value: valueOf('under way'), lifeMs: LIFE_MS };
 
     it('begins with a session that goes on', async () => {
-      expect((await its.begin({ session: { id: 'one', epoch: '' } })).is).toBe('begun');
-      await revokeAll('e');
-      expect((await its.begin({ session: { id: 'one', epoch: 'e' } })).is).toBe('begun');
+      expect((await its.begin({ session: { id: 'one', epoch: 0 } })).is).toBe('begun');
+      await revokeAll(1);
+      expect((await its.begin({ session: { id: 'one', epoch: 1 } })).is).toBe('begun');
     });
 
     it('does not begin with one that is revoked, and leaves nothing behind', async () => {
       await revoke('one');
       const nonce = randomUUID();
-      const session = { id: 'one', epoch: '' };
+      const session = { id: 'one', epoch: 0 };
       expect((await its.begin({ nonce, session, record, purchase: 'p' })).is).toBe('revoked');
       expect((await its.snapshot()).reply).toBeDefined(); // no mark
       expect((await its.begin({ record, purchase: 'p' })).is).toBe('begun');
     });
 
-    it('does not begin with one of another epoch', async () => {
-      await revokeAll('now');
-      for (const epoch of ['', 'before']) {
+    it('does not begin with one of a lower epoch', async () => {
+      await revokeAll(2);
+      for (const epoch of [0, 1]) {
         const begun = await its.begin({ session: { id: 'one', epoch }, record });
         expect(begun.is).toBe('revoked');
       }
@@ -143,7 +170,7 @@ export function sessionContract(current: () => { readonly tested: TestedEngine; 
 
     it('is told that before it is told of an earlier answer, and is counted', async () => {
       const window = { name: 'minute', lengthMs: 60_000, limit: 1 };
-      const session = { id: 'one', epoch: '' };
+      const session = { id: 'one', epoch: 0 };
       await its.begin({ nonce: 'n', record, session });
       await its.end('n', 'done', { record: { ...record, value: valueOf('answer') } });
       expect((await its.begin({ record, session })).is).toBe('record');

@@ -1,6 +1,6 @@
 import { DurableObject, type DurableObjectState } from 'cloudflare:workers';
 import { Marks } from '../../store/marks.ts';
-import { EVERYTHING, isSessionOver } from '../../store/store.ts';
+import { epochOf, EVERYTHING, isSessionOver, SESSION_MS } from '../../store/store.ts';
 import { Versions } from '../../store/versions.ts';
 import {
   type Change,
@@ -49,7 +49,7 @@ export class Account extends DurableObject {
     this.#marks = new Marks(this.#rows.all('mark'));
   }
 
-  snapshot({ window, budget, session, keys }: Question): Snapshot {
+  snapshot({ window, budget, session, sessionEpoch = 0, keys }: Question): Snapshot {
     const now = this.#expireMarks();
     const { use, isRefused } = this.#count(window, now);
     return {
@@ -57,7 +57,7 @@ export class Account extends DurableObject {
       use,
       budget: budget && this.#windows.look(budget, now),
       cooldownMs: this.#cooldownMs(now),
-      session: session === undefined ? undefined : this.#sessionOf(session, now),
+      session: session === undefined ? undefined : this.#sessionOf(session, sessionEpoch, now),
       keys: isRefused ? [] : keys.map((question) => this.#reply(question, now)),
     };
   }
@@ -82,7 +82,8 @@ export class Account extends DurableObject {
     const now = this.#expireMarks();
     const { use, isRefused } = this.#count(write.window, now);
     if (isRefused) return { use, is: 'limit' };
-    const isRevoked = write.session && isSessionOver(write.session, this.#sessionOf(write.session.id, now));
+    const { session } = write;
+    const isRevoked = session && isSessionOver(session, this.#sessionOf(session.id, session.epoch, now));
     return { use, ...(isRevoked ? { is: 'revoked' } : this.#announce(write, now)) };
   }
 
@@ -157,19 +158,26 @@ export class Account extends DurableObject {
     return { use, isRefused: use.used > window.limit };
   }
 
-  #sessionOf(id: string, now: number): SessionReply {
+  #sessionOf(id: string, epoch: number, now: number): SessionReply {
     const isRevoked = this.#rows.find('session', id, now) === true;
-    return { isRevoked, epoch: this.#rows.find('epoch', '', now) ?? '' };
+    return { isRevoked, epoch: this.#epochAfter(epoch, SESSION_MS, now) };
   }
 
-  #revoke({ id, epoch, lifeMs }: NonNullable<Change['revoked']>, now: number): void {
-    const until = now + lifeMs;
+  /** At least this one. Kept while sessions are used, which they are every seven days. */
+  #epochAfter(least: number, lifeMs: number, now: number): number {
+    const epoch = Math.max(epochOf(this.#rows.find('epoch', '', now)), epochOf(least));
+    if (epoch > epochOf(this.#rows.find('epoch', '', now + lifeMs / 2)))
+      this.#rows.put('epoch', '', { facts: epoch, until: now + lifeMs });
+    return epoch;
+  }
+
+  #revoke({ id, epoch = 0, lifeMs }: NonNullable<Change['revoked']>, now: number): void {
     this.#rows.dropExpired(now);
-    if (id !== undefined) this.#rows.put('session', id, { facts: true, until });
-    const isFull = this.#rows.all('session').length > MAX_REVOKED;
-    const renewed = isFull ? crypto.randomUUID() : epoch;
-    if (renewed !== undefined) this.#rows.put('epoch', '', { facts: renewed, until });
-    if (isFull) this.#rows.drop('session');
+    if (id !== undefined) this.#rows.put('session', id, { facts: true, until: now + lifeMs });
+    const known = this.#epochAfter(epoch, lifeMs, now);
+    if (this.#rows.all('session').length <= MAX_REVOKED) return;
+    this.#epochAfter(known + 1, lifeMs, now);
+    this.#rows.drop('session');
   }
 
   #cooldownMs(now: number): number {

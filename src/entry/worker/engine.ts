@@ -3,7 +3,7 @@ import { within } from '../../core/within.ts';
 import { type Engine, NotAsked } from '../../store/shared/engine.ts';
 import type { Account } from './account.ts';
 
-type Method = keyof Engine | 'secret';
+type Method = keyof Account & (keyof Engine | 'secret');
 
 /** An object as its callers see it: every method is a round trip. */
 type Stub = { [M in Method]: (...args: Parameters<Account[M]>) => Promise<ReturnType<Account[M]>> };

@@ -15,8 +15,8 @@ interface Kinds {
   cooldown: number;
   /** A session that was revoked. */
   session: true;
-  /** Of the sessions. */
-  epoch: string;
+  /** Of the sessions. Earlier releases had random text. */
+  epoch: number | string;
   versions: Versions['facts'];
   secret: string;
 }

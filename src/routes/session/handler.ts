@@ -72,7 +72,11 @@ async function signOut({ gateway, sessions }: Tools, context: Context): Promise<
   const everywhere = everywhereOf(inbound.query);
   if (session) {
     const account = await gateway.sessions.assertOpen(context, session);
-    const isKnown = await gateway.sessions.revoke(context, account, everywhere ? 'all' : session);
+    const isKnown = await gateway.sessions.revoke(
+      context,
+      account,
+      everywhere ? { epoch: session.epoch + 1 } : session,
+    );
     if (!isKnown) throw GatewayError.of('store_unavailable', { retryAfter: 1, headers: { 'Set-Cookie': CLEARED } });
   }
   return { status: 204, headers: { ...NO_STORE, 'Set-Cookie': CLEARED, 'Clear-Site-Data': '"cache"' }, body: null };

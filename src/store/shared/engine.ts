@@ -13,6 +13,10 @@ export interface Engine {
   endWrite(account: string, write: WriteEnded): Promise<void>;
   /** What needs no reply. */
   change(account: string, change: Change): Promise<void>;
+  /** Changes nothing, so that a store that takes nothing new may still answer. Absent where there is no such store. */
+  session?(account: string, id: string): Promise<SessionReply>;
+  /** Calls back where the store turns out to be another one, or to have lost what it had. Absent where that cannot be. */
+  onAnother?(listener: () => void): void;
 }
 
 /** Begins with the first that is counted in it. More than `limit` is refused. */
@@ -42,8 +46,8 @@ export interface KeyQuestion {
 
 export interface SessionReply {
   readonly isRevoked: boolean;
-  /** Of the account's sessions; empty if they were never revoked all together. */
-  readonly epoch: string;
+  /** Of the account's sessions; 0 if they were never revoked all together. */
+  readonly epoch: number;
 }
 
 export interface Question {
@@ -51,8 +55,9 @@ export interface Question {
   readonly window?: Window | undefined;
   /** Read, not counted in. */
   readonly budget?: Omit<Window, 'limit'> | undefined;
-  /** Id of a session. */
+  /** Id of a session, and its epoch. A higher one than is known has been lost: it is taken over. */
   readonly session?: string | undefined;
+  readonly sessionEpoch?: number | undefined;
   readonly keys: readonly KeyQuestion[];
 }
 
@@ -110,8 +115,8 @@ export interface WriteBegin {
   readonly record?: { readonly key: string; readonly value: Uint8Array; readonly lifeMs: number } | undefined;
   /** Hash of what a purchase buys. One without a key is equal to any with a mark, one with a key to those without. */
   readonly purchase?: string | undefined;
-  /** The session that it came by, with the epoch in which that began. */
-  readonly session?: { readonly id: string; readonly epoch: string } | undefined;
+  /** The session that it came by, as in a question. */
+  readonly session?: { readonly id: string; readonly epoch: number } | undefined;
 }
 
 /**
@@ -150,8 +155,10 @@ export interface Change {
   readonly cooldownMs?: number | undefined;
   /** The budget in which a call of the upstream is counted. */
   readonly spent?: Omit<Window, 'limit'> | undefined;
-  /** A session to revoke, or the new epoch of all. */
-  readonly revoked?: { readonly id?: string; readonly epoch?: string; readonly lifeMs: number } | undefined;
+  /** A session to revoke, and the epoch of all, which only grows. */
+  readonly revoked?:
+    | { readonly id?: string | undefined; readonly epoch?: number | undefined; readonly lifeMs: number }
+    | undefined;
 }
 
 /** Nothing was sent: there is no connection. */
@@ -169,7 +176,7 @@ export const MAX_TAGS = 64;
 /** Marks of an account; beyond them writes are refused. */
 export const MAX_MARKS = 1_000;
 
-/** Revoked sessions of an account that an engine keeps; with more it revokes all. */
+/** Revoked sessions of an account that are kept one by one; with more, all of the account are revoked. */
 export const MAX_REVOKED = 256;
 
 /** Leases of an account; beyond them all are forgotten, which costs calls of the upstream only. */

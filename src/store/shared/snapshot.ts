@@ -104,8 +104,17 @@ export class SharedSnapshot implements Snapshot {
   /** Asks for the keys that the request has named, and counts it in its window. */
   async begin(keys: readonly CacheKey[], window: Window | undefined): Promise<void> {
     const reply = await this.#ask(keys, this.#leftMs, window);
-    this.session = reply?.session;
+    this.session = reply ? reply.session : await this.#sessionAlone();
     if (reply?.use) this.use = { used: reply.use.used, endsAt: this.#tools.clock.now() + reply.use.leftMs };
+  }
+
+  /** Where the question was refused, and not late: a store that takes nothing new may still say whether a session is over. */
+  async #sessionAlone(): Promise<SessionState | undefined> {
+    const { engine } = this.#tools;
+    const { principal, session } = this.#request;
+    if (!session || !engine.session || this.#leftMs <= 0) return undefined;
+    const state = await this.#inTime(engine.session(principal, session.id));
+    return state && { ...state, isLocal: true };
   }
 
   async lookup(key: CacheKey): Promise<Found> {
@@ -168,8 +177,9 @@ export class SharedSnapshot implements Snapshot {
     const questions = asked.map(({ question }) => question);
     const budget = hasBudget ? BUDGET : undefined;
     const { session } = this.#request;
+    const ofSession = session && { session: session.id, sessionEpoch: session.epoch };
     const begunAt = clock.now();
-    const replying = engine.snapshot(this.#request.principal, { window, budget, session, keys: questions });
+    const replying = engine.snapshot(this.#request.principal, { window, budget, ...ofSession, keys: questions });
     try {
       const reply = await within(clock, ms, replying);
       this.#tools.learn(this.#request, reply);

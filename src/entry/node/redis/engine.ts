@@ -6,6 +6,7 @@ import {
   type OpenState,
   type Question,
   type Save,
+  type SessionReply,
   type Window,
   type WriteBegin,
   type WriteBegun,
@@ -47,6 +48,8 @@ const yes = (is: unknown) => (is ? 1 : 0);
 const ms = (value: number | undefined) => Math.ceil(value ?? 0);
 const bytes = (value: Uint8Array) => Buffer.from(value.buffer, value.byteOffset, value.byteLength);
 
+const nameOf = (share: number, key: string) => `portico:{${share}}:${key}`;
+
 /** Of the versions that a script makes. */
 const seed = () => randomBytes(9).toString('base64url');
 
@@ -59,6 +62,7 @@ export class RedisEngine implements Engine {
   #toAsk: 'all' | 'doubted' | undefined;
   #isClosed = false;
   #settledAt = 0;
+  #onAnother: (() => void) | undefined;
   #again: NodeJS.Timeout | undefined;
 
   constructor(options: RedisEngineOptions) {
@@ -84,10 +88,10 @@ export class RedisEngine implements Engine {
     return 1 - this.#failing.size / this.#options.shares.count;
   }
 
-  async snapshot(account: string, { window, budget, session = '', keys }: Question) {
+  async snapshot(account: string, { window, budget, session = '', sessionEpoch = 0, keys }: Question) {
     const { shares } = this.#options;
     const ofBudget = [budget?.name ?? '', ms(budget?.lengthMs)];
-    const args = [...windowArgs(window), ...ofBudget, session, ...keys.flatMap(questionArgs)];
+    const args = [...windowArgs(window), ...ofBudget, session, sessionEpoch, ...keys.flatMap(questionArgs)];
     const named = [`l:${account}`, ...keys.map(({ key }) => `c:${account}:${key}`)];
     const reply = await this.#askOf('snapshot', account, { keys: named, args });
     const [now, used, leftMs, budgetUsed, budgetLeftMs, cooldownMs, isRevoked, epoch, ...rows] = reply as number[];
@@ -97,7 +101,7 @@ export class RedisEngine implements Engine {
       use: window && Number(used) >= 0 ? useOf(used, leftMs) : undefined,
       budget: budget && useOf(budgetUsed, budgetLeftMs),
       cooldownMs: Number(cooldownMs),
-      session: session === '' ? undefined : { isRevoked: isRevoked === 1, epoch: text(epoch) },
+      session: session === '' ? undefined : { isRevoked: isRevoked === 1, epoch: Number(epoch) },
       keys: rows.map((row: unknown) => (row === null || isDoubted ? undefined : keyReplyOf(row as KeyRow))),
     };
   }
@@ -112,7 +116,7 @@ export class RedisEngine implements Engine {
   async beginWrite(account: string, write: WriteBegin): Promise<WriteBegun> {
     const { nonce, window, tags, busyMs, markMs, record, purchase = '', session } = write;
     const ofRecord = [record ? bytes(record.value) : '', ms(record?.lifeMs)];
-    const ofSession = [session?.id ?? '', session?.epoch ?? ''];
+    const ofSession = [session?.id ?? '', session?.epoch ?? 0];
     const args = [...windowArgs(window), nonce, ms(busyMs), ms(markMs), purchase, ...ofRecord, ...ofSession, ...tags];
     const keys = [`g:${account}:${nonce}`, ...(record ? [`r:${account}:${record.key}`] : [])];
     const [used, leftMs, is, ...more] = await this.#askOf('beginWrite', account, { keys, args });
@@ -129,9 +133,21 @@ export class RedisEngine implements Engine {
 
   async change(account: string, { cooldownMs, spent, renewed, revoked }: Change): Promise<void> {
     const ofLease = [renewed?.key ?? '', renewed?.lease ?? ''];
-    const ofSession = [revoked?.id ?? '', revoked?.epoch ?? '', ms(revoked?.lifeMs)];
+    const ofSession = [revoked?.id ?? '', revoked?.epoch ?? 0, ms(revoked?.lifeMs)];
     const args = [ms(cooldownMs), spent?.name ?? '', ms(spent?.lengthMs), ...ofLease, ...ofSession];
     await this.#askOf('change', account, { keys: [`l:${account}`], args });
+  }
+
+  /** It tells nothing of the store itself: whether that is there, or another one. */
+  async session(account: string, id: string): Promise<SessionReply> {
+    const { connection, shares } = this.#options;
+    const keys = [nameOf(shares.of(account), `a:${account}`)];
+    const [isRevoked, epoch] = (await connection.run('session', { keys, args: [id] })) as number[];
+    return { isRevoked: isRevoked === 1, epoch: Number(epoch) };
+  }
+
+  onAnother(listener: () => void): void {
+    this.#onAnother = listener;
   }
 
   /** Asks for the ids of shares, and sends the ones known here; then for those that have become doubtful by that. */
@@ -173,17 +189,22 @@ export class RedisEngine implements Engine {
     const askedAt = performance.now();
     const { token, agoMs } = shares.known(share, askedAt);
     const head: Argument[] = [seed(), token, agoMs, windowMs];
-    const named = ['id', ...keys].map((key) => `portico:{${share}}:${key}`);
+    const named = ['id', ...keys].map((key) => nameOf(share, key));
     try {
       const [id, ...reply] = (await connection.run(name, { keys: named, args: [...head, ...args] })) as unknown[];
       this.#note(share, true);
-      if (token !== '' && token !== text(id)) this.#options.onTrouble('ANOTHER_STORE');
+      if (token !== '' && token !== text(id)) this.#noteAnother();
       if (shares.learn(share, text(id), askedAt)) void this.askIds('doubted');
       return reply;
     } catch (error) {
       this.#note(share, false);
       throw error;
     }
+  }
+
+  #noteAnother(): void {
+    this.#options.onTrouble('ANOTHER_STORE');
+    this.#onAnother?.();
   }
 
   #note(share: number, isAnswer: boolean): void {

@@ -1,11 +1,16 @@
 import { LEASE_MS, MAX_TAGS } from '../../../store/shared/engine.ts';
 
+/** Epoch of an account's sessions, of which earlier releases had random text. */
+export const EPOCH_OF = `
+local function epochOf(stored) return stored and (tonumber(stored) or 1) or 0 end
+`;
+
 /** The first characters of a token, the same for all shares of a node. */
 export const NODE_LENGTH = 8;
 
 /**
- * What all scripts begin with. Every script refuses to run on a replica and on a primary without its replicas, since it
- * may write; `allow-oom` lets it run where memory is full, and it looks at the memory itself.
+ * What all scripts but `session` begin with. They refuse to run on a replica and on a primary without its replicas, since
+ * they may write; `allow-oom` lets them run where memory is full, and they look at the memory themselves.
  *
  * KEYS: id of the share; account; its leases, or the note that a write has ended; then copies, or a record. The account
  * is one hash:
@@ -50,7 +55,7 @@ local renewed = run .. ' ' .. line .. ' ' .. token .. ' ' .. since .. ' ' .. pas
 if renewed ~= id then redis.call('SET', KEYS[1], renewed) end
 `;
 
-export const ACCOUNT = `${IDENTITY}
+export const ACCOUNT = `${IDENTITY}${EPOCH_OF}
 local HEADER, HEADER_BYTES = '>c16I6I6I6', 34
 local isOther = now - since < window
 local account, leases = KEYS[2], KEYS[3]
@@ -154,9 +159,13 @@ local function count(field, length, more)
   end
   return used, ends - now
 end
-local function sessionOf(id)
-  local revoked, epochOfAll = unpack(redis.call('HMGET', account, 's' .. id, 'x'))
-  return revoked and 1 or 0, epochOfAll or ''
+-- The epoch of all is at least the session's, and kept while sessions are used, which they are every seven days.
+local function sessionOf(id, least, life)
+  local revoked, stored = unpack(redis.call('HMGET', account, 's' .. id, 'x'))
+  local epochOfAll = math.max(epochOf(stored), tonumber(least) or 0)
+  if epochOfAll > epochOf(stored) then redis.call('HSET', account, 'x', epochOfAll) end
+  if epochOfAll > 0 and redis.call('PTTL', account) < life / 2 then keep(life) end
+  return revoked and 1 or 0, epochOfAll
 end
 local function headerOf(copy)
   local header = redis.call('GETRANGE', copy, 0, HEADER_BYTES - 1)

@@ -1,24 +1,25 @@
 import { MAX_LEASES, MAX_MARKS, MAX_REVOKED } from '../../../store/shared/engine.ts';
-import { ACCOUNT, IDENTITY } from './lua.ts';
+import { SESSION_MS } from '../../../store/store.ts';
+import { ACCOUNT, EPOCH_OF, IDENTITY } from './lua.ts';
 
-/** The five calls of an engine, and `hello`, which exchanges the id of a share and nothing else. */
+/** The calls of an engine, and `hello`, which exchanges the id of a share and nothing else. */
 const hello = `${IDENTITY}
 return { token }`;
 
 /**
- * KEYS: leases, copies. ARGV: window (name or nothing, length, limit); budget (name or nothing, length); id of a session or
- * nothing; for each key: version, asked at and freshness (1 or 0) of the instance's own copy; lease wanted; lease waited for; number of tags,
+ * KEYS: leases, copies. ARGV: window (name or nothing, length, limit); budget (name or nothing, length); id and epoch of a
+ * session or nothing; for each key: version, asked at and freshness (1 or 0) of the instance's own copy; lease wanted; lease waited for; number of tags,
  * tags. Replies: now; used (-1: not counted) and left of the window; of the budget; cooldown; whether the session was
  * revoked (1 or 0), epoch of the account's sessions; for each key nothing, or
  * version, asked at (-1: no copy), age, value or nothing, lease or nothing.
  */
 const snapshot = `${ACCOUNT}
 -- The last fiftieth of the memory is for known accounts: made-up credentials must not take the room of records.
-if redis.call('EXISTS', account) == 0 and memory() > 0.98 then return { token, now, -1, 0, 0, 0, 0, 0, '' } end
-local reply = { token, now, 0, 0, 0, 0, cooldown, 0, '' }
+if redis.call('EXISTS', account) == 0 and memory() > 0.98 then return { token, now, -1, 0, 0, 0, 0, 0, 0 } end
+local reply = { token, now, 0, 0, 0, 0, cooldown, 0, 0 }
 if ARGV[5] ~= '' then reply[3], reply[4] = count('w' .. ARGV[5], ARGV[6], 1) end
 if ARGV[8] ~= '' then reply[5], reply[6] = count('b' .. ARGV[8], ARGV[9], 0) end
-if ARGV[10] ~= '' then reply[8], reply[9] = sessionOf(ARGV[10]) end
+if ARGV[10] ~= '' then reply[8], reply[9] = sessionOf(ARGV[10], ARGV[11], ${SESSION_MS}) end
 if ARGV[5] ~= '' and reply[3] > tonumber(ARGV[7]) then return answer(reply) end
 
 -- A lease of another version is not waited for: what it fetches will not be kept.
@@ -49,7 +50,7 @@ local function lookUp(copy, at, tags)
   return { version, askedAt, math.max(0, now - keptAt), value, holder }
 end
 
-local at = 11
+local at = 12
 for i = 4, #KEYS do
   local last = at + 5 + ARGV[at + 5]
   local tags = slice(at + 6, last)
@@ -99,8 +100,8 @@ if ARGV[5] ~= '' then used, left = count('w' .. ARGV[5], ARGV[6], 1) end
 local function result(...) return answer({ token, used, left, ... }) end
 if ARGV[5] ~= '' and used > tonumber(ARGV[7]) then return result('limit') end
 if ARGV[14] ~= '' then
-  local isRevoked, current = sessionOf(ARGV[14])
-  if isRevoked == 1 or current ~= '' and current ~= ARGV[15] then return result('revoked') end
+  local isRevoked, current = sessionOf(ARGV[14], ARGV[15], ${SESSION_MS})
+  if isRevoked == 1 or current > tonumber(ARGV[15]) then return result('revoked') end
 end
 
 if redis.call('EXISTS', KEYS[3]) == 1 then return result('over') end
@@ -159,7 +160,7 @@ return answer({ token })`;
 
 /**
  * KEYS: leases. ARGV: cooldown, or 0; budget (name or nothing, length); key and nonce of a lease, or nothing; a session to
- * revoke, new epoch of all, or nothing, and how long to remember it.
+ * revoke, or nothing, least epoch of all, and how long to remember them, or 0.
  */
 const change = `${ACCOUNT}
 local nonce, version = string.match(redis.call('HGET', leases, ARGV[8]) or '', '^(%S+) (%S+)')
@@ -169,26 +170,31 @@ if tonumber(ARGV[5]) > cooldown then
   keep(tonumber(ARGV[5]))
 end
 if ARGV[6] ~= '' then count('b' .. ARGV[6], ARGV[7], 1) end
-local session, epochOfAll = ARGV[10], ARGV[11]
-if session ~= '' then
-  local left = 1
+local session, life = ARGV[10], tonumber(ARGV[12])
+if life > 0 then
+  local _, epochOfAll = sessionOf(session, ARGV[11], life)
+  local left = 0
+  if session ~= '' then redis.call('HSET', account, 's' .. session, now + life) end
   for _, field in ipairs(redis.call('HKEYS', account)) do
     if string.sub(field, 1, 1) == 's' then
       if tonumber(redis.call('HGET', account, field)) <= now then redis.call('HDEL', account, field) else left = left + 1 end
     end
   end
-  redis.call('HSET', account, 's' .. session, now + ARGV[12])
   if left > ${MAX_REVOKED} then
-    epochOfAll = seed
+    redis.call('HSET', account, 'x', epochOfAll + 1)
     for _, field in ipairs(redis.call('HKEYS', account)) do
       if string.sub(field, 1, 1) == 's' then redis.call('HDEL', account, field) end
     end
   end
+  keep(life)
 end
-if epochOfAll ~= '' then redis.call('HSET', account, 'x', epochOfAll) end
-if session ~= '' or epochOfAll ~= '' then keep(tonumber(ARGV[12])) end
 return answer({ token })`;
 
-export const SCRIPTS = { hello, snapshot, save, beginWrite, endWrite, change } as const;
+/** It runs where the others are refused. KEYS: account, and nothing before. ARGV: id of a session. Replies as `snapshot` does of it. */
+const session = `#!lua flags=no-writes,allow-oom${EPOCH_OF}
+local revoked, stored = unpack(redis.call('HMGET', KEYS[1], 's' .. ARGV[1], 'x'))
+return { revoked and 1 or 0, epochOf(stored) }`;
+
+export const SCRIPTS = { hello, snapshot, save, beginWrite, endWrite, change, session } as const;
 
 export type ScriptName = keyof typeof SCRIPTS;

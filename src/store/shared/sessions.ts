@@ -1,0 +1,88 @@
+import type { Clock } from '../../core/runtime.ts';
+import { within } from '../../core/within.ts';
+import { MemorySessions } from '../memory/sessions.ts';
+import {
+  type AccountId,
+  epochOf,
+  type Holder,
+  type Revoked,
+  type RevokeRequest,
+  SESSION_MS,
+  type SessionId,
+  type SessionState,
+} from '../store.ts';
+import type { Engine } from './engine.ts';
+
+interface SharedSessionsOptions {
+  readonly engine: Engine;
+  readonly clock: Clock;
+  /** Sends until the engine has acknowledged it, or until then. Never rejects. */
+  readonly retry: (send: () => Promise<unknown>, until: number) => Promise<void>;
+}
+
+/** How long a sign-out waits until all instances know of it. */
+const KNOWN_MS = 1_000;
+/** How long a revoked session is reported. */
+const REPORT_MS = 600_000;
+/** Between reports of what was reported before. */
+const PAUSE_MS = 1;
+
+/** Revoked sessions that the engine keeps, and what this instance knows of them. */
+export class SharedSessions {
+  readonly #options: SharedSessionsOptions;
+  /** Revoked here, or as the engine has said; all that is known while it does not answer. */
+  readonly #known = new MemorySessions({ forgets: true });
+  #isToReport = false;
+  #isReporting = false;
+
+  constructor(options: SharedSessionsOptions) {
+    this.#options = options;
+    options.engine.onAnother?.(() => void this.#reportAll());
+  }
+
+  /** Resolves with whether all instances know of it. */
+  async revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean> {
+    this.#known.revoke(request, revoked, request.now);
+    let isKnown = false;
+    const reported = this.#report(request.principal, revoked, () => (isKnown = true));
+    request.background(reported);
+    await within(this.#options.clock, KNOWN_MS, reported).catch(() => undefined);
+    return isKnown;
+  }
+
+  /** As far as this instance knows. */
+  stateOf(holder: Holder, session: SessionId, now: number): SessionState {
+    return this.#known.stateOf(holder, session, now);
+  }
+
+  /** By the engine's reply and by what this instance knows: the engine may have lost what it had. */
+  learn(request: RevokeRequest, session: SessionId, reply: SessionState | undefined): SessionState {
+    const own = this.stateOf(request, session, request.now);
+    if (!reply) return { ...own, isLocal: true };
+    const epoch = epochOf(reply.epoch); // text where an object is of an earlier release
+    const isNews = epoch > own.epoch || (reply.isRevoked && !own.isRevoked);
+    if (isNews) this.#known.revoke(request, { id: reply.isRevoked ? session.id : undefined, epoch }, request.now);
+    return { ...reply, isRevoked: reply.isRevoked || own.isRevoked, epoch: Math.max(own.epoch, epoch) };
+  }
+
+  #report(account: AccountId, { id, epoch }: Revoked, acknowledged?: () => void): Promise<void> {
+    const { engine, clock, retry } = this.#options;
+    const revoked = { id, epoch: epoch > 0 ? epoch : undefined, lifeMs: SESSION_MS };
+    return retry(() => engine.change(account, { revoked }).then(acknowledged), clock.now() + REPORT_MS);
+  }
+
+  /** For another store. One after the other, with pauses: it has others to answer too. */
+  async #reportAll(): Promise<void> {
+    this.#isToReport = true;
+    if (this.#isReporting) return;
+    this.#isReporting = true;
+    while (this.#isToReport) {
+      this.#isToReport = false;
+      for (const [account, revoked] of this.#known.all()) {
+        await this.#report(account, revoked);
+        await new Promise<void>((resolve) => void this.#options.clock.after(PAUSE_MS, resolve));
+      }
+    }
+    this.#isReporting = false;
+  }
+}
