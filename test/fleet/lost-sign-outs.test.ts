@@ -32,6 +32,11 @@ const signOuts = async (at: NodeGateway) => {
   return { ended: [alone, everywhere, same], goesOn };
 };
 
+const expectHeld = async (at: NodeGateway, { ended, goesOn }: Awaited<ReturnType<typeof signOuts>>) => {
+  for (const cookie of ended) await vi.waitFor(async () => expect(await statusOf(at, cookie)).toBe(401), PATIENCE);
+  expect(await statusOf(at, goesOn)).toBe(200);
+};
+
 describe.skipIf(!hasRedis)(`a store that has lost sign-outs${SKIPPED}`, () => {
   let fleet: Fleet;
 
@@ -41,11 +46,6 @@ describe.skipIf(!hasRedis)(`a store that has lost sign-outs${SKIPPED}`, () => {
   afterAll(() => fleet.close(), 30_000);
 
   const start = () => fleet.start({ SESSIONS: 'true' });
-
-  const expectHeld = async (at: NodeGateway, { ended, goesOn }: Awaited<ReturnType<typeof signOuts>>) => {
-    for (const cookie of ended) await vi.waitFor(async () => expect(await statusOf(at, cookie)).toBe(401), PATIENCE);
-    expect(await statusOf(at, goesOn)).toBe(200);
-  };
 
   test('is told of them again by the instance on which they were made: restored from before', async () => {
     const [a, b] = await Promise.all([start(), start()]);

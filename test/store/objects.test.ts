@@ -329,3 +329,12 @@ describe('on disk', () => {
     expect(await writing(() => find())).toBe(0);
   });
 });
+
+test('random text, which earlier releases had as the epoch of sessions, is the first', async () => {
+  const stateOf = async () => (await engine.snapshot(ACCOUNT, { session: 'one', keys: [] })).session;
+  await engine.change(ACCOUNT, { revoked: { epoch: 7, lifeMs: DAY_MS } });
+  engine.storageOf(ACCOUNT).sql.exec(`UPDATE kept SET facts = '"random"' WHERE kind = 'epoch'`);
+  expect(await stateOf()).toEqual({ isRevoked: false, epoch: 1 });
+  await engine.change(ACCOUNT, { revoked: { epoch: 2, lifeMs: DAY_MS } });
+  expect(await stateOf()).toEqual({ isRevoked: false, epoch: 2 });
+});

@@ -15,6 +15,17 @@ describe.skipIf(!hasRedis)(`Redis${SKIPPED}`, () => {
     return { engine, pass: (ms) => world.redis.pass(ms), slackMs: 3_000 };
   });
 
+  it('takes random text, which earlier releases had as the epoch of sessions, for the first', async () => {
+    const world = await engineWorld();
+    const { engine } = await world.open();
+    await world.redis.client.hset('portico:{0}:a:account', 'x', randomUUID());
+    const stateOf = async () => (await engine.snapshot('account', { session: 'one', keys: [] })).session;
+    expect([await stateOf(), await engine.session('account', 'one')]).toMatchObject([{ epoch: 1 }, { epoch: 1 }]);
+    await engine.change('account', { revoked: { epoch: 2, lifeMs: 60_000 } });
+    expect([await stateOf(), await engine.session('account', 'one')]).toMatchObject([{ epoch: 2 }, { epoch: 2 }]);
+    await world.close();
+  });
+
   it('keeps an account that was only read packed', async () => {
     const world = await engineWorld();
     const { engine } = await world.open();

@@ -62,8 +62,9 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     expect(performance.now() - lostAt).toBeGreaterThan(900);
   });
 
-  it('that is full takes no copies and no writes, and still ends writes', async () => {
-    const its = asker((await open()).engine);
+  it('that is full takes no copies and no writes, and still ends writes and sessions', async () => {
+    const one = await open();
+    const its = asker(one.engine);
     const known = await its.keep('kept');
     await its.begin({ nonce: 'n', tags: ['u'] });
     await redis.client.config('SET', 'maxmemory', '1mb');
@@ -73,6 +74,8 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     expect(await its.look()).toMatchObject({ version: known.version, copy: { askedAt: known.askedAt } });
     const { now: askedAt, reply } = await its.snapshot({ key: 'new' });
     expect(await its.save({ key: 'new', version: reply?.version ?? '', askedAt })).toBe('full');
+    await one.engine.change(its.account, { revoked: { id: 'over', lifeMs: 60_000 } });
+    expect(await one.engine.session(its.account, 'over')).toMatchObject({ isRevoked: true });
     await its.end('n', 'unknown');
     expect((await its.snapshot({ tags: ['u'] })).reply).toBeUndefined();
     await its.end('n', 'done', { record: { key: 'r', value: valueOf('done'), lifeMs: 60_000 } });
@@ -119,12 +122,16 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     expect(one.isThere()).toBe(false);
   });
 
-  it('that is a primary without its replicas is refused, until it has them', async () => {
+  it('that is a primary without its replicas is refused, until it has them, and says meanwhile which sessions are over', async () => {
     const one = await open();
     const its = asker(one.engine);
+    await one.engine.change(its.account, { revoked: { id: 'over', epoch: 2, lifeMs: 60_000 } });
     await redis.client.config('SET', 'min-replicas-to-write', '1');
     await expect(its.snapshot()).rejects.toThrow(/NOREPLICAS/);
     await expect(its.begin()).rejects.toThrow(/NOREPLICAS/);
+    expect(await one.engine.session(its.account, 'over')).toEqual({ isRevoked: true, epoch: 2 });
+    expect(await one.engine.session(its.account, 'other')).toEqual({ isRevoked: false, epoch: 2 });
+    expect(await one.engine.session('unknown', 'other')).toEqual({ isRevoked: false, epoch: 0 });
     expect([one.isThere(), one.troubles.has('NOREPLICAS')]).toEqual([false, true]);
     await replicaOf(redis);
     await vi.waitFor(() => expect(one.isThere()).toBe(true), 5_000);
@@ -220,6 +227,7 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     await redis.client.call('ACL', 'SETUSER', 'one', 'on', '>p%40ss', ...rights);
     const one = await open(redis.url.replace('//', '//one:p%2540ss@'));
     expect((await asker(one.engine).begin()).is).toBe('begun');
+    expect(await one.engine.session('account', 'one')).toEqual({ isRevoked: false, epoch: 0 });
     await vi.waitFor(() => expect([...one.troubles]).toEqual(['NOT_PERSISTENT']));
   });
 

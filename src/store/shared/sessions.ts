@@ -43,10 +43,12 @@ export class SharedSessions {
   /** Resolves with whether all instances know of it. */
   async revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean> {
     this.#known.revoke(request, revoked, request.now);
+    const { clock, retry } = this.#options;
     let isKnown = false;
-    const reported = this.#report(request.principal, revoked, () => (isKnown = true));
+    const send = () => this.#report(request.principal, revoked).then(() => (isKnown = true));
+    const reported = retry(send, clock.now() + REPORT_MS);
     request.background(reported);
-    await within(this.#options.clock, KNOWN_MS, reported).catch(() => undefined);
+    await within(clock, KNOWN_MS, reported).catch(() => undefined);
     return isKnown;
   }
 
@@ -65,22 +67,22 @@ export class SharedSessions {
     return { ...reply, isRevoked: reply.isRevoked || own.isRevoked, epoch: Math.max(own.epoch, epoch) };
   }
 
-  #report(account: AccountId, { id, epoch }: Revoked, acknowledged?: () => void): Promise<void> {
-    const { engine, clock, retry } = this.#options;
+  async #report(account: AccountId, { id, epoch }: Revoked): Promise<void> {
     const revoked = { id, epoch: epoch > 0 ? epoch : undefined, lifeMs: SESSION_MS };
-    return retry(() => engine.change(account, { revoked }).then(acknowledged), clock.now() + REPORT_MS);
+    await this.#options.engine.change(account, { revoked });
   }
 
   /** For another store. One after the other, with pauses: it has others to answer too. */
   async #reportAll(): Promise<void> {
+    const { clock, retry } = this.#options;
     this.#isToReport = true;
     if (this.#isReporting) return;
     this.#isReporting = true;
     while (this.#isToReport) {
       this.#isToReport = false;
       for (const [account, revoked] of this.#known.all()) {
-        await this.#report(account, revoked);
-        await new Promise<void>((resolve) => void this.#options.clock.after(PAUSE_MS, resolve));
+        await retry(() => this.#report(account, revoked), Infinity);
+        await new Promise<void>((resolve) => void clock.after(PAUSE_MS, resolve));
       }
     }
     this.#isReporting = false;

@@ -1,0 +1,68 @@
+import { expect, test, vi } from 'vitest';
+import type { Engine } from '../../src/store/shared/engine.ts';
+import { clockOfDeadlines } from '../support/clock.ts';
+import { objectEngine } from '../support/object-storage.ts';
+import { sharedStore } from './shared-world.ts';
+
+const ACCOUNTS = ['one', 'another', 'third'];
+const SESSIONS = 50;
+
+/** An engine that becomes another one. */
+function replaceable() {
+  let current = objectEngine();
+  let listener: (() => void) | undefined;
+  let [underWay, most, reports] = [0, 0, 0];
+  const engine: Engine = {
+    ...current,
+    async change(account, change) {
+      reports++;
+      most = Math.max(most, ++underWay);
+      await new Promise((resolve) => setImmediate(resolve));
+      await current.change(account, change);
+      underWay--;
+    },
+    onAnother: (called) => void (listener = called),
+  };
+  return {
+    engine,
+    /** Empty, noticed so many times; from now on reports are counted. */
+    replace: (times: number): void => {
+      current = objectEngine();
+      [most, reports] = [0, 0];
+      for (let n = 0; n < times; n++) listener?.();
+    },
+    stateOf: async (account: string, session: string) =>
+      (await current.snapshot(account, { session, keys: [] })).session,
+    seen: () => ({ most, reports }),
+  };
+}
+
+test('another store is told of all sign-outs once, one after the other, however often it is noticed meanwhile', async () => {
+  const { engine, replace, stateOf, seen } = replaceable();
+  const clock = clockOfDeadlines();
+  const store = sharedStore({ engine, clock });
+  const requestOf = (account: string) => ({
+    principal: account,
+    owner: account,
+    now: clock.now(),
+    background: () => undefined,
+  });
+  for (const account of ACCOUNTS)
+    for (let n = 0; n < SESSIONS; n++) await store.revoke(requestOf(account), { id: `session ${n}`, epoch: 0 });
+  await store.revoke(requestOf('everywhere'), { epoch: 3 });
+
+  const all = ACCOUNTS.length * SESSIONS + 1;
+  replace(1);
+  await vi.waitFor(() => expect(seen().reports).toBe(all));
+  await vi.waitFor(() => expect(store.pending).toBe(0));
+  expect(seen()).toEqual({ most: 1, reports: all });
+  for (const account of ACCOUNTS)
+    for (let n = 0; n < SESSIONS; n++)
+      expect(await stateOf(account, `session ${n}`)).toEqual({ isRevoked: true, epoch: 0 });
+  expect(await stateOf('everywhere', 'any')).toEqual({ isRevoked: false, epoch: 3 });
+
+  replace(9);
+  await vi.waitFor(() => expect(seen().reports).toBe(2 * all)); // what is noticed after the first was begun is another one
+  await vi.waitFor(() => expect(store.pending).toBe(0));
+  expect(seen()).toEqual({ most: 1, reports: 2 * all });
+});
