@@ -1,5 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import type { Engine } from '../../src/store/shared/engine.ts';
+import { SESSION_MS } from '../../src/store/store.ts';
 import { clockOfDeadlines } from '../support/clock.ts';
 import { objectEngine } from '../support/object-storage.ts';
 import { sharedStore } from './shared-world.ts';
@@ -65,4 +66,11 @@ test('another store is told of all sign-outs once, one after the other, however 
   await vi.waitFor(() => expect(seen().reports).toBe(2 * all)); // what is noticed after the first was begun is another one
   await vi.waitFor(() => expect(store.pending).toBe(0));
   expect(seen()).toEqual({ most: 1, reports: 2 * all });
+
+  clock.advance(SESSION_MS); // all of these have ended by themselves
+  await store.revoke(requestOf('one'), { id: 'new', epoch: 0 });
+  replace(1);
+  await vi.waitFor(async () => expect(await stateOf('one', 'new')).toMatchObject({ isRevoked: true }));
+  await vi.waitFor(() => expect(store.pending).toBe(0));
+  expect(seen().reports).toBe(1);
 });

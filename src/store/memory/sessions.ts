@@ -56,10 +56,12 @@ export class MemorySessions {
     return { isRevoked: account?.revoked.has(session.id) === true, epoch: this.#epochOf(holder.principal) };
   }
 
-  /** All that is known, what was changed last first. */
-  *all(): Generator<readonly [AccountId, Revoked]> {
-    for (const [principal, { epoch, revoked }] of this.#accounts.entries()) {
-      if (revoked.size === 0) yield [principal, { epoch }];
+  /** All that may still matter, what was changed last first. */
+  *all(now: number): Generator<readonly [AccountId, Revoked]> {
+    for (const [principal, account] of this.#accounts.entries()) {
+      const { epoch, revoked, until } = account;
+      dropEnded(account, now);
+      if (revoked.size === 0 && until > now) yield [principal, { epoch }];
       for (const id of revoked.keys()) yield [principal, { id, epoch }];
     }
   }

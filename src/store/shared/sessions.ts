@@ -80,7 +80,7 @@ export class SharedSessions {
     this.#isReporting = true;
     while (this.#isToReport) {
       this.#isToReport = false;
-      for (const [account, revoked] of this.#known.all()) {
+      for (const [account, revoked] of this.#known.all(clock.now())) {
         await retry(() => this.#report(account, revoked), Infinity);
         await new Promise<void>((resolve) => void clock.after(PAUSE_MS, resolve));
       }
