@@ -73,12 +73,19 @@ async function problemOf(response: Response, wire: Wire): Promise<PorticoProblem
   const text = await response.text();
   try {
     const problem = JSON.parse(text) as Problem;
-    if (problem.code && Array.isArray(problem.errors)) return new PorticoProblem(problem);
+    if (isOurs(problem, response)) return new PorticoProblem(problem);
   } catch {
-    // not ours: of something between us and the gateway
+    // no JSON, or not the problem's members
   }
   return problemWithout('unexpected_answer', wire, text, response);
 }
+
+/** Whether the gateway has sent it, and nothing between us and the gateway. */
+const isOurs = ({ type, status, code, retryable }: Problem, response: Response) =>
+  /^application\/problem\+json *(;|$)/i.test(response.headers.get('Content-Type') ?? '') &&
+  status === response.status &&
+  type.endsWith(`/problems/${code}`) &&
+  typeof retryable === 'boolean';
 
 const TITLES = {
   connection_failed: 'No answer from the gateway',
