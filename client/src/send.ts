@@ -20,7 +20,7 @@ export interface Target {
 }
 
 /** The browser's session, as far as the calls of this client tell. */
-export interface Session {
+interface Session {
   /** Another one after each sign-in and sign-out. */
   readonly number: number;
   /** Undefined too where nobody has told it. */
@@ -33,7 +33,7 @@ export interface Sender {
 }
 
 /** Who makes a call, or several that belong together: a credential, or the number of a session. The first try says it. */
-export interface Caller {
+interface Caller {
   is?: string | number;
 }
 
