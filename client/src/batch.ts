@@ -19,6 +19,10 @@ export async function readBatch<const Given extends Reads>(
 ): Promise<{ -readonly [Name in keyof Given]: Read<Given[Name]> }> {
   const requests = Object.entries(reads).map(([id, [read, input]]) => ({ id, path: wireOf(read, input).path }));
   const { responses } = await portico.batch({ requests }, options);
-  const answers = responses.map(({ id, status, body }) => [id, status === 200 ? body : new PorticoProblem(body)]);
+  const answers = responses.map(({ id, status, body }) => {
+    // The upstream may answer with 204 too, which the document does not know.
+    const isGood = status === 200 || status < 300;
+    return [id, isGood ? body : new PorticoProblem(body)];
+  });
   return Object.fromEntries(answers) as { -readonly [Name in keyof Given]: Read<Given[Name]> };
 }

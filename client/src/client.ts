@@ -2,8 +2,8 @@ import { createCopies } from './copies.ts';
 import { createPurchases } from './purchases.ts';
 import { type Wire, wireOf } from './request.ts';
 import { type OperationId, routes } from './routes.ts';
-import { problemWithout, send, type Target } from './send.ts';
-import type { Call, CallOptions, Takes } from './types.ts';
+import { type Calling, problemWithout, send, type Sender, type Target } from './send.ts';
+import type { Call, Takes } from './types.ts';
 
 export interface ClientOptions extends Target {
   /** Reads the text of an answer, in place of `JSON.parse`: for ids beyond 2^53. */
@@ -31,40 +31,67 @@ export interface Portico extends Calls {
   readonly parse: (text: string) => unknown;
 }
 
+/** What was answered, and the text that it stands in. */
+export interface Answered {
+  readonly value?: unknown;
+  readonly text?: string;
+}
+
+/** Of the session that it tells of; undefined if nobody is signed in. */
+const accountIn = ({ value }: Answered) => (value as { readonly account?: string } | undefined)?.account;
+
 /** A client of a gateway. One may be made for each request of a server: that costs next to nothing. */
 export function createClient(options: ClientOptions = {}): Portico {
   const { parse = JSON.parse as (text: string) => unknown } = options;
   const copies = createCopies(options.copies);
-  let sessions = 0; // begun and ended here: each may be another account's
+  const sender: Sender = { target: options, session: { number: 0 } };
 
-  const answer = async (id: OperationId, input?: object, callOptions: CallOptions = {}): Promise<unknown> => {
-    const wire = wireOf(id, input, callOptions);
-    if (id.endsWith('Session') && !wire.isRead) sessions += 1;
-    let copy: ReturnType<typeof copies>; // of the account that the try is sent for
-    return send(options, wire, {
-      signal: callOptions.signal,
-      conditions: (headers) => (copy = copies(wire, headers)).headers,
-      async read(response) {
-        if (response.status === 304 && copy.headers) return copy.value;
-        const text = await response.text();
-        if (text === '' && mayBeEmpty(wire, response)) return undefined;
+  const call = async (id: OperationId, input?: object, given: Calling = {}, isWhole = false): Promise<Answered> => {
+    const wire = wireOf(id, input, given);
+    const ofSession = id.endsWith('Session');
+    const { session } = sender;
+    const begin = (account: string | undefined) => {
+      sender.session = { number: sender.session.number + 1, account };
+    };
+    // Before and after: in between it may be this one or that one.
+    if (ofSession && !wire.isRead) begin(session.account);
+    let copy: ReturnType<typeof copies> = {}; // of the account that the try is sent for
+    const answered = await send(sender, wire, {
+      options: given,
+      isSignedIn: /^getSession$|Social$/.test(id) ? undefined : isSignedIn, // the answers of these are nobody's
+      conditions: (caller) => (copy = isWhole ? {} : copies(wire, caller)).headers,
+      async read(response): Promise<Answered> {
+        if (isWhole) return { value: response };
+        const text = (response.status === 304 && copy.text) || (await response.text());
+        if (text === '' && mayBeEmpty(wire, response)) return {};
         try {
-          return copy.keep(parse(text), response.headers.get('ETag'));
+          const value = parse(text);
+          copy.keep?.(text, response.headers.get('ETag'));
+          return { value, text };
         } catch (error) {
           throw problemWithout('unexpected_answer', wire, error, response);
         }
       },
     });
+    if (ofSession) {
+      const account = accountIn(answered);
+      if (wire.isRead) session.account = account;
+      else begin(account);
+    }
+    return answered;
   };
 
-  const response = (id: OperationId, input?: object, callOptions: CallOptions = {}) =>
-    send(options, wireOf(id, input, callOptions), { signal: callOptions.signal, read: (one) => one });
+  const isSignedIn = (account: string | undefined, signal: AbortSignal | undefined) =>
+    call('getSession', undefined, { signal }).then(
+      (answered) => accountIn(answered) === account,
+      () => false,
+    );
+
+  const answer = async (id: OperationId, input?: object, given?: Calling) => (await call(id, input, given)).value;
+  const response = async (id: OperationId, input?: object, given?: Calling) =>
+    (await call(id, input, given, true)).value as Response;
 
   const calls = Object.keys(routes).map((id) => [id, answer.bind(null, id as OperationId)]);
-  const purchasePlan = createPurchases(
-    options,
-    answer.bind(null, 'purchasePlan'),
-    () => sessions,
-  ) as Calls['purchasePlan'];
+  const purchasePlan = createPurchases(sender, call.bind(null, 'purchasePlan'), parse) as Calls['purchasePlan'];
   return { ...(Object.fromEntries(calls) as Calls), purchasePlan, response, parse };
 }

@@ -1,4 +1,5 @@
 import type { Portico } from './client.ts';
+import type { Calling } from './send.ts';
 import type { CallOptions, Input, Item, ListId } from './types.ts';
 
 interface Page<T> {
@@ -6,19 +7,23 @@ interface Page<T> {
   readonly next: string | null;
 }
 
-/** Every entry of a list, page by page; a page is asked for when the one before is used up. */
+/**
+ * Every entry of a list, page by page; a page is asked for when the one before is used up. All are of the account of the
+ * first.
+ */
 export async function* each<Id extends ListId>(
   portico: Portico,
   id: Id,
   input?: Input<Id>,
   options?: CallOptions,
 ): AsyncGenerator<Item<Id>, void, undefined> {
-  const read = portico[id] as unknown as (input?: object, options?: CallOptions) => Promise<Page<Item<Id>>>;
-  let page = await read(input, options);
+  const read = portico[id] as unknown as (input?: object, options?: Calling) => Promise<Page<Item<Id>>>;
+  const caller = {};
+  let page = await read(input, { ...options, caller });
   for (;;) {
     yield* page.results;
     if (page.next === null) return;
-    page = await read(undefined, { ...options, query: queryIn(page.next) });
+    page = await read(undefined, { ...options, caller, query: queryIn(page.next) });
   }
 }
 

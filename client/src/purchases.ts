@@ -1,16 +1,16 @@
+import type { Answered } from './client.ts';
 import { PorticoProblem } from './problem.ts';
-import { lowerCased } from './request.ts';
-import { reasonOf, type Target, tokenOf, unlessAborted } from './send.ts';
-import type { CallOptions } from './types.ts';
+import { isRecord, lowerCased } from './request.ts';
+import { type Calling, credentialFor, reasonOf, type Sender, unlessAborted } from './send.ts';
 
-type Buying = (input: object, options?: CallOptions) => Promise<unknown>;
+type Buying = (input: object, options?: Calling) => Promise<Answered>;
 
 interface Purchase {
   readonly key: string;
   /** How long an equal one has the same key, in milliseconds since 1970; 0 while nothing went wrong. */
   readonly until: number;
   /** Until it is there. */
-  readonly answer?: Promise<unknown>;
+  readonly answer?: Promise<Answered>;
 }
 
 const ABORTED = { outcome: 'unknown', status: 0 };
@@ -19,12 +19,12 @@ const UNKNOWN_MS = 60_000;
 
 /**
  * `buy`, with an idempotency key for each purchase. An equal one, such as a double click, joins it while it is under way, and
- * has the same key for a minute if nobody knows how it ended. So it is charged once. `sessionOf` changes with the session.
+ * has the same key for a minute if nobody knows how it ended. So it is charged once.
  */
-export function createPurchases(target: Target, buy: Buying, sessionOf: () => number): Buying {
+export function createPurchases(sender: Sender, buy: Buying, parse: (text: string) => unknown) {
   const purchases = new Map<string, Purchase>();
 
-  const begin = async (equal: string, { key, until }: Purchase, answer: Promise<unknown>) => {
+  const begin = async (equal: string, { key, until }: Purchase, answer: Promise<Answered>) => {
     purchases.set(equal, { key, until, answer });
     try {
       const done = await answer;
@@ -39,22 +39,26 @@ export function createPurchases(target: Target, buy: Buying, sessionOf: () => nu
     }
   };
 
-  return async function purchase(input, options = {}): Promise<unknown> {
+  const purchase: Buying = async (input, options = {}) => {
     if (options.idempotencyKey) return buy(input, options);
-    const { signal } = options;
-    const { authorization, cookie } = lowerCased(options.headers);
-    const account = [await unlessAborted(tokenOf(target), signal), authorization, cookie, sessionOf()];
-    const equal = JSON.stringify([account, { ...input, recaptcha: undefined }], sorted);
+    const { signal, caller = {} } = options;
+    caller.is ??= (await unlessAborted(credentialFor(sender, lowerCased(options.headers)), signal)).is;
+    const equal = JSON.stringify([caller.is, { ...input, recaptcha: undefined }], sorted);
     const last = purchases.get(equal);
-    if (last?.answer) return joined(last.answer, signal, () => purchase(input, options));
+    if (last?.answer) {
+      const { text = '' } = await joined(last.answer, signal, () => purchase(input, { ...options, caller }));
+      return { value: parse(text), text }; // what its caller does to it is nobody else's
+    }
     const one = last && last.until > Date.now() ? last : { key: newKey(), until: 0 };
-    return begin(equal, one, buy(input, { ...options, idempotencyKey: one.key }));
+    return begin(equal, one, buy(input, { ...options, caller, idempotencyKey: one.key }));
   };
+
+  return async (input: object, options?: Calling) => (await purchase(input, options)).value;
 }
 
 /** The order of members is nothing that the gateway compares either. */
 function sorted(_: string, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  if (!isRecord(value)) return value;
   // oxlint-disable-next-line unicorn/no-array-sort, typescript/require-array-sort-compare -- as texts; not every React Native has `toSorted`
   return Object.fromEntries(Object.entries(value).sort());
 }
@@ -63,7 +67,7 @@ function sorted(_: string, value: unknown): unknown {
 const newKey = () => globalThis.crypto?.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
 
 /** The answer to an equal purchase; if its caller has aborted that one, this one goes on with its key. */
-function joined(answer: Promise<unknown>, signal: AbortSignal | undefined, goOn: () => Promise<unknown>) {
+function joined(answer: Promise<Answered>, signal: AbortSignal | undefined, goOn: () => Promise<Answered>) {
   if (signal?.aborted) throw reasonOf(signal);
   const orAnother = answer.catch((error: unknown) => {
     if (signal?.aborted || error instanceof PorticoProblem) throw error;

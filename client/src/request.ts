@@ -59,7 +59,7 @@ function queryOf(values: object, nameOf = (key: string) => key): string {
     .join('&');
 }
 
-const isRecord = (value: unknown): value is object =>
+export const isRecord = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 const pairOf = (name: string, value: unknown) => `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`;

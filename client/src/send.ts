@@ -1,12 +1,16 @@
 import type { Problem } from './openapi.ts';
 import { PorticoProblem } from './problem.ts';
 import type { Wire } from './request.ts';
+import type { CallOptions } from './types.ts';
 
 /** Where and how calls are sent. */
 export interface Target {
   /** Of the gateway, without a path. Without it, the page's own origin. */
   readonly url?: string | undefined;
-  /** The account's key; a function is asked before each try. Without one the browser's session counts. */
+  /**
+   * The account's key; a function is asked before each try, and where it returns another one than for the first there is no
+   * other try. Without one the browser's session counts.
+   */
   readonly token?: string | (() => string | undefined | Promise<string | undefined>) | undefined;
   readonly fetch?: typeof globalThis.fetch | undefined;
   /** `include` for a session on another subdomain. */
@@ -15,37 +19,76 @@ export interface Target {
   readonly retries?: number | undefined;
 }
 
-export const tokenOf = async ({ token }: Target): Promise<string | undefined> =>
-  typeof token === 'function' ? token() : token;
+/** The browser's session, as far as the calls of this client tell. */
+interface Session {
+  /** Another one after each sign-in and sign-out. */
+  readonly number: number;
+  /** Undefined too where nobody has told it. */
+  account?: string | undefined;
+}
+
+export interface Sender {
+  readonly target: Target;
+  session: Session;
+}
+
+/** Who makes a call, or several that belong together: a credential, or the number of a session. The first try says it. */
+interface Caller {
+  is?: string | number;
+}
+
+/** Options of a call that is part of another. */
+export interface Calling extends CallOptions {
+  readonly caller?: Caller | undefined;
+}
+
+/** The credential to be sent with these headers, and who the caller is by it. Rejects where it cannot be sent. */
+export async function credentialFor(
+  { target: { token }, session }: Sender,
+  { authorization, cookie }: Wire['headers'],
+) {
+  const key = typeof token === 'function' ? await token() : token;
+  if (/[^!-~]/.test(key ?? '')) throw new TypeError('bad token'); // the error of fetch would show it
+  const sent = authorization ?? (key ? `Token ${key}` : undefined);
+  return { sent, is: sent ?? cookie ?? session.number };
+}
 
 /** Doubled for each try: about 250 ms after the first, 500 after the second. */
 const PAUSE_MS = 125;
 const LONGEST_WAIT_MS = 60_000;
 
 interface Sending<T> {
-  readonly signal: AbortSignal | undefined;
-  /** Headers to add to a try that has these. Its own of the same name stay. */
-  readonly conditions?: (headers: Wire['headers']) => Wire['headers'] | undefined;
+  readonly options: Calling;
+  /** Whether the gateway says that this account is the one that is signed in. Never rejects. */
+  readonly isSignedIn?:
+    | ((account: string | undefined, signal: AbortSignal | undefined) => Promise<boolean>)
+    | undefined;
+  /** Headers to add to a try of this caller. Its own of the same name stay. */
+  readonly conditions?: (caller: string | number) => Wire['headers'] | undefined;
   readonly read: (response: Response) => Promise<T> | T;
 }
 
 /**
  * Sends a call. Reads go out again where that may help, as often as `retries` says. `read` is part of a try: an answer that breaks off is a try that failed.
- * A write goes out again only if its problem proves that nothing happened. Rejects with a `PorticoProblem`, or with the
- * reason of the signal.
+ * A write goes out again only if its problem proves that nothing happened; nothing goes out again as another account.
+ * Rejects with a `PorticoProblem`, or with the reason of the signal.
  */
-export async function send<T>(target: Target, wire: Wire, { signal, conditions, read }: Sending<T>): Promise<T> {
+export async function send<T>(sender: Sender, wire: Wire, sending: Sending<T>): Promise<T> {
+  const { target, session } = sender;
+  const { options, isSignedIn, conditions, read } = sending;
+  const { signal, caller = {} } = options;
+  const { account } = session;
   const url = urlOf(target);
+  let failed: PorticoProblem | undefined;
   for (let tries = 1; ; tries += 1) {
     // What it throws is the caller's own, and nothing is sent.
-    const token = await unlessAborted(tokenOf(target), signal);
-    if (/[^!-~]/.test(token ?? '')) throw new TypeError('bad token'); // the error of fetch would show it
-    const headers = { ...(token && { authorization: `Token ${token}` }), ...wire.headers };
+    const { sent, is } = await unlessAborted(credentialFor(sender, wire.headers), signal);
+    if ((caller.is ??= is) !== is) throw failed ?? problemWithout('account_changed', wire);
     try {
       const { fetch = globalThis.fetch, credentials } = target;
       const response = await fetch(url + wire.path, {
         method: wire.method,
-        headers: { ...conditions?.(headers), ...headers },
+        headers: { ...conditions?.(is), ...wire.headers, ...(sent && { authorization: sent }) },
         body: wire.body ?? null,
         signal: signal ?? null,
         ...(credentials && { credentials }), // Workers take none
@@ -55,11 +98,14 @@ export async function send<T>(target: Target, wire: Wire, { signal, conditions, 
       return await read(response);
     } catch (error) {
       if (signal?.aborted) throw reasonOf(signal, error);
-      const problem = error instanceof PorticoProblem ? error : problemWithout('connection_failed', wire, error);
-      const waitMs = waitOf(problem, wire, tries);
-      if (tries > (target.retries ?? 2) || waitMs === undefined) throw problem;
+      failed = error instanceof PorticoProblem ? error : problemWithout('connection_failed', wire, error);
+      const waitMs = waitOf(failed, wire, tries);
+      if (tries > (target.retries ?? 2) || waitMs === undefined) throw failed;
       await pause(waitMs, signal);
     }
+    // A cookie cannot be looked at, and may be another one since.
+    if (typeof is === 'number' && isSignedIn && !(await isSignedIn(account, signal)))
+      throw signal?.aborted ? reasonOf(signal) : failed;
   }
 }
 
@@ -73,23 +119,31 @@ async function problemOf(response: Response, wire: Wire): Promise<PorticoProblem
   const text = await response.text();
   try {
     const problem = JSON.parse(text) as Problem;
-    if (problem.code && Array.isArray(problem.errors)) return new PorticoProblem(problem);
+    if (isOurs(problem, response)) return new PorticoProblem(problem);
   } catch {
-    // not ours: of something between us and the gateway
+    // no JSON, or not the problem's members
   }
   return problemWithout('unexpected_answer', wire, text, response);
 }
 
+/** Whether the gateway has sent it, and nothing between us and the gateway. */
+const isOurs = ({ type, status, code, retryable }: Problem, response: Response) =>
+  /^application\/problem\+json *(;|$)/i.test(response.headers.get('Content-Type') ?? '') &&
+  status === response.status &&
+  type.endsWith(`/problems/${code}`) &&
+  typeof retryable === 'boolean';
+
 const TITLES = {
   connection_failed: 'No answer from the gateway',
   unexpected_answer: 'An answer that is not the gateway’s',
+  account_changed: 'The account is another one now',
 } as const;
 
 /** For a call without an answer of the gateway's that can be read. A write may have happened, unless it was refused. */
 export function problemWithout(
   code: keyof typeof TITLES,
   { isRead, path }: Wire,
-  cause: unknown,
+  cause?: unknown,
   response?: Response,
 ): PorticoProblem {
   const status = response?.status ?? 0;

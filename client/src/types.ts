@@ -138,8 +138,8 @@ export type SectionLine<Id extends OverviewId, Asked = object> =
         : never
     : never;
 
-/** Codes of problems: the gateway's, two of this package, and any other that the upstream has sent with a 4xx. */
-export type Code = ProblemCode | 'connection_failed' | 'unexpected_answer' | (string & {});
+/** Codes of problems: the gateway's, three of this package, and any other that the upstream has sent with a 4xx. */
+export type Code = ProblemCode | 'connection_failed' | 'unexpected_answer' | 'account_changed' | (string & {});
 
 export interface CallOptions {
   /** Ends the call, and the wait before another try. */

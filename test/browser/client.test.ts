@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { bundled } from '../client/runtimes/bundle.ts';
-import { openShop, TOKEN, WITHOUT_COPIES } from '../client/runtimes/shop.ts';
+import { EXPECTED, openShop, OTHER, TOKEN } from '../client/runtimes/shop.ts';
 import { openPage, run, withChromium } from './browser.ts';
 import { openFront, PAGE } from './sites.ts';
 
@@ -22,13 +22,13 @@ async function open() {
 
 test('the client does in a browser what it does everywhere, and one double click is one charge', async () => {
   const { page, charged } = await open();
-  expect(await run(page, 'reportOf', { url: '', token: TOKEN })).toEqual(WITHOUT_COPIES);
+  expect(await run(page, 'reportOf', { url: '', token: TOKEN, other: OTHER })).toEqual(EXPECTED);
   expect(await charged()).toBe(1);
 });
 
 test('in a page the HTTP cache does what copies do elsewhere', async () => {
   const { page, front } = await open();
-  await run(page, 'reportOf', { url: '', token: TOKEN });
+  await run(page, 'reportOf', { url: '', token: TOKEN, other: OTHER });
   const reads = front.exchanges.filter(({ path }) => path === '/api/v2/subscription/').slice(-2);
   expect(reads.map(({ status }) => status)).toEqual([200, 304]);
   expect(reads[1]!.headers['if-none-match']).toBe(reads[0]!.answered['etag']);
@@ -38,6 +38,6 @@ test('in a page the HTTP cache does what copies do elsewhere', async () => {
 
 test('a key that the page was given is kept nowhere', async () => {
   const { page } = await open();
-  await run(page, 'reportOf', { url: '', token: TOKEN });
+  await run(page, 'reportOf', { url: '', token: TOKEN, other: OTHER });
   expect(JSON.stringify(await run(page, 'kept'))).not.toContain(TOKEN);
 });

@@ -1,34 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { createClient, each, outcomeOf, type Portico, readBatch, streamOverview } from '../../client/src/index.ts';
-import { queriesOf } from '../../client/src/query.ts';
+import { createClient } from '../../client/src/index.ts';
 import { barrier, bytes, hold, json, reply } from '../support/scripted-upstream.ts';
 import { httpResponse } from '../support/steps.ts';
 import { holdPauses, openClient, openStandIn, problem, SUBSCRIPTION, thrownBy } from './helpers.ts';
+import { KINDS } from './kinds.ts';
 
 const REASON = new Error('the user has left');
 
-const first = async (lines: AsyncIterable<unknown>) => {
-  for await (const line of lines) return line;
-  return undefined;
-};
-
-/** Every way in which something is sent. */
-const CALLS: readonly (readonly [string, (portico: Portico, signal: AbortSignal) => Promise<unknown>])[] = [
-  ['a read', (portico, signal) => portico.getSubscription(undefined, { signal })],
-  ['a write', (portico, signal) => portico.updateReferralConfig({ mode: 'credits' }, { signal })],
-  ['a purchase', (portico, signal) => portico.purchasePlan({ proxy_type: 'shared' }, { signal })],
-  ['an overview', (portico, signal) => portico.getAccountOverview({}, { signal })],
-  ['a sign-in', (portico, signal) => portico.createSession({ token: 'a' }, { signal })],
-  ['the answer itself', (portico, signal) => portico.response('getSubscription', undefined, { signal })],
-  ['a stream', (portico, signal) => first(streamOverview(portico, 'getAccountOverview', {}, { signal }))],
-  ['a list', (portico, signal) => first(each(portico, 'listTransactions', {}, { signal }))],
-  ['a batch', (portico, signal) => readBatch(portico, { a: ['getSubscription'] }, { signal })],
-  ['outcomeOf', (portico, signal) => outcomeOf(portico, { subscription: { plan: 1 } }, { signal })],
-  ['a query', (portico, signal) => queriesOf(portico, 'me')('getSubscription').queryFn({ signal })],
-  ['pages', (portico, signal) => queriesOf(portico, 'me').pages('listTransactions').queryFn({ signal, pageParam: '' })],
-];
-
-describe.for(CALLS)('%s', ([, act]) => {
+describe.for(KINDS)('%s', ([, act]) => {
   test('that is aborted before it begins sends nothing, and rejects with the reason', async () => {
     const { gateway, portico } = await openStandIn();
     expect(await thrownBy(act(portico, AbortSignal.abort(REASON)))).toBe(REASON);

@@ -29,6 +29,14 @@ describe('of the gateway', () => {
     expect(upstream.calls).toHaveLength(3);
   });
 
+  test('a read that the upstream answers with 204 is nothing, and the others are what they are', async () => {
+    const { portico, upstream } = await openClient();
+    upstream.on(callOf('getSubscription'), json(200, bodyOf('getSubscription', 1)));
+    upstream.on(callOf('listPaymentMethods'), json(204, ''));
+    const answers = await readBatch(portico, { plan: ['getSubscription'], cards: ['listPaymentMethods'] });
+    expect(answers).toMatchObject({ plan: { x_mark: 1 }, cards: null });
+  });
+
   test('more than twenty are refused as a whole, and that is thrown', async () => {
     const { portico } = await openClient();
     const reads = Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`r${n}`, ['getSubscription'] as const]));
@@ -92,6 +100,19 @@ test('a problem of a read has its errors by field, as one that is thrown', async
   gateway.on(BATCH, json(200, { responses: [{ id: 'a', status: 400, body }] }));
   const { a } = await readBatch(portico, { a: ['listTransactions', { page: -1 }] });
   expect((a as PorticoProblem).errors['page']).toEqual([{ code: 'bad', message: 'Bad.' }]);
+});
+
+test('a read that is answered with another 2xx than 200 is what it says', async () => {
+  const { gateway, portico } = await openStandIn();
+  const responses = [
+    { id: 'a', status: 204, body: null },
+    { id: 'b', status: 203, body: { plan: 3 } },
+  ];
+  gateway.on(BATCH, json(200, { responses }));
+  expect(await readBatch(portico, { a: ['getSubscription'], b: ['getSubscription'] })).toEqual({
+    a: null,
+    b: { plan: 3 },
+  });
 });
 
 test('a failure of the whole is thrown', async () => {

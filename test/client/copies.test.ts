@@ -26,50 +26,71 @@ const isConditional = ({ headers }: Call) => 'if-none-match' in headers;
 const read = (portico: Portico, id: number, options?: CallOptions) => portico.getTransaction({ id }, options);
 
 describe('a second read', () => {
-  test('sends the ETag of the first, and gives back the same object', async () => {
+  test('sends the ETag of the first, and gives back what that one said', async () => {
     const { gateway, portico } = await openReader();
     const answers = [await read(portico, 1), await read(portico, 1), await read(portico, 1)];
     expect(gateway.calls.map(isConditional)).toEqual([false, true, true]);
-    expect(new Set(answers).size).toBe(1);
+    expect(answers).toEqual(Array(3).fill(answers[0]));
   });
 
   test('is answered from the cache of the gateway, as the first would be', async () => {
     const { portico, upstream } = await openClient();
     upstream.on(SUBSCRIPTION, ...[1, 2].map((mark) => json(200, bodyOf('getSubscription', mark))));
     const first = await portico.getSubscription();
-    expect(await portico.getSubscription()).toBe(first);
+    expect(await portico.getSubscription()).toEqual(first);
     expect(upstream.calls).toHaveLength(1);
   });
 
-  test('of an overview that is unchanged is the same object too', async () => {
+  test('has nothing of what its caller has done to the first', async () => {
+    const { portico: reader, gateway } = await openStandIn();
+    gateway.on(
+      () => true,
+      json(200, { results: [{ id: 2 }, { id: 1 }] }, { etag: ETAG }),
+      json(304, '', { etag: ETAG }),
+    );
+    for (let time = 0; time < 3; time += 1) {
+      const { results } = await reader.listTransactions();
+      expect(results).toEqual([{ id: 2 }, { id: 1 }]);
+      results.pop();
+      results[0]!.id = 7;
+    }
+    expect(gateway.calls.map(isConditional)).toEqual([false, true, true]);
+  });
+
+  test('is read by the parser that was given, each time', async () => {
+    const parsed: string[] = [];
+    const { portico } = await openReader({
+      parse: (text) => {
+        parsed.push(text);
+        return { number: parsed.length };
+      },
+    });
+    expect([await read(portico, 1), await read(portico, 1)]).toEqual([{ number: 1 }, { number: 2 }]);
+    expect(parsed[1]).toBe(parsed[0]);
+  });
+
+  test('of an overview that is unchanged says the same too', async () => {
     const world = await openOverviews();
     const portico = createClient({ url: world.gateway.url, token: world.token });
     const first = await portico.getAccountOverview();
-    expect(await portico.getAccountOverview()).toBe(first);
+    expect(await portico.getAccountOverview()).toEqual(first);
   });
 
-  test('of what has changed is another object, whose ETag counts from then on', async () => {
+  test('of what has changed is another answer, whose ETag counts from then on', async () => {
     const { portico, upstream } = await openClient();
     upstream.on(SUBSCRIPTION, ...[1, 2].map((mark) => json(200, bodyOf('getSubscription', mark))));
     const fresh: CallOptions = { fresh: true };
-    const answers = [undefined, fresh, fresh, undefined].map(
-      (options) => () => portico.getSubscription(undefined, options),
-    );
-    const [one, two, three, four] = [
-      await answers[0]!(),
-      await answers[1]!(),
-      await answers[2]!(),
-      await answers[3]!(),
-    ];
-    expect([one, two]).toMatchObject([{ x_mark: 1 }, { x_mark: 2 }]);
-    expect([three === two, four === two]).toEqual([true, true]);
+    const answers = [];
+    for (const options of [undefined, fresh, fresh, undefined])
+      answers.push(await portico.getSubscription(undefined, options));
+    expect(answers).toMatchObject([{ x_mark: 1 }, { x_mark: 2 }, { x_mark: 2 }, { x_mark: 2 }]);
     expect(upstream.calls).toHaveLength(3);
   });
 
   test('with `fresh` sends both the ETag and the wish', async () => {
     const { gateway, portico } = await openReader();
     const first = await read(portico, 1);
-    expect(await read(portico, 1, { fresh: true })).toBe(first);
+    expect(await read(portico, 1, { fresh: true })).toEqual(first);
     expect(gateway.calls[1]!.headers).toMatchObject({ 'if-none-match': ETAG, 'cache-control': 'no-cache' });
   });
 
@@ -86,8 +107,8 @@ describe('a second read', () => {
   test('of an answer without an ETag is a first one', async () => {
     const { gateway, portico } = await openStandIn();
     gateway.on(SUBSCRIPTION, json(200, {}));
-    const first = await portico.getSubscription();
-    expect(await portico.getSubscription()).not.toBe(first);
+    await portico.getSubscription();
+    await portico.getSubscription();
     expect(gateway.calls.map(isConditional)).toEqual([false, false]);
   });
 
@@ -96,7 +117,7 @@ describe('a second read', () => {
     const { gateway, portico } = await openReader();
     const first = await read(portico, 1);
     gateway.once(() => true, problem(503, 'a_code', { retryable: true }));
-    expect(await read(portico, 1)).toBe(first);
+    expect(await read(portico, 1)).toEqual(first);
     expect(gateway.calls.map(isConditional)).toEqual([false, true, true]);
   });
 });
@@ -120,7 +141,7 @@ describe('another account', () => {
     const two = await read(portico, 1);
     expect([one, two]).toMatchObject([{ of: 'Token one' }, { of: 'Token two' }]);
     token = 'one';
-    expect(await read(portico, 1)).toBe(one);
+    expect(await read(portico, 1)).toEqual(one);
     expect(gateway.calls.map(isConditional)).toEqual([false, false, true]);
   });
 
@@ -136,24 +157,6 @@ describe('another account', () => {
     expect(await one).toMatchObject({ of: 'Token one' });
     expect(await read(portico, 1)).toMatchObject({ of: 'Token two' });
     expect(gateway.calls.map(isConditional)).toEqual([false, false]);
-  });
-
-  test('that signs in between two tries has an answer of its own, and the copy is its own', async () => {
-    passPauses();
-    let token = 'one';
-    const { gateway, portico } = await openReader({ token: () => token });
-    await read(portico, 1);
-    gateway.once(
-      () => true,
-      perCall(() => {
-        token = 'two';
-        return problem(503, 'a_code', { retryable: true });
-      }),
-    );
-    const two = await read(portico, 1);
-    expect(two).toMatchObject({ of: 'Token two' });
-    expect(await read(portico, 1)).toBe(two);
-    expect(gateway.calls.map(isConditional)).toEqual([false, true, false, true]);
   });
 
   test('that a function tells of each time it is asked never has the copy of the one before', async () => {
@@ -172,7 +175,7 @@ describe('another account', () => {
       const one = await read(portico, 1, { headers: { [name]: 'one' } });
       const two = await read(portico, 1, { headers: { [name]: 'two' } });
       expect([one, two]).toMatchObject([{ of: 'one' }, { of: 'two' }]);
-      expect(await read(portico, 1, { headers: { [name]: 'one' } })).toBe(one);
+      expect(await read(portico, 1, { headers: { [name]: 'one' } })).toEqual(one);
     },
   );
 });
@@ -224,5 +227,5 @@ test('a copy that gives way while its 304 is on the way is given back all the sa
   await gate.reached;
   await read(portico, 2);
   gate.release();
-  expect(await again).toBe(first);
+  expect(await again).toEqual(first);
 });

@@ -87,6 +87,47 @@ describe('errors by field', () => {
   });
 });
 
+/** Alike, but of something in between. */
+const ALIKE: readonly (readonly [string, Step])[] = [
+  ['is plain JSON', json(504, problemBody(504, 'a_code'))],
+  ['has no content type', json(504, problemBody(504, 'a_code'), { 'content-type': '' })],
+  ['has another content type', alike({}, 'application/problem+json-seq')],
+  ['has another status than the answer', alike({ status: 502 })],
+  ['has no type', alike({ type: undefined })],
+  ['has the type of another code', alike({ type: '/problems/another_code' })],
+  ['has a type that is no path of ours', alike({ type: 'https://proxy.example/errors/a_code' })],
+  ['has no code', alike({ code: undefined })],
+  ['does not say whether it is retryable', alike({ retryable: undefined })],
+  ['says so in a text', alike({ retryable: 'true' })],
+  ['has no errors', alike({ errors: undefined })],
+];
+
+function alike(more: Readonly<Record<string, unknown>>, type = 'application/problem+json'): Step {
+  return json(504, { ...problemBody(504, 'a_code', { retryable: true }), ...more }, { 'content-type': type });
+}
+
+describe.for(ALIKE)('what looks like a problem of the gateway, but %s,', ([, answer]) => {
+  test('is of unknown outcome for a write, which is not sent again', async () => {
+    const lengths = passPauses();
+    const { gateway, portico } = await openStandIn();
+    gateway.on(WRITE, answer);
+    expect(gistOf(await problemOf(portico.updateReferralConfig({})))).toBe('unexpected_answer 504 unknown');
+    expect([gateway.calls.length, lengths]).toEqual([1, []]);
+  });
+});
+
+test.for([
+  'application/problem+json',
+  'application/problem+json; charset=utf-8',
+  'application/problem+json;charset=utf-8',
+  'Application/Problem+JSON',
+])('a problem of the gateway has the content type %s', async (type) => {
+  const { gateway, portico } = await openStandIn();
+  const own = problemBody(404, 'not_found', { type: 'https://app.example/mounted/problems/not_found' });
+  gateway.on(SUBSCRIPTION, json(404, own, { 'content-type': type }));
+  expect(gistOf(await problemOf(portico.getSubscription()))).toBe('not_found 404');
+});
+
 const HTML = '<!doctype html><title>502</title>';
 const html = (status: number): Step => json(status, HTML, { 'content-type': 'text/html' });
 const cut = (status: number): Step => {

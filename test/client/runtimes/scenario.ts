@@ -15,6 +15,8 @@ interface Where {
   /** Of the gateway; empty in a page of its own origin. */
   readonly url: string;
   readonly token: string;
+  /** Of another account. */
+  readonly other: string;
   /** Keeps the cookie of a session, where that is not the browser's affair. */
   readonly fetch?: typeof fetch;
 }
@@ -22,7 +24,8 @@ interface Where {
 const PLAN = { proxy_type: 'shared', proxy_countries: { US: 5 }, term: 'monthly' } as const;
 
 /** What all that the client does comes to, as JSON. */
-export async function reportOf({ url, token, fetch }: Where) {
+export async function reportOf(where: Where) {
+  const { url, token, fetch } = where;
   const portico = createClient({ url, token });
   const page = createClient({ url, fetch });
   return {
@@ -36,6 +39,8 @@ export async function reportOf({ url, token, fetch }: Where) {
     purchase: await purchase(portico),
     query: await query(portico),
     copies: await copies(portico),
+    changed: await changed(where),
+    foreign: await foreign(where),
   };
 }
 
@@ -124,7 +129,7 @@ async function purchase(portico: Portico) {
   const [first, second] = await Promise.all([portico.purchasePlan(PLAN), portico.purchasePlan(PLAN)]);
   const { state, subscription } = await outcomeOf(portico, before.data);
   return {
-    isOne: first === second,
+    isOne: first.plan === second.plan,
     isNew: first.plan !== before.data.subscription.plan,
     state,
     same: subscription.plan === first.plan,
@@ -137,11 +142,61 @@ async function query(portico: Portico) {
   return { queryKey, ids: page.results.map(({ id }) => id) };
 }
 
-/** Whether a second read gives back the same object, and whether it says the same. */
+/** Whether a second read says the same, whatever was done to the first. */
 async function copies(portico: Portico) {
-  const [first, second] = [await portico.getSubscription(), await portico.getSubscription()];
-  return { isSameObject: first === second, isSameText: JSON.stringify(first) === JSON.stringify(second) };
+  const first = await portico.getSubscription();
+  const text = JSON.stringify(first);
+  first.plan = -1;
+  return { isSameText: JSON.stringify(await portico.getSubscription()) === text };
 }
+
+/** A purchase that fails while another account signs in: by cookie in another tab, and by key. */
+async function changed({ url, token, other, fetch = globalThis.fetch }: Where) {
+  const tab = createClient({ url, fetch });
+  const buyer = (options: { token?: () => string }, change: () => Promise<unknown>) => {
+    let hasFailed = false;
+    const failing: typeof fetch = async (address, init) => {
+      if (hasFailed || !new Headers(init?.headers).has('Idempotency-Key')) return fetch(address, init);
+      hasFailed = true;
+      await change();
+      return failure(503, { type: '/problems/overloaded', code: 'overloaded', retryable: true });
+    };
+    return createClient({ url, fetch: failing, ...options });
+  };
+  const page = buyer({}, () => tab.createSession({ token: other }));
+  await page.createSession({ token });
+  const byCookie = await codeOf(page.purchasePlan(PLAN));
+  await tab.deleteSession();
+  let key = token;
+  const change = () => Promise.resolve((key = other));
+  const byKey = await codeOf(buyer({ token: () => key }, change).purchasePlan(PLAN));
+  return { byCookie, byKey };
+}
+
+/** A 504 of something in between, twice, and a batch with a read that was answered with 204. */
+async function foreign({ url, token }: Where) {
+  const keys: unknown[] = [];
+  const fetch = (_: unknown, options?: RequestInit) => {
+    const key = new Headers(options?.headers).get('Idempotency-Key');
+    if (key !== null) keys.push(key);
+    const responses = [{ id: 'a', status: 204, body: null }];
+    return Promise.resolve(key === null ? Response.json({ responses }) : failure(504, { code: 'timeout' }));
+  };
+  const portico = createClient({ url, token, fetch });
+  const { code, outcome } = await problemOf(portico.purchasePlan(PLAN));
+  await problemOf(portico.purchasePlan(PLAN));
+  const { a } = await readBatch(portico, { a: ['getSubscription'] });
+  return { code, outcome, isSameKey: keys.length === 2 && keys[0] === keys[1], nothing: a as unknown };
+}
+
+const failure = (status: number, members: object) =>
+  new Response(
+    JSON.stringify({ title: '', status, detail: '', instance: '/', request_id: '', errors: [], ...members }),
+    {
+      status,
+      headers: { 'Content-Type': 'application/problem+json' },
+    },
+  );
 
 async function thrownBy(call: Promise<unknown>): Promise<unknown> {
   try {

@@ -7,7 +7,7 @@ import { complaintsIn } from '../../runtime/worker-gateway.ts';
 import { call } from '../../support/http.ts';
 import { freePort } from '../../support/ports.ts';
 import { bundled } from './bundle.ts';
-import { openShop, TOKEN, WITHOUT_COPIES } from './shop.ts';
+import { EXPECTED, openShop, OTHER, TOKEN } from './shop.ts';
 
 /** Answers with the report on the gateway that it is told of; and to a GET, which says that it is up. */
 const WORKER = `
@@ -52,8 +52,8 @@ afterAll(killAll);
 test('the client does in workerd what it does everywhere, and one double click is one charge', async () => {
   const { url, charged } = await openShop();
   const worker = await startClient();
-  const { text, json } = await call(worker.url, { path: '/', body: { url, token: TOKEN } });
-  expect(json ?? text + worker.stderr()).toEqual(WITHOUT_COPIES);
+  const { text, json } = await call(worker.url, { path: '/', body: { url, token: TOKEN, other: OTHER } });
+  expect(json ?? text + worker.stderr()).toEqual(EXPECTED);
   expect(await charged()).toBe(1);
   expect(complaintsIn(worker)).toEqual([]);
 });
