@@ -139,7 +139,7 @@ const TITLES = {
   account_changed: 'The account is another one now',
 } as const;
 
-/** For a call without an answer of the gateway's that can be read. A write may have happened, unless it was refused. */
+/** For a call without an answer of the gateway's that can be read. A write may have happened, whatever else has answered. */
 export function problemWithout(
   code: keyof typeof TITLES,
   { isRead, path }: Wire,
@@ -147,7 +147,6 @@ export function problemWithout(
   response?: Response,
 ): PorticoProblem {
   const status = response?.status ?? 0;
-  const isRefused = status >= 400 && status < 500;
   const retryAfter = Number(response?.headers.get('Retry-After') ?? NaN);
   const problem: Problem = {
     type: 'about:blank',
@@ -157,9 +156,9 @@ export function problemWithout(
     detail: `${TITLES[code]}.`,
     instance: path,
     request_id: '',
-    retryable: isRead && (!isRefused || status === 429),
+    retryable: isRead && (status < 400 || status === 429 || status >= 500),
     ...(retryAfter >= 0 && { retry_after: retryAfter }),
-    ...(!isRead && !isRefused && { outcome: 'unknown' }),
+    ...(!isRead && { outcome: 'unknown' }),
     errors: [],
   };
   return new PorticoProblem(problem, cause);
