@@ -1,7 +1,8 @@
 import { GatewayError } from '../core/errors.ts';
-import { type Caller, Circuit } from '../resilience/circuit.ts';
+import { Circuit } from '../resilience/circuit.ts';
 import { budget, cooldown, type Gate, measured, seenCodes } from '../resilience/gates.ts';
 import { guardedCall } from '../resilience/guarded-call.ts';
+import type { Caller } from '../resilience/recent.ts';
 import { slots } from '../resilience/slots.ts';
 import { upstreamClient } from '../upstream/client.ts';
 import { watchDrift } from '../upstream/drift.ts';

@@ -1,33 +1,27 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
-import type { UpstreamCall } from '../upstream/client.ts';
 import { type Attempt, type Gate, isGivenUp, type Outcome } from './gates.ts';
-import { Recent } from './recent.ts';
+import { accountOf, addressOf, type Caller, RecentCalls } from './recent.ts';
 
 const SPAN_MS = 10_000;
 const LEAST_CALLS = 20;
 const LEAST_OTHERS = 5;
 const PROBE_MS = 5_000;
 
-/** Whose call it is. */
-export type Caller = Pick<UpstreamCall, 'account' | 'owner' | 'context'>;
-
 /** One account or one address, if it was alone when half of the calls failed; else all. */
 type Scope = { readonly account?: string; readonly address?: string };
 
 /** The calls since the circuit last opened or closed. Outcomes of calls from an earlier era are ignored. */
 export interface Era {
-  readonly accounts: Recent;
-  /** The same calls by address. */
-  readonly addresses: Recent;
+  readonly calls: RecentCalls;
   /** For whom it is open. */
   openFor?: Scope;
   /** When the next call may be let through while it is open. */
   probeAt: number;
 }
 
-const closed = (): Era => ({ accounts: new Recent(SPAN_MS), addresses: new Recent(SPAN_MS), probeAt: 0 });
+const closed = (): Era => ({ calls: new RecentCalls(SPAN_MS), probeAt: 0 });
 
 /**
  * Opens when half of the last calls failed, by all calls and by all callers. While open it refuses with
@@ -48,8 +42,8 @@ export class Circuit implements Gate {
   isOpen(caller: Caller): boolean {
     const { openFor } = this.#era;
     if (!openFor) return false;
-    const { account = accountOf(caller), address = caller.context.address } = openFor;
-    return account === accountOf(caller) && address === caller.context.address;
+    const { account = accountOf(caller), address = addressOf(caller) } = openFor;
+    return account === accountOf(caller) && address === addressOf(caller);
   }
 
   /** @throws GatewayError `upstream_unavailable` while calls of this caller are not let through */
@@ -79,11 +73,10 @@ export class Circuit implements Gate {
 
   #count(sign: 'good' | 'bad', caller: Caller, now: number): void {
     const era = this.#era;
-    for (const what of sign === 'bad' ? (['calls', 'marked'] as const) : (['calls'] as const)) {
-      era.accounts.count(what, now, accountOf(caller));
-      era.addresses.count(what, now, caller.context.address);
-    }
-    const openFor = sign === 'bad' ? scopeOf(era, caller, now) : undefined;
+    era.calls.count('calls', now, caller);
+    if (sign === 'good') return;
+    era.calls.count('marked', now, caller);
+    const openFor = scopeOf(era.calls, caller, now);
     if (!openFor) return;
     const opened = { openFor, probeAt: now + PROBE_MS };
     const isForAll = openFor.account === undefined && openFor.address === undefined;
@@ -118,7 +111,7 @@ function signOf(attempt: Attempt, { answer, error }: Outcome): 'good' | 'bad' | 
  * without the account that failed most; and at addresses, so that somebody with several accounts is one of them. One
  * address is never enough where there are others.
  */
-function scopeOf({ accounts, addresses }: Era, caller: Caller, now: number): Scope | undefined {
+function scopeOf({ accounts, addresses }: RecentCalls, caller: Caller, now: number): Scope | undefined {
   const all = accounts.totals(now);
   if (all.calls < LEAST_CALLS || all.marked * 2 < all.calls) return undefined;
   const { seen, bad } = addresses.callers(now);
@@ -127,8 +120,5 @@ function scopeOf({ accounts, addresses }: Era, caller: Caller, now: number): Sco
   const [calls, marked] = [all.calls - worst.calls, all.marked - worst.marked];
   if (calls === 0) return { account: accountOf(caller) };
   if (calls < LEAST_OTHERS || marked * 2 < calls) return undefined;
-  return seen === 1 ? { address: caller.context.address } : {};
+  return seen === 1 ? { address: addressOf(caller) } : {};
 }
-
-/** Whom a call is counted for. */
-export const accountOf = ({ account, owner }: Pick<UpstreamCall, 'account' | 'owner'>): string => account ?? owner;

@@ -1,3 +1,5 @@
+import type { UpstreamCall } from '../upstream/client.ts';
+
 const SLOTS = 20;
 /** Callers that are told apart; any more count in the totals only. */
 const MAX_CALLERS = 5_000;
@@ -113,5 +115,29 @@ export class Recent {
       if (sum.calls === 0 && sum.marked === 0) this.#callers.delete(caller);
     }
     this.#worst = undefined;
+  }
+}
+
+/** Whose call it is. */
+export type Caller = Pick<UpstreamCall, 'account' | 'owner' | 'context'>;
+
+/** What tells accounts apart; calls without a credential are those of their address. */
+export const accountOf = ({ account, owner }: Caller): string => account ?? owner;
+
+export const addressOf = ({ context }: Caller): string => context.address;
+
+/** The same calls by account and by address. */
+export class RecentCalls {
+  readonly accounts: Recent;
+  readonly addresses: Recent;
+
+  constructor(spanMs: number) {
+    this.accounts = new Recent(spanMs);
+    this.addresses = new Recent(spanMs);
+  }
+
+  count(what: keyof Count, now: number, caller: Caller): void {
+    this.accounts.count(what, now, accountOf(caller));
+    this.addresses.count(what, now, addressOf(caller));
   }
 }

@@ -7,7 +7,7 @@ import { openWorld } from '../support/world.ts';
 
 /** In which some accounts get nothing but 503, and all others a good answer. */
 const worldWith = async (failing: readonly string[]) => {
-  const world = await openWorld();
+  const world = await openWorld({ TRUSTED_PROXIES: '127.0.0.1' });
   world.upstream.on(
     callOf(PLAIN),
     perCall((to) => (failing.includes(tokenOf(to)) ? json(503, '') : json(200, bodyOf(PLAIN, 1)))),
@@ -37,6 +37,18 @@ describe('of the retries that are left an account may have half, where there are
     expect(await world.callsFor(hog, 40)).toBe(40 + 4);
     world.upstream.once(callOf(PLAIN), json(503, ''), json(503, ''));
     expect(await world.ask(PLAIN)).toMatchObject({ status: 200 });
+  });
+
+  test('several accounts of one address are no more than one', async () => {
+    const hogs = Array.from({ length: 10 }, secret);
+    const world = await worldWith(hogs);
+    const headers = { 'X-Forwarded-For': '203.0.113.7' };
+    await world.ask(PLAIN, { headers });
+    const before = world.upstream.calls.length;
+    for (const token of hogs) await world.ask(PLAIN, { token });
+    expect(world.upstream.calls.length - before).toBe(10 + 1);
+    world.upstream.once(callOf(PLAIN), json(503, ''));
+    expect(await world.ask(PLAIN, { headers })).toMatchObject({ status: 200 });
   });
 
   test('alone it may have all of them, and again once the others have been gone for ten seconds', async () => {
