@@ -62,16 +62,16 @@ const keyedWrite = (query: string) => (place: number) => ({
   body: { label: `label ${place}` },
 });
 
-const batch = (query: string) => (place: number) => ({
+const batchOf = (pathOf: (item: number) => string) => ({
   method: 'POST' as const,
   path: '/bff/v1/batch',
-  body: {
-    requests: Array.from({ length: IN_A_BATCH }, (_, i) => ({
-      id: `${i}`,
-      path: read(query)(place * IN_A_BATCH + i).path,
-    })),
-  },
+  body: { requests: Array.from({ length: IN_A_BATCH }, (_, i) => ({ id: `${i}`, path: pathOf(i) })) },
 });
+
+const batch = (query: string) => (place: number) => batchOf((item) => read(query)(place * IN_A_BATCH + item).path);
+
+/** Of items that are all equal. */
+const batchOfOne = (query: string) => () => batchOf(() => read(query)(0).path);
 
 const badFields = Object.fromEntries(Array.from({ length: BAD_FIELDS }, (_, i) => [`b${i}`, 1]));
 
@@ -91,6 +91,7 @@ export const attacks: readonly Attack[] = [
   { name: 'many addresses, made-up credentials, 429', who: madeUp(manyAddresses), what: read('fault=429&retry=600') },
   { name: 'one address, made-up credentials, batches', who: madeUp(oneAddress), what: batch('fault=401') },
   { name: 'one account, batches of long queries', who: accounts(1), what: batch(`long=${LONG_IN_A_BATCH}`) },
+  { name: 'one account, batches of one copy of 4 MB', who: accounts(1), what: batchOfOne('size=4000000') },
   { name: 'one account, queries of 8 KB', who: accounts(1), what: read(`long=${LONG}`) },
   { name: 'one account, 404s with queries of 8 KB', who: accounts(1), what: read(`fault=404&long=${LONG}`) },
   {

@@ -65,7 +65,7 @@ export function createApp(deps: Deps): App {
   const routes = [
     ...passthroughRoutes(gateway),
     ...overviewRoutes(gateway, deps),
-    batchRoute(gateway),
+    batchRoute(gateway, config.upstreamMaxBodyBytes),
     ...(sessions ? sessionRoutes(gateway, sessions) : []),
     ...problemsRoutes(seen),
     homeRoute,

@@ -75,7 +75,7 @@ export interface paths {
         put?: never;
         /**
          * Several reads in one request
-         * @description 1 to 20 pass-through GETs with distinct ids, answered in order. Equal ones share a call. Sent one by one until the upstream has accepted the credential; after a 401 or 403 the others get that problem, unsent.
+         * @description 1 to 20 pass-through GETs with distinct ids, answered in order. Equal ones share a call. A body beyond what all may have together is a problem, `payload_too_large`: ask for it alone. Sent one by one until the upstream has accepted the credential; after a 401 or 403 the others get that problem, unsent.
          */
         post: operations["batch"];
         delete?: never;
@@ -1499,7 +1499,7 @@ export interface components {
             /** @description that of the path */
             body: components["schemas"]["ApiKey"] | components["schemas"]["PaymentMethodPage"] | components["schemas"]["PaymentMethod"] | components["schemas"]["TransactionPage"] | components["schemas"]["Transaction"] | components["schemas"]["PendingPaymentPage"] | components["schemas"]["PendingPayment"] | components["schemas"]["Subscription"] | components["schemas"]["ReferralConfig"] | components["schemas"]["ReferralCreditPage"] | components["schemas"]["ReferralCredit"] | components["schemas"]["EarnOutPage"] | components["schemas"]["EarnOut"] | components["schemas"]["ReferralChannelList"] | components["schemas"]["Subuser"] | components["schemas"]["IpAuthorization"] | components["schemas"]["ProxyActivityPage"] | components["schemas"]["NotificationPage"] | components["schemas"]["VerificationFlow"];
         };
-        /** @description The problem that the call by itself would get. */
+        /** @description The problem that the call by itself would get, or that its answer is too large here. */
         BatchProblem: {
             /** @description as in the request */
             id: string;

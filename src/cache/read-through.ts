@@ -18,7 +18,7 @@ export interface ReadThroughOptions {
   readonly digest: Digest;
   readonly call: Call;
   /** While it is open, an older copy is served at once instead of waiting for the upstream to fail. */
-  readonly isCircuitOpen: (account: AccountId) => boolean;
+  readonly isCircuitOpen: (reader: Reader) => boolean;
   readonly metrics: Metrics;
   /** How long a call may take with all its attempts. */
   readonly timeoutMs: number;
@@ -107,7 +107,7 @@ export class ReadThrough {
     const freshMs = freshMsOf(found.entry, policy, clock.now());
     const usability = usabilityOf(freshMs, policy);
     if (usability === 'fresh') return this.#copy(found.entry, freshMs);
-    const isCopyEnough = usability === 'stale' || (usability === 'on-error' && isCircuitOpen(reader.account));
+    const isCopyEnough = usability === 'stale' || (usability === 'on-error' && isCircuitOpen(reader));
     if (!isCopyEnough) return this.#ask(wanted, found, 'stale');
     // Refreshes in the background; no request waits for it or can cancel it.
     if (!found.isLeasedElsewhere) void this.#join(wanted, found).result;

@@ -2,6 +2,7 @@ import { GatewayError } from '../core/errors.ts';
 import { problemOf } from '../core/problem.ts';
 import type { Reading } from '../cache/reading.ts';
 import type { Reader } from '../cache/read-through.ts';
+import type { Entry } from '../store/store.ts';
 import { isAddress } from '../store/owner.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { matchPath } from '../upstream/match.ts';
@@ -18,11 +19,21 @@ export interface BatchItem {
 
 type Outcome = Reading | GatewayError;
 
+interface Bounds {
+  /** Of all bodies together. */
+  readonly maxBytes: number;
+}
+
 /**
  * Answers every item, as JSON in the order asked. Until the upstream has accepted the credential, items are read one
  * after another, and a 401 or 403 is then the answer to all that are left; after that the rest is read at once.
  */
-export async function answerBatch(gateway: Gateway, reader: Reader, items: readonly BatchItem[]): Promise<string> {
+export async function answerBatch(
+  gateway: Gateway,
+  reader: Reader,
+  items: readonly BatchItem[],
+  { maxBytes }: Bounds,
+): Promise<string> {
   const read = readerOf(gateway, reader);
   const answers: { readonly item: BatchItem; readonly outcome: Outcome | Promise<Outcome> }[] = [];
   let isAccepted = !isAddress(reader.owner);
@@ -35,8 +46,9 @@ export async function answerBatch(gateway: Gateway, reader: Reader, items: reado
     if (!(first instanceof GatewayError)) isAccepted = true;
     else if (isRefusal(first)) refusal = first;
   }
-  const responses = answers.map(async ({ item, outcome }) => responseOf(reader.context, item, await outcome));
-  return `{"responses":[${(await Promise.all(responses)).join(',')}]}`;
+  const done = await Promise.all(answers.map(async ({ item, outcome }) => ({ item, outcome: await outcome })));
+  const responses = responsesOf(done, { maxBytes, context: reader.context });
+  return `{"responses":[${responses.join(',')}]}`;
 }
 
 /** Reads the path of an item; items with equal paths share a read. */
@@ -67,10 +79,50 @@ function readAt(target: string): Read {
   return { operation, input: { id: match.id, query: mark < 0 ? '' : target.slice(mark + 1) } };
 }
 
-function responseOf(context: RequestContext, { id, path }: BatchItem, outcome: Outcome): string {
-  const head = `{"id":${JSON.stringify(id)},"status":${outcome.status},"body":`;
-  if (!(outcome instanceof GatewayError))
-    return `${head}${outcome.entry ? withOrigin(outcome.entry, context.origin) : 'null'}}`;
-  const [instance = ''] = path.split('?', 1);
-  return `${head}${JSON.stringify(problemOf(outcome, { instance, requestId: context.requestId }))}}`;
+interface Answered {
+  readonly item: BatchItem;
+  readonly outcome: Outcome;
 }
+
+/** Each body takes of what those before it have left. One that does not fit is not even put together. */
+function responsesOf(
+  answered: readonly Answered[],
+  { maxBytes, context }: Bounds & { context: RequestContext },
+): string[] {
+  const { origin, requestId } = context;
+  const weights = new Map<Entry, number>(); // equal items share an entry
+  let left = maxBytes;
+  /** Whether there is room for so many bytes, which then are taken. */
+  const take = (bytes: number) => {
+    const fits = bytes <= left;
+    if (fits) left -= bytes;
+    return fits;
+  };
+  const bodyOf = ({ entry }: Reading): string | undefined => {
+    if (!entry) return 'null';
+    const bytes = weights.get(entry) ?? weightOf(entry, origin);
+    weights.set(entry, bytes);
+    return take(bytes) ? withOrigin(entry, origin) : undefined;
+  };
+  return answered.map(({ item: { id, path }, outcome }) => {
+    const [instance = ''] = path.split('?', 1);
+    const response = (status: number, body: string) => `{"id":${JSON.stringify(id)},"status":${status},"body":${body}}`;
+    const problem = (error: GatewayError) => JSON.stringify(problemOf(error, { instance, requestId }));
+    const isProblem = outcome instanceof GatewayError;
+    const body = isProblem ? problem(outcome) : bodyOf(outcome);
+    const fits = body !== undefined && (!isProblem || take(bytesOf(body)));
+    return fits ? response(outcome.status, body) : response(TOO_LARGE.status, problem(TOO_LARGE));
+  });
+}
+
+const encoder = new TextEncoder();
+
+const bytesOf = (text: string): number => encoder.encode(text).length;
+
+/** Bytes of an entry's text with the origin, which is ASCII, in its links. */
+const weightOf = ({ text, links, isAscii }: Entry, origin: string): number =>
+  (isAscii ? text.length : bytesOf(text)) + links.length * origin.length;
+
+const TOO_LARGE = GatewayError.of('payload_too_large', {
+  detail: 'With this answer the batch would be too large. Ask for it alone.',
+});

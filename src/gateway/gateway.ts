@@ -51,7 +51,7 @@ export type Gateway = ReturnType<typeof createGateway>;
 export function createGateway(deps: GatewayDeps, seen: Set<string>) {
   const { config, store, digest } = deps;
   const { policyOf, requestTimeoutMs } = config;
-  const accepted = acceptedAccounts();
+  const accepted = acceptedAccounts(store);
   const { call, isCircuitOpen, assertOpen } = upstreamCall(deps, accepted, seen);
   const cache = new ReadThrough({
     ...deps,
@@ -62,7 +62,8 @@ export function createGateway(deps: GatewayDeps, seen: Set<string>) {
     policyOf,
   });
   const limit = rateLimit(deps, config.rateLimitPerMinute);
-  const writeTools = { ...deps, call, assertOpen, limit };
+  const ownerOf = ({ account, context }: Writer) => accepted.ownerOf(account, context);
+  const writeTools = { ...deps, call, assertOpen, limit, ownerOf };
 
   const readerOf = readers(deps, accepted);
   const writerOf = async (context: RequestContext, { credential }: Operation): Promise<Writer> => {

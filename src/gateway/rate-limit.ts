@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts';
-import { secondsLeft, type WindowUse } from '../store/store.ts';
+import { requestsBy, secondsLeft, type WindowUse } from '../store/store.ts';
 import type { Quota, RequestContext } from '../upstream/request-context.ts';
 import type { GatewayDeps } from './gateway.ts';
 
@@ -12,7 +12,7 @@ export type RateLimit = ReturnType<typeof rateLimit>;
 /** How many requests a principal may make in a minute. `perMinute`: of one account; 0: there is no quota at all. */
 export function rateLimit({ clock, metrics }: Pick<GatewayDeps, 'clock' | 'metrics'>, perMinute: number) {
   const quota = (name: Quota['name'], limit: number): Quota | undefined =>
-    perMinute === 0 ? undefined : { name, window: { name: `requests by ${name}`, lengthMs: MINUTE_MS, limit } };
+    perMinute === 0 ? undefined : { name, window: { name: requestsBy(name), lengthMs: MINUTE_MS, limit } };
   return {
     account: quota('account', perMinute),
     address: quota('address', SOCIAL_PER_MINUTE),

@@ -1,9 +1,10 @@
 import { GatewayError } from '../core/errors.ts';
-import { callerOf, Circuit } from '../resilience/circuit.ts';
+import { Circuit } from '../resilience/circuit.ts';
 import { budget, cooldown, type Gate, measured, seenCodes } from '../resilience/gates.ts';
 import { guardedCall } from '../resilience/guarded-call.ts';
+import type { Caller } from '../resilience/recent.ts';
 import { slots } from '../resilience/slots.ts';
-import { type UpstreamCall, upstreamClient } from '../upstream/client.ts';
+import { upstreamClient } from '../upstream/client.ts';
 import { watchDrift } from '../upstream/drift.ts';
 import type { GatewayDeps } from './gateway.ts';
 import { endingSessions } from './sessions.ts';
@@ -30,15 +31,15 @@ export function upstreamCall(deps: GatewayDeps, accepted: Gate, seen: Set<string
   const exchange = upstreamClient({ ...deps, maxBodyBytes: config.upstreamMaxBodyBytes });
   return {
     call: guardedCall({ clock, metrics, gates, exchange, attemptTimeoutMs: config.upstreamTimeoutMs }),
-    isCircuitOpen: (caller: string) => circuit.isOpen(caller),
+    isCircuitOpen: (caller: Caller) => circuit.isOpen(caller),
     /**
      * Refuses calls that the cooldown or the circuit would refuse, for writes, which are stored before they are sent.
      * @throws GatewayError
      */
-    assertOpen: (caller: Pick<UpstreamCall, 'account' | 'owner'>): void => {
+    assertOpen: (caller: Caller): void => {
       const now = clock.now();
       cooling.assertOver(caller.account, now);
-      circuit.assertClosed(callerOf(caller), now);
+      circuit.assertClosed(caller, now);
     },
   };
 }

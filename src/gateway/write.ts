@@ -1,6 +1,7 @@
 import { Cancellation } from '../core/cancellation.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/runtime.ts';
+import type { Owner } from '../store/owner.ts';
 import type { NewWrite, WriteAnswer, WriteEnd } from '../store/store.ts';
 import type { Call } from '../upstream/client.ts';
 import { checkInput } from '../upstream/input.ts';
@@ -17,6 +18,8 @@ interface Tools extends Pick<GatewayDeps, 'clock' | 'digest' | 'metrics' | 'stor
   /** @throws GatewayError if a call of this account would not be let through */
   assertOpen(writer: Writer): void;
   readonly limit: RateLimit;
+  /** Whose share the write takes now. */
+  ownerOf(writer: Writer): Owner;
 }
 
 interface Wanted {
@@ -49,10 +52,13 @@ export async function write(tools: Tools, wanted: Wanted): Promise<Written> {
   return written;
 }
 
-async function readied(tools: Tools, { operation, input, writer }: Wanted): Promise<Ready> {
-  const isLate = lateness(tools.clock, writer.context.endsAt);
-  const wanted = { operation, input: await input(), writer };
-  checkInput(operation, wanted.input);
+async function readied(tools: Tools, { operation, input: read, writer: asked }: Wanted): Promise<Ready> {
+  const isLate = lateness(tools.clock, asked.context.endsAt);
+  const input = await read();
+  // The account may have been accepted while the body came.
+  const writer = { ...asked, owner: tools.ownerOf(asked) };
+  const wanted = { operation, input, writer };
+  checkInput(operation, input);
   writer.context.cancellation.throwIfCancelled();
   const begun = await newWriteOf(tools, wanted);
   // With a key, the write may be a repetition, which gets its answer even while no call is let through.

@@ -1,30 +1,33 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
-import type { UpstreamCall } from '../upstream/client.ts';
 import { type Attempt, type Gate, isGivenUp, type Outcome } from './gates.ts';
-import { Recent } from './recent.ts';
+import { accountOf, addressOf, type Caller, RecentCalls } from './recent.ts';
 
 const SPAN_MS = 10_000;
 const LEAST_CALLS = 20;
 const LEAST_OTHERS = 5;
 const PROBE_MS = 5_000;
 
+/** One account or one address, if it was alone when half of the calls failed; else all. */
+type Scope = { readonly account?: string; readonly address?: string };
+
 /** The calls since the circuit last opened or closed. Outcomes of calls from an earlier era are ignored. */
 export interface Era {
-  readonly recent: Recent;
-  /** For whom it is open: for all, or for the only caller there was when half of the calls failed. */
-  openFor?: 'all' | { readonly caller: string };
+  readonly calls: RecentCalls;
+  /** For whom it is open. */
+  openFor?: Scope;
   /** When the next call may be let through while it is open. */
   probeAt: number;
 }
 
-const closed = (): Era => ({ recent: new Recent(SPAN_MS), probeAt: 0 });
+const closed = (): Era => ({ calls: new RecentCalls(SPAN_MS), probeAt: 0 });
 
 /**
- * Opens when half of the last calls failed. While open it refuses with `upstream_unavailable`, but lets one call through
- * every five seconds; it closes when one of these succeeds. Other callers do not wait for that call, as they would with
- * cockatiel's breaker, since an upstream that hangs would keep them all.
+ * Opens when half of the last calls failed, by all calls and by all callers. While open it refuses with
+ * `upstream_unavailable`, but lets one call through every five seconds; it closes when one of these succeeds. Other
+ * callers do not wait for that call, as they would with cockatiel's breaker, since an upstream that hangs would keep them
+ * all.
  */
 export class Circuit implements Gate {
   readonly #metrics: Metrics;
@@ -36,13 +39,15 @@ export class Circuit implements Gate {
     this.#logger = logger;
   }
 
-  isOpen(caller: string): boolean {
+  isOpen(caller: Caller): boolean {
     const { openFor } = this.#era;
-    return openFor === 'all' || openFor?.caller === caller;
+    if (!openFor) return false;
+    const { account = accountOf(caller), address = addressOf(caller) } = openFor;
+    return account === accountOf(caller) && address === addressOf(caller);
   }
 
   /** @throws GatewayError `upstream_unavailable` while calls of this caller are not let through */
-  assertClosed(caller: string, now: number): void {
+  assertClosed(caller: Caller, now: number): void {
     const ms = this.isOpen(caller) ? this.#era.probeAt - now : 0;
     if (ms <= 0) return;
     this.#metrics.refused('circuit');
@@ -50,10 +55,9 @@ export class Circuit implements Gate {
   }
 
   admit(attempt: Attempt): void {
-    const caller = callerOf(attempt.call);
-    this.assertClosed(caller, attempt.now);
+    this.assertClosed(attempt.call, attempt.now);
     // Counted from sending the probe, not from its end: an upstream that hangs is probed as often.
-    if (this.isOpen(caller)) this.#era.probeAt = attempt.now + PROBE_MS;
+    if (this.isOpen(attempt.call)) this.#era.probeAt = attempt.now + PROBE_MS;
     attempt.era = this.#era;
   }
 
@@ -61,31 +65,32 @@ export class Circuit implements Gate {
     const era = this.#era;
     if (attempt.era !== era) return;
     const sign = signOf(attempt, outcome);
-    const caller = callerOf(attempt.call);
-    const isProbe = this.isOpen(caller);
+    const isProbe = this.isOpen(attempt.call);
     if (isProbe && sign === 'good') this.#become(closed());
     else if (isProbe && sign === 'nothing') era.probeAt = outcome.now;
-    else if (sign !== 'nothing' && era.openFor !== 'all') this.#count(sign, caller, outcome.now);
+    else if (sign !== 'nothing') this.#count(sign, attempt.call, outcome.now);
   }
 
-  #count(sign: 'good' | 'bad', caller: string, now: number): void {
-    const { recent } = this.#era;
-    recent.count('calls', now, caller);
+  #count(sign: 'good' | 'bad', caller: Caller, now: number): void {
+    const era = this.#era;
+    era.calls.count('calls', now, caller);
     if (sign === 'good') return;
-    recent.count('marked', now, caller);
-    const scope = scopeOf(recent, now);
-    if (scope === 'all') this.#become({ ...closed(), openFor: 'all', probeAt: now + PROBE_MS });
-    // Calls of others still count, and for the operator the circuit is what it is for them: closed.
-    else if (scope === 'alone' && !this.isOpen(caller)) {
-      Object.assign(this.#era, { openFor: { caller }, probeAt: now + PROBE_MS });
-      this.#logger.warn({}, 'circuit opened for one account: all its calls of the upstream fail');
-    }
+    era.calls.count('marked', now, caller);
+    const openFor = scopeOf(era.calls, caller, now);
+    if (!openFor) return;
+    const opened = { openFor, probeAt: now + PROBE_MS };
+    const isForAll = openFor.account === undefined && openFor.address === undefined;
+    if (isForAll) this.#become({ ...closed(), ...opened });
+    else if (!this.isOpen(caller)) this.#become({ ...era, ...opened }); // calls of others still count
   }
 
   #become(era: Era): void {
     this.#era = era;
-    this.#metrics.circuitIs(era.openFor ? 'open' : 'closed');
-    if (era.openFor) this.#logger.warn({}, 'circuit opened: the upstream fails and is not asked');
+    const isForAccount = era.openFor?.account !== undefined;
+    // For the operator the circuit is what it is for others.
+    this.#metrics.circuitIs(era.openFor && !isForAccount ? 'open' : 'closed');
+    if (isForAccount) this.#logger.warn({}, 'circuit opened for one account: all its calls of the upstream fail');
+    else if (era.openFor) this.#logger.warn({}, 'circuit opened: the upstream fails and is not asked');
     else this.#logger.info({}, 'circuit closed: the upstream answers again');
   }
 }
@@ -102,17 +107,18 @@ function signOf(attempt: Attempt, { answer, error }: Outcome): 'good' | 'bad' | 
 }
 
 /**
- * For whom the circuit is to open. Looks at the calls of all, and at those that are left without the caller that failed
- * most, so that one caller's failures do not open it for the others.
+ * For whom the circuit is to open after a failure of this caller. Looks at the calls of all; at those that are left
+ * without the account that failed most; and at addresses, so that somebody with several accounts is one of them. One
+ * address is never enough where there are others.
  */
-function scopeOf(recent: Recent, now: number): 'all' | 'alone' | undefined {
-  const all = recent.totals(now);
+function scopeOf({ accounts, addresses }: RecentCalls, caller: Caller, now: number): Scope | undefined {
+  const all = accounts.totals(now);
   if (all.calls < LEAST_CALLS || all.marked * 2 < all.calls) return undefined;
-  const worst = recent.worst(now);
+  const { seen, bad } = addresses.callers(now);
+  if (bad * 2 < seen || bad < Math.min(2, seen)) return undefined;
+  const worst = accounts.worst(now);
   const [calls, marked] = [all.calls - worst.calls, all.marked - worst.marked];
-  if (calls === 0) return 'alone';
-  return calls >= LEAST_OTHERS && marked * 2 >= calls ? 'all' : undefined;
+  if (calls === 0) return { account: accountOf(caller) };
+  if (calls < LEAST_OTHERS || marked * 2 < calls) return undefined;
+  return seen === 1 ? { address: addressOf(caller) } : {};
 }
-
-/** Who a call is counted for. */
-export const callerOf = ({ account, owner }: Pick<UpstreamCall, 'account' | 'owner'>): string => account ?? owner;

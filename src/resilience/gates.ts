@@ -85,7 +85,7 @@ export function budget({ metrics, store }: GateOptions, perMinute: number): Gate
 const MAX_ACCOUNTS = 50_000;
 
 /** The accounts that the upstream has accepted, as this instance has seen; the most recent ones are kept. */
-export function acceptedAccounts() {
+export function acceptedAccounts(store: Pick<Store, 'accept'>) {
   const accounts = new BoundedMap<AccountId, true>({ max: MAX_ACCOUNTS });
   return {
     /** Whose share a request takes: the account's if it is accepted, else the address's. */
@@ -95,7 +95,10 @@ export function acceptedAccounts() {
     },
     settled({ call: { account, owner } }: Attempt, { answer, error }: Outcome) {
       if (account === undefined) return;
-      if (answer && owner !== account) accounts.set(account, true, account);
+      if (answer && owner !== account) {
+        accounts.set(account, true, account);
+        store.accept(account);
+      }
       if (error instanceof GatewayError && error.status === 401) accounts.delete(account);
     },
   };

@@ -1,7 +1,7 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { UpstreamCall } from '../upstream/client.ts';
-import { Recent } from './recent.ts';
+import { accountOf, addressOf, type Recent, RecentCalls } from './recent.ts';
 
 const MAX_RETRIES = 2;
 const FIRST_PAUSE_MS = 100;
@@ -10,15 +10,18 @@ const FIRST_PAUSE_MS = 100;
 const BUDGET_MS = 10_000;
 const BUDGET_SHARE = 0.1;
 const BUDGET_LEAST = 3;
+/** The part of what is left of them that one account, or one address, may have where there are others. */
+const PART = 1 / 2;
 
 const RETRIED: ReadonlySet<Fault | undefined> = new Set<Fault>(['refused', 'broken', 'unavailable']);
 
 /**
  * Decides whether a GET is tried again: if the upstream could not be reached or is unavailable, and within the request's
- * deadline. A budget keeps retries from tripling the load of an upstream in trouble. Pauses have full jitter.
+ * deadline. A budget keeps retries from tripling the load of an upstream in trouble, and nobody takes all of it from
+ * others. Pauses have full jitter.
  */
 export class Retries {
-  readonly #recent = new Recent(BUDGET_MS);
+  readonly #recent = new RecentCalls(BUDGET_MS);
   readonly #metrics: Metrics;
   readonly #random: () => number;
 
@@ -29,8 +32,8 @@ export class Retries {
   }
 
   /** Counts a call; the retry budget is a share of these. */
-  count({ operation }: UpstreamCall, now: number): void {
-    if (operation.method === 'GET') this.#recent.count('calls', now);
+  count(call: UpstreamCall, now: number): void {
+    if (call.operation.method === 'GET') this.#recent.count('calls', now, call);
   }
 
   /**
@@ -41,14 +44,18 @@ export class Retries {
     const isRetried = error instanceof GatewayError && RETRIED.has(error.particulars.fault);
     if (!isRetried || call.operation.method !== 'GET' || call.cancellation.isCancelled) return undefined;
     const pauseMs = this.#random() * FIRST_PAUSE_MS * 2 ** (tries - 1);
-    if (tries > MAX_RETRIES || now + pauseMs >= call.endsAt || !this.#isInBudget(now)) return undefined;
-    this.#recent.count('marked', now);
+    if (tries > MAX_RETRIES || now + pauseMs >= call.endsAt || !this.#isInBudget(call, now)) return undefined;
+    this.#recent.count('marked', now, call);
     this.#metrics.retried(call.operation.id);
     return pauseMs;
   }
 
-  #isInBudget(now: number): boolean {
-    const { calls, marked } = this.#recent.totals(now);
-    return marked < Math.max(BUDGET_LEAST, Math.floor(calls * BUDGET_SHARE));
+  #isInBudget(call: UpstreamCall, now: number): boolean {
+    const { accounts, addresses } = this.#recent;
+    const { calls, marked } = accounts.totals(now);
+    const left = Math.max(BUDGET_LEAST, Math.floor(calls * BUDGET_SHARE)) - marked;
+    const mayHave = (recent: Recent, caller: string) =>
+      recent.callers(now).seen === 1 ? left > 0 : recent.of(caller, now).marked < left * PART;
+    return mayHave(accounts, accountOf(call)) && mayHave(addresses, addressOf(call));
   }
 }

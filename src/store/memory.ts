@@ -119,6 +119,12 @@ export class MemoryStore implements Store, LocalStore {
     this.#accounts.coolDown(holder, until);
   }
 
+  accept(account: AccountId): void {
+    this.#accounts.accept(account);
+    this.#records.accept(account);
+    this.#marks.accept(account);
+  }
+
   coolsUntil(account: AccountId): number {
     return this.#accounts.coolsUntil(account);
   }

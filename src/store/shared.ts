@@ -135,6 +135,10 @@ export class SharedStore implements Store {
       background(this.#options.engine.change(holder.principal, { cooldownMs }).catch(() => undefined));
   }
 
+  accept(account: AccountId): void {
+    this.#limits.accept(account);
+  }
+
   coolsUntil(account: AccountId): number {
     return this.#limits.coolsUntil(account);
   }

@@ -224,6 +224,8 @@ export interface Store {
   endWrite(write: NewWrite, end: WriteEnd): Promise<void>;
   /** Notes that the upstream wants no calls of this account until then. */
   coolDown(holder: Holder, until: number, background: Background): void;
+  /** The upstream accepts the account: what this process holds of it in the share of an address is its own from now on. */
+  accept(account: AccountId): void;
   /** When the account's cooldown ends, as far as this instance knows; each snapshot updates it. */
   coolsUntil(account: AccountId): number;
   /** Counts a call in the account's budget of upstream calls. Other instances learn of it soon after. */
@@ -254,6 +256,9 @@ export interface Usage {
   /** Of the records those that are not evicted before they expire. */
   readonly pinnedRecords: number;
 }
+
+/** Name of the window in which the requests of a principal are counted. */
+export const requestsBy = (principal: 'account' | 'address') => `requests by ${principal}`;
 
 /** The window in which an account's upstream calls are counted. */
 export const BUDGET = { name: 'upstream calls', lengthMs: 60_000 } as const;

@@ -10,7 +10,7 @@ import { openWorld, type World } from '../support/world.ts';
 /** The store of a process, without what lets a hit be answered at once. */
 function withoutHits(): Store {
   const store = new MemoryStore({ maxBytes: 1_048_576 });
-  const names = ['snapshot', 'beginWrite', 'endWrite', 'coolDown', 'coolsUntil', 'spend'] as const;
+  const names = ['snapshot', 'beginWrite', 'endWrite', 'coolDown', 'coolsUntil', 'accept', 'spend'] as const;
   return Object.fromEntries(names.map((name) => [name, store[name].bind(store)])) as unknown as Store;
 }
 

@@ -24,6 +24,10 @@ class Records {
     this.#records.release(write);
   }
 
+  accept(account: string): void {
+    this.#records.accept(account);
+  }
+
   usage() {
     return this.#records.usage();
   }
@@ -287,6 +291,7 @@ describe('the record of a purchase', () => {
     const records = new Records();
     for (let n = 0; n < 10_000; n += 1) {
       claimFree(records, unaccepted(n));
+      records.accept(unaccepted(n).principal);
       records.settle(unaccepted(n), answered);
     }
     expect(records.usage().pinnedRecords).toBe(10_000);

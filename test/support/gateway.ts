@@ -46,7 +46,7 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   });
   const { background, idle } = trackedBackground();
   const deps = { ...built.deps, ...replaced };
-  const on = { background, host: '127.0.0.1', port: 0 };
+  const on = { background, host: '127.0.0.1', port: 0, trustedProxies: config.trustedProxies };
   const listener = await listen({ app: createApp(deps), ...on });
   const admin = isWanted ? await listen({ app: createAdminApp(deps, built.scrape), ...on }) : undefined;
   return {

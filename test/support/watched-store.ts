@@ -71,6 +71,7 @@ export const watchedStore = (store: Store): WatchedStore => {
     beginWrite: (write) => passing(turnstiles.begins, store.beginWrite(write)),
     endWrite: (write, end) => passing(turnstiles.ends, store.endWrite(write, end)),
     coolDown: (...args) => store.coolDown(...args),
+    accept: (account) => store.accept(account),
     coolsUntil: (account) => store.coolsUntil(account),
     spend: (...args) => store.spend(...args),
     revoke: (...args) => store.revoke(...args),

@@ -30,7 +30,8 @@ export const batchBody = z.strictObject({
   ),
 });
 
-export function batchRoute(gateway: Gateway): Route {
+/** `maxBytes`: of all bodies of a batch together. */
+export function batchRoute(gateway: Gateway, maxBytes: number): Route {
   return {
     method: 'POST',
     path: '/bff/v1/batch',
@@ -42,7 +43,7 @@ export function batchRoute(gateway: Gateway): Route {
       if (context.idempotencyKey !== undefined) throw keyRefused();
       const text = await jsonTextOf(context);
       const { requests } = checkBody(batchBody, text ?? '');
-      const body = await answerBatch(gateway, reader, requests);
+      const body = await answerBatch(gateway, reader, requests, { maxBytes });
       return { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body };
     },
   };

@@ -35,7 +35,10 @@ const batchProblem = z
     status: z.literal([...failures]).meta({ type: 'integer', description: 'that of the problem' }),
     body: problemSchema,
   })
-  .meta({ id: 'BatchProblem', description: 'The problem that the call by itself would get.' });
+  .meta({
+    id: 'BatchProblem',
+    description: 'The problem that the call by itself would get, or that its answer is too large here.',
+  });
 
 const batchAnswer = z
   .object({
@@ -58,8 +61,8 @@ export function batchPath(tag: string): RouteConfig {
     tags: [tag],
     summary: 'Several reads in one request',
     description:
-      '1 to 20 pass-through GETs with distinct ids, answered in order. Equal ones share a call. Sent one by one until ' +
-      'the upstream has accepted the credential; after a 401 or 403 the others get that problem, unsent.',
+      '1 to 20 pass-through GETs with distinct ids, answered in order. Equal ones share a call. A body beyond what all may ' +
+      'have together is a problem, `payload_too_large`: ask for it alone. Sent one by one until the upstream has accepted the credential; after a 401 or 403 the others get that problem, unsent.',
     request: { body: { required: true, content: jsonContent(batchRequest) } },
     responses: {
       200: { description: 'One answer for each; problems stand as they are.', headers: UNSTORED, content },

@@ -1,7 +1,7 @@
 import { BoundedMap } from '../bounded.ts';
-import type { Owner } from '../owner.ts';
+import { addressOwner, type Owner } from '../owner.ts';
 import type { Window } from '../shared/engine.ts';
-import type { AccountId, Holder, WindowUse } from '../store.ts';
+import { type AccountId, type Holder, requestsBy, type WindowUse } from '../store.ts';
 import { Versions } from '../versions.ts';
 
 /** What one process knows of an account, or of an address; its copies, marks and records aside. */
@@ -17,6 +17,8 @@ const ACCOUNT_BYTES = 1_024;
 
 /** Ends that differ by less than this, in several replies, are ends of the same window. */
 const SAME_END_MS = 1_000;
+
+const BY_ADDRESS = requestsBy('address');
 
 /** Versions, windows and cooldowns of one process. */
 export class MemoryAccounts {
@@ -48,6 +50,11 @@ export class MemoryAccounts {
     return { used: ++window.used, endsAt: window.endsAt };
   }
 
+  /** What is known of the account is in its own share from now on. */
+  accept(account: AccountId): void {
+    this.#accounts.get(account, account);
+  }
+
   /** Takes over what all instances have counted. In the same window the higher count is right: ours may be pending. */
   learn(holder: Holder, name: string, { used, endsAt }: WindowUse): void {
     const window = this.#windowOf(holder, name);
@@ -70,7 +77,9 @@ export class MemoryAccounts {
   }
 
   #windowOf({ principal, owner }: Holder, name: string) {
-    const { windows } = this.#of(principal, owner);
+    // An address is in a share of its own, apart from the credentials that are made up there.
+    const share = name === BY_ADDRESS ? addressOwner(principal) : owner;
+    const { windows } = this.#of(principal, share);
     const known = windows[name];
     if (known) return known;
     this.#windows++;

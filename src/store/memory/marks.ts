@@ -39,6 +39,16 @@ export class MemoryMarks {
     this.#changed(principal, known, () => known.marks.set(markOf(write)));
   }
 
+  /** The account's marks are in its own share from now on. */
+  accept(account: AccountId): void {
+    const known = this.#accounts.get(account);
+    if (!known) return;
+    const { marks, owner } = known;
+    this.#accounts.set(account, { marks, owner: account });
+    this.#holdings.add(owner, -marks.all.length);
+    this.#holdings.add(account, marks.all.length);
+  }
+
   /** Returns whether the write's tags need new versions. */
   end(write: NewWrite, end: WriteEnded['end']): boolean {
     const known = this.#accounts.get(write.principal);

@@ -1,9 +1,11 @@
 import { BoundedMap, Holdings, bytesOf } from '../bounded.ts';
 import { isAddress, type Owner } from '../owner.ts';
-import type { NewWrite, WriteAnswer, WriteRecord } from '../store.ts';
+import type { AccountId, NewWrite, WriteAnswer, WriteRecord } from '../store.ts';
 
 interface Kept extends WriteRecord {
+  readonly principal: AccountId;
   readonly owner: Owner;
+  readonly isPurchase: boolean;
   readonly expiresAt: number;
 }
 
@@ -25,7 +27,13 @@ export class MemoryRecords {
   /** In the order in which they were written. */
   readonly #pinned = new Map<string, Kept>();
   readonly #pinnedHoldings = new Holdings({ max: MAX_PINNED_BYTES, part: PINNED_PART });
-  readonly #others = new BoundedMap<string, Kept>({ max: MAX_BYTES, sizeOf });
+  readonly #others = new BoundedMap<string, Kept>({
+    max: MAX_BYTES,
+    sizeOf,
+    onGone: (kept, key) => this.#unlist(kept, key),
+  });
+  /** Keys of the records in the shares of addresses, by account. */
+  readonly #unaccepted = new Map<AccountId, Set<string>>();
 
   /** The record of a key that has been used. */
   peek(write: NewWrite): WriteRecord | undefined {
@@ -36,26 +44,27 @@ export class MemoryRecords {
 
   /** @throws GatewayError `store_unavailable` where there is no room */
   claim(write: NewWrite): void {
-    const { owner, fingerprint, now, keyMs } = write;
     this.release(write);
-    this.#pinnedHoldings.assertRoom(owner, () => this.#removeExpired(now));
-    this.#pin(keyOf(write), { owner, fingerprint, expiresAt: now + keyMs, outcome: 'under_way' });
+    this.#pinnedHoldings.assertRoom(write.owner, () => this.#removeExpired(write.now));
+    this.#keep(keyOf(write), keptOf(write, 'under_way'));
   }
 
   settle(write: NewWrite, outcome: 'unknown' | WriteAnswer): void {
-    const { principal, fingerprint, now, keyMs, isPurchase } = write;
     const key = keyOf(write);
-    // A purchase that was answered proves that the upstream accepts the account.
-    const owner = isPurchase && outcome !== 'unknown' ? principal : write.owner;
-    const settled = { owner, fingerprint, expiresAt: now + keyMs, outcome };
-    this.#remove(key);
+    const owner = this.#pinned.get(key)?.owner ?? write.owner; // the account may have been accepted meanwhile
     const isLarge = outcome !== 'unknown' && (outcome.text?.length ?? 0) > MAX_PURCHASE_CHARACTERS;
-    const isUnknown = outcome === 'unknown' || (isPurchase && isLarge);
-    const isPinned = isPurchase || (isUnknown && !isAddress(owner));
-    // Of an answer that is too large to keep, the record says at least that the write was sent.
-    const kept: Kept = isUnknown ? { ...settled, outcome: 'unknown' } : settled;
-    if (isPinned) this.#pin(key, kept);
-    else if (!this.#others.set(key, kept, owner)) this.#pin(key, { ...settled, outcome: 'unknown' });
+    const kept = keptOf(write, write.isPurchase && isLarge ? 'unknown' : outcome);
+    this.#remove(key);
+    this.#keep(key, { ...kept, owner });
+  }
+
+  /** The account's records are in its own share from now on. */
+  accept(account: AccountId): void {
+    for (const key of this.#unaccepted.get(account) ?? []) {
+      const kept = this.#pinned.get(key) ?? this.#others.peek(key);
+      this.#remove(key);
+      if (kept) this.#keep(key, { ...kept, owner: account });
+    }
   }
 
   release(write: NewWrite): void {
@@ -66,12 +75,21 @@ export class MemoryRecords {
     return { records: this.#pinned.size + this.#others.size, pinnedRecords: this.#pinned.size };
   }
 
-  /** Removes expired pinned records. Apart from those under way they are in the order in which they expire. */
+  /** Removes expired pinned records. But for those under way, and those from an address, the first expire first. */
   #removeExpired(now: number): void {
     for (const [key, { expiresAt, outcome }] of this.#pinned) {
       if (expiresAt > now) return;
       if (outcome !== 'under_way') this.#remove(key);
     }
+  }
+
+  #keep(key: string, kept: Kept): void {
+    const { outcome, isPurchase, owner } = kept;
+    const isPinned = outcome === 'under_way' || isPurchase || (outcome === 'unknown' && !isAddress(owner));
+    if (isPinned) this.#pin(key, kept);
+    // Of an answer that is too large to keep, the record says at least that the write was sent.
+    else if (!this.#others.set(key, kept, owner)) this.#pin(key, { ...kept, outcome: 'unknown' });
+    this.#list(kept, key);
   }
 
   #pin(key: string, kept: Kept): void {
@@ -81,11 +99,30 @@ export class MemoryRecords {
 
   #remove(key: string): void {
     const pinned = this.#pinned.get(key);
-    if (pinned) this.#pinnedHoldings.add(pinned.owner, -sizeOf(pinned, key));
+    if (pinned) {
+      this.#pinnedHoldings.add(pinned.owner, -sizeOf(pinned, key));
+      this.#unlist(pinned, key);
+    }
     this.#pinned.delete(key);
     this.#others.delete(key);
   }
+
+  #list({ principal, owner }: Kept, key: string): void {
+    if (!isAddress(owner)) return;
+    const keys = this.#unaccepted.get(principal) ?? new Set();
+    this.#unaccepted.set(principal, keys.add(key));
+  }
+
+  #unlist({ principal }: Kept, key: string): void {
+    const keys = this.#unaccepted.get(principal);
+    if (keys?.delete(key) && keys.size === 0) this.#unaccepted.delete(principal);
+  }
 }
+
+const keptOf = (write: NewWrite, outcome: WriteRecord['outcome']): Kept => {
+  const { principal, owner, fingerprint, isPurchase, now, keyMs } = write;
+  return { principal, owner, fingerprint, isPurchase, expiresAt: now + keyMs, outcome };
+};
 
 /** Neither the account's hash nor a key holds a line break. */
 const keyOf = ({ principal, key }: NewWrite) => `${principal}\n${key}`;
