@@ -117,10 +117,10 @@ function restrictedImports(room: string, depth: number, also: string[] = []) {
         `!${up}upstream/operation*.ts`,
         `!${up}upstream/operations/**`,
         `!${up}upstream/fields.ts`,
-        `!${up}upstream/schemas.ts`,
+        `!${up}upstream/issues.ts`,
       ],
       message:
-        'The sandbox stands for the other side: of upstream/ it may see the operations and schemas, not the client.',
+        'The sandbox stands for the other side: of upstream/ it may see the operations, schemas and the words of their errors, not the client.',
     });
   }
   return restrict(patterns);

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { defineConfig } from 'vitest/config';
+import { defaultExclude, defineConfig } from 'vitest/config';
 
 /** Tests that start processes, Redis or workerd. In the other projects an attempt to is an error. */
 const WITH_SERVERS = [
@@ -11,6 +11,7 @@ const WITH_SERVERS = [
   'test/fleet/**/*.test.ts',
   'test/runtime/**/*.test.ts',
   'test/store/redis-*.test.ts',
+  'test/support/collected.test.ts',
 ];
 
 /** Thousands of random schedules and reads: `npm test` makes a tenth of them, with `CI=true` all. */
@@ -51,7 +52,7 @@ export default defineConfig({
         test: {
           name: 'quick',
           include: ['test/**/*.test.ts'],
-          exclude: [...WITH_SERVERS, ...WITH_BROWSER, ...RANDOM, ...LAST],
+          exclude: [...defaultExclude, ...WITH_SERVERS, ...WITH_BROWSER, ...RANDOM, ...LAST],
           env: { NO_SERVERS: 'true' },
         },
       },
@@ -65,7 +66,7 @@ export default defineConfig({
         test: {
           name: 'shared',
           include: ABOUT_STATE,
-          exclude: ['test/resilience/deadlines.test.ts'],
+          exclude: [...defaultExclude, 'test/resilience/deadlines.test.ts'],
           env: { NO_SERVERS: 'true', OVER_SHARED_STORE: 'true' },
         },
       },

@@ -4,8 +4,8 @@ import { openApiText } from '../src/routes/openapi/document.ts';
 import { installIn } from './install.ts';
 
 // Two public generators make types of the document, with the TypeScript that they want; ours compiles what uses them.
-// The client's types are made of it too, and have to be those that are committed; `--write` writes them. Then the client is
-// packed, and looked at as others will install it.
+// The client's types are made of it too, and have to be those that are committed. Then the client is packed, and looked at as
+// others will install it. `--write` writes those types, and that is all: what uses them may have to change before it compiles.
 
 const FOLDER = new URL('../test/openapi-clients/', import.meta.url).pathname;
 const DOCUMENT = './generated/openapi.json';
@@ -63,7 +63,11 @@ writeFileSync(`${FOLDER}${CLIENT_DOCUMENT}`, JSON.stringify(forClient(text)));
 const printer = 'node_modules/openapi-typescript/bin/cli.js';
 run(printer, CLIENT_DOCUMENT, '-o', 'generated/client.ts', '--root-types', '--root-types-no-schema-prefix');
 const types = readFileSync(`${FOLDER}generated/client.ts`, 'utf8');
-if (process.argv.includes('--write')) writeFileSync(CLIENT_TYPES, types);
+if (process.argv.includes('--write')) {
+  writeFileSync(CLIENT_TYPES, types);
+  console.log('client/src/openapi.ts is what the document says.');
+  process.exit();
+}
 if (readFileSync(CLIENT_TYPES, 'utf8') !== types)
   throw new Error('client/src/openapi.ts is not what the document says: `npm run check:clients -- --write`');
 

@@ -32,14 +32,15 @@ function readConfig(): Config {
 interface Running {
   readonly sandbox: RunningSandbox | undefined;
   readonly gateway: Listener;
-  admin?: Listener;
+  readonly admin: Listener | undefined;
   readonly close: () => Promise<void>;
 }
 
 const config = readConfig();
 const logger = pinoLogger(config.logLevel);
 const { background, idle } = trackedBackground();
-let ready = true;
+/** From when the public listener is open to the signal that ends it. */
+let ready = false;
 void start();
 
 async function start(): Promise<void> {
@@ -48,15 +49,17 @@ async function start(): Promise<void> {
   const upstream = config.upstreamBaseUrl ?? new URL(sandbox?.url ?? '');
   const trialAccounts = sandbox?.sandbox.accounts;
   const given = { config, upstream, logger, readiness: { isReady: () => ready }, trialAccounts };
-  const { deps, scrape, close } = nodeDeps(given, await openStore({ ...given, clock: systemClock }));
+  const store = await openStore({ ...given, clock: systemClock });
+  const { deps, scrape, close } = nodeDeps(given, store, logger.dropped);
   for (const variable of config.ignored) logger.warn({ variable }, 'variable has no effect yet');
   await warmUp(deps);
   const { host, port, trustedProxies, adminHost, adminPort } = config;
   const options = { host, port, background, trustedProxies, sockets: LISTENING_SOCKETS, shedding: deps.metrics };
-  const running: Running = { sandbox, close, gateway: await open('PORT', { app: createApp(deps), ...options }) };
+  const probed = { app: createAdminApp(deps, scrape), background, host: adminHost, port: adminPort };
+  const admin = adminPort === 0 ? undefined : await open('ADMIN_PORT', probed); // first: a start that fails has served nobody
+  const running = { sandbox, close, admin, gateway: await open('PORT', { app: createApp(deps), ...options }) };
+  ready = true;
   onStop((signal) => void stop(running, signal));
-  const app = createAdminApp(deps, scrape);
-  if (adminPort !== 0) running.admin = await open('ADMIN_PORT', { app, background, host: adminHost, port: adminPort });
   announce(running);
 }
 
@@ -102,7 +105,7 @@ async function stop({ sandbox, gateway, admin, close }: Running, signal: NodeJS.
   await Promise.race([idle(), new Promise((resolve) => setTimeout(resolve, left()))]);
   await admin?.drain(0);
   await Promise.all([close(), sandbox?.close()]);
-  logger.flush();
+  await logger.end();
   process.exit(0);
 }
 

@@ -1,4 +1,5 @@
 import type { ZodType } from 'zod';
+import { itemsOfIssue } from '../upstream/issues.ts';
 import { Refusal } from './errors.ts';
 
 type JsonObject = Readonly<Record<string, unknown>>;
@@ -24,17 +25,16 @@ function parse(text: string): unknown {
 
 function asObject(value: unknown): JsonObject {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
-  throw new Refusal(400, { non_field_errors: ['Invalid data. Expected a dictionary.'] });
+  throw new Refusal(400, { non_field_errors: ['expected an object'] });
 }
 
-/** Checks the fields of a body and refuses the bad ones as `{"field":["text"]}`. */
-export function checkBody<T>(schema: ZodType<T>, body: JsonObject): T {
-  const checked = schema.safeParse(body);
+/** Checks fields of a body or a query, and refuses the bad ones as `{"field":[{message, code}]}`, in the gateway's words. */
+export function checkFields<T>(schema: ZodType<T>, fields: JsonObject): T {
+  const checked = schema.safeParse(fields);
   if (checked.success) return checked.data;
-  const errors: Record<string, string[]> = {};
-  for (const issue of checked.error.issues) {
-    const field = String(issue.path[0] ?? 'non_field_errors');
-    (errors[field] ??= []).push(field in body ? issue.message : 'This field is required.');
+  const errors: Record<string, { message: string; code: string }[]> = {};
+  for (const { field, message, code } of checked.error.issues.flatMap(itemsOfIssue)) {
+    (errors[field ?? 'non_field_errors'] ??= []).push({ message, code });
   }
   throw new Refusal(400, errors);
 }

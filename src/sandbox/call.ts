@@ -1,4 +1,4 @@
-import { fieldRefused, INVALID_CHOICE, notFound } from './errors.ts';
+import { fieldRefused, NO_SUCH, notFound } from './errors.ts';
 import { integerParameter } from './filters.ts';
 import { activePlan } from './state.ts';
 import type { Account, Credential, Plan, World } from './state.ts';
@@ -49,6 +49,6 @@ export function planOf({ account, query }: Call): Plan {
   const id = integerParameter(query, 'plan_id');
   if (id === null) return activePlan(account);
   const plan = account.plans.find((candidate) => candidate.id === id);
-  if (!plan) throw fieldRefused('plan_id', INVALID_CHOICE, 'invalid_choice');
+  if (!plan) throw fieldRefused('plan_id', NO_SUCH, 'invalid_choice');
   return plan;
 }

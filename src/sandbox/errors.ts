@@ -38,4 +38,4 @@ export const unauthenticated = (detail: string, code: string) =>
 export const methodNotAllowed = (method: string, allowed: readonly string[]) =>
   new Refusal(405, { detail: `Method "${method}" not allowed.` }, { Allow: allowed.join(', ') });
 
-export const INVALID_CHOICE = 'Select a valid choice. That choice is not one of the available choices.';
+export const NO_SUCH = 'there is none with this id';

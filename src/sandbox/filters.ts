@@ -1,4 +1,6 @@
-import { fieldRefused, fieldRefusedAsText, INVALID_CHOICE } from './errors.ts';
+import * as z from 'zod';
+import { checkFields } from './body.ts';
+import { fieldRefused } from './errors.ts';
 import { parseInstant } from './time.ts';
 
 /** Looks a field up by the name that a query gives it. */
@@ -55,9 +57,8 @@ export function orderBy<T extends { id: number }>(items: readonly T[], ordering:
 
 /** Ordering by documented fields: anything else is refused. */
 export function documentedOrdering(query: URLSearchParams, fields: readonly string[], fallback: string): string {
-  const ordering = query.get('ordering') || fallback;
-  if (fields.includes(ordering.replace(/^-/, ''))) return ordering;
-  throw fieldRefused('ordering', INVALID_CHOICE, 'invalid_choice');
+  const ordering = z.enum(fields.flatMap((field) => [field, `-${field}`]));
+  return checkFields(z.object({ ordering }), { ordering: query.get('ordering') || fallback }).ordering;
 }
 
 /** Ordering where the document names no fields: by any field of the items; anything else is ignored. */
@@ -70,7 +71,7 @@ export function openOrdering(query: URLSearchParams, sample: object | undefined,
 export function integerParameter(query: URLSearchParams, name: string): number | null {
   const text = query.get(name);
   if (text === null) return null;
-  if (!/^-?\d{1,19}$/.test(text)) throw fieldRefusedAsText(name, 'Enter a whole number.');
+  if (!/^-?\d{1,19}$/.test(text)) throw fieldRefused(name, 'expected an integer', 'invalid_format');
   return Number(text);
 }
 

@@ -1,28 +1,45 @@
 import * as z from 'zod';
 import { usd } from './state.ts';
 
-const count = z.int('A valid integer is required.').min(0, 'Ensure this value is greater than or equal to 0.');
-const flag = z.boolean('Must be a valid boolean.');
+const integer = z.number().refine(Number.isInteger, 'expected an integer');
+const count = integer.min(0);
+const flag = z.boolean().default(false);
+const oneOf = <const T extends readonly string[]>(...names: T) => z.string().pipe(z.enum(names));
 
-/** The body of a purchase. Other fields of the pricing endpoint are accepted and ignored. */
+const regions = new Intl.DisplayNames('en', { type: 'region', fallback: 'none' });
+
+/** `ZZ`, which the document has, is no country but has a name. */
+const isCountry = (code: string) => /^[A-Z]{2}$/.test(code) && regions.of(code) !== undefined;
+
+const countries = z.record(z.string(), count).superRefine((wanted, context) => {
+  for (const code of Object.keys(wanted).filter((one) => !isCountry(one)))
+    context.addIssue({ code: 'custom', path: [code], message: 'expected a two-letter country code' });
+  if (Object.values(wanted).every((proxies) => proxies === 0))
+    context.addIssue({ code: 'custom', message: 'expected at least one proxy' });
+});
+
+/**
+ * The body of a purchase. The document names no field that has to be there, but a plan without a proxy is none. Other fields of the
+ * pricing endpoint are accepted and ignored.
+ */
 export const purchaseBody = z.looseObject({
-  proxy_type: z.string('Not a valid string.').optional(),
-  proxy_subtype: z.string('Not a valid string.').optional(),
-  proxy_countries: z.record(z.string(), count, 'Expected a dictionary of items.').default({}),
+  proxy_type: oneOf('shared', 'semidedicated', 'dedicated').default('shared'),
+  proxy_subtype: oneOf('default', 'premium', 'isp', 'residential').default('default'),
+  proxy_countries: countries,
   bandwidth_limit: count.default(0),
   on_demand_refreshes_total: count.default(0),
   automatic_refresh_frequency: count.default(0),
   proxy_replacements_total: count.default(0),
   subusers_total: count.default(0),
-  is_unlimited_ip_authorizations: flag.default(false),
-  is_high_concurrency: flag.default(false),
-  is_2x_concurrency: flag.default(false),
-  is_high_priority_network: flag.default(false),
-  high_quality_ips_only: flag.default(false),
-  term: z.enum(['monthly', 'yearly'], 'Not a valid choice.').default('monthly'),
-  behavior: z.string('Not a valid string.').optional(),
-  payment_method: z.union([z.string(), z.int()], 'Not a valid choice.').nullish(),
-  recaptcha: z.string('Not a valid string.').nullish(),
+  is_unlimited_ip_authorizations: flag,
+  is_high_concurrency: flag,
+  is_2x_concurrency: flag,
+  is_high_priority_network: flag,
+  high_quality_ips_only: flag,
+  term: oneOf('monthly', 'yearly').default('monthly'),
+  behavior: z.string().optional(),
+  payment_method: z.union([z.string(), integer]).nullish(),
+  recaptcha: z.string().nullish(),
 });
 
 export type PurchaseBody = z.infer<typeof purchaseBody>;

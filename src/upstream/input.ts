@@ -1,7 +1,8 @@
-import type { core, ZodMiniType } from 'zod/mini';
+import type { ZodMiniType } from 'zod/mini';
 import { canonical } from '../core/canonical.ts';
 import { type ErrorItem, GatewayError } from '../core/errors.ts';
 import { extentOf, MAX_DEPTH } from '../core/json.ts';
+import { itemOf, itemsOfIssue } from './issues.ts';
 import type { Operation } from './operation.ts';
 import type { OperationInput } from './request.ts';
 
@@ -60,14 +61,6 @@ function parseJson(text: string): unknown {
   return value;
 }
 
-/** One entry for each field, also if zod reports several in one issue. */
-function itemsOfIssue(issue: core.$ZodIssue): ErrorItem[] {
-  if (issue.code !== 'unrecognized_keys') return [itemOf(issue, issue.path.join('.') || null)];
-  return issue.keys
-    .slice(0, MAX_ITEMS)
-    .map((key) => itemOf({ ...issue, message: 'unknown field' }, [...issue.path, key].join('.')));
-}
-
 /** Lists each error once, up to `MAX_ITEMS`. */
 export function invalid(errors: readonly ErrorItem[]): GatewayError {
   const distinct = new Map<string, ErrorItem>();
@@ -76,38 +69,4 @@ export function invalid(errors: readonly ErrorItem[]): GatewayError {
     distinct.set(`${error.field} ${error.code} ${error.message}`, error);
   }
   return GatewayError.of('validation_failed', { errors: [...distinct.values()] });
-}
-
-function itemOf(issue: core.$ZodIssue | undefined, field: string | null): ErrorItem {
-  return { code: issue?.code ?? 'invalid', message: issue ? messageOf(issue) : 'cannot be used', field };
-}
-
-const TYPES: Readonly<Record<string, string>> = {
-  string: 'a text',
-  number: 'a number',
-  int: 'an integer',
-  boolean: 'true or false',
-  array: 'a list',
-  object: 'an object',
-  record: 'an object',
-};
-
-/** An issue in our words. Messages that schemas bring themselves stay as they are. */
-function messageOf(issue: core.$ZodIssue): string {
-  const { code, message } = issue;
-  if (!/^(Invalid|Too) /.test(message)) return message;
-  if (code === 'invalid_type')
-    return message.endsWith('received undefined')
-      ? 'is missing'
-      : `expected ${TYPES[issue.expected] ?? issue.expected}`;
-  if (code === 'invalid_value')
-    return `expected ${issue.values
-      .map(String)
-      .join(', ')
-      .replace(/, ([^,]*)$/, ' or $1')}`;
-  const unit = 'origin' in issue && issue.origin === 'array' ? 'items' : 'characters';
-  if (code === 'too_small')
-    return issue.minimum === 1 ? 'must not be empty' : `expected at least ${issue.minimum} ${unit}`;
-  if (code === 'too_big') return `expected at most ${issue.maximum} ${unit}`;
-  return code === 'invalid_format' && issue.format === 'email' ? 'expected an e-mail address' : 'cannot be used';
 }

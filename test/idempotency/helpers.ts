@@ -1,4 +1,5 @@
 import { expect } from 'vitest';
+import type { ZodMiniType } from 'zod/mini';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { expectCommonHeaders, expectProblem } from '../http/problem.ts';
 import { exampleRequest } from '../support/examples.ts';
@@ -17,9 +18,25 @@ export const differentFrom = (id: OperationId): Request => {
   const { path, body } = exampleRequest(id);
   const row = rowOf(id);
   if (row.body?.optional) return { path, body: undefined };
-  if (body !== undefined) return { path, body: body.replace('{', '{"x_other":1,') };
+  if (row.body && body !== undefined) return { path, body: differentBody(row.body.schema, body, row.notCompared) };
   return { path: row.idForm ? path.replace('12345', '54321') : `${path}?x_other=1` };
 };
+
+/** With a member more; where the schema takes none that it does not know, with one changed or left out that counts. */
+export function differentBody(schema: ZodMiniType, body: string, notCompared: ReadonlySet<string> = new Set()): string {
+  const members = JSON.parse(body) as Readonly<Record<string, unknown>>;
+  const others = Object.keys(members)
+    .filter((name) => !notCompared.has(name))
+    .flatMap((name) => [changed(members[name]), undefined].map((value) => ({ ...members, [name]: value })));
+  const other = [{ x_other: 1, ...members }, ...others].find((one) => schema.safeParse(one).success);
+  if (!other) throw new Error(`no other body than ${body} fits`);
+  return JSON.stringify(other);
+}
+
+function changed(value: unknown): unknown {
+  if (typeof value === 'string') return `x${value}`;
+  return typeof value === 'number' ? value + 1 : !value;
+}
 
 /** The same body, members the other way round, spaced and escaped. */
 export const reprinted = (body: unknown): string => {

@@ -232,7 +232,26 @@ describe('listeners', () => {
     expect(process.stderr()).not.toMatch(/^\s+at /m); // a stack is no message
     taken.close();
   });
+
+  it('the public one is not opened where the admin one cannot be', async () => {
+    const taken = await occupy();
+    const { port } = taken.address() as { port: number };
+    const publicPort = await freePort();
+    const process = run({
+      env: { PORT: String(publicPort), ADMIN_PORT: String(port), NODE_OPTIONS: `--import ${PORTS_ON_STDERR}` },
+    });
+    expect(await process.exited).toBe(1);
+    expect(process.stderr()).toContain(`opens ${port}\n`);
+    expect(process.stderr()).not.toContain(`opens ${publicPort}\n`);
+    taken.close();
+  });
 });
+
+/** Names each port that a process tries to open. */
+const PORTS_ON_STDERR = `data:text/javascript,${encodeURIComponent(`
+  import { subscribe } from 'node:diagnostics_channel';
+  subscribe('tracing:net.server.listen:asyncStart', ({ options }) => console.error('opens ' + options.port));
+`)}`;
 
 function occupy(): Promise<Server> {
   return new Promise((resolve) => {

@@ -1,5 +1,7 @@
 import * as z from 'zod';
+import * as mini from 'zod/mini';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { differentBody } from '../idempotency/helpers.ts';
 import { manualClock } from './clock.ts';
 import { exampleOf } from './examples.ts';
 import { call, stream } from './http.ts';
@@ -21,6 +23,31 @@ describe('the clock', () => {
     clock.advance(1);
     expect(ran).toEqual(['nested@1015', 'b@1020', 'c@1020']);
     expect([clock.now(), clock.pending()]).toEqual([1020, 0]);
+  });
+});
+
+describe('a different body', () => {
+  const text = '{"title":"Early bird"}';
+
+  test.each([
+    ['has a member more where the schema takes it', mini.looseObject({ title: mini.string() }), { x_other: 1 }],
+    ['has another value where it takes no member more', mini.strictObject({ title: mini.string() }), {}],
+    [
+      'has a member less where it takes no other value',
+      mini.strictObject({ title: mini.optional(mini.literal('Early bird')) }),
+      {},
+    ],
+  ])('%s', (_, schema, expected) => {
+    const other: unknown = JSON.parse(differentBody(schema, text));
+    expect(schema.safeParse(other).success).toBe(true);
+    expect(other).not.toEqual(JSON.parse(text));
+    expect(other).toMatchObject(expected);
+  });
+
+  test('is different in what counts', () => {
+    const schema = mini.strictObject({ recaptcha: mini.string(), title: mini.string() });
+    const other = differentBody(schema, '{"recaptcha":"a","title":"b"}', new Set(['recaptcha']));
+    expect(JSON.parse(other)).toMatchObject({ recaptcha: 'a' });
   });
 });
 

@@ -8,6 +8,7 @@ import type { Scrape } from '../../routes/metrics.ts';
 import { type OpenedStore, ownStore } from './store.ts';
 import { nodeDigest, nodeOpener } from './digest.ts';
 import { promMetrics } from './metrics/prometheus.ts';
+import { total } from './metrics/instruments.ts';
 import { usageGauges } from './metrics/store-metrics.ts';
 import { undiciTransport } from './upstream/transport.ts';
 
@@ -52,6 +53,7 @@ function openApiDocument(): OpenApiText {
 export function nodeDeps(
   given: Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness' | 'trialAccounts'>,
   { store, instruments = [], close: closeStore }: OpenedStore = ownStore(given.config),
+  droppedLines: () => number = () => 0,
 ): { deps: Deps; scrape: Scrape; close: () => Promise<void> } {
   const { config, upstream } = given;
   const { transport, close: closeTransport } = undiciTransport({
@@ -59,7 +61,11 @@ export function nodeDeps(
     maxConnections: config.upstreamMaxConnections,
     connectTimeoutMs: config.upstreamTimeoutMs,
   });
-  const { scrape, ...metrics } = promMetrics([...usageGauges(() => store.usage()), ...instruments]);
+  const { scrape, ...metrics } = promMetrics([
+    ...usageGauges(() => store.usage()),
+    ...instruments,
+    total('portico_log_lines_dropped_total', 'Log lines that could not be written.', droppedLines),
+  ]);
   return {
     deps: {
       ...given,

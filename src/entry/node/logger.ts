@@ -1,41 +1,36 @@
-import { destination, pino, stdTimeFunctions } from 'pino';
+import { pino, stdTimeFunctions } from 'pino';
 import type { Config } from '../../config.ts';
 import type { Logger, RequestFields } from '../../core/logger.ts';
+import { Lines } from './lines.ts';
 
-/** Characters of log lines that are written at once. */
-const BLOCK = 8_192;
-const FLUSH_MS = 100;
+export interface LoggerOfProcess extends Logger {
+  /** How many lines could not be written. */
+  readonly dropped: () => number;
+  /** Writes what is left, if that is possible soon. */
+  readonly end: () => Promise<void>;
+}
 
-/**
- * JSON lines on standard output; callers pass allow-listed fields only. Those of requests are written in blocks, at the latest after
- * 100 ms; synchronously, as `console` does, since handing blocks to the thread pool costs more than writing them.
- */
-export function pinoLogger(level: Config['logLevel']): Logger & { flush(): void } {
-  const to = destination({ dest: 1, sync: true });
+/** JSON lines on standard output; callers pass allow-listed fields only. Those of requests wait for others, to be written together. */
+export function pinoLogger(level: Config['logLevel']): LoggerOfProcess {
+  const lines = new Lines((count) => log.warn({ count }, 'log lines were dropped'));
+  const atOnce = (line: string) => {
+    lines.add(line);
+    lines.flush();
+  };
   const log = pino(
     { level, base: null, timestamp: stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
-    to,
+    { write: atOnce },
   );
   const hasRequests = log.isLevelEnabled('info');
-  let lines = '';
-  const writeLines = () => {
-    if (lines !== '') to.write(lines);
-    lines = '';
-  };
-  setInterval(writeLines, FLUSH_MS).unref();
-  const afterLines = (write: () => void) => {
-    writeLines();
-    write();
-  };
   return {
-    info: (fields, message) => afterLines(() => log.info(fields, message)),
-    warn: (fields, message) => afterLines(() => log.warn(fields, message)),
-    error: (fields, message) => afterLines(() => log.error(fields, message)),
+    info: (fields, message) => log.info(fields, message),
+    warn: (fields, message) => log.warn(fields, message),
+    error: (fields, message) => log.error(fields, message),
     request(fields) {
-      if (hasRequests) lines += lineOf(fields);
-      if (lines.length > BLOCK) writeLines();
+      if (hasRequests) lines.add(lineOf(fields));
     },
-    flush: () => afterLines(() => log.flush()),
+    dropped: () => lines.dropped,
+    end: () => lines.end(),
   };
 }
 

@@ -1,22 +1,18 @@
 import * as z from 'zod';
 import type { account as rows } from '../../upstream/operations/account.ts';
-import { checkBody } from '../body.ts';
+import { checkFields } from '../body.ts';
 import { byId, created, ok } from '../call.ts';
 import type { Handler } from '../call.ts';
-import { fieldRefused } from '../errors.ts';
 
 const LONGEST_LABEL = 255;
 
-const newKey = z.looseObject({ label: z.string('Not a valid string.').default('') });
+const newKey = z.looseObject({ label: z.string().max(LONGEST_LABEL).default('') });
 
 export const accountHandlers: Record<keyof typeof rows, Handler> = {
   getApiKey: ({ account, id }) => ok(byId(account.apiKeys, id)),
 
   createApiKey: ({ account, body, now, world }) => {
-    const { label } = checkBody(newKey, body);
-    if (label.length > LONGEST_LABEL) {
-      throw fieldRefused('label', `Ensure this field has no more than ${LONGEST_LABEL} characters.`, 'max_length');
-    }
+    const { label } = checkFields(newKey, body);
     const id = world.nextId();
     const apiKey = { id, key: `sandbox-api-key-${id}`, label, created_at: now, updated_at: now };
     account.apiKeys.push(apiKey);

@@ -2,7 +2,7 @@ import { activityBetween, projectedBetween } from '../activity.ts';
 import type { Activity } from '../activity.ts';
 import { ok, planOf } from '../call.ts';
 import type { Answer, Call } from '../call.ts';
-import { refused, refusedAsString } from '../errors.ts';
+import { fieldRefused, refused, refusedAsString } from '../errors.ts';
 import { pageSize, withParameter } from '../paging.ts';
 import type { ActivityRecord } from '../resources/proxy.ts';
 import { DAY, parseInstant, printInstant } from '../time.ts';
@@ -47,7 +47,7 @@ function instantParameter(query: URLSearchParams, name: string): Instant | null 
   const text = query.get(name);
   if (!text) return null;
   const instant = parseInstant(text);
-  if (instant === null) throw refused(`${name}: enter a valid date/time.`, 'invalid');
+  if (instant === null) throw fieldRefused(name, 'expected an ISO 8601 date-time', 'custom');
   return instant;
 }
 

@@ -1,7 +1,7 @@
-import { checkBody } from '../body.ts';
+import { checkFields } from '../body.ts';
 import { ok } from '../call.ts';
 import type { Answer, Call } from '../call.ts';
-import { fieldRefused, fieldRefusedAsText, Refusal } from '../errors.ts';
+import { fieldRefused, fieldRefusedAsText, NO_SUCH, Refusal } from '../errors.ts';
 import { recordTransaction } from '../transitions/billing.ts';
 import { priceOf, purchaseBody } from '../pricing.ts';
 import type { PurchaseBody } from '../pricing.ts';
@@ -17,7 +17,7 @@ const PROCESSING_TIME = 30 * SECOND;
 /** Buys a plan: from credits when they cover the price, else with a payment that the processor has yet to take. */
 export function purchase(call: Call): Answer {
   const { account } = call;
-  const body = checkBody(purchaseBody, call.body);
+  const body = checkFields(purchaseBody, call.body);
   const card = chosenCard(call, body);
   const price = priceOf(body, account.subscription.account_discount_percentage);
   if (account.subscription.free_credits >= price) return payWithCredits(call, body, { price, card });
@@ -35,7 +35,7 @@ function chosenCard({ account }: Call, { payment_method: chosen }: PurchaseBody)
   const isId = /^\d+$/.test(String(chosen));
   const id = isId ? Number(chosen) : account.subscription.payment_method;
   const card = account.paymentMethods.find((candidate) => candidate.id === id);
-  if (isId && !card) throw fieldRefusedAsText('payment_method', `Invalid pk "${id}" - object does not exist.`);
+  if (isId && !card) throw fieldRefusedAsText('payment_method', NO_SUCH);
   return card ?? null;
 }
 

@@ -1,30 +1,23 @@
 import * as z from 'zod';
 import type { referral as rows } from '../../upstream/operations/referral.ts';
-import { checkBody } from '../body.ts';
+import { checkFields } from '../body.ts';
 import { byId, ok } from '../call.ts';
 import type { Answer, Call, Handler } from '../call.ts';
-import { fieldRefused, fieldRefusedAsText, INVALID_CHOICE } from '../errors.ts';
-import { documentedOrdering, orderBy } from '../filters.ts';
+import { fieldRefusedAsText, NO_SUCH } from '../errors.ts';
+import { documentedOrdering, integerParameter, orderBy } from '../filters.ts';
 import { paginate } from '../paging.ts';
 import type { ReferralCredit } from '../resources/referral.ts';
 
-const EMAIL = 'Enter a valid email address.';
-
 /** The only writable fields; others are ignored. */
 const changes = z.object({
-  mode: z.unknown().optional(),
-  wallet_payout_email: z.email(EMAIL).nullable().optional(),
+  mode: z.enum(['payout', 'credits']).optional(),
+  wallet_payout_email: z.email().nullable().optional(),
 });
 
-const isMode = (value: unknown): value is 'payout' | 'credits' => value === 'payout' || value === 'credits';
-
 function updateConfig({ account, body, now }: Call): Answer {
-  const { mode, wallet_payout_email: wallet } = checkBody(changes, body);
+  const { mode, wallet_payout_email: wallet } = checkFields(changes, body);
   const config = account.referralConfig;
-  if (mode !== undefined) {
-    if (!isMode(mode)) throw fieldRefused('mode', `${JSON.stringify(mode)} is not a valid choice.`, 'invalid_choice');
-    config.mode = mode;
-  }
+  if (mode !== undefined) config.mode = mode;
   if (wallet !== undefined) config.wallet_payout_email = wallet;
   config.updated_at = now;
   return ok(config);
@@ -45,11 +38,11 @@ const fits = (query: URLSearchParams, name: string, value: string) => (query.get
 
 /** An empty `referral_channel` asks for the credits that came without one. */
 function ofChannel({ account, query }: Call, credits: readonly ReferralCredit[]): readonly ReferralCredit[] {
-  const wanted = query.get('referral_channel');
+  if (query.get('referral_channel') === '') return credits.filter((credit) => credit.referral_channel === null);
+  const wanted = integerParameter(query, 'referral_channel');
   if (wanted === null) return credits;
-  if (wanted === '') return credits.filter((credit) => credit.referral_channel === null);
-  const channel = account.referralChannels.find(({ id }) => String(id) === wanted);
-  if (!channel) throw fieldRefusedAsText('referral_channel', INVALID_CHOICE);
+  const channel = account.referralChannels.find(({ id }) => id === wanted);
+  if (!channel) throw fieldRefusedAsText('referral_channel', NO_SUCH);
   return credits.filter((credit) => credit.referral_channel === channel.id);
 }
 

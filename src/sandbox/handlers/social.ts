@@ -1,9 +1,9 @@
 import * as z from 'zod';
 import type { social as rows } from '../../upstream/operations/social.ts';
-import { checkBody } from '../body.ts';
+import { checkFields } from '../body.ts';
 import { ok } from '../call.ts';
 import type { Answer, OpenCall, OpenHandler } from '../call.ts';
-import { fieldRefused, fieldRefusedAsText, Refusal } from '../errors.ts';
+import { fieldRefusedAsText, Refusal } from '../errors.ts';
 import { newAccount } from '../seed/blank.ts';
 import type { Account } from '../state.ts';
 
@@ -13,25 +13,17 @@ const PROVIDERS = ['sandbox', '<SUPPORTED_PROVIDER>'];
 /** The sandbox's identity provider: `sandbox-code-alice` proves that one is alice. */
 const CODE = /^sandbox-code-([a-z0-9-]{1,64})$/;
 
-const authorization = {
-  provider: z.string('Not a valid string.').min(1, 'This field may not be blank.'),
-  code: z.string('Not a valid string.').min(1, 'This field may not be blank.'),
-  redirect_uri: z.string('Not a valid string.').min(1, 'This field may not be blank.'),
-};
+const text = z.string().min(1);
 
-const login = z.looseObject(authorization);
+const login = z.looseObject({ provider: text.pipe(z.enum(PROVIDERS)), code: text, redirect_uri: text });
 
-const registration = z.looseObject({
-  ...authorization,
-  tos_accepted: z.unknown().optional(),
-  marketing_email_accepted: z.boolean('Must be a valid boolean.').default(false),
+const registration = login.extend({
+  tos_accepted: z.literal(true),
+  marketing_email_accepted: z.boolean().default(false),
 });
 
 /** Who the identity provider says it is. */
-function identify({ provider, code, redirect_uri: redirectUri }: z.infer<typeof login>): string {
-  if (!PROVIDERS.includes(provider)) {
-    throw fieldRefused('provider', `"${provider}" is not a valid choice.`, 'invalid_choice');
-  }
+function identify({ code, redirect_uri: redirectUri }: z.infer<typeof login>): string {
   if (!/^https?:/.test(redirectUri) || !URL.canParse(redirectUri)) {
     throw new Refusal(400, { non_field_errors: ['The redirect URI is not authorized with the provider.'] });
   }
@@ -51,11 +43,7 @@ function issueToken({ world }: OpenCall, account: Account): Answer {
 
 export const socialHandlers: Record<keyof typeof rows, OpenHandler> = {
   registerSocial: (call) => {
-    const body = checkBody(registration, call.body);
-    if (body.tos_accepted !== true) {
-      throw fieldRefused('tos_accepted', 'The terms of service must be accepted.', 'required');
-    }
-    const name = identify(body);
+    const name = identify(checkFields(registration, call.body));
     if (call.world.accounts.has(name)) {
       const message = 'An account with this identity already exists.';
       throw new Refusal(400, { non_field_errors: [{ message, code: 'already_registered' }] });
@@ -66,7 +54,7 @@ export const socialHandlers: Record<keyof typeof rows, OpenHandler> = {
   },
 
   loginSocial: (call) => {
-    const account = call.world.accounts.get(identify(checkBody(login, call.body)));
+    const account = call.world.accounts.get(identify(checkFields(login, call.body)));
     if (!account) throw invalidCode();
     return issueToken(call, account);
   },

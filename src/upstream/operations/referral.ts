@@ -115,7 +115,7 @@ export const referral = nameRows('Referral', {
       ...paging,
       mode: anyText,
       status: anyText,
-      referral_channel: documented(z.union([idText, anyText.check(z.maxLength(0))]), {
+      referral_channel: documented(z.union([idText, anyText.check(z.maxLength(0))], 'expected an integer'), {
         description: 'channel id; empty: credits without one',
       }),
       ordering: orderingText('id', 'mode', 'amount', 'status', 'created_at', 'updated_at', 'reverted_at'),

@@ -14,9 +14,16 @@ interface Options {
 }
 
 /** Read when metrics are scraped. */
-export const gauge = (name: string, help: string, read: () => number): Instrument => ({
-  text: () => textOf('gauge', { name, help }, [`${name} ${read()}`]),
-});
+const readAs =
+  (type: string) =>
+  (name: string, help: string, read: () => number): Instrument => ({
+    text: () => textOf(type, { name, help }, [`${name} ${read()}`]),
+  });
+
+export const gauge = readAs('gauge');
+
+/** Counted elsewhere. */
+export const total = readAs('counter');
 
 interface CounterOptions<Key extends string> extends Options {
   /** What is there from the start, since a series that begins with 1 has no rate. */
