@@ -61,7 +61,8 @@ export function createApp(deps: Deps): App {
   const seen = new Set<string>();
   const { config } = deps;
   const gateway = createGateway(deps, seen);
-  const sessions = config.sessions ? new Sessions(deps) : undefined;
+  const { isLiving } = gateway.sessions;
+  const sessions = config.sessions ? new Sessions({ ...deps, isLiving }) : undefined;
   const routes = [
     ...passthroughRoutes(gateway),
     ...overviewRoutes(gateway, deps),

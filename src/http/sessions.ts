@@ -36,6 +36,8 @@ interface SessionDeps {
   readonly upstream: URL;
   readonly clock: Pick<Clock, 'wall'>;
   readonly makeOpener?: MakeOpener | undefined;
+  /** Whether the store says that a session still lives. */
+  readonly isLiving: (context: Context, session: Session) => Promise<boolean>;
 }
 
 /** Sessions for browsers, each in a sealed cookie (`contract.md` section 8). */
@@ -43,15 +45,17 @@ export class Sessions {
   readonly #sealing: Sealing;
   readonly #openNow: ReturnType<MakeOpener> | undefined;
   readonly #config: Config;
+  readonly #isLiving: SessionDeps['isLiving'];
   /** Seconds since 1970. */
   readonly #now: () => number;
 
   /** A cookie of one upstream is worth nothing at another. */
-  constructor({ config, upstream, clock, makeOpener }: SessionDeps) {
+  constructor({ config, upstream, clock, makeOpener, isLiving }: SessionDeps) {
     const purpose = `portico session ${upstream.href}`;
     this.#sealing = new Sealing(config.secrets, purpose);
     this.#openNow = makeOpener?.(config.secrets, purpose);
     this.#config = config;
+    this.#isLiving = isLiving;
     this.#now = () => Math.floor(clock.wall() / 1000);
   }
 
@@ -61,17 +65,25 @@ export class Sessions {
   }
 
   /**
-   * Opens the session of a request that comes by cookie; with `Authorization` the cookie is not looked at.
+   * Opens the session of a request that comes by cookie.
    * @throws GatewayError `unauthenticated`, `origin_rejected`, `unsupported_media_type`
    */
   async enter(context: Context): Promise<void> {
-    const { inbound } = context;
-    if (inbound.header('authorization') !== undefined) return;
-    const value = sessionCookieOf(inbound.header('cookie'), context);
-    if (value === undefined) return;
+    const value = this.cookieIn(context);
+    if (value !== undefined) context.session = await this.open(value);
+  }
+
+  /**
+   * The value of the cookie that a request comes by; undefined without one. With `Authorization` it is not looked at.
+   * @throws GatewayError `unauthenticated` if there are two, `origin_rejected`, `unsupported_media_type`
+   */
+  cookieIn({ inbound }: Context): string | undefined {
+    if (inbound.header('authorization') !== undefined) return undefined;
+    const value = sessionCookieOf(inbound.header('cookie'));
+    if (value === undefined) return undefined;
     this.checkOrigin(inbound);
     if (announcesBody(inbound) && !hasJsonType(inbound)) throw GatewayError.of('unsupported_media_type');
-    context.session = await this.open(value);
+    return value;
   }
 
   /** The session of a request that begins another one; undefined if it has none that can be opened. */
@@ -85,10 +97,15 @@ export class Sessions {
     }
   }
 
-  /** The session with more time; undefined if it would gain less than a day. */
-  renewed(session: Session): Session | undefined {
+  /**
+   * A `Set-Cookie` that gives a session more time; undefined if it would gain less than a day, or may have ended while the
+   * request was under way. The store is asked last: a sign-out that is over by then is not undone in the browser.
+   */
+  async renewal(context: Context, session: Session): Promise<string | undefined> {
     const expiresAt = Math.min(this.#now() + LIFE_SECONDS, session.begunAt + MOST_SECONDS);
-    return expiresAt - session.expiresAt < DAY_SECONDS ? undefined : { ...session, expiresAt };
+    if (expiresAt - session.expiresAt < DAY_SECONDS) return undefined;
+    const cookie = await this.cookieOf({ ...session, expiresAt });
+    return (await this.#isLiving(context, session)) ? cookie : undefined;
   }
 
   /** A `Set-Cookie`. */
@@ -152,14 +169,13 @@ const hostOf = (origin: string) => origin.slice(origin.indexOf('://') + 3).toLow
  * The value of our cookie; undefined if there is none. Only a space or a tab may stand around a name.
  * @throws GatewayError `unauthenticated` if there are two
  */
-function sessionCookieOf(header: string | undefined, context?: Context): string | undefined {
+function sessionCookieOf(header: string | undefined): string | undefined {
   if (header === undefined) return undefined;
   const values = header
     .split(';')
     .map((pair) => pair.replaceAll(/^[ \t]+|[ \t]+$/g, ''))
     .filter((pair) => pair.startsWith(`${COOKIE}=`))
     .map((pair) => pair.slice(COOKIE.length + 1));
-  if (context) context.hasCookie = values.length > 0;
   if (values.length > 1) throw refused('There are two session cookies. Sign in again.');
   return values[0];
 }
