@@ -97,10 +97,7 @@ function expectedOrigin(parts: readonly string[]): string {
 const LEAST_SECRET = 32;
 const areSecrets = (parts: string[]) => parts.every((part) => part.length >= LEAST_SECRET);
 
-const secretList = z.pipe(
-  listed.check(z.refine(areSecrets, `comma-separated secrets of ${LEAST_SECRET} characters or more`)),
-  z.transform((parts) => [...new Set(parts)]),
-);
+const secretList = listed.check(z.refine(areSecrets, `comma-separated secrets of ${LEAST_SECRET} characters or more`));
 
 const variables = z.object({
   HOST: hostVariable,
@@ -207,7 +204,7 @@ function configOf(given: z.output<typeof variables>) {
     publicUrl: given.PUBLIC_URL,
     cacheMaxBytes: given.CACHE_MAX_BYTES,
     storeUrl: given.STORE_URL,
-    /** The first one seals, each of them can open. */
+    /** The first one seals, each can open, the last one names. One may be both first and last, with a new one between. */
     secrets: given.SECRETS ?? [],
     /** `*` alone allows all. */
     allowedOrigins: given.ALLOWED_ORIGINS ?? [],

@@ -307,8 +307,12 @@ describe('a store that instances share', () => {
       SECRETS: `${SECRET}, ${SECRET}y`,
     });
     expect([storeUrl, secrets]).toEqual([storeAddressOf('rediss://u:p@store:6380/1'), [SECRET, `${SECRET}y`]]);
-    expect(configOf({ SECRETS: `${SECRET},${SECRET}` }).secrets).toEqual([SECRET]);
     expect(configOf({}).secrets).toEqual([]);
+  });
+
+  it('keeps secrets in their order, also one that is there twice', () => {
+    const [old, next] = [SECRET, `${SECRET}y`];
+    expect(configOf({ SECRETS: [old, next, old].join() }).secrets).toEqual([old, next, old]);
   });
 
   it('needs secrets', () => {
