@@ -165,6 +165,16 @@ const announcesBody = (inbound: Inbound) =>
 
 const hostOf = (origin: string) => origin.slice(origin.indexOf('://') + 3).toLowerCase();
 
+const isBlank = (char: string | undefined) => char === ' ' || char === '\t';
+
+/** Without the blanks round it. `trim` would take other characters too. */
+function withoutBlanks(text: string): string {
+  let [start, end] = [0, text.length];
+  while (isBlank(text[start])) start++;
+  while (end > start && isBlank(text[end - 1])) end--;
+  return text.slice(start, end);
+}
+
 /**
  * The value of our cookie; undefined if there is none. Only a space or a tab may stand around a name.
  * @throws GatewayError `unauthenticated` if there are two
@@ -173,7 +183,7 @@ function sessionCookieOf(header: string | undefined): string | undefined {
   if (header === undefined) return undefined;
   const values = header
     .split(';')
-    .map((pair) => pair.replaceAll(/^[ \t]+|[ \t]+$/g, ''))
+    .map(withoutBlanks)
     .filter((pair) => pair.startsWith(`${COOKIE}=`))
     .map((pair) => pair.slice(COOKIE.length + 1));
   if (values.length > 1) throw refused('There are two session cookies. Sign in again.');

@@ -81,7 +81,7 @@ describe.skipIf(!hasRedis)(`while the secret is changed${SKIPPED}`, () => {
     test('a key that is under way is, and so is what it buys', async () => {
       const order = newOrder();
       const gate = barrier();
-      fleet().upstream.once((to) => isOf(order.token, to), reply(hold(gate), fleet().answer()));
+      fleet().upstream.once((asked) => isOf(order.token, asked), reply(hold(gate), fleet().answer()));
       const buying = buy(from(), order);
       await gate.reached;
       expect(await buy(to(), order)).toBe(IN_PROGRESS);
@@ -124,7 +124,7 @@ describe.skipIf(!hasRedis)(`while the secret is changed${SKIPPED}`, () => {
     test('a slow read from before a write is not stored', async () => {
       const token = secret();
       const gate = barrier();
-      fleet().upstream.once((to) => isOf(token, to), reply(hold(gate), fleet().answerOf(1)));
+      fleet().upstream.once((asked) => isOf(token, asked), reply(hold(gate), fleet().answerOf(1)));
       const slow = ask(from(), 'getReferralConfig', { token });
       await gate.reached;
       await ask(to(), 'updateReferralConfig', { token });
