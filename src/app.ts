@@ -73,7 +73,7 @@ export function createApp(deps: Deps): App {
     ...docsRoutes(deps),
     ...healthRoutes(deps.readiness),
   ];
-  return mount(deps, routes, { cors: corsFor(config.allowedOrigins, config.sessions), sessions });
+  return mount(deps, routes, { cors: corsFor(deps), sessions });
 }
 
 /** The app of the admin listener. Its requests, probes and scrapes, are not counted in metrics. */

@@ -82,6 +82,7 @@ export class Lifecycle {
       if (sessions && !route.isSession && route.takes?.includes('Authorization')) await sessions.enter(context);
       if (isRead(inbound) && inbound.body !== null) await bytesOf(context); // not used, but it has to be valid
       const answer = await route.handle(context);
+      this.#options.cors?.watch(context);
       return this.#finish(context, context.session && sessions ? await renewing(context, answer, sessions) : answer);
     } catch (error) {
       return this.fail(context, error);
@@ -93,6 +94,7 @@ export class Lifecycle {
     if (error instanceof ClientLeft) {
       return this.#finish(context, { status: CLIENT_LEFT, headers: NO_STORE, body: null }, 'client_left');
     }
+    this.#options.cors?.watch(context);
     const known = error instanceof GatewayError ? error : this.#faultOf(context, error);
     const answer = problemAnswer(known, { instance: context.inbound.path, requestId: context.requestId });
     return this.#finish(context, answer, known.code);
@@ -124,7 +126,7 @@ export class Lifecycle {
     if (counted) pushLimit(all, counted, now);
     const cors = this.#options.cors;
     const keyed = this.#options.sessions ? alsoByCookie(headers) : headers;
-    const own = cors ? cors.added(keyed, inbound.header('origin')) : keyed;
+    const own = cors ? cors.added(keyed, inbound) : keyed;
     for (const name in own) {
       if (name === 'Content-Security-Policy') all[all.indexOf(name) + 1] = own[name] ?? '';
       else all.push(name, own[name] ?? '');

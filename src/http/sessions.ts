@@ -2,10 +2,12 @@ import type { Config } from '../config.ts';
 import { base64Url, bytesOfBase64Url, Sealing } from '../core/crypto.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Inbound } from '../core/inbound.ts';
+import { isAllowed } from '../core/origin.ts';
 import type { Clock, MakeOpener } from '../core/runtime.ts';
 import type { SessionId } from '../store/store.ts';
 import { hasJsonType } from './body.ts';
 import type { Context } from './context.ts';
+import { isOwn } from './cors.ts';
 
 const COOKIE = '__Host-Http-portico';
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict';
@@ -145,25 +147,16 @@ export class Sessions {
     if (origin === 'null') return false;
     if (site === 'same-origin') return true;
     if (site === 'none') return isRead;
-    const isListed = origin !== undefined && this.#config.allowedOrigins.includes(origin);
+    const isListed = origin !== undefined && isAllowed(this.#config, origin);
     if (site === 'same-site' || site === 'cross-site') return isListed;
     if (site !== undefined) return false;
-    return origin === undefined ? isRead : isListed || this.#isOwn(origin, inbound);
-  }
-
-  /** Without `PUBLIC_URL` only the host is compared: TLS may end before the gateway. */
-  #isOwn(origin: string, inbound: Inbound): boolean {
-    const { publicUrl } = this.#config;
-    if (publicUrl !== undefined) return origin === publicUrl;
-    return /^https?:\/\//.test(origin) && hostOf(origin) === hostOf(inbound.origin);
+    return origin === undefined ? isRead : isListed || isOwn(origin, inbound, this.#config);
   }
 }
 
 /** By its head: on Workers a request without a body may have an empty one. */
 const announcesBody = (inbound: Inbound) =>
   (inbound.header('content-length') ?? '0') !== '0' || inbound.header('transfer-encoding') !== undefined;
-
-const hostOf = (origin: string) => origin.slice(origin.indexOf('://') + 3).toLowerCase();
 
 const isBlank = (char: string | undefined) => char === ' ' || char === '\t';
 
