@@ -99,7 +99,7 @@ function mount(
   const serve = (route: Route) => (context: HonoContext<Env>) => answerOf(lifecycle, route, context);
   for (const route of routes) app.on(route.method, route.path, serve(route));
   const nothing = nothingHere(app);
-  if (cors)
+  if (cors?.hasAny)
     for (const [path, ways] of Map.groupBy(routes, (route) => route.path))
       app.on('OPTIONS', path, serve(noRoute(cors.preflights(nothing, supportedBy(ways)))));
   app.notFound(serve(noRoute(cors?.preflights(nothing) ?? nothing)));

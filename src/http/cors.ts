@@ -50,6 +50,8 @@ export function corsFor({ config, clock, logger }: CorsDeps) {
   };
   let silentUntil = -Infinity;
   return {
+    /** Whether any is allowed: only then a path has something to say to a preflight. */
+    hasAny,
     /** The headers of an answer, with those that allow its origin to read it. */
     added(headers: Readonly<Record<string, string>>, inbound: Inbound): Readonly<Record<string, string>> {
       if (!hasAny) return headers;
