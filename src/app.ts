@@ -61,7 +61,8 @@ export function createApp(deps: Deps): App {
   const seen = new Set<string>();
   const { config } = deps;
   const gateway = createGateway(deps, seen);
-  const sessions = config.sessions ? new Sessions(deps) : undefined;
+  const { isLiving } = gateway.sessions;
+  const sessions = config.sessions ? new Sessions({ ...deps, isLiving }) : undefined;
   const routes = [
     ...passthroughRoutes(gateway),
     ...overviewRoutes(gateway, deps),
@@ -72,7 +73,7 @@ export function createApp(deps: Deps): App {
     ...docsRoutes(deps),
     ...healthRoutes(deps.readiness),
   ];
-  return mount(deps, routes, { cors: corsFor(config.allowedOrigins, config.sessions), sessions });
+  return mount(deps, routes, { cors: corsFor(deps), sessions });
 }
 
 /** The app of the admin listener. Its requests, probes and scrapes, are not counted in metrics. */
@@ -98,7 +99,7 @@ function mount(
   const serve = (route: Route) => (context: HonoContext<Env>) => answerOf(lifecycle, route, context);
   for (const route of routes) app.on(route.method, route.path, serve(route));
   const nothing = nothingHere(app);
-  if (cors)
+  if (cors?.hasAny)
     for (const [path, ways] of Map.groupBy(routes, (route) => route.path))
       app.on('OPTIONS', path, serve(noRoute(cors.preflights(nothing, supportedBy(ways)))));
   app.notFound(serve(noRoute(cors?.preflights(nothing) ?? nothing)));

@@ -1,4 +1,5 @@
 import * as z from 'zod/mini';
+import { isOrigin } from './core/origin.ts';
 import { STORE_ADDRESS, storeAddressOf } from './core/store-address.ts';
 import type { CachePolicy, Operation } from './upstream/operation.ts';
 import { allOperations } from './upstream/operations/index.ts';
@@ -71,13 +72,6 @@ const addressList = listed.check(
   z.refine((parts) => parts.every((part) => address.safeParse(part).success), 'comma-separated addresses or CIDRs'),
 );
 
-/**
- * As browsers write it: in lower case, without a default port or a path. Apps in web views have schemes of their own; no
- * page has an origin of `ftp`, `file`, `ws` or `wss`.
- */
-const ORIGIN = /^(?!(?:ftp|file|wss?):)[a-z][a-z0-9+.-]*:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:]+\])(?::\d{1,5})?$/;
-const isOrigin = (text: string) => ORIGIN.test(text) && (!/^https?:/.test(text) || URL.parse(text)?.origin === text);
-
 const ANY_ORIGIN =
   'scheme://host[:port] of a page, as browsers send it, in lower case, such as https://app.example (no wildcards; or * alone)';
 
@@ -97,10 +91,7 @@ function expectedOrigin(parts: readonly string[]): string {
 const LEAST_SECRET = 32;
 const areSecrets = (parts: string[]) => parts.every((part) => part.length >= LEAST_SECRET);
 
-const secretList = z.pipe(
-  listed.check(z.refine(areSecrets, `comma-separated secrets of ${LEAST_SECRET} characters or more`)),
-  z.transform((parts) => [...new Set(parts)]),
-);
+const secretList = listed.check(z.refine(areSecrets, `comma-separated secrets of ${LEAST_SECRET} characters or more`));
 
 const variables = z.object({
   HOST: hostVariable,
@@ -207,10 +198,12 @@ function configOf(given: z.output<typeof variables>) {
     publicUrl: given.PUBLIC_URL,
     cacheMaxBytes: given.CACHE_MAX_BYTES,
     storeUrl: given.STORE_URL,
-    /** The first one seals, each of them can open. */
+    /** The first one seals, each can open, the last one names. One may be both first and last, with a new one between. */
     secrets: given.SECRETS ?? [],
     /** `*` alone allows all. */
     allowedOrigins: given.ALLOWED_ORIGINS ?? [],
+    /** Never with a real upstream, hence never in production. */
+    allowsLocalOrigins: given.ALLOWED_ORIGINS === undefined && given.UPSTREAM_BASE_URL === undefined,
     policyOf: policiesOf(given.CACHE_POLICY ?? {}),
     rateLimitPerMinute: given.RATE_LIMIT_PER_MINUTE,
     upstreamBudgetPerMinute: given.UPSTREAM_BUDGET_PER_MINUTE,

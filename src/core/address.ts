@@ -5,7 +5,7 @@ export function customerOf(address: string): string {
 
 /** `2001:db8::7` becomes `2001:db8:0:0::/64`. */
 function prefixOf(address: string): string {
-  const [start = '', end = ''] = address.replace(/[\d.]+\.[\d.]+$/, '0:0').split('::');
+  const [start = '', end = ''] = address.replace(/(?<=:)\d+\.[\d.]+$/, '0:0').split('::');
   const [left, right] = [groupsOf(start), groupsOf(end)];
   const zeros = Array.from({ length: 8 - left.length - right.length }, () => '0');
   return `${[...left, ...zeros, ...right].slice(0, 4).join(':')}::/64`;

@@ -42,4 +42,6 @@ export interface LogFields extends Partial<RequestFields> {
   readonly variable?: string;
   readonly did_you_mean?: string;
   readonly url?: string;
+  /** Of a page, as its browser has sent it, if it is one. */
+  readonly origin?: string;
 }

@@ -78,6 +78,16 @@ export function accountSessions({ store, clock, digest }: GatewayDeps, { accepte
       if (isSessionOver(session, snapshot.session)) throw sessionOver();
       return account;
     },
+    /** Whether a session still lives; false where only the store could tell, and it does not answer. */
+    isLiving: async (context: RequestContext, session: SessionId): Promise<boolean> => {
+      if (context.snapshot?.session?.isLocal) return false; // it did not answer a moment ago
+      const principal = context.account ?? (await digest.account(context.credential));
+      const { background } = context;
+      const owner = accepted.ownerOf(principal, context);
+      const asking = { principal, owner, now: clock.now(), window: undefined, session, background };
+      const { session: state } = await store.snapshot(asking);
+      return state !== undefined && !state.isLocal && !isSessionOver(session, state);
+    },
     /** Resolves with whether all instances know of it. */
     revoke: (context: RequestContext, account: AccountId, revoked: Revoked): Promise<boolean> => {
       const owner = accepted.ownerOf(account, context);

@@ -29,8 +29,6 @@ export class Context implements RequestContext {
   counted: RequestContext['counted'];
   /** Set if it came by cookie, and that could be opened. */
   session: Session | undefined;
-  /** Whether it came by cookie. */
-  hasCookie = false;
   upstreamCalls = 0;
   upstreamMs = 0;
   /** For the log: how the cache handled the request. */

@@ -8,7 +8,7 @@ import { type Answer, NO_STORE, problemAnswer, SECURITY_HEADERS, tenths } from '
 import { bytesOf } from './body.ts';
 import { Context, type ContextTools } from './context.ts';
 import type { Cors } from './cors.ts';
-import { CLEARED, type Sessions } from './sessions.ts';
+import type { Sessions } from './sessions.ts';
 
 /** A path and method that a listener answers. */
 export interface Route {
@@ -21,7 +21,7 @@ export interface Route {
   readonly operation?: string;
   /** Request headers that it reads, besides those that every route reads. */
   readonly takes?: readonly string[];
-  /** It tells of sessions, or begins or ends one. */
+  /** It tells of sessions, or begins or ends one; its handler reads the cookie. */
   readonly isSession?: true;
   /** Answers without waiting if it can. Called before `handle`. */
   readonly hit?: ((context: Context) => Answer | undefined) | undefined;
@@ -79,9 +79,10 @@ export class Lifecycle {
     try {
       checkHead(inbound);
       const { sessions } = this.#options;
-      if (sessions && route.takes?.includes('Authorization')) await sessions.enter(context);
+      if (sessions && !route.isSession && route.takes?.includes('Authorization')) await sessions.enter(context);
       if (isRead(inbound) && inbound.body !== null) await bytesOf(context); // not used, but it has to be valid
       const answer = await route.handle(context);
+      this.#options.cors?.watch(context);
       return this.#finish(context, context.session && sessions ? await renewing(context, answer, sessions) : answer);
     } catch (error) {
       return this.fail(context, error);
@@ -93,9 +94,8 @@ export class Lifecycle {
     if (error instanceof ClientLeft) {
       return this.#finish(context, { status: CLIENT_LEFT, headers: NO_STORE, body: null }, 'client_left');
     }
-    let known = error instanceof GatewayError ? error : this.#faultOf(context, error);
-    if (context.hasCookie && known.status === 401)
-      known = known.with({ headers: { ...known.particulars.headers, 'Set-Cookie': CLEARED } });
+    this.#options.cors?.watch(context);
+    const known = error instanceof GatewayError ? error : this.#faultOf(context, error);
     const answer = problemAnswer(known, { instance: context.inbound.path, requestId: context.requestId });
     return this.#finish(context, answer, known.code);
   }
@@ -126,7 +126,7 @@ export class Lifecycle {
     if (counted) pushLimit(all, counted, now);
     const cors = this.#options.cors;
     const keyed = this.#options.sessions ? alsoByCookie(headers) : headers;
-    const own = cors ? cors.added(keyed, inbound.header('origin')) : keyed;
+    const own = cors ? cors.added(keyed, inbound) : keyed;
     for (const name in own) {
       if (name === 'Content-Security-Policy') all[all.indexOf(name) + 1] = own[name] ?? '';
       else all.push(name, own[name] ?? '');
@@ -179,9 +179,8 @@ const mayComeByCookie = (inbound: Inbound) =>
 /** A good answer that is no stream prolongs the session, at most once a day. */
 async function renewing(context: Context, answer: Answer, sessions: Sessions): Promise<Answer> {
   const isGood = answer.status >= 200 && answer.status < 300 && !context.isStream && !context.route.isSession;
-  const renewed = isGood && context.session ? sessions.renewed(context.session) : undefined;
-  if (!renewed) return answer;
-  return { ...answer, headers: { ...answer.headers, 'Set-Cookie': await sessions.cookieOf(renewed) } };
+  const cookie = isGood && context.session ? await sessions.renewal(context, context.session) : undefined;
+  return cookie === undefined ? answer : { ...answer, headers: { ...answer.headers, 'Set-Cookie': cookie } };
 }
 
 function checkHead({ refused, path }: Inbound): void {

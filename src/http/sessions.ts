@@ -2,10 +2,12 @@ import type { Config } from '../config.ts';
 import { base64Url, bytesOfBase64Url, Sealing } from '../core/crypto.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Inbound } from '../core/inbound.ts';
+import { isAllowed } from '../core/origin.ts';
 import type { Clock, MakeOpener } from '../core/runtime.ts';
 import type { SessionId } from '../store/store.ts';
 import { hasJsonType } from './body.ts';
 import type { Context } from './context.ts';
+import { isOwn } from './cors.ts';
 
 const COOKIE = '__Host-Http-portico';
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict';
@@ -36,6 +38,8 @@ interface SessionDeps {
   readonly upstream: URL;
   readonly clock: Pick<Clock, 'wall'>;
   readonly makeOpener?: MakeOpener | undefined;
+  /** Whether the store says that a session still lives. */
+  readonly isLiving: (context: Context, session: Session) => Promise<boolean>;
 }
 
 /** Sessions for browsers, each in a sealed cookie (`contract.md` section 8). */
@@ -43,15 +47,17 @@ export class Sessions {
   readonly #sealing: Sealing;
   readonly #openNow: ReturnType<MakeOpener> | undefined;
   readonly #config: Config;
+  readonly #isLiving: SessionDeps['isLiving'];
   /** Seconds since 1970. */
   readonly #now: () => number;
 
   /** A cookie of one upstream is worth nothing at another. */
-  constructor({ config, upstream, clock, makeOpener }: SessionDeps) {
+  constructor({ config, upstream, clock, makeOpener, isLiving }: SessionDeps) {
     const purpose = `portico session ${upstream.href}`;
     this.#sealing = new Sealing(config.secrets, purpose);
     this.#openNow = makeOpener?.(config.secrets, purpose);
     this.#config = config;
+    this.#isLiving = isLiving;
     this.#now = () => Math.floor(clock.wall() / 1000);
   }
 
@@ -61,17 +67,25 @@ export class Sessions {
   }
 
   /**
-   * Opens the session of a request that comes by cookie; with `Authorization` the cookie is not looked at.
+   * Opens the session of a request that comes by cookie.
    * @throws GatewayError `unauthenticated`, `origin_rejected`, `unsupported_media_type`
    */
   async enter(context: Context): Promise<void> {
-    const { inbound } = context;
-    if (inbound.header('authorization') !== undefined) return;
-    const value = sessionCookieOf(inbound.header('cookie'), context);
-    if (value === undefined) return;
+    const value = this.cookieIn(context);
+    if (value !== undefined) context.session = await this.open(value);
+  }
+
+  /**
+   * The value of the cookie that a request comes by; undefined without one. With `Authorization` it is not looked at.
+   * @throws GatewayError `unauthenticated` if there are two, `origin_rejected`, `unsupported_media_type`
+   */
+  cookieIn({ inbound }: Context): string | undefined {
+    if (inbound.header('authorization') !== undefined) return undefined;
+    const value = sessionCookieOf(inbound.header('cookie'));
+    if (value === undefined) return undefined;
     this.checkOrigin(inbound);
     if (announcesBody(inbound) && !hasJsonType(inbound)) throw GatewayError.of('unsupported_media_type');
-    context.session = await this.open(value);
+    return value;
   }
 
   /** The session of a request that begins another one; undefined if it has none that can be opened. */
@@ -85,10 +99,15 @@ export class Sessions {
     }
   }
 
-  /** The session with more time; undefined if it would gain less than a day. */
-  renewed(session: Session): Session | undefined {
+  /**
+   * A `Set-Cookie` that gives a session more time; undefined if it would gain less than a day, or may have ended while the
+   * request was under way. The store is asked last: a sign-out that is over by then is not undone in the browser.
+   */
+  async renewal(context: Context, session: Session): Promise<string | undefined> {
     const expiresAt = Math.min(this.#now() + LIFE_SECONDS, session.begunAt + MOST_SECONDS);
-    return expiresAt - session.expiresAt < DAY_SECONDS ? undefined : { ...session, expiresAt };
+    if (expiresAt - session.expiresAt < DAY_SECONDS) return undefined;
+    const cookie = await this.cookieOf({ ...session, expiresAt });
+    return (await this.#isLiving(context, session)) ? cookie : undefined;
   }
 
   /** A `Set-Cookie`. */
@@ -129,17 +148,10 @@ export class Sessions {
     if (origin === 'null') return false;
     if (site === 'same-origin') return true;
     if (site === 'none') return isRead;
-    const isListed = origin !== undefined && this.#config.allowedOrigins.includes(origin);
+    const isListed = origin !== undefined && isAllowed(this.#config, origin);
     if (site === 'same-site' || site === 'cross-site') return isListed;
     if (site !== undefined) return false;
-    return origin === undefined ? isRead : isListed || this.#isOwn(origin, inbound);
-  }
-
-  /** Without `PUBLIC_URL` only the host is compared: TLS may end before the gateway. */
-  #isOwn(origin: string, inbound: Inbound): boolean {
-    const { publicUrl } = this.#config;
-    if (publicUrl !== undefined) return origin === publicUrl;
-    return /^https?:\/\//.test(origin) && hostOf(origin) === hostOf(inbound.origin);
+    return origin === undefined ? isRead : isListed || isOwn(origin, inbound, this.#config);
   }
 }
 
@@ -147,20 +159,27 @@ export class Sessions {
 const announcesBody = (inbound: Inbound) =>
   (inbound.header('content-length') ?? '0') !== '0' || inbound.header('transfer-encoding') !== undefined;
 
-const hostOf = (origin: string) => origin.slice(origin.indexOf('://') + 3).toLowerCase();
+const isBlank = (char: string | undefined) => char === ' ' || char === '\t';
+
+/** Without the blanks round it. `trim` would take other characters too. */
+function withoutBlanks(text: string): string {
+  let [start, end] = [0, text.length];
+  while (isBlank(text[start])) start++;
+  while (end > start && isBlank(text[end - 1])) end--;
+  return text.slice(start, end);
+}
 
 /**
  * The value of our cookie; undefined if there is none. Only a space or a tab may stand around a name.
  * @throws GatewayError `unauthenticated` if there are two
  */
-function sessionCookieOf(header: string | undefined, context?: Context): string | undefined {
+function sessionCookieOf(header: string | undefined): string | undefined {
   if (header === undefined) return undefined;
   const values = header
     .split(';')
-    .map((pair) => pair.replaceAll(/^[ \t]+|[ \t]+$/g, ''))
+    .map(withoutBlanks)
     .filter((pair) => pair.startsWith(`${COOKIE}=`))
     .map((pair) => pair.slice(COOKIE.length + 1));
-  if (context) context.hasCookie = values.length > 0;
   if (values.length > 1) throw refused('There are two session cookies. Sign in again.');
   return values[0];
 }

@@ -142,9 +142,15 @@ function concealing(credential: string | undefined, { host, hostname }: URL): (t
   return (text) => patterns.reduce((rest, pattern) => rest.replaceAll(pattern, '…'), text);
 }
 
-function patternOf(word: string, flags: string): RegExp {
-  const literal = word.replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
-  return new RegExp(word.length >= LONG_WORD ? literal : `(?<![A-Za-z0-9])${literal}(?![A-Za-z0-9])`, flags);
+/** So many characters tell a word. With all 4,096 of a credential a search could take their product with the text's length. */
+const TELLING = 32;
+
+/** Finds a word of visible characters. */
+export function patternOf(word: string, flags: string): RegExp {
+  const isLong = word.length >= LONG_WORD;
+  const literal = word.slice(0, TELLING).replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
+  const rest = word.length > TELLING ? String.raw`[\x21-\x7e]{0,${word.length - TELLING}}` : '';
+  return new RegExp(isLong ? literal + rest : `(?<![A-Za-z0-9])${literal}(?![A-Za-z0-9])`, flags);
 }
 
 const RATE_LIMITED_SECONDS = 10;

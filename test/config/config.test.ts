@@ -224,6 +224,14 @@ it('names the variables that are set and have no effect yet, and nothing else', 
 });
 
 describe('allowed origins', () => {
+  it('are those of this machine only while nothing else is named and the upstream is the sandbox', () => {
+    expect(configOf({})).toMatchObject({ allowedOrigins: [], allowsLocalOrigins: true });
+    const upstream = { UPSTREAM_BASE_URL: 'http://127.0.0.1:8789' };
+    for (const real of [upstream, { ...upstream, NODE_ENV: 'production' }, { ALLOWED_ORIGINS: 'https://app.example' }])
+      expect(configOf(real).allowsLocalOrigins).toBe(false);
+    expect(badNames({ NODE_ENV: 'production' })).toEqual(['UPSTREAM_BASE_URL']);
+  });
+
   it.each([
     ['https://app.example', ['https://app.example']],
     [
@@ -236,6 +244,7 @@ describe('allowed origins', () => {
     ['chrome-extension://abcdefghijklmnop', ['chrome-extension://abcdefghijklmnop']],
     [' * ', ['*']],
   ])('are taken apart: %s', (given, origins) => {
+    expect(configOf({ ALLOWED_ORIGINS: given }).allowsLocalOrigins).toBe(false);
     expect(configOf({ ALLOWED_ORIGINS: given }).allowedOrigins).toEqual(origins);
   });
 
@@ -307,8 +316,12 @@ describe('a store that instances share', () => {
       SECRETS: `${SECRET}, ${SECRET}y`,
     });
     expect([storeUrl, secrets]).toEqual([storeAddressOf('rediss://u:p@store:6380/1'), [SECRET, `${SECRET}y`]]);
-    expect(configOf({ SECRETS: `${SECRET},${SECRET}` }).secrets).toEqual([SECRET]);
     expect(configOf({}).secrets).toEqual([]);
+  });
+
+  it('keeps secrets in their order, also one that is there twice', () => {
+    const [old, next] = [SECRET, `${SECRET}y`];
+    expect(configOf({ SECRETS: [old, next, old].join() }).secrets).toEqual([old, next, old]);
   });
 
   it('needs secrets', () => {

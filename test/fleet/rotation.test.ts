@@ -2,11 +2,19 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import { ask, bought, buy, fleetOfFile, isHit, newOrder, type Order, prime, testWhatIsKept } from './fleet.ts';
 import { IN_PROGRESS } from '../idempotency/helpers.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
+import { byCookie, cookieIn, expectOver, SESSION, signInWith } from '../sessions/helpers.ts';
+import { call, type CallOptions } from '../support/http.ts';
 import { markOf } from '../support/marked.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { barrier, hold, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { isOf } from '../support/versioned-upstream.ts';
+import { isOf, requestOf } from '../support/versioned-upstream.ts';
+
+const LOOK = { path: SESSION } as const;
+const SIGN_OUT = { path: SESSION, method: 'DELETE' } as const;
+
+const by = (at: NodeGateway, cookie: string, options: CallOptions) => call(at.url, byCookie(cookie, options));
+const signIn = async (at: NodeGateway, token: string) => cookieIn(await call(at.url, signInWith(token)));
 
 const REPLAYED = bought(2, { isReplay: true });
 const [OLD, NEW, NEWER] = [
@@ -16,15 +24,24 @@ const [OLD, NEW, NEWER] = [
 ];
 const PER_MINUTE = 60;
 
-/** As the operator lists them, one restart after the other: what is new comes first, and the last one stays. */
-const STAGES = { old: OLD, new: `${NEW},${OLD}`, newer: `${NEWER},${NEW},${OLD}`, without: `${NEWER},${OLD}` } as const;
+/** As the operator lists them, one restart after the other: what is new is known first, then it seals, and the last one stays. */
+const STAGES = {
+  old: OLD,
+  'new known': `${OLD},${NEW},${OLD}`,
+  new: `${NEW},${OLD}`,
+  'newer known': `${NEW},${NEWER},${OLD}`,
+  newer: `${NEWER},${NEW},${OLD}`,
+  without: `${NEWER},${OLD}`,
+} as const;
 
 type Stage = keyof typeof STAGES;
 
 /** Which of them stand side by side while instances are restarted. */
 const STEPS: readonly (readonly [Stage, Stage])[] = [
-  ['old', 'new'],
-  ['new', 'newer'],
+  ['old', 'new known'],
+  ['new known', 'new'],
+  ['new', 'newer known'],
+  ['newer known', 'newer'],
   ['newer', 'without'],
 ];
 
@@ -36,10 +53,17 @@ describe.skipIf(!hasRedis)(`while the secret is changed${SKIPPED}`, () => {
   beforeAll(async () => {
     await Promise.all(
       (Object.keys(STAGES) as Stage[]).map(async (stage) =>
-        at.set(stage, await fleet().start({ SECRETS: STAGES[stage], RATE_LIMIT_PER_MINUTE: String(PER_MINUTE) })),
+        at.set(
+          stage,
+          await fleet().start({
+            SECRETS: STAGES[stage],
+            SESSIONS: 'true',
+            RATE_LIMIT_PER_MINUTE: String(PER_MINUTE),
+          }),
+        ),
       ),
     );
-  }, 30_000);
+  }, 60_000);
 
   const directions = STEPS.flatMap(([one, other]) => [[one, other] as const, [other, one] as const]);
 
@@ -57,7 +81,7 @@ describe.skipIf(!hasRedis)(`while the secret is changed${SKIPPED}`, () => {
     test('a key that is under way is, and so is what it buys', async () => {
       const order = newOrder();
       const gate = barrier();
-      fleet().upstream.once((call) => isOf(order.token, call), reply(hold(gate), fleet().answer()));
+      fleet().upstream.once((asked) => isOf(order.token, asked), reply(hold(gate), fleet().answer()));
       const buying = buy(from(), order);
       await gate.reached;
       expect(await buy(to(), order)).toBe(IN_PROGRESS);
@@ -72,6 +96,17 @@ describe.skipIf(!hasRedis)(`while the secret is changed${SKIPPED}`, () => {
       await Promise.all(Array.from({ length: 20 }, (_, n) => buy(n % 2 === 0 ? from() : to(), order)));
       for (const gateway of [from(), to()]) expect(await buy(gateway, order)).toBe(REPLAYED);
       expect(fleet().charges(order)).toBe(1);
+    });
+
+    test('a session goes on, is of the same account, and a sign-out of it holds', async () => {
+      const cookie = await signIn(from(), secret());
+      const known = (await by(from(), cookie, LOOK)).json;
+      expect(known).toMatchObject({ authenticated: true });
+      expect((await by(to(), cookie, LOOK)).json).toEqual(known);
+      for (const id of ['getApiKey', 'createApiKey'] as const)
+        expect((await by(to(), cookie, requestOf(id))).status).toBeLessThan(300);
+      expect((await by(to(), cookie, SIGN_OUT)).status).toBe(204);
+      for (const gateway of [from(), to()]) expectOver(await by(gateway, cookie, LOOK));
     });
 
     test('what was there before a write is not read', async () => {
@@ -89,7 +124,7 @@ describe.skipIf(!hasRedis)(`while the secret is changed${SKIPPED}`, () => {
     test('a slow read from before a write is not stored', async () => {
       const token = secret();
       const gate = barrier();
-      fleet().upstream.once((call) => isOf(token, call), reply(hold(gate), fleet().answerOf(1)));
+      fleet().upstream.once((asked) => isOf(token, asked), reply(hold(gate), fleet().answerOf(1)));
       const slow = ask(from(), 'getReferralConfig', { token });
       await gate.reached;
       await ask(to(), 'updateReferralConfig', { token });
@@ -116,6 +151,24 @@ describe.skipIf(!hasRedis)(`while the secret is changed${SKIPPED}`, () => {
     const answer = await ask(instance('old'), 'getReferralConfig', { token });
     expect([answer.status, isHit(answer)]).toEqual([200, false]);
     await prime(instance('new'), 'getReferralConfig', { token });
+  });
+
+  test('a session sealed with a secret unknown there is 401, which does not end it', async () => {
+    const cookie = await signIn(instance('new'), secret());
+    expectOver(await by(instance('old'), cookie, LOOK));
+    expect((await by(instance('new'), cookie, LOOK)).json).toMatchObject({ authenticated: true });
+  });
+
+  test('a session goes through all of the restarts in which its secret is listed', async () => {
+    const sealed: { readonly cookie: string; readonly sealedWith: string }[] = [];
+    for (const [stage, secrets] of Object.entries(STAGES) as [Stage, string][]) {
+      const [first = '', ...others] = secrets.split(',');
+      sealed.push({ cookie: await signIn(instance(stage), secret()), sealedWith: first });
+      for (const { cookie, sealedWith } of sealed) {
+        const isListed = [first, ...others].includes(sealedWith);
+        expect((await by(instance(stage), cookie, LOOK)).status).toBe(isListed ? 200 : 401);
+      }
+    }
   });
 
   test('a key goes through all of the restarts', async () => {

@@ -275,6 +275,95 @@ describe('without allowed origins', () => {
     expect(answers.map(saidOf)).toEqual([{}, {}, {}]);
     expect(answers.map(({ headers }) => headers['vary'])).toEqual(['Authorization', undefined, undefined]);
   });
+
+  test.each([PATH, OVERVIEWS[0]!, '/bff/v1/batch', '/docs'])('a preflight of %s says what to set', async (path) => {
+    const { status, headers, json: problem } = await preflight(path);
+    expect([status, headers['allow']]).toEqual([405, expect.stringMatching(/GET, HEAD|POST/)]);
+    expect(problem).toMatchObject({
+      code: 'method_not_allowed',
+      detail: expect.stringMatching(/no page of another origin .* `ALLOWED_ORIGINS`/i),
+    });
+    const other = await world.call({ method: 'OPTIONS', path, headers: { origin: LISTED } });
+    expect(other.json).toMatchObject({ detail: expect.not.stringContaining('ORIGINS') });
+  });
+});
+
+const refusals = () =>
+  world.gateway.lines
+    .filter(({ msg }) => msg === 'an origin that is not in ALLOWED_ORIGINS was refused')
+    .map(({ level, origin }) => `${level} ${origin}`);
+
+const from = (origin: string, headers: Readonly<Record<string, string>> = {}) =>
+  world.ask('createApiKey', { headers: { origin, ...headers } });
+
+describe.each([
+  ['other origins are allowed', { ALLOWED_ORIGINS: LISTED }],
+  ['none is', { ALLOWED_ORIGINS: '' }],
+])('an origin that is refused where %s', (_, env) => {
+  const [ONE, ANOTHER] = ['https://one.example', 'capacitor://another:8100'];
+
+  beforeEach(() => open(env));
+
+  test.each([
+    ['a preflight', () => preflight(PATH, ONE)],
+    ['a preflight of where nothing is', () => preflight('/nothing', ONE)],
+    ['a read', () => world.ask('getSubscription', { headers: { origin: ONE } })],
+    ['a write', () => from(ONE)],
+    ['a request without a credential', () => world.call({ path: PATH, headers: { origin: ONE } })],
+  ])('is in the log, once a minute: by %s', async (__, act) => {
+    await act();
+    expect(refusals()).toEqual([`warn ${ONE}`]);
+    world.advance(59);
+    await act();
+    await from(ANOTHER);
+    expect(refusals()).toEqual([`warn ${ONE}`]);
+    world.advance(1);
+    await from(ANOTHER);
+    await act();
+    expect(refusals()).toEqual([`warn ${ONE}`, `warn ${ANOTHER}`]);
+  });
+
+  test('of a file is called null', async () => {
+    await from('null');
+    expect(refusals()).toEqual(['warn null']);
+  });
+
+  test.each([
+    'HTTPS://ONE.EXAMPLE',
+    'https://one.example/path?key=x',
+    'https://one.example, https://two.example',
+    'https://user:password@one.example',
+    'one.example',
+    '*',
+    '',
+    `https://${'x'.repeat(300)}.example`,
+  ])('is not, if no browser would send it: %s', async (origin) => {
+    await from(origin);
+    await preflight(PATH, origin);
+    expect(refusals()).toEqual([]);
+  });
+
+  test('does not include our own, nor a page for which a proxy has changed the host', async () => {
+    await from(world.gateway.url);
+    await from(ONE, { 'Sec-Fetch-Site': 'same-origin' });
+    await world.ask('createApiKey');
+    if (env.ALLOWED_ORIGINS !== '') await from(LISTED);
+    expect(refusals()).toEqual([]);
+  });
+});
+
+test('an origin that is refused with its cookie is in the log too', async () => {
+  await open({ ALLOWED_ORIGINS: '', SESSIONS: 'true', SECRETS: 'x'.repeat(32) });
+  const origin = 'https://one.example';
+  const headers = { origin, cookie: '__Host-Http-portico=x', 'sec-fetch-site': 'cross-site' };
+  expect((await world.call({ path: PATH, headers })).status).toBe(403);
+  expect(world.gateway.lines).toContainEqual(expect.objectContaining({ level: 'warn', origin }));
+});
+
+test('with every origin allowed none is in the log', async () => {
+  await open({ ALLOWED_ORIGINS: '*' });
+  await preflight(PATH, 'https://one.example');
+  expect(world.gateway.lines.filter(({ level }) => level !== 'info')).toEqual([]);
 });
 
 describe('what is answered before it is a request', () => {

@@ -67,8 +67,36 @@ async function bothOfOneDay(): Promise<readonly [node: Answers, worker: Answers]
   }
 }
 
+const LOCAL = ['http://localhost:5173', 'http://localhost', 'http://127.0.0.1:3000', 'http://[::1]:8080'];
+const NOT_LOCAL = [
+  'https://localhost:5173',
+  'http://localhost.evil.example',
+  'http://evil.example:5173',
+  'http://127.0.0.1.evil.example',
+  'http://127.0.0.2',
+  'http://192.168.0.1:5173',
+  'null',
+];
+
 describe('npm start and npm run dev:worker', () => {
   afterEach(killAll);
+
+  it.each([
+    ['npm start', startOnNode],
+    ['npm run dev:worker', () => startWorker({ SANDBOX: 'true' })],
+  ])('allow pages of this machine, and no others: %s', async (_, start) => {
+    const { url } = await start();
+    for (const origin of [...LOCAL, ...NOT_LOCAL]) {
+      const headers = { origin, 'access-control-request-method': 'GET' };
+      const preflight = await call(url, { method: 'OPTIONS', path: '/bff/v1/account-overview', headers });
+      const answer = await call(url, { path: '/api/v2/subscription/', token: 'sandbox-paid-key', headers: { origin } });
+      const isLocal = LOCAL.includes(origin);
+      expect([origin, preflight.status, answer.status]).toEqual([origin, 204, 200]);
+      expect(preflight.headers['access-control-allow-methods']).toBe(isLocal ? 'GET, HEAD' : undefined);
+      for (const { headers: said } of [preflight, answer])
+        expect(said['access-control-allow-origin']).toBe(isLocal ? origin : undefined);
+    }
+  });
 
   it('answer alike, byte for byte but for ages: the printed curl, the other overviews, lists and a stream', async () => {
     const [node, worker] = await bothOfOneDay();

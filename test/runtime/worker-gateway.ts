@@ -49,4 +49,4 @@ const COMPLAINT =
 
 /** What workerd, or wrangler, has said beside the lines of our log: of promises and I/O of other requests, of errors. */
 export const complaintsIn = ({ stdout, stderr }: Pick<Running, 'stdout' | 'stderr'>): readonly string[] =>
-  `${stdout()}\n${stderr()}`.split('\n').filter((line) => !line.startsWith('{') && COMPLAINT.test(line));
+  `${stdout()}\n${stderr()}`.split('\n').filter((line) => !line.includes('{"level":"') && COMPLAINT.test(line));

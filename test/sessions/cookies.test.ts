@@ -10,9 +10,9 @@ import { accountIds, cachedIds, isSocial, readIds, writeIds } from '../support/t
 import {
   ask,
   byCookie,
+  CLEARED,
   cookieIn,
   DAY,
-  expectNone,
   expectOver,
   gatewayBeside,
   isCallOf,
@@ -193,7 +193,7 @@ describe('with both', () => {
       const { by, signIn, sent } = await openSessions();
       const cookie = await signIn();
       const calls = await sent(async () => {
-        for (const options of WAYS) expectNone(await by(cookie, { ...options, headers: { authorization } }));
+        for (const options of WAYS) expectOver(await by(cookie, { ...options, headers: { authorization } }));
       });
       expect(calls).toEqual([]);
       expect((await by(cookie, { path: SUBSCRIPTION })).status).toBe(200);
@@ -213,7 +213,7 @@ const WAYS: readonly CallOptions[] = [
   { path: overviewPaths[0]!, headers: { accept: 'application/x-ndjson' } },
   { path: BATCH, body: batchOf(SUBSCRIPTION) },
   { path: SESSION },
-  { path: SESSION, method: 'DELETE' },
+  { path: `${SESSION}?everywhere=true`, method: 'DELETE' },
 ].filter(({ method }) => method !== 'HEAD');
 
 const flipped = (value: string, at: number) =>
@@ -252,17 +252,38 @@ async function expectAllOver({ by, sent }: SessionWorld, cookie: string): Promis
 }
 
 describe('a cookie', () => {
-  test.for(Object.entries(BAD))(
-    '%s is 401 everywhere and cleared, and the upstream hears nothing',
-    async ([, make]) => {
-      const world = await openSessions();
-      const cookie = await world.signIn();
-      await expectAllOver(world, make(cookie));
-      expect((await world.by(cookie, { path: SUBSCRIPTION })).status).toBe(200);
-    },
-  );
+  test.for(Object.entries(BAD))('%s is 401 everywhere, and the upstream hears nothing', async ([, make]) => {
+    const world = await openSessions();
+    const cookie = await world.signIn();
+    await expectAllOver(world, make(cookie));
+    expect((await world.by(cookie, { path: SUBSCRIPTION })).status).toBe(200);
+  });
 
-  test('in two headers is 401 and cleared', async () => {
+  test.for(Object.entries(BAD))('%s is cleared by a sign-out, unless there are two', async ([, make]) => {
+    const world = await openSessions();
+    const good = await world.signIn();
+    const cookie = make(good);
+    const calls = await world.sent(async () => {
+      const out = await world.by(cookie, { path: SESSION, method: 'DELETE' });
+      if (cookie.split(`${NAME}=`).length > 2) expectOver(out);
+      else expect([out.status, out.cookies, out.headers['clear-site-data']]).toEqual([204, [CLEARED], '"cache"']);
+    });
+    expect(calls).toEqual([]);
+    expect((await world.by(good, { path: SESSION })).json).toMatchObject({ authenticated: true });
+  });
+
+  test('that has expired is cleared by a sign-out, and cannot end other sessions', async () => {
+    const world = await openSessions();
+    const expired = await world.signIn();
+    world.advance(7 * DAY);
+    const cookie = await world.signIn();
+    expectOver(await world.by(expired, { path: `${SESSION}?everywhere=true`, method: 'DELETE' }));
+    const out = await world.by(expired, { path: SESSION, method: 'DELETE' });
+    expect([out.status, out.cookies]).toEqual([204, [CLEARED]]);
+    expect((await world.by(cookie, { path: SESSION })).json).toMatchObject({ authenticated: true });
+  });
+
+  test('in two headers is 401', async () => {
     const { raw, signIn, sent } = await openSessions();
     const cookie = await signIn();
     const calls = await sent(async () => {
@@ -396,7 +417,7 @@ describe('a cookie whose name has', () => {
       raw(Buffer.from(requestText({ target, headers: [['Cookie', cookie]] }), 'latin1'));
     const alike = `${name}=${valueIn(good)}`;
     const calls = await sent(async () => {
-      expectNone(await through(SUBSCRIPTION, alike));
+      expectOver(await through(SUBSCRIPTION, alike));
       const asked = await through(SESSION, alike);
       expect([asked.status, asked.body]).toEqual([200, '{"authenticated":false}']);
       // Beside ours it is not a second one.

@@ -7,6 +7,7 @@ import { type Barrier, barrier } from '../support/barrier.ts';
 import { START_MS } from '../support/clock.ts';
 import { secret } from '../support/secrets.ts';
 import { callOf } from '../support/marked.ts';
+import { requestText } from '../support/raw-client.ts';
 import { hold, json, reply } from '../support/scripted-upstream.ts';
 import {
   ask,
@@ -26,6 +27,21 @@ import { openShared } from './stores.ts';
 
 const LOOK = { path: SESSION } as const;
 const EVERYWHERE = { method: 'DELETE', path: `${SESSION}?everywhere=true` } as const;
+
+test('a `Cookie` that is mostly blanks takes no time', async () => {
+  const { raw, signIn } = await openSessions();
+  const good = await signIn();
+  for (const blank of [' ', '\t']) {
+    const cookies = [`a=1${blank.repeat(15_000)}b`, `a=1;${blank.repeat(7_000)}${good}${blank.repeat(7_000)}`];
+    const begin = performance.now();
+    for (const cookie of cookies)
+      for (let times = 0; times < 20; times++) {
+        const { status } = await raw(requestText({ target: SESSION, headers: [['Cookie', cookie]] }));
+        expect(status).toBe(200);
+      }
+    expect(performance.now() - begin).toBeLessThan(2_000); // each took 250 ms, of everybody's time
+  }
+});
 
 describe('a cookie', () => {
   test.for([0, 1, 2])('is 401 with any other last character (%i)', async (more) => {

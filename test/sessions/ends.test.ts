@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { exampleRequest } from '../support/examples.ts';
 import type { CallOptions, TextAnswer } from '../support/http.ts';
 import { callOf, pathOf } from '../support/marked.ts';
-import { json } from '../support/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { isSocial, writeIds } from '../support/table.ts';
 import {
@@ -43,7 +43,6 @@ const WAYS: readonly CallOptions[] = [
   ...overviewPaths.map((path) => ({ path })),
   { path: overviewPaths[0]!, headers: { accept: 'application/x-ndjson' } },
   { path: BATCH, body: batchOf(SUBSCRIPTION) },
-  SIGN_OUT,
   EVERYWHERE,
 ];
 
@@ -75,6 +74,30 @@ describe.each([
     expect(out!.headers).toMatchObject({ 'clear-site-data': '"cache"', 'cache-control': 'no-store' });
     expect(out!.headers).not.toHaveProperty('content-type');
     await expectEnded(world, cookie);
+  });
+
+  test('a sign-out of a session that is over clears the cookie too, and ends no other', async () => {
+    const world = await open();
+    const [cookie, same] = [await world.signIn(), await world.signIn()];
+    await world.by(cookie, SIGN_OUT);
+    expectOver(await world.by(cookie, EVERYWHERE));
+    const again = await world.by(cookie, SIGN_OUT);
+    expect([again.status, again.cookies, again.headers['clear-site-data']]).toEqual([204, [CLEARED], '"cache"']);
+    await expectGoesOn(world, same);
+  });
+
+  test('a 401 that comes after a new sign-in leaves the new session in the browser', async () => {
+    const world = await open();
+    const old = await world.signIn();
+    const gate = barrier();
+    world.upstream.once(callOf('createApiKey'), reply(hold(gate), REFUSED));
+    const late = world.askBy(old, 'createApiKey');
+    await gate.reached;
+    const cookie = await world.signIn(secret(), { headers: { ...OWN_PAGE, Cookie: old } });
+    gate.release();
+    expectOver(await late);
+    expectOver(await world.by(old, LOOK)); // one that was sent before the sign-in and came late
+    await expectGoesOn(world, cookie);
   });
 
   test('a sign-out without a session is 204 too', async () => {
@@ -185,7 +208,7 @@ describe.each([
       world.advance(2 * 3600); // no copy is left
       world.upstream.once(refused, REFUSED);
       const answer = await world.by(cookie, request);
-      expect([answer.status, answer.cookies]).toEqual([status, status === 401 ? [CLEARED] : []]);
+      expect([answer.status, answer.cookies]).toEqual([status, []]);
       await expectEnded(world, cookie);
       for (const one of [newer, other]) await expectGoesOn(world, one);
     },

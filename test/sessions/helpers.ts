@@ -123,10 +123,6 @@ export function expectRefused(answer: TextAnswer | RawResponse, { isCleared, ...
   return expectProblem({ ...answer, headers }, expected);
 }
 
-/** The session is over, and the browser forgets it. */
+/** There is no session, or it is over. The browser keeps its cookie, which may be a newer one by then. */
 export const expectOver = (answer: TextAnswer | RawResponse): Problem =>
-  expectRefused(answer, { status: 401, code: 'unauthenticated', isCleared: true });
-
-/** There is no session here, and none is ended. */
-export const expectNone = (answer: TextAnswer | RawResponse): Problem =>
   expectRefused(answer, { status: 401, code: 'unauthenticated', isCleared: false });

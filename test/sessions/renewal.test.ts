@@ -2,8 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { exampleRequest } from '../support/examples.ts';
 import type { CallOptions } from '../support/http.ts';
 import { callOf, goodAnswer } from '../support/marked.ts';
+import { secret } from '../support/secrets.ts';
 import { barrier, hold, json, perCall, reply, reset } from '../support/scripted-upstream.ts';
 import {
+  ask,
   byCookie,
   CLEARED,
   cookieIn,
@@ -11,10 +13,12 @@ import {
   expectOver,
   openSessions,
   overviewPaths,
+  OWN_PAGE,
   SESSION,
   type SessionWorld,
   valueIn,
 } from './helpers.ts';
+import { openShared } from './stores.ts';
 
 const SUBSCRIPTION = '/api/v2/subscription/';
 const LOOK = { path: SESSION } as const;
@@ -26,6 +30,11 @@ const endOf = async ({ by, clock }: SessionWorld, cookie: string) => {
   return (Date.parse(ends) - clock.wall()) / 1000;
 };
 
+const batchOf = (...paths: string[]): CallOptions => ({
+  path: '/bff/v1/batch',
+  body: { requests: paths.map((path, n) => ({ id: `r${n}`, path })) },
+});
+
 /** What prolongs a session: a 2xx that is no stream. */
 const RENEWING: Readonly<Record<string, CallOptions>> = {
   'a read': READ,
@@ -33,7 +42,7 @@ const RENEWING: Readonly<Record<string, CallOptions>> = {
   'a read that is never kept': exampleRequest('getApiKey'),
   'a write': exampleRequest('createApiKey'),
   'a write without a body in its answer': exampleRequest('deletePaymentMethod'),
-  'a batch': { path: '/bff/v1/batch', body: { requests: [{ id: 'a', path: SUBSCRIPTION }] } },
+  'a batch': batchOf(SUBSCRIPTION),
   ...Object.fromEntries(overviewPaths.map((path) => [path, { path }])),
 };
 
@@ -181,32 +190,86 @@ function notRenewing(): Readonly<Record<string, Act>> {
   };
 }
 
-test.for(['', '?everywhere=true'])(
-  'a renewal that comes after a sign-out (%s) does not bring the session back',
-  async (how) => {
-    const world = await openSessions();
+const SIGN_OUT = { method: 'DELETE', path: SESSION } as const;
+
+/** A read by a cookie that is due for renewal; `release` lets the upstream answer it. */
+async function renewingRead(world: SessionWorld, cookie: string) {
+  world.advance(DAY);
+  const gate = barrier();
+  const answer = reply(
+    hold(gate),
+    perCall((to) => goodAnswer(to, 1)),
+  );
+  world.upstream.once(callOf('getApiKey'), answer);
+  const read = world.askBy(cookie, 'getApiKey');
+  await gate.reached;
+  return { read, release: () => gate.release() };
+}
+
+describe.each([
+  ['one process', (env = {}) => openSessions(env)],
+  ['a shared store', (env = {}) => openShared(env)],
+] satisfies [string, (env?: Record<string, string>) => Promise<SessionWorld>][])('with %s', (_, open) => {
+  test.for([SIGN_OUT, { ...SIGN_OUT, path: `${SESSION}?everywhere=true` }])(
+    'a renewal that is under way at a sign-out (%o) does not replace what was cleared, nor a new session',
+    async (how) => {
+      const world = await open();
+      const cookie = await world.signIn();
+      const { read, release } = await renewingRead(world, cookie);
+      const out = await world.by(cookie, how);
+      expect([out.status, out.cookies]).toEqual([204, [CLEARED]]);
+      const next = await world.signIn();
+      release();
+      const late = await read;
+      expect([late.status, late.cookies]).toEqual([200, []]);
+      for (const request of [LOOK, READ]) {
+        expectOver(await world.by(cookie, request));
+        expect((await world.by(next, request)).status).toBe(200);
+      }
+    },
+  );
+
+  test('a renewal that is under way when another session begins over it does not replace that', async () => {
+    const world = await open();
+    const cookie = await world.signIn();
+    const { read, release } = await renewingRead(world, cookie);
+    await world.signIn(secret(), { headers: { ...OWN_PAGE, Cookie: cookie } });
+    release();
+    const late = await read;
+    expect([late.status, late.cookies]).toEqual([200, []]);
+  });
+
+  test('a batch with a 401 in it, which ends the session, does not renew it', async () => {
+    const world = await open();
     const cookie = await world.signIn();
     world.advance(DAY);
-    const gate = barrier();
-    world.upstream.once(
-      callOf('getApiKey'),
-      reply(
-        hold(gate),
-        perCall((to) => goodAnswer(to, 1)),
-      ),
-    );
-    const slow = world.askBy(cookie, 'getApiKey');
-    await gate.reached;
-    const out = await world.call(byCookie(cookie, { method: 'DELETE', path: `${SESSION}${how}` }));
-    expect([out.status, out.cookies]).toEqual([204, [CLEARED]]);
-    gate.release();
-    const late = await slow;
-    expect(late.status).toBe(200);
-    const renewed = late.cookies.length > 0 ? cookieIn(late) : cookie;
-    for (const one of [cookie, renewed]) {
-      expectOver(await world.by(one, LOOK));
-      expectOver(await world.by(one, READ));
-      expectOver(await world.askBy(one, 'createApiKey'));
-    }
-  },
-);
+    world.upstream.once(callOf('getApiKey'), json(401, { detail: 'Invalid token.' }));
+    const answer = await world.by(cookie, batchOf(SUBSCRIPTION, exampleRequest('getApiKey').path));
+    expect([answer.status, answer.cookies]).toEqual([200, []]);
+    expectOver(await world.by(cookie, LOOK));
+  });
+});
+
+describe('with a shared store', () => {
+  test('a renewal hears of a sign-out on another instance', async () => {
+    const world = await openShared();
+    const cookie = await world.signIn();
+    const { read, release } = await renewingRead(world, cookie);
+    expect((await ask(world.other, byCookie(cookie, SIGN_OUT))).status).toBe(204);
+    release();
+    const late = await read;
+    expect([late.status, late.cookies]).toEqual([200, []]);
+  });
+
+  test('no session is renewed while the store is away, and each is when it is back', async () => {
+    const world = await openShared();
+    const cookie = await world.signIn();
+    const { read, release } = await renewingRead(world, cookie);
+    world.away();
+    release();
+    for (const answer of [await read, await world.by(cookie, READ)])
+      expect([answer.status, answer.cookies]).toEqual([200, []]);
+    world.back();
+    expect((await world.by(cookie, READ)).cookies).toHaveLength(1);
+  });
+});

@@ -33,6 +33,11 @@ describe('what the upstream says again', () => {
     expect(await textFor(place(token), token)).not.toContain(token.slice(0, 12));
   });
 
+  test.each([8, 31, 32, 33, 64, 4_096])('of a credential of %i characters is concealed to its end', async (length) => {
+    const token = secret().padEnd(length, 'Z').slice(0, length);
+    expect(await textFor({ detail: `Not ${token}, or (${token}).` }, token)).toContain('"Not …, or (…)."');
+  });
+
   test.each(PLACES)('of the address of the upstream in %s does not reach the client', async (_, place) => {
     const { host, origin } = new URL(stage.upstream.url);
     for (const said of [`${origin}/x`, host]) expect(await textFor(place(said))).not.toContain(host.slice(0, 14));

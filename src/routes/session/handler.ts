@@ -48,7 +48,8 @@ interface Tools {
   readonly sessions: Sessions;
 }
 
-async function look({ gateway }: Tools, context: Context): Promise<Answer> {
+async function look({ gateway, sessions }: Tools, context: Context): Promise<Answer> {
+  await sessions.enter(context);
   const { inbound, session } = context;
   const authorization = inbound.header('authorization');
   if (authorization !== undefined) credentialOf(authorization); // the cookie is not looked at
@@ -63,23 +64,45 @@ const stateOf = ({ expiresAt }: Session, account: string) => ({
   account,
 });
 
-/** In any case the cookie of this browser is gone. */
-async function signOut({ gateway, sessions }: Tools, context: Context): Promise<Answer> {
-  const { inbound, session } = context;
+/** The cookie of this browser is gone, whatever was in it. */
+async function signOut(tools: Tools, context: Context): Promise<Answer> {
+  const { gateway, sessions } = tools;
+  const { inbound } = context;
+  const cookie = sessions.cookieIn(context);
   sessions.checkOrigin(inbound);
   const authorization = inbound.header('authorization');
   if (authorization !== undefined) credentialOf(authorization);
   const everywhere = everywhereOf(inbound.query);
-  if (session) {
-    const account = await gateway.sessions.assertOpen(context, session);
-    const isKnown = await gateway.sessions.revoke(
-      context,
-      account,
-      everywhere ? { epoch: session.epoch + 1 } : session,
-    );
+  const living = cookie === undefined ? undefined : await livingIn(cookie, { tools, context, everywhere });
+  if (living) {
+    const { account, session } = living;
+    const revoked = everywhere ? { epoch: session.epoch + 1 } : session;
+    const isKnown = await gateway.sessions.revoke(context, account, revoked);
     if (!isKnown) throw GatewayError.of('store_unavailable', { retryAfter: 1, headers: { 'Set-Cookie': CLEARED } });
   }
   return { status: 204, headers: { ...NO_STORE, 'Set-Cookie': CLEARED, 'Clear-Site-Data': '"cache"' }, body: null };
+}
+
+interface SigningOut {
+  readonly tools: Tools;
+  readonly context: Context;
+  readonly everywhere: boolean;
+}
+
+/**
+ * The session in a cookie; undefined if it is over or cannot be opened.
+ * @throws GatewayError `unauthenticated` then, if `everywhere`: such a cookie ends no other session
+ */
+async function livingIn(cookie: string, { tools: { gateway, sessions }, context, everywhere }: SigningOut) {
+  try {
+    const session = await sessions.open(cookie);
+    context.session = session;
+    return { session, account: await gateway.sessions.assertOpen(context, session) };
+  } catch (error) {
+    const isOver = error instanceof GatewayError && error.code === 'unauthenticated';
+    if (everywhere || !isOver) throw error;
+    return undefined;
+  }
 }
 
 /** @throws GatewayError `validation_failed` */
