@@ -39,7 +39,7 @@ const LIMITS = {
   requestTimeout: 5_000,
   connectionsCheckingInterval: 500,
   keepAliveTimeout: 65_000, // longer than load balancers keep idle connections
-  maxHeaderSize: 16_384,
+  maxHeaderSize: 65_536, // we refuse smaller ones
   requireHostHeader: false, // ours answers with a problem
 } as const;
 
