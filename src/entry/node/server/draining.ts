@@ -10,8 +10,6 @@ const POLL_MS = 25;
 const QUIET_TURNS = 5;
 const MAX_BACKLOG_MS = 1_000;
 
-const SWEEP_MS = 1_000;
-
 /** The connections and requests of a listener, so that it can be closed without dropping any. */
 export class Traffic {
   readonly inFlight = new Bag<ServerResponse>();
@@ -62,24 +60,6 @@ export class Traffic {
     ends.cutAll();
   }
 
-  /**
-   * Cuts off clients that take nothing of their answer for `afterMs`, or at most twice that. Uses Node's socket timeout,
-   * which restarts with every byte sent. It is set in sweeps, so that quick answers do not pay for it.
-   * @returns a function that ends the sweeps
-   */
-  cutStalled(afterMs: number): () => void {
-    const watched = new WeakSet<ServerResponse>();
-    const sweep = () => {
-      for (const outgoing of this.inFlight) {
-        if (!outgoing.headersSent || watched.has(outgoing)) continue;
-        watched.add(outgoing);
-        outgoing.setTimeout(afterMs, () => cutOrWait(outgoing, afterMs));
-      }
-    };
-    const timer = setInterval(sweep, Math.min(SWEEP_MS, afterMs)).unref();
-    return () => clearInterval(timer);
-  }
-
   #isQuiet(): boolean {
     return this.inFlight.size === 0 && Date.now() - this.#lastAt >= QUIET_MS;
   }
@@ -101,10 +81,4 @@ export class Traffic {
 /** Tells the client not to send another request on this connection. */
 export function closeAfter(outgoing: ServerResponse): void {
   if (!outgoing.headersSent) outgoing.setHeader('Connection', 'close');
-}
-
-/** If there is nothing left to send, it is the client that waits, for the rest of a stream. */
-function cutOrWait({ socket }: ServerResponse, afterMs: number): void {
-  if (socket && socket.writableLength > 0) socket.destroy();
-  else socket?.setTimeout(afterMs);
 }

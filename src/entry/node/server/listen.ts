@@ -11,6 +11,7 @@ import { inTurn, type Serve } from './pipeline.ts';
 import { LoopPressure } from './pressure.ts';
 import { shedder } from './shed.ts';
 import { refuseConnect, refuseUnparsable } from './unparsable.ts';
+import { Unsent } from './unsent.ts';
 
 export interface ListenerOptions {
   readonly app: Pick<App, 'fetch' | 'enter' | 'refuse'>;
@@ -23,6 +24,8 @@ export interface ListenerOptions {
   readonly trustedProxies?: readonly string[];
   /** Counts the requests that are turned away under overload. Absent: none are turned away. */
   readonly shedding?: Metrics;
+  /** Of all answers, what clients have not taken yet. */
+  readonly mostUnsentBytes?: number;
   /** How long a client may take nothing of its answer; at most twice that. */
   readonly stalledAfterMs?: number;
 }
@@ -50,14 +53,15 @@ const STALLED_AFTER_MS = 20_000;
 export async function listen(options: ListenerOptions): Promise<Listener> {
   const { host, port, sockets = 1, stalledAfterMs = STALLED_AFTER_MS } = options;
   const traffic = new Traffic();
-  const serve = inTurn(beginner(options, traffic));
+  const unsent = new Unsent(options.mostUnsentBytes);
+  const serve = inTurn(beginner(options, traffic, unsent));
   const server = createServer(LIMITS, serve)
     .on('connection', () => traffic.accept())
     .on('checkExpectation', serve)
     .on('clientError', refuseUnparsable(options.app))
     .on('connect', refuseConnect(options.app));
   const stopAccepting = await accept(server, { host, port }, sockets);
-  const stopCutting = traffic.cutStalled(stalledAfterMs);
+  const stopCutting = unsent.cutStalled(stalledAfterMs);
   return {
     url: urlOf(server, host),
     async drain(graceMs) {
@@ -71,11 +75,12 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
 function beginner(
   { app, background, shedding: metrics, trustedProxies = [] }: ListenerOptions,
   traffic: Traffic,
+  unsent: Unsent,
 ): Serve {
   const addressOf = addresses(trustedProxies);
   const pressure = new LoopPressure({ done: () => traffic.done });
   const shed = metrics && shedder({ app, metrics, pressure: pressure.watch(), addressOf });
-  const tools = { background, addressOf };
+  const tools = { background, addressOf, unsent };
   return (incoming, outgoing) => {
     const inbound = new NodeInbound(incoming, outgoing, tools);
     if (traffic.isDraining) closeAfter(outgoing);
