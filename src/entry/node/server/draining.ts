@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { Bag } from '../../../core/bag.ts';
+import { rest } from './connections.ts';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 
 /** How long there has to be no request before idle connections are closed: a request may be on its way. */
@@ -38,14 +39,17 @@ export class Traffic {
     outgoing.once('close', () => {
       leave();
       this.#over++;
+      rest(outgoing.req.socket);
       this.#lastAt = Date.now();
     });
   }
 
   /** For a request that was answered at once. Mostly the kernel has the answer already, so it is never in flight. */
   answered(outgoing: ServerResponse): void {
-    if (this.isDraining || (outgoing.socket?.writableLength ?? 0) > 0) this.begin(outgoing);
-    else this.#over++;
+    const { socket } = outgoing;
+    if (this.isDraining || (socket?.writableLength ?? 0) > 0) return this.begin(outgoing);
+    this.#over++;
+    if (socket) rest(socket);
   }
 
   /** Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`. */

@@ -3,7 +3,8 @@ import type { App } from '../../../app.ts';
 import type { Metrics } from '../../../core/metrics.ts';
 import type { Background } from '../../../core/runtime.ts';
 import { accept, urlOf } from './acceptors.ts';
-import { addresses } from './address.ts';
+import { addresses, peerOf, proxies } from './address.ts';
+import { Connections } from './connections.ts';
 import { closeAfter, Traffic } from './draining.ts';
 import { isMisframed } from './head.ts';
 import { NodeInbound } from './inbound.ts';
@@ -24,6 +25,8 @@ export interface ListenerOptions {
   readonly trustedProxies?: readonly string[];
   /** Counts the requests that are turned away under overload. Absent: none are turned away. */
   readonly shedding?: Metrics;
+  /** How many connections there may be before idle ones are closed; of the address that has most. Absent: any number. */
+  readonly mostConnections?: number;
   /** Of all answers, what clients have not taken yet. */
   readonly mostUnsentBytes?: number;
   /** How long a client may take nothing of its answer; at most twice that. */
@@ -51,12 +54,19 @@ const STALLED_AFTER_MS = 20_000;
 
 /** Serves an app on a port; 0 takes a free one. */
 export async function listen(options: ListenerOptions): Promise<Listener> {
-  const { host, port, sockets = 1, stalledAfterMs = STALLED_AFTER_MS } = options;
+  const { host, port, sockets = 1, stalledAfterMs = STALLED_AFTER_MS, trustedProxies = [] } = options;
   const traffic = new Traffic();
   const unsent = new Unsent(options.mostUnsentBytes);
+  const connections = new Connections(options.mostConnections ?? Infinity, {
+    peerOf,
+    isProxy: proxies(trustedProxies),
+  });
   const serve = inTurn(beginner(options, traffic, unsent));
   const server = createServer(LIMITS, serve)
-    .on('connection', () => traffic.accept())
+    .on('connection', (socket) => {
+      traffic.accept();
+      connections.add(socket);
+    })
     .on('checkExpectation', serve)
     .on('clientError', refuseUnparsable(options.app))
     .on('connect', refuseConnect(options.app));
