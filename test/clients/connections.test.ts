@@ -10,6 +10,12 @@ const DESCRIPTORS = 300;
 const AT_ONCE = 50;
 const ATTACKER = '127.0.0.2';
 const TARGET = '/api/v2/subscription/';
+
+interface Sent {
+  readonly bytes?: string;
+  readonly after?: string;
+}
+
 const PROBE = requestText({ target: '/livez' });
 
 afterAll(killAll);
@@ -33,32 +39,35 @@ async function served({ port }: NodeGateway) {
   return socket;
 }
 
-/** A connection that is idle as soon as it has an answer to what it sends, if it sends anything. */
-function idler(port: number, from: string, bytes: string): Promise<void> {
+/** A connection that waits for an answer to what it sends, if it sends anything, and then sends no more than `after`. */
+function idler(port: number, from: string, { bytes = '', after = '' }: Sent): Promise<void> {
   const socket = connect({ port, host: '127.0.0.1', localAddress: from });
   onTestFinished(() => void socket.destroy());
   socket.on('error', () => undefined); // 'close' follows
   if (bytes !== '') socket.write(bytes);
   return new Promise((resolve) => {
-    socket.once('close', () => resolve()).once(bytes === '' ? 'connect' : 'data', () => resolve());
+    socket
+      .once('close', () => resolve())
+      .once(bytes === '' ? 'connect' : 'data', () => socket.write(after, () => resolve()));
   });
 }
 
 /** More connections than the process can have. */
-async function crowd({ port }: NodeGateway, from: string, bytes = ''): Promise<void> {
+async function crowd({ port }: NodeGateway, from: string, sent: Sent = {}): Promise<void> {
   for (let opened = 0; opened < 2 * DESCRIPTORS; opened += AT_ONCE)
-    await Promise.all(Array.from({ length: AT_ONCE }, () => idler(port, from, bytes)));
+    await Promise.all(Array.from({ length: AT_ONCE }, () => idler(port, from, sent)));
 }
 
 test.each([
-  ['have sent nothing', ''],
-  ['have had an answer', PROBE],
-])('one address with idle connections that %s keeps nobody out', async (_, bytes) => {
+  ['have sent nothing', {}],
+  ['have had an answer', { bytes: PROBE }],
+  ['have had an answer, and sent an empty line since', { bytes: PROBE, after: '\r\n' }],
+])('one address with idle connections that %s keeps nobody out', async (_, sent) => {
   const { gateway } = await open();
   const known = await openSocket(gateway.port);
   await known.write(read());
   expect((await known.readResponse()).status).toBe(200);
-  await crowd(gateway, ATTACKER, bytes);
+  await crowd(gateway, ATTACKER, sent);
   const stranger = await openSocket(gateway.port);
   for (const socket of [known, stranger]) {
     await socket.write(read());

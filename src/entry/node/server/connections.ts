@@ -11,7 +11,7 @@ const OTHER_DESCRIPTORS = 128;
 /** How many more than are too many are closed, as a part of all: not every new connection looks at all others. */
 const BATCH = 1 / 16;
 
-/** If that many are not idle, the next look is later. */
+/** If not that many can be closed, the next look is later. */
 const PAUSE_MS = 100;
 
 /** How many connections clients may have. Node has raised the limit of its process as far as it may. */
@@ -37,7 +37,7 @@ interface Peers {
   readonly isProxy: (socket: Socket) => boolean;
 }
 
-/** The connections of a listener, at most `most` if enough of them are idle. */
+/** The connections of a listener: at most `most`, if enough of them are without a request. */
 export class Connections {
   readonly #most: number;
   readonly #peers: Peers;
@@ -58,23 +58,25 @@ export class Connections {
 
   #makeRoom(): void {
     const { isProxy, peerOf } = this.#peers;
-    const idle = Map.groupBy([...this.#open].filter(isIdle), isProxy);
-    for (const some of [idle.get(false) ?? [], idle.get(true) ?? []])
-      this.#closeSome(Map.groupBy(some, peerOf), this.#open.size - Math.floor(this.#most * (1 - BATCH)));
+    const most = Math.floor(this.#most * (1 - BATCH));
+    const waiting = Map.groupBy([...this.#open].filter(hasNoRequest), isProxy);
+    for (const ofProxies of [false, true])
+      this.#closeSome(Map.groupBy(waiting.get(ofProxies) ?? [], peerOf), this.#open.size - most);
     if (this.#open.size > this.#most) this.#notBefore = performance.now() + PAUSE_MS;
   }
 
-  /** Closes so many, the oldest of those who have most. */
+  /** Closes so many, or all: of who has most, the idle ones first and of these the oldest. */
   #closeSome(byPeer: ReadonlyMap<string, readonly Socket[]>, many: number): void {
-    const level = levelOf(
-      Array.from(byPeer.values(), ({ length }) => length),
-      many,
-    );
-    for (const sockets of byPeer.values())
-      for (const socket of sockets.slice(0, Math.max(0, sockets.length - level))) {
+    const counts = Array.from(byPeer.values(), ({ length }) => length);
+    const level = levelOf(counts, many);
+    for (const sockets of byPeer.values()) {
+      if (sockets.length <= level) continue;
+      const inTurn = sockets.toSorted((a, b) => Number(hasPart(a)) - Number(hasPart(b)));
+      for (const socket of inTurn.slice(0, sockets.length - level)) {
         this.#open.delete(socket);
         socket.destroy();
       }
+    }
   }
 }
 
@@ -87,8 +89,10 @@ export function rest(socket: Counted): void {
   socket[READ] = socket.bytesRead;
 }
 
-/** No request is under way, and none partly received. */
-const isIdle = (socket: Counted) => socket.bytesRead === (socket[READ] ?? 0) && lastOf(socket)?.answer.closed !== false;
+const hasNoRequest = (socket: Socket) => lastOf(socket)?.answer.closed !== false;
+
+/** Something has come since. It may be an empty line, so this alone keeps nothing open. */
+const hasPart = (socket: Counted) => socket.bytesRead !== (socket[READ] ?? 0);
 
 /** What everybody may keep at most, so that so many go. */
 function levelOf(counts: readonly number[], many: number): number {
