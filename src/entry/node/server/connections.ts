@@ -59,17 +59,17 @@ export class Connections {
   #makeRoom(): void {
     const { isProxy, peerOf } = this.#peers;
     const most = Math.floor(this.#most * (1 - BATCH));
-    const waiting = Map.groupBy([...this.#open].filter(hasNoRequest), isProxy);
-    for (const ofProxies of [false, true])
-      this.#closeSome(Map.groupBy(waiting.get(ofProxies) ?? [], peerOf), this.#open.size - most);
+    const byPeer = [...Map.groupBy([...this.#open].filter(hasNoRequest), peerOf).values()];
+    const ranks = Map.groupBy(byPeer, ([one]) => one !== undefined && isProxy(one));
+    for (const ofProxies of [false, true]) this.#closeSome(ranks.get(ofProxies) ?? [], this.#open.size - most);
     if (this.#open.size > this.#most) this.#notBefore = performance.now() + PAUSE_MS;
   }
 
   /** Closes so many, or all: of who has most, the idle ones first and of these the oldest. */
-  #closeSome(byPeer: ReadonlyMap<string, readonly Socket[]>, many: number): void {
-    const counts = Array.from(byPeer.values(), ({ length }) => length);
+  #closeSome(byPeer: readonly (readonly Socket[])[], many: number): void {
+    const counts = byPeer.map(({ length }) => length);
     const level = levelOf(counts, many);
-    for (const sockets of byPeer.values()) {
+    for (const sockets of byPeer) {
       if (sockets.length <= level) continue;
       const inTurn = sockets.toSorted((a, b) => Number(hasPart(a)) - Number(hasPart(b)));
       for (const socket of inTurn.slice(0, sockets.length - level)) {
