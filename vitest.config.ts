@@ -5,7 +5,7 @@ import { defaultExclude, defineConfig } from 'vitest/config';
 const WITH_SERVERS = [
   'test/client/readme.test.ts',
   'test/client/runtimes/workerd.test.ts',
-  'test/clients/{bursts,slow,uploads}.test.ts',
+  'test/clients/{bursts,connections,slow,uploads}.test.ts',
   'test/metrics/endpoint.test.ts',
   'test/faults/{memory,workerd}.test.ts',
   'test/fleet/**/*.test.ts',

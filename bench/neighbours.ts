@@ -65,6 +65,7 @@ async function suffer(attack: Attack): Promise<Seen> {
   await upstream.ask({ ms: 5 });
   const gateway = await start({
     script: 'src/entry/node.ts',
+    descriptors: attack.descriptors,
     node: ['--expose-gc', '--import', new URL('preload.ts', import.meta.url).href],
     env: {
       PORT: String(await freePort()), // port 0 has one listening socket only
@@ -75,6 +76,7 @@ async function suffer(attack: Attack): Promise<Seen> {
       CACHE_POLICY: POLICY,
       RATE_LIMIT_PER_MINUTE: '6000',
       TRUSTED_PROXIES: '127.0.0.1',
+      ...attack.env,
     },
   });
   const attacker = await start({ script: 'bench/neighbours-attacker.ts', args: [gateway.url, attack.name] });

@@ -15,6 +15,8 @@ interface Start {
   readonly script: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
+  /** How many files and sockets it may have open. */
+  readonly descriptors?: number | undefined;
   /** Options of Node itself. */
   readonly node?: readonly string[];
   /** Processor that the process is pinned to; any, where others run load too. */
@@ -30,16 +32,15 @@ process.once('exit', () => {
 export const atExit = (act: () => void): void => void atEnd.push(act);
 
 /** Starts a script on a core of its own; it prints its URL in its first line that has one. */
-export async function start({ script, args = [], env = {}, node = [], core }: Start): Promise<Running> {
-  const command = [process.execPath, ...node, script, ...args] as const;
+export async function start({ script, args = [], env = {}, node = [], core, descriptors }: Start): Promise<Running> {
+  const pinned = core === undefined ? [] : ['taskset', '-c', String(core)];
+  const bounded = descriptors === undefined ? [] : ['prlimit', `--nofile=${descriptors}`];
+  const [file = '', ...rest] = [...pinned, ...bounded, process.execPath, ...node, script, ...args];
   const options = {
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
   } satisfies SpawnOptions;
-  const child =
-    core === undefined
-      ? spawn(command[0], command.slice(1), options)
-      : spawn('taskset', ['-c', String(core), ...command], options);
+  const child = spawn(file, rest, options);
   const url = await firstUrl(child);
   child.stdout?.resume(); // log lines are made, as in service, and read by nobody
   return {

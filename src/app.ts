@@ -126,7 +126,7 @@ function answerOf(lifecycle: Lifecycle, route: Route, context: HonoContext<Env>)
   const isBegun = begun?.route === route;
   const own = isBegun ? begun : lifecycle.begin(inbound, route, Object.values(req.param())[0]);
   const hit = isBegun ? undefined : lifecycle.hit(own);
-  return hit ? send(hit) : lifecycle.answer(own).then(send);
+  return hit ? send(hit) : lifecycle.answer(own, send);
 }
 
 /** Finds the route with Hono's own router, and treats a trailing slash as Hono does. */

@@ -18,6 +18,11 @@ export interface Inbound {
   readonly background: Background;
   /** Set if the request is to be refused for its head alone. */
   readonly refused?: ErrorCode | undefined;
+  /**
+   * Whether so much of earlier answers is unsent that this one may not be sent too: of all, or of the owner's; without an owner,
+   * of the address. Absent where the platform sends answers.
+   */
+  isBacklogged?(owner: string | undefined): boolean;
   /** Runs `leave` if the client goes away before it has its whole answer. */
   onLeave(leave: () => void): void;
 }
@@ -29,4 +34,6 @@ export interface Outbound {
   /** Whether a text body is known to be all ASCII. */
   readonly isAscii?: boolean | undefined;
   readonly body: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null;
+  /** Whose share of what is unsent it takes. Absent: the address's. */
+  readonly owner?: string | undefined;
 }

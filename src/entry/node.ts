@@ -6,6 +6,7 @@ import { type Config, parseConfig } from '../config.ts';
 import { trackedBackground } from './node/background.ts';
 import { nodeDeps, systemClock } from './node/deps.ts';
 import { pinoLogger } from './node/logger.ts';
+import { mostConnections } from './node/server/connections.ts';
 import { listen, type Listener, type ListenerOptions } from './node/server/listen.ts';
 import { openStore } from './node/store.ts';
 import { nearlyVariables } from './node/nearly-variables.ts';
@@ -53,8 +54,9 @@ async function start(): Promise<void> {
   const { deps, scrape, close } = nodeDeps(given, store, logger.dropped);
   for (const variable of config.ignored) logger.warn({ variable }, 'variable has no effect yet');
   await warmUp(deps);
-  const { host, port, trustedProxies, adminHost, adminPort } = config;
-  const options = { host, port, background, trustedProxies, sockets: LISTENING_SOCKETS, shedding: deps.metrics };
+  const { host, port, trustedProxies, adminHost, adminPort, upstreamMaxConnections } = config;
+  const bounds = { shedding: deps.metrics, mostConnections: mostConnections(upstreamMaxConnections) };
+  const options = { host, port, background, trustedProxies, sockets: LISTENING_SOCKETS, ...bounds };
   const probed = { app: createAdminApp(deps, scrape), background, host: adminHost, port: adminPort };
   const admin = adminPort === 0 ? undefined : await open('ADMIN_PORT', probed); // first: a start that fails has served nobody
   const running = { sandbox, close, admin, gateway: await open('PORT', { app: createApp(deps), ...options }) };

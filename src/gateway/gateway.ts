@@ -71,7 +71,8 @@ export function createGateway(deps: GatewayDeps, seen: Set<string>) {
     // Credentials contain no space, so the hash of an address never equals that of a credential.
     const principal = account ?? (await digest.account(addressOwner(context.address)));
     const quota = account === undefined ? limit.address : limit.account;
-    return { context, account, principal, owner: accepted.ownerOf(account, context), quota };
+    const owner = (context.owner = accepted.ownerOf(account, context));
+    return { context, account, principal, owner, quota };
   };
 
   return {
@@ -111,7 +112,7 @@ function readers({ config, store, clock, digest }: GatewayDeps, accepted: Return
     { window, session }: Pick<SnapshotRequest, 'window' | 'session'>,
   ): Promise<Reader> => {
     const account = (context.account ??= await digest.account(context.credential));
-    const owner = accepted.ownerOf(account, context);
+    const owner = (context.owner = accepted.ownerOf(account, context));
     const keyOf = (read: Read) => cacheKeyOf(account, read, config.policyOf(read.operation));
     const snapshot = await store.snapshot({
       principal: account,
@@ -152,6 +153,7 @@ function hitsOf({ clock, metrics, config }: GatewayDeps, { cache, limit, local, 
     holderOf(context: RequestContext): AccountHolder | undefined {
       if (context.wants !== 'any') return undefined;
       const account = (context.account ??= hash.account(context.credential));
+      context.owner = account;
       return { account, principal: account, owner: account }; // the upstream has accepted whoever has a copy
     },
     fresh: (holder: AccountHolder, read: Read): Reading | undefined => cache.fresh(read, local, holder.account),

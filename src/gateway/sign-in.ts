@@ -27,6 +27,7 @@ function contextOf(context: RequestContext, token: string, account: AccountId, w
     cancellation: isOwn ? cancellation : new Cancellation(),
     credential: token,
     account,
+    owner: undefined,
     wants,
     session: undefined,
     idempotencyKey: undefined,

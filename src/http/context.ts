@@ -3,6 +3,7 @@ import { Cancellation } from '../core/cancellation.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Inbound } from '../core/inbound.ts';
 import type { Background, Clock } from '../core/runtime.ts';
+import type { Owner } from '../store/owner.ts';
 import type { AccountId, Snapshot } from '../store/store.ts';
 import { ClientLeft, type RequestContext, type Trace } from '../upstream/request-context.ts';
 import type { Route } from './lifecycle.ts';
@@ -25,6 +26,7 @@ export class Context implements RequestContext {
   readonly requestId: string;
   readonly startedAt: number;
   account: AccountId | undefined;
+  owner: Owner | undefined;
   snapshot: Snapshot | undefined;
   counted: RequestContext['counted'];
   /** Set if it came by cookie, and that could be opened. */

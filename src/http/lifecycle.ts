@@ -21,6 +21,8 @@ export interface Route {
   readonly operation?: string;
   /** Request headers that it reads, besides those that every route reads. */
   readonly takes?: readonly string[];
+  /** It changes nothing, although it is no GET. */
+  readonly isRead?: true;
   /** It tells of sessions, or begins or ends one; its handler reads the cookie. */
   readonly isSession?: true;
   /** Answers without waiting if it can. Called before `handle`. */
@@ -37,6 +39,8 @@ export interface LifecycleOptions extends ContextTools {
   readonly cors?: Cors | undefined;
   readonly sessions?: Sessions | undefined;
 }
+
+const UNREAD = 'Too many answers have not been read by their clients.';
 
 /** Not in any RFC, but the usual status for a client that has left. It is only logged. */
 const CLIENT_LEFT = 499;
@@ -68,14 +72,16 @@ export class Lifecycle {
     try {
       checkHead(inbound);
       const answer = route.hit(context);
-      return answer && this.#finish(context, answer);
+      return answer && this.#answered(context, answer);
     } catch (error) {
       return this.fail(context, error);
     }
   }
 
-  async answer(context: Context): Promise<Outbound> {
+  /** Calls `send` in the same turn in which the answer is decided: what is unsent of it counts for the next one. */
+  async answer<T>(context: Context, send: (answer: Outbound) => T): Promise<T> {
     const { inbound, route } = context;
+    let outbound: Outbound;
     try {
       checkHead(inbound);
       const { sessions } = this.#options;
@@ -83,10 +89,23 @@ export class Lifecycle {
       if (isRead(inbound) && inbound.body !== null) await bytesOf(context); // not used, but it has to be valid
       const answer = await route.handle(context);
       this.#options.cors?.watch(context);
-      return this.#finish(context, context.session && sessions ? await renewing(context, answer, sessions) : answer);
+      const own = context.session && sessions ? await renewing(context, answer, sessions) : answer;
+      outbound = this.#answered(context, own);
     } catch (error) {
-      return this.fail(context, error);
+      outbound = this.fail(context, error);
     }
+    return send(outbound);
+  }
+
+  /** Of a handler. That of a write is always sent: it says what has happened. */
+  #answered(context: Context, answer: Answer): Outbound {
+    const { inbound, route, owner } = context;
+    if ((route.method === 'GET' || route.isRead) && inbound.isBacklogged?.(owner)) {
+      if (answer.body instanceof ReadableStream) void answer.body.cancel();
+      this.#options.metrics.refused('unsent');
+      throw GatewayError.of('overloaded', { retryAfter: 1, detail: UNREAD });
+    }
+    return this.#finish(context, answer);
   }
 
   /** The answer to a request that ends with an error. */
@@ -116,7 +135,7 @@ export class Lifecycle {
       context.end();
       this.#record(context, status, now, code);
     }
-    return { status, headers: this.#headersOf(context, answer, now), body, isAscii };
+    return { status, headers: this.#headersOf(context, answer, now), body, isAscii, owner: context.owner };
   }
 
   #headersOf({ requestId, counted, startedAt, inbound }: Context, { headers, timing }: Answer, now: number): string[] {

@@ -1,5 +1,6 @@
 import type { Cancellation } from '../core/cancellation.ts';
 import type { Background } from '../core/runtime.ts';
+import type { Owner } from '../store/owner.ts';
 import type { Window } from '../store/shared/engine.ts';
 import type { AccountId, SessionId, Snapshot, WindowUse } from '../store/store.ts';
 
@@ -44,6 +45,8 @@ export interface RequestContext {
 
   /** Set once it is known. */
   account: AccountId | undefined;
+  /** Whose share of what is bounded it takes; set once it is known. */
+  owner: Owner | undefined;
   /** What it sees of the store; set once it has been counted. */
   snapshot: Snapshot | undefined;
   /** The limit that it was counted in; absent if none applies. */

@@ -4,8 +4,8 @@ import { type Context, Hono } from 'hono';
 import { describe, expect, test } from 'vitest';
 import type { Env } from '../../src/app.ts';
 import type { Outbound } from '../../src/core/inbound.ts';
-import { listen } from '../../src/entry/node/server/listen.ts';
-import { openSocket } from '../support/raw-client.ts';
+import { listen, type ListenerOptions } from '../../src/entry/node/server/listen.ts';
+import { openSocket, rawRequest } from '../support/raw-client.ts';
 import type { AtEnd } from '../support/world.ts';
 
 const STALLED_AFTER_MS = 300;
@@ -14,11 +14,11 @@ const BIG = new Uint8Array(32 * 1_048_576);
 const STEP = 1_048_576;
 const STEP_MS = 50;
 
-/** Two lines, the second when the test says so. */
-const streamed = (goOn: Promise<void>) =>
+/** Two parts, the second when the test says so. */
+const streamed = (goOn: Promise<void>, first = new TextEncoder().encode('one\n')) =>
   new ReadableStream<Uint8Array>({
     async start(stream) {
-      stream.enqueue(new TextEncoder().encode('one\n'));
+      stream.enqueue(first);
       await goOn;
       stream.enqueue(new TextEncoder().encode('two\n'));
       stream.close();
@@ -26,22 +26,26 @@ const streamed = (goOn: Promise<void>) =>
   });
 
 /** As the app sends its answers. */
-const sent = ({ env }: Context<Env>, body: Outbound['body']) => env.send!({ status: 200, headers: [], body });
+const sent = ({ env }: Context<Env>, body: Outbound['body'], owner?: string) =>
+  env.send!({ status: 200, headers: [], body, owner });
 
 const refuse = (): never => {
   throw new Error('every request here comes to a route');
 };
 
-async function start(atEnd: AtEnd) {
+async function start(atEnd: AtEnd, bounds: Partial<ListenerOptions> = {}) {
   const goOn = Promise.withResolvers<void>();
   const app = new Hono<Env>()
     .get('/big', (c) => sent(c, BIG))
+    .get('/half', (c) => sent(c, streamed(goOn.promise, BIG)))
+    .get('/of/:owner', (c) => sent(c, BIG, c.req.param('owner')))
+    .get('/full/:owner', (c) => sent(c, `${c.env.inbound?.isBacklogged?.(c.req.param('owner'))}`))
     .get('/streamed', (c) => sent(c, streamed(goOn.promise)))
     .get('/late', async (c) => {
       await goOn.promise;
       return sent(c, 'late');
     });
-  const at = { host: '127.0.0.1', port: 0, stalledAfterMs: STALLED_AFTER_MS };
+  const at = { host: '127.0.0.1', port: 0, stalledAfterMs: STALLED_AFTER_MS, ...bounds };
   const served = Object.assign(app, { enter: () => undefined, refuse });
   const listener = await listen({ app: served, background: () => {}, ...at });
   atEnd(() => listener.drain(0));
@@ -75,6 +79,18 @@ describe.concurrent('a client', () => {
     expect(performance.now() - begunAt).toBeGreaterThanOrEqual(STALLED_AFTER_MS);
   }, 10_000);
 
+  test.for(['/big', '/half'])(
+    'who reads nothing of %s is cut off, whatever it sends',
+    async (path, { onTestFinished }) => {
+      const { port } = await start(onTestFinished);
+      const socket = reader(port, path);
+      const cut = new Promise((resolve) => void socket.once('close', resolve));
+      const living = setInterval(() => socket.write('\r\n'), 20);
+      await cut;
+      clearInterval(living);
+    },
+  );
+
   test('who reads slowly gets it all', async ({ onTestFinished }) => {
     const { port } = await start(onTestFinished);
     const socket = reader(port, '/big');
@@ -103,4 +119,22 @@ describe.concurrent('a client', () => {
     expect(await socket.readResponse()).toMatchObject({ status: 200, body });
     socket.destroy();
   });
+});
+
+/** Whether an answer to that owner would be one too many. */
+async function isFull(port: number, owner: string): Promise<boolean> {
+  const { body } = await rawRequest(port, get(`/full/${owner}`));
+  return body === 'true';
+}
+
+test('an owner has an eighth of what may be unsent, and all together the whole', async ({ onTestFinished }) => {
+  const { port } = await start(onTestFinished, { mostUnsentBytes: 2 * BIG.length, stalledAfterMs: 60_000 });
+  const full = (owner: string) => expect.poll(() => isFull(port, owner));
+  const first = reader(port, '/of/first');
+  await full('first').toBe(true);
+  expect(await isFull(port, 'other')).toBe(false);
+  const others = ['second', 'third'].map((owner) => reader(port, `/of/${owner}`));
+  await full('other').toBe(true);
+  for (const one of [first, ...others]) one.destroy();
+  for (const owner of ['first', 'other']) await full(owner).toBe(false);
 });

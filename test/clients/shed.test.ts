@@ -8,6 +8,7 @@ import { nodeDeps } from '../../src/entry/node/deps.ts';
 import { addresses } from '../../src/entry/node/server/address.ts';
 import { NodeInbound } from '../../src/entry/node/server/inbound.ts';
 import { shedder } from '../../src/entry/node/server/shed.ts';
+import { Unsent } from '../../src/entry/node/server/unsent.ts';
 import { expectHidden, expectShown, LISTED } from '../http/cors.ts';
 import { expectProblem } from '../http/problem.ts';
 import { configOf, keepingLogger, type LogLine } from '../support/gateway.ts';
@@ -36,7 +37,11 @@ beforeEach(async () => {
   server = createServer((incoming, outgoing) => {
     inFlight.add(outgoing);
     outgoing.once('close', () => inFlight.delete(outgoing));
-    const inbound = new NodeInbound(incoming, outgoing, { addressOf, background: () => undefined });
+    const inbound = new NodeInbound(incoming, outgoing, {
+      addressOf,
+      background: () => undefined,
+      unsent: new Unsent(),
+    });
     if (shed(inbound, inFlight)) return;
     if (incoming.url !== '/held') outgoing.end('served');
   });

@@ -4,6 +4,7 @@ import { allOperations } from '../../src/upstream/operations/index.ts';
 import { legsOf, openOverviews, overviewTable, type OverviewWorld } from '../overviews/helpers.ts';
 import { expectHidden, expectShown, LISTED, saidOf, originHeaders, varyOf } from './cors.ts';
 import { exampleInput } from '../support/examples.ts';
+import { openSocket } from '../support/raw-client.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { cachedIds } from '../support/table.ts';
 import { type Env, openWorld, type World } from '../support/world.ts';
@@ -399,6 +400,20 @@ describe('what is answered before it is a request', () => {
     const hidden = await world.raw(Buffer.from(text.replace(LISTED, OTHERS[0]!), 'latin1'));
     expect(hidden.status).toBe(status);
     expectHidden(hidden);
+  });
+
+  test('a head of 60 KB is shown too, whatever the pieces that it came in', async () => {
+    const socket = await openSocket(world.gateway.port);
+    const pieces = [HOST + ORIGIN, long, long, long];
+    for (const piece of [`GET ${PATH} HTTP/1.1\r\n`, ...pieces, '\r\n']) await socket.write(piece);
+    const shown = await socket.readResponse();
+    expectShown(shown);
+    expect(shown.status).toBe(431);
+    const line = { status: 431, method: 'GET', code: 'request_header_fields_too_large' };
+    expect(world.gateway.lines.at(-1)).toMatchObject(line);
+    await socket.write(get(HOST + ORIGIN));
+    expect((await socket.readResponse()).status).toBe(401);
+    socket.destroy();
   });
 
   test('and is no HTTP at all varies by origin too', async () => {

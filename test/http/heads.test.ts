@@ -138,6 +138,8 @@ describe('a head that is refused', () => {
   );
 
   test.each([
+    ['one header of 16 KB', () => get(`${HOST}X-Long: ${'x'.repeat(16_384)}\r\n`)],
+    ['one header of 70 KB', () => get(`${HOST}X-Long: ${'x'.repeat(70_000)}\r\n`)],
     ['one header of 20 KB', () => get(`${HOST}X-Long: ${'x'.repeat(20_000)}\r\n`)],
     ['many headers of 20 KB together', () => get(HOST + `X-Many: ${'x'.repeat(50)}\r\n`.repeat(400))],
     ['a path of 20 KB', () => head(`GET /${'x'.repeat(20_000)}`, HOST)],
@@ -194,6 +196,7 @@ describe('a head that is served', () => {
       'a body in chunks that GET has not',
       () => `${get(`${HOST}Transfer-Encoding: chunked\r\n`)}5\r\nGET /\r\n0\r\n\r\n`,
     ],
+    ['one header of 16,000 characters', () => get(`${HOST}X-Long: ${'x'.repeat(16_000)}\r\n`)],
     ['256 headers', () => get(HOST + 'X:\r\n'.repeat(254))],
     ['chunks in capitals', () => `${get(`${HOST}Transfer-Encoding: CHUNKED\r\n`)}0\r\n\r\n`],
     ['an X-Forwarded-Host', () => get(`${HOST}X-Forwarded-Host: other.example\r\nX-Forwarded-Proto: gopher\r\n`)],

@@ -21,6 +21,7 @@ const contextOf = (clock: Clock): RequestContext => ({
   background: () => undefined,
   cancellation: new Cancellation(),
   account: undefined,
+  owner: undefined,
   snapshot: undefined,
   counted: undefined,
   upstreamCalls: 0,

@@ -142,10 +142,14 @@ export interface NodeGateway extends Running {
   readonly adminUrl: string;
 }
 
-/** The gateway as an operator runs it, on free ports. */
-export async function startNode(env: Readonly<Record<string, string>>): Promise<NodeGateway> {
+/** The gateway as an operator runs it, on free ports; with another command before it, if one is given. */
+export async function startNode(
+  env: Readonly<Record<string, string>>,
+  before: readonly string[] = [],
+): Promise<NodeGateway> {
   const adminPort = env['ADMIN_PORT'] ?? String(await freePort());
-  const running = run({ env: { PORT: '0', ...env, ADMIN_PORT: adminPort } });
+  const [file, ...args] = [...before, process.execPath, ENTRY];
+  const running = run({ env: { PORT: '0', ...env, ADMIN_PORT: adminPort }, command: [file, ...args] });
   const url = await running.until(() => urlIn(running));
   return { ...running, url, port: Number(new URL(url).port), adminUrl: `http://127.0.0.1:${adminPort}` };
 }

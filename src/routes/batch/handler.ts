@@ -38,6 +38,7 @@ export function batchRoute(gateway: Gateway, maxBytes: number): Route {
     name: '/bff/v1/batch',
     takes: ['Authorization', 'Cache-Control', 'Content-Type'],
     operation: 'batch',
+    isRead: true,
     async handle(context) {
       const reader = await gateway.reader(context);
       if (context.idempotencyKey !== undefined) throw keyRefused();

@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { BlockList, isIP, SocketAddress } from 'node:net';
+import { BlockList, isIP, type Socket, SocketAddress } from 'node:net';
 import { customerOf } from '../../../core/address.ts';
 
 /** For all clients without a usable address: together they count as one client. */
@@ -15,9 +15,8 @@ export type AddressOf = (incoming: IncomingMessage) => string;
  * `trusted`, which are CIDRs and addresses.
  */
 export function addresses(trusted: readonly string[]): AddressOf {
-  if (trusted.length === 0) return ({ socket }) => clientOf(canonical(socket.remoteAddress ?? ''));
-  const proxies = blockListOf(trusted);
-  const isTrusted = (address: string) => proxies.check(address, familyOf(address));
+  if (trusted.length === 0) return ({ socket }) => peerOf(socket);
+  const isTrusted = trustIn(trusted);
   return ({ socket, headers }) => {
     let address = canonical(socket.remoteAddress ?? '');
     const hops = [headers['x-forwarded-for'] ?? []].flat().join(',').split(',');
@@ -28,6 +27,23 @@ export function addresses(trusted: readonly string[]): AddressOf {
     }
     return clientOf(address);
   };
+}
+
+/** Whose connection it is. */
+export const peerOf = ({ remoteAddress = '' }: Socket): string => clientOf(canonical(remoteAddress));
+
+/** Tells which connections are those of a trusted proxy. */
+export function proxies(trusted: readonly string[]): (socket: Socket) => boolean {
+  const isTrusted = trustIn(trusted);
+  return ({ remoteAddress = '' }) => {
+    const address = canonical(remoteAddress);
+    return address !== undefined && isTrusted(address);
+  };
+}
+
+function trustIn(ranges: readonly string[]): (address: string) => boolean {
+  const list = blockListOf(ranges);
+  return (address) => list.check(address, familyOf(address));
 }
 
 function blockListOf(ranges: readonly string[]): BlockList {

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { Bag } from '../../../core/bag.ts';
+import { rest } from './connections.ts';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 
 /** How long there has to be no request before idle connections are closed: a request may be on its way. */
@@ -9,8 +10,6 @@ const POLL_MS = 25;
 /** Turns of the event loop without a new connection after which the backlog is empty. */
 const QUIET_TURNS = 5;
 const MAX_BACKLOG_MS = 1_000;
-
-const SWEEP_MS = 1_000;
 
 /** The connections and requests of a listener, so that it can be closed without dropping any. */
 export class Traffic {
@@ -40,14 +39,17 @@ export class Traffic {
     outgoing.once('close', () => {
       leave();
       this.#over++;
+      rest(outgoing.req.socket);
       this.#lastAt = Date.now();
     });
   }
 
   /** For a request that was answered at once. Mostly the kernel has the answer already, so it is never in flight. */
   answered(outgoing: ServerResponse): void {
-    if (this.isDraining || (outgoing.socket?.writableLength ?? 0) > 0) this.begin(outgoing);
-    else this.#over++;
+    const { socket } = outgoing;
+    if (this.isDraining || (socket?.writableLength ?? 0) > 0) return this.begin(outgoing);
+    this.#over++;
+    if (socket) rest(socket);
   }
 
   /** Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`. */
@@ -60,24 +62,6 @@ export class Traffic {
     ends.stopAccepting();
     while (!this.#isQuiet() && Date.now() < endAt) await sleep(POLL_MS);
     ends.cutAll();
-  }
-
-  /**
-   * Cuts off clients that take nothing of their answer for `afterMs`, or at most twice that. Uses Node's socket timeout,
-   * which restarts with every byte sent. It is set in sweeps, so that quick answers do not pay for it.
-   * @returns a function that ends the sweeps
-   */
-  cutStalled(afterMs: number): () => void {
-    const watched = new WeakSet<ServerResponse>();
-    const sweep = () => {
-      for (const outgoing of this.inFlight) {
-        if (!outgoing.headersSent || watched.has(outgoing)) continue;
-        watched.add(outgoing);
-        outgoing.setTimeout(afterMs, () => cutOrWait(outgoing, afterMs));
-      }
-    };
-    const timer = setInterval(sweep, Math.min(SWEEP_MS, afterMs)).unref();
-    return () => clearInterval(timer);
   }
 
   #isQuiet(): boolean {
@@ -101,10 +85,4 @@ export class Traffic {
 /** Tells the client not to send another request on this connection. */
 export function closeAfter(outgoing: ServerResponse): void {
   if (!outgoing.headersSent) outgoing.setHeader('Connection', 'close');
-}
-
-/** If there is nothing left to send, it is the client that waits, for the rest of a stream. */
-function cutOrWait({ socket }: ServerResponse, afterMs: number): void {
-  if (socket && socket.writableLength > 0) socket.destroy();
-  else socket?.setTimeout(afterMs);
 }

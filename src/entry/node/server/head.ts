@@ -9,17 +9,30 @@ const PLAIN_TARGET = /^\/(?!\/)(?:(?!\/\.{1,2}(?:[/?]|$))[^\\?#%])*(?:\?|$)/;
 /** More than any client sends. Beyond its own, higher limit Node drops headers silently. */
 const MAX_HEADERS = 256;
 
+/** Of a head. Node reads more than that, so that the refusal can be one of ours. */
+const MAX_BYTES = 16_384;
+
 /** Checks the head. `target` is in origin form, else as it came over the wire. What is `refused` is refused by the app. */
 export function readHead(incoming: IncomingMessage) {
   const { rawHeaders, url = '' } = incoming;
+  if (rawHeaders.length > 2 * MAX_HEADERS || sizeOf(incoming) > MAX_BYTES) return TOO_LARGE;
   const host = valueOf('host', rawHeaders) ?? '';
   const origin = originOf(host);
   const target = url.startsWith('/') ? url : originForm(url, host);
   let refused: ErrorCode | undefined;
   if (origin === undefined || target === undefined || isMisframed(incoming)) refused = 'bad_request';
-  if (rawHeaders.length > 2 * MAX_HEADERS) refused = 'request_header_fields_too_large';
   if (!refused && !PLAIN_TARGET.test(target ?? '')) refused = 'unknown_endpoint';
   return { target: target ?? '/', origin: origin ?? '', refused };
+}
+
+/** What is in it is not looked at. */
+const TOO_LARGE = { target: '/', origin: '', refused: 'request_header_fields_too_large' } as const;
+
+/** With the separators, and the line end of each. */
+function sizeOf({ method = '', url = '', rawHeaders }: IncomingMessage): number {
+  let size = method.length + url.length + ' '.length + ' HTTP/1.1\r\n\r\n'.length + 2 * rawHeaders.length;
+  for (const text of rawHeaders) size += text.length;
+  return size;
 }
 
 /**

@@ -1,14 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { pipeline } from 'node:stream/promises';
 import type { ErrorCode } from '../../../core/errors.ts';
 import type { Inbound, Outbound } from '../../../core/inbound.ts';
 import type { Background } from '../../../core/runtime.ts';
+import { addressOwner } from '../../../store/owner.ts';
 import type { AddressOf } from './address.ts';
 import { readHead, valueOf } from './head.ts';
+import { PROBE } from './shed.ts';
+import type { Unsent } from './unsent.ts';
 
 interface NodeTools {
   readonly background: Background;
   readonly addressOf: AddressOf;
+  readonly unsent: Unsent;
 }
 
 /** A request as Node's parser read it. Headers are looked up only when they are asked for. */
@@ -60,26 +63,53 @@ export class NodeInbound implements Inbound {
     else outgoing.once('close', look);
   }
 
+  isBacklogged(owner: string | undefined): boolean {
+    const { unsent } = this.#tools;
+    return unsent.isMuch && unsent.isFull(this.#ownerOr(owner)) && !PROBE.test(this.path);
+  }
+
+  #ownerOr(owner: string | undefined): string {
+    return owner ?? addressOwner(this.address);
+  }
+
   /** Sends an answer, and returns a placeholder for Hono. */
   readonly send = (answer: Outbound): Response => {
-    const { status, headers, body, isAscii } = answer;
+    const { status, headers, body, isAscii, owner } = answer;
     const isStream = body instanceof ReadableStream;
     if (!isStream && status !== 204 && status !== 304) headers.push('Content-Length', String(lengthOf(answer)));
     const outgoing = this.#outgoing.writeHead(status, headers);
-    if (isStream) void stream(body, outgoing);
+    if (isStream) void this.#stream(body, outgoing, owner);
     else if (isAscii) outgoing.end(body, 'latin1');
     else outgoing.end(body ?? undefined);
+    if (!isStream && outgoing.socket && outgoing.socket.writableLength > 0)
+      this.#tools.unsent.add(outgoing, this.#ownerOr(owner));
     return SENT;
   };
+
+  /**
+   * Writes what there is, since it is in memory anyway, and breaks off if too much is unsent by then. If the client leaves before
+   * the end, cancels the stream.
+   */
+  async #stream(body: ReadableStream<Uint8Array>, outgoing: ServerResponse, owner: string | undefined): Promise<void> {
+    if (outgoing.closed) return body.cancel();
+    const recount = this.#tools.unsent.add(outgoing, this.#ownerOr(owner));
+    const reader = body.getReader();
+    outgoing.flushHeaders();
+    outgoing.once('close', () => void reader.cancel().catch(() => undefined));
+    try {
+      for (let part = await reader.read(); !part.done; part = await reader.read()) {
+        if (this.isBacklogged(owner)) return void outgoing.destroy();
+        outgoing.write(part.value, recount);
+        recount();
+      }
+      outgoing.end();
+    } catch {
+      outgoing.destroy();
+    }
+  }
 }
 
 const SENT = new Response();
-
-/** If the client leaves before the end, cancels the stream. */
-async function stream(body: ReadableStream<Uint8Array>, outgoing: ServerResponse): Promise<void> {
-  outgoing.flushHeaders();
-  await pipeline(body, outgoing).catch(() => outgoing.destroy());
-}
 
 function lengthOf({ body, isAscii }: Outbound): number {
   if (body === null || body instanceof ReadableStream) return 0;

@@ -3,7 +3,8 @@ import type { App } from '../../../app.ts';
 import type { Metrics } from '../../../core/metrics.ts';
 import type { Background } from '../../../core/runtime.ts';
 import { accept, urlOf } from './acceptors.ts';
-import { addresses } from './address.ts';
+import { addresses, peerOf, proxies } from './address.ts';
+import { Connections } from './connections.ts';
 import { closeAfter, Traffic } from './draining.ts';
 import { isMisframed } from './head.ts';
 import { NodeInbound } from './inbound.ts';
@@ -11,6 +12,7 @@ import { inTurn, type Serve } from './pipeline.ts';
 import { LoopPressure } from './pressure.ts';
 import { shedder } from './shed.ts';
 import { refuseConnect, refuseUnparsable } from './unparsable.ts';
+import { Unsent } from './unsent.ts';
 
 export interface ListenerOptions {
   readonly app: Pick<App, 'fetch' | 'enter' | 'refuse'>;
@@ -23,6 +25,10 @@ export interface ListenerOptions {
   readonly trustedProxies?: readonly string[];
   /** Counts the requests that are turned away under overload. Absent: none are turned away. */
   readonly shedding?: Metrics;
+  /** How many connections there may be before idle ones are closed; of the address that has most. Absent: any number. */
+  readonly mostConnections?: number;
+  /** Of all answers, what clients have not taken yet. */
+  readonly mostUnsentBytes?: number;
   /** How long a client may take nothing of its answer; at most twice that. */
   readonly stalledAfterMs?: number;
 }
@@ -39,7 +45,7 @@ const LIMITS = {
   requestTimeout: 5_000,
   connectionsCheckingInterval: 500,
   keepAliveTimeout: 65_000, // longer than load balancers keep idle connections
-  maxHeaderSize: 16_384,
+  maxHeaderSize: 65_536, // we refuse smaller ones
   requireHostHeader: false, // ours answers with a problem
 } as const;
 
@@ -48,16 +54,24 @@ const STALLED_AFTER_MS = 20_000;
 
 /** Serves an app on a port; 0 takes a free one. */
 export async function listen(options: ListenerOptions): Promise<Listener> {
-  const { host, port, sockets = 1, stalledAfterMs = STALLED_AFTER_MS } = options;
+  const { host, port, sockets = 1, stalledAfterMs = STALLED_AFTER_MS, trustedProxies = [] } = options;
   const traffic = new Traffic();
-  const serve = inTurn(beginner(options, traffic));
+  const unsent = new Unsent(options.mostUnsentBytes);
+  const connections = new Connections(options.mostConnections ?? Infinity, {
+    peerOf,
+    isProxy: proxies(trustedProxies),
+  });
+  const serve = inTurn(beginner(options, traffic, unsent));
   const server = createServer(LIMITS, serve)
-    .on('connection', () => traffic.accept())
+    .on('connection', (socket) => {
+      traffic.accept();
+      connections.add(socket);
+    })
     .on('checkExpectation', serve)
     .on('clientError', refuseUnparsable(options.app))
     .on('connect', refuseConnect(options.app));
   const stopAccepting = await accept(server, { host, port }, sockets);
-  const stopCutting = traffic.cutStalled(stalledAfterMs);
+  const stopCutting = unsent.cutStalled(stalledAfterMs);
   return {
     url: urlOf(server, host),
     async drain(graceMs) {
@@ -71,11 +85,12 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
 function beginner(
   { app, background, shedding: metrics, trustedProxies = [] }: ListenerOptions,
   traffic: Traffic,
+  unsent: Unsent,
 ): Serve {
   const addressOf = addresses(trustedProxies);
   const pressure = new LoopPressure({ done: () => traffic.done });
   const shed = metrics && shedder({ app, metrics, pressure: pressure.watch(), addressOf });
-  const tools = { background, addressOf };
+  const tools = { background, addressOf, unsent };
   return (incoming, outgoing) => {
     const inbound = new NodeInbound(incoming, outgoing, tools);
     if (traffic.isDraining) closeAfter(outgoing);

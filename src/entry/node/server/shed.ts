@@ -7,7 +7,7 @@ import type { NodeInbound } from './inbound.ts';
 import type { LoopPressure } from './pressure.ts';
 
 /** Probes are always answered: a busy process must not be taken for a dead one. */
-const PROBE = /^\/(?:livez|readyz)\/?$/;
+export const PROBE = /^\/(?:livez|readyz)\/?$/;
 
 const OVERLOADED = GatewayError.of('overloaded', { retryAfter: 1 });
 

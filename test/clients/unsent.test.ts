@@ -1,0 +1,52 @@
+import { connect, type Socket } from 'node:net';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { expectProblem } from '../http/problem.ts';
+import { requestText } from '../support/raw-client.ts';
+import { secret } from '../support/secrets.ts';
+import { openWorld, type World } from '../support/world.ts';
+
+const MB = 1_048_576;
+/** More than the kernel keeps for both sides of a connection, by far. */
+const LARGE_MB = 16;
+/** Of large answers, each of which waits for the most part: more than an owner may have. */
+const MANY = 8;
+
+let world: World;
+let large: boolean;
+
+beforeEach(async () => {
+  world = await openWorld({ UPSTREAM_MAX_BODY_BYTES: String(2 * LARGE_MB * MB) });
+  large = false;
+  world.answerAll(() => (large ? 'x'.repeat(LARGE_MB * MB) : 1));
+});
+
+/** A client that takes nothing of its answer. */
+function reader(headers: readonly (readonly [string, string])[], target: string): Socket {
+  const socket = connect({ port: world.gateway.port, host: '127.0.0.1' });
+  onTestFinished(() => void socket.destroy());
+  socket.on('error', () => undefined); // 'close' follows
+  socket.write(requestText({ target, headers: [['Authorization', `Token ${world.token}`], ...headers] }));
+  return socket;
+}
+
+const ask = (token = world.token) => world.ask('listNotifications', { token });
+
+test.each([
+  ['answers', '/api/v2/subscription/', []],
+  ['streams', '/bff/v1/account-overview', [['Accept', 'application/x-ndjson']]],
+] as const)('an account that takes none of its %s gets no more of them, and others do', async (_, target, headers) => {
+  const [other, good] = [secret(), await ask()];
+  expect(good.status).toBe(200);
+  large = true;
+  await world.call({ path: '/api/v2/subscription/', token: world.token });
+  const readers = Array.from({ length: MANY }, () => reader(headers, target));
+  let answer = good;
+  await expect.poll(async () => (answer = await ask()).status, { timeout: 30_000 }).toBe(503);
+  large = false;
+  expect(expectProblem(answer, { status: 503, code: 'overloaded' })).toMatchObject({ retry_after: 1, retryable: true });
+  expect(world.gateway.lines.at(-1)).toMatchObject({ status: 503, code: 'overloaded', account: expect.any(String) });
+  const write = await world.ask('createApiKey', { key: 'told' }); // it has happened, so it is told
+  expect([write.status, (await ask(other)).status]).toEqual([200, 200]);
+  for (const one of readers) one.destroy();
+  await expect.poll(async () => (await ask()).status).toBe(200);
+});
