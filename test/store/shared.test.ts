@@ -532,3 +532,14 @@ test('a cooldown and a spent budget are shared', async () => {
   expect(other.coolsUntil(account)).toBe(START_MS + 5_000);
   expect(other.spend(holder, START_MS, background).used).toBe(4);
 });
+
+test("after the engine's clock was set back an instance takes newer copies in the place of its own", async () => {
+  const world = sharedWorld();
+  const { engine, store, other } = world;
+  const key = keyIn(newAccount());
+  for (const one of [store, other]) expect(await keep(one, key, entryOf('"before"'))).toBe(true);
+  engine.pass(-600_000);
+  for (const one of [store, other]) expect((await look(one, key)).entry).toBeUndefined();
+  expect(await keep(store, key, entryOf('"after"'))).toBe(true);
+  for (const one of [store, other]) expect((await look(one, key)).entry?.text).toBe('"after"');
+});

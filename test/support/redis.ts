@@ -13,7 +13,7 @@ export interface TestRedis {
   readonly port: number;
   /** For looking inside. */
   readonly client: Redis;
-  /** Lets so much time pass. */
+  /** Lets so much time pass; less than 0 sets the clock back. */
   pass(ms: number): Promise<void>;
   /** All keys and all values, as they are. */
   dump(): Promise<readonly Buffer[]>;
@@ -27,7 +27,10 @@ export interface TestRedis {
   close(): Promise<void>;
 }
 
-/** All that expires, and all instants that the store has written down, but for when copies were asked for: these are only compared. */
+/**
+ * All that expires, and all instants that the store has written down, but for when copies were asked for: these are only
+ * compared. Less than 0 is as if the clock were set back.
+ */
 const PASS = `
 local ms = tonumber(ARGV[1])
 local function shift(text) return tostring(math.max(0, tonumber(text) - ms)) end
@@ -43,7 +46,7 @@ local shifted = {
       local kind = string.sub(field, 1, 1)
       if kind == 'm' then
         local marks = cmsgpack.unpack(value)
-        for _, mark in ipairs(marks) do mark[3], mark[4] = mark[3] - ms, mark[4] - ms end
+        for _, mark in ipairs(marks) do mark[3], mark[4], mark[8] = mark[3] - ms, mark[4] - ms, mark[8] - ms end
         redis.call('HSET', key, field, cmsgpack.pack(marks))
       end
       if kind == 'c' then redis.call('HSET', key, field, shift(value)) end
@@ -57,7 +60,7 @@ local shifted = {
   g = function() end,
   c = function(key)
     local version, asked, kept, fresh = struct.unpack('>c16I6I6I6', redis.call('GET', key))
-    redis.call('SETRANGE', key, 0, struct.pack('>c16I6I6I6', version, asked, kept - ms, fresh - ms))
+    redis.call('SETRANGE', key, 0, struct.pack('>c16I6I6I6', version, asked - math.min(ms, 0), kept - ms, fresh - ms))
   end,
   r = function(key)
     local nonce, busy, value = string.match(redis.call('GET', key), '^(%S+) (%d+)\\n(.*)$')

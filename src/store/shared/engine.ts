@@ -175,5 +175,8 @@ export const MAX_REVOKED = 256;
 /** Leases of an account; beyond them all are forgotten, which costs calls of the upstream only. */
 export const MAX_LEASES = 256;
 
+/** The longest cooldown. One that ends later was set before the engine's clock was set back. */
+export const MAX_COOLDOWN_MS = 300_000;
+
 /** How long a lease lasts unless it is renewed. */
 export const LEASE_MS = 1_500;

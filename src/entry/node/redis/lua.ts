@@ -1,4 +1,4 @@
-import { LEASE_MS, MAX_TAGS } from '../../../store/shared/engine.ts';
+import { LEASE_MS, MAX_COOLDOWN_MS, MAX_TAGS } from '../../../store/shared/engine.ts';
 
 /** The first characters of a token, the same for all shares of a node. */
 export const NODE_LENGTH = 8;
@@ -15,6 +15,9 @@ export const NODE_LENGTH = 8;
  * Leases are a hash of their own (nonce, version, end by key), which expires with the last of them.
  * A copy is a short header (version, asked at, kept at, fresh until, packed), then its value. A record is a line
  * (nonce, until when it is under way or 0), then its value.
+ *
+ * The clock may be set back. What is from later than now, or ends later than it could, was written before that: a copy is
+ * none, a window, lease or cooldown is over, and a mark stands for its whole time from now on.
  *
  * ARGV of each: random text for new versions; the token of the id that the caller saw last, empty where it saw none, `?`
  * where there may have been another meanwhile; how long ago that was; how long a replaced store is not relied on.
@@ -57,6 +60,7 @@ local account, leases = KEYS[2], KEYS[3]
 local made, epoch, packed, cooldown = unpack(redis.call('HMGET', account, 'i', 'e', 'm', 'c'))
 if made ~= token then epoch = false end
 cooldown = math.max(0, (tonumber(cooldown) or 0) - now)
+if cooldown > ${MAX_COOLDOWN_MS} then cooldown = 0 end
 
 local life = 0
 local function keep(ms) life = math.max(life, ms) end
@@ -101,9 +105,15 @@ local function versionOf(tags)
 end
 
 -- A mark: nonce, state (w: under way, u: unknown), until when it is under way, until when it stands, purchase,
--- whether it has a key (1 or 0), tags.
-local NONCE, STATE, BUSY, STANDS, PURCHASE, KEY, TAGS = 1, 2, 3, 4, 5, 6, 7
+-- whether it has a key (1 or 0), tags, when it was set.
+local NONCE, STATE, BUSY, STANDS, PURCHASE, KEY, TAGS, SET = 1, 2, 3, 4, 5, 6, 7, 8
 local marks = packed and cmsgpack.unpack(packed) or {}
+for _, mark in ipairs(marks) do
+  local ahead = (mark[SET] or now) - now
+  if ahead > 0 then
+    mark[BUSY], mark[STANDS], mark[SET], packed = mark[BUSY] - ahead, mark[STANDS] - ahead, now, 'old'
+  end
+end
 local function writeMarks()
   if #marks == 0 then return redis.call('HDEL', account, 'm') end
   redis.call('HSET', account, 'm', cmsgpack.pack(marks))
@@ -146,7 +156,7 @@ end
 
 local function count(field, length, more)
   local used, ends = string.match(redis.call('HGET', account, field) or '', '^(%d+) (%d+)$')
-  if not used or tonumber(ends) <= now then used, ends = 0, now + length end
+  if not used or tonumber(ends) <= now or tonumber(ends) > now + length then used, ends = 0, now + length end
   used = used + more
   if more > 0 then
     redis.call('HSET', account, field, used .. ' ' .. ends)

@@ -1,4 +1,4 @@
-import { MAX_LEASES, MAX_MARKS, MAX_REVOKED } from '../../../store/shared/engine.ts';
+import { LEASE_MS, MAX_COOLDOWN_MS, MAX_LEASES, MAX_MARKS, MAX_REVOKED } from '../../../store/shared/engine.ts';
 import { ACCOUNT, IDENTITY } from './lua.ts';
 
 /** The five calls of an engine, and `hello`, which exchanges the id of a share and nothing else. */
@@ -24,7 +24,7 @@ if ARGV[5] ~= '' and reply[3] > tonumber(ARGV[7]) then return answer(reply) end
 -- A lease of another version is not waited for: what it fetches will not be kept.
 local function lease(key, version, wanted, waitedFor)
   local nonce, under, ends = string.match(redis.call('HGET', leases, key) or '', '^(%S+) (%S+) (%d+)$')
-  local isHeld = nonce and under == version and tonumber(ends) > now
+  local isHeld = nonce and under == version and tonumber(ends) > now and tonumber(ends) <= now + ${LEASE_MS}
   if waitedFor ~= '' and isHeld and nonce == waitedFor then return nonce end
   if wanted == '' then return false end
   if isHeld and nonce ~= wanted then return waitedFor == '' and nonce end
@@ -35,6 +35,10 @@ end
 local function lookUp(copy, at, tags)
   local version, hasVersion, hasAskedAt = versionOf(tags), ARGV[at], tonumber(ARGV[at + 1])
   local copyVersion, askedAt, keptAt, freshUntil = headerOf(copy)
+  if copyVersion and keptAt > now then
+    redis.call('DEL', copy)
+    copyVersion = nil
+  end
   local isThere, has = copyVersion == version, hasVersion == version
   if isThere and has and askedAt < hasAskedAt then isThere = false end
   local isFresh = isThere and freshUntil > now or has and ARGV[at + 2] == '1'
@@ -78,8 +82,8 @@ if ARGV[8] == 'key' then
 end
 if isOther or not epoch or isMarked(tags) or versionOf(tags) ~= version then return answer({ token, 'void' }) end
 if ARGV[9] ~= '1' then return answer({ token, 'full' }) end
-local knownVersion, knownAskedAt = headerOf(copy)
-if knownVersion == version and knownAskedAt > askedAt then return answer({ token, 'void' }) end
+local knownVersion, knownAskedAt, keptAt = headerOf(copy)
+if knownVersion == version and knownAskedAt > askedAt and keptAt <= now then return answer({ token, 'void' }) end
 if not knownVersion and memory() > 0.75 then return answer({ token, 'full' }) end
 local header = struct.pack(HEADER, version, askedAt, now, now + ARGV[11])
 redis.call('SET', copy, header .. ARGV[10], 'PX', ARGV[12])
@@ -109,7 +113,11 @@ if mark then return result(mark[STATE] == 'w' and 'begun' or 'over') end
 local known = record and redis.call('GET', record)
 if known then
   local owner, busyUntil, value = string.match(known, '^(%S+) (%d+)\\n(.*)$')
-  if owner ~= nonce then return result('record', value, busyUntil ~= '0' and tonumber(busyUntil) <= now and 1 or 0) end
+  if owner ~= nonce then
+    local owned = markOf(owner)
+    local isBusy = tonumber(busyUntil) > now and owned and owned[BUSY] > now
+    return result('record', value, busyUntil ~= '0' and not isBusy and 1 or 0)
+  end
   if busyUntil == '0' then return result('over') end
 end
 
@@ -125,7 +133,7 @@ if cooldown > 0 then return result('cooldown', cooldown) end
 if isOther and (record or purchase ~= '') then return result('another_store', window - (now - since)) end
 if #marks >= ${MAX_MARKS} or memory() >= 1 then return result('full') end
 if record then redis.call('SET', record, nonce .. ' ' .. busy .. '\\n' .. ARGV[12], 'PX', ARGV[13]) end
-setMark({ nonce, 'w', busy, stands, purchase, record and 1 or 0, slice(16, #ARGV) })
+setMark({ nonce, 'w', busy, stands, purchase, record and 1 or 0, slice(16, #ARGV), now })
 return result('begun')`;
 
 /**
@@ -136,7 +144,7 @@ const endWrite = `${ACCOUNT}
 local record, nonce, ended, stands, tags = KEYS[4], ARGV[5], ARGV[6], now + ARGV[7], slice(13, #ARGV)
 local mark = markOf(nonce)
 if ended == 'unknown' then
-  mark = mark or { nonce, 'u', now, stands, ARGV[8], record and 1 or 0, tags }
+  mark = mark or { nonce, 'u', now, stands, ARGV[8], record and 1 or 0, tags, now }
   mark[STATE] = 'u'
   setMark(mark)
 elseif mark then
@@ -164,9 +172,10 @@ return answer({ token })`;
 const change = `${ACCOUNT}
 local nonce, version = string.match(redis.call('HGET', leases, ARGV[8]) or '', '^(%S+) (%S+)')
 if nonce and nonce == ARGV[9] then setLease(ARGV[8], nonce, version) end
-if tonumber(ARGV[5]) > cooldown then
-  redis.call('HSET', account, 'c', now + ARGV[5])
-  keep(tonumber(ARGV[5]))
+local cooling = math.min(tonumber(ARGV[5]), ${MAX_COOLDOWN_MS})
+if cooling > cooldown then
+  redis.call('HSET', account, 'c', now + cooling)
+  keep(cooling)
 end
 if ARGV[6] ~= '' then count('b' .. ARGV[6], ARGV[7], 1) end
 local session, epochOfAll = ARGV[10], ARGV[11]
