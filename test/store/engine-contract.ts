@@ -4,6 +4,7 @@ import { LEASE_MS, MAX_LEASES } from '../../src/store/shared/engine.ts';
 import { type Asker, asker, COPY, type TestedEngine, VALUE, valueOf } from './engine-asker.ts';
 import { clockContract } from './engine-clock.ts';
 import { sessionContract } from './engine-sessions.ts';
+import { shareContract } from './engine-share.ts';
 import { writeContract } from './engine-writes.ts';
 
 const copyOf = (text: string) => ({ value: valueOf(text), ...COPY });
@@ -321,5 +322,6 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
     writeContract(() => ({ tested, its }));
     sessionContract(() => ({ tested, its }));
     clockContract(() => ({ tested, its }));
+    shareContract(() => ({ tested, its }));
   });
 }

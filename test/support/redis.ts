@@ -58,6 +58,17 @@ local shifted = {
     for i = 1, #all, 2 do redis.call('HSET', key, all[i], (string.gsub(all[i + 1], '%d+$', shift))) end
   end,
   g = function() end,
+  h = function(key)
+    for _, field in ipairs(redis.call('HKEYS', key)) do
+      local value = redis.call('HGET', key, field)
+      if string.sub(field, 1, 1) == 'c' then redis.call('HSET', key, field, (string.gsub(value, '%d+$', shift))) end
+      if field == 'R' then
+        local shifted = {}
+        for hour, bytes in pairs(cmsgpack.unpack(value)) do shifted[hour - math.floor(ms / 3600000)] = bytes end
+        redis.call('HSET', key, field, cmsgpack.pack(shifted))
+      end
+    end
+  end,
   c = function(key)
     local version, asked, kept, fresh = struct.unpack('>c16I6I6I6', redis.call('GET', key))
     redis.call('SETRANGE', key, 0, struct.pack('>c16I6I6I6', version, asked - math.min(ms, 0), kept - ms, fresh - ms))

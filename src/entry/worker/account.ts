@@ -74,6 +74,7 @@ export class Account extends DurableObject {
     const isOurs = known !== undefined && known.keptAt <= now;
     if (isOurs && known.version === version && known.askedAt > askedAt) return 'void';
     if (copy.value.byteLength > MAX_VALUE_BYTES) return 'full';
+    if (!this.#rows.hasRoom('copy', key, copy.value.byteLength, now)) this.#rows.drop('copy');
     if (!this.#areVersionsKept) this.#keepVersions();
     const facts = { version, askedAt, keptAt: now, freshUntil: now + copy.freshMs };
     this.#rows.put('copy', key, { facts, value: copy.value, until: now + copy.lifeMs });
@@ -214,6 +215,7 @@ export class Account extends DurableObject {
     const cooldownMs = this.#cooldownMs(now);
     if (cooldownMs > 0) return { is: 'cooldown', cooldownMs };
     if (this.#marks.all.length >= MAX_MARKS) return { is: 'full' };
+    if (record && !this.#rows.hasRoom('record', record.key, record.value.byteLength, now)) return { is: 'full' };
     const busyUntil = now + busyMs;
     if (record) {
       const { key, value, lifeMs } = record;

@@ -1,4 +1,4 @@
-import { LEASE_MS, MAX_COOLDOWN_MS, MAX_TAGS } from '../../../store/shared/engine.ts';
+import { LEASE_MS, MAX_COOLDOWN_MS, MAX_HELD_BYTES, MAX_TAGS } from '../../../store/shared/engine.ts';
 
 /** The first characters of a token, the same for all shares of a node. */
 export const NODE_LENGTH = 8;
@@ -7,12 +7,15 @@ export const NODE_LENGTH = 8;
  * What all scripts begin with. Every script refuses to run on a replica and on a primary without its replicas, since it
  * may write; `allow-oom` lets it run where memory is full, and it looks at the memory itself.
  *
- * KEYS: id of the share; account; its leases, or the note that a write has ended; then copies, or a record. The account
+ * KEYS: id of the share; account; its leases, or the note that a write has ended; then copies, or what the account holds and a
+ * copy or record. The account
  * is one hash:
  * `i` token of the id under which its versions were made, `e` epoch, `t<tag>` version of a tag, `m` marks (packed),
  * `c` end of the cooldown, `w<name>` and `b<name>` windows and budgets (count, end), `s<id>` until when a session is
  * remembered as revoked, `x` epoch of the sessions.
  * Leases are a hash of their own (nonce, version, end by key), which expires with the last of them.
+ * What an account holds is a hash: `c<key>` a copy (bytes, end), `C` their sum, `R` bytes of its records by the hour in which
+ * they end (packed). It expires with the last of them.
  * A copy is a short header (version, asked at, kept at, fresh until, packed), then its value. A record is a line
  * (nonce, until when it is under way or 0), then its value.
  *
@@ -172,10 +175,12 @@ local function headerOf(copy)
   local header = redis.call('GETRANGE', copy, 0, HEADER_BYTES - 1)
   if header ~= '' then return struct.unpack(HEADER, header) end
 end
+-- The part of the memory that is used, and what one account may hold of it.
 local function memory()
   local memory = redis.call('INFO', 'memory')
   local most = tonumber(string.match(memory, 'maxmemory:(%d+)'))
-  return most > 0 and string.match(memory, 'used_memory:(%d+)') / most or 0
+  if most == 0 then return 0, ${MAX_HELD_BYTES} end
+  return string.match(memory, 'used_memory:(%d+)') / most, most / 16
 end
 local function endLease(key, nonce)
   local held = nonce ~= '' and redis.call('HGET', leases, key)
