@@ -17,6 +17,8 @@ export interface TestRedis {
   pass(ms: number): Promise<void>;
   /** All keys and all values, as they are. */
   dump(): Promise<readonly Buffer[]>;
+  /** How many there have been so far. */
+  connections(): Promise<number>;
   signal(name: NodeJS.Signals): void;
   /** Gone at once, and with it all that it held. */
   kill(): Promise<void>;
@@ -169,6 +171,7 @@ export async function startRedis(settings: Readonly<Record<string, string>> = {}
       const all = await Promise.all((await client.keysBuffer('*')).map(async (key) => [key, ...(await valuesOf(key))]));
       return all.flat();
     },
+    connections: async () => Number(/total_connections_received:(\d+)/.exec(await client.info('stats'))?.[1]),
     signal: (name) => void server?.kill(name),
     async snapshot() {
       await client.save();
