@@ -13,6 +13,8 @@ export interface Mark {
   readonly busyUntil: number;
   /** When the mark expires. */
   readonly until: number;
+  /** By a clock that may be set back. */
+  readonly setAt?: number | undefined;
   readonly isUnknown: boolean;
 }
 
@@ -34,6 +36,18 @@ export class Marks {
     const over = this.#marks.filter(({ until }) => until <= now);
     this.#marks = this.#marks.filter(({ until }) => until > now);
     return over.flatMap(({ tags }) => tags);
+  }
+
+  /** A mark from later than now, of before the clock was set back, stands for its whole time from now on. Returns those. */
+  setBack(now: number): readonly Mark[] {
+    const later = this.#marks.filter(({ setAt = now }) => setAt > now);
+    if (later.length === 0) return later;
+    const set = later.map((mark) => {
+      const ahead = (mark.setAt ?? now) - now;
+      return { ...mark, busyUntil: mark.busyUntil - ahead, until: mark.until - ahead, setAt: now };
+    });
+    for (const mark of set) this.set(mark);
+    return set;
   }
 
   /** Whether no copy with these tags may be used or kept. */

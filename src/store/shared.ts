@@ -1,7 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Background } from '../core/runtime.ts';
 import { within } from '../core/within.ts';
-import { BoundedMap } from './bounded.ts';
 import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
 import {
@@ -11,6 +10,7 @@ import {
   type WriteBegun,
   type WriteEnded,
 } from './shared/engine.ts';
+import { BEGIN_MS, Reports } from './shared/reports.ts';
 import { SharedSessions } from './shared/sessions.ts';
 import { SharedSnapshot, type SharedStoreOptions, type SnapshotTools } from './shared/snapshot.ts';
 import {
@@ -31,19 +31,10 @@ import {
   type WriteEnd,
 } from './store.ts';
 
-/** Sends a request to the engine, which may be repeated. */
-type Send = () => Promise<unknown>;
-
 type Ended = Omit<WriteEnded, 'markMs'>;
 
-const BEGIN_MS = 1_000;
 /** How long an answer waits for the engine to acknowledge the end of its write. */
 const END_MS = 200;
-const FIRST_PAUSE_MS = 50;
-const MAX_PAUSE_MS = 2_000;
-/** How long a refused credential is reported where no request comes with it; each request reports it once more. */
-const DROP_MS = 60_000;
-const MAX_DROPPING = 10_000;
 /** With more pending, a write that was not sent is not reported: its mark ends by its time. */
 const MAX_PENDING = 10_000;
 /** How long it is reported that a write with a key was not sent: otherwise its record stays for a day. */
@@ -65,29 +56,32 @@ export class SharedStore implements Store {
   readonly #sessions: SharedSessions;
   /** Begun or ended here: while the engine does not answer, no read shares a call from before a write. */
   #writes = 0;
-  /** Accounts whose credential was refused, until the engine has acknowledged it; with the report. */
-  readonly #dropping = new BoundedMap<AccountId, Send>({ max: MAX_DROPPING });
-  /** Reports of ended writes and refused credentials that the engine has not acknowledged yet. */
-  pending = 0;
+  readonly #reports: Reports;
 
   constructor(options: SharedStoreOptions) {
     this.#options = options;
     this.#copies = new Copies(options.maxBytes);
+    this.#reports = new Reports(options.clock);
     this.#tools = {
       ...options,
       copies: this.#copies,
       away: () => hidden(`away ${this.#writes}`),
       learn: (holder, reply) => this.#learn(holder, reply),
-      isDropping: (account) => this.#dropping.peek(account) !== undefined,
-      dropAll: (request, save) => this.#dropAll(request, () => options.engine.save(request.principal, save)),
+      isDropping: (account) => this.#reports.isRefused(account),
+      dropAll: (request, save) => this.#reports.refuse(request, () => options.engine.save(request.principal, save)),
     };
-    this.#sessions = new SharedSessions({ ...options, retry: (send, until) => this.#retry(send, until) });
+    this.#sessions = new SharedSessions({ ...options, retry: (send, until) => this.#reports.retry(send, until) });
+  }
+
+  /** Reports that the engine has not acknowledged yet. */
+  get pending(): number {
+    return this.#reports.pending;
   }
 
   async snapshot(request: SnapshotRequest): Promise<Snapshot> {
     const { principal, window, now, keys = () => [], background } = request;
-    const dropping = this.#dropping.get(principal);
-    if (dropping) background(this.#drop(principal, dropping).catch(() => undefined));
+    const refused = this.#reports.refused(principal);
+    if (refused) background(refused);
     const snapshot = new SharedSnapshot(this.#tools, request);
     const named = keys((key) => this.#copies.get(key)?.entry);
     await snapshot.begin(named, window);
@@ -217,36 +211,9 @@ export class SharedStore implements Store {
     const { engine, clock } = this.#options;
     const { principal, until, background } = write;
     const send = () => engine.endWrite(principal, { ...ended, markMs: Math.max(1, until - clock.now()) });
-    const done = ended.dropEverything ? this.#dropAll(write, send) : this.#retry(send, until);
+    const done = this.#reports.retry(ended.dropEverything ? this.#reports.refusing(write, send) : send, until);
     background(done);
     return done;
-  }
-
-  /** Until the engine has acknowledged it, no copy of the account is used here. */
-  #dropAll({ principal, owner }: Holder, send: Send): Promise<void> {
-    this.#dropping.set(principal, send, owner);
-    const until = this.#options.clock.now() + DROP_MS;
-    return this.#retry(() => this.#drop(principal, send), until);
-  }
-
-  async #drop(account: AccountId, send: Send): Promise<void> {
-    await send();
-    if (this.#dropping.peek(account) === send) this.#dropping.delete(account);
-  }
-
-  /** Resolves when the engine has acknowledged it, or when its time is over. Never rejects. */
-  async #retry(send: Send, until: number): Promise<void> {
-    const { clock } = this.#options;
-    this.pending++;
-    for (let ms = FIRST_PAUSE_MS; ; ms = Math.min(2 * ms, MAX_PAUSE_MS)) {
-      const isAcknowledged = await within(clock, BEGIN_MS, send()).then(
-        () => true,
-        () => false,
-      );
-      if (isAcknowledged || clock.now() >= until) break;
-      await new Promise<void>((resolve) => void clock.after(ms, resolve));
-    }
-    this.pending--;
   }
 }
 

@@ -12,6 +12,7 @@ import type {
 /** An engine under test, whose time passes with `pass`, and a little on its own. */
 export interface TestedEngine {
   readonly engine: Engine;
+  /** Less than 0 sets the clock back. */
   pass(ms: number): Promise<void>;
   /** How far off an end may be. */
   readonly slackMs: number;

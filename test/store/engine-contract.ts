@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { LEASE_MS, MAX_LEASES } from '../../src/store/shared/engine.ts';
 import { type Asker, asker, COPY, type TestedEngine, VALUE, valueOf } from './engine-asker.ts';
+import { clockContract } from './engine-clock.ts';
 import { sessionContract } from './engine-sessions.ts';
+import { shareContract } from './engine-share.ts';
 import { writeContract } from './engine-writes.ts';
 
 const copyOf = (text: string) => ({ value: valueOf(text), ...COPY });
@@ -319,5 +321,7 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
 
     writeContract(() => ({ tested, its }));
     sessionContract(() => ({ tested, its }));
+    clockContract(() => ({ tested, its }));
+    shareContract(() => ({ tested, its }));
   });
 }

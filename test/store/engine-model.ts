@@ -87,7 +87,8 @@ export class ModelAccount {
     if (mark) return { is: mark.isUnknown ? 'over' : 'begun' };
     const known = record && this.#recordOf(record.key);
     if (known && known.nonce !== nonce) {
-      const isOver = known.busyUntil > 0 && known.busyUntil <= this.#now;
+      const busyUntil = Math.min(known.busyUntil, this.#marks.find(known.nonce)?.busyUntil ?? 0);
+      const isOver = known.busyUntil > 0 && busyUntil <= this.#now;
       return { is: 'record', value: Buffer.from(known.text), isOver };
     }
     if (known?.busyUntil === 0) return { is: 'over' };

@@ -47,19 +47,46 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     await vi.waitFor(async () => expect(await primary.client.info('replication')).toMatch('state=online'), 5_000);
     return replica;
   };
-  it('has no copy for a second after its connection was lost: others may have found another store', async () => {
+  it('has no copy for a second after its connection was lost with a question under way: others may have found another store', async () => {
     const one = await openInstance(redis.url, WINDOW_MS, 1_000);
     closing.push(async () => one.close());
     await ready(one);
     await redis.pass(WINDOW_MS);
     const its = asker(one.engine);
     const kept = await its.keep('kept');
-    await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    redis.signal('SIGSTOP');
+    await expect(its.snapshot()).rejects.toThrow();
+    redis.signal('SIGCONT');
     const back = () => its.snapshot().catch(() => ({ reply: kept }));
     const lostAt = performance.now();
     await vi.waitFor(async () => expect((await back()).reply).toBeUndefined(), { interval: 5 });
     await vi.waitFor(async () => expect((await back()).reply?.version).toBe(kept.version), { timeout: 5_000 });
     expect(performance.now() - lostAt).toBeGreaterThan(900);
+  });
+
+  it('that closes a connection without a question under way is asked on another one, and nothing is lost', async () => {
+    const one = await openInstance(redis.url, WINDOW_MS, 1_000);
+    closing.push(async () => one.close());
+    await ready(one);
+    await redis.pass(WINDOW_MS);
+    const its = asker(one.engine);
+    const kept = await its.keep('kept');
+    await vi.waitFor(() => expect([...one.troubles]).toEqual(['NOT_PERSISTENT']));
+    for (let n = 0; n < 5; n++) {
+      const before = await redis.connections();
+      await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      await vi.waitFor(async () => expect(await redis.connections()).toBeGreaterThan(before));
+      expect(await its.look()).toMatchObject({ version: kept.version, copy: { askedAt: kept.askedAt } });
+    }
+    expect([one.changes, [...one.troubles]]).toEqual([[], ['NOT_PERSISTENT']]);
+  });
+
+  it('is asked every few seconds, so that nothing closes the connection', async () => {
+    const one = await open();
+    const idle = async () => (await redis.client.info('commandstats')).match(/cmdstat_ping:calls=(\d+)/)?.[1] ?? '0';
+    const before = Number(await idle());
+    await vi.waitFor(async () => expect(Number(await idle())).toBeGreaterThan(before), { timeout: 30_000 });
+    expect(one.changes).toEqual([]);
   });
 
   it('that is full takes no copies and no writes, and still ends writes and sessions', async () => {

@@ -64,7 +64,7 @@ interface Placed {
 export interface ObjectEngine extends Engine {
   /** As the platform gives it to a worker. */
   readonly binding: AccountsBinding;
-  /** Lets time pass for all objects, which else stands still; alarms ring. */
+  /** Lets time pass for all objects, which else stands still; alarms ring. Less than 0 sets the clock back. */
   pass(ms: number): void;
   /** What the platform does with objects that nobody has asked for a while: all are made anew on what they have stored. */
   putAway(): void;

@@ -13,10 +13,12 @@ export interface TestRedis {
   readonly port: number;
   /** For looking inside. */
   readonly client: Redis;
-  /** Lets so much time pass. */
+  /** Lets so much time pass; less than 0 sets the clock back. */
   pass(ms: number): Promise<void>;
   /** All keys and all values, as they are. */
   dump(): Promise<readonly Buffer[]>;
+  /** How many there have been so far. */
+  connections(): Promise<number>;
   signal(name: NodeJS.Signals): void;
   /** Gone at once, and with it all that it held. */
   kill(): Promise<void>;
@@ -27,7 +29,10 @@ export interface TestRedis {
   close(): Promise<void>;
 }
 
-/** All that expires, and all instants that the store has written down, but for when copies were asked for: these are only compared. */
+/**
+ * All that expires, and all instants that the store has written down, but for when copies were asked for: these are only
+ * compared. Less than 0 is as if the clock were set back.
+ */
 const PASS = `
 local ms = tonumber(ARGV[1])
 local function shift(text) return tostring(math.max(0, tonumber(text) - ms)) end
@@ -43,7 +48,7 @@ local shifted = {
       local kind = string.sub(field, 1, 1)
       if kind == 'm' then
         local marks = cmsgpack.unpack(value)
-        for _, mark in ipairs(marks) do mark[3], mark[4] = mark[3] - ms, mark[4] - ms end
+        for _, mark in ipairs(marks) do mark[3], mark[4], mark[8] = mark[3] - ms, mark[4] - ms, mark[8] - ms end
         redis.call('HSET', key, field, cmsgpack.pack(marks))
       end
       if kind == 'c' then redis.call('HSET', key, field, shift(value)) end
@@ -55,9 +60,20 @@ local shifted = {
     for i = 1, #all, 2 do redis.call('HSET', key, all[i], (string.gsub(all[i + 1], '%d+$', shift))) end
   end,
   g = function() end,
+  h = function(key)
+    for _, field in ipairs(redis.call('HKEYS', key)) do
+      local value = redis.call('HGET', key, field)
+      if string.sub(field, 1, 1) == 'c' then redis.call('HSET', key, field, (string.gsub(value, '%d+$', shift))) end
+      if field == 'R' then
+        local shifted = {}
+        for hour, bytes in pairs(cmsgpack.unpack(value)) do shifted[hour - math.floor(ms / 3600000)] = bytes end
+        redis.call('HSET', key, field, cmsgpack.pack(shifted))
+      end
+    end
+  end,
   c = function(key)
     local version, asked, kept, fresh = struct.unpack('>c16I6I6I6', redis.call('GET', key))
-    redis.call('SETRANGE', key, 0, struct.pack('>c16I6I6I6', version, asked, kept - ms, fresh - ms))
+    redis.call('SETRANGE', key, 0, struct.pack('>c16I6I6I6', version, asked - math.min(ms, 0), kept - ms, fresh - ms))
   end,
   r = function(key)
     local nonce, busy, value = string.match(redis.call('GET', key), '^(%S+) (%d+)\\n(.*)$')
@@ -155,6 +171,7 @@ export async function startRedis(settings: Readonly<Record<string, string>> = {}
       const all = await Promise.all((await client.keysBuffer('*')).map(async (key) => [key, ...(await valuesOf(key))]));
       return all.flat();
     },
+    connections: async () => Number(/total_connections_received:(\d+)/.exec(await client.info('stats'))?.[1]),
     signal: (name) => void server?.kill(name),
     async snapshot() {
       await client.save();

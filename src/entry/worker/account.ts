@@ -6,6 +6,7 @@ import {
   type Change,
   type KeyQuestion,
   type KeyReply,
+  MAX_COOLDOWN_MS,
   MAX_MARKS,
   MAX_REVOKED,
   MAX_TAGS,
@@ -70,8 +71,10 @@ export class Account extends DurableObject {
     if (this.#marks.covers(tags) || this.#versions.of(tags) !== version) return 'void';
     if (!copy) return 'full';
     const known = this.#rows.find('copy', key, now);
-    if (known?.version === version && known.askedAt > askedAt) return 'void';
+    const isOurs = known !== undefined && known.keptAt <= now;
+    if (isOurs && known.version === version && known.askedAt > askedAt) return 'void';
     if (copy.value.byteLength > MAX_VALUE_BYTES) return 'full';
+    if (!this.#rows.hasRoom('copy', key, copy.value.byteLength, now)) this.#rows.drop('copy');
     if (!this.#areVersionsKept) this.#keepVersions();
     const facts = { version, askedAt, keptAt: now, freshUntil: now + copy.freshMs };
     this.#rows.put('copy', key, { facts, value: copy.value, until: now + copy.lifeMs });
@@ -99,6 +102,7 @@ export class Account extends DurableObject {
       busyUntil: now,
       until: now + markMs,
       isUnknown: false,
+      setAt: now,
     };
     if (end === 'not_sent' && !this.#marks.find(nonce))
       this.#rows.put('gone', nonce, { facts: true, until: mark.until });
@@ -113,8 +117,8 @@ export class Account extends DurableObject {
     if (revoked) this.#revoke(revoked, now);
     if (renewed) this.#leases.renew(renewed, now);
     if (spent) this.#windows.count(spent, now);
-    if (cooldownMs === undefined || cooldownMs <= this.#cooldownMs(now)) return;
-    this.#rows.put('cooldown', '', { facts: now + cooldownMs, until: now + cooldownMs });
+    const until = now + Math.min(cooldownMs ?? 0, MAX_COOLDOWN_MS);
+    if (until > now + this.#cooldownMs(now)) this.#rows.put('cooldown', '', { facts: until, until });
   }
 
   /** A secret for workers without `SECRETS`, made once. */
@@ -132,9 +136,10 @@ export class Account extends DurableObject {
     await this.#rows.clear();
   }
 
-  /** First in each call. Returns the time. */
+  /** First in each call. Returns the time, which may have been set back: what is from later than now counts as over. */
   #expireMarks(): number {
     const now = this.#now();
+    for (const { nonce } of this.#marks.setBack(now)) this.#keepMark(nonce);
     const tags = this.#marks.expire(now);
     if (tags.length === 0) return now;
     this.#rows.dropExpired(now);
@@ -181,7 +186,8 @@ export class Account extends DurableObject {
   }
 
   #cooldownMs(now: number): number {
-    return (this.#rows.find('cooldown', '', now) ?? now) - now;
+    const leftMs = (this.#rows.find('cooldown', '', now) ?? now) - now;
+    return leftMs > MAX_COOLDOWN_MS ? 0 : leftMs;
   }
 
   #reply(question: KeyQuestion, now: number): KeyReply | undefined {
@@ -189,7 +195,11 @@ export class Account extends DurableObject {
     if (this.#marks.covers(tags)) return undefined;
     const version = this.#versions.of(tags);
     const own = have?.version === version ? have : undefined;
-    const known = this.#rows.find('copy', key, now);
+    let known = this.#rows.find('copy', key, now);
+    if (known && known.keptAt > now) {
+      this.#rows.drop('copy', key);
+      known = undefined;
+    }
     const isOlder = own !== undefined && known !== undefined && known.askedAt < own.askedAt;
     const copy = known?.version === version && !isOlder ? known : undefined;
     const isFresh = own?.isFresh === true || (copy !== undefined && copy.freshUntil > now);
@@ -213,12 +223,13 @@ export class Account extends DurableObject {
     const cooldownMs = this.#cooldownMs(now);
     if (cooldownMs > 0) return { is: 'cooldown', cooldownMs };
     if (this.#marks.all.length >= MAX_MARKS) return { is: 'full' };
+    if (record && !this.#rows.hasRoom('record', record.key, record.value.byteLength, now)) return { is: 'full' };
     const busyUntil = now + busyMs;
     if (record) {
       const { key, value, lifeMs } = record;
       this.#rows.put('record', key, { facts: { nonce, busyUntil }, value, until: now + lifeMs });
     }
-    this.#marks.set({ nonce, tags, purchase, hasKey, busyUntil, until: now + markMs, isUnknown: false });
+    this.#marks.set({ nonce, tags, purchase, hasKey, busyUntil, until: now + markMs, isUnknown: false, setAt: now });
     this.#keepMark(nonce);
     return { is: 'begun' };
   }
@@ -229,7 +240,8 @@ export class Account extends DurableObject {
     if (!record) return undefined;
     const { busyUntil } = record;
     if (record.nonce === nonce) return busyUntil === undefined ? { is: 'over' } : undefined;
-    const isOver = busyUntil !== undefined && busyUntil <= now;
+    const isBusy = busyUntil !== undefined && Math.min(busyUntil, this.#marks.find(record.nonce)?.busyUntil ?? 0) > now;
+    const isOver = busyUntil !== undefined && !isBusy;
     return { is: 'record', value: this.#rows.valueOf('record', key), isOver };
   }
 

@@ -20,7 +20,7 @@ export class Leases {
     { version, isNew, now }: { readonly version: string; readonly isNew: boolean; readonly now: number },
   ): string | undefined {
     const held = this.#leases.get(key);
-    const isLive = held !== undefined && held.until > now && held.version === version;
+    const isLive = held !== undefined && held.until > now && held.until <= now + LEASE_MS && held.version === version;
     const other = isLive && held.nonce !== lease ? held.nonce : undefined;
     if (waitedFor !== undefined && other === waitedFor) return other;
     if (lease === undefined || (waitedFor !== undefined && isNew)) return undefined;

@@ -1,4 +1,5 @@
 import type { DurableObjectStorage, SqlValue } from 'cloudflare:workers';
+import { LEAST_RECORD_BYTES, MAX_COPIES, MAX_HELD_BYTES } from '../../store/shared/engine.ts';
 import type { Mark } from '../../store/marks.ts';
 import type { Versions } from '../../store/versions.ts';
 
@@ -39,6 +40,13 @@ const TABLE = `CREATE TABLE IF NOT EXISTS kept (
 
 const FOREVER = Number.MAX_SAFE_INTEGER;
 
+/** What a row of these kinds counts as at least. */
+const LEAST_BYTES = { copy: MAX_HELD_BYTES / MAX_COPIES, record: LEAST_RECORD_BYTES } as const;
+
+type Held = keyof typeof LEAST_BYTES;
+
+const isHeld = (kind: keyof Kinds): kind is Held => kind in LEAST_BYTES;
+
 /** How long expired rows, which are not found any more, wait for the alarm that deletes them. */
 const SWEEP_MS = 60_000;
 
@@ -51,6 +59,9 @@ export class Rows {
   #isThere: boolean;
   /** When the alarm is set. An object that was evicted learns it with its next row. */
   #alarmAt = Infinity;
+
+  /** What these kinds take at most: what they took when they were last counted, and all that was put since. */
+  readonly #held = { copy: Infinity, record: Infinity };
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
@@ -77,7 +88,18 @@ export class Rows {
     this.#isThere = true;
     const query = `INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)`;
     this.#run(query, kind, name, JSON.stringify(facts), Math.ceil(until), value ?? null);
+    if (isHeld(kind)) this.#held[kind] += Math.max(LEAST_BYTES[kind], value?.byteLength ?? 0);
     if (until + SWEEP_MS < this.#alarmAt) this.#setAlarm();
+  }
+
+  /** Whether a value of so many bytes may be put under this name. */
+  hasRoom(kind: Held, name: string, bytes: number, now: number): boolean {
+    const [least, room] = [LEAST_BYTES[kind], MAX_HELD_BYTES - bytes];
+    if (this.#held[kind] <= room) return true;
+    const query = `SELECT SUM(MAX(LENGTH(value), ?)) AS held FROM kept WHERE kind = ? AND name <> ? AND until > ?`;
+    const [row] = this.#known<{ held: number | null }>(query, least, kind, name, now);
+    this.#held[kind] = row?.held ?? 0;
+    return this.#held[kind] <= room;
   }
 
   /** One row, or all of the kind. */

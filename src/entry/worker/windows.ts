@@ -28,7 +28,7 @@ export class Windows {
   }
 
   look(span: Omit<Window, 'limit'>, now: number): Use {
-    const open = this.#find(nameOf(span), now);
+    const open = this.#find(span, now);
     return { used: open?.used ?? 0, leftMs: open ? open.endsAt - now : span.lengthMs };
   }
 
@@ -36,7 +36,7 @@ export class Windows {
     const { lengthMs, limit } = span;
     const name = nameOf(span);
     const step = Math.max(1, Math.ceil((limit ?? ASSUMED_LIMIT) / 8));
-    const open = this.#find(name, now) ?? { used: 0, upTo: step - 1, ahead: step, endsAt: now + lengthMs };
+    const open = this.#find(span, now) ?? { used: 0, upTo: step - 1, ahead: step, endsAt: now + lengthMs };
     const { endsAt } = open;
     this.#open.set(name, open);
     open.used++;
@@ -48,11 +48,14 @@ export class Windows {
     return { used: open.used, leftMs: endsAt - now };
   }
 
-  #find(name: string, now: number): Open | undefined {
+  /** One that ends later than it could is from before the clock was set back. */
+  #find(span: Span, now: number): Open | undefined {
+    const name = nameOf(span);
+    const isOpen = ({ endsAt }: { readonly endsAt: number }) => endsAt > now && endsAt <= now + span.lengthMs;
     const open = this.#open.get(name);
-    if (open) return open.endsAt > now ? open : undefined;
+    if (open) return isOpen(open) ? open : undefined;
     const facts = this.#rows.find('window', name, now);
-    return facts && { ...facts, used: facts.upTo, ahead: 1 };
+    return facts && isOpen(facts) ? { ...facts, used: facts.upTo, ahead: 1 } : undefined;
   }
 }
 

@@ -173,6 +173,18 @@ export const MAX_VALUE_BYTES = 1_900_000;
 /** Versions of an account that an engine keeps; with more it renews all. */
 export const MAX_TAGS = 64;
 
+/**
+ * What the copies of an account may take together, and what its records may; a sixteenth of the store's memory where that
+ * is limited. Beyond it the account loses copies of its own, and takes no further key.
+ */
+export const MAX_HELD_BYTES = 33_554_432;
+
+/** A copy counts as at least that part, so this is how many there are at most. */
+export const MAX_COPIES = 4_096;
+
+/** A record counts as at least so much: its name and its place take that. */
+export const LEAST_RECORD_BYTES = 512;
+
 /** Marks of an account; beyond them writes are refused. */
 export const MAX_MARKS = 1_000;
 
@@ -181,6 +193,9 @@ export const MAX_REVOKED = 256;
 
 /** Leases of an account; beyond them all are forgotten, which costs calls of the upstream only. */
 export const MAX_LEASES = 256;
+
+/** The longest cooldown. One that ends later was set before the engine's clock was set back. */
+export const MAX_COOLDOWN_MS = 300_000;
 
 /** How long a lease lasts unless it is renewed. */
 export const LEASE_MS = 1_500;

@@ -220,16 +220,20 @@ export class SharedSnapshot implements Snapshot {
     if (!reply || this.#tools.isDropping(this.#request.principal))
       return { key, found: this.#hidden, lease: reply?.lease === this.#nonce ? this.#nonce : undefined };
     const { version, copy, lease } = reply;
-    const entry = await this.#entryOf(key, reply);
+    const entry = await this.#entryOf(key, reply, now);
     const isNewer = entry !== undefined && (copy?.askedAt ?? 0) > (question.have?.askedAt ?? 0);
     const isMadeElsewhere = question.waitedFor !== undefined && lease === undefined && isNewer;
     const isLeasedElsewhere = lease !== undefined && lease !== this.#nonce;
     return { key, found: { entry, version, askedAt: now, isLeasedElsewhere, isMadeElsewhere }, lease };
   }
 
-  async #entryOf(key: CacheKey, { version, copy }: KeyReply): Promise<Entry | undefined> {
+  async #entryOf(key: CacheKey, { version, copy }: KeyReply, now: number): Promise<Entry | undefined> {
     const { copies, sealer, clock } = this.#tools;
-    const own = copies.get(key);
+    let own = copies.get(key);
+    if (own && own.askedAt > now) {
+      copies.delete(key); // the engine's clock was set back: none that is newer would take its place
+      own = undefined;
+    }
     if (!copy?.value) return own?.version === version ? own.entry : undefined;
     const storedAt = clock.now() - copy.ageMs;
     const entry = await sealer.openCopy(key, copy.value, storedAt);

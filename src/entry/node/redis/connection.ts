@@ -30,12 +30,15 @@ const FIRST_MS = 1_000;
 /** A node that owes a reply for so long is disconnected and looked for again. */
 const SILENCE_MS = 2_000;
 const MOST_RECONNECT_MS = 500;
+const FIRST_RECONNECT_MS = 10;
+/** Redis' `timeout` and balancers close a connection on which nothing is said for a while, most after 30 s or more. */
+const KEEP_ALIVE_MS = 3_000;
 
 const shas = Object.fromEntries(
   Object.entries(SCRIPTS).map(([name, lua]) => [name, createHash('sha1').update(lua).digest('hex')]),
 ) as Record<ScriptName, string>;
 
-const retryStrategy = (times: number) => Math.min(50 * times, MOST_RECONNECT_MS);
+const retryStrategy = (times: number) => (times === 1 ? FIRST_RECONNECT_MS : Math.min(50 * times, MOST_RECONNECT_MS));
 
 /** Sees each error first. Returns whether to connect again, to the current primary. */
 function reconnecting(): (error: Error) => boolean {
@@ -97,22 +100,46 @@ function clientOf(address: StoreAddress): Redis | Cluster {
 export class Connection {
   readonly #client: Redis | Cluster;
   readonly #reports: Reports;
+  readonly #keepAlive: NodeJS.Timeout;
   #isSelected = false;
+  /** Commands without a reply. */
+  #owed = 0;
+  /** Ends with the first attempt to connect again after a connection was closed that owed nothing. */
+  #returning: PromiseWithResolvers<void> | undefined;
 
   constructor({ address, onReady, onLost, ...reports }: ConnectionOptions) {
     this.#reports = reports;
     this.#client = clientOf(address);
     const client = this.#client;
-    client.on('close', () => {
-      this.#isSelected = false;
+    this.#keepAlive = setInterval(() => this.#ping(), KEEP_ALIVE_MS).unref();
+    const lose = () => {
+      this.#return();
       onLost();
+    };
+    client.on('close', () => {
+      const isIdle = this.#isIdle;
+      this.#isSelected = false;
+      // Who goes on at once has missed no more than with a connection that stayed; each script looks which store it is.
+      if (isIdle) this.#returning = Promise.withResolvers();
+      else lose();
     });
     client.on('error', (error) => {
+      if (this.#isIdle) return; // it is closed next
       reports.onTrouble(reasonOf(error));
-      if (!this.isOpen) onLost(); // without a sentinel there is nothing that closes
+      if (!this.isOpen) lose(); // without a sentinel there is nothing that closes
     });
     if (client instanceof Cluster) this.#watchNodes(client, onReady);
-    else client.on('ready', () => void this.#select(client, address.db).then((is) => is && onReady()));
+    else
+      client.on('ready', async () => {
+        if (!(await this.#select(client, address.db))) return;
+        this.#return();
+        onReady();
+      });
+  }
+
+  /** Of a cluster it is not known which of its nodes owe something. */
+  get #isIdle(): boolean {
+    return this.#isSelected && this.#owed === 0;
   }
 
   /** Whether there is a connection at all. */
@@ -130,6 +157,8 @@ export class Connection {
   async run(name: ScriptName, call: Call): Promise<unknown> {
     const { onCommand, onTrouble } = this.#reports;
     const begunAt = performance.now();
+    if (this.#returning) await this.#returning.promise;
+    this.#owed++;
     try {
       if (!this.isOpen) throw new NotAsked();
       const reply = await this.#evaluate(name, call);
@@ -139,10 +168,15 @@ export class Connection {
       if (isReply(error)) onTrouble(reasonOf(error));
       if (name !== 'hello') onCommand(name, 'failed', performance.now() - begunAt);
       throw isUnsent(error) ? new NotAsked() : error;
+    } finally {
+      this.#owed--;
     }
   }
 
   close(): void {
+    clearInterval(this.#keepAlive);
+    this.#isSelected = false;
+    this.#return();
     this.#client.disconnect();
   }
 
@@ -157,6 +191,21 @@ export class Connection {
       node.disconnect(true);
     }
     return this.#isSelected;
+  }
+
+  #return(): void {
+    this.#returning?.resolve();
+    this.#returning = undefined;
+  }
+
+  #ping(): void {
+    const nodes = this.#client instanceof Cluster ? this.#client.nodes('master') : [this.#client];
+    for (const node of nodes) {
+      if (node.status !== 'ready') continue;
+      this.#owed++;
+      const done = () => void this.#owed--;
+      node.ping().then(done, done);
+    }
   }
 
   #watchNodes(cluster: Cluster, onReady: () => void): void {

@@ -109,7 +109,10 @@ export class RedisEngine implements Engine {
   async save(account: string, { key, tags, version, askedAt, lease, copy, drop }: Save) {
     const ofCopy = [yes(copy), copy ? bytes(copy.value) : '', ms(copy?.freshMs), Math.max(1, ms(copy?.lifeMs))];
     const args = [version, ms(askedAt), lease ?? '', drop ?? '', ...ofCopy, ...tags];
-    const [saved] = await this.#askOf('save', account, { keys: [`l:${account}`, `c:${account}:${key}`], args });
+    const [saved] = await this.#askOf('save', account, {
+      keys: [`l:${account}`, `h:${account}`, `c:${account}:${key}`],
+      args,
+    });
     return text(saved) as 'kept' | 'full' | 'void';
   }
 
@@ -118,7 +121,7 @@ export class RedisEngine implements Engine {
     const ofRecord = [record ? bytes(record.value) : '', ms(record?.lifeMs)];
     const ofSession = [session?.id ?? '', session?.epoch ?? 0];
     const args = [...windowArgs(window), nonce, ms(busyMs), ms(markMs), purchase, ...ofRecord, ...ofSession, ...tags];
-    const keys = [`g:${account}:${nonce}`, ...(record ? [`r:${account}:${record.key}`] : [])];
+    const keys = [`g:${account}:${nonce}`, `h:${account}`, ...(record ? [`r:${account}:${record.key}`] : [])];
     const [used, leftMs, is, ...more] = await this.#askOf('beginWrite', account, { keys, args });
     return { ...(window && { use: useOf(used, leftMs) }), ...begunOf(text(is), more) };
   }
@@ -127,7 +130,7 @@ export class RedisEngine implements Engine {
     const { nonce, end, markMs, tags, purchase = '', record, dropEverything } = write;
     const ofRecord = [yes(record?.value), record?.value ? bytes(record.value) : '', ms(record?.lifeMs)];
     const args = [nonce, end, ms(markMs), purchase, yes(dropEverything), ...ofRecord, ...tags];
-    const keys = [`g:${account}:${nonce}`, ...(record ? [`r:${account}:${record.key}`] : [])];
+    const keys = [`g:${account}:${nonce}`, `h:${account}`, ...(record ? [`r:${account}:${record.key}`] : [])];
     await this.#askOf('endWrite', account, { keys, args });
   }
 

@@ -1,4 +1,4 @@
-import { LEASE_MS, MAX_TAGS } from '../../../store/shared/engine.ts';
+import { LEASE_MS, MAX_COOLDOWN_MS, MAX_HELD_BYTES, MAX_TAGS } from '../../../store/shared/engine.ts';
 
 /** Epoch of an account's sessions, of which earlier releases had random text. */
 export const EPOCH_OF = `
@@ -12,14 +12,20 @@ export const NODE_LENGTH = 8;
  * What all scripts but `session` begin with. They refuse to run on a replica and on a primary without its replicas, since
  * they may write; `allow-oom` lets them run where memory is full, and they look at the memory themselves.
  *
- * KEYS: id of the share; account; its leases, or the note that a write has ended; then copies, or a record. The account
+ * KEYS: id of the share; account; its leases, or the note that a write has ended; then copies, or what the account holds and a
+ * copy or record. The account
  * is one hash:
  * `i` token of the id under which its versions were made, `e` epoch, `t<tag>` version of a tag, `m` marks (packed),
  * `c` end of the cooldown, `w<name>` and `b<name>` windows and budgets (count, end), `s<id>` until when a session is
  * remembered as revoked, `x` epoch of the sessions.
  * Leases are a hash of their own (nonce, version, end by key), which expires with the last of them.
+ * What an account holds is a hash: `c<key>` a copy (bytes, end), `C` their sum, `R` bytes of its records by the hour in which
+ * they end (packed). It expires with the last of them.
  * A copy is a short header (version, asked at, kept at, fresh until, packed), then its value. A record is a line
  * (nonce, until when it is under way or 0), then its value.
+ *
+ * The clock may be set back. What is from later than now, or ends later than it could, was written before that: a copy is
+ * none, a window, lease or cooldown is over, and a mark stands for its whole time from now on.
  *
  * ARGV of each: random text for new versions; the token of the id that the caller saw last, empty where it saw none, `?`
  * where there may have been another meanwhile; how long ago that was; how long a replaced store is not relied on.
@@ -62,6 +68,7 @@ local account, leases = KEYS[2], KEYS[3]
 local made, epoch, packed, cooldown = unpack(redis.call('HMGET', account, 'i', 'e', 'm', 'c'))
 if made ~= token then epoch = false end
 cooldown = math.max(0, (tonumber(cooldown) or 0) - now)
+if cooldown > ${MAX_COOLDOWN_MS} then cooldown = 0 end
 
 local life = 0
 local function keep(ms) life = math.max(life, ms) end
@@ -106,9 +113,15 @@ local function versionOf(tags)
 end
 
 -- A mark: nonce, state (w: under way, u: unknown), until when it is under way, until when it stands, purchase,
--- whether it has a key (1 or 0), tags.
-local NONCE, STATE, BUSY, STANDS, PURCHASE, KEY, TAGS = 1, 2, 3, 4, 5, 6, 7
+-- whether it has a key (1 or 0), tags, when it was set.
+local NONCE, STATE, BUSY, STANDS, PURCHASE, KEY, TAGS, SET = 1, 2, 3, 4, 5, 6, 7, 8
 local marks = packed and cmsgpack.unpack(packed) or {}
+for _, mark in ipairs(marks) do
+  local ahead = (mark[SET] or now) - now
+  if ahead > 0 then
+    mark[BUSY], mark[STANDS], mark[SET], packed = mark[BUSY] - ahead, mark[STANDS] - ahead, now, 'old'
+  end
+end
 local function writeMarks()
   if #marks == 0 then return redis.call('HDEL', account, 'm') end
   redis.call('HSET', account, 'm', cmsgpack.pack(marks))
@@ -151,7 +164,7 @@ end
 
 local function count(field, length, more)
   local used, ends = string.match(redis.call('HGET', account, field) or '', '^(%d+) (%d+)$')
-  if not used or tonumber(ends) <= now then used, ends = 0, now + length end
+  if not used or tonumber(ends) <= now or tonumber(ends) > now + length then used, ends = 0, now + length end
   used = used + more
   if more > 0 then
     redis.call('HSET', account, field, used .. ' ' .. ends)
@@ -171,10 +184,12 @@ local function headerOf(copy)
   local header = redis.call('GETRANGE', copy, 0, HEADER_BYTES - 1)
   if header ~= '' then return struct.unpack(HEADER, header) end
 end
+-- The part of the memory that is used, and what one account may hold of it.
 local function memory()
   local memory = redis.call('INFO', 'memory')
   local most = tonumber(string.match(memory, 'maxmemory:(%d+)'))
-  return most > 0 and string.match(memory, 'used_memory:(%d+)') / most or 0
+  if most == 0 then return 0, ${MAX_HELD_BYTES} end
+  return string.match(memory, 'used_memory:(%d+)') / most, most / 16
 end
 local function endLease(key, nonce)
   local held = nonce ~= '' and redis.call('HGET', leases, key)

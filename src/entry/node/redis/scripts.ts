@@ -1,5 +1,13 @@
-import { MAX_LEASES, MAX_MARKS, MAX_REVOKED } from '../../../store/shared/engine.ts';
+import {
+  LEASE_MS,
+  MAX_COOLDOWN_MS,
+  MAX_COPIES,
+  MAX_LEASES,
+  MAX_MARKS,
+  MAX_REVOKED,
+} from '../../../store/shared/engine.ts';
 import { SESSION_MS } from '../../../store/store.ts';
+import { HELD_COPIES, HELD_RECORDS } from './held.ts';
 import { ACCOUNT, EPOCH_OF, IDENTITY } from './lua.ts';
 
 /** The calls of an engine, and `hello`, which exchanges the id of a share and nothing else. */
@@ -25,7 +33,7 @@ if ARGV[5] ~= '' and reply[3] > tonumber(ARGV[7]) then return answer(reply) end
 -- A lease of another version is not waited for: what it fetches will not be kept.
 local function lease(key, version, wanted, waitedFor)
   local nonce, under, ends = string.match(redis.call('HGET', leases, key) or '', '^(%S+) (%S+) (%d+)$')
-  local isHeld = nonce and under == version and tonumber(ends) > now
+  local isHeld = nonce and under == version and tonumber(ends) > now and tonumber(ends) <= now + ${LEASE_MS}
   if waitedFor ~= '' and isHeld and nonce == waitedFor then return nonce end
   if wanted == '' then return false end
   if isHeld and nonce ~= wanted then return waitedFor == '' and nonce end
@@ -36,6 +44,10 @@ end
 local function lookUp(copy, at, tags)
   local version, hasVersion, hasAskedAt = versionOf(tags), ARGV[at], tonumber(ARGV[at + 1])
   local copyVersion, askedAt, keptAt, freshUntil = headerOf(copy)
+  if copyVersion and keptAt > now then
+    redis.call('DEL', copy)
+    copyVersion = nil
+  end
   local isThere, has = copyVersion == version, hasVersion == version
   if isThere and has and askedAt < hasAskedAt then isThere = false end
   local isFresh = isThere and freshUntil > now or has and ARGV[at + 2] == '1'
@@ -66,35 +78,42 @@ end
 return answer(reply)`;
 
 /**
- * KEYS: leases, copy. ARGV: version, asked at, lease or nothing, drop; 1 with a copy, its value, freshness, life; tags.
+ * KEYS: leases, what is held, copy. ARGV: version, asked at, lease or nothing, drop; 1 with a copy, its value, freshness, life; tags.
  * Replies what became of the copy.
  */
-const save = `${ACCOUNT}
-local copy, version, askedAt, tags = KEYS[4], ARGV[5], tonumber(ARGV[6]), slice(13, #ARGV)
-endLease(string.sub(copy, #account + 2), ARGV[7])
+const save = `${ACCOUNT}${HELD_COPIES}
+local copy, version, askedAt, tags = KEYS[5], ARGV[5], tonumber(ARGV[6]), slice(13, #ARGV)
+local key = string.sub(copy, #account + 2)
+endLease(key, ARGV[7])
 if ARGV[8] == 'everything' then renew({ '*' }) end
 if ARGV[8] == 'key' then
-  redis.call('DEL', copy)
+  if redis.call('DEL', copy) == 1 then hold(key, 0, 1) end
   renew({ tags[1] })
 end
 if isOther or not epoch or isMarked(tags) or versionOf(tags) ~= version then return answer({ token, 'void' }) end
 if ARGV[9] ~= '1' then return answer({ token, 'full' }) end
-local knownVersion, knownAskedAt = headerOf(copy)
-if knownVersion == version and knownAskedAt > askedAt then return answer({ token, 'void' }) end
-if not knownVersion and memory() > 0.75 then return answer({ token, 'full' }) end
+local knownVersion, knownAskedAt, keptAt = headerOf(copy)
+if knownVersion == version and knownAskedAt > askedAt and keptAt <= now then return answer({ token, 'void' }) end
+local used, most = memory()
+if not knownVersion and used > 0.75 then return answer({ token, 'full' }) end
+local bytes = math.ceil(math.max(#ARGV[10], most / ${MAX_COPIES}))
+local function sum() return (redis.call('HGET', held, 'C') or 0) + bytes - heldCopy(key) end
+if sum() > most then makeRoom(most) end
+if sum() > most then return answer({ token, 'full' }) end
+hold(key, bytes, ARGV[12])
 local header = struct.pack(HEADER, version, askedAt, now, now + ARGV[11])
 redis.call('SET', copy, header .. ARGV[10], 'PX', ARGV[12])
 keep(tonumber(ARGV[12]))
 return answer({ token, 'kept' })`;
 
 /**
- * KEYS: the note that the write has ended, record or none. ARGV: window (name or nothing, length, limit); nonce, how long
+ * KEYS: the note that the write has ended, what is held, record or none. ARGV: window (name or nothing, length, limit); nonce, how long
  * it may take, how long the mark stands, purchase or nothing; value and life of the record; id and epoch of a session, or
  * nothing; tags. Replies: used and left
  * of the window; the result, and its details.
  */
-const beginWrite = `${ACCOUNT}
-local record, nonce, busy, stands, purchase = KEYS[4], ARGV[8], now + ARGV[9], now + ARGV[10], ARGV[11]
+const beginWrite = `${ACCOUNT}${HELD_RECORDS}
+local record, nonce, busy, stands, purchase = KEYS[5], ARGV[8], now + ARGV[9], now + ARGV[10], ARGV[11]
 local used, left = 0, 0
 if ARGV[5] ~= '' then used, left = count('w' .. ARGV[5], ARGV[6], 1) end
 local function result(...) return answer({ token, used, left, ... }) end
@@ -110,7 +129,11 @@ if mark then return result(mark[STATE] == 'w' and 'begun' or 'over') end
 local known = record and redis.call('GET', record)
 if known then
   local owner, busyUntil, value = string.match(known, '^(%S+) (%d+)\\n(.*)$')
-  if owner ~= nonce then return result('record', value, busyUntil ~= '0' and tonumber(busyUntil) <= now and 1 or 0) end
+  if owner ~= nonce then
+    local owned = markOf(owner)
+    local isBusy = tonumber(busyUntil) > now and owned and owned[BUSY] > now
+    return result('record', value, busyUntil ~= '0' and not isBusy and 1 or 0)
+  end
   if busyUntil == '0' then return result('over') end
 end
 
@@ -124,20 +147,26 @@ end
 if state then return result('equal', state) end
 if cooldown > 0 then return result('cooldown', cooldown) end
 if isOther and (record or purchase ~= '') then return result('another_store', window - (now - since)) end
-if #marks >= ${MAX_MARKS} or memory() >= 1 then return result('full') end
-if record then redis.call('SET', record, nonce .. ' ' .. busy .. '\\n' .. ARGV[12], 'PX', ARGV[13]) end
-setMark({ nonce, 'w', busy, stands, purchase, record and 1 or 0, slice(16, #ARGV) })
+local part, most = memory()
+if #marks >= ${MAX_MARKS} or part >= 1 then return result('full') end
+if record then
+  local _, sum = heldRecords()
+  local text = nonce .. ' ' .. busy .. '\\n' .. ARGV[12]
+  if sum + weightOf(text) > most then return result('full') end
+  setRecord(record, text, ARGV[13])
+end
+setMark({ nonce, 'w', busy, stands, purchase, record and 1 or 0, slice(16, #ARGV), now })
 return result('begun')`;
 
 /**
- * KEYS: the note that the write has ended, record or none. ARGV: nonce, how it ended, how long the mark stands, purchase or
+ * KEYS: the note that the write has ended, what is held, record or none. ARGV: nonce, how it ended, how long the mark stands, purchase or
  * nothing, 1 to drop everything; 1 with a value of the record, value, life; tags.
  */
-const endWrite = `${ACCOUNT}
-local record, nonce, ended, stands, tags = KEYS[4], ARGV[5], ARGV[6], now + ARGV[7], slice(13, #ARGV)
+const endWrite = `${ACCOUNT}${HELD_RECORDS}
+local record, nonce, ended, stands, tags = KEYS[5], ARGV[5], ARGV[6], now + ARGV[7], slice(13, #ARGV)
 local mark = markOf(nonce)
 if ended == 'unknown' then
-  mark = mark or { nonce, 'u', now, stands, ARGV[8], record and 1 or 0, tags }
+  mark = mark or { nonce, 'u', now, stands, ARGV[8], record and 1 or 0, tags, now }
   mark[STATE] = 'u'
   setMark(mark)
 elseif mark then
@@ -152,9 +181,9 @@ if ARGV[9] == '1' then renew({ '*' }) end
 
 local owner = record and string.match(redis.call('GETRANGE', record, 0, 127), '^%S+')
 if record and (ended == 'refused' or ended == 'not_sent') then
-  if owner == nonce then redis.call('DEL', record) end
+  if owner == nonce then setRecord(record) end
 elseif record and ARGV[10] == '1' and (not owner or owner == nonce) then
-  redis.call('SET', record, nonce .. ' 0\\n' .. ARGV[11], 'PX', ARGV[12])
+  setRecord(record, nonce .. ' 0\\n' .. ARGV[11], ARGV[12])
 end
 return answer({ token })`;
 
@@ -165,9 +194,10 @@ return answer({ token })`;
 const change = `${ACCOUNT}
 local nonce, version = string.match(redis.call('HGET', leases, ARGV[8]) or '', '^(%S+) (%S+)')
 if nonce and nonce == ARGV[9] then setLease(ARGV[8], nonce, version) end
-if tonumber(ARGV[5]) > cooldown then
-  redis.call('HSET', account, 'c', now + ARGV[5])
-  keep(tonumber(ARGV[5]))
+local cooling = math.min(tonumber(ARGV[5]), ${MAX_COOLDOWN_MS})
+if cooling > cooldown then
+  redis.call('HSET', account, 'c', now + cooling)
+  keep(cooling)
 end
 if ARGV[6] ~= '' then count('b' .. ARGV[6], ARGV[7], 1) end
 local session, life = ARGV[10], tonumber(ARGV[12])

@@ -1,0 +1,96 @@
+import type { Clock } from '../../core/runtime.ts';
+import { within } from '../../core/within.ts';
+import { BoundedMap } from '../bounded.ts';
+import type { AccountId, Holder } from '../store.ts';
+
+/** Sends a request to the engine, which may be repeated. */
+type Send = () => Promise<unknown>;
+
+/** A refused credential that the engine does not know of yet. */
+interface Refusal {
+  /** Of the last request that was refused. */
+  send: Send;
+  isReported: boolean;
+}
+
+/** How long one try waits for the engine. */
+export const BEGIN_MS = 1_000;
+const FIRST_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 2_000;
+/** How long a refused credential is reported; the next request that comes with it begins anew. */
+const REFUSED_MS = 60_000;
+const MAX_REFUSED = 10_000;
+
+/** What an instance tells the engine again and again, until that has acknowledged it or its time is over. */
+export class Reports {
+  /** Those that the engine has not acknowledged yet. */
+  pending = 0;
+  readonly #clock: Clock;
+  readonly #refused = new BoundedMap<AccountId, Refusal>({ max: MAX_REFUSED });
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Whether its credential was refused and the engine has not acknowledged it. */
+  isRefused(account: AccountId): boolean {
+    return this.#refused.peek(account) !== undefined;
+  }
+
+  /** A new report of a refused credential, where there is none under way. */
+  refused(account: AccountId): Promise<void> | undefined {
+    const refusal = this.#refused.get(account);
+    return refusal && !refusal.isReported ? this.#report(account, refusal) : undefined;
+  }
+
+  /** Tried once by each refused request, and again and again by one of an account. */
+  refuse(holder: Holder, send: Send): Promise<void> {
+    const refusal = this.#note(holder, send);
+    const { principal } = holder;
+    return refusal.isReported ? this.#tell(principal, refusal, send) : this.#report(principal, refusal);
+  }
+
+  /** The same request, which tells of a refused credential too. */
+  refusing(holder: Holder, send: Send): Send {
+    const refusal = this.#note(holder, send);
+    return () => this.#tell(holder.principal, refusal, send);
+  }
+
+  /** Resolves when the engine has acknowledged it, or when its time is over. Never rejects. */
+  async retry(send: Send, until: number): Promise<void> {
+    this.pending++;
+    for (let ms = FIRST_PAUSE_MS; ; ms = Math.min(2 * ms, MAX_PAUSE_MS)) {
+      const isAcknowledged = await within(this.#clock, BEGIN_MS, send()).then(
+        () => true,
+        () => false,
+      );
+      if (isAcknowledged || this.#clock.now() >= until) break;
+      await new Promise<void>((resolve) => void this.#clock.after(ms, resolve));
+    }
+    this.pending--;
+  }
+
+  #note({ principal, owner }: Holder, send: Send): Refusal {
+    const refusal = this.#refused.peek(principal) ?? { send, isReported: false };
+    refusal.send = send;
+    this.#refused.set(principal, refusal, owner);
+    return refusal;
+  }
+
+  /** Until its last request is acknowledged, or it has fallen out of the map. */
+  async #report(account: AccountId, refusal: Refusal): Promise<void> {
+    refusal.isReported = true;
+    const isThere = () => this.#refused.peek(account) === refusal;
+    const report = async () => {
+      if (isThere()) await this.#tell(account, refusal, refusal.send);
+      if (isThere()) throw new Error('refused once more meanwhile');
+    };
+    await this.retry(report, this.#clock.now() + REFUSED_MS);
+    refusal.isReported = false;
+  }
+
+  async #tell(account: AccountId, refusal: Refusal, send: Send): Promise<void> {
+    await send();
+    if (refusal.send === send && this.#refused.peek(account) === refusal) this.#refused.delete(account);
+  }
+}
