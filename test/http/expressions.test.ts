@@ -76,6 +76,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/(?:^|ReplyError: )(?:ERR )?([A-Z_]{3,40})\\b/': OURS,
   },
   'src/entry/node/redis/troubles.ts': { "new RegExp(`^${field}:(.*?)\\\\r?$`, 'm')": OURS },
+  'src/entry/node/server/connections.ts': { '/^Max open files +(\\d+)/m': OURS },
   'src/entry/node/server/address.ts': {
     '/^(?:\\[(?<ipv6>[^\\]]+)\\](?::\\d+)?|(?<ipv4>[\\d.]+):\\d+)$/': client('1', { after: ':' }),
   },
@@ -163,7 +164,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(\\d+ )?\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?$/': upstream('1', { after: ' a' }),
     '/^-?\\d+(\\.\\d+)?$/': upstream('1', { before: '1.', after: 'a' }),
   },
-  'src/upstream/input.ts': { '/^(Invalid|Too) /': OURS, '/, ([^,]*)$/': OURS },
+  'src/upstream/issues.ts': { '/^(Invalid|Too) /': OURS, '/, ([^,]*)$/': OURS },
   'src/upstream/links.ts': { '/\\/$/': OURS, '/^https?:$/': upstream('http') },
   'src/upstream/match.ts': {
     '/\\/$/': OURS,
