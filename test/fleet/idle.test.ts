@@ -26,7 +26,7 @@ describe.skipIf(!hasRedis)(`a Redis that closes connections on which nothing is 
       expect(isHit(await ask(at, READ, { token }))).toBe(true);
     }
     expect(fleet().callsOf(token)).toHaveLength(calls);
-    const about = at.records().filter(({ msg, reason }) => /store/.test(String(msg)) && reason !== 'NOT_PERSISTENT');
+    const about = at.records().filter(({ msg, reason }) => /store/.test(msg) && reason !== 'NOT_PERSISTENT');
     expect(about).toEqual([]);
   });
 });

@@ -130,11 +130,15 @@ export class Connection {
     });
     if (client instanceof Cluster) this.#watchNodes(client, onReady);
     else
-      client.on('ready', async () => {
-        if (!(await this.#select(client, address.db))) return;
-        this.#return();
-        onReady();
-      });
+      client.on(
+        'ready',
+        () =>
+          void this.#select(client, address.db).then((is) => {
+            if (!is) return;
+            this.#return();
+            onReady();
+          }),
+      );
   }
 
   /** Of a cluster it is not known which of its nodes owe something. */

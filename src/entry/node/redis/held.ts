@@ -65,10 +65,10 @@ local function setRecord(record, text, life)
   if text then
     redis.call('SET', record, text, 'PX', life)
     add(now + life, weightOf(text))
-    keepHeld(life)
   else
     redis.call('DEL', record)
   end
   if next(hours) then redis.call('HSET', held, 'R', cmsgpack.pack(hours)) else redis.call('HDEL', held, 'R') end
+  if text then keepHeld(life) end
 end
 `;
