@@ -172,7 +172,7 @@ describe('the object of an account', () => {
       left.asked = await keep();
       await begin({ nonce: 'another', tags: OTHER_KEY.tags, purchase: 'plan', record: RECORD });
       await end('not_sent', { nonce: 'late' });
-      await world.change(account, { cooldownMs: 10 * MINUTE_MS });
+      await world.change(account, { cooldownMs: 5 * MINUTE_MS });
       await count(15);
       left.secret = await world.secret(account);
       account = short;
@@ -198,7 +198,7 @@ describe('the object of an account', () => {
       expect(await begin({ nonce: 'late' })).toEqual({ is: 'over' });
       expect(await begin({ record: RECORD })).toEqual({ is: 'record', value: SEALED, isOver: true });
       expect(await begin({ purchase: 'plan' })).toEqual({ is: 'equal', standing: 'unknown' });
-      expect(await begin()).toEqual({ is: 'cooldown', cooldownMs: about(9 * MINUTE_MS) });
+      expect(await begin()).toEqual({ is: 'cooldown', cooldownMs: about(4 * MINUTE_MS) });
       expect(await world.secret(account)).toBe(left.secret);
     });
 
