@@ -35,9 +35,8 @@ export class Fleet extends VersionedUpstream {
   /** Redis is gone and there again, empty or with what is in a snapshot; all of these have noticed. */
   async restartRedis(instances: readonly NodeGateway[], snapshot?: string): Promise<void> {
     const before = instances.map(returnsIn);
-    const losses = instances.map(lossesIn);
     await this.redis.kill();
-    await Promise.all(instances.map((at, n) => at.until(() => lossesIn(at) > losses[n]! || undefined)));
+    await Promise.all(instances.map((at) => at.until(() => lossesIn(at) > returnsIn(at) || undefined)));
     await this.redis.start(snapshot);
     await Promise.all(instances.map((at, n) => at.until(() => returnsIn(at) > before[n]! || undefined)));
   }
