@@ -22,7 +22,7 @@ async function fail(page: Page) {
   await partOf(page, 'Notifications').getByRole('alert').waitFor();
   await page.getByLabel('Shared proxies in the US').fill('-1');
   await button(page, 'Buy').click();
-  await partOf(page, 'Buy a plan').getByText('greater than or equal to 0').waitFor();
+  await partOf(page, 'Buy a plan').getByText('expected 0 or more').waitFor();
 }
 
 const DEVICES = { phone: { width: 360, height: 740 }, desktop: { width: 1280, height: 900 } } as const;

@@ -114,7 +114,7 @@ export class ModelAccount {
     const mark = { nonce, tags, purchase, hasKey: record !== undefined, busyUntil: this.#now, until, isUnknown: false };
     if (end === 'not_sent' && !this.#marks.find(nonce)) this.#gone.set(nonce, until);
     if (this.#marks.end(end, mark)) this.#drop(tags);
-    this.#live(markMs);
+    if (end === 'unknown') this.#live((this.#marks.find(nonce)?.until ?? until) - this.#now);
     if (dropEverything) this.#drop([ALL]);
     const known = record && this.#recordOf(record.key);
     if (!record || (known && known.nonce !== nonce)) return;

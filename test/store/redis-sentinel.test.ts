@@ -41,7 +41,7 @@ describe.skipIf(!hasRedis)(`Sentinel${SKIPPED}`, () => {
     // busy machine, does nothing for another thirty (TILT).
     await vi.waitFor(isAnother, { timeout: 45_000, interval: 20 });
     await sentinel.replica.pass(WINDOW_MS);
-    const after = await its.look();
+    const after = await vi.waitFor(() => its.look(), { timeout: 45_000, interval: 20 });
     expect([after.copy, after.version === known.version]).toEqual([undefined, false]);
     expect((await its.snapshot({ tags: ['u'] })).reply).toBeUndefined();
     expect(one.changes.slice(0, 2)).toEqual([false, true]);
