@@ -46,7 +46,10 @@ const KINDS = {
   ),
   gone: final(410, 'The upstream no longer has it.'),
   precondition_failed: final(412, 'The upstream says that a condition of the request does not hold.'),
-  payload_too_large: final(413, 'The request body is too large.'),
+  payload_too_large: final(
+    413,
+    'The request body is too large, or, in a batch, what this item would add to the answer.',
+  ),
   unsupported_media_type: final(415, 'Send the body as `application/json`.'),
   im_a_teapot: final(418, 'The upstream refuses to brew coffee.', 'I’m a teapot'),
   unprocessable_content: final(422, 'The upstream understood the request and refused it.'),

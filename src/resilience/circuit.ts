@@ -89,7 +89,7 @@ export class Circuit implements Gate {
     const isForAccount = era.openFor?.account !== undefined;
     // For the operator the circuit is what it is for others.
     this.#metrics.circuitIs(era.openFor && !isForAccount ? 'open' : 'closed');
-    if (isForAccount) this.#logger.warn({}, 'circuit opened for one account: all its calls of the upstream fail');
+    if (isForAccount) this.#logger.warn({}, 'circuit opened for one account: half of its calls of the upstream fail');
     else if (era.openFor) this.#logger.warn({}, 'circuit opened: the upstream fails and is not asked');
     else this.#logger.info({}, 'circuit closed: the upstream answers again');
   }
