@@ -45,16 +45,21 @@ export function createClient(options: ClientOptions = {}): Portico {
   const { parse = JSON.parse as (text: string) => unknown } = options;
   const copies = createCopies(options.copies);
   const sender: Sender = { target: options, session: { number: 0 } };
+  let last = 0;
+  const numbers = new Map<string, number>(); // of accounts: one that comes back goes on with its purchases
+
+  const tell = (account: string | undefined, number: number) => {
+    const known = account === undefined ? number : (numbers.get(account) ?? number);
+    if (account !== undefined) numbers.set(account, known);
+    sender.session = { number: known, account };
+  };
 
   const call = async (id: OperationId, input?: object, given: Calling = {}, isWhole = false): Promise<Answered> => {
     const wire = wireOf(id, input, given);
     const ofSession = id.endsWith('Session');
     const { session } = sender;
-    const begin = (account: string | undefined) => {
-      sender.session = { number: sender.session.number + 1, account };
-    };
     // Before and after: in between it may be this one or that one.
-    if (ofSession && !wire.isRead) begin(session.account);
+    if (ofSession && !wire.isRead) sender.session = { number: ++last, account: session.account };
     let copy: ReturnType<typeof copies> = {}; // of the account that the try is sent for
     const answered = await send(sender, wire, {
       options: given,
@@ -75,8 +80,9 @@ export function createClient(options: ClientOptions = {}): Portico {
     });
     if (ofSession) {
       const account = accountIn(answered);
-      if (wire.isRead) session.account = account;
-      else begin(account);
+      const isNews = sender.session.number === session.number && account !== session.account && !isWhole;
+      if (!wire.isRead) tell(account, ++last);
+      else if (isNews) tell(account, session.account === undefined ? session.number : ++last);
     }
     return answered;
   };

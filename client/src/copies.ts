@@ -27,8 +27,9 @@ export function createCopies(most = hasHttpCache() ? 0 : MOST) {
   };
 
   /** For a try of this account: the copy, the headers that ask whether it still holds, and a way to keep another. */
-  return ({ method, path }: Wire, account: string | number): Copy => {
-    if (method !== 'GET' || most === 0) return {};
+  return ({ method, path, headers }: Wire, account: string | number): Copy => {
+    // Whoever sends an ETag of their own has the copy that belongs to it.
+    if (method !== 'GET' || most === 0 || 'if-none-match' in headers) return {};
     const key = JSON.stringify([account, path]);
     const copy = kept.get(key);
     if (copy) put(key, copy);

@@ -46,8 +46,8 @@ export function createPurchases(sender: Sender, buy: Buying, parse: (text: strin
     const equal = JSON.stringify([caller.is, { ...input, recaptcha: undefined }], sorted);
     const last = purchases.get(equal);
     if (last?.answer) {
-      const { text = '' } = await joined(last.answer, signal, () => purchase(input, { ...options, caller }));
-      return { value: parse(text), text }; // what its caller does to it is nobody else's
+      const { text } = await joined(last.answer, signal, () => purchase(input, { ...options, caller }));
+      return text === undefined ? {} : { value: parse(text), text }; // what its caller does to it is nobody else's
     }
     const one = last && last.until > Date.now() ? last : { key: newKey(), until: 0 };
     return begin(equal, one, buy(input, { ...options, caller, idempotencyKey: one.key }));

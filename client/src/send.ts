@@ -21,10 +21,10 @@ export interface Target {
 
 /** The browser's session, as far as the calls of this client tell. */
 interface Session {
-  /** Another one after each sign-in and sign-out. */
+  /** Another one after each sign-in and sign-out, and where `getSession` tells of another account. */
   readonly number: number;
   /** Undefined too where nobody has told it. */
-  account?: string | undefined;
+  readonly account?: string | undefined;
 }
 
 export interface Sender {

@@ -103,7 +103,7 @@ async function carryOut(tools: Tools, ready: Ready): Promise<Written> {
   } catch (error) {
     const how = endOf(error);
     await end(how);
-    throw how === 'unknown' && error instanceof GatewayError ? unknown(error) : error;
+    throw how === 'unknown' ? unknown(error) : error;
   }
 }
 
@@ -158,5 +158,8 @@ function endOf(error: unknown): WriteEnd {
   return error.status < 500 ? 'refused' : 'unknown';
 }
 
-const unknown = (error: GatewayError) =>
-  error.with({ outcome: 'unknown', detail: `${error.detail} The write may have happened.` });
+/** A fault of ours is its cause, which is logged where it is answered. */
+function unknown(error: unknown): GatewayError {
+  const known = error instanceof GatewayError ? error : GatewayError.of('internal_error', { cause: error });
+  return known.with({ outcome: 'unknown', detail: `${known.detail} The write may have happened.` });
+}

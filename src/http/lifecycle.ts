@@ -114,16 +114,16 @@ export class Lifecycle {
       return this.#finish(context, { status: CLIENT_LEFT, headers: NO_STORE, body: null }, 'client_left');
     }
     this.#options.cors?.watch(context);
-    const known = error instanceof GatewayError ? error : this.#faultOf(context, error);
+    const known = error instanceof GatewayError ? error : GatewayError.of('internal_error', { cause: error });
+    if (known.status === FAULT) this.#logFault(context, known.cause);
     const answer = problemAnswer(known, { instance: context.inbound.path, requestId: context.requestId });
     return this.#finish(context, answer, known.code);
   }
 
   /** A bug of ours. The client gets no details; the log gets the stack. */
-  #faultOf({ requestId, trace }: Context, thrown: unknown): GatewayError {
+  #logFault({ requestId, trace }: Context, thrown: unknown): void {
     const fault = thrown instanceof Error ? `${thrown.name} ${framesOf(thrown)}` : typeof thrown;
     this.#options.logger.error({ request_id: requestId, trace_id: trace.traceId, fault }, 'internal error');
-    return GatewayError.of('internal_error');
   }
 
   #finish(context: Context, answer: Answer, code?: string): Outbound {
@@ -179,6 +179,8 @@ export class Lifecycle {
 }
 
 const NONE = '(none)';
+/** Every other 5xx has another status. */
+const FAULT = 500;
 
 /** How the request was authenticated; undefined if it was not. */
 function authOf({ account, session, route }: Context): 'header' | 'cookie' | undefined {

@@ -411,3 +411,79 @@ test('a purchase has the same key after the client was told who is signed in', a
   const [first, second] = gateway.callsTo(PURCHASE).map(({ headers }) => headers['idempotency-key']);
   expect(second).toBe(first);
 });
+
+/** Of a, until somebody else has signed in in another tab, of which the page has heard. */
+async function openTabs(options: ClientOptions = {}) {
+  const browser = await openBrowser(options);
+  await browser.page.getSession();
+  const hearOf = async (account: string | undefined) => {
+    browser.become(account);
+    await browser.page.getSession();
+  };
+  const keys = () => browser.gateway.callsTo(PURCHASE).map(({ headers }) => headers['idempotency-key']);
+  return { ...browser, hearOf, keys };
+}
+
+describe('by cookie, once `getSession` has told of another account,', () => {
+  test('an equal purchase does not join that of the account before', async () => {
+    const { gateway, page, hearOf, keys } = await openTabs();
+    const gate = barrier();
+    const bought = perCall(({ headers }) => json(201, { of: headers['cookie'] }));
+    gateway.on(PURCHASE, reply(hold(gate), bought), bought);
+    const first = page.purchasePlan(PLAN);
+    await gate.reached;
+    await hearOf('b');
+    const second = await page.purchasePlan(PLAN);
+    gate.release();
+    expect([await first, second]).toEqual([{ of: 'a' }, { of: 'b' }]);
+    expect(new Set(keys()).size).toBe(2);
+  });
+
+  test('a list does not go on', async () => {
+    const { gateway, page, hearOf } = await openTabs();
+    gateway.on(`GET ${LIST}`, pageOf(1, `${LIST}?page=2`));
+    const entries = each(page, 'listTransactions');
+    await entries.next();
+    await hearOf('b');
+    expect(gistOf(await problemOf(entries.next()))).toBe('account_changed 0');
+  });
+
+  test('no copy of the account before is given', async () => {
+    const { gateway, page, hearOf } = await openTabs({ copies: 9 });
+    gateway.on(
+      SUBSCRIPTION,
+      perCall(({ headers }) =>
+        'if-none-match' in headers
+          ? json(304, '', { etag: '"1"' })
+          : json(200, { of: headers['cookie'] }, { etag: '"1"' }),
+      ),
+    );
+    await page.getSubscription();
+    await hearOf('b');
+    expect(await page.getSubscription()).toEqual({ of: 'b' });
+  });
+
+  test.for([
+    ['in another tab', async ({ hearOf }: Awaited<ReturnType<typeof openTabs>>) => hearOf('a')],
+    ['in this one', async ({ page }: Awaited<ReturnType<typeof openTabs>>) => page.createSession({ token: 'a' })],
+  ] as const)('and then of the first again, %s, its purchase has the same key', async ([, comeBack]) => {
+    const tabs = await openTabs();
+    tabs.gateway.on(PURCHASE, problem(504, 'upstream_timeout', { outcome: 'unknown' }), json(201, BOUGHT));
+    await problemOf(tabs.page.purchasePlan(PLAN));
+    await tabs.hearOf('b');
+    await comeBack(tabs);
+    await tabs.page.purchasePlan(PLAN);
+    const [first, second] = tabs.keys();
+    expect(second).toBe(first);
+  });
+
+  test('a list goes on where only the answer itself was asked for', async () => {
+    const { gateway, page } = await openTabs();
+    gateway.on(`GET ${LIST}`, pageOf(1, `${LIST}?page=2`));
+    gateway.on(`GET ${LIST}?page=2`, pageOf(2, null));
+    const entries = each(page, 'listTransactions');
+    await entries.next();
+    await page.response('getSession');
+    expect((await entries.next()).value).toEqual({ id: 2 });
+  });
+});

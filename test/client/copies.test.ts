@@ -57,6 +57,13 @@ describe('a second read', () => {
     expect(gateway.calls.map(isConditional)).toEqual([false, true, true]);
   });
 
+  test('with an ETag of its caller’s own is answered with no copy', async () => {
+    const { portico } = await openReader();
+    await read(portico, 1);
+    const asked = read(portico, 1, { headers: { 'If-None-Match': ETAG } });
+    await expect(asked).rejects.toMatchObject({ code: 'unexpected_answer' });
+  });
+
   test('is read by the parser that was given, each time', async () => {
     const parsed: string[] = [];
     const { portico } = await openReader({

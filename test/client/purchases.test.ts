@@ -112,6 +112,12 @@ describe('an equal purchase', () => {
     expect(shop.gateway.calls).toHaveLength(1);
   });
 
+  test('of one that is answered with nothing gets nothing too', async () => {
+    const shop = await openShop(json(204));
+    const answers = await Promise.all([1, 2].map(() => shop.portico.purchasePlan(PLAN)));
+    expect([answers, shop.gateway.calls.length]).toEqual([[undefined, undefined], 1]);
+  });
+
   test('gets the problem of the one that it has joined', async () => {
     const shop = await openShop(problem(402, 'card_declined'));
     const [first, second] = await Promise.all([1, 2].map(() => problemOf(shop.portico.purchasePlan(PLAN))));

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { MemoryStore } from '../../src/store/memory.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { DAY_SECONDS, differentFrom, gist, good, goodGist, openShop, REUSED, type Shop, UNKNOWN } from './helpers.ts';
 import { bodyOf } from '../support/marked.ts';
@@ -45,6 +46,26 @@ describe.each(postIds)('%s with a key', (id) => {
     expect(gist(await shop.keyed(id))).toBe(UNKNOWN);
     expect(shop.upstream.calls).toHaveLength(1);
   });
+});
+
+test('a fault of ours after a purchase was sent says that nobody knows, and keeps its key', async () => {
+  class Faulty extends MemoryStore {
+    override accept(): void {
+      throw new TypeError('a bug');
+    }
+  }
+  const shop = await openShop({}, { store: new Faulty({ maxBytes: 1_048_576 }) });
+  shop.script('purchasePlan', json(200, bodyOf('purchasePlan', 1)));
+  const first = await shop.keyed('purchasePlan');
+  expect(gist(first)).toBe('500 internal_error unknown');
+  expect(JSON.parse(first.text)).toMatchObject({
+    retryable: false,
+    detail: expect.stringContaining('may have happened'),
+  });
+  expect(gist(await shop.keyed('purchasePlan'))).toBe(UNKNOWN);
+  expect(shop.gateway.lines.filter(({ msg }) => msg === 'internal error')).toMatchObject([
+    { fault: expect.stringContaining('TypeError') },
+  ]);
 });
 
 /** What proves that nothing happened, and the code that it goes by. */

@@ -151,7 +151,7 @@ export class Expectation {
   /** `text` is that of a definite answer. */
   end(id: string, name: EndingName, { text, now }: { text: string; now: number }): void {
     const { status, code, proves } = endingOf(name);
-    const suffix = proves === 'nothing' && name !== 'bug' ? ' unknown' : '';
+    const suffix = proves === 'nothing' ? ' unknown' : '';
     const call = this.#over(id, code === undefined ? seenOf(status, text) : `${status} ${code}${suffix}`);
     if (name === 'limited') this.#heldUntil.set(call.account, now + HOLD_SECONDS * 1000);
     if (proves === 'done') this.#settle(call, { seen: seenOf(status, text) });

@@ -53,7 +53,20 @@ describe('sign-outs that one process keeps', () => {
     },
   );
 
-  test('that are more than there is room for end every session of before, and none that begins then', async () => {
+  test.for([MAX_REVOKED, 10])(
+    'of accounts with %i each, more than there is room for, end no others’ sessions',
+    async (each) => {
+      const { begin, signOut, signOutOthers, isOver } = sessionsOf();
+      const [signedOut, session] = [await begin('account'), await begin('account')];
+      await signOut('account', signedOut);
+      for (let time = 0; time < 3; time++) await signOutOthers(MOST, Math.ceil(MOST / each));
+      expect([await isOver('account', signedOut), await isOver('account', session)]).toEqual([true, false]);
+      expect(await isOver('other 0', { id: 'session', epoch: 0 })).toBe(true);
+      expect(await isOver('other 0', await begin('other 0'))).toBe(false);
+    },
+  );
+
+  test('of more accounts than there is room for end every session of before, and none that begins then', async () => {
     const { begin, signOutOthers, isOver } = sessionsOf();
     const [before, same] = [await begin('account'), await begin('account')];
     await signOutOthers(MOST - 2_000, 1_000);

@@ -18,7 +18,8 @@ interface Account {
 
 /**
  * What this process knows of revoked sessions. `forgets`: where another store has it too, what was changed least recently
- * goes when there is no room. Else all sessions of all accounts end then, so that none that was revoked goes on.
+ * goes when there is no room. Else all sessions of the accounts with most of them end then, so that none that was revoked
+ * goes on.
  */
 export class MemorySessions {
   readonly #accounts = new BoundedMap<AccountId, Account>({
@@ -40,10 +41,7 @@ export class MemorySessions {
     account.until = now + SESSION_MS;
     if (id !== undefined) account.revoked.set(id, account.until);
     if (account.revoked.size > MAX_REVOKED) dropEnded(account, now);
-    if (account.revoked.size > MAX_REVOKED) {
-      account.epoch++;
-      account.revoked.clear();
-    }
+    if (account.revoked.size > MAX_REVOKED) endAll(account);
     this.#highest = Math.max(this.#highest, account.epoch);
     if (this.#forgets || this.#hasRoom(now)) this.#accounts.set(principal, account, owner);
   }
@@ -70,19 +68,33 @@ export class MemorySessions {
     return this.#accounts.peek(account)?.epoch ?? this.#epoch;
   }
 
-  /** For one more session of any account. Where there is none, all are over, and nothing need be known of any. */
+  /** For one more session of any account. Where there are too many accounts, all are over, and nothing need be known of any. */
   #hasRoom(now: number): boolean {
     if (this.#accounts.held + 2 <= MAX_ENTRIES) return true;
-    const known = this.#accounts.entries();
-    for (const [principal, account] of known) {
+    for (const [principal, account] of this.#accounts.entries()) {
       if (account.until <= now) this.#accounts.delete(principal);
       else if (dropEnded(account, now)) this.#accounts.set(principal, account, principal);
     }
-    if (this.#accounts.held <= MAX_ENTRIES - LEAST_FREED) return true;
+    const known = this.#accounts.entries();
+    const isFreed = () => this.#accounts.held <= MAX_ENTRIES - LEAST_FREED;
+    for (let many = MAX_REVOKED; many >= 1 && !isFreed(); many /= 2) {
+      for (const [principal, account] of known) {
+        if (account.revoked.size < many) continue;
+        endAll(account);
+        this.#highest = Math.max(this.#highest, account.epoch);
+        this.#accounts.set(principal, account, principal);
+      }
+    }
+    if (isFreed()) return true;
     for (const [principal] of known) this.#accounts.delete(principal);
     this.#epoch = ++this.#highest;
     return false;
   }
+}
+
+function endAll(account: Account): void {
+  account.epoch++;
+  account.revoked.clear();
 }
 
 /** Returns whether there were any. */
