@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { expectProblem } from '../http/problem.ts';
@@ -5,6 +6,8 @@ import { requestText } from '../support/raw-client.ts';
 import { secret } from '../support/secrets.ts';
 import { openWorld, type World } from '../support/world.ts';
 
+const SUBSCRIPTION = '/api/v2/subscription/';
+const OVERVIEW = '/bff/v1/account-overview';
 const MB = 1_048_576;
 /** More than the kernel keeps for both sides of a connection, by far. */
 const LARGE_MB = 16;
@@ -29,17 +32,22 @@ function reader(headers: readonly (readonly [string, string])[], target: string)
   return socket;
 }
 
+/** Takes what there is to the end, of which it returns the last. */
+async function endOf(socket: Socket): Promise<string> {
+  let end = '';
+  socket.on('data', (part) => (end = (end + part.toString('latin1')).slice(-100)));
+  if (!socket.closed) await once(socket, 'close');
+  return end;
+}
+
 const ask = (token = world.token) => world.ask('listNotifications', { token });
 
-test.each([
-  ['answers', '/api/v2/subscription/', []],
-  ['streams', '/bff/v1/account-overview', [['Accept', 'application/x-ndjson']]],
-] as const)('an account that takes none of its %s gets no more of them, and others do', async (_, target, headers) => {
+test('an account that takes none of its answers gets no more of them, and others do', async () => {
   const [other, good] = [secret(), await ask()];
   expect(good.status).toBe(200);
   large = true;
-  await world.call({ path: '/api/v2/subscription/', token: world.token });
-  const readers = Array.from({ length: MANY }, () => reader(headers, target));
+  await world.call({ path: SUBSCRIPTION, token: world.token });
+  const readers = Array.from({ length: MANY }, () => reader([], SUBSCRIPTION));
   let answer = good;
   await expect.poll(async () => (answer = await ask()).status, { timeout: 30_000 }).toBe(503);
   large = false;
@@ -50,4 +58,25 @@ test.each([
   expect([write.status, (await ask(other)).status]).toEqual([200, 200]);
   for (const one of readers) one.destroy();
   await expect.poll(async () => (await ask()).status).toBe(200);
+});
+
+test('of streams that an account does not take those beyond its share are broken off', async () => {
+  large = true;
+  await world.call({ path: SUBSCRIPTION, token: world.token });
+  const headers = [
+    ['Accept', 'application/x-ndjson'],
+    ['Connection', 'close'],
+  ] as const;
+  const written = () => world.gateway.lines.filter(({ route }) => route === OVERVIEW).length;
+  const readers: Socket[] = [];
+  while (readers.length < MANY) {
+    readers.push(reader(headers, `${OVERVIEW}?sections=subscription`));
+    await expect.poll(written, { timeout: 30_000 }).toBe(readers.length);
+  }
+  large = false;
+  expect((await ask(secret())).status).toBe(200);
+  const ends = await Promise.all(readers.map(endOf));
+  const whole = ends.filter((end) => end.includes('{"complete":true}')).length;
+  expect(whole).toBeGreaterThan(0);
+  expect(whole).toBeLessThan(MANY);
 });
