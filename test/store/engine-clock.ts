@@ -36,6 +36,15 @@ export function clockContract(current: () => { readonly tested: TestedEngine; re
       expect((await its.look()).copy?.value?.toString()).toBe(valueOf('new').toString());
     });
 
+    it('lets no answer be kept that was asked for before, so that later ones are', async () => {
+      const version = await its.version('t');
+      await setBack();
+      const { now: askedAt } = await its.snapshot();
+      expect(await its.save({ version, askedAt: askedAt + BACK_MS })).toBe('void');
+      expect((await its.look()).copy).toBeUndefined();
+      expect(await its.save({ version, askedAt })).toBe('kept');
+    });
+
     it('begins windows and budgets anew', async () => {
       const ask = () => tested.engine.snapshot(its.account, { window, budget, keys: [] });
       for (let n = 0; n < 5; n++) await ask();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
-import { isSessionOver, type SessionId, SESSION_MS } from '../../src/store/store.ts';
+import { isSessionOver, type Revoked, type SessionId, SESSION_MS } from '../../src/store/store.ts';
 import { MAX_REVOKED } from '../../src/store/shared/engine.ts';
 import { START_MS } from '../support/clock.ts';
 
@@ -29,7 +29,7 @@ function sessionsOf() {
       const { session: state } = await store.snapshot({ ...requestOf(account), session });
       return { ...session, epoch: state?.epoch ?? 0 };
     },
-    signOut: async (account: string, session: SessionId) => store.revoke(requestOf(account), session),
+    signOut: async (account: string, session: Revoked) => store.revoke(requestOf(account), session),
     /** Sign-outs of others, of so many accounts. */
     signOutOthers: async (count: number, accounts: number) => {
       for (const end = others + count; others < end; others++)
@@ -97,5 +97,15 @@ describe('sign-outs that one process keeps', () => {
     const after = await begin('account');
     const all = [isOver('account', session), isOver('account', last), isOver('other', other), isOver('account', after)];
     expect(await Promise.all(all)).toEqual([true, true, false, false]);
+  });
+
+  test('do not count any more where all sessions of their time are over', async () => {
+    const { begin, signOut, isOver } = sessionsOf();
+    for (let n = 0; n < MAX_REVOKED; n++) await signOut('account', await begin('account'));
+    const before = await begin('account');
+    await signOut('account', { epoch: before.epoch + 1 });
+    const session = await begin('account');
+    for (let n = 1; n < MAX_REVOKED; n++) await signOut('account', await begin('account'));
+    expect([await isOver('account', before), await isOver('account', session)]).toEqual([true, false]);
   });
 });

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { SCRIPTS } from '../../src/entry/node/redis/scripts.ts';
 import { listenLocally } from '../support/ports.ts';
 import { hasRedis, SKIPPED, startRedis, type TestRedis } from '../support/redis.ts';
 import { asker, valueOf } from './engine-asker.ts';
@@ -84,6 +85,14 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
     await redis.pass(WINDOW_MS);
     return one;
   };
+  it('is noticed too where the clock was set back to before its start: it says that it is up for less than nothing', async () => {
+    const began = SCRIPTS.hello.replace(/redis\.call\('INFO'.*\)/, "string.gsub($&, '(uptime_in_seconds:)', '%1-')");
+    expect(began).not.toBe(SCRIPTS.hello);
+    expect(await redis.client.eval(began, 1, 'portico:{0}:id', 'seed', '', 0, SHORT_MS)).toEqual([
+      expect.stringMatching(/seed$/),
+    ]);
+  });
+
   it('has no window at a first start where the store has been up for longer', async () => {
     await vi.waitFor(async () => expect(await redis.client.info('server')).toMatch(/uptime_in_seconds:[1-9]/), 3_000);
     const its = asker((await instances.open(redis.url, SHORT_MS)).engine);
@@ -103,6 +112,7 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
     const its = asker(one.engine, 'account');
     const known = await its.keep('kept');
     await redis.kill();
+    await vi.waitFor(() => expect(one.isThere()).toBe(false));
     await redis.start();
     await ready(one);
     await expectWindow(one, 'account', known);

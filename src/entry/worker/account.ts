@@ -68,6 +68,8 @@ export class Account extends DurableObject {
     this.#leases.end(key, lease);
     if (drop) this.#renew(drop === 'everything' ? [EVERYTHING] : tags.slice(0, 1));
     if (drop === 'key') this.#rows.drop('copy', key);
+    // More than a second later than now: the clock was set back meanwhile, and no later answer could take its place.
+    if (askedAt > now + 1_000) return 'void';
     if (this.#marks.covers(tags) || this.#versions.of(tags) !== version) return 'void';
     if (!copy) return 'full';
     const known = this.#rows.find('copy', key, now);

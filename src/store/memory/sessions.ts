@@ -37,6 +37,7 @@ export class MemorySessions {
 
   revoke({ principal, owner }: Holder, { id, epoch }: Revoked, now: number): void {
     const account = this.#accounts.peek(principal) ?? { epoch: this.#epoch, until: 0, revoked: new Map() };
+    if (epoch > account.epoch) account.revoked.clear(); // they are of lower ones
     account.epoch = Math.max(account.epoch, epoch);
     account.until = now + SESSION_MS;
     if (id !== undefined) account.revoked.set(id, account.until);

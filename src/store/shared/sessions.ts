@@ -22,10 +22,13 @@ interface SharedSessionsOptions {
 
 /** How long a sign-out waits until all instances know of it. */
 const KNOWN_MS = 1_000;
-/** How long a revoked session is reported. */
+/** How long a revoked session is reported by itself; after that with all the others. */
 const REPORT_MS = 600_000;
-/** Between reports of what was reported before. */
+/** Between reports of what was reported before, and between those that fail one after the other. */
 const PAUSE_MS = 1;
+const MAX_PAUSE_MS = 2_000;
+
+type Report = readonly [AccountId, Revoked];
 
 /** Revoked sessions that the engine keeps, and what this instance knows of them. */
 export class SharedSessions {
@@ -47,7 +50,7 @@ export class SharedSessions {
     let isKnown = false;
     const send = () => this.#report(request.principal, revoked).then(() => (isKnown = true));
     const reported = retry(send, clock.now() + REPORT_MS);
-    request.background(reported);
+    request.background(reported.then(() => isKnown || void this.#reportAll()));
     await within(clock, KNOWN_MS, reported).catch(() => undefined);
     return isKnown;
   }
@@ -72,19 +75,32 @@ export class SharedSessions {
     await this.#options.engine.change(account, { revoked });
   }
 
-  /** For another store. One after the other, with pauses: it has others to answer too. */
+  /** One after the other, with pauses: the store has others to answer too. What fails waits until all others were tried. */
   async #reportAll(): Promise<void> {
-    const { clock, retry } = this.#options;
+    const { clock } = this.#options;
     this.#isToReport = true;
     if (this.#isReporting) return;
     this.#isReporting = true;
-    while (this.#isToReport) {
+    let ms = PAUSE_MS;
+    for (let left: readonly Report[] = []; this.#isToReport || left.length > 0;) {
+      if (this.#isToReport) left = [...this.#known.all(clock.now())];
       this.#isToReport = false;
-      for (const [account, revoked] of this.#known.all(clock.now())) {
-        await retry(() => this.#report(account, revoked), Infinity);
-        await new Promise<void>((resolve) => void clock.after(PAUSE_MS, resolve));
+      const failed: Report[] = [];
+      for (const report of left) {
+        const isKnown = await this.#tryOnce(report);
+        if (!isKnown) failed.push(report);
+        ms = isKnown ? PAUSE_MS : Math.min(2 * ms, MAX_PAUSE_MS);
+        await new Promise<void>((resolve) => void clock.after(ms, resolve));
       }
+      left = failed;
     }
     this.#isReporting = false;
+  }
+
+  /** Resolves with whether the engine has acknowledged it. */
+  async #tryOnce([account, revoked]: Report): Promise<boolean> {
+    let isKnown = false;
+    await this.#options.retry(() => this.#report(account, revoked).then(() => (isKnown = true)), -Infinity);
+    return isKnown;
   }
 }

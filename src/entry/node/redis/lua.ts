@@ -49,7 +49,7 @@ since = tonumber(since)
 -- A primary that gets its first replica begins a new line of replication too; only a promoted one remembers another.
 local isSame = idRun == run and (idLine == line or string.find(info, 'master_replid2:0+%s'))
 if not isSame then
-  local isOld = string.match(info, 'uptime_in_seconds:(%d+)') * 1000 > window
+  local isOld = string.match(info, 'uptime_in_seconds:(%-?%d+)') * 1000 > window
   token, past, since = new, '', id == '' and known == '' and isOld and 0 or now
 elseif known ~= '' and known ~= token and since < knownAt and not string.find(past, known, 1, true) then
   -- The caller has seen another store, unless this one had that token before.

@@ -90,6 +90,8 @@ if ARGV[8] == 'key' then
   if redis.call('DEL', copy) == 1 then hold(key, 0, 1) end
   renew({ tags[1] })
 end
+-- More than a second later than now: the clock was set back meanwhile, and no later answer could take its place.
+if askedAt > now + 1000 then return answer({ token, 'void' }) end
 if isOther or not epoch or isMarked(tags) or versionOf(tags) ~= version then return answer({ token, 'void' }) end
 if ARGV[9] ~= '1' then return answer({ token, 'full' }) end
 local knownVersion, knownAskedAt, keptAt = headerOf(copy)
