@@ -19,15 +19,19 @@ export interface Era {
   openFor?: Scope;
   /** When the next call may be let through while it is open. */
   probeAt: number;
+  /** Who made the last one. */
+  probedBy?: string;
+  /** Somebody else was refused since then. */
+  isWanted?: boolean;
 }
 
 const closed = (): Era => ({ calls: new RecentCalls(SPAN_MS), probeAt: 0 });
 
 /**
  * Opens when half of the last calls failed, by all calls and by all callers. While open it refuses with
- * `upstream_unavailable`, but lets one call through every five seconds; it closes when one of these succeeds. Other
- * callers do not wait for that call, as they would with cockatiel's breaker, since an upstream that hangs would keep them
- * all.
+ * `upstream_unavailable`, but lets one call through every five seconds; it closes when one of these succeeds. The next
+ * one is for others, if any were refused: the calls of one caller may fail for ever. Other callers do not wait for that
+ * call, as they would with cockatiel's breaker, since an upstream that hangs would keep them all.
  */
 export class Circuit implements Gate {
   readonly #metrics: Metrics;
@@ -48,8 +52,9 @@ export class Circuit implements Gate {
 
   /** @throws GatewayError `upstream_unavailable` while calls of this caller are not let through */
   assertClosed(caller: Caller, now: number): void {
-    const ms = this.isOpen(caller) ? this.#era.probeAt - now : 0;
+    const ms = this.isOpen(caller) ? this.#leftMs(caller, now) : 0;
     if (ms <= 0) return;
+    this.#era.isWanted ||= this.#era.probedBy !== this.#nameOf(caller);
     this.#metrics.refused('circuit');
     throw GatewayError.of('upstream_unavailable', { fault: 'not_sent', retryAfter: Math.ceil(ms / 1000) });
   }
@@ -57,7 +62,11 @@ export class Circuit implements Gate {
   admit(attempt: Attempt): void {
     this.assertClosed(attempt.call, attempt.now);
     // Counted from sending the probe, not from its end: an upstream that hangs is probed as often.
-    if (this.isOpen(attempt.call)) this.#era.probeAt = attempt.now + PROBE_MS;
+    if (this.isOpen(attempt.call)) {
+      this.#era.probeAt = attempt.now + PROBE_MS;
+      this.#era.probedBy = this.#nameOf(attempt.call);
+      this.#era.isWanted = false;
+    }
     attempt.era = this.#era;
   }
 
@@ -69,6 +78,16 @@ export class Circuit implements Gate {
     if (isProbe && sign === 'good') this.#become(closed());
     else if (isProbe && sign === 'nothing') era.probeAt = outcome.now;
     else if (sign !== 'nothing') this.#count(sign, attempt.call, outcome.now);
+  }
+
+  #leftMs(caller: Caller, now: number): number {
+    const { probeAt, probedBy, isWanted } = this.#era;
+    return probeAt - now + (isWanted && probedBy === this.#nameOf(caller) ? PROBE_MS : 0);
+  }
+
+  /** The accounts of one address are one caller, unless it is open for these. */
+  #nameOf(caller: Caller): string {
+    return this.#era.openFor?.address === undefined ? addressOf(caller) : accountOf(caller);
   }
 
   #count(sign: 'good' | 'bad', caller: Caller, now: number): void {

@@ -127,14 +127,35 @@ async function isFull(port: number, owner: string): Promise<boolean> {
   return body === 'true';
 }
 
-test('an owner has an eighth of what may be unsent, and all together the whole', async ({ onTestFinished }) => {
+test('an owner has an eighth of what may be unsent', async ({ onTestFinished }) => {
   const { port } = await start(onTestFinished, { mostUnsentBytes: 2 * BIG.length, stalledAfterMs: 60_000 });
   const full = (owner: string) => expect.poll(() => isFull(port, owner));
   const first = reader(port, '/of/first');
   await full('first').toBe(true);
   expect(await isFull(port, 'other')).toBe(false);
-  const others = ['second', 'third'].map((owner) => reader(port, `/of/${owner}`));
-  await full('other').toBe(true);
-  for (const one of [first, ...others]) one.destroy();
-  for (const owner of ['first', 'other']) await full(owner).toBe(false);
+  first.destroy();
+  await full('first').toBe(false);
+});
+
+/** How much comes of an answer before it is whole or its connection is closed. */
+async function lengthRead(socket: Socket): Promise<number> {
+  let length = 0;
+  for await (const bytes of socket as AsyncIterable<Buffer>) if ((length += bytes.length) >= BIG.length) break;
+  return length;
+}
+
+const lengthsOf = (sockets: readonly Socket[]) => Promise.all(sockets.map(lengthRead));
+
+test('who has most loses an answer where all together have too much, and nobody else is refused', async ({
+  onTestFinished,
+}) => {
+  const { port } = await start(onTestFinished, { mostUnsentBytes: 4.5 * BIG.length, stalledAfterMs: 60_000 });
+  const greedy = [reader(port, '/of/greedy'), reader(port, '/of/greedy')];
+  await expect.poll(() => isFull(port, 'greedy')).toBe(true);
+  const others = ['first', 'second', 'third'].map((owner) => reader(port, `/of/${owner}`));
+  for (const owner of ['first', 'second', 'third']) await expect.poll(() => isFull(port, owner)).toBe(true);
+  expect(await isFull(port, 'stranger')).toBe(false);
+  const [ofGreedy, ofOthers] = await Promise.all([lengthsOf(greedy), lengthsOf(others)]);
+  expect(ofGreedy.filter((length) => length >= BIG.length)).toHaveLength(1);
+  expect(ofOthers.filter((length) => length >= BIG.length)).toHaveLength(3);
 });

@@ -109,3 +109,34 @@ test('two keys of one customer that fail for a minute cost the neighbours nothin
     world.advance(1);
   }
 });
+
+describe('after trouble of all, one whose calls go on failing', () => {
+  const HOG = addressOf(99);
+
+  const troubledDoors = async () => {
+    const world = await openDoors();
+    for (let nth = 1; nth <= 25; nth++) await world.send(addressOf(nth), { bad: 1 });
+    return world;
+  };
+
+  test('does not keep it open for the others: the next call that is let through is of one of them', async () => {
+    const world = await troubledDoors();
+    expect(await world.isRefused(STRANGER)).toBe(true);
+    world.advance(5);
+    await world.send(HOG, { bad: 2 });
+    expect(await world.isRefused(STRANGER)).toBe(true);
+    world.advance(5);
+    await world.send(HOG, { bad: 2 });
+    expect(await world.isRefused(STRANGER)).toBe(false);
+  });
+
+  test('is asked every five seconds as long as there are no others', async () => {
+    const world = await troubledDoors();
+    world.upstream.calls.length = 0;
+    for (let asked = 1; asked <= 3; asked++) {
+      world.advance(5);
+      await world.send(HOG, { bad: 2 });
+      expect(world.upstream.calls).toHaveLength(asked);
+    }
+  });
+});

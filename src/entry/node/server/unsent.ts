@@ -39,7 +39,7 @@ export class Unsent {
   }
 
   isFull(owner: string): boolean {
-    return this.#bytes > this.#mostBytes || (this.#owners.get(owner) ?? 0) > this.#mostBytes * SHARE;
+    return (this.#owners.get(owner) ?? 0) > this.#mostBytes * SHARE;
   }
 
   /**
@@ -49,7 +49,10 @@ export class Unsent {
   add(outgoing: ServerResponse, owner: string): () => void {
     const one: Waiting = { outgoing, owner, bytes: 0, taken: 0, at: performance.now() };
     const leave = this.#waiting.add(one);
-    const recount = () => this.#count(one, outgoing.closed ? 0 : bytesIn(outgoing.socket));
+    const recount = () => {
+      this.#count(one);
+      if (this.#bytes > this.#mostBytes) this.#makeRoom();
+    };
     outgoing.once('close', () => {
       leave();
       recount();
@@ -72,14 +75,16 @@ export class Unsent {
     const now = performance.now();
     for (const one of this.#waiting) {
       const { socket } = one.outgoing;
-      this.#count(one, bytesIn(socket));
+      this.#count(one);
       const taken = takenFrom(socket);
       if (one.bytes === 0 || taken !== one.taken) [one.taken, one.at] = [taken, now];
       else if (now - one.at >= afterMs) socket?.destroy();
     }
   }
 
-  #count(one: Waiting, bytes: number): void {
+  #count(one: Waiting): void {
+    const { outgoing } = one;
+    const bytes = outgoing.closed ? 0 : bytesIn(outgoing.socket);
     const more = bytes - one.bytes;
     if (more === 0) return;
     one.bytes = bytes;
@@ -88,11 +93,30 @@ export class Unsent {
     if (all > 0) this.#owners.set(one.owner, all);
     else this.#owners.delete(one.owner);
   }
+
+  /** However many owners are full, nobody else is refused for it: who has most loses the largest answer. */
+  #makeRoom(): void {
+    for (const one of this.#waiting) this.#count(one); // some has been taken since the last look
+    while (this.#bytes > this.#mostBytes) {
+      const [most] = largest(this.#owners, ([, bytes]) => bytes) ?? [];
+      const own = Array.from(this.#waiting).filter(({ owner }) => owner === most);
+      const one = largest(own, ({ bytes }) => bytes);
+      if (!one) return;
+      one.outgoing.socket?.destroy();
+      this.#count(one);
+    }
+  }
+}
+
+function largest<T>(all: Iterable<T>, sizeOf: (one: T) => number): T | undefined {
+  let found: T | undefined;
+  for (const one of all) if (!found || sizeOf(one) > sizeOf(found)) found = one;
+  return found;
 }
 
 /** Of a text that is not ASCII, only the queue has the bytes. */
 function bytesIn(socket: Writing | null): number {
-  return socket ? Math.max(socket.writableLength, queueOf(socket).queued) : 0;
+  return socket && !socket.destroyed ? Math.max(socket.writableLength, queueOf(socket).queued) : 0;
 }
 
 function takenFrom(socket: Writing | null): number {
