@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { killAll, type NodeGateway, startNode } from '../runtime/node-gateway.ts';
@@ -14,9 +15,19 @@ const TARGET = '/api/v2/subscription/';
 interface Sent {
   readonly bytes?: string;
   readonly after?: string;
+  /** Nothing is answered soon. */
+  readonly isHeld?: boolean;
 }
 
 const PROBE = requestText({ target: '/livez' });
+const UNFINISHED = requestText({
+  method: 'POST',
+  target: '/api/v2/register/social/',
+  headers: [
+    ['Content-Type', 'application/json'],
+    ['Content-Length', '2'],
+  ],
+});
 
 afterAll(killAll);
 
@@ -40,15 +51,13 @@ async function served({ port }: NodeGateway) {
 }
 
 /** A connection that waits for an answer to what it sends, if it sends anything, and then sends no more than `after`. */
-function idler(port: number, from: string, { bytes = '', after = '' }: Sent): Promise<void> {
+function idler(port: number, from: string, { bytes = '', after = '', isHeld = bytes === '' }: Sent): Promise<void> {
   const socket = connect({ port, host: '127.0.0.1', localAddress: from });
   onTestFinished(() => void socket.destroy());
   socket.on('error', () => undefined); // 'close' follows
   if (bytes !== '') socket.write(bytes);
   return new Promise((resolve) => {
-    socket
-      .once('close', () => resolve())
-      .once(bytes === '' ? 'connect' : 'data', () => socket.write(after, () => resolve()));
+    socket.once('close', () => resolve()).once(isHeld ? 'connect' : 'data', () => socket.write(after, () => resolve()));
   });
 }
 
@@ -62,7 +71,8 @@ test.each([
   ['have sent nothing', {}],
   ['have had an answer', { bytes: PROBE }],
   ['have had an answer, and sent an empty line since', { bytes: PROBE, after: '\r\n' }],
-])('one address with idle connections that %s keeps nobody out', async (_, sent) => {
+  ['wait for the body that they have announced', { bytes: UNFINISHED, isHeld: true }],
+])('one address with connections that %s keeps nobody out', async (_, sent) => {
   const { gateway } = await open();
   const known = await openSocket(gateway.port);
   await known.write(read());
@@ -92,6 +102,19 @@ test('of an address with many, those with a request under way, or a part of one,
   waits.release();
   expect((await asking.readResponse()).status).toBe(200);
   for (const socket of [begun, asking]) socket.destroy();
+});
+
+test('where all addresses have as many, a few are closed and not all', async () => {
+  const { gateway } = await open();
+  let closed = 0;
+  for (let nth = 1; nth <= 200; nth++) {
+    const socket = connect({ port: gateway.port, host: '127.0.0.1', localAddress: `127.0.1.${nth}` });
+    onTestFinished(() => void socket.destroy());
+    socket.on('error', () => undefined).once('close', () => closed++);
+    await once(socket, 'connect');
+  }
+  await expect.poll(() => closed).toBeGreaterThan(0);
+  expect(closed).toBeLessThan(100);
 });
 
 test('those of a trusted proxy, behind which others are, are closed after all others', async () => {

@@ -37,7 +37,7 @@ interface Peers {
   readonly isProxy: (socket: Socket) => boolean;
 }
 
-/** The connections of a listener: at most `most`, if enough of them are without a request. */
+/** The connections of a listener: at most `most`, if enough of them are without a whole request. */
 export class Connections {
   readonly #most: number;
   readonly #peers: Peers;
@@ -56,27 +56,25 @@ export class Connections {
     if (this.#open.size > this.#most && performance.now() >= this.#notBefore) this.#makeRoom();
   }
 
+  /**
+   * Closes those that everybody has beyond as many as others: of each the idle ones first, and of these the oldest; none
+   * whose request is under way, which may be a purchase.
+   */
   #makeRoom(): void {
     const { isProxy, peerOf } = this.#peers;
     const most = Math.floor(this.#most * (1 - BATCH));
-    const byPeer = [...Map.groupBy([...this.#open].filter(hasNoRequest), peerOf).values()];
-    const ranks = Map.groupBy(byPeer, ([one]) => one !== undefined && isProxy(one));
-    for (const ofProxies of [false, true]) this.#closeSome(ranks.get(ofProxies) ?? [], this.#open.size - most);
-    if (this.#open.size > this.#most) this.#notBefore = performance.now() + PAUSE_MS;
-  }
-
-  /** Closes so many, or all: of who has most, the idle ones first and of these the oldest. */
-  #closeSome(byPeer: readonly (readonly Socket[])[], many: number): void {
-    const counts = byPeer.map(({ length }) => length);
-    const level = levelOf(counts, many);
-    for (const sockets of byPeer) {
-      if (sockets.length <= level) continue;
-      const inTurn = sockets.toSorted((a, b) => Number(hasPart(a)) - Number(hasPart(b)));
-      for (const socket of inTurn.slice(0, sockets.length - level)) {
-        this.#open.delete(socket);
-        socket.destroy();
-      }
+    const places = [...Map.groupBy(this.#open, peerOf).values()].flatMap((sockets) => {
+      const ofProxy = Number(sockets.slice(0, 1).some(isProxy));
+      const uses = sockets.map((socket) => ({ socket, use: useOf(socket) }));
+      const inTurn = uses.filter(({ use }) => use < WHOLE).toSorted((a, b) => a.use - b.use);
+      return inTurn.map((one, at) => ({ ...one, ofProxy, nth: inTurn.length - at }));
+    });
+    const inTurn = places.toSorted((a, b) => a.ofProxy - b.ofProxy || b.nth - a.nth || a.use - b.use);
+    for (const { socket } of inTurn.slice(0, this.#open.size - most)) {
+      this.#open.delete(socket);
+      socket.destroy();
     }
+    if (this.#open.size > this.#most) this.#notBefore = performance.now() + PAUSE_MS;
   }
 }
 
@@ -89,19 +87,11 @@ export function rest(socket: Counted): void {
   socket[READ] = socket.bytesRead;
 }
 
-const hasNoRequest = (socket: Socket) => lastOf(socket)?.answer.closed !== false;
+const [IDLE, PART, WHOLE] = [0, 1, 2] as const;
 
-/** Something has come since. It may be an empty line, so this alone keeps nothing open. */
-const hasPart = (socket: Counted) => socket.bytesRead !== (socket[READ] ?? 0);
-
-/** What everybody may keep at most, so that so many go. */
-function levelOf(counts: readonly number[], many: number): number {
-  const sorted = counts.toSorted((a, b) => b - a);
-  let sum = -many;
-  for (const [at, count] of sorted.entries()) {
-    sum += count;
-    const level = Math.floor(sum / (at + 1));
-    if (level >= (sorted[at + 1] ?? 0)) return level;
-  }
-  return 0;
+/** How much of a request there is. What has come since the last one may be an empty line. */
+function useOf(socket: Counted): number {
+  const answer = lastOf(socket)?.answer;
+  if (answer?.closed === false) return answer.req.complete ? WHOLE : PART;
+  return socket.bytesRead === (socket[READ] ?? 0) ? IDLE : PART;
 }

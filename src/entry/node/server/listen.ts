@@ -25,7 +25,7 @@ export interface ListenerOptions {
   readonly trustedProxies?: readonly string[];
   /** Counts the requests that are turned away under overload. Absent: none are turned away. */
   readonly shedding?: Metrics;
-  /** How many connections there may be before idle ones are closed; of the address that has most. Absent: any number. */
+  /** How many connections there may be; beyond it the address that has most loses those without a request. Absent: any number. */
   readonly mostConnections?: number;
   /** Of all answers, what clients have not taken yet. */
   readonly mostUnsentBytes?: number;
