@@ -19,8 +19,8 @@ export interface Inbound {
   /** Set if the request is to be refused for its head alone. */
   readonly refused?: ErrorCode | undefined;
   /**
-   * Whether so much of earlier answers is unsent that this one may not be sent too: of all, or of the owner's; without an owner,
-   * of the address. Absent where the platform sends answers.
+   * Whether so much of the owner's earlier answers is unsent that this one may not be sent too; without an owner, of the
+   * address's. Absent where the platform sends answers.
    */
   isBacklogged?(owner: string | undefined): boolean;
   /** Runs `leave` if the client goes away before it has its whole answer. */

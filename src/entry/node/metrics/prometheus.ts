@@ -18,7 +18,11 @@ export function promMetrics(others: readonly Instrument[]): Metrics & { readonly
     gauge('portico_reads_under_way', 'Reads under way that equal reads join.', () => now.reads()),
     gauge('portico_upstream_calls_under_way', 'Calls of the upstream under way.', () => now.calls()),
     gauge('portico_upstream_calls_waiting', 'Calls that wait for a slot.', () => now.waiting_calls()),
-    gauge('portico_circuit_open', '1 while the circuit to the upstream is open.', () => open),
+    gauge(
+      'portico_circuit_open',
+      '1 while the circuit to the upstream is open, but for one account alone.',
+      () => open,
+    ),
     ...others,
   ];
   return {
