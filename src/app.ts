@@ -6,7 +6,7 @@ import type { MakeOpener } from './core/runtime.ts';
 import { createGateway, type GatewayDeps } from './gateway/gateway.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { Cors } from './middleware/cors.ts';
-import { plainPath, problem } from './middleware/problem.ts';
+import { plainPath, problem, refuser } from './middleware/problem.ts';
 import { type Env, request, type RequestTools, type RouteFacts } from './middleware/request.ts';
 import { Sessions } from './middleware/session.ts';
 import { batchRoute } from './routes/batch/handler.ts';
@@ -50,6 +50,9 @@ export function createApp(deps: Deps): Hono<Env> {
   return mount({ routes, below: ['/api/*', '/bff/*'], alone: [homeRoute] }, { ...deps, cors: new Cors(deps), sessions });
 }
 
+/** How a server refuses what it does not hand to the app. Not counted with what routes answer. */
+export const createRefuser = (deps: Deps) => refuser({ ...deps, metrics: noMetrics, cors: new Cors(deps) });
+
 /** The app of the admin listener. Its requests, probes and scrapes, are not counted in metrics. */
 export function createAdminApp(deps: Deps, scrape: Scrape): Hono<Env> {
   const routes = [...healthRoutes(deps.readiness), metricsRoute(scrape)];
@@ -64,17 +67,17 @@ interface Mounted {
   readonly alone?: readonly Route[];
 }
 
-interface MountTools extends RequestTools, Pick<Deps, 'config'> {}
+type MountTools = RequestTools & Pick<Deps, 'config'>;
 
 /** Middleware stands before each route and not before all: `route()` would copy that to the app that this one is mounted in. */
 function mount({ routes, below = [], alone = [] }: Mounted, tools: MountTools): Hono<Env> {
   const app = new Hono<Env>().onError(problem);
   const before = beforeAll(tools);
   addRoutes(app, routes, tools);
-  for (const path of below) app.all(path, ...before(NOWHERE), unknown);
+  app.on(ALL, [...below], ...before(NOWHERE), unknown);
   const whole = new Hono<Env>().onError(problem);
   addRoutes(whole, alone, tools);
-  whole.all('*', ...before(NOWHERE), unknown);
+  whole.use(...before(NOWHERE)).all('*', unknown);
   return app.notFound((c) => whole.fetch(c.req.raw, c.env));
 }
 
@@ -97,9 +100,12 @@ function addRoutes(app: Hono<Env>, routes: readonly Route[], tools: MountTools):
       app.on(route.method, paths, ...before(route), ...cookies, ...bodies, route.handle);
     }
     const allowed = ways.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
-    for (const one of paths) app.all(one, ...before(NOWHERE), notAllowed(allowed, cors));
+    app.on(ALL, paths, ...before(NOWHERE), notAllowed(allowed, cors));
   }
 }
+
+/** Hono's name for any method. */
+const ALL = 'ALL';
 
 const NOWHERE: RouteFacts = { name: '(none)' };
 

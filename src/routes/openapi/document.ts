@@ -1,6 +1,6 @@
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
 import { allOperations } from '../../upstream/operations/index.ts';
-import { EXPOSED } from '../../http/cors.ts';
+import { EXPOSED } from '../../middleware/cors.ts';
 import { aboutPaths } from './about.ts';
 import { batchPath } from '../batch/openapi.ts';
 import { passthroughPaths } from '../passthrough/openapi.ts';
