@@ -5,7 +5,6 @@ import { MemoryMarks } from './memory/marks.ts';
 import { MemoryRecords } from './memory/records.ts';
 import { MemorySessions } from './memory/sessions.ts';
 import type { Owner } from './owner.ts';
-import type { Window } from './shared/engine.ts';
 import {
   type AccountId,
   type SnapshotRequest,
@@ -29,6 +28,7 @@ import {
   type Store,
   type Tag,
   type Usage,
+  type Window,
   type WindowUse,
   type WriteEnd,
 } from './store.ts';

@@ -2,7 +2,6 @@ import type { GatewayError } from '../core/errors.ts';
 import type { Cancellation } from '../core/cancellation.ts';
 import type { Background } from '../core/runtime.ts';
 import type { Owner } from './owner.ts';
-import type { OpenState, Window } from './shared/engine.ts';
 
 /** Keyed hash of a credential, or of an address. */
 export type AccountId = string;
@@ -152,6 +151,13 @@ export interface SnapshotRequest extends Holder {
 /** On whose behalf something is revoked, and when. */
 export type RevokeRequest = Pick<SnapshotRequest, keyof Holder | 'now' | 'background'>;
 
+/** A span of time in which requests or calls are counted; it begins with the first. More than `limit` is refused. */
+export interface Window {
+  readonly name: string;
+  readonly lengthMs: number;
+  readonly limit: number;
+}
+
 /** How much of a window is used, this request included; `endsAt` is of this process's clock. */
 export interface WindowUse {
   readonly used: number;
@@ -167,6 +173,9 @@ export interface WriteAnswer {
   readonly status: number;
   readonly text: string | null;
 }
+
+/** Of a write that has no answer yet, or never will. */
+export type OpenState = 'under_way' | 'unknown';
 
 export interface WriteRecord {
   readonly fingerprint: string;

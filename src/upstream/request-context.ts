@@ -1,8 +1,7 @@
 import type { Cancellation } from '../core/cancellation.ts';
 import type { Background } from '../core/runtime.ts';
 import type { Owner } from '../store/owner.ts';
-import type { Window } from '../store/shared/engine.ts';
-import type { AccountId, SessionId, Snapshot, WindowUse } from '../store/store.ts';
+import type { AccountId, SessionId, Snapshot, Window, WindowUse } from '../store/store.ts';
 
 /** The trace that a request belongs to (W3C Trace Context). */
 export interface Trace {
