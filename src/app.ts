@@ -3,7 +3,8 @@ import { GatewayError } from './core/errors.ts';
 import type { Inbound, Outbound } from './core/inbound.ts';
 import { noMetrics } from './core/metrics.ts';
 import type { MakeOpener } from './core/runtime.ts';
-import { createGateway, type GatewayDeps } from './gateway/gateway.ts';
+import type { GatewayDeps } from './gateway/deps.ts';
+import { createGateway } from './gateway/gateway.ts';
 import type { Context } from './http/context.ts';
 import { type Cors, corsFor, type Supported } from './http/cors.ts';
 import { responseOf, type WebBindings, WebInbound } from './http/inbound.ts';
@@ -58,9 +59,8 @@ export interface App extends Hono<Env> {
 
 /** The gateway: what every client sees, on any runtime. */
 export function createApp(deps: Deps): App {
-  const seen = new Set<string>();
   const { config } = deps;
-  const gateway = createGateway(deps, seen);
+  const gateway = createGateway(deps);
   const { isLiving } = gateway.sessions;
   const sessions = config.sessions ? new Sessions({ ...deps, isLiving }) : undefined;
   const routes = [
@@ -68,7 +68,7 @@ export function createApp(deps: Deps): App {
     ...overviewRoutes(gateway, deps),
     batchRoute(gateway, config.upstreamMaxBodyBytes),
     ...(sessions ? sessionRoutes(gateway, sessions) : []),
-    ...problemsRoutes(seen),
+    ...problemsRoutes(gateway.upstreamCodes),
     homeRoute,
     ...docsRoutes(deps),
     ...healthRoutes(deps.readiness),

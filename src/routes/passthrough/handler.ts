@@ -1,4 +1,4 @@
-import type { Gateway, Hits } from '../../gateway/gateway.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
 import type { Written } from '../../gateway/idempotency.ts';
 import { type Answer, NO_STORE } from '../../http/answer.ts';
 import { jsonTextOf, unreadTextOf } from '../../http/body.ts';
@@ -17,7 +17,7 @@ export function passthroughRoutes(gateway: Gateway): Route[] {
     name: operation.path,
     operation: operation.id,
     takes: headersTakenBy(operation),
-    ...(operation.method === 'GET' ? reading(operation, gateway) : writing(operation, gateway)),
+    handle: operation.method === 'GET' ? reading(operation, gateway) : writing(operation, gateway),
   }));
 }
 
@@ -38,37 +38,23 @@ function headersTakenBy({ method, credential, body }: Operation): string[] {
 
 const inputOf = ({ param, inbound }: Context): OperationInput => ({ id: param, query: inbound.query });
 
-function reading(operation: Operation, gateway: Gateway): Pick<Route, 'hit' | 'handle'> {
-  const { hits } = gateway;
-  return {
-    hit: hits?.has(operation) ? (context) => hitAnswer(hits, operation, context) : undefined,
-    async handle(context) {
-      const read = { operation, input: inputOf(context) };
-      const reader = await gateway.reader(context, () => [read]);
-      return readAnswer(context, await gateway.read(read, reader));
-    },
+function reading(operation: Operation, gateway: Gateway): Route['handle'] {
+  return async (context) => {
+    const read = { operation, input: inputOf(context) };
+    const reader = await gateway.reader(context, () => [read]);
+    return readAnswer(context, reader.fresh(read) ?? (await gateway.read(read, reader)));
   };
 }
 
-function hitAnswer(hits: Hits, operation: Operation, context: Context): Answer | undefined {
-  const holder = hits.holderOf(context);
-  const copy = holder && hits.fresh(holder, { operation, input: inputOf(context) });
-  if (!copy) return undefined;
-  hits.count(context, holder, 1);
-  return readAnswer(context, copy);
-}
-
-function writing(operation: Operation, gateway: Gateway): Pick<Route, 'handle'> {
-  return {
-    async handle(context) {
-      context.cache = 'method';
-      const input = async () => {
-        context.checkIdempotencyKey();
-        const sent = operation.body ? { body: await jsonTextOf(context) } : { unsent: await unreadTextOf(context) };
-        return { ...inputOf(context), ...sent };
-      };
-      return writtenAnswer(await gateway.write(operation, input, context));
-    },
+function writing(operation: Operation, gateway: Gateway): Route['handle'] {
+  return async (context) => {
+    context.cache = 'method';
+    const input = async () => {
+      context.checkIdempotencyKey();
+      const sent = operation.body ? { body: await jsonTextOf(context) } : { unsent: await unreadTextOf(context) };
+      return { ...inputOf(context), ...sent };
+    };
+    return writtenAnswer(await gateway.write(operation, input, context));
   };
 }
 

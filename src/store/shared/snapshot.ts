@@ -116,6 +116,10 @@ export class SharedSnapshot implements Snapshot {
     return state && { ...state, isLocal: true };
   }
 
+  copy({ key }: CacheKey): Entry | undefined {
+    return this.#states.get(key)?.found.entry;
+  }
+
   async lookup(key: CacheKey): Promise<Found> {
     if (!this.#states.has(key.key)) await this.#askTogether(key);
     return this.#states.get(key.key)?.found ?? this.#tools.away();
