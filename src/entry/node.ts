@@ -11,7 +11,7 @@ import { listen, type Listener, type ListenerOptions } from './node/server/liste
 import { openStore } from './node/store.ts';
 import { nearlyVariables } from './node/nearly-variables.ts';
 import { warmUp } from './node/warm-up.ts';
-import type { RunningSandbox } from './node/sandbox.ts';
+import type { RunningSandbox } from '../../sandbox/src/node.ts';
 
 /** Enough for some hundred new clients a second while the process is busiest. */
 const LISTENING_SOCKETS = 32;
@@ -67,7 +67,8 @@ async function start(): Promise<void> {
 
 /** On `SANDBOX_PORT`; without that on 8789, or on any free port if that is taken. Its code is loaded only if it is used. */
 async function sandboxBeside(): Promise<RunningSandbox> {
-  const { startSandbox } = await import('./node/sandbox.ts');
+  // oxlint-disable-next-line no-restricted-imports -- the only place; it is loaded late
+  const { startSandbox } = await import('../../sandbox/src/node.ts');
   const { sandboxPort: port } = config;
   const isOurs = config.port === SANDBOX_PORT || config.adminPort === SANDBOX_PORT;
   if (port === undefined) return startSandbox({ port: isOurs ? 0 : SANDBOX_PORT }).catch(() => startSandbox());
