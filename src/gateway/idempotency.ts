@@ -35,7 +35,10 @@ const KEY_MS = 24 * 60 * 60 * 1000;
 const LATE_MS = 60_000;
 
 /** A write as the store knows it. */
-export async function newWriteOf({ clock, digest }: Pick<GatewayDeps, 'clock' | 'digest'>, { operation, input, writer }: Write): Promise<NewWrite> {
+export async function newWriteOf(
+  { clock, digest }: Pick<GatewayDeps, 'clock' | 'digest'>,
+  { operation, input, writer }: Write,
+): Promise<NewWrite> {
   const { principal, owner, quota, context } = writer;
   const { endsAt, waitUntil, idempotencyKey: key } = context;
   const tags = writer.account === undefined ? [] : invalidatedBy(operation, input);
@@ -82,7 +85,11 @@ function comparedBody({ notCompared }: Operation, { body, unsent = '' }: Operati
  * The answer if the store already has a record of the key, or of an equal purchase.
  * @throws GatewayError `idempotency_key_reused`, `idempotency_in_progress`, `outcome_unknown`
  */
-export function again({ metrics }: Pick<GatewayDeps, 'metrics'>, known: WriteRecord, { fingerprint }: NewWrite): Written {
+export function again(
+  { metrics }: Pick<GatewayDeps, 'metrics'>,
+  known: WriteRecord,
+  { fingerprint }: NewWrite,
+): Written {
   const { outcome } = known;
   const refuse = (code: ErrorCode, as: IdempotencyOutcome, retryAfter?: number) => {
     metrics.idempotency(as);
@@ -95,7 +102,11 @@ export function again({ metrics }: Pick<GatewayDeps, 'metrics'>, known: WriteRec
   return { ...outcome, replayed: true };
 }
 
-export function countEnd({ metrics }: Pick<GatewayDeps, 'metrics'>, { key, isPurchase }: NewWrite, end: WriteEnd): void {
+export function countEnd(
+  { metrics }: Pick<GatewayDeps, 'metrics'>,
+  { key, isPurchase }: NewWrite,
+  end: WriteEnd,
+): void {
   if (key === undefined && !isPurchase) return;
   if (typeof end === 'object') metrics.idempotency('answered');
   else metrics.idempotency(end === 'unknown' ? 'unknown' : 'released');

@@ -122,7 +122,10 @@ async function begin(tools: WriteTools, { writer }: Write, begun: NewWrite): Pro
 }
 
 /** A client that leaves cancels the write only until it is sent. */
-async function send({ call }: WriteTools, { wanted: { operation, input, writer }, isLate }: Ready): Promise<WriteAnswer> {
+async function send(
+  { call }: WriteTools,
+  { wanted: { operation, input, writer }, isLate }: Ready,
+): Promise<WriteAnswer> {
   const { account, owner, context } = writer;
   let isSent = false;
   const controller = new AbortController();
