@@ -2,8 +2,10 @@ import { accepts } from 'hono/accepts';
 import type { Context } from 'hono';
 import { cacheWordOf } from '../../cache/reading.ts';
 import type { Digest } from '../../core/runtime.ts';
-import { compose, type Legs, readsOf } from '../../gateway/compose.ts';
-import type { Gateway, GatewayDeps } from '../../gateway/gateway.ts';
+import { allOf, andThen, type Soon } from '../../core/soon.ts';
+import { compose, readsOf } from '../../gateway/compose.ts';
+import type { GatewayDeps } from '../../gateway/deps.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
 import { allOverviews, type Overview } from '../../gateway/overviews.ts';
 import { isBad, isGood, type Leg } from '../../gateway/legs.ts';
 import { noneMatch } from '../../middleware/headers.ts';
@@ -38,8 +40,10 @@ function answering(overview: Overview, gateway: Gateway, { clock, digest }: Runt
     if ('error' in asked) throw asked.error;
     const legs = compose({ gateway, clock, reader }, asked);
     if (wantsLines(c)) return reply(c, await ndjsonAnswer(request, asked, { legs, headers: headersOf(asked) }));
-    const done = await allOf(legs);
-    return reply(c, overviewAnswer(request, asked, done, await validatorsOf(asked, done, digest)));
+    const parts = Array.from(legs, ([name, leg]) =>
+      andThen(leg, (done) => andThen(partOf(asked, name, done, digest), (part) => [name, part] as const)),
+    );
+    return reply(c, overviewAnswer(request, asked, new Map(await allOf(parts))));
   };
 }
 
@@ -51,55 +55,43 @@ function wantsLines(c: Context<Env>): boolean {
   return accepts(c, { header: 'Accept', supports, default: 'application/json' }) === 'application/x-ndjson';
 }
 
-/** Waits for all legs; rejects with the first failure that fails the whole. */
-async function allOf(legs: Legs): Promise<Map<string, Leg>> {
-  return new Map(await Promise.all(Array.from(legs, async ([name, leg]) => [name, await leg] as const)));
-}
-
-/** Validators of all sections, in their order. Made anew for those that have none, or are trimmed. */
-function validatorsOf(request: CompositionRequest, legs: ReadonlyMap<string, Leg>, digest: Digest) {
-  return Promise.all(
-    Array.from(legs, async ([name, leg]) => {
-      if (!isGood(leg) || !request.wanted.includes(name)) return '';
-      const isKnown = leg.etag !== '' && !request.fields.has(name);
-      return isKnown ? leg.etag : `"${await digest.body(sectionText(request, name, leg))}"`;
-    }),
-  );
+/** What of a leg is answered: trimmed, if the client asked for some fields only, and with a validator. */
+function partOf(asked: CompositionRequest, name: string, leg: Leg, digest: Digest): Soon<Leg> {
+  if (!isGood(leg) || !asked.wanted.includes(name)) return leg;
+  const text = sectionText(asked, name, leg);
+  if (leg.etag !== '' && text === leg.text) return leg;
+  return andThen(digest.body(text), (hash) => ({ ...leg, text, etag: `"${hash}"` }));
 }
 
 /** Characters of each section's validator that go into that of the whole: 96 bits. */
 const VALIDATOR_LENGTH = 16;
 
-/** `validators`: of all legs, in their order. */
-function overviewAnswer(
-  request: ClientRequest,
-  asked: CompositionRequest,
-  legs: ReadonlyMap<string, Leg>,
-  validators: readonly string[],
-): Answer {
-  const { data, errors, meta, timing } = textsOf(asked, legs);
+function overviewAnswer(request: ClientRequest, asked: CompositionRequest, legs: ReadonlyMap<string, Leg>): Answer {
+  const { data, errors, meta, etag, timing } = textsOf(asked, legs);
   const complete = errors === '';
   const headers: Record<string, string> = { ...headersOf(asked), ...cacheHeaders(request, legs) };
   const isKept = complete && request.wants !== 'no-store';
   headers['Cache-Control'] = isKept ? REVALIDATE : NO_STORE['Cache-Control'];
   if (isKept) {
-    const etag = `"${validators.map((validator) => validator.slice(1, 1 + VALIDATOR_LENGTH)).join('.')}"`;
-    headers['ETag'] = etag;
-    if (noneMatch(request.header('if-none-match'), etag)) return { status: 304, headers, body: null, timing };
+    headers['ETag'] = `"${etag}"`;
+    if (noneMatch(request.header('if-none-match'), headers['ETag']))
+      return { status: 304, headers, body: null, timing };
   }
   headers['Content-Type'] = 'application/json';
   const body = `{"data":{${data}},"errors":[${errors}],"meta":{"complete":${complete},"sections":{${meta}}}}`;
   return { status: 200, headers, body, timing };
 }
 
-/** The members of `data` and of `meta.sections`, the items of `errors`, and `Server-Timing` of all legs. */
-function textsOf(request: CompositionRequest, legs: ReadonlyMap<string, Leg>) {
-  const texts = { data: '', errors: '', meta: '', timing: '' };
+/** The members of `data` and of `meta.sections`, the items of `errors`, the tag, and `Server-Timing` of all legs. */
+function textsOf(asked: CompositionRequest, legs: ReadonlyMap<string, Leg>) {
+  const texts = { data: '', errors: '', meta: '', etag: '', timing: '' };
   for (const [name, leg] of legs) {
+    const isWanted = asked.wanted.includes(name);
+    texts.etag += `${texts.timing && '.'}${isWanted && isGood(leg) ? leg.etag.slice(1, 1 + VALIDATOR_LENGTH) : ''}`;
     texts.timing += `${texts.timing && ', '}${timingOf(name, leg.ms, leg.state)}`;
-    if (!request.wanted.includes(name)) continue;
+    if (!isWanted) continue;
     const separator = texts.data && ',';
-    texts.data += `${separator}"${name}":${sectionText(request, name, leg)}`;
+    texts.data += `${separator}"${name}":${isGood(leg) ? leg.text : 'null'}`;
     texts.meta += `${separator}"${name}":{"state":"${leg.state}"${isGood(leg) ? `,"age":${leg.age}` : ''}}`;
     if (isBad(leg)) texts.errors += `${texts.errors && ','}${JSON.stringify({ section: name, ...errorOf(leg) })}`;
   }

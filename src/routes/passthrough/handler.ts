@@ -34,7 +34,7 @@ const reading = (operation: Operation, gateway: Gateway): Pick<Route, 'isRead' |
     const request = c.get('request');
     const read = { operation, input: inputOf(request) };
     const reader = await gateway.reader(request, () => [read]);
-    return reply(c, readAnswer(request, await gateway.read(read, reader)));
+    return reply(c, readAnswer(request, reader.fresh(read) ?? (await gateway.read(read, reader))));
   },
 });
 
