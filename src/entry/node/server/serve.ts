@@ -90,7 +90,10 @@ export async function serve(options: ServeOptions): Promise<Serving> {
 const OVERLOADED = GatewayError.of('overloaded', { retryAfter: 1 });
 
 /** What stands before Hono's listener: it refuses what is no good HTTP, or one request too many. */
-function guarded({ app, refuse, unsent, waitUntil, mostRequests = Infinity, onOverload, trustedProxies = [] }: ServeOptions, traffic: Traffic) {
+function guarded(
+  { app, refuse, unsent, waitUntil, mostRequests = Infinity, onOverload, trustedProxies = [] }: ServeOptions,
+  traffic: Traffic,
+) {
   const room = new Room(mostRequests, addresses(trustedProxies));
   const execution = { waitUntil, passThroughOnException() {}, props: {} };
   const listener = getRequestListener((request, env) => app.fetch(request, env, execution));
@@ -101,9 +104,10 @@ function guarded({ app, refuse, unsent, waitUntil, mostRequests = Infinity, onOv
   return (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const refused = refusalOf(incoming);
     if (traffic.isDraining || (refused && isMisframed(incoming))) closeAfter(outgoing);
-    traffic.begin(outgoing);
+    const leave = refused ? undefined : room.take(incoming);
+    traffic.begin(outgoing, leave);
     if (refused) return turnAway(incoming, outgoing, GatewayError.of(refused));
-    if (room.take(incoming, outgoing)) return void listener(incoming, outgoing).then(() => unsent.look(outgoing));
+    if (leave) return void listener(incoming, outgoing).then(() => unsent.look(outgoing));
     onOverload?.();
     turnAway(incoming, outgoing, OVERLOADED);
   };
