@@ -48,7 +48,10 @@ export function createApp(deps: Deps): Hono<Env> {
     ...docsRoutes(deps),
     ...healthRoutes(deps.readiness),
   ];
-  return mount({ routes, below: ['/api/*', '/bff/*'], alone: [homeRoute] }, { ...deps, cors: new Cors(deps), sessions });
+  return mount(
+    { routes, below: ['/api/*', '/bff/*'], alone: [homeRoute] },
+    { ...deps, cors: new Cors(deps), sessions },
+  );
 }
 
 /** How a server refuses what it does not hand to the app. Not counted with what routes answer. */

@@ -21,7 +21,8 @@ export function finish(request: ClientRequest, status: number): void {
 }
 
 function record(request: ClientRequest, status: number): void {
-  const { requestId, trace, method, route, account, cache, startedAt, upstreamCalls, upstreamMs, code, tools } = request;
+  const { requestId, trace, method, route, account, cache, startedAt, upstreamCalls, upstreamMs, code, tools } =
+    request;
   const ms = tools.clock.now() - startedAt;
   const auth = tools.sessions && authOf(request);
   if (auth) tools.metrics.authenticated(auth);

@@ -84,10 +84,7 @@ export class Cors {
     const now = clock.now();
     if (now < this.#silentUntil) return;
     this.#silentUntil = now + SILENT_MS;
-    logger.warn(
-      { request_id: request.requestId, origin },
-      'an origin that is not in ALLOWED_ORIGINS was refused',
-    );
+    logger.warn({ request_id: request.requestId, origin }, 'an origin that is not in ALLOWED_ORIGINS was refused');
   }
 }
 

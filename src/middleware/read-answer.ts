@@ -20,8 +20,7 @@ export function readAnswer(request: ClientRequest, reading: Reading): Answer {
     headers['Cache-Control'] = REVALIDATE;
     headers['ETag'] = entry.etag;
     headers['Age'] = String(age);
-    if (noneMatch(request.header('if-none-match'), entry.etag))
-      return { status: 304, headers, body: null, timing };
+    if (noneMatch(request.header('if-none-match'), entry.etag)) return { status: 304, headers, body: null, timing };
   }
   headers['Content-Type'] = JSON_TYPE;
   return { status, headers, body: withOrigin(entry, request.origin), timing };

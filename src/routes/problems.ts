@@ -10,7 +10,10 @@ const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
  */
 export const problemsRoutes = (upstreamCodes: ReadonlySet<string>): readonly Route[] => [
   pageAt('/problems', async () =>
-    jsonAnswer({ problems: [...ownProblems(), ...Array.from(upstreamCodes, upstreamsOwn)] }, { 'Cache-Control': 'no-cache' }),
+    jsonAnswer(
+      { problems: [...ownProblems(), ...Array.from(upstreamCodes, upstreamsOwn)] },
+      { 'Cache-Control': 'no-cache' },
+    ),
   ),
   {
     method: 'GET',

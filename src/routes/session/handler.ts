@@ -120,7 +120,11 @@ async function signInWithToken(tools: Tools, request: ClientRequest): Promise<An
   return begun(tools, request, { token, id, isProven: false });
 }
 
-async function signInWith(name: 'loginSocial' | 'registerSocial', tools: Tools, request: ClientRequest): Promise<Answer> {
+async function signInWith(
+  name: 'loginSocial' | 'registerSocial',
+  tools: Tools,
+  request: ClientRequest,
+): Promise<Answer> {
   const { gateway, sessions } = tools;
   sessions.checkOrigin(request);
   const input = async () => {

@@ -12,7 +12,9 @@ const WITH_PORT = /^(?:\[(?<ipv6>[^\]]+)\](?::\d+)?|(?<ipv4>[\d.]+):\d+)$/;
  * Tells clients apart by their address. `X-Forwarded-For` is read from its end, up to the first address that is not
  * `trusted`, which are CIDRs and addresses.
  */
-export function addresses(trusted: readonly string[]): (peer: string | undefined, forwarded: string | undefined) => string {
+export function addresses(
+  trusted: readonly string[],
+): (peer: string | undefined, forwarded: string | undefined) => string {
   const isTrusted = trustIn(trusted);
   return (peer = '', forwarded = '') => {
     let address = canonical(peer);

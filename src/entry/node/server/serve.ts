@@ -90,7 +90,10 @@ export async function serve(options: ServeOptions): Promise<Serving> {
 const OVERLOADED = GatewayError.of('overloaded', { retryAfter: 1 });
 
 /** What stands before Hono's listener: it refuses what is no good HTTP, or one request too many. */
-function guarded({ app, refuse, unsent, waitUntil, mostRequests = Infinity, onOverload, trustedProxies = [] }: ServeOptions, traffic: Traffic) {
+function guarded(
+  { app, refuse, unsent, waitUntil, mostRequests = Infinity, onOverload, trustedProxies = [] }: ServeOptions,
+  traffic: Traffic,
+) {
   const room = new Room(mostRequests, addresses(trustedProxies));
   const execution = { waitUntil, passThroughOnException() {}, props: {} };
   const listener = getRequestListener((request, env) => app.fetch(request, env, execution));
