@@ -25,8 +25,8 @@ export function sessionRoutes(gateway: Gateway, sessions: Sessions): Route[] {
   const tools = { gateway, sessions };
   return [
     at('GET', '', (request) => look(tools, request)),
-    at('DELETE', '', (request) => signOut(tools, request)),
     at('POST', '', (request) => signInWithToken(tools, request)),
+    at('DELETE', '', (request) => signOut(tools, request)),
     at('POST', '/login', (request) => signInWith('loginSocial', tools, request)),
     at('POST', '/register', (request) => signInWith('registerSocial', tools, request)),
   ];
