@@ -59,10 +59,8 @@ export class Cors {
     const request = c.get('request');
     const { method } = request;
     const isPreflight = method === 'OPTIONS' && request.header('access-control-request-method') !== undefined;
-    if (!isPreflight || !this.hasAny) {
-      await next();
-      return this.#watch(request);
-    }
+    this.#watch(request);
+    if (!isPreflight || !this.hasAny) return next();
     const isListed = this.#headersFor(request.header('origin')) !== undefined;
     return reply(c, { status: 204, headers: isListed ? PREFLIGHT : {}, body: null });
   };

@@ -17,7 +17,8 @@ export function refusalOf(incoming: IncomingMessage): ErrorCode | undefined {
   const host = valueOf('host', rawHeaders) ?? '';
   const target = url.startsWith('/') ? url : originForm(url, host);
   if (originOf(host) === undefined || target === undefined || isMisframed(incoming)) return 'bad_request';
-  const [path = ''] = target.split(/[?#]/, 1);
+  incoming.url = target; // of an absolute one the adapter would make another
+  const [path = ''] = target.split('?', 1);
   return isKept(path) ? undefined : 'unknown_endpoint';
 }
 
@@ -38,7 +39,10 @@ function sizeOf({ method = '', url = '', rawHeaders }: IncomingMessage): number 
 const SIMPLE_PATH = /^[A-Za-z0-9/._~!$&'()*+,;=:@-]*$/;
 const DOT_SEGMENT = /\/\.\.?(?:\/|$)/;
 
-/** Whether a URL parser leaves a path as it is. It resolves dot segments, encoded ones too, and turns backslashes round. */
+/**
+ * Whether a URL parser leaves a path as it is. It resolves dot segments, encoded ones too, turns backslashes round, and
+ * ends it at a `#`.
+ */
 const isKept = (path: string): boolean =>
   SIMPLE_PATH.test(path) ? !DOT_SEGMENT.test(path) : URL.parse(`http://portico${path}`)?.pathname === path;
 

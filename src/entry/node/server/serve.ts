@@ -122,14 +122,19 @@ const LINGER_MS = 1_000;
 
 /** What never becomes a request gets a bare status, unless the client would take it for the answer to another request. */
 function refuseUnparsable({ code = '' }: { readonly code?: string }, socket: Duplex): void {
-  const last = lastOf(socket as Socket);
-  const isOpen = last && !last.answer.writableFinished;
-  const isMistakable = isOpen && (!last.isNext || last.answer.headersSent || last.answer.req.complete);
-  if (!socket.writable || code === 'ECONNRESET' || isMistakable) return void socket.destroy();
+  if (!socket.writable || code === 'ECONNRESET' || isMistakable(socket as Socket)) return void socket.destroy();
   socket.on('error', () => socket.destroy());
   socket.end(`HTTP/1.1 ${STATUSES[code] ?? '400 Bad Request'}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
   const leave = setTimeout(() => socket.destroy(), LINGER_MS).unref();
   socket.once('close', () => clearTimeout(leave));
+}
+
+/** Whether an answer is under way, or due to a request before, or the request that goes wrong has been answered already. */
+function isMistakable(socket: Socket): boolean {
+  const last = lastOf(socket);
+  if (!last) return false;
+  const { writableFinished, headersSent, req } = last.answer;
+  return writableFinished ? !req.complete : !last.isNext || headersSent || req.complete;
 }
 
 /** Of a server that listens on a port. */
