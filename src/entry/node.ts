@@ -10,7 +10,6 @@ import { mostConnections } from './node/server/connections.ts';
 import { listen, type Listener, type ListenerOptions } from './node/server/listen.ts';
 import { openStore } from './node/store.ts';
 import { nearlyVariables } from './node/nearly-variables.ts';
-import { warmUp } from './node/warm-up.ts';
 import type { RunningSandbox } from './node/sandbox.ts';
 
 /** Enough for some hundred new clients a second while the process is busiest. */
@@ -53,7 +52,6 @@ async function start(): Promise<void> {
   const store = await openStore({ ...given, clock: systemClock });
   const { deps, scrape, close } = nodeDeps(given, store, logger.dropped);
   for (const variable of config.ignored) logger.warn({ variable }, 'variable has no effect yet');
-  await warmUp(deps);
   const { host, port, trustedProxies, adminHost, adminPort, upstreamMaxConnections } = config;
   const bounds = { shedding: deps.metrics, mostConnections: mostConnections(upstreamMaxConnections) };
   const options = { host, port, background, trustedProxies, sockets: LISTENING_SOCKETS, ...bounds };
