@@ -2,11 +2,13 @@ FROM node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 COPY client/package.json client/
+COPY sandbox/package.json sandbox/
 # No install scripts: the image brings Node, and esbuild's binary comes as a package of its own.
 RUN npm ci --ignore-scripts
 COPY tsconfig*.json ./
 COPY scripts scripts
 COPY src src
+COPY sandbox sandbox
 # Not `npm run`, which would look for the Node that the skipped install script fetches.
 RUN node scripts/build.ts
 

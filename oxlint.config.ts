@@ -28,7 +28,6 @@ const rooms: Record<string, { imports: string[]; types?: string[]; packages?: st
     types: ['config'],
     packages: ['hono', 'zod/mini'],
   },
-  sandbox: { imports: ['upstream', 'core'], packages: ['hono', 'zod'] },
   config: { imports: ['upstream', 'core'], packages: ['zod/mini'] },
   app: {
     imports: ['routes', 'http', 'gateway', 'cache', 'resilience', 'upstream', 'store', 'core'],
@@ -43,7 +42,7 @@ const packages: Record<string, Pattern> = {
   hono: {
     regex: '^hono(/|$)',
     message:
-      'hono lives in app, routes, http and sandbox. Take plain values or a web Request here, and adapt in http/.',
+      'hono lives in app, routes, http and the sandbox. Take plain values or a web Request here, and adapt in http/.',
   },
   'zod/mini': {
     regex: '^zod/',
@@ -52,7 +51,7 @@ const packages: Record<string, Pattern> = {
   zod: {
     regex: '^zod$',
     message:
-      'zod lives in sandbox and in the openapi files of routes only: it is 12 kB more for the worker than zod/mini. Use that one.',
+      'zod lives in the sandbox and in the openapi files of routes only: it is 12 kB more for the worker than zod/mini. Use that one.',
   },
   'lru-cache': {
     regex: '^lru-cache$',
@@ -70,11 +69,11 @@ const packages: Record<string, Pattern> = {
   },
   cloudflare: {
     regex: '^(cloudflare:|@cloudflare/)',
-    message: 'Workers modules live in src/entry/worker*.ts only. Declare a port in the room, and pass its adapter in.',
+    message: 'Workers modules live in src/entry/worker only. Declare a port in the room, and pass its adapter in.',
   },
 };
 
-const outsideSrc = ['test', 'bench', 'scripts'];
+const outsideSrc = ['sandbox', 'test', 'bench', 'scripts'];
 const depths = [1, 2, 3];
 const files = new Set(['app', 'config']);
 const arrows = 'entry → app → routes → {http, gateway} → {cache, resilience, upstream} → store → core';
@@ -97,7 +96,7 @@ function restrictedImports(room: string, depth: number, also: string[] = []) {
     .map(([, rule]) => rule);
   patterns.push({
     regex: target(depth === 0 ? '../' : `${up}../`, outsideSrc),
-    message: 'src/ imports nothing from test, bench or scripts. Move what is shared into a room of src/.',
+    message: 'src/ imports nothing from sandbox, test, bench or scripts. Move what is shared into a room of src/.',
   });
   patterns.push({
     regex: target(up, forbidden),
@@ -108,19 +107,6 @@ function restrictedImports(room: string, depth: number, also: string[] = []) {
       regex: target(up, types),
       allowTypeImports: true,
       message: `${room} may name types of ${types.join(', ')}, not run their code. Use import type, and take the value as an argument.`,
-    });
-  }
-  if (room === 'sandbox') {
-    patterns.push({
-      group: [
-        `${up}upstream/**`,
-        `!${up}upstream/operation*.ts`,
-        `!${up}upstream/operations/**`,
-        `!${up}upstream/fields.ts`,
-        `!${up}upstream/issues.ts`,
-      ],
-      message:
-        'The sandbox stands for the other side: of upstream/ it may see the operations, schemas and the words of their errors, not the client.',
     });
   }
   return restrict(patterns);
@@ -136,7 +122,30 @@ const boundaries = Object.keys(rooms)
       : depths.map((depth) => ({ files: [below(room, depth)], rules: restrictedImports(room, depth) })),
   );
 
-const only = (...names: string[]) => restrict(names.map((name) => packages[name]!));
+const fromSandbox: Pattern = {
+  regex: '/sandbox/src/',
+  allowTypeImports: true,
+  message: 'Only entry/node.ts loads the sandbox, with import() and where no upstream is configured.',
+};
+
+/** For an entry, which may use all packages but these. */
+const without = (...names: string[]) => restrict([fromSandbox, ...names.map((name) => packages[name]!)]);
+
+/** The sandbox stands for the other side: the gateway's rows it may read, and no package that the gateway's rooms may not. */
+const ofSandbox = (...names: string[]) =>
+  restrict([
+    ...names.map((name) => packages[name]!),
+    {
+      group: [
+        '**/src/**',
+        '!**/src/upstream/operation*.ts',
+        '!**/src/upstream/operations/**',
+        '!**/src/upstream/issues.ts',
+        '!**/src/entry/worker/**',
+      ],
+      message: 'Of src/ the sandbox sees the operations, their schemas and the words of their errors, not the client.',
+    },
+  ]);
 
 export default defineConfig({
   plugins: ['typescript', 'unicorn', 'oxc', 'import', 'promise'],
@@ -191,14 +200,25 @@ export default defineConfig({
       rules: restrictedImports('routes', 2, ['zod', '@hono/zod-openapi']),
     },
     {
-      files: ['src/entry/**/*.ts'],
-      rules: { ...only('lru-cache', '@hono/zod-openapi', 'cloudflare'), 'no-console': 'off' },
+      files: ['sandbox/src/**/*.ts'],
+      rules: ofSandbox('lru-cache', '@hono/zod-openapi', 'node', 'cloudflare'),
     },
     {
-      files: ['src/entry/worker*.ts', 'src/entry/worker/*.ts'],
-      rules: only('lru-cache', 'zod', '@hono/zod-openapi', 'node'),
+      files: ['sandbox/src/{main,node}.ts'],
+      rules: { ...ofSandbox('lru-cache', '@hono/zod-openapi', 'cloudflare'), 'no-console': 'off' },
     },
-    { files: ['src/entry/worker*.ts', '**/*.config.ts'], rules: { 'import/no-default-export': 'off' } },
+    {
+      files: ['src/entry/**/*.ts'],
+      rules: { ...without('lru-cache', '@hono/zod-openapi', 'cloudflare'), 'no-console': 'off' },
+    },
+    {
+      files: ['src/entry/worker.ts', 'src/entry/worker/*.ts'],
+      rules: without('lru-cache', 'zod', '@hono/zod-openapi', 'node'),
+    },
+    {
+      files: ['src/entry/worker.ts', 'sandbox/src/worker.ts', '**/*.config.ts'],
+      rules: { 'import/no-default-export': 'off' },
+    },
     {
       // Types of what it has installed are there only once it is: its own build checks them.
       files: ['examples/**'],

@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { sandboxAccounts } from '../src/sandbox/accounts.ts';
+import { sandboxAccounts } from '../sandbox/src/accounts.ts';
 
 /** `wrangler dev`, with what `npm start` prints too: a first call and the sandbox's accounts. `PORT` is 8787 unless set. */
 const { PORT = '8787' } = process.env;

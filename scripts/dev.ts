@@ -18,7 +18,7 @@ function dev(): void {
       stop(child, () => (child = start()));
     }, SETTLE_MS);
   };
-  for (const folder of foldersIn('src')) watch(folder, restart);
+  for (const folder of [...foldersIn('src'), ...foldersIn('sandbox/src')]) watch(folder, restart);
   watch('.', (_, name) => name === '.env' && restart());
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => stop(child, () => process.exit(0)));
 }

@@ -17,7 +17,7 @@ const common = {
 
 /** Files that the gateway loads when it needs them, and what they are made of. */
 const LATER: Readonly<Record<string, string>> = {
-  'sandbox.cjs': 'src/entry/node/sandbox.ts',
+  'sandbox.cjs': 'sandbox/src/node.ts',
   'ioredis.cjs': 'ioredis',
 };
 
@@ -48,7 +48,7 @@ const later: Plugin = {
   name: 'later',
   setup(build) {
     build.onResolve({ filter: /^ioredis$/ }, () => ({ path: './ioredis.cjs', external: true }));
-    build.onResolve({ filter: /\/node\/sandbox\.ts$/ }, () => ({ path: './sandbox.cjs', external: true }));
+    build.onResolve({ filter: /\/sandbox\/src\/node\.ts$/ }, () => ({ path: './sandbox.cjs', external: true }));
     // What it makes is written at build: `writeDocument` of build.ts.
     build.onResolve({ filter: /\/openapi\/document\.ts$/ }, () => ({ path: './document.ts', external: true }));
   },

@@ -18,7 +18,7 @@ interface WorkerBundle {
 export async function bundleWorker({ folder, sandbox }: WorkerBundle): Promise<void> {
   const { outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: [{ in: sandbox ? 'src/entry/worker-sandbox.ts' : 'src/entry/worker.ts', out: 'worker' }],
+    entryPoints: [{ in: sandbox ? 'sandbox/src/worker.ts' : 'src/entry/worker.ts', out: 'worker' }],
     outdir: folder,
     write: false,
     bundle: true,

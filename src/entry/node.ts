@@ -3,14 +3,14 @@ import { existsSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
 import { createAdminApp, createApp } from '../app.ts';
 import { type Config, parseConfig } from '../config.ts';
-import { trackedBackground } from './node/background.ts';
+import { trackedWork } from './node/wait-until.ts';
 import { nodeDeps, systemClock } from './node/deps.ts';
 import { pinoLogger } from './node/logger.ts';
 import { mostConnections } from './node/server/connections.ts';
 import { listen, type Listener, type ListenerOptions } from './node/server/listen.ts';
 import { openStore } from './node/store.ts';
 import { nearlyVariables } from './node/nearly-variables.ts';
-import type { RunningSandbox } from './node/sandbox.ts';
+import type { RunningSandbox } from '../../sandbox/src/node.ts';
 
 /** Enough for some hundred new clients a second while the process is busiest. */
 const LISTENING_SOCKETS = 32;
@@ -38,7 +38,7 @@ interface Running {
 
 const config = readConfig();
 const logger = pinoLogger(config.logLevel);
-const { background, idle } = trackedBackground();
+const { waitUntil, idle } = trackedWork();
 /** From when the public listener is open to the signal that ends it. */
 let ready = false;
 void start();
@@ -54,8 +54,8 @@ async function start(): Promise<void> {
   for (const variable of config.ignored) logger.warn({ variable }, 'variable has no effect yet');
   const { host, port, trustedProxies, adminHost, adminPort, upstreamMaxConnections } = config;
   const bounds = { shedding: deps.metrics, mostConnections: mostConnections(upstreamMaxConnections) };
-  const options = { host, port, background, trustedProxies, sockets: LISTENING_SOCKETS, ...bounds };
-  const probed = { app: createAdminApp(deps, scrape), background, host: adminHost, port: adminPort };
+  const options = { host, port, waitUntil, trustedProxies, sockets: LISTENING_SOCKETS, ...bounds };
+  const probed = { app: createAdminApp(deps, scrape), waitUntil, host: adminHost, port: adminPort };
   const admin = adminPort === 0 ? undefined : await open('ADMIN_PORT', probed); // first: a start that fails has served nobody
   const running = { sandbox, close, admin, gateway: await open('PORT', { app: createApp(deps), ...options }) };
   ready = true;
@@ -65,7 +65,8 @@ async function start(): Promise<void> {
 
 /** On `SANDBOX_PORT`; without that on 8789, or on any free port if that is taken. Its code is loaded only if it is used. */
 async function sandboxBeside(): Promise<RunningSandbox> {
-  const { startSandbox } = await import('./node/sandbox.ts');
+  // oxlint-disable-next-line no-restricted-imports -- the only place; it is loaded late
+  const { startSandbox } = await import('../../sandbox/src/node.ts');
   const { sandboxPort: port } = config;
   const isOurs = config.port === SANDBOX_PORT || config.adminPort === SANDBOX_PORT;
   if (port === undefined) return startSandbox({ port: isOurs ? 0 : SANDBOX_PORT }).catch(() => startSandbox());

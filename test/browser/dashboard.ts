@@ -1,7 +1,7 @@
 import type { BrowserContext, BrowserContextOptions, Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
-import type { RecordedCall } from '../../src/sandbox/calls.ts';
-import type { FaultInput } from '../../src/sandbox/faults.ts';
+import type { RecordedCall } from '../../sandbox/src/calls.ts';
+import type { FaultInput } from '../../sandbox/src/faults.ts';
 import { openPage, withChromium } from './browser.ts';
 import { type Example, startExample } from './example.ts';
 

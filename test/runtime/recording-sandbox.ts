@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
-import { createSandbox } from '../../src/sandbox/sandbox.ts';
+import { createSandbox } from '../../sandbox/src/sandbox.ts';
 import { type Barrier, barrier } from '../support/barrier.ts';
 
 /** Summer in California. The sandbox's clock stands still, so that equal requests have equal answers. */

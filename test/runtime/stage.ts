@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { AccountName } from '../../src/sandbox/accounts.ts';
+import type { AccountName } from '../../sandbox/src/accounts.ts';
 import type { Barrier } from '../support/barrier.ts';
 import { LISTED } from '../http/cors.ts';
 import { call, type CallOptions, type TextAnswer } from '../support/http.ts';

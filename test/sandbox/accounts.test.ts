@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { sandboxAccounts } from '../../src/sandbox/accounts.ts';
+import { sandboxAccounts } from '../../sandbox/src/accounts.ts';
 import { createClient } from './client.ts';
 import type { Client } from './client.ts';
 

@@ -1,6 +1,6 @@
-import type { AccountName } from '../../src/sandbox/accounts.ts';
-import { createSandbox } from '../../src/sandbox/sandbox.ts';
-import type { Sandbox, SandboxOptions } from '../../src/sandbox/sandbox.ts';
+import type { AccountName } from '../../sandbox/src/accounts.ts';
+import { createSandbox } from '../../sandbox/src/sandbox.ts';
+import type { Sandbox, SandboxOptions } from '../../sandbox/src/sandbox.ts';
 
 /** Summer in California: timestamps end in -07:00. */
 export const START = Date.parse('2026-06-09T18:50:08.101Z');

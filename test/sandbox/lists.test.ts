@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { AccountName } from '../../src/sandbox/accounts.ts';
+import type { AccountName } from '../../sandbox/src/accounts.ts';
 import { createClient, DAY_SECONDS } from './client.ts';
 import type { Page } from './client.ts';
 

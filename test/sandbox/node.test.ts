@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
-import { startSandbox } from '../../src/entry/node/sandbox.ts';
-import type { RunningSandbox } from '../../src/entry/node/sandbox.ts';
+import { startSandbox } from '../../sandbox/src/node.ts';
+import type { RunningSandbox } from '../../sandbox/src/node.ts';
 
 let running: RunningSandbox | undefined;
 

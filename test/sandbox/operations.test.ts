@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { ZodMiniType } from 'zod/mini';
-import type { AccountName } from '../../src/sandbox/accounts.ts';
+import type { AccountName } from '../../sandbox/src/accounts.ts';
 import { allOperations } from '../../src/upstream/operations/index.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { exampleInput } from '../support/examples.ts';

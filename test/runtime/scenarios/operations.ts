@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { AccountName } from '../../../src/sandbox/accounts.ts';
+import type { AccountName } from '../../../sandbox/src/accounts.ts';
 import { allOperations, type OperationId } from '../../../src/upstream/operations/index.ts';
 import { exampleInput } from '../../support/examples.ts';
 import type { TextAnswer } from '../../support/http.ts';

@@ -1,0 +1,40 @@
+import type { ZodType } from 'zod';
+import { itemsOfIssue } from '../../src/upstream/issues.ts';
+import { Refusal } from './errors.ts';
+
+type JsonObject = Readonly<Record<string, unknown>>;
+
+/** Reads a JSON object as Django REST Framework does, refusals included. An empty body is an empty object. */
+export async function readBody(request: Request): Promise<JsonObject> {
+  const text = await request.text();
+  if (text === '') return {};
+  const type = request.headers.get('Content-Type') ?? '';
+  if (!/^application\/json\b/i.test(type)) {
+    throw new Refusal(415, { detail: `Unsupported media type "${type}" in request.` });
+  }
+  return asObject(parse(text));
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Refusal(400, { detail: 'JSON parse error - Expecting value: line 1 column 1 (char 0)' });
+  }
+}
+
+function asObject(value: unknown): JsonObject {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value };
+  throw new Refusal(400, { non_field_errors: ['expected an object'] });
+}
+
+/** Checks fields of a body or a query, and refuses the bad ones as `{"field":[{message, code}]}`, in the gateway's words. */
+export function checkFields<T>(schema: ZodType<T>, fields: JsonObject): T {
+  const checked = schema.safeParse(fields);
+  if (checked.success) return checked.data;
+  const errors: Record<string, { message: string; code: string }[]> = {};
+  for (const { field, message, code } of checked.error.issues.flatMap(itemsOfIssue)) {
+    (errors[field ?? 'non_field_errors'] ??= []).push({ message, code });
+  }
+  throw new Refusal(400, errors);
+}

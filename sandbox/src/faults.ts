@@ -1,0 +1,75 @@
+import * as z from 'zod';
+import { operations } from '../../src/upstream/operations/index.ts';
+import type { OperationId } from '../../src/upstream/operations/index.ts';
+
+const isOperation = (name: string) => name === '*' || Object.hasOwn(operations, name);
+
+/** Trouble for the next `times` calls of an operation. */
+export const faultSchema = z.strictObject({
+  operation: z.string().refine(isOperation, 'expected an operation id or *'),
+  times: z.int().min(1).default(1),
+  /** Answers with this status instead of the true one. */
+  status: z.int().min(200).max(599).optional(),
+  /** A text is sent as it is, anything else as JSON. */
+  body: z.unknown().optional(),
+  /** On the answer that is sent, whichever it is. */
+  headers: z.record(z.string(), z.string()).default({}),
+  delayMs: z.number().min(0).max(600_000).default(0),
+  /** Cuts the connection without an answer. */
+  reset: z.boolean().default(false),
+  /** Answers 200 with JSON that ends too early. */
+  malformed: z.boolean().default(false),
+  /** Lets the call do its work before it goes wrong: the outcome that a client cannot know. */
+  afterWork: z.boolean().default(false),
+});
+
+export type FaultInput = z.input<typeof faultSchema>;
+
+export type Fault = z.infer<typeof faultSchema>;
+
+export interface Faults {
+  readonly add: (fault: FaultInput) => void;
+  /** The oldest fault for this operation, with one use less. */
+  readonly take: (operation: OperationId) => Fault | null;
+  readonly clear: () => void;
+}
+
+export function createFaults(): Faults {
+  let waiting: { readonly fault: Fault; left: number }[] = [];
+  return {
+    add: (input) => {
+      const fault = faultSchema.parse(input);
+      waiting.push({ fault, left: fault.times });
+    },
+    take: (operation) => {
+      const first = waiting.find(({ fault }) => fault.operation === '*' || fault.operation === operation);
+      if (!first) return null;
+      first.left -= 1;
+      waiting = waiting.filter(({ left }) => left > 0);
+      return first.fault;
+    },
+    clear: () => void (waiting = []),
+  };
+}
+
+/** The answer that a fault sends in place of the true one; `null` when it only delays or adds headers. */
+export function faultyResponse(fault: Fault): Response | null {
+  const { body, headers, malformed, status } = fault;
+  if (malformed) return respond('{"id":1005,"plan":10', 200, headers);
+  if (status === undefined && body === undefined) return null;
+  return respond(textOf(body), status ?? 200, headers);
+}
+
+function textOf(body: unknown): string {
+  if (body === undefined) return '';
+  return typeof body === 'string' ? body : JSON.stringify(body);
+}
+
+function respond(text: string, status: number, headers: Record<string, string>): Response {
+  const type = text.startsWith('<') ? 'text/html; charset=utf-8' : 'application/json';
+  const bodiless = text === '' || [204, 205, 304].includes(status);
+  return new Response(bodiless ? null : text, {
+    status,
+    headers: { ...(!bodiless && { 'Content-Type': type }), ...headers },
+  });
+}

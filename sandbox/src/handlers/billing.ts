@@ -1,0 +1,42 @@
+import type { billing as rows } from '../../../src/upstream/operations/billing.ts';
+import { byId, noContent, ok } from '../call.ts';
+import type { Answer, Call, Handler } from '../call.ts';
+import { refused } from '../errors.ts';
+import { filterByFields, openOrdering, orderBy } from '../filters.ts';
+import { paginate } from '../paging.ts';
+import { activePlan } from '../state.ts';
+import { purchase } from './purchase.ts';
+
+/** Lists of which the document says only "filtering and ordering enabled": any field of the items will do. */
+function list(items: readonly { id: number }[], { query, url }: Call): Answer {
+  const ordering = openOrdering(query, items[0], '-id');
+  return ok(paginate(orderBy(filterByFields(items, query), ordering), url));
+}
+
+/** The three cases of the document: a paid plan keeps its card, a saved card goes, no card is fine too. */
+function deletePaymentMethod({ account, now }: Call): Answer {
+  const { subscription } = account;
+  if (subscription.payment_method === null) return noContent;
+  if (activePlan(account).paid) {
+    throw refused(
+      'You have a paid plan. Cancel its automatic renewal instead, which removes the card as well.',
+      'paid_plan_active',
+    );
+  }
+  account.paymentMethods = account.paymentMethods.filter(({ id }) => id !== subscription.payment_method);
+  subscription.payment_method = null;
+  subscription.updated_at = now;
+  return noContent;
+}
+
+export const billingHandlers: Record<keyof typeof rows, Handler> = {
+  listPaymentMethods: (call) => list(call.account.paymentMethods, call),
+  getPaymentMethod: ({ account, id }) => ok(byId(account.paymentMethods, id)),
+  deletePaymentMethod,
+  listTransactions: (call) => list(call.account.transactions, call),
+  getTransaction: ({ account, id }) => ok(byId(account.transactions, id)),
+  listPendingPayments: (call) => list(call.account.pendingPayments, call),
+  getPendingPayment: ({ account, id }) => ok(byId(account.pendingPayments, id)),
+  purchasePlan: purchase,
+  getSubscription: ({ account }) => ok(account.subscription),
+};

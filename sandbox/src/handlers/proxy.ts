@@ -1,0 +1,49 @@
+import type { proxy as rows } from '../../../src/upstream/operations/proxy.ts';
+import { noContent, ok, planOf } from '../call.ts';
+import type { Call, Handler } from '../call.ts';
+import { notFound, Refusal } from '../errors.ts';
+import type { OfPlan } from '../state.ts';
+import { listActivity } from './activity.ts';
+
+/** The item whose id is in the path, on the plan of the query. */
+function byIdAndPlan<T extends OfPlan<{ id: number }>>(items: readonly T[], call: Call): T {
+  const plan = planOf(call);
+  const found = items.find((one) => String(one.item.id) === call.id && one.plan === plan.id);
+  if (!found) throw notFound();
+  return found;
+}
+
+export const proxyHandlers: Record<keyof typeof rows, Handler> = {
+  getSubuser: (call) => ok(byIdAndPlan(call.account.subusers, call).item),
+
+  refreshSubuser: (call) => {
+    const { hasCustomList, item } = byIdAndPlan(call.account.subusers, call);
+    if (!hasCustomList) {
+      const message = 'Only a sub-user with a custom proxy list can be refreshed.';
+      // `detail` is a text everywhere else: the upstream has been seen to answer so.
+      throw new Refusal(400, { detail: [{ message, code: 'custom_proxy_list_required' }] });
+    }
+    item.updated_at = call.now;
+    return ok(item);
+  },
+
+  getIpAuthorization: (call) => ok(byIdAndPlan(call.account.ipAuthorizations, call).item),
+
+  deleteIpAuthorization: (call) => {
+    const deleted = byIdAndPlan(call.account.ipAuthorizations, call);
+    call.account.ipAuthorizations = call.account.ipAuthorizations.filter((one) => one !== deleted);
+    return noContent;
+  },
+
+  refreshProxyList: (call) => {
+    const plan = planOf(call);
+    if (plan.refreshesAvailable <= 0) {
+      const message = 'No on-demand refreshes are left on this plan.';
+      throw new Refusal(400, { non_field_errors: [{ message, code: 'no_on_demand_refreshes_available' }] });
+    }
+    plan.refreshesAvailable -= 1;
+    return noContent;
+  },
+
+  listProxyActivity: listActivity,
+};

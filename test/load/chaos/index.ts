@@ -1,0 +1,131 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { Faults, KILLED, type Loss } from './faults.ts';
+import { ChaosGateway } from './gateways.ts';
+import { ChaosLoad, type Order } from './load.ts';
+import { type Kind, LAG_SECONDS, startStore } from './stores.ts';
+import { type Charge, ChaosUpstream } from './upstream.ts';
+import { redisBinary } from '../support/redis.ts';
+
+/**
+ * Instances over one Redis, over Sentinel and over a cluster, of which one part after the other is killed, paused, cut
+ * off, filled or emptied while purchases and write-then-read pairs go on: `contract.md`, sections 5 and 7.
+ */
+const { values: args } = parseArgs({
+  options: { minutes: { type: 'string', default: '2' }, kind: { type: 'string', multiple: true } },
+});
+const KINDS: readonly Kind[] = ['one', 'sentinel', 'cluster'];
+const MINUTE_MS = 60_000;
+const INSTANCES = 3;
+/** For what is still open. */
+const END_MS = 90_000;
+/** From the end of a write to its client. */
+const ANSWER_MS = 250;
+
+interface Double {
+  readonly order: Order;
+  readonly charges: readonly Charge[];
+  /** What may have lost its record. */
+  readonly lostBy: Loss['is'] | undefined;
+}
+
+/** Of a purchase, between two of its charges. One under way at a flush is recorded later, unless its instance is killed. */
+function mayLose({ is, from, to }: Loss, { order, charges, kills }: Asked): boolean {
+  const [first, second] = charges;
+  if (!first || !second || second.at < from) return false;
+  const isOrphan = kills.some((at) => at >= order.beganAt && at <= first.at + ANSWER_MS);
+  if (is === 'flush') return order.endedAt <= to + ANSWER_MS || (isOrphan && order.beganAt <= to);
+  return first.at >= from - LAG_SECONDS * 1_000 && first.at <= to;
+}
+
+interface Asked extends Omit<Double, 'lostBy'> {
+  readonly kills: readonly number[];
+}
+
+function doublesOf(orders: readonly Order[], all: readonly Charge[], { losses, happened }: Faults): readonly Double[] {
+  const byKey = Map.groupBy(all, ({ key }) => key);
+  const kills = happened.filter(({ name }) => name === KILLED).map(({ at }) => at);
+  return orders.flatMap((order) => {
+    const charges = byKey.get(order.key) ?? [];
+    if (charges.length < 2) return [];
+    const causes = losses.filter((loss) => mayLose(loss, { order, charges, kills })).map(({ is }) => is);
+    return [{ order, charges, lostBy: causes.includes('flush') ? 'flush' : causes[0] }];
+  });
+}
+
+interface Ran {
+  readonly kind: Kind;
+  readonly beganAt: number;
+  readonly load: ChaosLoad;
+  readonly faults: Faults;
+  readonly doubles: readonly Double[];
+}
+
+async function run(kind: Kind): Promise<Ran> {
+  const upstream = new ChaosUpstream();
+  const [url, store] = await Promise.all([upstream.listen(), startStore[kind]()]);
+  const gateways = await Promise.all(Array.from({ length: INSTANCES }, () => ChaosGateway.open(url, store.url)));
+  const load = new ChaosLoad(gateways, upstream);
+  const faults = new Faults(gateways, store);
+  const beganAt = performance.now();
+  const all = Promise.all([load.run(), faults.run()]);
+  await Promise.race([all, sleep(Number(args.minutes) * MINUTE_MS)]);
+  faults.end();
+  load.end();
+  if (await Promise.race([all.then(() => false), sleep(END_MS, true)])) load.odd.push('what was open did not end');
+  await Promise.all(gateways.map((gateway) => gateway.close()));
+  upstream.close();
+  await store.close();
+  return { kind, beganAt, load, faults, doubles: doublesOf(load.orders, upstream.charges, faults) };
+}
+
+const seconds = (ms: number) => `${(ms / 1_000).toFixed(1)} s`;
+
+const countsOf = (counts: ReadonlyMap<string, number>) =>
+  `(${[...counts].map(([name, many]) => `${many} × ${name}`).join(', ')})`;
+
+function lineOf({ kind, load, faults, doubles }: Ran): string {
+  const { orders, failed, oldReads, joined, purchaseGap, readGap } = load;
+  const ended = (outcome: Order['outcome']) => orders.filter((order) => order.outcome === outcome).length;
+  const by = (lostBy: Double['lostBy']) => doubles.filter((double) => double.lostBy === lostBy).length;
+  const failovers = faults.losses.filter(({ is }) => is === 'failover').length;
+  return [
+    `${kind}, ${INSTANCES} instances, ${args.minutes} min, ${faults.happened.length} faults, ${failovers} failovers`,
+    `${orders.length} purchases with keys (${ended('good')} good, ${ended('unknown')} unknown, ${ended('open')} open)`,
+    `charged twice ${by(undefined)}, and of those lost by a flush ${by('flush')}, by a failover ${by('failover')}`,
+    `${load.pairs} pairs, ${load.reads} reads: old ${oldReads.length}, joined without a store ${joined.length}`,
+    `not good: purchases ${countsOf(failed.purchases)}, writes ${countsOf(failed.writes)}, reads ${countsOf(failed.reads)}`,
+    `longest without a good purchase ${seconds(purchaseGap.longestMs)}, read ${seconds(readGap.longestMs)}`,
+  ].join('; ');
+}
+
+/** Where a promise was broken, all that happened. Comes out with how often. */
+function complain({ beganAt, load, faults, doubles }: Ran): number {
+  const at = (instant: number) => seconds(instant - beganAt);
+  const broken = [
+    ...doubles
+      .filter(({ lostBy }) => lostBy === undefined)
+      .map(({ order, charges }) => {
+        const charged = charges.map((charge) => at(charge.at)).join(' and ');
+        return `${order.key}: begun ${at(order.beganAt)}, ${order.outcome} ${at(order.endedAt)}, charged ${charged}`;
+      }),
+    ...load.oldReads.map((read) => `an old read: ${JSON.stringify({ ...read, at: at(read.at) })}`),
+    ...load.odd,
+  ];
+  if (broken.length > 0) console.log(broken.slice(0, 30).join('\n'));
+  if (broken.length > 0)
+    for (const fault of faults.happened) console.log(`${fault.name}: ${at(fault.at)} to ${at(fault.endedAt)}`);
+  return broken.length;
+}
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+if (redisBinary === undefined) {
+  console.log('Neither redis-server nor valkey-server is installed: nothing is tried.');
+  process.exit(process.env['CI'] === undefined ? 0 : 1);
+}
+for (const kind of KINDS.filter((one) => args.kind?.includes(one) ?? true)) {
+  const ran = await run(kind);
+  console.log(lineOf(ran));
+  if (complain(ran) > 0) process.exitCode = 1;
+}
+process.exit();

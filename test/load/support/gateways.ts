@@ -1,0 +1,54 @@
+import { allOperations } from '../../../src/upstream/operations/index.ts';
+import { Metrics, scrape } from './metrics.ts';
+import { PRELOAD, start } from './processes.ts';
+import { freePort } from '../../../scripts/free-port.ts';
+
+export interface Gateways {
+  readonly urls: readonly string[];
+  /** The sum of all instances. */
+  sum(name: string, label?: string): Promise<number>;
+  stop(): Promise<void>;
+}
+
+interface Wanted {
+  readonly upstream: string;
+  readonly instances: number;
+  readonly core: number;
+  /** Of the store that they share; each has its own state without it. */
+  readonly storeUrl?: string;
+}
+
+export const SECRET = 'the secret of the bench is long enough to be one';
+
+/** Nothing goes stale while it is measured. */
+export const POLICY = JSON.stringify(
+  Object.fromEntries(allOperations.filter(({ cache }) => cache).map(({ id }) => [id, { fresh: 3_600 }])),
+);
+
+export async function startGateways({ upstream, instances, core, storeUrl }: Wanted): Promise<Gateways> {
+  const all = await Promise.all(
+    Array.from({ length: instances }, async () => {
+      const adminPort = String(await freePort());
+      const env = {
+        PORT: '0',
+        ADMIN_PORT: adminPort,
+        RATE_LIMIT_PER_MINUTE: '1000000000', // counted, and never reached
+        UPSTREAM_BASE_URL: upstream,
+        CACHE_POLICY: POLICY,
+        ...(storeUrl !== undefined && { STORE_URL: storeUrl, SECRETS: SECRET }),
+      };
+      const gateway = await start({ script: 'src/entry/node.ts', node: ['--import', PRELOAD], env, core });
+      return { ...gateway, admin: `http://127.0.0.1:${adminPort}` };
+    }),
+  );
+  return {
+    urls: all.map(({ url }) => url),
+    async sum(name, label) {
+      const metrics: readonly Metrics[] = await Promise.all(all.map(({ admin }) => scrape(admin)));
+      return metrics.reduce((sum, one) => sum + one.sum(name, label), 0);
+    },
+    async stop() {
+      await Promise.all(all.map((one) => one.stop()));
+    },
+  };
+}
