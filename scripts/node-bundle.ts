@@ -56,7 +56,8 @@ const later: Plugin = {
 
 const PARTS_OF_UNDICI = `
 export { default as Pool } from 'undici/lib/dispatcher/pool.js';
-export { default as buildConnector } from 'undici/lib/core/connect.js';
+import decompress from 'undici/lib/interceptor/decompress.js';
+export const interceptors = { decompress };
 `;
 
 /** What we use of it: its index loads all, fetch and WebSocket among them, which costs a start 15 ms. */

@@ -92,10 +92,11 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^[A-Z]+ \\/[\\x21-\\x3e\\x40-\\x7e]*[^\\x21-\\x7e]/': client('a', { before: 'GET /', after: '?' }),
     '/\\nOrigin:[ \\t]*(\\S+)/i': client('\nOrigin: '),
   },
-  'src/entry/node/upstream/interim.ts': { '/^HTTP\\/1\\.[01] 1(?!01)/': upstream('HTTP/1.1 101') },
-  'src/entry/node/upstream/transport.ts': {
+  'src/entry/node/transport.ts': {
     '/\\/$/': OURS,
-    '/^(HTTPParserError|ERR_ASSERTION|HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_)|bad (upgrade|response)$)/': OURS,
+    '/^(HTTPParserError|ERR_ASSERTION|HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_)|bad (upgrade|response)$|too many content-)/':
+      OURS,
+    '/^(Z_|ZSTD_|ERR__)/': OURS,
   },
   'src/entry/worker/transport.ts': { '/\\/$/': OURS },
   'src/gateway/card.ts': { '/^[0-9]{1,19}$/': upstream('1') },

@@ -10,7 +10,7 @@ import { nodeDigest, nodeOpener } from './digest.ts';
 import { promMetrics } from './metrics/prometheus.ts';
 import { total } from './metrics/instruments.ts';
 import { usageGauges } from './metrics/store-metrics.ts';
-import { undiciTransport } from './upstream/transport.ts';
+import { undiciTransport } from './transport.ts';
 
 const { timeOrigin } = performance;
 
