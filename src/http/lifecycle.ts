@@ -161,7 +161,7 @@ export class Lifecycle {
     this.#options.logger.request({
       request_id: requestId,
       trace_id: trace.traceId,
-      method: inbound.method,
+      method: inbound.method || undefined,
       route: route.name,
       status,
       duration_ms: rounded(ms),
