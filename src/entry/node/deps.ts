@@ -7,9 +7,7 @@ import type { DocsAssets, OpenApiText } from '../../routes/docs.ts';
 import type { Scrape } from '../../routes/metrics.ts';
 import { type OpenedStore, ownStore } from './store.ts';
 import { nodeDigest, nodeOpener } from './digest.ts';
-import { promMetrics } from './metrics/prometheus.ts';
-import { total } from './metrics/instruments.ts';
-import { usageGauges } from './metrics/store-metrics.ts';
+import { promMetrics, usageMetrics } from './metrics.ts';
 import { undiciTransport } from './transport.ts';
 
 const { timeOrigin } = performance;
@@ -61,11 +59,7 @@ export function nodeDeps(
     maxConnections: config.upstreamMaxConnections,
     connectTimeoutMs: config.upstreamTimeoutMs,
   });
-  const { scrape, ...metrics } = promMetrics([
-    ...usageGauges(() => store.usage()),
-    ...instruments,
-    total('portico_log_lines_dropped_total', 'Log lines that could not be written.', droppedLines),
-  ]);
+  const { scrape, ...metrics } = promMetrics([...usageMetrics(() => store.usage(), droppedLines), ...instruments]);
   return {
     deps: {
       ...given,

@@ -1,3 +1,4 @@
+import type { Metric } from 'prom-client';
 import type { Config } from '../../config.ts';
 import type { Deps } from '../../app.ts';
 import type { Logger } from '../../core/logger.ts';
@@ -5,13 +6,12 @@ import { MemoryStore } from '../../store/memory.ts';
 import { SharedStore } from '../../store/shared.ts';
 import { Sealer } from '../../store/shared/sealer.ts';
 import type { Store, Usage } from '../../store/store.ts';
-import type { Instrument } from './metrics/instruments.ts';
-import { engineMetrics } from './metrics/store-metrics.ts';
+import { engineMetrics } from './metrics.ts';
 
 export interface OpenedStore {
   readonly store: Store & { usage(): Usage };
   /** Of a shared store. */
-  readonly instruments?: readonly Instrument[];
+  readonly instruments?: readonly Metric[];
   readonly close: () => Promise<void>;
 }
 
