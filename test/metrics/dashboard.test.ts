@@ -39,7 +39,10 @@ let scraped: Scraped;
 
 /** What there is only where instances share a store. */
 function scrapeOfStore(): Promise<string> {
-  const { onCommand, instruments } = engineMetrics({ up: () => 1, pending: () => 0 });
+  const { onCommand, instruments } = engineMetrics(
+    () => 1,
+    () => 0,
+  );
   onCommand('visit', 'good', 1);
   onCommand('visit', 'failed', 100);
   const registry = new Registry();

@@ -13,11 +13,19 @@ export interface LoggerOfProcess extends Logger {
 
 /** JSON lines on standard output; callers pass allow-listed fields only. Those of requests wait for others, to be written together. */
 export function pinoLogger(level: Config['logLevel']): LoggerOfProcess {
-  const output = new Output((count) => log.warn({ count }, 'log lines were dropped'));
+  const output = new Output();
   const log = pino(
     { level, base: null, timestamp: stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
     output,
   );
+  // What opens them makes pipes and sockets non-blocking, for `Output` too. An error that nobody hears ends the process.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+  let told = 0;
+  setInterval(() => {
+    if (!output.flush() || output.dropped === told) return;
+    log.warn({ count: output.dropped - told }, 'log lines were dropped');
+    told = output.dropped;
+  }, FLUSH_MS).unref();
   const atOnce = (of: 'info' | 'warn' | 'error') => (fields: LogFields, message: string) => {
     log[of](fields, message);
     output.flush();
@@ -49,22 +57,11 @@ const TRY_AGAIN_MS = 10;
 class Output {
   /** How many were dropped since the start. */
   dropped = 0;
-  /** Of those, how many `#onDropped` was told of. */
-  #told = 0;
-  readonly #onDropped: (count: number) => void;
   /** What was being written when no more was taken. */
   #cut = Buffer.alloc(0);
   #kept = '';
   /** Characters that came since the last try. */
   #untried = 0;
-
-  /** `onDropped` is called once all that was kept is written. */
-  constructor(onDropped: (count: number) => void) {
-    this.#onDropped = onDropped;
-    // What opens them makes pipes and sockets non-blocking, for `writeSync` too. An error that nobody hears ends the process.
-    for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
-    setInterval(() => this.flush(), FLUSH_MS).unref();
-  }
 
   write(line: string): void {
     if (this.#kept.length + line.length > MOST_KEPT) this.dropped++;
@@ -77,20 +74,14 @@ class Output {
   flush(): boolean {
     this.#untried = 0;
     try {
-      while (this.#cut.length > 0 || this.#kept !== '') this.#writeSome();
+      while (this.#cut.length > 0 || this.#kept !== '') {
+        if (this.#cut.length === 0) [this.#cut, this.#kept] = [Buffer.from(this.#kept), ''];
+        this.#cut = this.#cut.subarray(writeSync(STANDARD_OUTPUT, this.#cut));
+      }
+      return true;
     } catch {
       return false; // whatever the reason, the next try may do better
     }
-    const untold = this.dropped - this.#told;
-    this.#told = this.dropped;
-    if (untold > 0) this.#onDropped(untold);
-    return true;
-  }
-
-  /** @throws where nothing is taken */
-  #writeSome(): void {
-    if (this.#cut.length === 0) [this.#cut, this.#kept] = [Buffer.from(this.#kept), ''];
-    this.#cut = this.#cut.subarray(writeSync(STANDARD_OUTPUT, this.#cut));
   }
 
   /** For the end of the process, which waits 200 ms at most. */

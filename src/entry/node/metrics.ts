@@ -134,20 +134,13 @@ export const usageMetrics = (usage: () => Usage, droppedLines: () => number): Me
   }),
 ];
 
-/** Called after each command to the shared store. */
-type OnCommand = (command: string, outcome: 'good' | 'failed', ms: number) => void;
-
-interface Engine {
-  /** The part of it that answers, 0 to 1. */
-  readonly up: () => number;
-  /** Reports that it has not acknowledged. */
-  readonly pending: () => number;
-}
-
 const PENDING = 'Reports of ended writes and refused credentials that the shared store has not acknowledged yet.';
 
-/** Metrics of the shared store. */
-export function engineMetrics({ up, pending }: Engine): { onCommand: OnCommand; instruments: Metric[] } {
+/**
+ * Metrics of the shared store. `up` is the part of it that answers, 0 to 1; `pending` how many reports it has not
+ * acknowledged. `onCommand` is to be called after each command.
+ */
+export function engineMetrics(up: () => number, pending: () => number) {
   const seconds = new Histogram<string>({
     name: 'portico_store_command_duration_seconds',
     help: 'From sending a command to the shared store to its reply.',
@@ -158,15 +151,13 @@ export function engineMetrics({ up, pending }: Engine): { onCommand: OnCommand; 
   const help = 'Commands to the shared store that found no connection, or no reply in time.';
   const failures = counter('portico_store_command_failures_total', help, { command: [] });
   return {
-    onCommand(command, outcome, ms) {
-      if (outcome === 'good') seconds.observe({ command }, ms / 1000);
-      else failures.inc({ command });
-    },
+    onCommand: (command: string, outcome: 'good' | 'failed', ms: number) =>
+      outcome === 'good' ? seconds.observe({ command }, ms / 1000) : failures.inc({ command }),
     instruments: [
       gauge('portico_store_up', '1 while the shared store answers; of a cluster the part that does.', up),
       gauge('portico_store_pending_writes', PENDING, pending),
       seconds,
       failures,
-    ],
+    ] satisfies Metric[],
   };
 }

@@ -1,4 +1,5 @@
 import { type Dispatcher, interceptors, Pool } from 'undici';
+import type { Config } from '../../config.ts';
 import { onAbort } from '../../core/abort.ts';
 import { GatewayError } from '../../core/errors.ts';
 import {
@@ -10,30 +11,24 @@ import {
   type UpstreamRequest,
 } from '../../upstream/transport.ts';
 
-interface TransportOptions {
-  readonly upstream: URL;
-  readonly maxConnections: number;
-  readonly connectTimeoutMs: number;
-}
-
 /** Undici's dispatcher with a handler that collects the answer; the global `fetch` costs five times as much. */
-export function undiciTransport({ upstream, maxConnections, connectTimeoutMs }: TransportOptions) {
+export function undiciTransport(upstream: URL, config: Pick<Config, 'upstreamMaxConnections' | 'upstreamTimeoutMs'>) {
   const prefix = upstream.pathname.replace(/\/$/, '');
   const pool = new Pool(upstream.origin, {
-    connections: maxConnections,
+    connections: config.upstreamMaxConnections,
     pipelining: 1,
     allowH2: false,
     // The attempt's signal spans the whole exchange; undici's own timers restart with each byte.
     headersTimeout: 0,
     bodyTimeout: 0,
-    connectTimeout: connectTimeoutMs,
+    connectTimeout: config.upstreamTimeoutMs,
   });
   const dispatcher = pool.compose(decompress);
   const transport: Transport = (request) => {
     const collector = new Collector(request);
     const { method, path, headers, body = null } = request;
     if (!collector.isSettled) dispatcher.dispatch({ method, path: prefix + path, headers, body }, collector);
-    return collector.answer;
+    return collector.settled.promise;
   };
   return { transport, close: () => pool.destroy() };
 }
@@ -45,10 +40,10 @@ process.emitWarning = () => undefined;
 const decompress = interceptors.decompress({ skipErrorResponses: false });
 process.emitWarning = warn;
 
-/** Collects one answer. Settles once: with the answer, the signal's reason, or a `TransportError`. */
+/** Collects one answer. Settles once, with what comes first: with the answer, the signal's reason, or a `TransportError`. */
 class Collector implements Dispatcher.DispatchHandler {
   readonly #request: UpstreamRequest;
-  readonly #settled = Promise.withResolvers<RawAnswer>();
+  readonly settled = Promise.withResolvers<RawAnswer>();
   #stay = () => {};
   #chunks: Buffer | Buffer[] | undefined;
   #controller: Dispatcher.DispatchController | undefined;
@@ -61,10 +56,6 @@ class Collector implements Dispatcher.DispatchHandler {
   constructor(request: UpstreamRequest) {
     this.#request = request;
     this.#stay = onAbort(request.signal, (reason) => this.#aborted(reason));
-  }
-
-  get answer(): Promise<RawAnswer> {
-    return this.#settled.promise;
   }
 
   /** Called when the request is about to be written; before that nothing was sent. */
@@ -108,7 +99,8 @@ class Collector implements Dispatcher.DispatchHandler {
   }
 
   #answer(body: Body): void {
-    if (this.#settle()) this.#settled.resolve({ status: this.#status, headers: this.#headers, body });
+    this.#end();
+    this.settled.resolve({ status: this.#status, headers: this.#headers, body });
   }
 
   /** With a 4xx or 5xx the status is known: a body that hangs does not change it. */
@@ -119,14 +111,13 @@ class Collector implements Dispatcher.DispatchHandler {
   }
 
   #fail(reason: unknown): void {
-    if (this.#settle()) this.#settled.reject(reason);
+    this.#end();
+    this.settled.reject(reason);
   }
 
-  #settle(): boolean {
-    if (this.isSettled) return false;
+  #end(): void {
     this.isSettled = true;
     this.#stay();
-    return true;
   }
 
   #faultOf(error: Error & { code?: string }): TransportError {
