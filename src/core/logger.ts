@@ -7,7 +7,7 @@ export interface Logger {
   request(fields: RequestFields): void;
 }
 
-export interface RequestFields {
+interface RequestFields {
   readonly request_id: string;
   readonly trace_id: string;
   /** Not there if the head could not be read. */

@@ -22,7 +22,6 @@ export type IdempotencyOutcome = (typeof IDEMPOTENCY_OUTCOMES)[number];
 
 /** Why a request or a call was turned away by the gateway itself. */
 export const REFUSALS = ['rate_limit', 'cooldown', 'circuit', 'budget', 'slots', 'event_loop', 'unsent'] as const;
-export type Refusal = (typeof REFUSALS)[number];
 
 /** What is under way now. */
 export type Gauge = 'reads' | 'calls' | 'waiting_calls';
@@ -39,7 +38,7 @@ export interface Metrics {
   /** One read through the cache. */
   readDone(outcome: (typeof READ_OUTCOMES)[number]): void;
   idempotency(outcome: IdempotencyOutcome): void;
-  refused(by: Refusal): void;
+  refused(by: (typeof REFUSALS)[number]): void;
   /** Counted only where there are sessions. */
   authenticated(by: 'header' | 'cookie'): void;
   /** Sets the function that a gauge is read with when metrics are scraped. */
