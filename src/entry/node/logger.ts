@@ -4,15 +4,11 @@ import { pino, stdTimeFunctions } from 'pino';
 import type { Config } from '../../config.ts';
 import type { LogFields, Logger } from '../../core/logger.ts';
 
-export interface LoggerOfProcess extends Logger {
-  /** How many lines could not be written. */
-  readonly dropped: () => number;
-  /** Writes what is left, if that is possible soon. */
-  readonly end: () => Promise<void>;
-}
-
-/** JSON lines on standard output; callers pass allow-listed fields only. Those of requests wait for others, to be written together. */
-export function pinoLogger(level: Config['logLevel']): LoggerOfProcess {
+/**
+ * JSON lines on standard output; callers pass allow-listed fields only. Those of requests wait for others, to be written
+ * together. `dropped` says how many lines could not be written; `end` writes what is left, if that is possible soon.
+ */
+export function pinoLogger(level: Config['logLevel']): Logger & { dropped: () => number; end: () => Promise<void> } {
   const output = new Output();
   const log = pino(
     { level, base: null, timestamp: stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
