@@ -30,18 +30,16 @@ export class Marks {
     return this.#marks;
   }
 
-  /** Removes those that have expired. Returns their tags, which then need new versions. */
-  expire(now: number): readonly string[] {
-    if (this.#marks.every(({ until }) => until > now)) return [];
+  /** Removes those that have expired. Their tags then need new versions. */
+  expire(now: number): readonly Mark[] {
     const over = this.#marks.filter(({ until }) => until <= now);
-    this.#marks = this.#marks.filter(({ until }) => until > now);
-    return over.flatMap(({ tags }) => tags);
+    if (over.length > 0) this.#marks = this.#marks.filter(({ until }) => until > now);
+    return over;
   }
 
   /** A mark from later than now, of before the clock was set back, stands for its whole time from now on. Returns those. */
   setBack(now: number): readonly Mark[] {
     const later = this.#marks.filter(({ setAt = now }) => setAt > now);
-    if (later.length === 0) return later;
     const set = later.map((mark) => {
       const ahead = (mark.setAt ?? now) - now;
       return { ...mark, busyUntil: mark.busyUntil - ahead, until: mark.until - ahead, setAt: now };

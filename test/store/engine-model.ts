@@ -51,7 +51,7 @@ export class ModelAccount {
   pass(ms: number): void {
     this.#now += ms;
     if (this.#now >= this.#endsAt) this.#drop([ALL]);
-    this.#drop(this.#marks.expire(this.#now));
+    this.#drop(this.#marks.expire(this.#now).flatMap(({ tags }) => tags));
   }
 
   snapshot({ window, keys }: Question): { used?: number; cooldown: boolean; keys: (KeyReply | undefined)[] } {

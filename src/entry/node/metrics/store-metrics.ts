@@ -1,15 +1,11 @@
 import type { Usage } from '../../../store/store.ts';
 import { counter, gauge, histogram, type Instrument } from './instruments.ts';
 
-const PINNED =
-  'Idempotency records under way, of unknown outcome or of purchases, which are not evicted before their time.';
-
 export const usageGauges = (usage: () => Usage): Instrument[] => [
   gauge('portico_cache_bytes', 'Keys and bodies of cached answers.', () => usage().bytes),
   gauge('portico_cache_entries', 'Cached answers.', () => usage().entries),
   gauge('portico_accounts', 'Accounts of which something is held.', () => usage().accounts),
   gauge('portico_idempotency_records', 'Idempotency records.', () => usage().records),
-  gauge('portico_idempotency_pinned_records', PINNED, () => usage().pinnedRecords),
   gauge('portico_limit_windows', 'Windows of limits and budgets.', () => usage().windows),
 ];
 
