@@ -1,6 +1,22 @@
-import { type Mark, Marks } from './marks.ts';
-import { MAX_MARKS, type WriteBegin, type WriteBegun, type WriteEnded } from './shared/engine.ts';
+import { MAX_MARKS, type OpenState, type WriteBegin, type WriteBegun, type WriteEnded } from './shared/engine.ts';
 import { EVERYTHING, type Tag } from './store.ts';
+
+/** A write that is under way or of unknown outcome, as objects store it. Instants in milliseconds of one clock. */
+export interface Mark {
+  readonly nonce: string;
+  /** What it invalidates. */
+  readonly tags: readonly Tag[];
+  /** Hash of what it buys. */
+  readonly purchase?: string | undefined;
+  readonly hasKey: boolean;
+  /** When its request is over. From then on its outcome is unknown, reported or not. */
+  readonly busyUntil: number;
+  /** When the mark expires. */
+  readonly until: number;
+  /** By a clock that may be set back. */
+  readonly setAt?: number | undefined;
+  readonly isUnknown: boolean;
+}
 
 /** What is kept of the writes of an account. */
 export interface WriteKinds {
@@ -33,64 +49,71 @@ export interface WriteRows<Value> {
 /** The writes of one account, in the process and in its object: their marks and records. */
 export class Writes<Value = Uint8Array> {
   readonly #rows: WriteRows<Value>;
-  readonly #marks: Marks;
+  readonly #marks: Map<string, Mark>;
   readonly #renew: (tags: readonly Tag[]) => void;
 
   /** `renew`: gives tags new versions. */
   constructor(rows: WriteRows<Value>, renew: (tags: readonly Tag[]) => void) {
     this.#rows = rows;
     this.#renew = renew;
-    this.#marks = new Marks(rows.all('mark'));
+    this.#marks = new Map(rows.all('mark').map((mark) => [mark.nonce, mark]));
   }
 
   /** Whether no copy with these tags may be used or kept. */
   covers(tags: readonly Tag[]): boolean {
-    return this.#marks.covers(tags);
+    if (this.#marks.size === 0) return false;
+    return [...this.#marks.values()].some((mark) => mark.tags.some((tag) => tag === EVERYTHING || tags.includes(tag)));
   }
 
-  /** First at each time. The clock may have been set back: what is from later than now is as if from now. */
+  /** First in each call. A mark from before the clock was set back stands for its whole time from now on. */
   expire(now: number): void {
-    if (this.#marks.all.length === 0) return;
-    for (const { nonce } of this.#marks.setBack(now)) this.#keepMark(nonce);
-    const over = this.#marks.expire(now);
-    for (const { nonce } of over) this.#rows.drop('mark', nonce);
-    if (over.length > 0) this.#renew(over.flatMap(({ tags }) => tags));
+    if (this.#marks.size === 0) return;
+    const renewed: Tag[] = [];
+    for (const mark of this.#marks.values()) {
+      const { nonce, tags, busyUntil, until, setAt = now } = mark;
+      const ahead = setAt - now;
+      if (ahead > 0) this.#mark({ ...mark, busyUntil: busyUntil - ahead, until: until - ahead, setAt: now });
+      else if (until <= now && this.#unmark(nonce)) renewed.push(...tags);
+    }
+    if (renewed.length > 0) this.#renew(renewed);
   }
 
   begin(write: WriteBegin<Value>, now: number, cooldownMs: number): WriteBegun<Value> {
-    const { nonce, tags, record, purchase, busyMs, markMs } = write;
+    const { nonce, record } = write;
     if (this.#rows.find('gone', nonce, now)) return { is: 'over' };
-    const own = this.#marks.find(nonce);
+    const own = this.#marks.get(nonce);
     if (own) return { is: own.isUnknown ? 'over' : 'begun' };
     const recorded = record && this.#recorded(record.key, nonce, now);
     if (recorded) return recorded;
-    const hasKey = record !== undefined;
-    const standing = this.#marks.equalTo({ purchase, hasKey }, now);
+    const mark = markOf(write, now, now + write.busyMs);
+    const standing = this.#standing(mark, now);
     if (standing) return { is: 'equal', standing };
     if (cooldownMs > 0) return { is: 'cooldown', cooldownMs };
-    if (this.#marks.all.length >= MAX_MARKS || !this.#rows.hasRoomFor(write, now)) return { is: 'full' };
-    const busyUntil = now + busyMs;
-    if (record) {
-      const { key, value, lifeMs } = record;
-      this.#rows.put('record', key, { facts: { nonce, busyUntil }, value, until: now + lifeMs });
-    }
-    this.#marks.set({ nonce, tags, purchase, hasKey, busyUntil, until: now + markMs, isUnknown: false, setAt: now });
-    this.#keepMark(nonce);
+    if (this.#marks.size >= MAX_MARKS || !this.#rows.hasRoomFor(write, now)) return { is: 'full' };
+    const facts = { nonce, busyUntil: mark.busyUntil };
+    if (record) this.#rows.put('record', record.key, { facts, value: record.value, until: now + record.lifeMs });
+    this.#mark(mark);
     return { is: 'begun' };
   }
 
   /** Versions change only now: until now the mark hid the copies, and if the write was not sent they are valid again. */
   end(write: WriteEnded<Value>, now: number): void {
-    const { nonce, tags, purchase, end, markMs, record, dropEverything } = write;
+    const { nonce, tags, end, markMs, dropEverything } = write;
     this.#endRecord(write, now);
-    const until = now + markMs;
-    const times = { busyUntil: now, until, setAt: now };
-    if (end === 'not_sent' && !this.#marks.find(nonce)) this.#rows.put('gone', nonce, { facts: true, until });
-    const hasKey = record !== undefined;
-    const isRenewed = this.#marks.end(end, { nonce, tags, purchase, hasKey, isUnknown: false, ...times });
-    this.#keepMark(nonce);
+    const mark = this.#marks.get(nonce);
+    if (end === 'unknown') this.#mark({ ...(mark ?? markOf(write, now, now)), isUnknown: true });
+    else if (mark) this.#unmark(nonce);
+    else if (end === 'not_sent') this.#rows.put('gone', nonce, { facts: true, until: now + markMs });
     if (dropEverything) this.#renew([EVERYTHING]);
-    else if (isRenewed) this.#renew(tags);
+    else if (end !== 'not_sent') this.#renew(tags);
+  }
+
+  /** The state of an equal purchase. Two that both have a key are not equal: the key is what tells them apart. */
+  #standing({ purchase, hasKey }: Mark, now: number): OpenState | undefined {
+    if (purchase === undefined) return undefined;
+    const equal = [...this.#marks.values()].filter((mark) => mark.purchase === purchase && !(hasKey && mark.hasKey));
+    if (equal.length === 0) return undefined;
+    return equal.some(({ isUnknown, busyUntil }) => !isUnknown && busyUntil > now) ? 'under_way' : 'unknown';
   }
 
   /** The result for a write whose key has a record; undefined where the write may take it. */
@@ -99,7 +122,7 @@ export class Writes<Value = Uint8Array> {
     if (!record) return undefined;
     const { busyUntil } = record;
     if (record.nonce === nonce) return busyUntil === undefined ? { is: 'over' } : undefined;
-    const isBusy = busyUntil !== undefined && Math.min(busyUntil, this.#marks.find(record.nonce)?.busyUntil ?? 0) > now;
+    const isBusy = busyUntil !== undefined && Math.min(busyUntil, this.#marks.get(record.nonce)?.busyUntil ?? 0) > now;
     const isOver = busyUntil !== undefined && !isBusy;
     return { is: 'record', value: this.#rows.valueOf('record', key), isOver };
   }
@@ -114,10 +137,28 @@ export class Writes<Value = Uint8Array> {
     else if (value) this.#rows.put('record', key, { facts: { nonce }, value, until: now + lifeMs });
   }
 
-  /** Writes or deletes the row of a mark. */
-  #keepMark(nonce: string): void {
-    const mark = this.#marks.find(nonce);
-    if (mark) this.#rows.put('mark', nonce, { facts: mark, until: mark.until });
-    else this.#rows.drop('mark', nonce);
+  #mark(mark: Mark): void {
+    this.#marks.set(mark.nonce, mark);
+    this.#rows.put('mark', mark.nonce, { facts: mark, until: mark.until });
   }
+
+  #unmark(nonce: string): boolean {
+    this.#rows.drop('mark', nonce);
+    return this.#marks.delete(nonce);
+  }
+}
+
+function markOf(
+  {
+    nonce,
+    tags,
+    purchase,
+    record,
+    markMs,
+  }: Pick<WriteBegin<unknown>, 'nonce' | 'tags' | 'purchase' | 'markMs'> & { readonly record?: unknown },
+  now: number,
+  busyUntil: number,
+): Mark {
+  const hasKey = record !== undefined;
+  return { nonce, tags, purchase, hasKey, busyUntil, until: now + markMs, isUnknown: false, setAt: now };
 }
