@@ -1,33 +1,23 @@
-import { bytesOf, Holdings, PART } from '../bounded.ts';
-import { isAddress, type Owner } from '../owner.ts';
+import { bytesOf, type Holdings, PART } from '../bounded.ts';
+import type { Owner } from '../owner.ts';
 import type { WriteBegin } from '../shared/engine.ts';
 import type { WriteRecord } from '../store.ts';
 import type { Row, WriteKinds, WriteRows } from '../writes.ts';
 
-const MAX_BYTES = 67_108_864;
 const ROW_BYTES = 500;
 /** Of a longer answer the record says only that the write was sent. */
 const MAX_CHARACTERS = 65_536;
 
-/** What the rows of all accounts take, in bytes. Credentials that were never accepted have half as much, of their own. */
-export class WriteRoom {
-  readonly #ofAccounts = new Holdings({ max: MAX_BYTES, part: PART });
-  readonly #ofAddresses = new Holdings({ max: MAX_BYTES / 2, part: PART });
-
-  of(owner: Owner): Holdings {
-    return isAddress(owner) ? this.#ofAddresses : this.#ofAccounts;
-  }
-}
-
 /** Marks and records of one account of this process. None is evicted: where there is no room, a write is refused. */
 export class MemoryRows implements WriteRows<WriteRecord> {
   readonly #rows = new Map<string, Row<unknown, WriteRecord>>();
-  readonly #room: WriteRoom;
+  readonly #roomOf: (owner: Owner) => Holdings;
   #owner: Owner;
   #held = 0;
 
-  constructor(room: WriteRoom, owner: Owner) {
-    this.#room = room;
+  /** `roomOf`: what rows of an owner are counted in, in bytes. */
+  constructor(roomOf: (owner: Owner) => Holdings, owner: Owner) {
+    this.#roomOf = roomOf;
     this.#owner = owner;
   }
 
@@ -74,7 +64,7 @@ export class MemoryRows implements WriteRows<WriteRecord> {
 
   /** A write without a key is remembered for a minute only: it still has room where those with one have none. */
   hasRoomFor({ record }: WriteBegin<WriteRecord>): boolean {
-    return this.#room.of(this.#owner).hasRoomFor(this.#owner, record ? PART : 2 * PART);
+    return this.#roomOf(this.#owner).hasRoomFor(this.#owner, record ? PART : 2 * PART);
   }
 
   /** They are in that one's share from now on. */
@@ -93,7 +83,7 @@ export class MemoryRows implements WriteRows<WriteRecord> {
 
   #hold(bytes: number): void {
     this.#held += bytes;
-    this.#room.of(this.#owner).add(this.#owner, bytes);
+    this.#roomOf(this.#owner).add(this.#owner, bytes);
   }
 }
 

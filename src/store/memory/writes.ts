@@ -1,20 +1,25 @@
+import { Holdings, PART } from '../bounded.ts';
+import { isAddress } from '../owner.ts';
 import type { WriteBegin, WriteBegun, WriteEnded } from '../shared/engine.ts';
 import type { AccountId, NewWrite, Tag, WriteEnd, WriteRecord } from '../store.ts';
 import { Writes } from '../writes.ts';
-import { MemoryRows, WriteRoom } from './rows.ts';
+import { MemoryRows } from './rows.ts';
 
 interface Account {
   readonly rows: MemoryRows;
   readonly writes: Writes<WriteRecord>;
 }
 
+/** Of all rows of a process. Credentials that were never accepted have half as much, of their own. */
+const MAX_BYTES = 67_108_864;
 /** Between searches for what has expired, which take milliseconds. */
 const SWEEP_MS = 1_000;
 
 /** The writes of all accounts of this process. */
 export class MemoryWrites {
   readonly #accounts = new Map<AccountId, Account>();
-  readonly #room = new WriteRoom();
+  readonly #room = new Holdings({ max: MAX_BYTES, part: PART });
+  readonly #roomOfOthers = new Holdings({ max: MAX_BYTES / 2, part: PART });
   readonly #renew: (account: AccountId, tags: readonly Tag[]) => void;
   #sweptAt = -Infinity;
 
@@ -65,7 +70,7 @@ export class MemoryWrites {
   #of({ principal, owner }: NewWrite): Account {
     const known = this.#accounts.get(principal);
     if (known) return known;
-    const rows = new MemoryRows(this.#room, owner);
+    const rows = new MemoryRows((one) => (isAddress(one) ? this.#roomOfOthers : this.#room), owner);
     const made = { rows, writes: new Writes(rows, (tags) => this.#renew(principal, tags)) };
     this.#accounts.set(principal, made);
     return made;
@@ -86,21 +91,25 @@ export class MemoryWrites {
   }
 }
 
-/** A record under way does not expire, however long that is. */
-function beginOf(write: NewWrite): WriteBegin<WriteRecord> {
-  const { nonce, tags, isPurchase, fingerprint, key, now, endsAt, until } = write;
-  const purchase = isPurchase ? fingerprint : undefined;
-  const value: WriteRecord = { fingerprint, outcome: 'under_way' };
-  const record = key === undefined ? undefined : { key, value, lifeMs: Infinity };
-  return { nonce, tags, purchase, record, busyMs: endsAt - now, markMs: until - now };
+function partsOf(
+  { nonce, tags, isPurchase, fingerprint, key }: NewWrite,
+  outcome: WriteRecord['outcome'],
+  lifeMs: number,
+) {
+  const record = key === undefined ? undefined : { key, value: { fingerprint, outcome }, lifeMs };
+  return { nonce, tags, purchase: isPurchase ? fingerprint : undefined, record };
 }
 
-function endedOf(write: NewWrite, end: WriteEnd): WriteEnded<WriteRecord> {
-  const { nonce, tags, isPurchase, fingerprint, key, keyMs, now, until } = write;
-  const purchase = isPurchase ? fingerprint : undefined;
-  const value: WriteRecord = { fingerprint, outcome: typeof end === 'object' ? end : 'unknown' };
-  const record = key === undefined ? undefined : { key, value, lifeMs: keyMs };
-  const how = typeof end === 'object' ? 'done' : end === 'credential_refused' ? 'refused' : end;
-  const dropEverything = end === 'credential_refused';
-  return { nonce, tags, purchase, record, end: how, markMs: until - now, dropEverything };
-}
+/** A record under way does not expire, however long that is. */
+const beginOf = (write: NewWrite): WriteBegin<WriteRecord> => ({
+  ...partsOf(write, 'under_way', Infinity),
+  busyMs: write.endsAt - write.now,
+  markMs: write.until - write.now,
+});
+
+const endedOf = (write: NewWrite, end: WriteEnd): WriteEnded<WriteRecord> => ({
+  ...partsOf(write, typeof end === 'object' ? end : 'unknown', write.keyMs),
+  end: typeof end === 'object' ? 'done' : end === 'credential_refused' ? 'refused' : end,
+  markMs: write.until - write.now,
+  dropEverything: end === 'credential_refused',
+});
