@@ -112,16 +112,12 @@ const instruments = () => ({
   }),
 });
 
-const PINNED =
-  'Idempotency records under way, of unknown outcome or of purchases, which are not evicted before their time.';
-
 /** What a store holds, and how many lines the log has lost. */
 export const usageMetrics = (usage: () => Usage, droppedLines: () => number): Metric[] => [
   gauge('portico_cache_bytes', 'Keys and bodies of cached answers.', () => usage().bytes),
   gauge('portico_cache_entries', 'Cached answers.', () => usage().entries),
   gauge('portico_accounts', 'Accounts of which something is held.', () => usage().accounts),
   gauge('portico_idempotency_records', 'Idempotency records.', () => usage().records),
-  gauge('portico_idempotency_pinned_records', PINNED, () => usage().pinnedRecords),
   gauge('portico_limit_windows', 'Windows of limits and budgets.', () => usage().windows),
   new Counter({
     name: 'portico_log_lines_dropped_total',
