@@ -1,29 +1,24 @@
 import { GatewayError } from '../core/errors.ts';
-import type { Metrics } from '../core/metrics.ts';
-import type { Clock, Digest } from '../core/runtime.ts';
+import type { Digest } from '../core/runtime.ts';
 import type { CacheKey, Entry, Fetched, Found } from '../store/store.ts';
 import type { Call } from '../upstream/client.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
 import type { OperationInput, Read } from '../upstream/request.ts';
 import { ageOf, confirmed, entryOf, freshMsOf, passingEntry, usabilityOf } from './entry.ts';
 import { cacheKeyOf, singleFlightKey } from './key.ts';
-import type { Reader } from './reader.ts';
+import type { Reader, ReaderOptions } from './reader.ts';
 import { type Reading, readingOf } from './reading.ts';
 import { SingleFlight } from './single-flight.ts';
 
-export interface ReadThroughOptions {
-  readonly clock: Clock;
+export interface ReadThroughOptions extends ReaderOptions {
   readonly digest: Digest;
   readonly call: Call;
   /** While it is open, an older copy is served at once instead of waiting for the upstream to fail. */
   readonly isCircuitOpen: (reader: Reader) => boolean;
-  readonly metrics: Metrics;
   /** How long a call may take with all its attempts. */
   readonly timeoutMs: number;
   /** Refuses input that is not as documented. Called only if no copy answers: the input of a copy was checked before. */
   readonly check: (operation: Operation, input: OperationInput) => void;
-  /** The policy in force; undefined for an operation that is never cached. */
-  readonly policyOf: (operation: Operation) => CachePolicy | undefined;
 }
 
 interface Wanted extends Read {

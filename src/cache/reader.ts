@@ -10,7 +10,7 @@ import { freshMsOf } from './entry.ts';
 import { cacheKeyOf } from './key.ts';
 import { type Reading, readingOf } from './reading.ts';
 
-interface ReaderOptions {
+export interface ReaderOptions {
   readonly clock: Clock;
   readonly metrics: Metrics;
   /** The policy in force; undefined for an operation that is never cached. */
@@ -45,8 +45,8 @@ export class Reader {
     const { clock, metrics, policyOf } = this.#options;
     const policy = this.context.wants === 'any' ? policyOf(read.operation) : undefined;
     if (!policy) return undefined;
+    const entry = this.copy(read);
     const now = clock.now();
-    const entry = this.snapshot.copy(cacheKeyOf(this.account, read, policy), now);
     const freshMs = entry ? freshMsOf(entry, policy, now) : 0;
     if (!entry || freshMs <= 0) return undefined;
     metrics.readDone('hit');

@@ -23,19 +23,18 @@ export type Gateway = ReturnType<typeof createGateway>;
 export function createGateway(deps: GatewayDeps) {
   const { config, store, digest } = deps;
   const accepted = acceptedAccounts(store);
-  const { ownerOf } = accepted;
   const { call, isCircuitOpen, assertOpen, upstreamCodes } = upstreamCall(deps, accepted);
   const { policyOf, requestTimeoutMs: timeoutMs } = config;
   const cache = new ReadThrough({ ...deps, call, isCircuitOpen, timeoutMs, check: checkInput, policyOf });
   const limit = rateLimit(deps, config.rateLimitPerMinute);
-  const readerOf = readers(deps, ownerOf);
-  const writeTools = { ...deps, call, assertOpen, limit, ownerOf };
+  const readerOf = readers(deps, accepted);
+  const writeTools = { ...deps, call, assertOpen, limit, accepted };
   const writerOf = async (context: RequestContext, { credential }: Operation): Promise<Writer> => {
     const account = credential === 'none' ? undefined : (context.account ??= await digest.account(context.credential));
     // Credentials contain no space, so the hash of an address never equals that of a credential.
     const principal = account ?? (await digest.account(addressOwner(context.address)));
     const quota = account === undefined ? limit.address : limit.account;
-    const owner = (context.owner = ownerOf(account, context));
+    const owner = (context.owner = accepted.ownerOf(account, context));
     return { context, account, principal, owner, quota };
   };
 
@@ -53,7 +52,7 @@ export function createGateway(deps: GatewayDeps) {
         return reader;
       });
     },
-    sessions: accountSessions(deps, { ownerOf, limit, readerOf }),
+    sessions: accountSessions(deps, { accepted, limit, readerOf }),
     /** A GET that no fresh copy answers, through the cache. @throws GatewayError */
     read: (read: Read, reader: Reader): Promise<Reading> =>
       reader.context.session ? ending(store, reader, cache.read(read, reader)) : cache.read(read, reader),

@@ -8,7 +8,7 @@ import type { Read } from '../upstream/request.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RateLimit } from './rate-limit.ts';
-import type { OwnerOf, ReaderOf } from './reader.ts';
+import type { Accepted, ReaderOf } from './reader.ts';
 
 /** For a request whose session was revoked. */
 export const sessionOver = (): GatewayError =>
@@ -48,16 +48,16 @@ export async function ending<T>(store: Pick<Store, 'revoke'>, caller: Caller, an
 }
 
 interface SessionTools {
-  readonly ownerOf: OwnerOf;
+  readonly accepted: Accepted;
   readonly limit: RateLimit;
   readonly readerOf: ReaderOf;
 }
 
 /** What beginning and ending sessions needs of the gateway. */
-export function accountSessions({ store, clock, digest }: GatewayDeps, { ownerOf, limit, readerOf }: SessionTools) {
+export function accountSessions({ store, clock, digest }: GatewayDeps, { accepted, limit, readerOf }: SessionTools) {
   /** On whose behalf the store is asked. */
   const asking = (principal: AccountId, context: RequestContext) => {
-    return { principal, owner: ownerOf(principal, context), now: clock.now(), waitUntil: context.waitUntil };
+    return { principal, owner: accepted.ownerOf(principal, context), now: clock.now(), waitUntil: context.waitUntil };
   };
   return {
     accountOf: (token: string): Soon<AccountId> => digest.account(token),
@@ -86,7 +86,7 @@ export function accountSessions({ store, clock, digest }: GatewayDeps, { ownerOf
       return account;
     },
     /** Whether a session still lives; false where only the store could tell, and it does not answer. */
-    async isLiving(context: RequestContext, session: SessionId): Promise<boolean> {
+    isLiving: async (context: RequestContext, session: SessionId): Promise<boolean> => {
       if (context.snapshot?.session?.isLocal) return false; // it did not answer a moment ago
       const account = context.account ?? (await digest.account(context.credential));
       const asked = await store.snapshot({ ...asking(account, context), window: undefined, session });

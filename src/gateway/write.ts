@@ -10,15 +10,15 @@ import { ClientLeft } from '../upstream/request-context.ts';
 import { again, countEnd, needsStore, newWriteOf, type Write, type Writer, type Written } from './idempotency.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RateLimit } from './rate-limit.ts';
-import type { OwnerOf } from './reader.ts';
+import type { Accepted } from './reader.ts';
 import { sessionOver } from './sessions.ts';
 
-interface WriteTools extends Pick<GatewayDeps, 'clock' | 'digest' | 'metrics' | 'store'> {
+interface WriteTools extends GatewayDeps {
   readonly call: Call;
   /** @throws GatewayError if a call of this account would not be let through */
   assertOpen(writer: Writer): void;
   readonly limit: RateLimit;
-  readonly ownerOf: OwnerOf;
+  readonly accepted: Accepted;
 }
 
 interface WriteRequest {
@@ -55,7 +55,7 @@ async function readied(tools: WriteTools, { operation, input: read, writer: aske
   const isLate = lateness(tools.clock, asked.context.endsAt);
   const input = await read();
   // The account may have been accepted while the body came.
-  const writer = { ...asked, owner: tools.ownerOf(asked.account, asked.context) };
+  const writer = { ...asked, owner: tools.accepted.ownerOf(asked.account, asked.context) };
   const wanted = { operation, input, writer };
   checkInput(operation, input);
   writer.context.signal.throwIfAborted();

@@ -25,9 +25,9 @@ export interface RequestContext {
    */
   readonly credential: string;
   /** Absent if it did not come by a session's cookie. */
-  readonly session: SessionId | undefined;
+  readonly session?: SessionId | undefined;
   readonly userAgent: string | undefined;
-  readonly idempotencyKey: string | undefined;
+  readonly idempotencyKey?: string | undefined;
   /** `no-cache`: a fresh copy, which is stored. `no-store`: neither answered from the cache nor put in it. */
   readonly wants: 'any' | 'no-cache' | 'no-store';
   /** The client's IP address. */
@@ -44,11 +44,11 @@ export interface RequestContext {
   /** Set once it is known. */
   account: AccountId | undefined;
   /** Whose share of what is bounded it takes; set once it is known. */
-  owner: Owner | undefined;
+  owner?: Owner | undefined;
   /** What it sees of the store; set once it has been counted. */
-  snapshot: Snapshot | undefined;
+  snapshot?: Snapshot | undefined;
   /** The limit that it was counted in; absent if none applies. */
-  counted: { readonly quota: Quota; readonly use: WindowUse } | undefined;
+  counted?: { readonly quota: Quota; readonly use: WindowUse } | undefined;
   /** Upstream calls made for it so far, and their time. */
   upstreamCalls: number;
   upstreamMs: number;

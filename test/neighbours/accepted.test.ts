@@ -28,9 +28,9 @@ const crowdRecords = async (store: MemoryStore) => {
 const waitUntil = () => undefined;
 
 /** So many credentials were made up at that address. */
-const crowdWindows = async (store: MemoryStore, now: number, count = 50_000) => {
+const crowdWindows = (store: MemoryStore, now: number, count = 50_000) => {
   const window = { name: 'requests by account', lengthMs: 60_000, limit: 10 };
-  for (let n = 0; n < count; n++) await store.snapshot({ principal: `stranger-${n}`, owner, now, window, waitUntil });
+  for (let n = 0; n < count; n++) store.snapshot({ principal: `stranger-${n}`, owner, now, window, waitUntil });
 };
 
 const nth = (n: number, principal = 'account') => writeOf({ principal, owner, key: `key-${n}`, tags: [] });
