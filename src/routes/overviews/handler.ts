@@ -40,10 +40,9 @@ function answering(overview: Overview, gateway: Gateway, { clock, digest }: Runt
     if ('error' in request) throw request.error;
     const legs = compose({ gateway, clock, reader }, request);
     if (wantsLines(context)) return ndjsonAnswer(context, request, { legs, headers: headersOf(request) });
-    const parts = Array.from(legs, ([name, leg]) =>
-      andThen(leg, (done) => andThen(partOf(request, name, done, digest), (part) => [name, part] as const)),
-    );
-    return overviewAnswer(context, request, new Map(await allOf(parts)));
+    const parts = new Map<string, Soon<Leg>>();
+    for (const [name, leg] of legs) parts.set(name, andThen(leg, (done) => partOf(request, name, done, digest)));
+    return overviewAnswer(context, request, await allOf(parts));
   };
 }
 
