@@ -47,7 +47,7 @@ export function createGateway(deps: GatewayDeps) {
     reader(context: RequestContext, reads: ReadsOf = () => []): Soon<Reader> {
       const { session } = context;
       return andThen(readerOf(context, reads, { window: limit.account?.window, session }), (reader) => {
-        limit.counted(context, limit.account, reader.snapshot.use);
+        limit.apply(context, limit.account, reader.snapshot.use);
         if (session && isSessionOver(session, reader.snapshot.session)) throw sessionOver();
         return reader;
       });

@@ -76,7 +76,7 @@ export function accountSessions({ store, clock, digest }: GatewayDeps, { accepte
         window,
         session: { id, epoch: 0 },
       });
-      if (isCounted) limit.counted(context, limit.address, use);
+      if (isCounted) limit.apply(context, limit.address, use);
       if (session?.isLocal) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
     },
     /** Who signs out: that is not counted. @throws GatewayError `unauthenticated` if the session is over already */

@@ -80,7 +80,7 @@ async function count({ store, clock, limit }: WriteTools, writer: Writer): Promi
   if (!quota) return;
   const { window } = quota;
   const { use } = await store.snapshot({ principal, owner, now: clock.now(), window, waitUntil: context.waitUntil });
-  limit.counted(context, quota, use);
+  limit.apply(context, quota, use);
 }
 
 async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
@@ -112,7 +112,7 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
  */
 async function begin(tools: WriteTools, { writer }: Write, begun: NewWrite): Promise<Written | undefined> {
   const { use, known, isLimited, isRevoked, refusal } = await tools.store.beginWrite(begun);
-  tools.limit.counted(writer.context, writer.quota, use);
+  tools.limit.apply(writer.context, writer.quota, use);
   if (refusal) throw refusal;
   if (isRevoked) throw sessionOver();
   if (known) return again(tools, known, begun);

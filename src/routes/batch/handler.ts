@@ -44,7 +44,7 @@ export function batchRoute(gateway: Gateway, maxBytes: number): Route {
       if (context.idempotencyKey !== undefined) throw keyRefused();
       const text = await jsonTextOf(context);
       const { requests } = checkBody(batchBody, text ?? '');
-      const body = await answerBatch(gateway, reader, requests, { maxBytes });
+      const body = await answerBatch(gateway, reader, requests, maxBytes);
       return { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body };
     },
   };

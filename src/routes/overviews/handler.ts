@@ -41,7 +41,11 @@ function answering(overview: Overview, gateway: Gateway, { clock, digest }: Runt
     const legs = compose({ gateway, clock, reader }, request);
     if (wantsLines(context)) return ndjsonAnswer(context, request, { legs, headers: headersOf(request) });
     const parts = new Map<string, Soon<Leg>>();
-    for (const [name, leg] of legs) parts.set(name, andThen(leg, (done) => partOf(request, name, done, digest)));
+    for (const [name, leg] of legs)
+      parts.set(
+        name,
+        andThen(leg, (done) => partOf(request, name, done, digest)),
+      );
     return overviewAnswer(context, request, await allOf(parts));
   };
 }
