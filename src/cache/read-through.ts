@@ -4,7 +4,7 @@ import type { CacheKey, Entry, Fetched, Found } from '../store/store.ts';
 import type { Call } from '../upstream/client.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
 import type { OperationInput, Read } from '../upstream/request.ts';
-import { ageOf, confirmed, entryOf, freshMsOf, passingEntry, usabilityOf } from './entry.ts';
+import { ageOf, confirmed, entryOf, freshMsOf, usabilityOf } from './entry.ts';
 import { cacheKeyOf, singleFlightKey } from './key.ts';
 import type { Reader, ReaderOptions } from './reader.ts';
 import { type Reading, readingOf } from './reading.ts';
@@ -94,12 +94,7 @@ export class ReadThrough {
     const { operation, input, reader, policy } = wanted;
     check(operation, input);
     const { result, isJoined } = this.#join(wanted, found, reader.signal);
-    let done: Result;
-    try {
-      done = await result;
-    } catch (error) {
-      done = await this.#abandoned(wanted, found, error);
-    }
+    const done = await result.catch((error: unknown) => this.#abandoned(wanted, found, error));
     const older = 'error' in done ? this.#olderCopy(wanted, found, done) : undefined;
     if (older) return older;
     const isCollapsed = isJoined || ('isCollapsed' in done && done.isCollapsed);
@@ -178,7 +173,7 @@ export class ReadThrough {
     const { status, isStorable, notModified } = answer;
     const now = clock.now();
     if (notModified && entry) return { status: 200, isStorable, entry: confirmed(entry, answer, now) };
-    return { status, isStorable, entry: policy ? await entryOf(answer, now, digest) : passingEntry(answer, now) };
+    return { status, isStorable, entry: await entryOf(answer, now, policy ? digest : undefined) };
   }
 }
 

@@ -32,11 +32,11 @@ export async function answerBatch(
   maxBytes: number,
 ): Promise<string> {
   const outcomeOf = outcomesOf(gateway, reader);
-  const outcomes: Soon<Outcome>[] = [];
+  const outcomes: Promise<Outcome>[] = [];
   let isAccepted = !isAddress(reader.owner);
   let refusal: GatewayError | undefined;
   for (const { path } of items) {
-    const outcome = refusal ?? outcomeOf(path);
+    const outcome = refusal ? Promise.resolve(refusal) : outcomeOf(path);
     outcomes.push(outcome);
     if (isAccepted) continue;
     const first = await outcome;
