@@ -11,7 +11,7 @@ const rooms: Record<string, { imports: string[]; types?: string[]; packages?: st
   core: { imports: [] },
   store: { imports: ['core'] },
   cache: { imports: ['store', 'core'], types: ['resilience', 'upstream'] },
-  resilience: { imports: ['store', 'core'], types: ['cache', 'upstream'] },
+  resilience: { imports: ['store', 'core'], types: ['cache', 'upstream'], packages: ['zod/mini'] },
   upstream: { imports: ['store', 'core'], types: ['cache', 'resilience'], packages: ['zod/mini'] },
   gateway: {
     imports: ['cache', 'resilience', 'upstream', 'store', 'core'],
@@ -47,7 +47,8 @@ const packages: Record<string, Pattern> = {
   },
   'zod/mini': {
     regex: '^zod/',
-    message: 'zod/mini lives in upstream, config, gateway and routes. Parse there and take the parsed value here.',
+    message:
+      'zod/mini lives in upstream, resilience, config, gateway and routes. Parse there and take the parsed value here.',
   },
   zod: {
     regex: '^zod$',

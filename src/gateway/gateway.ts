@@ -52,7 +52,7 @@ export function createGateway(deps: GatewayDeps, seen: Set<string>) {
   const { config, store, digest } = deps;
   const { policyOf, requestTimeoutMs } = config;
   const accepted = acceptedAccounts(store);
-  const { call, isCircuitOpen, assertOpen } = upstreamCall(deps, accepted, seen);
+  const { call, isCircuitOpen, assertAllowed } = upstreamCall(deps, accepted.gate, seen);
   const cache = new ReadThrough({
     ...deps,
     call,
@@ -63,7 +63,7 @@ export function createGateway(deps: GatewayDeps, seen: Set<string>) {
   });
   const limit = rateLimit(deps, config.rateLimitPerMinute);
   const ownerOf = ({ account, context }: Writer) => accepted.ownerOf(account, context);
-  const writeTools = { ...deps, call, assertOpen, limit, ownerOf };
+  const writeTools = { ...deps, call, assertAllowed, limit, ownerOf };
 
   const readerOf = readers(deps, accepted);
   const writerOf = async (context: RequestContext, { credential }: Operation): Promise<Writer> => {

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Reader } from '../cache/read-through.ts';
-import type { acceptedAccounts, Gate } from '../resilience/gates.ts';
+import type { acceptedAccounts, Gate, Settled } from '../resilience/gates.ts';
 import { addressOwner, type Owner } from '../store/owner.ts';
 import { type AccountId, isSessionOver, type Revoked, type SessionId, type Store } from '../store/store.ts';
 import type { Read } from '../upstream/request.ts';
@@ -31,9 +31,10 @@ function endSession(store: Pick<Store, 'revoke'>, { account, owner, context }: C
 }
 
 /** For the request that a call is made for, also in the background. */
-export const endingSessions = (store: Pick<Store, 'revoke'>): Gate => ({
-  settled: ({ call }, { error }) => endSession(store, call, error),
-});
+export function endingSessions(store: Pick<Store, 'revoke'>): Gate {
+  const settled: Settled = ({ call }, { error }) => endSession(store, call, error);
+  return () => settled;
+}
 
 /** For a request that has waited for a call of another one. */
 export async function ending<T>(store: Pick<Store, 'revoke'>, caller: Caller, answer: Promise<T>): Promise<T> {

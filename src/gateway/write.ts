@@ -16,7 +16,7 @@ import { sessionOver } from './sessions.ts';
 interface Tools extends Pick<GatewayDeps, 'clock' | 'digest' | 'metrics' | 'store'> {
   readonly call: Call;
   /** @throws GatewayError if a call of this account would not be let through */
-  assertOpen(writer: Writer): void;
+  assertAllowed(writer: Writer): void;
   readonly limit: RateLimit;
   /** Whose share the write takes now. */
   ownerOf(writer: Writer): Owner;
@@ -62,7 +62,7 @@ async function readied(tools: Tools, { operation, input: read, writer: asked }: 
   writer.context.signal.throwIfAborted();
   const begun = await newWriteOf(tools, wanted);
   // With a key, the write may be a repetition, which gets its answer even while no call is let through.
-  if (begun.key === undefined) tools.assertOpen(writer);
+  if (begun.key === undefined) tools.assertAllowed(writer);
   return { wanted, begun, isLate };
 }
 
@@ -118,7 +118,7 @@ async function begin(tools: Tools, { writer }: Write, begun: NewWrite): Promise<
   if (isRevoked) throw sessionOver();
   if (known) return again(tools, known, begun);
   if (!isLimited) return undefined;
-  tools.assertOpen(writer);
+  tools.assertAllowed(writer);
   throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // the cooldown has just ended
 }
 

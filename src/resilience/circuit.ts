@@ -33,7 +33,7 @@ const closed = (): Era => ({ calls: new RecentCalls(SPAN_MS), probeAt: 0 });
  * one is for others, if any were refused: the calls of one caller may fail for ever. Other callers do not wait for that
  * call, as they would with cockatiel's breaker, since an upstream that hangs would keep them all.
  */
-export class Circuit implements Gate {
+export class Circuit {
   readonly #metrics: Metrics;
   readonly #logger: Logger;
   #era = closed();
@@ -59,24 +59,22 @@ export class Circuit implements Gate {
     throw GatewayError.of('upstream_unavailable', { fault: 'not_sent', retryAfter: Math.ceil(ms / 1000) });
   }
 
-  admit(attempt: Attempt): void {
-    this.assertClosed(attempt.call, attempt.now);
-    // Counted from sending the probe, not from its end: an upstream that hangs is probed as often.
-    if (this.isOpen(attempt.call)) {
-      this.#era.probeAt = attempt.now + PROBE_MS;
-      this.#era.probedBy = this.#nameOf(attempt.call);
-      this.#era.isWanted = false;
-    }
-    attempt.era = this.#era;
-  }
-
-  settled(attempt: Attempt, outcome: Outcome): void {
+  readonly gate: Gate = ({ call, now }) => {
+    this.assertClosed(call, now);
     const era = this.#era;
-    if (attempt.era !== era) return;
+    // Counted from sending the probe, not from its end: an upstream that hangs is probed as often.
+    if (this.isOpen(call))
+      Object.assign(era, { probeAt: now + PROBE_MS, probedBy: this.#nameOf(call), isWanted: false });
+    return (attempt, outcome) => {
+      if (era === this.#era) this.#settled(attempt, outcome);
+    };
+  };
+
+  #settled(attempt: Attempt, outcome: Outcome): void {
     const sign = signOf(attempt, outcome);
     const isProbe = this.isOpen(attempt.call);
     if (isProbe && sign === 'good') this.#become(closed());
-    else if (isProbe && sign === 'nothing') era.probeAt = outcome.now;
+    else if (isProbe && sign === 'nothing') this.#era.probeAt = outcome.now;
     else if (sign !== 'nothing') this.#count(sign, attempt.call, outcome.now);
   }
 
