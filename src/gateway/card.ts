@@ -4,7 +4,7 @@ import { GatewayError } from '../core/errors.ts';
 import { cut, itemsOf, memberOf, stringAt } from '../core/json.ts';
 import type { Entry } from '../store/store.ts';
 import { operations } from '../upstream/operations/index.ts';
-import type { CopyOf, Read } from '../upstream/request.ts';
+import type { CopyOf, Read } from '../upstream/call.ts';
 import { badLeg, goodLeg, type GoodLeg, isBad, isGood, isRefusal, type Leg, type LegTools, readLeg } from './legs.ts';
 
 const { getPaymentMethod, getSubscription, listPaymentMethods } = operations;

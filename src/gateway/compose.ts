@@ -1,6 +1,6 @@
 import { childOf } from '../core/abort.ts';
 import type { Entry } from '../store/store.ts';
-import type { CopyOf, Read } from '../upstream/request.ts';
+import type { CopyOf, Read } from '../upstream/call.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
 import { cardLeg, cardReads, freshCard } from './card.ts';
 import type { Hits } from './gateway.ts';

@@ -18,7 +18,7 @@ import {
 } from '../store/store.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
-import type { CopyOf, OperationInput, Read } from '../upstream/request.ts';
+import type { CopyOf, OperationInput, Read } from '../upstream/call.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
 import type { Transport } from '../upstream/transport.ts';
 import type { Writer, Written } from './idempotency.ts';

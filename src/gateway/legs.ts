@@ -3,7 +3,7 @@ import type { Reader } from '../cache/read-through.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/runtime.ts';
 import { withOrigin } from '../upstream/links.ts';
-import type { Read } from '../upstream/request.ts';
+import type { Read } from '../upstream/call.ts';
 import type { Gateway } from './gateway.ts';
 
 /** Result of a section, in the terms of `meta.sections`. `ms` in milliseconds, `age` and `ttl` in seconds. */

@@ -1,9 +1,10 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Reader } from '../cache/read-through.ts';
 import type { acceptedAccounts, Gate, Settled } from '../resilience/gates.ts';
-import { addressOwner, type Owner } from '../store/owner.ts';
+import type { Caller } from '../resilience/recent.ts';
+import { addressOwner } from '../store/owner.ts';
 import { type AccountId, isSessionOver, type Revoked, type SessionId, type Store } from '../store/store.ts';
-import type { Read } from '../upstream/request.ts';
+import type { Read } from '../upstream/call.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
 import type { GatewayDeps, ReaderOf } from './gateway.ts';
 import type { RateLimit } from './rate-limit.ts';
@@ -15,12 +16,6 @@ export const sessionOver = (): GatewayError =>
     fault: 'not_sent',
     headers: { 'WWW-Authenticate': 'Token' },
   });
-
-interface Caller {
-  readonly account: AccountId | undefined;
-  readonly owner: Owner;
-  readonly context: RequestContext;
-}
 
 /** An upstream that does not accept a session's key any more ends that session, and no other. */
 function endSession(store: Pick<Store, 'revoke'>, { account, owner, context }: Caller, error: unknown): void {

@@ -3,8 +3,7 @@ import type { CallOutcome, Metrics } from '../core/metrics.ts';
 import { BoundedMap } from '../store/bounded.ts';
 import { addressOwner, type Owner } from '../store/owner.ts';
 import { type AccountId, secondsLeft, type Store } from '../store/store.ts';
-import type { UpstreamAnswer } from '../upstream/answer.ts';
-import type { UpstreamCall } from '../upstream/client.ts';
+import type { UpstreamAnswer, UpstreamCall } from '../upstream/call.ts';
 
 /** One attempt at a call of the upstream, as gates see it. */
 export interface Attempt {

@@ -2,7 +2,7 @@ import { childOf, onAbort } from '../core/abort.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { Call, Exchange } from '../upstream/client.ts';
+import type { Call, Exchange } from '../upstream/call.ts';
 import type { Attempt, Gate, Outcome, Settled } from './gates.ts';
 import { Retries } from './retry.ts';
 

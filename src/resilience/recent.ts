@@ -1,4 +1,4 @@
-import type { UpstreamCall } from '../upstream/client.ts';
+import type { UpstreamCall } from '../upstream/call.ts';
 
 const STEPS = 20;
 /** Callers that are told apart; any more are one caller together. */

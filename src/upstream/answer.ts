@@ -1,27 +1,12 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
 import { isTooDeep } from '../core/json.ts';
 import type { Clock } from '../core/runtime.ts';
-import { type Keeping, keepingOf } from './cache-control.ts';
+import type { UpstreamAnswer, Validators } from './call.ts';
+import { keepingOf } from './cache-control.ts';
 import { localLinks } from './links.ts';
 import type { Operation } from './operation.ts';
 import { refusalOf, retryAfterOf } from './refusal.ts';
-import type { Validators } from './request.ts';
 import { type BodyFlaw, headerOf, type RawAnswer } from './transport.ts';
-
-/** A good answer: the JSON text as it came, except for the links of a page; null if there is no body. */
-export interface UpstreamAnswer extends Keeping {
-  readonly status: number;
-  readonly text: string | null;
-  /** Whether `text` is known to be all ASCII. */
-  readonly isAscii?: boolean | undefined;
-  /** Places in `text` where the gateway's origin goes. */
-  readonly links: readonly number[];
-  /** The text parsed once, to check it; not kept. */
-  readonly value: unknown;
-  readonly validators: Validators;
-  /** 304: the copy that the request was conditional on is still valid. */
-  readonly notModified: boolean;
-}
 
 const UNAVAILABLE_SECONDS = 5;
 
