@@ -19,7 +19,7 @@ interface ClientOptions {
  */
 export function upstreamClient({ transport, clock, maxBodyBytes, upstream }: ClientOptions): Exchange {
   return async (call, signal) => {
-    const { operation, input, context, beforeFirstByte } = call;
+    const { operation, input, beforeFirstByte } = call;
     call.beforeSend?.();
     let raw: RawAnswer;
     try {
@@ -35,9 +35,7 @@ export function upstreamClient({ transport, clock, maxBodyBytes, upstream }: Cli
     } catch (error) {
       throw error instanceof TransportError ? unreached(error) : error;
     }
-    const credential = operation.credential === 'none' ? undefined : context.credential;
-    const isConditional = call.validators !== undefined;
-    return answerOf(operation, raw, { clock, isConditional, credential, upstream });
+    return answerOf(call, raw, { now: clock.now(), upstream });
   };
 }
 
