@@ -1,6 +1,6 @@
 import type { Digest } from '../core/runtime.ts';
 import { type Entry, freshFor } from '../store/store.ts';
-import type { UpstreamAnswer } from '../upstream/answer.ts';
+import type { UpstreamAnswer } from '../upstream/call.ts';
 import type { CachePolicy } from '../upstream/operation.ts';
 
 /** Makes an entry of an answer; null if it has no body. Without `digest` it gets no ETag: it is not kept. */

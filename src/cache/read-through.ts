@@ -1,9 +1,8 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Digest } from '../core/runtime.ts';
 import type { CacheKey, Entry, Fetched, Found } from '../store/store.ts';
-import type { Call } from '../upstream/client.ts';
+import type { Call, OperationInput, Read } from '../upstream/call.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
-import type { OperationInput, Read } from '../upstream/request.ts';
 import { ageOf, confirmed, entryOf, freshMsOf, usabilityOf } from './entry.ts';
 import { cacheKeyOf, singleFlightKey } from './key.ts';
 import type { Reader, ReaderOptions } from './reader.ts';

@@ -4,7 +4,7 @@ import type { Clock } from '../core/runtime.ts';
 import type { Owner } from '../store/owner.ts';
 import type { AccountId, Entry, Snapshot } from '../store/store.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
-import type { Read } from '../upstream/request.ts';
+import type { Read } from '../upstream/call.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
 import { freshMsOf } from './entry.ts';
 import { cacheKeyOf } from './key.ts';

@@ -7,7 +7,7 @@ import { addressOwner } from '../store/owner.ts';
 import { isSessionOver } from '../store/store.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
-import type { OperationInput, Read } from '../upstream/request.ts';
+import type { OperationInput, Read } from '../upstream/call.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { Writer, Written } from './idempotency.ts';
@@ -23,12 +23,12 @@ export type Gateway = ReturnType<typeof createGateway>;
 export function createGateway(deps: GatewayDeps) {
   const { config, store, digest } = deps;
   const accepted = acceptedAccounts(store);
-  const { call, isCircuitOpen, assertOpen, upstreamCodes } = upstreamCall(deps, accepted);
+  const { call, isCircuitOpen, assertAllowed, upstreamCodes } = upstreamCall(deps, accepted.gate);
   const { policyOf, requestTimeoutMs: timeoutMs } = config;
   const cache = new ReadThrough({ ...deps, call, isCircuitOpen, timeoutMs, check: checkInput, policyOf });
   const limit = rateLimit(deps, config.rateLimitPerMinute);
   const readerOf = readers(deps, accepted);
-  const writeTools = { ...deps, call, assertOpen, limit, accepted };
+  const writeTools = { ...deps, call, assertAllowed, limit, accepted };
   const writerOf = async (context: RequestContext, { credential }: Operation): Promise<Writer> => {
     const account = credential === 'none' ? undefined : (context.account ??= await digest.account(context.credential));
     // Credentials contain no space, so the hash of an address never equals that of a credential.

@@ -6,7 +6,7 @@ import type { IdempotencyOutcome } from '../core/metrics.ts';
 import type { AccountId, Holder, NewWrite, WriteAnswer, WriteEnd, WriteRecord } from '../store/store.ts';
 import type { Operation } from '../upstream/operation.ts';
 import { allOperations } from '../upstream/operations/index.ts';
-import type { OperationInput } from '../upstream/request.ts';
+import type { OperationInput } from '../upstream/call.ts';
 import type { Quota, RequestContext } from '../upstream/request-context.ts';
 import type { GatewayDeps } from './deps.ts';
 

@@ -3,7 +3,7 @@ import { Reader } from '../cache/reader.ts';
 import { andThen, type Soon } from '../core/soon.ts';
 import type { acceptedAccounts } from '../resilience/gates.ts';
 import type { SnapshotRequest } from '../store/store.ts';
-import type { CopyOf, Read } from '../upstream/request.ts';
+import type { CopyOf, Read } from '../upstream/call.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
 import type { GatewayDeps } from './deps.ts';
 

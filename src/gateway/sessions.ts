@@ -1,11 +1,11 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Reader } from '../cache/reader.ts';
 import type { Soon } from '../core/soon.ts';
-import type { Gate } from '../resilience/gates.ts';
+import type { Gate, Settled } from '../resilience/gates.ts';
 import type { Caller } from '../resilience/recent.ts';
 import { addressOwner } from '../store/owner.ts';
 import { type AccountId, isSessionOver, type Revoked, type SessionId, type Store } from '../store/store.ts';
-import type { Read } from '../upstream/request.ts';
+import type { Read } from '../upstream/call.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RateLimit } from './rate-limit.ts';
@@ -28,9 +28,10 @@ function endSession(store: Pick<Store, 'revoke'>, { account, owner, context }: C
 }
 
 /** For the request that a call is made for, also in the background. */
-export const endingSessions = (store: Pick<Store, 'revoke'>): Gate => ({
-  settled: ({ call }, { error }) => endSession(store, call, error),
-});
+export function endingSessions(store: Pick<Store, 'revoke'>): Gate {
+  const settled: Settled = ({ call }, { error }) => endSession(store, call, error);
+  return () => settled;
+}
 
 /** For a request that has waited for a call of another one. */
 export async function ending<T>(store: Pick<Store, 'revoke'>, caller: Caller, answer: Promise<T>): Promise<T> {

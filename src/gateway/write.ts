@@ -2,10 +2,9 @@ import { onAbort } from '../core/abort.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { NewWrite, WriteAnswer, WriteEnd } from '../store/store.ts';
-import type { Call } from '../upstream/client.ts';
+import type { Call, OperationInput } from '../upstream/call.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
-import type { OperationInput } from '../upstream/request.ts';
 import { ClientLeft } from '../upstream/request-context.ts';
 import { again, countEnd, needsStore, newWriteOf, type Write, type Writer, type Written } from './idempotency.ts';
 import type { GatewayDeps } from './deps.ts';
@@ -16,7 +15,7 @@ import { sessionOver } from './sessions.ts';
 interface WriteTools extends GatewayDeps {
   readonly call: Call;
   /** @throws GatewayError if a call of this account would not be let through */
-  assertOpen(writer: Writer): void;
+  assertAllowed(writer: Writer): void;
   readonly limit: RateLimit;
   readonly accepted: Accepted;
 }
@@ -61,7 +60,7 @@ async function readied(tools: WriteTools, { operation, input: read, writer: aske
   writer.context.signal.throwIfAborted();
   const newWrite = await newWriteOf(tools, wanted);
   // With a key, the write may be a repetition, which gets its answer even while no call is let through.
-  if (newWrite.key === undefined) tools.assertOpen(writer);
+  if (newWrite.key === undefined) tools.assertAllowed(writer);
   return { wanted, newWrite, isLate };
 }
 
@@ -117,7 +116,7 @@ async function begin(tools: WriteTools, { writer }: Write, newWrite: NewWrite): 
   if (isRevoked) throw sessionOver();
   if (known) return again(tools, known, newWrite);
   if (!isLimited) return undefined;
-  tools.assertOpen(writer);
+  tools.assertAllowed(writer);
   throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // the cooldown has just ended
 }
 

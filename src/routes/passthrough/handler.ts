@@ -7,7 +7,7 @@ import type { Route } from '../../http/lifecycle.ts';
 import { readAnswer } from '../../http/read-answer.ts';
 import { ID_FORMS, type Operation } from '../../upstream/operation.ts';
 import { allOperations } from '../../upstream/operations/index.ts';
-import type { OperationInput } from '../../upstream/request.ts';
+import type { OperationInput } from '../../upstream/call.ts';
 
 /** The upstream's endpoints, each at its own path (`contract.md` section 2). */
 export function passthroughRoutes(gateway: Gateway): Route[] {
