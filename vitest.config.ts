@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { defaultExclude, defineConfig } from 'vitest/config';
+import { defineConfig } from 'vitest/config';
 
 /** Tests that start processes, Redis or workerd. In the other projects an attempt to is an error. */
 const WITH_SERVERS = [
@@ -33,6 +33,8 @@ export default defineConfig({
   // The objects of accounts run in this process too, on a storage of ours; in test/runtime they run in workerd.
   resolve: { alias: { 'cloudflare:workers': join(import.meta.dirname, 'test/support/cloudflare-workers.ts') } },
   test: {
+    // Packages bring tests of their own, also those that `npm run check:clients` installs below test/.
+    exclude: ['**/node_modules/**'],
     pool: 'forks',
     // More than there are cores: the tests with servers mostly wait.
     maxWorkers: 4,
@@ -52,7 +54,7 @@ export default defineConfig({
         test: {
           name: 'quick',
           include: ['test/**/*.test.ts'],
-          exclude: [...defaultExclude, ...WITH_SERVERS, ...WITH_BROWSER, ...RANDOM, ...LAST],
+          exclude: [...WITH_SERVERS, ...WITH_BROWSER, ...RANDOM, ...LAST],
           env: { NO_SERVERS: 'true' },
         },
       },
@@ -66,7 +68,7 @@ export default defineConfig({
         test: {
           name: 'shared',
           include: ABOUT_STATE,
-          exclude: [...defaultExclude, 'test/resilience/deadlines.test.ts'],
+          exclude: ['test/resilience/deadlines.test.ts'],
           env: { NO_SERVERS: 'true', OVER_SHARED_STORE: 'true' },
         },
       },
