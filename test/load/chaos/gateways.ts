@@ -4,7 +4,7 @@ import { SECRET } from '../support/gateways.ts';
 import { atExit, PRELOAD, type Running, start } from '../support/processes.ts';
 import { freePort } from '../../../scripts/free-port.ts';
 
-export const REQUEST_TIMEOUT_MS = 2_000;
+const REQUEST_TIMEOUT_MS = 2_000;
 
 const CONNECTIONS = 64;
 /** An instance that comes back on the same port. */
