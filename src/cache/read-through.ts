@@ -1,4 +1,3 @@
-import type { Cancellation } from '../core/cancellation.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock, Digest } from '../core/runtime.ts';
@@ -35,7 +34,7 @@ export interface Reader {
   readonly owner: Owner;
   readonly snapshot: Snapshot;
   /** Of the request, or of a part of it such as a section. */
-  readonly cancellation: Cancellation;
+  readonly signal: AbortSignal;
 }
 
 interface Wanted extends Read {
@@ -129,7 +128,7 @@ export class ReadThrough {
     const { check, metrics, clock } = this.#options;
     const { operation, input, reader, policy } = wanted;
     check(operation, input);
-    const { result, isJoined } = this.#join(wanted, found, reader.cancellation);
+    const { result, isJoined } = this.#join(wanted, found, reader.signal);
     let done: Result;
     try {
       done = await result;
@@ -154,29 +153,29 @@ export class ReadThrough {
   }
 
   /** Requests with `no-cache` do not join ordinary calls, which may have been sent before them. */
-  #join(wanted: Wanted, found: Found, waiter?: Cancellation): { result: Promise<Result>; isJoined: boolean } {
-    const { wants, background } = wanted.reader.context;
+  #join(wanted: Wanted, found: Found, waiter?: AbortSignal): { result: Promise<Result>; isJoined: boolean } {
+    const { wants, waitUntil } = wanted.reader.context;
     const isAlone = wants === 'no-store';
     const key = isAlone ? `no-store ${++this.#count}` : singleFlightKey(wanted.key, found.version);
     const isFresh = wants === 'no-cache' || this.#freshFlights.has(key);
     const flights = isFresh ? this.#freshFlights : this.#flights;
     const isJoined = flights.has(key);
-    const start = (cancellation: Cancellation) => this.#fetch(wanted, found, cancellation);
-    return { result: flights.join(key, { start, waiter, background }), isJoined };
+    const start = (signal: AbortSignal) => this.#fetch(wanted, found, signal);
+    return { result: flights.join(key, { start, waiter, waitUntil }), isJoined };
   }
 
   /**
    * If another instance is fetching the same, waits for its answer. The end of a fetch is always reported to the store,
    * since other instances may wait for it.
    */
-  async #fetch(wanted: Wanted, found: Found, cancellation: Cancellation): Promise<Result> {
+  async #fetch(wanted: Wanted, found: Found, signal: AbortSignal): Promise<Result> {
     const { key, policy, reader } = wanted;
     const isShared = policy !== undefined && reader.context.wants === 'any';
-    const leased = (isShared && (await reader.snapshot.lease?.(key, found, cancellation))) || found;
+    const leased = (isShared && (await reader.snapshot.lease?.(key, found, signal))) || found;
     const made = leased === found ? undefined : this.#madeMeanwhile(leased, policy);
     if (made) return { status: 200, entry: made, isStored: true, isCollapsed: true };
     try {
-      const { status, entry, isStorable } = await this.#call(wanted, leased, cancellation);
+      const { status, entry, isStorable } = await this.#call(wanted, leased, signal);
       const isKept = entry !== null && status === 200 && isStorable;
       if (!policy && (isKept || !leased.entry)) return { status, entry, isStored: false };
       const fetched: Fetched = isKept ? { entry } : { drop: leased.entry && 'key' };
@@ -200,12 +199,12 @@ export class ReadThrough {
     return isMadeElsewhere || isFresh ? entry : undefined;
   }
 
-  async #call({ operation, input, reader, policy }: Wanted, { entry }: Found, cancellation: Cancellation) {
+  async #call({ operation, input, reader, policy }: Wanted, { entry }: Found, signal: AbortSignal) {
     const { clock, call, digest, timeoutMs } = this.#options;
     const { account, owner, context } = reader;
     const validators = entry && hasAny(entry.validators) ? entry.validators : undefined;
     const endsAt = clock.now() + timeoutMs;
-    const answer = await call({ context, account, owner, operation, input, validators, cancellation, endsAt });
+    const answer = await call({ context, account, owner, operation, input, validators, signal, endsAt });
     const { status, isStorable, notModified } = answer;
     const now = clock.now();
     if (notModified && entry) return { status: 200, isStorable, entry: confirmed(entry, answer, now) };

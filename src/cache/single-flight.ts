@@ -1,10 +1,10 @@
-import { Cancellation } from '../core/cancellation.ts';
-import type { Background } from '../core/runtime.ts';
+import { onAbort } from '../core/abort.ts';
+import type { WaitUntil } from '../core/runtime.ts';
 
 interface Flight<T> {
   readonly result: Promise<T>;
   waiting: number;
-  /** Cancels the work, with the reason of the last waiter that left. */
+  /** Aborts the work, with the reason of the last waiter that left. */
   readonly abandon: (reason: unknown) => void;
 }
 
@@ -18,15 +18,15 @@ interface Place<T> {
 
 interface Joining<T> {
   /** Begins the work; called only if no equal work is under way. */
-  readonly start: (cancellation: Cancellation) => Promise<T>;
-  /** Cancelled when the waiter leaves, which then gets its reason. Absent: the waiter never leaves. */
-  readonly waiter?: Cancellation | undefined;
-  readonly background: Background;
+  readonly start: (signal: AbortSignal) => Promise<T>;
+  /** Aborted when the waiter leaves, which then gets its reason. Absent: the waiter never leaves. */
+  readonly waiter?: AbortSignal | undefined;
+  readonly waitUntil: WaitUntil;
 }
 
 /**
  * Equal work that is under way at the same time is done once. It belongs to no request: a waiter that leaves does not
- * end it for the others; only the last one to leave cancels it.
+ * end it for the others; only the last one to leave aborts it.
  */
 export class SingleFlight<T> {
   readonly #flights = new Map<string, Place<T>>();
@@ -42,24 +42,24 @@ export class SingleFlight<T> {
   join(key: string, joining: Joining<T>): Promise<T> {
     const { waiter } = joining;
     // A waiter that has left already begins nothing.
-    if (waiter?.isCancelled) return Promise.reject(waiter.reason);
+    if (waiter?.aborted) return Promise.reject(waiter.reason);
     const flight = this.#flights.get(key)?.flight ?? this.#start(key, joining);
     flight.waiting++;
-    return waiter ? wait(flight, waiter, joining.background) : flight.result;
+    return waiter ? wait(flight, waiter, joining.waitUntil) : flight.result;
   }
 
-  #start(key: string, { start, background }: Joining<T>): Flight<T> {
-    const cancellation = new Cancellation();
-    // On Workers a request may not cancel what another one has begun. Through a promise, the cancellation runs in the
+  #start(key: string, { start, waitUntil }: Joining<T>): Flight<T> {
+    const controller = new AbortController();
+    // On Workers a request may not abort what another one has begun. Through a promise, this runs in the
     // request that began the work.
     const abandoned = Promise.withResolvers<unknown>();
-    void abandoned.promise.then((reason) => cancellation.cancel(reason));
+    void abandoned.promise.then((reason) => controller.abort(reason));
     const place: Place<T> = { flight: undefined };
     const remove = () => {
       if (this.#flights.get(key) === place) this.#flights.delete(key);
       place.flight = undefined;
     };
-    const result = start(cancellation);
+    const result = start(controller.signal);
     const abandon = (reason: unknown) => {
       remove();
       abandoned.resolve(reason);
@@ -67,27 +67,27 @@ export class SingleFlight<T> {
     const flight = { result, waiting: 0, abandon };
     place.flight = flight;
     this.#flights.set(key, place);
-    background(result.then(remove, remove)); // removed before any waiter continues
+    waitUntil(result.then(remove, remove)); // removed before any waiter continues
     return flight;
   }
 }
 
-function wait<T>(flight: Flight<T>, waiter: Cancellation, background: Background): Promise<T> {
+function wait<T>(flight: Flight<T>, waiter: AbortSignal, waitUntil: WaitUntil): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const leave = (reason: unknown) => {
       reject(reason);
       if (--flight.waiting > 0) return;
-      background(flight.result.catch(() => undefined)); // keeps this request alive until it has ended
+      waitUntil(flight.result.catch(() => undefined)); // keeps this request alive until it has ended
       flight.abandon(reason);
     };
-    waiter.on(leave);
+    const stay = onAbort(waiter, leave);
     flight.result.then(
       (result) => {
-        waiter.off(leave);
+        stay();
         resolve(result);
       },
       (error: unknown) => {
-        waiter.off(leave);
+        stay();
         reject(error);
       },
     );

@@ -1,5 +1,5 @@
 import type { ErrorCode } from './errors.ts';
-import type { Background } from './runtime.ts';
+import type { WaitUntil } from './runtime.ts';
 
 /** A request as the runtime hands it over: plain values, nothing of Hono or of a runtime's own. */
 export interface Inbound {
@@ -15,7 +15,7 @@ export interface Inbound {
   readonly origin: string;
   /** The client's, for limits on requests without a credential. */
   readonly address: string;
-  readonly background: Background;
+  readonly waitUntil: WaitUntil;
   /** Set if the request is to be refused for its head alone. */
   readonly refused?: ErrorCode | undefined;
   /**

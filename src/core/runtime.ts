@@ -10,8 +10,8 @@ export interface Clock {
   after(ms: number, run: () => void): () => void;
 }
 
-/** Keeps work alive that outlives its request: `ctx.waitUntil` on Workers, drained at shutdown on Node. */
-export type Background = (work: Promise<unknown>) => void;
+/** Keeps work alive that outlives its request, as an execution context of Workers does; on Node the drain awaits it. */
+export type WaitUntil = (work: Promise<unknown>) => void;
 
 export interface Digest {
   /** Keyed hash of a credential, one for each secret: an `AccountId` of the store. */

@@ -3,7 +3,7 @@ import { existsSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
 import { createAdminApp, createApp } from '../app.ts';
 import { type Config, parseConfig } from '../config.ts';
-import { trackedBackground } from './node/background.ts';
+import { trackedWork } from './node/wait-until.ts';
 import { nodeDeps, systemClock } from './node/deps.ts';
 import { pinoLogger } from './node/logger.ts';
 import { mostConnections } from './node/server/connections.ts';
@@ -39,7 +39,7 @@ interface Running {
 
 const config = readConfig();
 const logger = pinoLogger(config.logLevel);
-const { background, idle } = trackedBackground();
+const { waitUntil, idle } = trackedWork();
 /** From when the public listener is open to the signal that ends it. */
 let ready = false;
 void start();
@@ -56,8 +56,8 @@ async function start(): Promise<void> {
   await warmUp(deps);
   const { host, port, trustedProxies, adminHost, adminPort, upstreamMaxConnections } = config;
   const bounds = { shedding: deps.metrics, mostConnections: mostConnections(upstreamMaxConnections) };
-  const options = { host, port, background, trustedProxies, sockets: LISTENING_SOCKETS, ...bounds };
-  const probed = { app: createAdminApp(deps, scrape), background, host: adminHost, port: adminPort };
+  const options = { host, port, waitUntil, trustedProxies, sockets: LISTENING_SOCKETS, ...bounds };
+  const probed = { app: createAdminApp(deps, scrape), waitUntil, host: adminHost, port: adminPort };
   const admin = adminPort === 0 ? undefined : await open('ADMIN_PORT', probed); // first: a start that fails has served nobody
   const running = { sandbox, close, admin, gateway: await open('PORT', { app: createApp(deps), ...options }) };
   ready = true;

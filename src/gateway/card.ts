@@ -1,4 +1,5 @@
 import type { Reading } from '../cache/reading.ts';
+import { childOf } from '../core/abort.ts';
 import { GatewayError } from '../core/errors.ts';
 import { cut, itemsOf, memberOf, stringAt } from '../core/json.ts';
 import type { Entry } from '../store/store.ts';
@@ -21,8 +22,8 @@ const CARD_ID = /^[0-9]{1,19}$/;
 export async function cardLeg(tools: LegTools, subscription: Promise<Leg>): Promise<Leg> {
   const begunAt = tools.clock.now();
   const msSoFar = () => tools.clock.now() - begunAt;
-  const { child: cancellation, release } = tools.reader.cancellation.child();
-  const reading = readList({ ...tools, reader: { ...tools.reader, cancellation } });
+  const controller = childOf(tools.reader.signal);
+  const reading = readList({ ...tools, reader: { ...tools.reader, signal: controller.signal } });
   try {
     // If the list is refused with 401 or 403, there is no need to wait for the subscription.
     const owner = await Promise.race([subscription, reading.then(() => subscription)]);
@@ -37,8 +38,7 @@ export async function cardLeg(tools: LegTools, subscription: Promise<Leg>): Prom
   } catch (error) {
     return badLeg(error, msSoFar());
   } finally {
-    release();
-    cancellation.cancel(new Error('the list is no longer needed'));
+    controller.abort(new Error('the list is no longer needed'));
   }
 }
 

@@ -1,3 +1,4 @@
+import { childOf } from '../core/abort.ts';
 import type { Entry } from '../store/store.ts';
 import type { CopyOf, Read } from '../upstream/request.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
@@ -66,13 +67,13 @@ export function freshLegs(hits: Hits, context: RequestContext, { sections }: Com
 }
 
 /**
- * Starts every leg at once. A failure that fails the whole cancels the other legs, so that a refused account does not
+ * Starts every leg at once. A failure that fails the whole aborts the other legs, so that a refused account does not
  * cost four calls.
  */
 export function compose(tools: LegTools, composition: Composition): Legs {
   const vital = vitalOf(composition);
-  const { child: cancellation } = tools.reader.cancellation.child();
-  const shared: LegTools = { ...tools, reader: { ...tools.reader, cancellation } };
+  const controller = childOf(tools.reader.signal);
+  const shared: LegTools = { ...tools, reader: { ...tools.reader, signal: controller.signal } };
   const legs = new Map<string, Promise<Leg>>();
   for (const planned of composition.sections) {
     const leg = startLeg(shared, planned, legs).then((done) => {
@@ -80,7 +81,7 @@ export function compose(tools: LegTools, composition: Composition): Legs {
         throw done.error.with({ section: planned.name });
       return done;
     });
-    leg.catch((error: unknown) => cancellation.cancel(error));
+    leg.catch((error: unknown) => controller.abort(error));
     legs.set(planned.name, leg);
   }
   return legs;

@@ -122,10 +122,10 @@ function readers({ config, store, clock, digest }: GatewayDeps, accepted: Return
       keys: (copyOf) => reads((read) => copyOf(keyOf(read))?.text).map(keyOf),
       fetches: context.wants === 'any',
       session,
-      background: context.background,
+      waitUntil: context.waitUntil,
     });
     context.snapshot = snapshot;
-    return { context, account, owner, snapshot, cancellation: context.cancellation };
+    return { context, account, owner, snapshot, signal: context.signal };
   };
 }
 

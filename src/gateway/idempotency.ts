@@ -39,7 +39,7 @@ const LATE_MS = 60_000;
 /** A write as the store knows it. */
 export async function newWriteOf({ clock, digest }: Tools, { operation, input, writer }: Write): Promise<NewWrite> {
   const { principal, owner, quota, context } = writer;
-  const { endsAt, background, idempotencyKey: key } = context;
+  const { endsAt, waitUntil, idempotencyKey: key } = context;
   const tags = writer.account === undefined ? [] : invalidatedBy(operation, input);
   const isPurchase = operation.exclusive === true;
   const isCompared = key !== undefined || isPurchase;
@@ -58,7 +58,7 @@ export async function newWriteOf({ clock, digest }: Tools, { operation, input, w
     fingerprint: isCompared ? await digest.body(asked()) : '',
     isPurchase,
     session: writer.account === undefined ? undefined : context.session,
-    background,
+    waitUntil,
   };
 }
 

@@ -25,9 +25,9 @@ interface Caller {
 /** An upstream that does not accept a session's key any more ends that session, and no other. */
 function endSession(store: Pick<Store, 'revoke'>, { account, owner, context }: Caller, error: unknown): void {
   const isRefused = error instanceof GatewayError && error.status === 401 && !error.isUnsent;
-  const { session, background } = context;
+  const { session, waitUntil } = context;
   if (isRefused && session && account !== undefined)
-    background(store.revoke({ principal: account, owner, now: context.startedAt, background }, session));
+    waitUntil(store.revoke({ principal: account, owner, now: context.startedAt, waitUntil }, session));
 }
 
 /** For the request that a call is made for, also in the background. */
@@ -66,9 +66,9 @@ export function accountSessions({ store, clock, digest }: GatewayDeps, { accepte
       const owner = addressOwner(context.address);
       const principal = await digest.account(owner);
       const window = isCounted ? limit.address?.window : undefined;
-      const { background } = context;
+      const { waitUntil } = context;
       const session = { id, epoch: 0 };
-      const asked = await store.snapshot({ principal, owner, now: clock.now(), window, session, background });
+      const asked = await store.snapshot({ principal, owner, now: clock.now(), window, session, waitUntil });
       if (isCounted) limit.counted(context, limit.address, asked.use);
       if (asked.session?.isLocal) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
     },
@@ -82,17 +82,17 @@ export function accountSessions({ store, clock, digest }: GatewayDeps, { accepte
     isLiving: async (context: RequestContext, session: SessionId): Promise<boolean> => {
       if (context.snapshot?.session?.isLocal) return false; // it did not answer a moment ago
       const principal = context.account ?? (await digest.account(context.credential));
-      const { background } = context;
+      const { waitUntil } = context;
       const owner = accepted.ownerOf(principal, context);
-      const asking = { principal, owner, now: clock.now(), window: undefined, session, background };
+      const asking = { principal, owner, now: clock.now(), window: undefined, session, waitUntil };
       const { session: state } = await store.snapshot(asking);
       return state !== undefined && !state.isLocal && !isSessionOver(session, state);
     },
     /** Resolves with whether all instances know of it. */
     revoke: (context: RequestContext, account: AccountId, revoked: Revoked): Promise<boolean> => {
       const owner = accepted.ownerOf(account, context);
-      const { background } = context;
-      return store.revoke({ principal: account, owner, now: clock.now(), background }, revoked);
+      const { waitUntil } = context;
+      return store.revoke({ principal: account, owner, now: clock.now(), waitUntil }, revoked);
     },
   };
 }

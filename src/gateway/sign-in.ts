@@ -1,5 +1,4 @@
 import type { Reader } from '../cache/read-through.ts';
-import { Cancellation } from '../core/cancellation.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { AccountId } from '../store/store.ts';
 import type { Read } from '../upstream/request.ts';
@@ -19,12 +18,12 @@ const [FIRST, ...OTHERS] = readsOfOverview();
 
 /** The request, as if it had come with this token. Its account is not counted. */
 function contextOf(context: RequestContext, token: string, account: AccountId, wants: RequestContext['wants']) {
-  const { requestId, trace, userAgent, address, origin, startedAt, endsAt, background, cancellation } = context;
-  const client = { requestId, trace, userAgent, address, origin, startedAt, endsAt, background };
+  const { requestId, trace, userAgent, address, origin, startedAt, endsAt, waitUntil, signal } = context;
+  const client = { requestId, trace, userAgent, address, origin, startedAt, endsAt, waitUntil };
   const isOwn = wants === 'no-cache'; // else it goes on when the request is over
   return {
     ...client,
-    cancellation: isOwn ? cancellation : new Cancellation(),
+    signal: isOwn ? signal : new AbortController().signal,
     credential: token,
     account,
     owner: undefined,
@@ -66,7 +65,7 @@ export async function signIn(
     context.upstreamCalls += own.upstreamCalls;
     context.upstreamMs += own.upstreamMs;
   }
-  context.background(warm(gateway, contextOf(context, token, account, 'any'), reading));
+  context.waitUntil(warm(gateway, contextOf(context, token, account, 'any'), reading));
   return { account, epoch: first.snapshot.session?.epoch ?? 0 };
 }
 

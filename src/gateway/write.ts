@@ -1,4 +1,4 @@
-import { Cancellation } from '../core/cancellation.ts';
+import { onAbort } from '../core/abort.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { Owner } from '../store/owner.ts';
@@ -48,7 +48,7 @@ export async function write(tools: Tools, wanted: Wanted): Promise<Written> {
   });
   if (!needsStore(ready.wanted)) await count(tools, writer);
   const written = carryOut(tools, ready);
-  writer.context.background(written.catch(() => undefined));
+  writer.context.waitUntil(written.catch(() => undefined));
   return written;
 }
 
@@ -59,7 +59,7 @@ async function readied(tools: Tools, { operation, input: read, writer: asked }: 
   const writer = { ...asked, owner: tools.ownerOf(asked) };
   const wanted = { operation, input, writer };
   checkInput(operation, input);
-  writer.context.cancellation.throwIfCancelled();
+  writer.context.signal.throwIfAborted();
   const begun = await newWriteOf(tools, wanted);
   // With a key, the write may be a repetition, which gets its answer even while no call is let through.
   if (begun.key === undefined) tools.assertOpen(writer);
@@ -80,7 +80,7 @@ async function count({ store, clock, limit }: Tools, writer: Writer): Promise<vo
   const { principal, owner, quota, context } = writer;
   if (!quota) return;
   const { window } = quota;
-  const { use } = await store.snapshot({ principal, owner, now: clock.now(), window, background: context.background });
+  const { use } = await store.snapshot({ principal, owner, now: clock.now(), window, waitUntil: context.waitUntil });
   limit.counted(context, quota, use);
 }
 
@@ -126,13 +126,12 @@ async function begin(tools: Tools, { writer }: Write, begun: NewWrite): Promise<
 async function send({ call }: Tools, { wanted: { operation, input, writer }, isLate }: Ready): Promise<WriteAnswer> {
   const { account, owner, context } = writer;
   let isSent = false;
-  const cancellation = new Cancellation();
-  const leave = (reason: unknown) => {
-    if (!isSent) cancellation.cancel(reason);
-  };
-  context.cancellation.on(leave);
+  const controller = new AbortController();
+  const stay = onAbort(context.signal, (reason) => {
+    if (!isSent) controller.abort(reason);
+  });
   const beforeSend = () => {
-    context.cancellation.throwIfCancelled();
+    context.signal.throwIfAborted();
     isSent = true;
   };
   const beforeFirstByte = () => {
@@ -141,11 +140,11 @@ async function send({ call }: Tools, { wanted: { operation, input, writer }, isL
   const hooks = { beforeSend, beforeFirstByte };
   try {
     const { endsAt } = context;
-    return await call({ context, account, owner, operation, input, cancellation, endsAt, ...hooks });
+    return await call({ context, account, owner, operation, input, signal: controller.signal, endsAt, ...hooks });
   } catch (error) {
     throw !isSent && error instanceof GatewayError ? error.with({ fault: 'not_sent' }) : error;
   } finally {
-    context.cancellation.off(leave);
+    stay();
   }
 }
 

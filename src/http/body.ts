@@ -1,3 +1,4 @@
+import { onAbort } from '../core/abort.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Inbound } from '../core/inbound.ts';
 import { ClientLeft } from '../upstream/request-context.ts';
@@ -38,22 +39,22 @@ export async function unreadTextOf(context: Context): Promise<string> {
  * A request body, bounded while it is read.
  * @throws GatewayError `payload_too_large`, `request_timeout`
  */
-export async function bytesOf({ inbound, maxBodyBytes, cancellation }: Context): Promise<Uint8Array> {
+export async function bytesOf({ inbound, maxBodyBytes, signal }: Context): Promise<Uint8Array> {
   const { body } = inbound;
   if (Number(inbound.header('content-length') ?? 0) > maxBodyBytes) throw GatewayError.of('payload_too_large');
   if (!body) return new Uint8Array();
   const reader = body.getReader();
   const leave = (reason: unknown) => void reader.cancel(reason).catch(() => undefined);
-  cancellation.on(leave);
+  const stay = onAbort(signal, leave);
   try {
     const bytes = await gather(reader, maxBodyBytes);
-    cancellation.throwIfCancelled();
+    signal.throwIfAborted();
     return bytes;
   } catch (error) {
-    if (cancellation.reason instanceof GatewayError) throw GatewayError.of('request_timeout');
+    if (signal.reason instanceof GatewayError) throw GatewayError.of('request_timeout');
     throw error instanceof GatewayError ? error : new ClientLeft();
   } finally {
-    cancellation.off(leave);
+    stay();
   }
 }
 

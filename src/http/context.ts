@@ -1,8 +1,7 @@
 import type { Config } from '../config.ts';
-import { Cancellation } from '../core/cancellation.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Inbound } from '../core/inbound.ts';
-import type { Background, Clock } from '../core/runtime.ts';
+import type { WaitUntil, Clock } from '../core/runtime.ts';
 import type { Owner } from '../store/owner.ts';
 import type { AccountId, Snapshot } from '../store/store.ts';
 import { ClientLeft, type RequestContext, type Trace } from '../upstream/request-context.ts';
@@ -44,7 +43,7 @@ export class Context implements RequestContext {
   readonly #hasOwnId: boolean;
   #trace: Trace | undefined;
   #credential: string | undefined;
-  #cancellation: Cancellation | undefined;
+  #controller: AbortController | undefined;
   #stopTimer: (() => void) | undefined;
 
   constructor(inbound: Inbound, route: Route, param: string | undefined, tools: ContextTools) {
@@ -101,8 +100,8 @@ export class Context implements RequestContext {
     return this.#tools.publicUrl ?? this.inbound.origin;
   }
 
-  get background(): Background {
-    return this.inbound.background;
+  get waitUntil(): WaitUntil {
+    return this.inbound.waitUntil;
   }
 
   get maxBodyBytes(): number {
@@ -114,15 +113,14 @@ export class Context implements RequestContext {
   }
 
   /** Made on first use: an answer from the cache never needs it. */
-  get cancellation(): Cancellation {
-    if (this.#cancellation) return this.#cancellation;
-    const cancellation = new Cancellation();
-    this.#cancellation = cancellation;
+  get signal(): AbortSignal {
+    if (this.#controller) return this.#controller.signal;
+    const controller = (this.#controller = new AbortController());
     const { clock } = this.#tools;
-    const expire = () => cancellation.cancel(GatewayError.of('upstream_timeout', { fault: 'timeout' }));
+    const expire = () => controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout' }));
     this.#stopTimer = clock.after(Math.max(0, this.endsAt - clock.now()), expire);
-    this.inbound.onLeave(() => cancellation.cancel(new ClientLeft()));
-    return cancellation;
+    this.inbound.onLeave(() => controller.abort(new ClientLeft()));
+    return controller.signal;
   }
 
   end(): void {

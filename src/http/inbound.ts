@@ -1,9 +1,9 @@
 import type { Inbound, Outbound } from '../core/inbound.ts';
-import type { Background } from '../core/runtime.ts';
+import type { WaitUntil } from '../core/runtime.ts';
 
 /** What a runtime passes with a request, besides the `Request`. */
 export interface WebBindings {
-  readonly background?: Background;
+  readonly waitUntil?: WaitUntil;
   readonly address?: string;
 }
 
@@ -12,11 +12,11 @@ export class WebInbound implements Inbound {
   readonly path: string;
   readonly query: string;
   readonly origin: string;
-  readonly background: Background;
+  readonly waitUntil: WaitUntil;
   readonly address: string;
   readonly #request: Request;
 
-  constructor(request: Request, { background = () => undefined, address = '' }: WebBindings = {}) {
+  constructor(request: Request, { waitUntil = () => undefined, address = '' }: WebBindings = {}) {
     const { url } = request;
     const start = url.indexOf('/', url.indexOf('://') + 3);
     const [target = ''] = url.slice(start).split('#', 1);
@@ -25,7 +25,7 @@ export class WebInbound implements Inbound {
     this.path = mark < 0 ? target : target.slice(0, mark);
     this.query = mark < 0 ? '' : target.slice(mark + 1);
     this.origin = url.slice(0, start);
-    this.background = background;
+    this.waitUntil = waitUntil;
     this.address = address;
   }
 

@@ -12,6 +12,8 @@ export interface Attempt {
   readonly call: UpstreamCall;
   /** While it passes the gates the current time, then when it was sent; in milliseconds of the process's clock. */
   now: number;
+  /** Ends this attempt; the call's signal does too. */
+  readonly controller: AbortController;
   /** The era of the circuit in which it was let through. */
   era?: Era | undefined;
 }
@@ -35,8 +37,8 @@ export interface Gate {
 }
 
 /** Whether we ended the attempt for another reason than a timeout: that says nothing about the upstream. */
-export function isGivenUp({ call }: Attempt, error: GatewayError | undefined): boolean {
-  return call.cancellation.isCancelled && error?.particulars.fault !== 'timeout';
+export function isGivenUp({ controller }: Attempt, error: GatewayError | undefined): boolean {
+  return controller.signal.aborted && error?.particulars.fault !== 'timeout';
 }
 
 interface GateOptions {
@@ -62,7 +64,7 @@ export function cooldown({ metrics, store }: GateOptions) {
       if (!(error instanceof GatewayError) || error.status !== 429 || error.isUnsent) return;
       const { retryAfter = 0 } = error.particulars;
       if (account === undefined || retryAfter === 0) return;
-      store.coolDown({ principal: account, owner }, now + retryAfter * 1000, context.background);
+      store.coolDown({ principal: account, owner }, now + retryAfter * 1000, context.waitUntil);
     },
   };
 }
@@ -73,7 +75,7 @@ export function budget({ metrics, store }: GateOptions, perMinute: number): Gate
   return {
     admit({ call: { account, owner, context }, now }) {
       if (account === undefined) return;
-      const use = store.spend({ principal: account, owner }, now, context.background);
+      const use = store.spend({ principal: account, owner }, now, context.waitUntil);
       if (use.used <= perMinute) return;
       metrics.refused('budget');
       const detail = 'The account has used up its upstream calls of this minute.';

@@ -1,8 +1,8 @@
-import type { Cancellation } from '../core/cancellation.ts';
+import { childOf, onAbort } from '../core/abort.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { Call } from '../upstream/client.ts';
+import type { Call, Exchange } from '../upstream/client.ts';
 import type { Attempt, Gate, Outcome } from './gates.ts';
 import { Retries } from './retry.ts';
 
@@ -12,7 +12,7 @@ interface GuardedCallOptions {
   /** `admit` is called in this order before each attempt, `settled` in reverse order after it. */
   readonly gates: readonly Gate[];
   /** One request to the upstream and its answer. */
-  readonly exchange: Call;
+  readonly exchange: Exchange;
   readonly attemptTimeoutMs: number;
   readonly random?: (() => number) | undefined;
 }
@@ -28,7 +28,7 @@ export function guardedCall(options: GuardedCallOptions): Call {
   return async (call) => {
     let failure: unknown;
     for (let tries = 1; ; tries++) {
-      const attempt: Attempt = { call, now: clock.now(), era: undefined };
+      const attempt: Attempt = { call, now: clock.now(), controller: childOf(call.signal), era: undefined };
       if (tries === 1) retries.count(call, attempt.now);
       let admitted = 0;
       let stopTimer: (() => void) | undefined;
@@ -45,9 +45,9 @@ export function guardedCall(options: GuardedCallOptions): Call {
           attempt.now = clock.now();
         }
         stopTimer = clock.after(Math.min(attemptTimeoutMs, call.endsAt - attempt.now), () =>
-          call.cancellation.cancel(GatewayError.of('upstream_timeout', { fault: 'timeout' })),
+          attempt.controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout' })),
         );
-        const answer = await exchange(call);
+        const answer = await exchange(call, attempt.controller.signal);
         settle({ answer, now: clock.now() });
         return answer;
       } catch (error) {
@@ -56,9 +56,9 @@ export function guardedCall(options: GuardedCallOptions): Call {
         // If a gate refused the retry, the error of the attempt before says more.
         if (tries > 1 && isNotSent(error)) throw failure;
         failure = error;
-        const pauseMs = retries.pauseAfter(error, call, { tries, now });
+        const pauseMs = attempt.controller.signal.aborted ? undefined : retries.pauseAfter(error, call, { tries, now });
         if (pauseMs === undefined) throw error;
-        await pause(clock, pauseMs, call.cancellation);
+        await pause(clock, pauseMs, call.signal);
       }
     }
   };
@@ -66,17 +66,16 @@ export function guardedCall(options: GuardedCallOptions): Call {
 
 const isNotSent = (error: unknown) => error instanceof GatewayError && error.particulars.fault === 'not_sent';
 
-/** Rejects with the reason once the work is cancelled. */
-function pause(clock: Clock, ms: number, cancellation: Cancellation): Promise<void> {
+/** Rejects with the signal's reason once it is aborted. */
+function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve, reject) => {
-    const leave = (reason: unknown) => {
-      cancel();
-      reject(reason);
-    };
-    const cancel = clock.after(ms, () => {
-      cancellation.off(leave);
+    const stopTimer = clock.after(ms, () => {
+      stay();
       resolve();
     });
-    cancellation.on(leave);
+    const stay = onAbort(signal, (reason) => {
+      stopTimer();
+      reject(reason);
+    });
   });
 }

@@ -42,7 +42,7 @@ export class Retries {
    */
   pauseAfter(error: unknown, call: UpstreamCall, { tries, now }: { tries: number; now: number }): number | undefined {
     const isRetried = error instanceof GatewayError && RETRIED.has(error.particulars.fault);
-    if (!isRetried || call.operation.method !== 'GET' || call.cancellation.isCancelled) return undefined;
+    if (!isRetried || call.operation.method !== 'GET') return undefined;
     const pauseMs = this.#random() * FIRST_PAUSE_MS * 2 ** (tries - 1);
     if (tries > MAX_RETRIES || now + pauseMs >= call.endsAt || !this.#isInBudget(call, now)) return undefined;
     this.#recent.count('marked', now, call);

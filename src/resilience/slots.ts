@@ -1,3 +1,4 @@
+import { onAbort } from '../core/abort.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock } from '../core/runtime.ts';
@@ -38,7 +39,7 @@ export function slots({ clock, metrics }: { clock: Clock; metrics: Metrics }, co
   /** Gives the attempt the slot of a read that has taken `minMs`; returns whether there was one. */
   const takeOver = (attempt: Attempt, minMs: number): boolean => {
     const read = table.takeOver(attempt, clock.now() - minMs);
-    read?.call.cancellation.cancel(overloaded());
+    read?.controller.abort(overloaded());
     return read !== undefined;
   };
 
@@ -59,15 +60,14 @@ export function slots({ clock, metrics }: { clock: Clock; metrics: Metrics }, co
       if (takeOver(attempt, 0)) gone.resolve();
       else gone.reject(overloaded());
     });
-    const abandon = (reason: unknown) => {
+    const stay = onAbort(attempt.call.signal, (reason) => {
       if (ticket.leave()) gone.reject(reason);
-    };
-    attempt.call.cancellation.on(abandon);
+    });
     try {
       await Promise.race([ticket.granted, gone.promise]);
     } finally {
       cancel();
-      attempt.call.cancellation.off(abandon);
+      stay();
     }
   };
 

@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts';
-import type { Background } from '../core/runtime.ts';
+import type { WaitUntil } from '../core/runtime.ts';
 import { within } from '../core/within.ts';
 import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
@@ -79,9 +79,9 @@ export class SharedStore implements Store {
   }
 
   async snapshot(request: SnapshotRequest): Promise<Snapshot> {
-    const { principal, window, now, keys = () => [], background } = request;
+    const { principal, window, now, keys = () => [], waitUntil } = request;
     const refused = this.#reports.refused(principal);
-    if (refused) background(refused);
+    if (refused) waitUntil(refused);
     const snapshot = new SharedSnapshot(this.#tools, request);
     const named = keys((key) => this.#copies.get(key)?.entry);
     await snapshot.begin(named, window);
@@ -120,13 +120,13 @@ export class SharedStore implements Store {
     return this.#sessions.revoke(request, revoked);
   }
 
-  coolDown(holder: Holder, until: number, background: Background): void {
+  coolDown(holder: Holder, until: number, waitUntil: WaitUntil): void {
     const isLater = until > this.#limits.coolsUntil(holder.principal) + SAME_COOLDOWN_MS;
     this.#limits.coolDown(holder, until);
     const cooldownMs = Math.ceil(until - this.#options.clock.now());
     // Where it gets lost, each other instance gets a 429 of its own.
     if (isLater && cooldownMs > 0)
-      background(this.#options.engine.change(holder.principal, { cooldownMs }).catch(() => undefined));
+      waitUntil(this.#options.engine.change(holder.principal, { cooldownMs }).catch(() => undefined));
   }
 
   accept(account: AccountId): void {
@@ -137,8 +137,8 @@ export class SharedStore implements Store {
     return this.#limits.coolsUntil(account);
   }
 
-  spend(holder: Holder, now: number, background: Background): WindowUse {
-    background(this.#options.engine.change(holder.principal, { spent: BUDGET }).catch(() => undefined));
+  spend(holder: Holder, now: number, waitUntil: WaitUntil): WindowUse {
+    waitUntil(this.#options.engine.change(holder.principal, { spent: BUDGET }).catch(() => undefined));
     return this.#limits.take(holder, BUDGET, now);
   }
 
@@ -209,10 +209,10 @@ export class SharedStore implements Store {
 
   #report(write: NewWrite, ended: Ended): Promise<void> {
     const { engine, clock } = this.#options;
-    const { principal, until, background } = write;
+    const { principal, until, waitUntil } = write;
     const send = () => engine.endWrite(principal, { ...ended, markMs: Math.max(1, until - clock.now()) });
     const done = this.#reports.retry(ended.dropEverything ? this.#reports.refusing(write, send) : send, until);
-    background(done);
+    waitUntil(done);
     return done;
   }
 }

@@ -1,6 +1,5 @@
 import type { GatewayError } from '../core/errors.ts';
-import type { Cancellation } from '../core/cancellation.ts';
-import type { Background } from '../core/runtime.ts';
+import type { WaitUntil } from '../core/runtime.ts';
 import type { Owner } from './owner.ts';
 import type { OpenState, Window } from './shared/engine.ts';
 
@@ -86,10 +85,10 @@ export interface Snapshot {
   /** `now` in milliseconds of this process's clock. */
   lookup(key: CacheKey, now: number): Promise<Found>;
   /**
-   * Resolves when this instance may fetch, or with the copy that another instance has fetched. Rejects with the reason
-   * of the cancellation. Absent if there are no other instances.
+   * Resolves when this instance may fetch, or with the copy that another instance has fetched. Rejects with the
+   * signal's reason. Absent if there are no other instances.
    */
-  lease?(key: CacheKey, found: Found, cancellation: Cancellation): Promise<Found>;
+  lease?(key: CacheKey, found: Found, signal: AbortSignal): Promise<Found>;
   /** Ends a fetch. The answer is kept only if nothing was invalidated since the lookup. Never rejects. */
   save(key: CacheKey, found: Found, fetched: Fetched): Promise<Saved>;
   end?(): void;
@@ -146,11 +145,11 @@ export interface SnapshotRequest extends Holder {
   readonly fetches?: boolean;
   /** The session that it came by. */
   readonly session?: SessionId | undefined;
-  readonly background: Background;
+  readonly waitUntil: WaitUntil;
 }
 
 /** On whose behalf something is revoked, and when. */
-export type RevokeRequest = Pick<SnapshotRequest, keyof Holder | 'now' | 'background'>;
+export type RevokeRequest = Pick<SnapshotRequest, keyof Holder | 'now' | 'waitUntil'>;
 
 /** How much of a window is used, this request included; `endsAt` is of this process's clock. */
 export interface WindowUse {
@@ -193,7 +192,7 @@ export interface NewWrite extends Holder {
   readonly isPurchase: boolean;
   /** The session that it came by. */
   readonly session: SessionId | undefined;
-  readonly background: Background;
+  readonly waitUntil: WaitUntil;
 }
 
 /**
@@ -223,13 +222,13 @@ export interface Store {
   /** Removes the mark, unless the outcome is unknown: then it stays until it expires. Never rejects. */
   endWrite(write: NewWrite, end: WriteEnd): Promise<void>;
   /** Notes that the upstream wants no calls of this account until then. */
-  coolDown(holder: Holder, until: number, background: Background): void;
+  coolDown(holder: Holder, until: number, waitUntil: WaitUntil): void;
   /** The upstream accepts the account: what this process holds of it in the share of an address is its own from now on. */
   accept(account: AccountId): void;
   /** When the account's cooldown ends, as far as this instance knows; each snapshot updates it. */
   coolsUntil(account: AccountId): number;
   /** Counts a call in the account's budget of upstream calls. Other instances learn of it soon after. */
-  spend(holder: Holder, now: number, background: Background): WindowUse;
+  spend(holder: Holder, now: number, waitUntil: WaitUntil): WindowUse;
   /**
    * Resolves with whether all instances know of it; if not, this one does, and goes on to report it. Never rejects. May be
    * repeated, at any time.

@@ -1,4 +1,3 @@
-import type { Cancellation } from '../core/cancellation.ts';
 import { type ErrorCode, type Fault, GatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { Owner } from '../store/owner.ts';
@@ -25,12 +24,15 @@ export interface UpstreamCall {
   /** Called right before the first byte is sent; what it throws ends the call with nothing sent. */
   readonly beforeFirstByte?: (() => void) | undefined;
   /** Ends the call with all its attempts; it then rejects with the reason. */
-  readonly cancellation: Cancellation;
+  readonly signal: AbortSignal;
   /** When it has to be over, in milliseconds of the process's clock. */
   readonly endsAt: number;
 }
 
 export type Call = (call: UpstreamCall) => Promise<UpstreamAnswer>;
+
+/** One attempt at a call; `signal` ends it. */
+export type Exchange = (call: UpstreamCall, signal: AbortSignal) => Promise<UpstreamAnswer>;
 
 interface ClientOptions {
   readonly transport: Transport;
@@ -44,9 +46,9 @@ interface ClientOptions {
  * The innermost call: one request, one answer, no policy.
  * @throws GatewayError see `answerOf`; `upstream_unreachable` without a connection
  */
-export function upstreamClient({ transport, clock, maxBodyBytes, upstream }: ClientOptions): Call {
-  return async (call) => {
-    const { operation, input, context, cancellation, beforeFirstByte } = call;
+export function upstreamClient({ transport, clock, maxBodyBytes, upstream }: ClientOptions): Exchange {
+  return async (call, signal) => {
+    const { operation, input, context, beforeFirstByte } = call;
     call.beforeSend?.();
     let raw: RawAnswer;
     try {
@@ -55,7 +57,7 @@ export function upstreamClient({ transport, clock, maxBodyBytes, upstream }: Cli
         path: targetOf(operation, input),
         headers: headersOf(call),
         body: input.body,
-        cancellation,
+        signal,
         maxBodyBytes,
         beforeFirstByte,
       });

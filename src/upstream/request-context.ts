@@ -1,5 +1,4 @@
-import type { Cancellation } from '../core/cancellation.ts';
-import type { Background } from '../core/runtime.ts';
+import type { WaitUntil } from '../core/runtime.ts';
 import type { Owner } from '../store/owner.ts';
 import type { Window } from '../store/shared/engine.ts';
 import type { AccountId, SessionId, Snapshot, WindowUse } from '../store/store.ts';
@@ -39,9 +38,9 @@ export interface RequestContext {
   readonly startedAt: number;
   /** When `REQUEST_TIMEOUT_MS` is over. */
   readonly endsAt: number;
-  readonly background: Background;
-  /** Cancelled when the client leaves or the request's time is up. */
-  readonly cancellation: Cancellation;
+  readonly waitUntil: WaitUntil;
+  /** Aborted when the client leaves or the request's time is up. */
+  readonly signal: AbortSignal;
 
   /** Set once it is known. */
   account: AccountId | undefined;

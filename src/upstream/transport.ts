@@ -1,5 +1,3 @@
-import type { Cancellation } from '../core/cancellation.ts';
-
 /** One exchange with the upstream. The URL is ours, from the operation's template; headers are an allow-list. */
 export interface UpstreamRequest {
   readonly method: string;
@@ -8,7 +6,7 @@ export interface UpstreamRequest {
   readonly headers: string[];
   readonly body?: string | undefined;
   /** Ends the exchange at any time, while connecting, waiting or reading. It then rejects with the reason. */
-  readonly cancellation: Cancellation;
+  readonly signal: AbortSignal;
   /** To be called right before the first byte is sent; if it throws, nothing is sent and the exchange fails. */
   readonly beforeFirstByte?: (() => void) | undefined;
   /** Of the decoded body; a larger one counts as unreadable. */

@@ -49,7 +49,7 @@ async function start(atEnd: AtEnd, bounds: Partial<ListenerOptions> = {}) {
     });
   const at = { host: '127.0.0.1', port: 0, stalledAfterMs: STALLED_AFTER_MS, ...bounds };
   const served = Object.assign(app, { enter: () => undefined, refuse });
-  const listener = await listen({ app: served, background: () => {}, ...at });
+  const listener = await listen({ app: served, waitUntil: () => {}, ...at });
   atEnd(() => listener.drain(0));
   return { port: Number(new URL(listener.url).port), goOn };
 }

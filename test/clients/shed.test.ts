@@ -39,7 +39,7 @@ beforeEach(async () => {
     outgoing.once('close', () => inFlight.delete(outgoing));
     const inbound = new NodeInbound(incoming, outgoing, {
       addressOf,
-      background: () => undefined,
+      waitUntil: () => undefined,
       unsent: new Unsent(),
     });
     if (shed(inbound, inFlight)) return;

@@ -1,7 +1,7 @@
 import { createApp } from '../../src/app.ts';
-import type { Background, Clock } from '../../src/core/runtime.ts';
+import type { WaitUntil, Clock } from '../../src/core/runtime.ts';
 import type { Logger } from '../../src/core/logger.ts';
-import { trackedBackground } from '../../src/entry/node/background.ts';
+import { trackedWork } from '../../src/entry/node/wait-until.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
 import type { Transport } from '../../src/upstream/transport.ts';
 import { configOf } from '../support/gateway.ts';
@@ -31,11 +31,11 @@ export function inProcess({ transport, clock, env = {} }: InProcessOptions): InP
   const readiness = { isReady: () => true };
   const { deps, close } = nodeDeps({ config, upstream: new URL(UPSTREAM), logger: quiet, readiness });
   const app = createApp({ ...deps, transport, ...(clock && { clock }) });
-  const { background, idle }: { background: Background; idle: () => Promise<unknown> } = trackedBackground();
+  const { waitUntil, idle }: { waitUntil: WaitUntil; idle: () => Promise<unknown> } = trackedWork();
   return {
     async ask(path, token, init = {}, address = '192.0.2.1') {
       const headers = { Authorization: `Token ${token}`, ...(init.headers as Record<string, string>) };
-      return app.fetch(new Request(`http://portico.test${path}`, { ...init, headers }), { background, address });
+      return app.fetch(new Request(`http://portico.test${path}`, { ...init, headers }), { waitUntil, address });
     },
     async close() {
       await idle();

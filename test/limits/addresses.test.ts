@@ -1,7 +1,7 @@
 import { onTestFinished, describe, expect, test } from 'vitest';
 import { Agent } from 'undici';
 import { createApp } from '../../src/app.ts';
-import { trackedBackground } from '../../src/entry/node/background.ts';
+import { trackedWork } from '../../src/entry/node/wait-until.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
 import { listen } from '../../src/entry/node/server/listen.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
@@ -36,10 +36,10 @@ const openDoors = async (env: Headers = {}) => {
   const logger = keepingLogger(lines);
   const clock = manualClock();
   const built = nodeDeps({ config, upstream: new URL(upstream.url), logger, readiness: { isReady: () => true } });
-  const { background, idle } = trackedBackground();
+  const { waitUntil, idle } = trackedWork();
   const { trustedProxies } = config;
   const app = createApp({ ...built.deps, clock });
-  const listener = await listen({ app, background, host: '127.0.0.1', port: 0, trustedProxies });
+  const listener = await listen({ app, waitUntil, host: '127.0.0.1', port: 0, trustedProxies });
   const agents = new Map<string, Agent>();
   const agentOf = (localAddress: string) => {
     const agent = agents.get(localAddress) ?? new Agent({ localAddress });

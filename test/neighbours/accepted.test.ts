@@ -25,12 +25,12 @@ const crowdRecords = async (store: MemoryStore) => {
   }
 };
 
-const background = () => undefined;
+const waitUntil = () => undefined;
 
 /** So many credentials were made up at that address. */
 const crowdWindows = async (store: MemoryStore, now: number, count = 50_000) => {
   const window = { name: 'requests by account', lengthMs: 60_000, limit: 10 };
-  for (let n = 0; n < count; n++) await store.snapshot({ principal: `stranger-${n}`, owner, now, window, background });
+  for (let n = 0; n < count; n++) await store.snapshot({ principal: `stranger-${n}`, owner, now, window, waitUntil });
 };
 
 const nth = (n: number, principal = 'account') => writeOf({ principal, owner, key: `key-${n}`, tags: [] });

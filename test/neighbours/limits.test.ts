@@ -19,7 +19,7 @@ test('an account’s window stands after 100,000 credentials of a few addresses 
   const window = { name: 'requests by account', lengthMs: 60_000, limit: 10 };
   for (let n = 0; n < 100_000; n++) {
     const stranger = { principal: `stranger-${n}`, owner: `address 10.0.0.${n % 9}` };
-    await store.snapshot({ ...stranger, now, window, background: () => undefined });
+    await store.snapshot({ ...stranger, now, window, waitUntil: () => undefined });
   }
   expect(limitOf(await world.ask(PLAIN))).toEqual(['account', 10, 6, 60]);
 });

@@ -86,18 +86,18 @@ export class Till {
     this.#now = now;
   }
 
-  readonly transport: Transport = ({ headers: pairs, cancellation }) => {
+  readonly transport: Transport = ({ headers: pairs, signal }) => {
     const headers = recordOf(pairs);
     const { promise, resolve, reject } = Promise.withResolvers<RawAnswer>();
     const over = (): void => {
       this.held.splice(this.held.indexOf(call), 1);
-      cancellation.off(abandon);
+      signal.removeEventListener('abort', abandon);
     };
-    const abandon = (reason: unknown) => {
+    const abandon = () => {
       over();
       // The worst: it took the money, and was about to say so.
       this.#charge(call);
-      reject(reason);
+      reject(signal.reason);
     };
     const call: ChargeCall = {
       token: (headers['authorization'] ?? '').replace('Token ', ''),
@@ -114,7 +114,7 @@ export class Till {
       },
     };
     this.held.push(call);
-    cancellation.on(abandon);
+    signal.addEventListener('abort', abandon);
     return promise;
   };
 

@@ -74,7 +74,7 @@ async function play(steps: readonly Step[], store: Store): Promise<string[]> {
       owner: 'a',
       now,
       window: undefined,
-      background: () => undefined,
+      waitUntil: () => undefined,
     });
     if (one.do === 'look') {
       const found = await snapshot.lookup(one.key, now);

@@ -85,7 +85,7 @@ export class HeldUpstream {
   }
 
   readonly transport: Transport = (request) => {
-    const { method, path, cancellation } = request;
+    const { method, path, signal } = request;
     const headers = recordOf(request.headers);
     const match = matchPath(path.split('?')[0] ?? '');
     const operation = match?.methods.get(method as Method)?.id as OperationId | undefined;
@@ -99,11 +99,11 @@ export class HeldUpstream {
     const over = () => {
       this.endedAt.set(call.requestId, this.tick());
       this.held.splice(this.held.indexOf(call), 1);
-      cancellation.off(leave);
+      signal.removeEventListener('abort', leave);
     };
-    const leave = (reason: unknown) => {
+    const leave = () => {
       over();
-      reject(reason);
+      reject(signal.reason);
     };
     const call: HeldCall = {
       account,
@@ -117,7 +117,7 @@ export class HeldUpstream {
       },
     };
     this.held.push(call);
-    cancellation.on(leave);
+    signal.addEventListener('abort', leave);
     return promise;
   };
 

@@ -3,7 +3,6 @@ import type { Clock } from '../../src/core/runtime.ts';
 import type { UpstreamAnswer } from '../../src/upstream/answer.ts';
 import type { Call, UpstreamCall } from '../../src/upstream/client.ts';
 import type { RequestContext } from '../../src/upstream/request-context.ts';
-import { Cancellation } from '../../src/core/cancellation.ts';
 import { operations } from '../../src/upstream/operations/index.ts';
 
 const contextOf = (clock: Clock): RequestContext => ({
@@ -18,8 +17,8 @@ const contextOf = (clock: Clock): RequestContext => ({
   trace: { traceId: '0'.repeat(32), flags: '00', tracestate: undefined },
   startedAt: clock.now(),
   endsAt: clock.now() + 10_000,
-  background: () => undefined,
-  cancellation: new Cancellation(),
+  waitUntil: () => undefined,
+  signal: new AbortController().signal,
   account: undefined,
   owner: undefined,
   snapshot: undefined,
@@ -35,7 +34,7 @@ export const callFor = (clock: Clock, changes: Partial<UpstreamCall> = {}): Upst
   operation: operations.getSubscription,
   input: { query: '' },
   context: contextOf(clock),
-  cancellation: new Cancellation(),
+  signal: new AbortController().signal,
   endsAt: clock.now() + 10_000,
   ...changes,
 });

@@ -26,6 +26,7 @@ const size = fc.record({ slots: fc.integer({ min: 1, max: 6 }), share: fc.intege
 const attemptOf = (account: string, now = 0, changes: Partial<UpstreamCall> = {}): Attempt => ({
   call: callFor(manualClock(), { account, owner: account, ...changes }),
   now,
+  controller: new AbortController(),
 });
 
 /** Somebody who waits. */

@@ -31,7 +31,7 @@ const arrivalOf = (principal: string, now = START_MS) => ({
   owner: principal,
   now,
   window: undefined,
-  background: () => undefined,
+  waitUntil: () => undefined,
 });
 
 /** What a new request finds. */

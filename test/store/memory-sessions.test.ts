@@ -17,7 +17,7 @@ function sessionsOf() {
     owner: account,
     now,
     window: undefined,
-    background: () => undefined,
+    waitUntil: () => undefined,
   });
   const isOver = async (account: string, session: SessionId) =>
     isSessionOver(session, (await store.snapshot({ ...requestOf(account), session })).session);

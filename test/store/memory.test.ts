@@ -116,7 +116,7 @@ const unacceptedOf = (principal: string) => ({
   owner: `address 10.0.0.${principal.length}`,
   now: 0,
   window: undefined,
-  background: () => undefined,
+  waitUntil: () => undefined,
 });
 
 describe('many accounts', () => {
@@ -192,7 +192,7 @@ test('finds a copy, and counts, without waiting', async () => {
   const owner = key.account;
   expect(store.copy(key, 0)).toBeUndefined();
   const window = { name: 'window', lengthMs: 1_000, limit: 1 };
-  const request = { principal: owner, owner, now: 0, window, background: () => undefined };
+  const request = { principal: owner, owner, now: 0, window, waitUntil: () => undefined };
   const snapshot = await store.snapshot(request);
   const entry = entryOf('{}');
   await snapshot.save(key, await snapshot.lookup(key, 0), { entry });
@@ -209,7 +209,7 @@ test('finds no copy without waiting while a write that touches it is under way',
     owner,
     now: 0,
     window: undefined,
-    background: () => undefined,
+    waitUntil: () => undefined,
   });
   await snapshot.save(key, await snapshot.lookup(key, 0), { entry: entryOf('{}') });
   const write = writeOf({ principal: owner, tags: key.tags });

@@ -38,7 +38,7 @@ const request = (store: SharedStore, key: CacheKey): Promise<Snapshot> =>
     window: undefined,
     keys: () => [key],
     fetches: true,
-    background: () => undefined,
+    waitUntil: () => undefined,
   });
 
 const refuse = async (one: Snapshot, key: CacheKey) =>

@@ -46,7 +46,7 @@ const requestsOf = (clock: { now(): number }) => (account: string) => ({
   principal: account,
   owner: account,
   now: clock.now(),
-  background: () => undefined,
+  waitUntil: () => undefined,
 });
 
 test('another store is told of all sign-outs once, one after the other, however often it is noticed meanwhile', async () => {

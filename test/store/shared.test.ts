@@ -1,4 +1,3 @@
-import { Cancellation } from '../../src/core/cancellation.ts';
 import { afterAll, describe, expect, test, vi } from 'vitest';
 import { type Engine, NotAsked, type Question, type Save } from '../../src/store/shared/engine.ts';
 import type { SharedStore } from '../../src/store/shared.ts';
@@ -103,7 +102,7 @@ const request = async (store: SharedStore, keys: readonly CacheKey[], fetches = 
     window: undefined,
     keys: () => keys,
     fetches,
-    background: () => undefined,
+    waitUntil: () => undefined,
   });
 
 /** A request that has the lease to fetch this. */
@@ -123,7 +122,7 @@ const announced = async (store: SharedStore, principal: string) => {
   return write;
 };
 
-const NEVER = new Cancellation();
+const NEVER = new AbortController().signal;
 const never = () => new Promise<never>(() => {});
 
 describe('a lease', () => {
@@ -182,8 +181,8 @@ describe('a lease', () => {
     for (const key of keys) await fetching(other, key);
     const snapshot = await request(store, keys);
     const asked = way.questions.length;
-    const leaving = new Cancellation();
-    const waits = keys.map(async (key) => snapshot.lease!(key, await snapshot.lookup(key, 0), leaving));
+    const leaving = new AbortController();
+    const waits = keys.map(async (key) => snapshot.lease!(key, await snapshot.lookup(key, 0), leaving.signal));
     const left = Promise.allSettled(waits);
     await settle();
     const at: number[] = [];
@@ -194,7 +193,7 @@ describe('a lease', () => {
     }
     expect(at.slice(0, 6)).toEqual([25, 75, 175, 375, 775, 1_175]);
     for (const question of way.questions.slice(asked)) expect(question.keys).toHaveLength(3);
-    leaving.cancel(new Error('left'));
+    leaving.abort(new Error('left'));
     expect((await left).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected']);
   });
 
@@ -249,7 +248,7 @@ test('what a request asks for may depend on its instance’s copies', async () =
       owner: key.account,
       now: START_MS,
       window: undefined,
-      background: () => undefined,
+      waitUntil: () => undefined,
     };
     await asked.snapshot({ ...account, keys });
     return held;
@@ -292,7 +291,7 @@ describe('while the engine is slow or away', () => {
 
   test('limits are counted here, on from the count of all instances', async () => {
     const { store, other, way } = openWorld();
-    const counted = { principal: 'known', owner: 'known', now: START_MS, window: WINDOW, background: () => undefined };
+    const counted = { principal: 'known', owner: 'known', now: START_MS, window: WINDOW, waitUntil: () => undefined };
     for (const one of [other, other, store]) await one.snapshot(counted);
     way.before = () => Promise.reject(new Error('away'));
     expect((await store.snapshot(counted)).use?.used).toBe(4);
@@ -306,7 +305,7 @@ describe('while the engine is slow or away', () => {
       owner: 'account',
       now: START_MS,
       window: WINDOW,
-      background: () => undefined,
+      waitUntil: () => undefined,
     };
     expect((await store.snapshot(asked)).use?.used).toBe(1);
     expect((await store.snapshot(asked)).use?.used).toBe(2);
@@ -524,13 +523,13 @@ test('a cooldown and a spent budget are shared', async () => {
   const [one, other] = [open(), open()];
   const account = newAccount();
   const holder = { principal: account, owner: account };
-  const background = vi.fn<(work: Promise<unknown>) => void>();
-  one.coolDown(holder, START_MS + 5_000, background);
-  for (let n = 0; n < 3; n++) one.spend(holder, START_MS, background);
-  await Promise.all(background.mock.calls.map(([work]) => work));
+  const waitUntil = vi.fn<(work: Promise<unknown>) => void>();
+  one.coolDown(holder, START_MS + 5_000, waitUntil);
+  for (let n = 0; n < 3; n++) one.spend(holder, START_MS, waitUntil);
+  await Promise.all(waitUntil.mock.calls.map(([work]) => work));
   await look(other, keyIn(account));
   expect(other.coolsUntil(account)).toBe(START_MS + 5_000);
-  expect(other.spend(holder, START_MS, background).used).toBe(4);
+  expect(other.spend(holder, START_MS, waitUntil).used).toBe(4);
 });
 
 test("after the engine's clock was set back an instance takes newer copies in the place of its own", async () => {

@@ -19,7 +19,7 @@ export const writeOf = (changes: Partial<NewWrite> = {}): NewWrite => ({
   fingerprint: 'body',
   isPurchase: false,
   session: undefined,
-  background: () => undefined,
+  waitUntil: () => undefined,
   ...changes,
 });
 

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { createAdminApp, createApp, type Deps } from '../../src/app.ts';
 import { type Config, parseConfig } from '../../src/config.ts';
 import type { LogFields, Logger } from '../../src/core/logger.ts';
-import { trackedBackground } from '../../src/entry/node/background.ts';
+import { trackedWork } from '../../src/entry/node/wait-until.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
 import { listen } from '../../src/entry/node/server/listen.ts';
 
@@ -44,9 +44,9 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
     logger,
     readiness: { isReady: () => true },
   });
-  const { background, idle } = trackedBackground();
+  const { waitUntil, idle } = trackedWork();
   const deps = { ...built.deps, ...replaced };
-  const on = { background, host: '127.0.0.1', port: 0, trustedProxies: config.trustedProxies };
+  const on = { waitUntil, host: '127.0.0.1', port: 0, trustedProxies: config.trustedProxies };
   const listener = await listen({ app: createApp(deps), ...on });
   const admin = isWanted ? await listen({ app: createAdminApp(deps, built.scrape), ...on }) : undefined;
   return {

@@ -17,7 +17,7 @@ type Stub = ReturnType<AccountsBinding['get']>;
 /** Isolates over the same objects, of which some calls may be made to go wrong. */
 class World extends VersionedUpstream {
   readonly #objects = objectEngine();
-  readonly #background: Promise<unknown>[] = [];
+  readonly #waitUntil: Promise<unknown>[] = [];
   /** The objects in the order in which they were first asked. */
   readonly asked: string[] = [];
   /** Decides over a call before it is made. */
@@ -35,7 +35,7 @@ class World extends VersionedUpstream {
       const headers = { Authorization: `Token ${token}`, 'Content-Type': 'application/json' };
       const init = { headers, ...(method !== undefined && { method }), ...(body !== undefined && { body }) };
       const answer = await worker.fetch(new Request(`http://portico.test${path}`, init), env, {
-        waitUntil: (work) => void this.#background.push(work),
+        waitUntil: (work) => void this.#waitUntil.push(work),
       });
       const text = await answer.text();
       return { status: answer.status, text, mark: markOf(text), cache: answer.headers.get('cache-status') };
@@ -44,7 +44,7 @@ class World extends VersionedUpstream {
 
   /** All that isolates do behind their answers. */
   async idle(): Promise<void> {
-    while (this.#background.length > 0) await Promise.all(this.#background.splice(0));
+    while (this.#waitUntil.length > 0) await Promise.all(this.#waitUntil.splice(0));
   }
 
   #stub(id: string): Stub {

@@ -41,7 +41,7 @@ async function answerOverviews(deps: Deps, upstream: URL): Promise<void> {
   const { transport, close } = undiciTransport({ upstream, maxConnections: 16, connectTimeoutMs: LIMIT_MS });
   const store = new MemoryStore({ maxBytes: BYTES });
   const app = createApp({ ...deps, upstream, transport, store, logger: silent, metrics: noMetrics });
-  const gateway = await listen({ app, background: nothing, host: LOOPBACK, port: 0 });
+  const gateway = await listen({ app, waitUntil: nothing, host: LOOPBACK, port: 0 });
   const asking = { headers: { Authorization: 'Token warm-up' }, signal: AbortSignal.timeout(LIMIT_MS) };
   try {
     for (const { path } of allOverviews) await ask(gateway.url + path, asking);

@@ -46,7 +46,7 @@ export function workerOf(makeSandbox?: MakeSandbox) {
       if (made.isKept) app ??= made.app;
       // The platform sets this header, whatever a client sends.
       const address = customerOf(request.headers.get('cf-connecting-ip') ?? '');
-      return made.app.fetch(request, { background: (work) => context.waitUntil(work), address });
+      return made.app.fetch(request, { waitUntil: (work) => context.waitUntil(work), address });
     },
   };
 }

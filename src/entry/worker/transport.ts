@@ -1,3 +1,4 @@
+import { onAbort } from '../../core/abort.ts';
 import { type Body, type Transport, TransportError, type UpstreamRequest } from '../../upstream/transport.ts';
 
 /** Anything that answers requests as `fetch` does: the network, or the sandbox in this isolate. */
@@ -7,8 +8,8 @@ export type Fetch = (request: Request) => Promise<Response> | Response;
 export function fetchTransport(upstream: URL, fetchIt: Fetch): Transport {
   const base = upstream.href.replace(/\/$/, '');
   return async (request) => {
-    const { cancellation } = request;
-    cancellation.throwIfCancelled();
+    const { signal } = request;
+    signal.throwIfAborted();
     request.beforeFirstByte?.();
     try {
       const response = await fetchIt(requestOf(base, request));
@@ -18,22 +19,20 @@ export function fetchTransport(upstream: URL, fetchIt: Fetch): Transport {
         body: await bodyOf(response, request),
       };
     } catch (error) {
-      cancellation.throwIfCancelled();
+      signal.throwIfAborted();
       throw new TransportError('broken', error);
     }
   };
 }
 
-function requestOf(base: string, { method, path, headers, body, cancellation }: UpstreamRequest): Request {
+function requestOf(base: string, { method, path, headers, body, signal }: UpstreamRequest): Request {
   const sent = new Headers();
   for (let at = 0; at < headers.length; at += 2) sent.append(headers[at] ?? '', headers[at + 1] ?? '');
-  const ends = new AbortController();
-  cancellation.on((reason) => ends.abort(reason));
   return new Request(base + path, {
     method,
     headers: sent,
     body: body ?? null,
-    signal: ends.signal,
+    signal,
     redirect: 'manual',
   });
 }
@@ -42,11 +41,11 @@ function requestOf(base: string, { method, path, headers, body, cancellation }: 
  * Reads the body to its end or cancels it: an unread one keeps one of the six connections that a request may have. A body
  * that hangs after a 4xx or 5xx counts as cut short: the status is known already.
  */
-async function bodyOf(response: Response, { maxBodyBytes, cancellation }: UpstreamRequest): Promise<Body> {
+async function bodyOf(response: Response, { maxBodyBytes, signal }: UpstreamRequest): Promise<Body> {
   const reader = response.body?.getReader();
   if (!reader) return { text: '' };
   const leave = (reason: unknown) => void reader.cancel(reason).catch(() => undefined);
-  cancellation.on(leave);
+  const stay = onAbort(signal, leave);
   try {
     return { text: await decode(reader, maxBodyBytes) };
   } catch (error) {
@@ -54,8 +53,8 @@ async function bodyOf(response: Response, { maxBodyBytes, cancellation }: Upstre
     // The decoder throws a TypeError for what is not UTF-8; the platform any error for a stream that broke.
     return { flaw: error instanceof TypeError ? 'charset' : 'cut_short' };
   } finally {
-    cancellation.off(leave);
-    if (response.status < 400) cancellation.throwIfCancelled();
+    stay();
+    if (response.status < 400) signal.throwIfAborted();
   }
 }
 

@@ -39,7 +39,7 @@ function streamOf(context: Context, request: CompositionRequest, legs: Legs): Re
       const lines = request.wanted.map(async (name) => send(lineOf(request, name, await legs.get(name))));
       const outcomes = await Promise.allSettled(lines);
       context.end();
-      if (context.cancellation.reason instanceof ClientLeft) return; // the client does not read any more
+      if (context.signal.reason instanceof ClientLeft) return; // the client does not read any more
       if (outcomes.every(({ status }) => status === 'fulfilled')) send('{"complete":true}');
       controller.close();
     },

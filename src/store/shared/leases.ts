@@ -1,11 +1,11 @@
-import type { Cancellation } from '../../core/cancellation.ts';
-import type { Background, Clock } from '../../core/runtime.ts';
+import { onAbort } from '../../core/abort.ts';
+import type { WaitUntil, Clock } from '../../core/runtime.ts';
 import type { CacheKey } from '../store.ts';
 import { LEASE_MS } from './engine.ts';
 
 interface LeasesOptions {
   readonly clock: Clock;
-  readonly background: Background;
+  readonly waitUntil: WaitUntil;
   /** How long another instance's fetch is waited for at most. */
   readonly waitMs: number;
   /** Asks the engine for all that is waited for, in one question. */
@@ -44,16 +44,16 @@ export class Leases {
     return this.#waits.get(key)?.lease;
   }
 
-  /** Resolves when the lease is over, or after `waitMs`. Rejects with the reason of the cancellation. */
-  async wait(key: CacheKey, lease: string, cancellation: Cancellation): Promise<void> {
+  /** Resolves when the lease is over, or after `waitMs`. Rejects with the signal's reason. */
+  async wait(key: CacheKey, lease: string, signal: AbortSignal): Promise<void> {
     const over = Promise.withResolvers<void>();
     this.#waits.set(key.key, { key, lease, end: over.resolve });
-    cancellation.on(over.reject);
-    if (!this.#isPolling) this.#options.background(this.#poll());
+    const stay = onAbort(signal, over.reject);
+    if (!this.#isPolling) this.#options.waitUntil(this.#poll());
     try {
       await over.promise;
     } finally {
-      cancellation.off(over.reject);
+      stay();
       this.#waits.delete(key.key);
     }
   }
@@ -69,10 +69,10 @@ export class Leases {
 
   /** Renews a lease of ours until `end`. */
   use(key: CacheKey): void {
-    const { clock, background, renew } = this.#options;
+    const { clock, waitUntil, renew } = this.#options;
     const again = () => {
       this.use(key);
-      background(renew(key).catch(nothing));
+      waitUntil(renew(key).catch(nothing));
     };
     this.#used.set(key.key, clock.after(RENEW_MS, again));
   }

@@ -50,7 +50,7 @@ export class SharedSessions {
     let isKnown = false;
     const send = () => this.#report(request.principal, revoked).then(() => (isKnown = true));
     const reported = retry(send, clock.now() + REPORT_MS);
-    request.background(reported.then(() => isKnown || void this.#reportAll()));
+    request.waitUntil(reported.then(() => isKnown || void this.#reportAll()));
     await within(clock, KNOWN_MS, reported).catch(() => undefined);
     return isKnown;
   }

@@ -1,4 +1,3 @@
-import type { Cancellation } from '../../core/cancellation.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { within } from '../../core/within.ts';
 import type { Copies } from '../copies.ts';
@@ -86,12 +85,12 @@ export class SharedSnapshot implements Snapshot {
   #isEnded = false;
 
   constructor(tools: SnapshotTools, request: SnapshotRequest) {
-    const { principal, background } = request;
+    const { principal, waitUntil } = request;
     this.#tools = tools;
     this.#request = request;
     this.#leases = new Leases({
       ...tools,
-      background,
+      waitUntil,
       ask: (keys) => this.#ask(keys, POLL_MS),
       leaseOn: ({ key }) => this.#states.get(key)?.lease,
       renew: async (key) => {
@@ -122,12 +121,12 @@ export class SharedSnapshot implements Snapshot {
     return this.#states.get(key.key)?.found ?? this.#tools.away();
   }
 
-  async lease(key: CacheKey, found: Found, cancellation: Cancellation): Promise<Found> {
+  async lease(key: CacheKey, found: Found, signal: AbortSignal): Promise<Found> {
     const before = this.#states.get(key.key);
     if (!before || found.isHidden) return found;
     this.#leases.reserve(key); // the request may be over before the fetch begins
     const { lease } = before;
-    if (lease !== undefined && lease !== this.#nonce) await this.#leases.wait(key, lease, cancellation);
+    if (lease !== undefined && lease !== this.#nonce) await this.#leases.wait(key, lease, signal);
     const state = this.#states.get(key.key);
     if (state?.lease === this.#nonce) this.#leases.use(key);
     return state?.found ?? this.#tools.away();
@@ -188,7 +187,7 @@ export class SharedSnapshot implements Snapshot {
       return reply;
     } catch {
       const late = replying.then((reply) => this.#statesOf(asked, reply));
-      this.#request.background(late.then((states) => this.#returnUnused(states)).catch(() => undefined));
+      this.#request.waitUntil(late.then((states) => this.#returnUnused(states)).catch(() => undefined));
       return this.#forget(keys);
     } finally {
       if (ms !== POLL_MS) this.#leftMs -= clock.now() - begunAt;
@@ -255,7 +254,7 @@ export class SharedSnapshot implements Snapshot {
   #inTime<T>(replying: Promise<T>): Promise<T | undefined> {
     const { clock } = this.#tools;
     const begunAt = clock.now();
-    this.#request.background(replying.catch(() => undefined));
+    this.#request.waitUntil(replying.catch(() => undefined));
     if (this.#leftMs <= 0) return Promise.resolve(undefined);
     return within(clock, this.#leftMs, replying)
       .catch(() => undefined)
@@ -270,7 +269,7 @@ export class SharedSnapshot implements Snapshot {
       const ended = this.#saveOf(key, found, {}, lease).then((save) =>
         this.#tools.engine.save(this.#request.principal, save),
       );
-      this.#request.background(ended.catch(() => undefined));
+      this.#request.waitUntil(ended.catch(() => undefined));
     }
   }
 }

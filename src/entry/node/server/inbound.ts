@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ErrorCode } from '../../../core/errors.ts';
 import type { Inbound, Outbound } from '../../../core/inbound.ts';
-import type { Background } from '../../../core/runtime.ts';
+import type { WaitUntil } from '../../../core/runtime.ts';
 import { addressOwner } from '../../../store/owner.ts';
 import type { AddressOf } from './address.ts';
 import { readHead, valueOf } from './head.ts';
@@ -9,7 +9,7 @@ import { PROBE } from './shed.ts';
 import type { Unsent } from './unsent.ts';
 
 interface NodeTools {
-  readonly background: Background;
+  readonly waitUntil: WaitUntil;
   readonly addressOf: AddressOf;
   readonly unsent: Unsent;
 }
@@ -50,8 +50,8 @@ export class NodeInbound implements Inbound {
     return this.#tools.addressOf(this.#incoming);
   }
 
-  get background(): Background {
-    return this.#tools.background;
+  get waitUntil(): WaitUntil {
+    return this.#tools.waitUntil;
   }
 
   onLeave(leave: () => void): void {

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import type { App } from '../../../app.ts';
 import type { Metrics } from '../../../core/metrics.ts';
-import type { Background } from '../../../core/runtime.ts';
+import type { WaitUntil } from '../../../core/runtime.ts';
 import { accept, urlOf } from './acceptors.ts';
 import { addresses, peerOf, proxies } from './address.ts';
 import { Connections } from './connections.ts';
@@ -16,7 +16,7 @@ import { Unsent } from './unsent.ts';
 
 export interface ListenerOptions {
   readonly app: Pick<App, 'fetch' | 'enter' | 'refuse'>;
-  readonly background: Background;
+  readonly waitUntil: WaitUntil;
   readonly host: string;
   readonly port: number;
   /** How many sockets listen; each accepts one connection in a turn of the event loop. */
@@ -83,14 +83,14 @@ export async function listen(options: ListenerOptions): Promise<Listener> {
 }
 
 function beginner(
-  { app, background, shedding: metrics, trustedProxies = [] }: ListenerOptions,
+  { app, waitUntil, shedding: metrics, trustedProxies = [] }: ListenerOptions,
   traffic: Traffic,
   unsent: Unsent,
 ): Serve {
   const addressOf = addresses(trustedProxies);
   const pressure = new LoopPressure({ done: () => traffic.done });
   const shed = metrics && shedder({ app, metrics, pressure: pressure.watch(), addressOf });
-  const tools = { background, addressOf, unsent };
+  const tools = { waitUntil, addressOf, unsent };
   return (incoming, outgoing) => {
     const inbound = new NodeInbound(incoming, outgoing, tools);
     if (traffic.isDraining) closeAfter(outgoing);

@@ -87,4 +87,4 @@ function refuse(socket: Duplex, { app, code, isLogged, ...head }: Refused): void
 }
 
 const nothing = () => undefined;
-const NOWHERE = { path: '/', query: '', body: null, origin: '', address: '', background: nothing, onLeave: nothing };
+const NOWHERE = { path: '/', query: '', body: null, origin: '', address: '', waitUntil: nothing, onLeave: nothing };

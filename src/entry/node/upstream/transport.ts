@@ -1,6 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate } from 'node:zlib';
 import { type Dispatcher, Pool } from 'undici';
+import { onAbort } from '../../../core/abort.ts';
 import { GatewayError } from '../../../core/errors.ts';
 import {
   type Body,
@@ -26,7 +27,7 @@ export function undiciTransport({ upstream, maxConnections, connectTimeoutMs }: 
     connections: maxConnections,
     pipelining: 1,
     allowH2: false,
-    // The call's cancellation spans the whole exchange; undici's own timers restart with each byte.
+    // The attempt's signal spans the whole exchange; undici's own timers restart with each byte.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: connectorWithoutInterim(connectTimeoutMs),
@@ -42,12 +43,12 @@ export function undiciTransport({ upstream, maxConnections, connectTimeoutMs }: 
 
 type Resolve = (answer: RawAnswer | Promise<RawAnswer>) => void;
 
-/** Collects one answer. Settles once: with the answer, the reason of the cancellation, or a `TransportError`. */
+/** Collects one answer. Settles once: with the answer, the signal's reason, or a `TransportError`. */
 class Collector implements Dispatcher.DispatchHandler {
   readonly #request: UpstreamRequest;
   readonly #resolve: Resolve;
   readonly #reject: (reason: unknown) => void;
-  readonly #end = (reason: unknown) => this.#cancelled(reason);
+  #stay = () => {};
   #chunks: Buffer | Buffer[] | undefined;
   #controller: Dispatcher.DispatchController | undefined;
   #status = 0;
@@ -59,7 +60,7 @@ class Collector implements Dispatcher.DispatchHandler {
     this.#request = request;
     this.#resolve = resolve;
     this.#reject = reject;
-    request.cancellation.on(this.#end);
+    this.#stay = onAbort(request.signal, (reason) => this.#aborted(reason));
   }
 
   /** Called when the request is about to be written; before that nothing was sent. */
@@ -110,7 +111,7 @@ class Collector implements Dispatcher.DispatchHandler {
   }
 
   /** With a 4xx or 5xx the status is known: a body that hangs does not change it. */
-  #cancelled(reason: unknown): void {
+  #aborted(reason: unknown): void {
     if (this.#status >= 400) this.#answer('cut_short');
     else this.#fail(this.#controller ? reason : unsent(reason));
     this.#controller?.abort(new Error('ended'));
@@ -123,7 +124,7 @@ class Collector implements Dispatcher.DispatchHandler {
   #settle(): boolean {
     if (this.isSettled) return false;
     this.isSettled = true;
-    this.#request.cancellation.off(this.#end);
+    this.#stay();
     return true;
   }
 
