@@ -38,7 +38,7 @@ export const callFor = (clock: Clock, changes: Partial<UpstreamCall> = {}): Upst
   ...changes,
 });
 
-export const GOOD: UpstreamAnswer = {
+const GOOD: UpstreamAnswer = {
   status: 200,
   text: '{}',
   links: [],
