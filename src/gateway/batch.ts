@@ -90,7 +90,7 @@ function responsesOf(
   answered: readonly Answered[],
   { maxBytes, context }: Bounds & { context: RequestContext },
 ): string[] {
-  const { origin, requestId } = context;
+  const { origin, mount, requestId } = context;
   const weights = new Map<Entry, number>(); // equal items share an entry
   let left = maxBytes;
   /** Whether there is room for so many bytes, which then are taken. */
@@ -106,9 +106,9 @@ function responsesOf(
     return take(bytes) ? withOrigin(entry, origin) : undefined;
   };
   return answered.map(({ item: { id, path }, outcome }) => {
-    const [instance = ''] = path.split('?', 1);
+    const instance = mount + path.split('?', 1)[0];
     const response = (status: number, body: string) => `{"id":${JSON.stringify(id)},"status":${status},"body":${body}}`;
-    const problem = (error: GatewayError) => JSON.stringify(problemOf(error, { instance, requestId }));
+    const problem = (error: GatewayError) => JSON.stringify(problemOf(error, { instance, mount, requestId }));
     const isProblem = outcome instanceof GatewayError;
     const body = isProblem ? problem(outcome) : bodyOf(outcome);
     const fits = body !== undefined && (!isProblem || take(bytesOf(body)));

@@ -17,8 +17,8 @@ const [FIRST, ...OTHERS] = readsOfOverview();
 
 /** The request, as if it had come with this token. Its account is not counted. */
 function contextOf(context: RequestContext, token: string, account: AccountId, wants: RequestContext['wants']) {
-  const { requestId, trace, userAgent, address, origin, startedAt, endsAt, waitUntil, signal } = context;
-  const client = { requestId, trace, userAgent, address, origin, startedAt, endsAt, waitUntil };
+  const { requestId, trace, userAgent, address, origin, mount, startedAt, endsAt, waitUntil, signal } = context;
+  const client = { requestId, trace, userAgent, address, origin, mount, startedAt, endsAt, waitUntil };
   const isOwn = wants === 'no-cache'; // else it goes on when the request is over
   return {
     ...client,

@@ -32,8 +32,10 @@ export interface RequestContext {
   readonly wants: 'any' | 'no-cache' | 'no-store';
   /** The client's IP address. */
   readonly address: string;
-  /** Scheme and host of the gateway, for links. */
+  /** What links begin with: scheme, host and mount path. */
   readonly origin: string;
+  /** The path that the gateway is mounted under; empty where it stands alone. */
+  readonly mount: string;
   readonly startedAt: number;
   /** When `REQUEST_TIMEOUT_MS` is over. */
   readonly endsAt: number;

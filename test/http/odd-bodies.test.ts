@@ -2,9 +2,8 @@ import { describe, expect, test, vi } from 'vitest';
 import { expectProblem } from './problem.ts';
 import { allOverviews } from '../../src/gateway/overviews.ts';
 import { exampleRequest } from '../support/examples.ts';
-import { bodyOf, callOf, goodAnswer } from '../support/marked.ts';
+import { callOf } from '../support/marked.ts';
 import { openSocket, type RawResponse } from '../support/raw-client.ts';
-import { perCall } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { readIds, rowOf, writeIds } from '../support/table.ts';
 import { openWorld, type World } from '../support/world.ts';
@@ -182,12 +181,15 @@ describe.concurrent('a request with a body', () => {
   });
 });
 
-test('a write whose body takes longer than REQUEST_TIMEOUT_MS took too long itself', async () => {
+test.each([
+  ['with a length', 'Content-Length: 5\r\n\r\n{'],
+  ['in chunks', 'Transfer-Encoding: chunked\r\n\r\n5\r\n{'],
+])('a write whose body %s takes longer than REQUEST_TIMEOUT_MS took too long itself', async (_, rest) => {
   const world = await openWorld({ REQUEST_TIMEOUT_MS: '2000', UPSTREAM_TIMEOUT_MS: '1000' });
   const [method, path] = ['POST', '/api/v2/apikey/'];
   expect(callOf('createApiKey')).toBe(`${method} ${path}`);
   const socket = await openSocket(world.gateway.port);
-  await socket.write(startOf([method, path], 'Content-Type: application/json\r\nContent-Length: 5\r\n\r\n{'));
+  await socket.write(startOf([method, path], `Content-Type: application/json\r\n${rest}`));
   await world.call({ path: '/livez' }); // the gateway has had its turn
   world.advance(2);
   expectProblem(await socket.readResponse(), { status: 408, code: 'request_timeout', instance: path });
