@@ -38,6 +38,16 @@ describe('in a host app on Node', () => {
   afterAll(() => Promise.all(gateways.map((gateway) => gateway.close())));
 
   test.for(hostScenarios)('$name', (scenario) => scenario.run(stage));
+
+  test('the pages of the gateway link to each other', async () => {
+    const ask = (path: string) => call(stage.host, { path });
+    const page = await ask('/api/docs/');
+    const links = Array.from(page.text.matchAll(/(?:src|href)="(\/[^"]*)"/g), ([, target]) => target!);
+    expect(links.length).toBeGreaterThan(3);
+    for (const path of links) expect([path, (await ask(path)).status]).toEqual([path, 200]);
+    expect((await ask('/api/docs/start.js')).text).toContain("url: '/api/openapi.json'");
+    expect((await ask('/api/openapi.json')).json).toMatchObject({ servers: [{ url: '/api' }] });
+  });
 });
 
 type Around = (app: ReturnType<typeof createApp>) => Hono;

@@ -1,6 +1,5 @@
 import { expect } from 'vitest';
 import { LISTED } from '../../http/cors.ts';
-import { expectCommonHeaders } from '../../http/problem.ts';
 import { call, type CallOptions, type TextAnswer } from '../../support/http.ts';
 import { goodAnswer } from '../../support/marked.ts';
 import { json, perCall, type ScriptedUpstream } from '../../support/scripted-upstream.ts';
@@ -216,18 +215,6 @@ export const hostScenarios: readonly HostScenario[] = [
       const { status, text, headers } = await call(host, { path: `/api${READ}`, token: BUSY });
       expect([status, text, headers['x-host']]).toEqual([503, 'busy', 'the host']);
       expect(headers).not.toHaveProperty('x-request-id');
-    },
-  },
-  {
-    name: 'the pages of the gateway link to each other',
-    async run({ host }) {
-      const page = await call(host, { path: '/api/docs' });
-      expectCommonHeaders({ ...page, headers: Object.fromEntries(Object.entries(headersOf(page))) });
-      const links = Array.from(page.text.matchAll(/(?:src|href)="(\/[^"]*)"/g), ([, target]) => target!);
-      expect(links.length).toBeGreaterThan(3);
-      for (const path of links) expect([path, (await call(host, { path })).status]).toEqual([path, 200]);
-      expect((await call(host, { path: '/api/docs/start.js' })).text).toContain("url: '/api/openapi.json'");
-      expect((await call(host, { path: '/api/openapi.json' })).json).toMatchObject({ servers: [{ url: '/api' }] });
     },
   },
 ];
