@@ -1,8 +1,6 @@
-import { execFile } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { openApiText } from '../src/routes/openapi/document.ts';
 import { replaceFile } from './replace-file.ts';
 import { bundleNode } from './node-bundle.ts';
@@ -27,12 +25,6 @@ async function writeDocument(): Promise<void> {
   for (const path of [join(out, 'openapi.json'), join(out, 'assets', 'openapi.json')]) await replaceFile(path, text);
 }
 
-/** In a process of its own, which has none of this one's variables and reads no `.env`. */
-async function writeCodeCache(): Promise<void> {
-  const script = join(import.meta.dirname, 'code-cache.ts');
-  await promisify(execFile)(process.execPath, [script, 'gateway.cjs'], { cwd: out, env: {} });
-}
-
 const isOnlyWorker = process.argv.includes('--worker');
 
 if (!isOnlyWorker) {
@@ -44,4 +36,3 @@ const sandbox = process.env['WRANGLER_COMMAND'] === 'dev';
 await bundleWorker({ folder: resolve(out, 'worker'), sandbox });
 await copyDocsAssets();
 await writeDocument();
-if (!isOnlyWorker) await writeCodeCache();

@@ -1,4 +1,3 @@
-import { IncomingMessage } from 'node:http';
 import { BlockList, isIP, type Socket, SocketAddress } from 'node:net';
 import { customerOf } from '../../../core/address.ts';
 
@@ -15,10 +14,11 @@ const WITH_PORT = /^(?:\[(?<ipv6>[^\]]+)\](?::\d+)?|(?<ipv4>[\d.]+):\d+)$/;
 export function addresses(
   trusted: readonly string[],
 ): (peer: string | undefined, forwarded: string | undefined) => string {
+  if (trusted.length === 0) return (peer = '') => clientOf(canonical(peer));
   const isTrusted = trustIn(trusted);
   return (peer = '', forwarded = '') => {
     let address = canonical(peer);
-    const hops = trusted.length === 0 ? [] : forwarded.split(',');
+    const hops = forwarded.split(',');
     while (address !== undefined && isTrusted(address)) {
       const before = canonical(withoutPort(hops.pop() ?? ''));
       if (before === undefined) break;
@@ -27,10 +27,6 @@ export function addresses(
     return clientOf(address);
   };
 }
-
-/** The address at the other end of a connection, out of what @hono/node-server passes with a request. */
-export const peerIn = (env: object): string | undefined =>
-  'incoming' in env && env.incoming instanceof IncomingMessage ? env.incoming.socket.remoteAddress : undefined;
 
 /** Whose connection it is. */
 export const peerOf = ({ remoteAddress = '' }: Socket): string => clientOf(canonical(remoteAddress));

@@ -11,7 +11,8 @@ import type { Env } from '../../../middleware/request.ts';
 import { addresses, peerOf, proxies } from './address.ts';
 import { Connections } from './connections.ts';
 import { closeAfter, Traffic } from './draining.ts';
-import { headOf, isMisframed, refusalOf } from './guard.ts';
+import { note } from './env.ts';
+import { isMisframed, MessageHead, refusalOf, urlOfRefused } from './guard.ts';
 import { inTurn, lastOf } from './pipeline.ts';
 import { Room } from './room.ts';
 import type { Unsent } from './unsent.ts';
@@ -96,17 +97,21 @@ function guarded(
 ) {
   const room = new Room(mostRequests, addresses(trustedProxies));
   const execution = { waitUntil, passThroughOnException() {}, props: {} };
-  const listener = getRequestListener((request, env) => app.fetch(request, env, execution));
+  const listener = getRequestListener((request, env) => {
+    note(env, request);
+    return app.fetch(request, env, execution);
+  });
   const turnAway = (incoming: IncomingMessage, outgoing: ServerResponse, error: GatewayError) => {
-    const { status, headers, body } = refuse(headOf(incoming), error);
+    const { status, headers, body } = refuse(new MessageHead(incoming, urlOfRefused(incoming)), error);
     outgoing.writeHead(status, headers).end(body);
   };
   return (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const refused = refusalOf(incoming);
     if (traffic.isDraining || (refused && isMisframed(incoming))) closeAfter(outgoing);
-    traffic.begin(outgoing);
+    const leave = refused ? undefined : room.take(incoming);
+    traffic.begin(outgoing, leave);
     if (refused) return turnAway(incoming, outgoing, GatewayError.of(refused));
-    if (room.take(incoming, outgoing)) return void listener(incoming, outgoing).then(() => unsent.look(outgoing));
+    if (leave) return void listener(incoming, outgoing).then(() => unsent.look(outgoing));
     onOverload?.();
     turnAway(incoming, outgoing, OVERLOADED);
   };
