@@ -12,13 +12,15 @@ interface WorkerBundle {
   readonly folder: string;
   /** For development; what is deployed is without it. */
   readonly sandbox: boolean;
+  /** Of another worker, in tests. */
+  readonly entry?: string | undefined;
 }
 
 /** The worker as the platform takes it. `neutral` knows no modules of Node: an import of one is an error. */
-export async function bundleWorker({ folder, sandbox }: WorkerBundle): Promise<void> {
+export async function bundleWorker({ folder, sandbox, entry }: WorkerBundle): Promise<void> {
   const { outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: [{ in: sandbox ? 'sandbox/src/worker.ts' : 'src/entry/worker.ts', out: 'worker' }],
+    entryPoints: [{ in: entry ?? (sandbox ? 'sandbox/src/worker.ts' : 'src/entry/worker.ts'), out: 'worker' }],
     outdir: folder,
     write: false,
     bundle: true,

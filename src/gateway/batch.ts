@@ -78,7 +78,7 @@ function readAt(target: string): Read {
 }
 
 /** Each body takes of what those before it have left. One that does not fit is not even put together. */
-function responsesOf({ origin, requestId }: RequestContext, maxBytes: number) {
+function responsesOf({ origin, mount, requestId }: RequestContext, maxBytes: number) {
   const weights = new Map<Entry, number>(); // equal items share an entry
   let left = maxBytes;
   /** Whether there is room for so many bytes, which then are taken. */
@@ -94,9 +94,9 @@ function responsesOf({ origin, requestId }: RequestContext, maxBytes: number) {
     return take(bytes) ? withOrigin(entry, { origin }) : undefined;
   };
   return ({ id, path }: BatchItem, outcome: Outcome): string => {
-    const [instance = ''] = path.split('?', 1);
+    const instance = mount + path.split('?', 1)[0];
     const response = (status: number, body: string) => `{"id":${JSON.stringify(id)},"status":${status},"body":${body}}`;
-    const problem = (error: GatewayError) => JSON.stringify(problemOf(error, { instance, requestId }));
+    const problem = (error: GatewayError) => JSON.stringify(problemOf(error, { instance, mount, requestId }));
     const isProblem = outcome instanceof GatewayError;
     const body = isProblem ? problem(outcome) : bodyOf(outcome);
     const fits = body !== undefined && (!isProblem || take(bytesOf(body)));

@@ -20,10 +20,10 @@ function contextOf(
   context: RequestContext,
   as: Pick<RequestContext, 'credential' | 'account' | 'wants'>,
 ): RequestContext {
-  const { requestId, trace, userAgent, address, origin, startedAt, endsAt, waitUntil } = context;
+  const { requestId, trace, userAgent, address, origin, mount, startedAt, endsAt, waitUntil } = context;
   // What does not prove the token goes on when the request is over.
   const signal = as.wants === 'no-cache' ? context.signal : new AbortController().signal;
-  const client = { requestId, trace, userAgent, address, origin, startedAt, endsAt, waitUntil, signal };
+  const client = { requestId, trace, userAgent, address, origin, mount, startedAt, endsAt, waitUntil, signal };
   return { ...client, ...as, upstreamCalls: 0, upstreamMs: 0 };
 }
 

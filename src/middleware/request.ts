@@ -195,16 +195,14 @@ export class ClientRequest implements RequestContext {
     return this.#hostOrigin;
   }
 
-  /** The path that the app is mounted under; empty where it stands alone. */
   get mount(): string {
     if (this.#mount === undefined) {
       const base = this.#hono ? basePath(this.#hono) : '';
-      this.#mount = base === '/' ? '' : base;
+      this.#mount = base.endsWith('/') ? base.slice(0, -1) : base;
     }
     return this.#mount;
   }
 
-  /** What links begin with. */
   get origin(): string {
     return this.tools.config.publicUrl ?? this.#hostOrigin + this.mount;
   }

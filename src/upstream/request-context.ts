@@ -12,8 +12,10 @@ export interface Quota {
 export interface RequestContext extends CallContext {
   /** `no-cache`: a fresh copy, which is stored. `no-store`: neither answered from the cache nor put in it. */
   readonly wants: 'any' | 'no-cache' | 'no-store';
-  /** Scheme and host of the gateway, for links. */
+  /** What links begin with: scheme, host and mount path. */
   readonly origin: string;
+  /** The path that the gateway is mounted under; empty where it stands alone. */
+  readonly mount: string;
   /** When `REQUEST_TIMEOUT_MS` is over. */
   readonly endsAt: number;
   /** Aborted when the client leaves or the request's time is up. */

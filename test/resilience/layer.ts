@@ -13,6 +13,7 @@ const contextOf = (clock: Clock): RequestContext => ({
   wants: 'any',
   address: '',
   origin: '',
+  mount: '',
   trace: { traceId: '0'.repeat(32), flags: '00', tracestate: undefined },
   startedAt: clock.now(),
   endsAt: clock.now() + 10_000,

@@ -59,7 +59,7 @@ const PARTICULARS: Partial<Record<ErrorCode, Parameters<typeof GatewayError.of>[
 
 /** A problem as a client gets it. */
 export function problemExample(code: ErrorCode, instance: string): Problem {
-  return problemOf(GatewayError.of(code, PARTICULARS[code]), { instance, requestId: REQUEST_ID });
+  return problemOf(GatewayError.of(code, PARTICULARS[code]), { instance, mount: '', requestId: REQUEST_ID });
 }
 
 /** `paths`: of the requests that get the problems. */
