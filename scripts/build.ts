@@ -3,7 +3,6 @@ import { readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { openApiText } from '../src/routes/openapi/document.ts';
 import { replaceFile } from './replace-file.ts';
 import { bundleNode } from './node-bundle.ts';
 import { bundleWorker } from './worker-bundle.ts';
@@ -19,12 +18,6 @@ async function copyDocsAssets(): Promise<void> {
     const contents = await readFile(join(from, name));
     await Promise.all(folders.map((folder) => replaceFile(join(folder, name), contents)));
   }
-}
-
-/** What the source makes when it is asked for it; neither bundle has the code for that. */
-async function writeDocument(): Promise<void> {
-  const text = new TextEncoder().encode(openApiText());
-  for (const path of [join(out, 'openapi.json'), join(out, 'assets', 'openapi.json')]) await replaceFile(path, text);
 }
 
 /** In a process of its own, which has none of this one's variables and reads no `.env`. */
@@ -43,5 +36,4 @@ if (!isOnlyWorker) {
 const sandbox = process.env['WRANGLER_COMMAND'] === 'dev';
 await bundleWorker({ folder: resolve(out, 'worker'), sandbox });
 await copyDocsAssets();
-await writeDocument();
 if (!isOnlyWorker) await writeCodeCache();

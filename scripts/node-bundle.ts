@@ -1,4 +1,4 @@
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { build as bundle, type BuildOptions, type Plugin } from 'esbuild';
 
 const root = join(import.meta.dirname, '..');
@@ -16,6 +16,7 @@ const common = {
 const LATER: Readonly<Record<string, string>> = {
   'sandbox.cjs': 'sandbox/src/node.ts',
   'ioredis.cjs': 'ioredis',
+  'openapi.cjs': 'src/routes/openapi.ts',
 };
 
 /**
@@ -48,7 +49,7 @@ async function bundleGateway(outfile: string): Promise<void> {
     footer: { js: '})' },
     define: { 'import.meta.url': 'bundleUrl' },
     supported: { 'dynamic-import': false }, // in favour of require()
-    plugins: [later, withoutDocument, partsOfUndici, withoutHttp2],
+    plugins: [later, partsOfUndici, withoutHttp2],
   });
 }
 
@@ -57,17 +58,7 @@ const later: Plugin = {
   setup(build) {
     build.onResolve({ filter: /^ioredis$/ }, () => ({ path: './ioredis.cjs', external: true }));
     build.onResolve({ filter: /\/sandbox\/src\/node\.ts$/ }, () => ({ path: './sandbox.cjs', external: true }));
-  },
-};
-
-/** What the bundle needs of it is written at build: `writeDocument` of build.ts. */
-const withoutDocument: Plugin = {
-  name: 'without the OpenAPI document',
-  setup(build) {
-    build.onResolve({ filter: /\/openapi\/document\.ts$/ }, ({ path }) => ({
-      path: `./${basename(path)}`,
-      external: true,
-    }));
+    build.onResolve({ filter: /^\.\/openapi\.ts$/ }, () => ({ path: './openapi.cjs', external: true }));
   },
 };
 

@@ -5,7 +5,7 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
 import { compile } from '../src/entry/node/code-cache.ts';
-import { openApiText } from '../src/routes/openapi/document.ts';
+import { openApiText } from '../src/routes/document.ts';
 import { freePort } from './free-port.ts';
 
 const startLimitMs = 10_000;
@@ -55,7 +55,7 @@ async function isOk(url: string, headers: Record<string, string> = {}): Promise<
 async function sandboxAnswers(url: string): Promise<void> {
   await isOk(`${url}/bff/v1/account-overview`, { Authorization: 'Token sandbox-paid-key' });
   for (const name of ['', '/swagger-ui-bundle.js', '/swagger-ui.css']) await isOk(`${url}/docs${name}`);
-  if ((await isOk(`${url}/openapi.json`)) !== openApiText())
+  if ((await isOk(`${url}/openapi.json`)) !== (await openApiText()))
     throw new Error('/openapi.json is not what the source makes');
 }
 

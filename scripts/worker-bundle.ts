@@ -1,6 +1,6 @@
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { build as bundle, type Plugin } from 'esbuild';
 import { replaceFile } from './replace-file.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
@@ -8,17 +8,30 @@ const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 /** Of the files below `folder`, what the platform starts. */
 export const WORKER_MAIN = 'worker.js';
 
+/** What makes the OpenAPI document, which the worker loads when it is asked for it. */
+export const WORKER_LATER = 'openapi.js';
+
 interface WorkerBundle {
   readonly folder: string;
   /** For development; what is deployed is without it. */
   readonly sandbox: boolean;
 }
 
+const later: Plugin = {
+  name: 'later',
+  setup(build) {
+    build.onResolve({ filter: /^\.\/openapi\.ts$/ }, () => ({ path: `./${WORKER_LATER}`, external: true }));
+  },
+};
+
 /** The worker as the platform takes it. `neutral` knows no modules of Node: an import of one is an error. */
 export async function bundleWorker({ folder, sandbox }: WorkerBundle): Promise<void> {
-  const { outputFiles } = await build({
+  const { outputFiles } = await bundle({
     absWorkingDir: root,
-    entryPoints: [{ in: sandbox ? 'sandbox/src/worker.ts' : 'src/entry/worker.ts', out: 'worker' }],
+    entryPoints: [
+      { in: sandbox ? 'sandbox/src/worker.ts' : 'src/entry/worker.ts', out: 'worker' },
+      { in: 'src/routes/openapi.ts', out: 'openapi' },
+    ],
     outdir: folder,
     write: false,
     bundle: true,
@@ -29,6 +42,7 @@ export async function bundleWorker({ folder, sandbox }: WorkerBundle): Promise<v
     conditions: ['workerd', 'worker', 'browser'],
     mainFields: ['browser', 'module', 'main'],
     external: ['cloudflare:*'],
+    plugins: [later],
     sourcemap: 'linked',
     legalComments: 'none',
     logLevel: 'warning',

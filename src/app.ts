@@ -10,7 +10,8 @@ import { responseOf, type WebBindings, WebInbound } from './http/inbound.ts';
 import { Lifecycle, type Route } from './http/lifecycle.ts';
 import { Sessions } from './http/sessions.ts';
 import { batchRoute } from './routes/batch/handler.ts';
-import { type DocsAssets, docsRoutes, type OpenApiText, type TrialAccount } from './routes/docs.ts';
+import { type DocsAssets, docsRoutes, type TrialAccount } from './routes/docs.ts';
+import { documentRoute } from './routes/document.ts';
 import { healthRoutes, type Readiness } from './routes/health.ts';
 import { homeRoute } from './routes/home.ts';
 import { metricsRoute, type Scrape } from './routes/metrics.ts';
@@ -23,7 +24,6 @@ import { sessionRoutes } from './routes/session/handler.ts';
 export interface Deps extends GatewayDeps {
   readonly readiness: Readiness;
   readonly docsAssets: DocsAssets;
-  readonly openApiText: OpenApiText;
   /** Absent where only WebCrypto can open what is sealed. */
   readonly makeOpener?: MakeOpener;
   /** Accounts of the sandbox, for the documentation page; undefined with a real upstream. */
@@ -70,6 +70,7 @@ export function createApp(deps: Deps): App {
     ...(sessions ? sessionRoutes(gateway, sessions) : []),
     ...problemsRoutes(seen),
     homeRoute,
+    documentRoute(),
     ...docsRoutes(deps),
     ...healthRoutes(deps.readiness),
   ];

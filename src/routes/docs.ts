@@ -9,9 +9,6 @@ export interface DocsAssets {
   read(name: DocsAsset): Promise<Uint8Array<ArrayBuffer> | null>;
 }
 
-/** The text of the OpenAPI document; null if the runtime has none. */
-export type OpenApiText = () => Promise<string | null>;
-
 /** An account that anybody may use, and its key. */
 export interface TrialAccount {
   readonly key: string;
@@ -20,7 +17,6 @@ export interface TrialAccount {
 
 interface DocsDeps {
   readonly docsAssets: DocsAssets;
-  readonly openApiText: OpenApiText;
   readonly trialAccounts?: readonly TrialAccount[] | undefined;
 }
 
@@ -88,24 +84,17 @@ const KEPT = { 'Cache-Control': 'public, max-age=3600' } as const;
 const SCRIPT = { 'Content-Type': 'text/javascript; charset=utf-8' } as const;
 const STYLE = { 'Content-Type': 'text/css; charset=utf-8' } as const;
 
-/** The OpenAPI document, and a page that shows it without any other host (`contract.md` section 10). */
-export function docsRoutes({ docsAssets: assets, openApiText, trialAccounts = [] }: DocsDeps): Route[] {
+/** A page that shows the OpenAPI document without any other host (`contract.md` section 10). */
+export function docsRoutes({ docsAssets: assets, trialAccounts = [] }: DocsDeps): Route[] {
   const page = pageOf(trialAccounts);
   const start = startOf(trialAccounts);
   const html = { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': PAGE_POLICY };
   return [
-    pageAt('/openapi.json', () => documentAnswer(openApiText)),
     pageAt('/docs', async () => ({ status: 200, headers: { ...REVALIDATED, ...html }, body: page })),
     pageAt('/docs/start.js', async () => ({ status: 200, headers: { ...REVALIDATED, ...SCRIPT }, body: start })),
     pageAt('/docs/swagger-ui-bundle.js', () => assetAnswer(assets, 'swagger-ui-bundle.js', SCRIPT)),
     pageAt('/docs/swagger-ui.css', () => assetAnswer(assets, 'swagger-ui.css', STYLE)),
   ];
-}
-
-async function documentAnswer(openApiText: OpenApiText): Promise<Answer> {
-  const body = await openApiText();
-  if (body === null) throw GatewayError.of('not_found', { detail: 'This server has no OpenAPI document.' });
-  return { status: 200, headers: { ...REVALIDATED, 'Content-Type': 'application/json' }, body };
 }
 
 async function assetAnswer(assets: DocsAssets, name: DocsAsset, type: Record<string, string>): Promise<Answer> {

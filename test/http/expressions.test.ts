@@ -132,8 +132,8 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/\\bjson\\b/i': client(' jsonx'),
     '/\\btext\\/html\\b/i': client(' text/htmlx'),
   },
-  'src/routes/openapi/document.ts': { '/[\\w-]+/g': OURS },
-  'src/routes/openapi/problem.ts': { 'new RegExp(String.raw`${CODE.source}|^status_\\d{3}$`)': OURS },
+  'src/routes/openapi.ts': { '/[\\w-]+/g': OURS },
+  'src/routes/problems.ts': { 'new RegExp(String.raw`${CODE.source}|^status_\\d{3}$`)': OURS },
   'src/routes/overviews/composition.ts': {
     '/^fields\\[([^]*)\\]$/': client(']', { before: 'fields[', after: 'a' }),
     '/^(section|field)/i': client('sectio'),

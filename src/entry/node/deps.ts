@@ -3,7 +3,7 @@ import { createRequire } from 'node:module';
 import { performance } from 'node:perf_hooks';
 import type { Deps } from '../../app.ts';
 import type { Clock } from '../../core/runtime.ts';
-import type { DocsAssets, OpenApiText } from '../../routes/docs.ts';
+import type { DocsAssets } from '../../routes/docs.ts';
 import type { Scrape } from '../../routes/metrics.ts';
 import { type OpenedStore, ownStore } from './store.ts';
 import { nodeDigest, nodeOpener } from './digest.ts';
@@ -41,14 +41,6 @@ function docsAssetsOf(): DocsAssets {
   };
 }
 
-const made = async () => (await import('../../routes/openapi/document.ts')).openApiText();
-
-/** When run from source, made by code that is loaded only then. */
-function openApiDocument(): OpenApiText {
-  let text: string | undefined;
-  return async () => (text ??= await beside('openapi.json').then(String, made));
-}
-
 /** The app's dependencies on Node. */
 export function nodeDeps(
   given: Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness' | 'trialAccounts'>,
@@ -77,7 +69,6 @@ export function nodeDeps(
       digest: nodeDigest(config.secrets, upstream.href),
       makeOpener: nodeOpener,
       docsAssets: docsAssetsOf(),
-      openApiText: openApiDocument(),
     },
     scrape,
     async close() {

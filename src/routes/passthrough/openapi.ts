@@ -1,44 +1,37 @@
-import type { RouteConfig } from '@hono/zod-openapi';
-import * as z from 'zod';
+import * as z from 'zod/mini';
 import { exampleOf } from '../../upstream/example.ts';
+import { documented } from '../../upstream/fields.ts';
 import { type CachePolicy, ID_FORMS, type Operation } from '../../upstream/operation.ts';
-import { allOperations } from '../../upstream/operations/index.ts';
-import { cachedAnswers, conditionalHeaders, REPLAYED, UNSTORED } from '../openapi/headers.ts';
-import { idempotencyAnswers, limitedAnswer, problemAnswers, refusedAnswer } from '../openapi/problem.ts';
-import { jsonContent, jsonSchemaOf } from '../openapi/schemas.ts';
+import type { Description, Doc } from '../openapi.ts';
 
-/** The upstream's endpoints, row by row. */
-export function passthroughPaths(): RouteConfig[] {
-  return allOperations.map(pathOf);
-}
+const METHODS = { GET: 'get', POST: 'post', PATCH: 'patch', DELETE: 'delete' } as const;
 
-function pathOf(operation: Operation): RouteConfig {
-  const { id, method, path, tag, summary, query, body } = operation;
+/** An endpoint of the upstream, of its row. Gives names to the schemas of bodies, pages and lists. */
+export function passthroughDescription(operation: Operation): Description {
+  const { id, method, path, tag, summary, credential, body, answer } = operation;
+  if (body) name(body.schema, `${id.charAt(0).toUpperCase()}${id.slice(1)}Body`);
+  if (answer) name(answer, collectionName(answer));
   return {
     method: METHODS[method],
     path,
     operationId: id,
     tags: [tag],
     summary,
-    description: descriptionOf(operation),
-    ...(operation.credential === 'none' && { security: [] }),
-    ...(query && { parameters: queryParametersOf(query) }),
-    request: {
-      ...parametersOf(operation),
-      ...(body && { body: { required: !body.optional, content: jsonContent(body.schema) } }),
-    },
-    responses: {
-      ...goodAnswers(operation),
-      ...(operation.credential === 'none' ? limitedAnswer : refusedAnswer),
-      ...(method === 'POST' && idempotencyAnswers),
-      ...problemAnswers,
-    },
+    ...(credential === 'none' && { security: [] }),
+    details: (doc) => ({
+      description: wordsOf(operation),
+      parameters: parametersOf(operation, doc),
+      ...(body && { request: { body: { required: !body.optional, content: doc.json(body.schema) } } }),
+      responses: {
+        ...goodAnswers(operation, doc),
+        ...(credential === 'none' ? doc.limited : doc.refused),
+        ...(method === 'POST' && doc.keyed),
+      },
+    }),
   };
 }
 
-const METHODS = { GET: 'get', POST: 'post', PATCH: 'patch', DELETE: 'delete' } as const;
-
-function descriptionOf({ method, description, cache, exclusive }: Operation): string {
+function wordsOf({ method, description, cache, exclusive }: Operation): string {
   const held = cache ? cacheWords(cache) : method === 'GET' && 'Never held in the cache.';
   const once = exclusive && 'Without a key, the second of two equal ones at the same moment is refused with 409.';
   return [description, held, once].filter(Boolean).join(' ');
@@ -48,46 +41,44 @@ const cacheWords = ({ fresh, stale, onError }: CachePolicy) =>
   `Held for the account: fresh for ${fresh} s, then up to ${stale} s while it is refreshed and up to ${onError} s ` +
   'while the upstream fails, unless the operator has set other times.';
 
-function parametersOf(operation: Operation): RouteConfig['request'] {
-  const { method, cache } = operation;
-  return {
-    ...(operation.idForm && { params: z.object({ id: idSchema(operation) }) }),
-    ...(cache && { headers: conditionalHeaders }),
-    ...(method === 'POST' && { headers: writeHeaders }),
-  };
-}
+const parametersOf = ({ method, idForm, answer, query, cache }: Operation, doc: Doc) => [
+  ...doc.parameters('query', query ?? {}),
+  ...doc.parameters('path', idForm ? { id: idSchema(ID_FORMS[idForm], answer) } : {}),
+  ...doc.parameters('header', method === 'POST' ? KEY : cache ? doc.conditional : {}),
+];
 
-function idSchema({ idForm = 'digits', answer }: Operation) {
-  const { id = 1091 } = answer instanceof z.core.$ZodObject ? (exampleOf(answer) as { id?: number }) : {};
-  return z
-    .string()
-    .regex(new RegExp(`^${ID_FORMS[idForm]}$`))
-    .meta({ description: 'identifier, digit for digit as it came', examples: [String(id)] });
-}
-
-function queryParametersOf(query: NonNullable<Operation['query']>): NonNullable<RouteConfig['parameters']> {
-  return Object.entries(query).map(([name, schema]) => {
-    const description = z.globalRegistry.get(schema)?.description ?? 'goes to the upstream as it is';
-    return { name, in: 'query', required: false, description, schema: jsonSchemaOf(schema) };
+function idSchema(form: string, answer: Operation['answer']) {
+  const { id = 1091 } = answer instanceof z.ZodMiniObject ? (exampleOf(answer) as { id?: number }) : {};
+  return documented(z.string().check(z.regex(new RegExp(`^${form}$`))), {
+    description: 'identifier, digit for digit as it came',
+    examples: [String(id)],
   });
 }
 
-const writeHeaders = z.object({
-  'Idempotency-Key': z
-    .string()
-    .regex(/^[\x21-\x7e]{1,255}$/)
-    .optional()
-    .meta({
-      description: 'new for each thing that the user does; sent again within 24 hours, it gets the first answer again',
-    }),
-});
+const KEY = {
+  'Idempotency-Key': documented(z.string().check(z.regex(/^[\x21-\x7e]{1,255}$/)), {
+    description: 'new for each thing that the user does; sent again within 24 hours, it gets the first answer again',
+  }),
+};
 
-function goodAnswers({ method, answer, cache }: Operation): RouteConfig['responses'] {
-  const headers = method === 'POST' ? { ...UNSTORED, ...REPLAYED } : UNSTORED;
+function goodAnswers({ method, answer, cache }: Operation, doc: Doc) {
+  const replayed = { 'Idempotency-Replayed': doc.header('This is the first answer again.', 'true') };
+  const headers = { ...doc.unstored, ...(method === 'POST' && replayed) };
   if (answer === null) return { 204: { description: 'Done. No body.', headers } };
-  const content = jsonContent(answer);
-  if (cache) return cachedAnswers(content);
+  const content = doc.json(answer);
+  if (cache) return doc.cached(content);
   // Which 2xx status a write has is the upstream's to say; its documentation does not.
-  const status = method === 'GET' ? '200' : '2XX';
-  return { [status]: { description: 'As the upstream sent it.', headers, content } };
+  return { [method === 'GET' ? '200' : '2XX']: { description: 'As the upstream sent it.', headers, content } };
+}
+
+function name(schema: z.core.$ZodType, id: string | undefined): void {
+  if (id !== undefined) z.globalRegistry.add(schema, { ...z.globalRegistry.get(schema), id });
+}
+
+/** A page of `Transaction` is a `TransactionPage`, an array of `ReferralChannel` a `ReferralChannelList`. */
+function collectionName(answer: z.core.$ZodType): string | undefined {
+  const isPage = answer instanceof z.ZodMiniObject;
+  const items: unknown = isPage ? answer.shape['results'] : answer;
+  const item = items instanceof z.ZodMiniArray ? z.globalRegistry.get(items.def.element)?.id : undefined;
+  return item && `${item}${isPage ? 'Page' : 'List'}`;
 }
