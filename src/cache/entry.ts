@@ -7,15 +7,14 @@ import type { CachePolicy } from '../upstream/operation.ts';
 export async function entryOf(answer: UpstreamAnswer, storedAt: number, digest: Digest): Promise<Entry | null> {
   const { text, links, validators, isAscii } = answer;
   if (text === null) return null;
-  return { text, links, isAscii, etag: await etagOf(text, digest), storedAt, validators, ...boundOf(answer) };
+  const etag = `"${await digest.body(text)}"`;
+  return { text, links, isAscii, etag, storedAt, validators, ...boundOf(answer) };
 }
 
 /** The same for an answer that is not kept and so needs no ETag. */
 export function passingEntry({ text, links, validators, isAscii }: UpstreamAnswer, storedAt: number): Entry | null {
   return text === null ? null : { text, links, isAscii, etag: '', storedAt, validators };
 }
-
-const etagOf = async (text: string, digest: Digest): Promise<string> => `"${await digest.body(text)}"`;
 
 const boundOf = ({ maxFreshMs }: UpstreamAnswer) => (maxFreshMs === undefined ? {} : { maxFreshMs });
 

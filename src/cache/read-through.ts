@@ -1,15 +1,14 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock, Digest } from '../core/runtime.ts';
-import type { Owner } from '../store/owner.ts';
-import type { AccountId, CacheKey, Entry, Fetched, Found, LocalStore, Snapshot } from '../store/store.ts';
+import type { CacheKey, Entry, Fetched, Found } from '../store/store.ts';
 import type { Call } from '../upstream/client.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
 import type { OperationInput, Read } from '../upstream/request.ts';
-import type { RequestContext } from '../upstream/request-context.ts';
 import { ageOf, confirmed, entryOf, freshMsOf, passingEntry, usabilityOf } from './entry.ts';
 import { cacheKeyOf, singleFlightKey } from './key.ts';
-import type { Reading } from './reading.ts';
+import type { Reader } from './reader.ts';
+import { type Reading, readingOf } from './reading.ts';
 import { SingleFlight } from './single-flight.ts';
 
 export interface ReadThroughOptions {
@@ -25,16 +24,6 @@ export interface ReadThroughOptions {
   readonly check: (operation: Operation, input: OperationInput) => void;
   /** The policy in force; undefined for an operation that is never cached. */
   readonly policyOf: (operation: Operation) => CachePolicy | undefined;
-}
-
-/** Who reads: a request that has been counted, and its snapshot of the store. */
-export interface Reader {
-  readonly context: RequestContext;
-  readonly account: AccountId;
-  readonly owner: Owner;
-  readonly snapshot: Snapshot;
-  /** Of the request, or of a part of it such as a section. */
-  readonly signal: AbortSignal;
 }
 
 interface Wanted extends Read {
@@ -66,26 +55,13 @@ interface Failed {
  */
 export class ReadThrough {
   readonly #options: ReadThroughOptions;
-  /** Begun by requests with `no-cache`; any request may join them. */
-  readonly #freshFlights = new SingleFlight<Result>();
   readonly #flights = new SingleFlight<Result>();
   /** Of calls for requests with `no-store`, which nobody joins. */
   #count = 0;
 
   constructor(options: ReadThroughOptions) {
     this.#options = options;
-    options.metrics.watch('reads', () => this.#freshFlights.size + this.#flights.size);
-  }
-
-  /** A fresh copy, without waiting; undefined if there is none. */
-  fresh(read: Read, store: LocalStore, account: AccountId) {
-    const policy = this.#options.policyOf(read.operation);
-    if (!policy) return undefined;
-    const now = this.#options.clock.now();
-    const key = cacheKeyOf(account, read, policy);
-    const entry = store.copy(key, now);
-    const freshMs = entry ? freshMsOf(entry, policy, now) : 0;
-    return entry && freshMs > 0 ? readingOf(entry, freshMs, now) : undefined;
+    options.metrics.watch('reads', () => this.#flights.size);
   }
 
   /** @throws GatewayError `validation_failed`, a refusal or a failure of the upstream */
@@ -111,12 +87,6 @@ export class ReadThrough {
     // Refreshes in the background; no request waits for it or can cancel it.
     if (!found.isLeasedElsewhere) void this.#join(wanted, found).result;
     return this.#copy(found.entry, freshMs);
-  }
-
-  /** A copy of any age, without asking the upstream for it. */
-  async peek(read: Read, { account, snapshot }: Reader): Promise<Entry | undefined> {
-    const key = cacheKeyOf(account, read, this.#options.policyOf(read.operation));
-    return (await snapshot.lookup(key, this.#options.clock.now())).entry;
   }
 
   #copy(entry: Entry, freshMs: number): Reading {
@@ -152,16 +122,21 @@ export class ReadThrough {
     return usabilityOf(freshMs, policy) === 'expired' ? undefined : this.#copy(entry, freshMs);
   }
 
-  /** Requests with `no-cache` do not join ordinary calls, which may have been sent before them. */
   #join(wanted: Wanted, found: Found, waiter?: AbortSignal): { result: Promise<Result>; isJoined: boolean } {
-    const { wants, waitUntil } = wanted.reader.context;
-    const isAlone = wants === 'no-store';
-    const key = isAlone ? `no-store ${++this.#count}` : singleFlightKey(wanted.key, found.version);
-    const isFresh = wants === 'no-cache' || this.#freshFlights.has(key);
-    const flights = isFresh ? this.#freshFlights : this.#flights;
-    const isJoined = flights.has(key);
+    const { waitUntil } = wanted.reader.context;
+    const flight = this.#flightOf(wanted, found);
+    const isJoined = this.#flights.has(flight);
     const start = (signal: AbortSignal) => this.#fetch(wanted, found, signal);
-    return { result: flights.join(key, { start, waiter, waitUntil }), isJoined };
+    return { result: this.#flights.join(flight, { start, waiter, waitUntil }), isJoined };
+  }
+
+  /** Requests with `no-cache` do not join ordinary calls, which may have been sent before them. Any may join theirs. */
+  #flightOf({ key, reader }: Wanted, { version }: Found): string {
+    const { wants } = reader.context;
+    if (wants === 'no-store') return `no-store ${++this.#count}`;
+    const flight = singleFlightKey(key, version);
+    const anew = `no-cache ${flight}`;
+    return wants === 'no-cache' || this.#flights.has(anew) ? anew : flight;
   }
 
   /**
@@ -210,12 +185,6 @@ export class ReadThrough {
     if (notModified && entry) return { status: 200, isStorable, entry: confirmed(entry, answer, now) };
     return { status, isStorable, entry: policy ? await entryOf(answer, now, digest) : passingEntry(answer, now) };
   }
-}
-
-function readingOf(entry: Entry, freshMs: number, now: number): Reading {
-  const seconds = Math.floor(freshMs / 1000);
-  const ttl = freshMs > 0 ? seconds : Math.min(-1, seconds);
-  return { status: 200, entry, age: ageOf(entry, now), ttl, isCacheable: true };
 }
 
 /** A refusal means that the copy is no longer valid, or that the account may no longer see any. */

@@ -1,4 +1,5 @@
 import type { Entry } from '../store/store.ts';
+import { ageOf } from './entry.ts';
 
 /** The answer to a read, and how the cache handled it, in the terms of RFC 9211. */
 export interface Reading {
@@ -16,6 +17,13 @@ export interface Reading {
   readonly isCollapsed?: boolean;
   /** Whether the cache keeps answers of this operation at all. */
   readonly isCacheable: boolean;
+}
+
+/** Of a copy. */
+export function readingOf(entry: Entry, freshMs: number, now: number): Reading {
+  const seconds = Math.floor(freshMs / 1000);
+  const ttl = freshMs > 0 ? seconds : Math.min(-1, seconds);
+  return { status: 200, entry, age: ageOf(entry, now), ttl, isCacheable: true };
 }
 
 /** A `Cache-Status` value (RFC 9211). */

@@ -15,7 +15,7 @@ export type IdempotencyOutcome =
   | 'outcome_unknown';
 
 /** Why a request or a call was turned away by the gateway itself. */
-export type Refusal = 'rate_limit' | 'cooldown' | 'circuit' | 'budget' | 'slots' | 'event_loop' | 'unsent';
+export type Refusal = 'rate_limit' | 'cooldown' | 'circuit' | 'budget' | 'slots' | 'under_way' | 'unsent';
 
 /** What is under way now. */
 export type Gauge = 'reads' | 'calls' | 'waiting_calls';

@@ -1,3 +1,5 @@
+import type { Soon } from './soon.ts';
+
 /** What the core needs of a runtime. `entry/` builds these; tests pass their own. */
 
 /** Milliseconds since the epoch, and the only timer in use. */
@@ -15,11 +17,9 @@ export type WaitUntil = (work: Promise<unknown>) => void;
 
 export interface Digest {
   /** Keyed hash of a credential, one for each secret: an `AccountId` of the store. */
-  account(credential: string): Promise<string>;
+  account(credential: string): Soon<string>;
   /** Hash of a body, for a strong ETag. */
-  body(text: string): Promise<string>;
-  /** The same without waiting, if the runtime can do that. */
-  readonly now?: { account(credential: string): string; body(text: string): string };
+  body(text: string): Soon<string>;
 }
 
 /** Makes what opens sealed values (base64url) without waiting, for one purpose; undefined for what was not sealed for it. */

@@ -1,20 +1,18 @@
 import { onStop } from './node/signals.ts';
 import { existsSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
-import { createAdminApp, createApp } from '../app.ts';
+import { createAdminApp, createApp, createRefuser } from '../app.ts';
 import { type Config, parseConfig } from '../config.ts';
-import { trackedWork } from './node/wait-until.ts';
 import { nodeDeps, systemClock } from './node/deps.ts';
 import { pinoLogger } from './node/logger.ts';
 import { mostConnections } from './node/server/connections.ts';
-import { listen, type Listener, type ListenerOptions } from './node/server/listen.ts';
+import { serve, type ServeOptions, type Serving } from './node/server/serve.ts';
 import { openStore } from './node/store.ts';
 import { nearlyVariables } from './node/nearly-variables.ts';
-import { warmUp } from './node/warm-up.ts';
 import type { RunningSandbox } from '../../sandbox/src/node.ts';
 
-/** Enough for some hundred new clients a second while the process is busiest. */
-const LISTENING_SOCKETS = 32;
+/** Under way at once: beyond that an answer would come too late to be of use. */
+const MOST_REQUESTS = 2_000;
 
 const SANDBOX_PORT = 8789;
 
@@ -32,14 +30,14 @@ function readConfig(): Config {
 
 interface Running {
   readonly sandbox: RunningSandbox | undefined;
-  readonly gateway: Listener;
-  readonly admin: Listener | undefined;
+  readonly gateway: Serving;
+  readonly admin: Serving | undefined;
+  readonly idle: () => Promise<unknown>;
   readonly close: () => Promise<void>;
 }
 
 const config = readConfig();
 const logger = pinoLogger(config.logLevel);
-const { waitUntil, idle } = trackedWork();
 /** From when the public listener is open to the signal that ends it. */
 let ready = false;
 void start();
@@ -51,15 +49,20 @@ async function start(): Promise<void> {
   const trialAccounts = sandbox?.sandbox.accounts;
   const given = { config, upstream, logger, readiness: { isReady: () => ready }, trialAccounts };
   const store = await openStore({ ...given, clock: systemClock });
-  const { deps, scrape, close } = nodeDeps(given, store, logger.dropped);
+  const { deps, unsent, idle, scrape, close } = nodeDeps(given, store, logger.dropped);
   for (const variable of config.ignored) logger.warn({ variable }, 'variable has no effect yet');
-  await warmUp(deps);
   const { host, port, trustedProxies, adminHost, adminPort, upstreamMaxConnections } = config;
-  const bounds = { shedding: deps.metrics, mostConnections: mostConnections(upstreamMaxConnections) };
-  const options = { host, port, waitUntil, trustedProxies, sockets: LISTENING_SOCKETS, ...bounds };
-  const probed = { app: createAdminApp(deps, scrape), waitUntil, host: adminHost, port: adminPort };
+  const shared = { refuse: createRefuser(deps), unsent, waitUntil: deps.waitUntil };
+  const bounds = {
+    trustedProxies,
+    mostConnections: mostConnections(upstreamMaxConnections),
+    mostRequests: MOST_REQUESTS,
+    onOverload: () => deps.metrics.refused('under_way'),
+  };
+  const options = { host, port, ...shared, ...bounds };
+  const probed = { ...shared, app: createAdminApp(deps, scrape), host: adminHost, port: adminPort };
   const admin = adminPort === 0 ? undefined : await open('ADMIN_PORT', probed); // first: a start that fails has served nobody
-  const running = { sandbox, close, admin, gateway: await open('PORT', { app: createApp(deps), ...options }) };
+  const running = { sandbox, idle, close, admin, gateway: await open('PORT', { app: createApp(deps), ...options }) };
   ready = true;
   onStop((signal) => void stop(running, signal));
   announce(running);
@@ -75,8 +78,8 @@ async function sandboxBeside(): Promise<RunningSandbox> {
   return orExit('SANDBOX_PORT', { host: '127.0.0.1', port }, startSandbox);
 }
 
-function open(portVariable: string, options: ListenerOptions): Promise<Listener> {
-  return orExit(portVariable, options, listen);
+function open(portVariable: string, options: ServeOptions): Promise<Serving> {
+  return orExit(portVariable, options, serve);
 }
 
 /** `PORT` and `HOST` belong together, as do `ADMIN_PORT` and `ADMIN_HOST`. */
@@ -98,7 +101,7 @@ async function orExit<At extends { readonly host: string; readonly port: number 
 }
 
 /** First readiness is turned off, then the public listener drained; the admin one is closed last, for the probes. */
-async function stop({ sandbox, gateway, admin, close }: Running, signal: NodeJS.Signals): Promise<void> {
+async function stop({ sandbox, gateway, admin, idle, close }: Running, signal: NodeJS.Signals): Promise<void> {
   if (!ready) return; // a second signal changes nothing: requests in flight still finish
   ready = false;
   logger.info({ signal }, 'stopping');

@@ -1,7 +1,8 @@
 import { GatewayError } from '../core/errors.ts';
 import { problemOf } from '../core/problem.ts';
+import type { Soon } from '../core/soon.ts';
 import type { Reading } from '../cache/reading.ts';
-import type { Reader } from '../cache/read-through.ts';
+import type { Reader } from '../cache/reader.ts';
 import type { Entry } from '../store/store.ts';
 import { isAddress } from '../store/owner.ts';
 import { withOrigin } from '../upstream/links.ts';
@@ -34,12 +35,12 @@ export async function answerBatch(
   items: readonly BatchItem[],
   { maxBytes }: Bounds,
 ): Promise<string> {
-  const read = readerOf(gateway, reader);
-  const answers: { readonly item: BatchItem; readonly outcome: Outcome | Promise<Outcome> }[] = [];
+  const outcomeOf = outcomesOf(gateway, reader);
+  const answers: { readonly item: BatchItem; readonly outcome: Soon<Outcome> }[] = [];
   let isAccepted = !isAddress(reader.owner);
   let refusal: GatewayError | undefined;
   for (const item of items) {
-    const outcome = refusal ?? read(item.path);
+    const outcome = refusal ?? outcomeOf(item.path);
     answers.push({ item, outcome });
     if (isAccepted) continue;
     const first = await outcome;
@@ -52,14 +53,14 @@ export async function answerBatch(
 }
 
 /** Reads the path of an item; items with equal paths share a read. */
-function readerOf(gateway: Gateway, reader: Reader): (path: string) => Promise<Outcome> {
-  const reads = new Map<string, Promise<Reading>>();
+function outcomesOf(gateway: Gateway, reader: Reader): (path: string) => Promise<Outcome> {
+  const readings = new Map<string, Soon<Reading>>();
   return async (path) => {
     try {
       const read = readAt(path);
       const target = targetOf(read.operation, read.input);
-      const reading = reads.get(target) ?? gateway.read(read, reader);
-      reads.set(target, reading);
+      const reading = readings.get(target) ?? reader.fresh(read) ?? gateway.read(read, reader);
+      readings.set(target, reading);
       return await reading;
     } catch (error) {
       if (error instanceof GatewayError) return error;

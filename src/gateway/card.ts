@@ -1,11 +1,10 @@
-import type { Reading } from '../cache/reading.ts';
-import { childOf } from '../core/abort.ts';
 import { GatewayError } from '../core/errors.ts';
 import { cut, itemsOf, memberOf, stringAt } from '../core/json.ts';
+import type { Soon } from '../core/soon.ts';
 import type { Entry } from '../store/store.ts';
 import { operations } from '../upstream/operations/index.ts';
 import type { CopyOf, Read } from '../upstream/request.ts';
-import { badLeg, goodLeg, type GoodLeg, isBad, isGood, isRefusal, type Leg, type LegTools, readLeg } from './legs.ts';
+import { badLeg, freshLeg, isBad, isGood, isRefusal, type Leg, type LegTools, readLeg } from './legs.ts';
 
 const { getPaymentMethod, getSubscription, listPaymentMethods } = operations;
 
@@ -15,69 +14,40 @@ const byId = (id: string): Read => ({ operation: getPaymentMethod, input: { id, 
 
 const CARD_ID = /^[0-9]{1,19}$/;
 
+/** The payment method that the subscription names, at once if fresh copies say what it is. */
+export function cardLeg(tools: LegTools, subscription: Soon<Leg>): Soon<Leg> {
+  if (subscription instanceof Promise || !isGood(subscription)) return readCard(tools, subscription);
+  const id = cardIdIn(subscription.entry);
+  if (id === undefined) return { state: 'not_applicable', ms: 0 };
+  if (!CARD_ID.test(id)) return readCard(tools, subscription);
+  const list = freshLeg(tools.reader, LIST);
+  return (list && cardOf(list, id)) ?? freshLeg(tools.reader, byId(id)) ?? readCard(tools, subscription, list);
+}
+
 /**
- * The payment method that the subscription names. The list of cards is read at the same time as the subscription; if
- * the card is not in it, or the list failed, the card is read by its id.
+ * The list of cards is read at the same time as the subscription, unless it is known; if the card is not in it, or the
+ * list failed, the card is read by its id.
  */
-export async function cardLeg(tools: LegTools, subscription: Promise<Leg>): Promise<Leg> {
+async function readCard(tools: LegTools, subscription: Soon<Leg>, known?: Leg): Promise<Leg> {
   const begunAt = tools.clock.now();
   const msSoFar = () => tools.clock.now() - begunAt;
-  const controller = childOf(tools.reader.signal);
-  const reading = readList({ ...tools, reader: { ...tools.reader, signal: controller.signal } });
+  const part = tools.reader.part();
+  const reading = known ?? readList({ ...tools, reader: part });
   try {
     // If the list is refused with 401 or 403, there is no need to wait for the subscription.
-    const owner = await Promise.race([subscription, reading.then(() => subscription)]);
+    const owner = await Promise.race([subscription, Promise.resolve(reading).then(() => subscription)]);
     if (isBad(owner)) return { state: 'skipped', error: owner.error, ms: msSoFar() };
-    const id = isGood(owner) ? cardIdIn(owner.text) : undefined;
+    const id = isGood(owner) ? cardIdIn(owner.entry) : undefined;
     if (id === undefined) return { state: 'not_applicable', ms: msSoFar() };
     if (!CARD_ID.test(id)) throw GatewayError.of('upstream_bad_response', { detail: 'The card has no usable id.' });
     const list = await reading;
-    const text = list && isGood(list) ? cardIn(list.text, id) : undefined;
-    const leg = list && text !== undefined ? { ...list, text, etag: '' } : await readLeg(tools, byId(id));
+    const leg = (list && cardOf(list, id)) ?? (await readLeg(tools, byId(id)));
     return { ...leg, ms: msSoFar() };
   } catch (error) {
     return badLeg(error, msSoFar());
   } finally {
-    controller.abort(new Error('the list is no longer needed'));
+    part.giveUp(new Error('the list is no longer needed'));
   }
-}
-
-/** What was found in copies of subscriptions and lists. A copy never changes, so it is searched only once. */
-const cardIds = new WeakMap<Entry, { readonly id: string | undefined }>();
-const cards = new WeakMap<Entry, { readonly id: string; readonly card: Pick<GoodLeg, 'text' | 'etag'> | undefined }>();
-
-/** The same from fresh copies, without waiting; undefined if one that it needs is not fresh. */
-export function freshCard(
-  subscription: Entry,
-  fresh: (read: Read) => Reading | undefined,
-  hash: (text: string) => string,
-): Leg | undefined {
-  const { id } = known(cardIds, subscription, () => ({ id: cardIdIn(subscription.text) }));
-  if (id === undefined) return { state: 'not_applicable', ms: 0 };
-  if (!CARD_ID.test(id)) return undefined;
-  const list = fresh(LIST);
-  const card = list?.entry && freshCardIn(list.entry, id, hash);
-  if (list && card)
-    return { state: 'fresh', ...card, isAscii: list.entry?.isAscii, age: list.age, ttl: list.ttl, ms: 0 };
-  const one = fresh(byId(id));
-  return one?.entry ? goodLeg(one, '', 0) : undefined;
-}
-
-function freshCardIn(list: Entry, id: string, hash: (text: string) => string) {
-  const before = cards.get(list);
-  if (before?.id === id) return before.card;
-  const text = cardIn(list.text, id);
-  const card = text === undefined ? undefined : { text, etag: `"${hash(text)}"` };
-  cards.set(list, { id, card });
-  return card;
-}
-
-function known<T>(map: WeakMap<Entry, T>, entry: Entry, find: () => T): T {
-  const before = map.get(entry);
-  if (before !== undefined) return before;
-  const found = find();
-  map.set(entry, found);
-  return found;
 }
 
 /** The reads that the card will probably need, judging by the copies that this instance has. */
@@ -95,28 +65,42 @@ export function cardReads(copyOf: CopyOf): Read[] {
  * @throws GatewayError if the account is refused
  */
 async function readList(tools: LegTools): Promise<Leg | undefined> {
-  const copy = await tools.gateway.peek(SUBSCRIPTION, tools.reader);
-  if (copy && cardIdIn(copy.text) === undefined) return undefined;
+  const copy = tools.reader.copy(SUBSCRIPTION);
+  if (copy && cardIdIn(copy) === undefined) return undefined;
   const list = await readLeg(tools, LIST);
   if (isBad(list) && isRefusal(list.error)) throw list.error;
   return list;
 }
 
-/** The card with this id, out of a page of cards. */
-function cardIn(list: string, id: string): string | undefined {
-  const results = memberOf(list, 'results');
-  if (!results) return undefined;
-  for (const span of itemsOf(list, results.start)) {
-    const card = cut(list, span);
-    if (idIn(card, 'id') === id) return card;
-  }
-  return undefined;
+/** The leg of the card with this id, out of that of a page of cards. */
+function cardOf(list: Leg, id: string): Leg | undefined {
+  if (!isGood(list)) return undefined;
+  const text = cardIn(list.entry, id);
+  return text === undefined ? undefined : { ...list, text, etag: '' };
 }
 
+/** What was found in copies of subscriptions and of lists: they never change, so each is searched once. */
+const cardIds = new WeakMap<Entry, { readonly id: string | undefined }>();
+const cards = new WeakMap<Entry, { readonly id: string; readonly card: string | undefined }>();
+
 /** Undefined if the subscription has no card. */
-function cardIdIn(subscription: string): string | undefined {
-  const id = idIn(subscription, 'payment_method');
-  return id === 'null' ? undefined : id;
+function cardIdIn(subscription: Entry): string | undefined {
+  const known = cardIds.get(subscription);
+  if (known) return known.id;
+  const id = idIn(subscription.text, 'payment_method');
+  cardIds.set(subscription, { id: id === 'null' ? undefined : id });
+  return cardIdIn(subscription);
+}
+
+/** The card with this id, out of a page of cards. */
+function cardIn(list: Entry, id: string): string | undefined {
+  const known = cards.get(list);
+  if (known?.id === id) return known.card;
+  const results = memberOf(list.text, 'results');
+  const items = results ? Array.from(itemsOf(list.text, results.start), (span) => cut(list.text, span)) : [];
+  const card = items.find((item) => idIn(item, 'id') === id);
+  cards.set(list, { id, card });
+  return card;
 }
 
 /** An id as text, since it may be beyond 2^53. */

@@ -1,10 +1,7 @@
-import { childOf } from '../core/abort.ts';
-import type { Entry } from '../store/store.ts';
+import type { Soon } from '../core/soon.ts';
 import type { CopyOf, Read } from '../upstream/request.ts';
-import type { RequestContext } from '../upstream/request-context.ts';
-import { cardLeg, cardReads, freshCard } from './card.ts';
-import type { Hits } from './gateway.ts';
-import { goodLeg, isBad, isRefusal, type Leg, type LegTools, readLeg } from './legs.ts';
+import { cardLeg, cardReads } from './card.ts';
+import { isBad, isRefusal, type Leg, type LegTools, readLeg } from './legs.ts';
 import type { Overview } from './overviews.ts';
 
 /** What a client wants of an overview. */
@@ -25,8 +22,11 @@ interface Planned {
   readonly read: Read | undefined;
 }
 
-/** Sections under way, in order, with those that others depend on. A leg rejects only with what fails the whole. */
-export type Legs = ReadonlyMap<string, Promise<Leg>>;
+/**
+ * Sections, in order, with those that others depend on; those that no fresh copy answered are under way. A leg rejects
+ * only with what fails the whole.
+ */
+export type Legs = ReadonlyMap<string, Soon<Leg>>;
 
 /** The sections that have to be read for those that are wanted. */
 export function planOf({ sections }: Overview, wanted: readonly string[]): Planned[] {
@@ -42,49 +42,27 @@ export function planOf({ sections }: Overview, wanted: readonly string[]): Plann
     });
 }
 
-/** All legs from fresh copies, without waiting, and counts the request; undefined if any copy is not fresh. */
-export function freshLegs(hits: Hits, context: RequestContext, { sections }: Composition) {
-  const holder = hits.holderOf(context);
-  if (!holder) return undefined;
-  let copies = 0;
-  const fresh = (read: Read) => {
-    const reading = hits.fresh(holder, read);
-    if (reading) copies++;
-    return reading;
-  };
-  const entries = new Map<string, Entry>();
-  const legs = new Map<string, Leg>();
-  for (const { name, read, cardOf } of sections) {
-    const reading = read && fresh(read);
-    if (reading?.entry) entries.set(name, reading.entry);
-    const owner = cardOf === undefined ? undefined : entries.get(cardOf);
-    const leg = reading ? goodLeg(reading, context.origin, 0) : owner && freshCard(owner, fresh, hits.hash);
-    if (!leg) return undefined;
-    legs.set(name, leg);
+/**
+ * Answers each leg from a fresh copy, or starts it, all at once. A failure that fails the whole aborts the other legs,
+ * so that a refused account does not cost four calls.
+ */
+export function compose(tools: LegTools, composition: Composition): Legs {
+  const part = tools.reader.part();
+  const legs = new Map<string, Soon<Leg>>();
+  for (const planned of composition.sections) {
+    const leg = startLeg({ ...tools, reader: part }, planned, legs);
+    legs.set(planned.name, leg instanceof Promise ? vetted(leg, planned.name, composition) : leg);
   }
-  hits.count(context, holder, copies);
+  for (const leg of legs.values()) if (leg instanceof Promise) leg.catch((error: unknown) => part.giveUp(error));
   return legs;
 }
 
-/**
- * Starts every leg at once. A failure that fails the whole aborts the other legs, so that a refused account does not
- * cost four calls.
- */
-export function compose(tools: LegTools, composition: Composition): Legs {
-  const vital = vitalOf(composition);
-  const controller = childOf(tools.reader.signal);
-  const shared: LegTools = { ...tools, reader: { ...tools.reader, signal: controller.signal } };
-  const legs = new Map<string, Promise<Leg>>();
-  for (const planned of composition.sections) {
-    const leg = startLeg(shared, planned, legs).then((done) => {
-      if (isBad(done) && (vital.includes(planned.name) || isRefusal(done.error)))
-        throw done.error.with({ section: planned.name });
-      return done;
-    });
-    leg.catch((error: unknown) => controller.abort(error));
-    legs.set(planned.name, leg);
-  }
-  return legs;
+/** Rejects where it fails the whole. */
+async function vetted(leg: Promise<Leg>, section: string, composition: Composition): Promise<Leg> {
+  const done = await leg;
+  const isFatal = isBad(done) && (isRefusal(done.error) || vitalOf(composition).includes(section));
+  if (isFatal) throw done.error.with({ section });
+  return done;
 }
 
 /** The sections whose failure fails the whole. */

@@ -8,7 +8,7 @@ import type { Operation } from '../upstream/operation.ts';
 import { allOperations } from '../upstream/operations/index.ts';
 import type { OperationInput } from '../upstream/request.ts';
 import type { Quota, RequestContext } from '../upstream/request-context.ts';
-import type { GatewayDeps } from './gateway.ts';
+import type { GatewayDeps } from './deps.ts';
 
 /** Who writes. The request is counted together with its write. */
 export interface Writer extends Holder {
@@ -30,14 +30,15 @@ export interface Written extends WriteAnswer {
   readonly replayed: boolean;
 }
 
-type Tools = Pick<GatewayDeps, 'clock' | 'digest' | 'metrics'>;
-
 const KEY_MS = 24 * 60 * 60 * 1000;
 /** How long the upstream may still carry out a write that got no answer. */
 const LATE_MS = 60_000;
 
 /** A write as the store knows it. */
-export async function newWriteOf({ clock, digest }: Tools, { operation, input, writer }: Write): Promise<NewWrite> {
+export async function newWriteOf(
+  { clock, digest }: Pick<GatewayDeps, 'clock' | 'digest'>,
+  { operation, input, writer }: Write,
+): Promise<NewWrite> {
   const { principal, owner, quota, context } = writer;
   const { endsAt, waitUntil, idempotencyKey: key } = context;
   const tags = writer.account === undefined ? [] : invalidatedBy(operation, input);
@@ -84,7 +85,11 @@ function comparedBody({ notCompared }: Operation, { body, unsent = '' }: Operati
  * The answer if the store already has a record of the key, or of an equal purchase.
  * @throws GatewayError `idempotency_key_reused`, `idempotency_in_progress`, `outcome_unknown`
  */
-export function again({ metrics }: Tools, known: WriteRecord, { fingerprint }: NewWrite): Written {
+export function again(
+  { metrics }: Pick<GatewayDeps, 'metrics'>,
+  known: WriteRecord,
+  { fingerprint }: NewWrite,
+): Written {
   const { outcome } = known;
   const refuse = (code: ErrorCode, as: IdempotencyOutcome, retryAfter?: number) => {
     metrics.idempotency(as);
@@ -97,7 +102,11 @@ export function again({ metrics }: Tools, known: WriteRecord, { fingerprint }: N
   return { ...outcome, replayed: true };
 }
 
-export function countEnd({ metrics }: Tools, { key, isPurchase }: NewWrite, end: WriteEnd): void {
+export function countEnd(
+  { metrics }: Pick<GatewayDeps, 'metrics'>,
+  { key, isPurchase }: NewWrite,
+  end: WriteEnd,
+): void {
   if (key === undefined && !isPurchase) return;
   if (typeof end === 'object') metrics.idempotency('answered');
   else metrics.idempotency(end === 'unknown' ? 'unknown' : 'released');

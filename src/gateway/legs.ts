@@ -1,7 +1,9 @@
 import type { Reading } from '../cache/reading.ts';
-import type { Reader } from '../cache/read-through.ts';
+import type { Reader } from '../cache/reader.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/runtime.ts';
+import type { Soon } from '../core/soon.ts';
+import type { Entry } from '../store/store.ts';
 import { withOrigin } from '../upstream/links.ts';
 import type { Read } from '../upstream/request.ts';
 import type { Gateway } from './gateway.ts';
@@ -13,8 +15,8 @@ export interface GoodLeg {
   readonly state: 'fresh' | 'stale';
   /** JSON, value for value the upstream's. */
   readonly text: string;
-  /** Whether `text` is known to be all ASCII. */
-  readonly isAscii?: boolean | undefined;
+  /** The copy or the answer that it is, or is a part of. */
+  readonly entry: Entry;
   /** Strong validator of the text, quoted; empty if none has been made yet. */
   readonly etag: string;
   readonly age: number;
@@ -40,8 +42,17 @@ export interface LegTools {
   readonly reader: Reader;
 }
 
-/** Reads one section. Refusals and failures become a bad leg; rejects only if the client has left. */
-export async function readLeg({ gateway, clock, reader }: LegTools, read: Read): Promise<Leg> {
+/** One section from a fresh copy, without waiting. */
+export function freshLeg(reader: Reader, read: Read): GoodLeg | undefined {
+  const reading = reader.fresh(read);
+  return reading && goodLeg(reading, reader.context.origin, 0);
+}
+
+/** Reads one section, at once if it can be. */
+export const readLeg = (tools: LegTools, read: Read): Soon<Leg> => freshLeg(tools.reader, read) ?? askLeg(tools, read);
+
+/** Refusals and failures become a bad leg; rejects only if the client has left. */
+async function askLeg({ gateway, clock, reader }: LegTools, read: Read): Promise<Leg> {
   const begunAt = clock.now();
   try {
     const reading = await gateway.read(read, reader);
@@ -52,11 +63,11 @@ export async function readLeg({ gateway, clock, reader }: LegTools, read: Read):
 }
 
 /** @throws GatewayError `upstream_bad_response` if the upstream answered without a body */
-export function goodLeg({ entry, age, ttl }: Reading, origin: string, ms: number): GoodLeg {
+function goodLeg({ entry, age, ttl }: Reading, origin: string, ms: number): GoodLeg {
   if (entry === null)
     throw GatewayError.of('upstream_bad_response', { detail: 'The upstream answered without a body.' });
   const state = ttl !== undefined && ttl < 0 ? 'stale' : 'fresh';
-  return { state, text: withOrigin(entry, origin), isAscii: entry.isAscii, etag: entry.etag, age, ttl, ms };
+  return { state, text: withOrigin(entry, origin), entry, etag: entry.etag, age, ttl, ms };
 }
 
 export function badLeg(error: unknown, ms: number): BadLeg {

@@ -1,7 +1,7 @@
 import { GatewayError } from '../core/errors.ts';
 import { requestsBy, secondsLeft, type WindowUse } from '../store/store.ts';
 import type { Quota, RequestContext } from '../upstream/request-context.ts';
-import type { GatewayDeps } from './gateway.ts';
+import type { GatewayDeps } from './deps.ts';
 
 /** Social calls, which have no credential, of one address. */
 const SOCIAL_PER_MINUTE = 20;

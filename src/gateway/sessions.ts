@@ -1,12 +1,14 @@
 import { GatewayError } from '../core/errors.ts';
-import type { Reader } from '../cache/read-through.ts';
-import type { acceptedAccounts, Gate } from '../resilience/gates.ts';
+import type { Reader } from '../cache/reader.ts';
+import type { Soon } from '../core/soon.ts';
+import type { Gate } from '../resilience/gates.ts';
 import { addressOwner, type Owner } from '../store/owner.ts';
 import { type AccountId, isSessionOver, type Revoked, type SessionId, type Store } from '../store/store.ts';
 import type { Read } from '../upstream/request.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
-import type { GatewayDeps, ReaderOf } from './gateway.ts';
+import type { GatewayDeps } from './deps.ts';
 import type { RateLimit } from './rate-limit.ts';
+import type { OwnerOf, ReaderOf } from './reader.ts';
 
 /** For a request whose session was revoked. */
 export const sessionOver = (): GatewayError =>
@@ -46,31 +48,36 @@ export async function ending<T>(store: Pick<Store, 'revoke'>, caller: Caller, an
 }
 
 interface SessionTools {
-  readonly accepted: ReturnType<typeof acceptedAccounts>;
+  readonly ownerOf: OwnerOf;
   readonly limit: RateLimit;
   readonly readerOf: ReaderOf;
 }
 
 /** What beginning and ending sessions needs of the gateway. */
-export function accountSessions({ store, clock, digest }: GatewayDeps, { accepted, limit, readerOf }: SessionTools) {
+export function accountSessions({ store, clock, digest }: GatewayDeps, { ownerOf, limit, readerOf }: SessionTools) {
+  /** On whose behalf the store is asked. */
+  const asking = (principal: AccountId, context: RequestContext) => {
+    return { principal, owner: ownerOf(principal, context), now: clock.now(), waitUntil: context.waitUntil };
+  };
   return {
-    accountOf: (token: string): Promise<AccountId> => digest.account(token),
+    accountOf: (token: string): Soon<AccountId> => digest.account(token),
     /** Of reads that their client has not asked for: they are not counted. `id`: of a session that begins. */
-    reader: (context: RequestContext, reads: readonly Read[], id?: string): Promise<Reader> =>
+    reader: (context: RequestContext, reads: readonly Read[], id?: string): Soon<Reader> =>
       readerOf(context, () => reads, { window: undefined, session: id === undefined ? undefined : { id, epoch: 0 } }),
     /**
      * Before a session begins. `isCounted`: by its address, if nothing else counts it.
      * @throws GatewayError `rate_limited`, `store_unavailable`: only the store knows what the session's epoch is
      */
     async prepare(context: RequestContext, id: string, isCounted: boolean): Promise<void> {
-      const owner = addressOwner(context.address);
-      const principal = await digest.account(owner);
+      const principal = await digest.account(addressOwner(context.address));
       const window = isCounted ? limit.address?.window : undefined;
-      const { waitUntil } = context;
-      const session = { id, epoch: 0 };
-      const asked = await store.snapshot({ principal, owner, now: clock.now(), window, session, waitUntil });
-      if (isCounted) limit.counted(context, limit.address, asked.use);
-      if (asked.session?.isLocal) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
+      const { use, session } = await store.snapshot({
+        ...asking(principal, context),
+        window,
+        session: { id, epoch: 0 },
+      });
+      if (isCounted) limit.counted(context, limit.address, use);
+      if (session?.isLocal) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
     },
     /** Who signs out: that is not counted. @throws GatewayError `unauthenticated` if the session is over already */
     async assertOpen(context: RequestContext, session: SessionId): Promise<AccountId> {
@@ -79,20 +86,14 @@ export function accountSessions({ store, clock, digest }: GatewayDeps, { accepte
       return account;
     },
     /** Whether a session still lives; false where only the store could tell, and it does not answer. */
-    isLiving: async (context: RequestContext, session: SessionId): Promise<boolean> => {
+    async isLiving(context: RequestContext, session: SessionId): Promise<boolean> {
       if (context.snapshot?.session?.isLocal) return false; // it did not answer a moment ago
-      const principal = context.account ?? (await digest.account(context.credential));
-      const { waitUntil } = context;
-      const owner = accepted.ownerOf(principal, context);
-      const asking = { principal, owner, now: clock.now(), window: undefined, session, waitUntil };
-      const { session: state } = await store.snapshot(asking);
-      return state !== undefined && !state.isLocal && !isSessionOver(session, state);
+      const account = context.account ?? (await digest.account(context.credential));
+      const asked = await store.snapshot({ ...asking(account, context), window: undefined, session });
+      return asked.session !== undefined && !asked.session.isLocal && !isSessionOver(session, asked.session);
     },
     /** Resolves with whether all instances know of it. */
-    revoke: (context: RequestContext, account: AccountId, revoked: Revoked): Promise<boolean> => {
-      const owner = accepted.ownerOf(account, context);
-      const { waitUntil } = context;
-      return store.revoke({ principal: account, owner, now: clock.now(), waitUntil }, revoked);
-    },
+    revoke: (context: RequestContext, account: AccountId, revoked: Revoked): Promise<boolean> =>
+      store.revoke(asking(account, context), revoked),
   };
 }

@@ -1,4 +1,3 @@
-import type { Reader } from '../cache/read-through.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { AccountId } from '../store/store.ts';
 import type { Read } from '../upstream/request.ts';
@@ -73,7 +72,7 @@ export async function signIn(
 async function warm(gateway: Gateway, context: RequestContext, first: Promise<unknown>): Promise<void> {
   try {
     await first;
-    const reader: Reader = await gateway.sessions.reader(context, OTHERS);
+    const reader = await gateway.sessions.reader(context, OTHERS);
     await Promise.allSettled(OTHERS.map((read) => gateway.read(read, reader)));
     reader.snapshot.end?.();
   } catch {

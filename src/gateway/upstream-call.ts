@@ -6,12 +6,13 @@ import type { Caller } from '../resilience/recent.ts';
 import { slots } from '../resilience/slots.ts';
 import { upstreamClient } from '../upstream/client.ts';
 import { watchDrift } from '../upstream/drift.ts';
-import type { GatewayDeps } from './gateway.ts';
+import type { GatewayDeps } from './deps.ts';
 import { endingSessions } from './sessions.ts';
 
 /** The call of the upstream, with its retries and the gates before each attempt. */
-export function upstreamCall(deps: GatewayDeps, accepted: Gate, seen: Set<string>) {
+export function upstreamCall(deps: GatewayDeps, accepted: Gate) {
   const { config, clock, metrics } = deps;
+  const upstreamCodes = new Set<string>();
   const circuit = new Circuit(deps);
   const cooling = cooldown(deps);
   // In the order in which they are asked.
@@ -24,12 +25,13 @@ export function upstreamCall(deps: GatewayDeps, accepted: Gate, seen: Set<string
     budget(deps, config.upstreamBudgetPerMinute),
     accepted,
     endingSessions(deps.store),
-    seenCodes(seen),
+    seenCodes(upstreamCodes),
     watchDrift(deps.logger),
     measured(metrics),
   ];
   const exchange = upstreamClient({ ...deps, maxBodyBytes: config.upstreamMaxBodyBytes });
   return {
+    upstreamCodes: upstreamCodes as ReadonlySet<string>,
     call: guardedCall({ clock, metrics, gates, exchange, attemptTimeoutMs: config.upstreamTimeoutMs }),
     isCircuitOpen: (caller: Caller) => circuit.isOpen(caller),
     /**

@@ -1,7 +1,6 @@
 import { onAbort } from '../core/abort.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { Owner } from '../store/owner.ts';
 import type { NewWrite, WriteAnswer, WriteEnd } from '../store/store.ts';
 import type { Call } from '../upstream/client.ts';
 import { checkInput } from '../upstream/input.ts';
@@ -9,20 +8,20 @@ import type { Operation } from '../upstream/operation.ts';
 import type { OperationInput } from '../upstream/request.ts';
 import { ClientLeft } from '../upstream/request-context.ts';
 import { again, countEnd, needsStore, newWriteOf, type Write, type Writer, type Written } from './idempotency.ts';
-import type { GatewayDeps } from './gateway.ts';
+import type { GatewayDeps } from './deps.ts';
 import type { RateLimit } from './rate-limit.ts';
+import type { OwnerOf } from './reader.ts';
 import { sessionOver } from './sessions.ts';
 
-interface Tools extends Pick<GatewayDeps, 'clock' | 'digest' | 'metrics' | 'store'> {
+interface WriteTools extends Pick<GatewayDeps, 'clock' | 'digest' | 'metrics' | 'store'> {
   readonly call: Call;
   /** @throws GatewayError if a call of this account would not be let through */
   assertOpen(writer: Writer): void;
   readonly limit: RateLimit;
-  /** Whose share the write takes now. */
-  ownerOf(writer: Writer): Owner;
+  readonly ownerOf: OwnerOf;
 }
 
-interface Wanted {
+interface WriteRequest {
   readonly operation: Operation;
   readonly input: () => Promise<OperationInput>;
   readonly writer: Writer;
@@ -40,9 +39,9 @@ interface Ready {
  * client leaves, so that the outcome of a write that was sent is recorded.
  * @throws GatewayError
  */
-export async function write(tools: Tools, wanted: Wanted): Promise<Written> {
-  const { writer } = wanted;
-  const ready = await readied(tools, wanted).catch(async (error: unknown) => {
+export async function write(tools: WriteTools, asked: WriteRequest): Promise<Written> {
+  const { writer } = asked;
+  const ready = await readied(tools, asked).catch(async (error: unknown) => {
     await count(tools, writer); // refused requests count too
     throw error;
   });
@@ -52,11 +51,11 @@ export async function write(tools: Tools, wanted: Wanted): Promise<Written> {
   return written;
 }
 
-async function readied(tools: Tools, { operation, input: read, writer: asked }: Wanted): Promise<Ready> {
+async function readied(tools: WriteTools, { operation, input: read, writer: asked }: WriteRequest): Promise<Ready> {
   const isLate = lateness(tools.clock, asked.context.endsAt);
   const input = await read();
   // The account may have been accepted while the body came.
-  const writer = { ...asked, owner: tools.ownerOf(asked) };
+  const writer = { ...asked, owner: tools.ownerOf(asked.account, asked.context) };
   const wanted = { operation, input, writer };
   checkInput(operation, input);
   writer.context.signal.throwIfAborted();
@@ -76,7 +75,7 @@ function lateness(clock: Clock, endsAt: number): () => boolean {
 }
 
 /** @throws GatewayError `rate_limited` */
-async function count({ store, clock, limit }: Tools, writer: Writer): Promise<void> {
+async function count({ store, clock, limit }: WriteTools, writer: Writer): Promise<void> {
   const { principal, owner, quota, context } = writer;
   if (!quota) return;
   const { window } = quota;
@@ -84,7 +83,7 @@ async function count({ store, clock, limit }: Tools, writer: Writer): Promise<vo
   limit.counted(context, quota, use);
 }
 
-async function carryOut(tools: Tools, ready: Ready): Promise<Written> {
+async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
   const { wanted, begun } = ready;
   const isStored = needsStore(wanted);
   const known = isStored ? await begin(tools, wanted, begun) : undefined;
@@ -111,7 +110,7 @@ async function carryOut(tools: Tools, ready: Ready): Promise<Written> {
  * Stores the write. Returns the answer if it is known already.
  * @throws GatewayError `rate_limited`, `store_unavailable`, see `again`
  */
-async function begin(tools: Tools, { writer }: Write, begun: NewWrite): Promise<Written | undefined> {
+async function begin(tools: WriteTools, { writer }: Write, begun: NewWrite): Promise<Written | undefined> {
   const { use, known, isLimited, isRevoked, refusal } = await tools.store.beginWrite(begun);
   tools.limit.counted(writer.context, writer.quota, use);
   if (refusal) throw refusal;
@@ -123,7 +122,10 @@ async function begin(tools: Tools, { writer }: Write, begun: NewWrite): Promise<
 }
 
 /** A client that leaves cancels the write only until it is sent. */
-async function send({ call }: Tools, { wanted: { operation, input, writer }, isLate }: Ready): Promise<WriteAnswer> {
+async function send(
+  { call }: WriteTools,
+  { wanted: { operation, input, writer }, isLate }: Ready,
+): Promise<WriteAnswer> {
   const { account, owner, context } = writer;
   let isSent = false;
   const controller = new AbortController();

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
-import type { Answer } from '../http/answer.ts';
-import { pageAt, type Route } from '../http/lifecycle.ts';
+import type { Answer } from '../middleware/reply.ts';
+import { pageAt, type Route } from './route.ts';
 
 type DocsAsset = 'swagger-ui-bundle.js' | 'swagger-ui.css';
 

@@ -1,11 +1,11 @@
 import { allOverviews } from '../gateway/overviews.ts';
-import { pageAt, type Route } from '../http/lifecycle.ts';
 import { allOperations } from '../upstream/operations/index.ts';
 import { aboutDescriptions } from './about.ts';
 import { batchDescription } from './batch/openapi.ts';
 import type { Description } from './openapi.ts';
 import { overviewDescription } from './overviews/openapi.ts';
 import { passthroughDescription } from './passthrough/openapi.ts';
+import { pageAt, type Route } from './route.ts';
 import { sessionDescriptions } from './session/openapi.ts';
 
 /** Of all routes, also of those that the operator has off. */

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
-import { jsonAnswer } from '../http/answer.ts';
-import { pageAt, type Route } from '../http/lifecycle.ts';
+import { jsonAnswer } from '../middleware/reply.ts';
+import { pageAt, type Route } from './route.ts';
 
 /** Whether this instance takes requests; false once it shuts down. */
 export interface Readiness {

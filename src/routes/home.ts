@@ -1,5 +1,5 @@
-import { jsonAnswer } from '../http/answer.ts';
-import type { Route } from '../http/lifecycle.ts';
+import { jsonAnswer } from '../middleware/reply.ts';
+import { pageAt } from './route.ts';
 
 const LINKS = { docs: '/docs', openapi: '/openapi.json', problems: '/problems' } as const;
 
@@ -31,13 +31,8 @@ const HTML = {
 } as const;
 
 /** `GET /`: where to read on, as a page, or as JSON for whoever asks for JSON and not for HTML. */
-export const homeRoute: Route = {
-  method: 'GET',
-  path: '/',
-  name: '/',
-  async handle({ inbound }) {
-    const accept = inbound.header('accept') ?? '';
-    const wantsJson = /\bjson\b/i.test(accept) && !/\btext\/html\b/i.test(accept);
-    return wantsJson ? jsonAnswer({ name: 'Portico', ...LINKS }, HEADERS) : { status: 200, headers: HTML, body: PAGE };
-  },
-};
+export const homeRoute = pageAt('/', async (request) => {
+  const accept = request.header('accept') ?? '';
+  const wantsJson = /\bjson\b/i.test(accept) && !/\btext\/html\b/i.test(accept);
+  return wantsJson ? jsonAnswer({ name: 'Portico', ...LINKS }, HEADERS) : { status: 200, headers: HTML, body: PAGE };
+});

@@ -1,5 +1,5 @@
-import { NO_STORE } from '../http/answer.ts';
-import { pageAt, type Route } from '../http/lifecycle.ts';
+import { NO_STORE } from '../middleware/reply.ts';
+import { pageAt, type Route } from './route.ts';
 
 /** Reads everything that is measured, in a format of the runtime's choice. */
 export type Scrape = () => Promise<{ readonly contentType: string; readonly text: string }>;

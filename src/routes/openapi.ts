@@ -2,7 +2,7 @@ import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
 import * as z from 'zod/mini';
 import { type ErrorCode, GatewayError } from '../core/errors.ts';
 import { type Problem, PROBLEM_TYPE, problemOf } from '../core/problem.ts';
-import { EXPOSED } from '../http/cors.ts';
+import { EXPOSED } from '../middleware/cors.ts';
 import { exampleOf } from '../upstream/example.ts';
 import { documented } from '../upstream/fields.ts';
 

@@ -1,28 +1,33 @@
 import * as z from 'zod/mini';
 import { CODE, type ErrorCode, ERROR_CODES, ERRORS, GatewayError, isErrorCode, titleOf } from '../core/errors.ts';
 import type { Problem } from '../core/problem.ts';
-import { jsonAnswer } from '../http/answer.ts';
-import { pageAt, type Route } from '../http/lifecycle.ts';
+import { jsonAnswer, reply } from '../middleware/reply.ts';
 import { documented, flag, integer, model, text } from '../upstream/fields.ts';
+import { pageAt, type Route } from './route.ts';
 
 const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
 
 /**
  * `GET /problems/<code>`: the page that a problem's `type` names. `GET /problems`: all of them.
- * @param seen codes of the upstream's own that this instance has seen
+ * @param upstreamCodes codes of the upstream's own that this instance has seen
  */
-export const problemsRoutes = (seen: ReadonlySet<string>): readonly Route[] => [
+export const problemsRoutes = (upstreamCodes: ReadonlySet<string>): readonly Route[] => [
   pageAt('/problems', async () =>
-    jsonAnswer({ problems: [...ownProblems(), ...Array.from(seen, upstreamsOwn)] }, { 'Cache-Control': 'no-cache' }),
+    jsonAnswer(
+      { problems: [...ownProblems(), ...Array.from(upstreamCodes, upstreamsOwn)] },
+      { 'Cache-Control': 'no-cache' },
+    ),
   ),
   {
     method: 'GET',
     path: '/problems/:code',
     name: '/problems/{code}',
-    async handle({ param: code = '' }) {
-      if (isErrorCode(code)) return jsonAnswer(descriptionOf(code), CACHED);
-      if (!seen.has(code)) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
-      return jsonAnswer(upstreamsOwn(code), CACHED);
+    isRead: true,
+    handle(c) {
+      const code = c.req.param('code') ?? '';
+      if (isErrorCode(code)) return reply(c, jsonAnswer(descriptionOf(code), CACHED));
+      if (!upstreamCodes.has(code)) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
+      return reply(c, jsonAnswer(upstreamsOwn(code), CACHED));
     },
   },
 ];

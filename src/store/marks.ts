@@ -1,5 +1,5 @@
-import type { OpenState, WriteEnded } from './shared/engine.ts';
-import { EVERYTHING } from './store.ts';
+import type { WriteEnded } from './shared/engine.ts';
+import { EVERYTHING, type OpenState } from './store.ts';
 
 /** A write that is under way or of unknown outcome, as objects store it. Instants in milliseconds of one clock. */
 export interface Mark {

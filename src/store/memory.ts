@@ -5,7 +5,6 @@ import { MemoryMarks } from './memory/marks.ts';
 import { MemoryRecords } from './memory/records.ts';
 import { MemorySessions } from './memory/sessions.ts';
 import type { Owner } from './owner.ts';
-import type { Window } from './shared/engine.ts';
 import {
   type AccountId,
   type SnapshotRequest,
@@ -19,7 +18,6 @@ import {
   hidden,
   type Holder,
   isSessionOver,
-  type LocalStore,
   type NewWrite,
   type Revoked,
   type RevokeRequest,
@@ -38,7 +36,7 @@ const MAX_OWN_TAG = 64;
 const COPIES_PART = 7 / 8; // the rest is for accounts
 
 /** The store of one process: bounded maps that end with it. */
-export class MemoryStore implements Store, LocalStore {
+export class MemoryStore implements Store {
   readonly #accounts: MemoryAccounts;
   readonly #copies: Copies;
   readonly #records = new MemoryRecords();
@@ -53,19 +51,12 @@ export class MemoryStore implements Store, LocalStore {
     this.#copies = new Copies(maxBytes * COPIES_PART);
   }
 
-  get local(): LocalStore {
-    return this;
-  }
-
+  /** None while a mark covers it. */
   copy(key: CacheKey, now: number): Entry | undefined {
     return this.#marks.covers(key.account, key.tags, now) ? undefined : this.#copies.get(key)?.entry;
   }
 
-  count(holder: Holder, window: Window, now: number): WindowUse {
-    return this.#accounts.take(holder, window, now);
-  }
-
-  async snapshot(request: SnapshotRequest): Promise<Snapshot> {
+  snapshot(request: SnapshotRequest): Snapshot {
     const { owner, now, window, session } = request;
     const use = window && this.#accounts.take(request, window, now);
     const state = session && this.#sessions.stateOf(request, session, now);
@@ -181,6 +172,10 @@ class MemorySnapshot implements Snapshot {
     this.session = session;
     this.#store = store;
     this.#owner = owner;
+  }
+
+  copy(key: CacheKey, now: number): Entry | undefined {
+    return this.#store.copy(key, now);
   }
 
   async lookup(key: CacheKey, now: number): Promise<Found> {

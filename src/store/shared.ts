@@ -3,13 +3,7 @@ import type { WaitUntil } from '../core/runtime.ts';
 import { within } from '../core/within.ts';
 import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
-import {
-  NotAsked,
-  type Snapshot as Reply,
-  type WriteBegin,
-  type WriteBegun,
-  type WriteEnded,
-} from './shared/engine.ts';
+import { NotAsked, type SnapshotReply, type WriteBegin, type WriteBegun, type WriteEnded } from './shared/engine.ts';
 import { BEGIN_MS, Reports } from './shared/reports.ts';
 import { SharedSessions } from './shared/sessions.ts';
 import { SharedSnapshot, type SharedStoreOptions, type SnapshotTools } from './shared/snapshot.ts';
@@ -146,7 +140,7 @@ export class SharedStore implements Store {
     return { ...this.#limits.usage(), ...this.#copies.usage(), records: 0, pinnedRecords: 0 };
   }
 
-  #learn(holder: Holder, { cooldownMs, budget }: Reply): void {
+  #learn(holder: Holder, { cooldownMs, budget }: SnapshotReply): void {
     const now = this.#options.clock.now();
     if (cooldownMs > 0) this.#limits.coolDown(holder, now + cooldownMs);
     const endsAt = now + (budget?.leftMs ?? 0);

@@ -1,7 +1,7 @@
 import type { GatewayError } from '../core/errors.ts';
 import type { WaitUntil } from '../core/runtime.ts';
+import type { Soon } from '../core/soon.ts';
 import type { Owner } from './owner.ts';
-import type { OpenState, Window } from './shared/engine.ts';
 
 /** Keyed hash of a credential, or of an address. */
 export type AccountId = string;
@@ -82,7 +82,11 @@ export interface Snapshot {
   readonly use: WindowUse | undefined;
   /** Of the session that was asked for. */
   readonly session?: SessionState | undefined;
-  /** `now` in milliseconds of this process's clock. */
+  /**
+   * The valid copy, of any age, that came when the request began; undefined if there is none, or the key was not asked
+   * for. `now` in milliseconds of this process's clock.
+   */
+  copy(key: CacheKey, now: number): Entry | undefined;
   lookup(key: CacheKey, now: number): Promise<Found>;
   /**
    * Resolves when this instance may fetch, or with the copy that another instance has fetched. Rejects with the
@@ -151,6 +155,13 @@ export interface SnapshotRequest extends Holder {
 /** On whose behalf something is revoked, and when. */
 export type RevokeRequest = Pick<SnapshotRequest, keyof Holder | 'now' | 'waitUntil'>;
 
+/** A span of time in which requests or calls are counted; it begins with the first. More than `limit` is refused. */
+export interface Window {
+  readonly name: string;
+  readonly lengthMs: number;
+  readonly limit: number;
+}
+
 /** How much of a window is used, this request included; `endsAt` is of this process's clock. */
 export interface WindowUse {
   readonly used: number;
@@ -166,6 +177,9 @@ export interface WriteAnswer {
   readonly status: number;
   readonly text: string | null;
 }
+
+/** Of a write that has no answer yet, or never will. */
+export type OpenState = 'under_way' | 'unknown';
 
 export interface WriteRecord {
   readonly fingerprint: string;
@@ -216,7 +230,7 @@ export interface Begun {
 /** State that instances may share, kept by account. Versions never repeat, so that lost data invalidates everything. */
 export interface Store {
   /** All that a request needs to begin, in one round trip. Leaves out what the store does not answer. */
-  snapshot(request: SnapshotRequest): Promise<Snapshot>;
+  snapshot(request: SnapshotRequest): Soon<Snapshot>;
   /** Counts a write, claims its key and marks what it invalidates, before it is sent. Never rejects. */
   beginWrite(write: NewWrite): Promise<Begun>;
   /** Removes the mark, unless the outcome is unknown: then it stays until it expires. Never rejects. */
@@ -234,15 +248,6 @@ export interface Store {
    * repeated, at any time.
    */
   revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean>;
-  /** Present if all state is in this process and can be read without waiting. */
-  readonly local?: LocalStore;
-}
-
-/** The part of a store that answering from the cache needs. */
-export interface LocalStore {
-  /** The copy under a key; none while a write that invalidates it is under way or of unknown outcome. */
-  copy(key: CacheKey, now: number): Entry | undefined;
-  count(holder: Holder, window: Window, now: number): WindowUse;
 }
 
 /** What an in-process store holds; each figure is bounded. */

@@ -1,7 +1,6 @@
 import type { WaitUntil } from '../core/runtime.ts';
 import type { Owner } from '../store/owner.ts';
-import type { Window } from '../store/shared/engine.ts';
-import type { AccountId, SessionId, Snapshot, WindowUse } from '../store/store.ts';
+import type { AccountId, SessionId, Snapshot, Window, WindowUse } from '../store/store.ts';
 
 /** The trace that a request belongs to (W3C Trace Context). */
 export interface Trace {

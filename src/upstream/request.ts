@@ -1,3 +1,4 @@
+import type { Entry } from '../store/store.ts';
 import type { UpstreamCall } from './client.ts';
 import type { Operation } from './operation.ts';
 
@@ -19,8 +20,8 @@ export interface Read {
   readonly input: OperationInput;
 }
 
-/** The JSON of the copy that this instance has of a read, valid or not. */
-export type CopyOf = (read: Read) => string | undefined;
+/** The copy that this instance has of a read, valid or not. */
+export type CopyOf = (read: Read) => Entry | undefined;
 
 /** What an earlier answer said it can be revalidated with (RFC 9110, section 13.1). */
 export interface Validators {

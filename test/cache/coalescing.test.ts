@@ -149,6 +149,7 @@ describe('never share', () => {
   test('readers of different accounts, whatever the store says of their versions', async () => {
     const forgetful: Snapshot = {
       use: undefined,
+      copy: () => undefined,
       lookup: async () => ({ entry: undefined, version: 'the same for all', askedAt: 0 }),
       save: async () => ({ stored: false, holds: true }),
     };

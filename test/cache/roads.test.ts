@@ -1,70 +1,99 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { allOverviews } from '../../src/gateway/overviews.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
-import type { Store } from '../../src/store/store.ts';
-import type { TextAnswer } from '../support/http.ts';
+import { byCookie, openSessions, type SessionWorld } from '../sessions/helpers.ts';
+import { sharedStore } from '../store/shared-world.ts';
+import { clockOfDeadlines } from '../support/clock.ts';
+import type { CallOptions, TextAnswer } from '../support/http.ts';
 import { pathOf } from '../support/marked.ts';
+import { objectEngine } from '../support/object-storage.ts';
 import { cachedIds } from '../support/table.ts';
-import { openWorld, type World } from '../support/world.ts';
 
-/** The store of a process, without what lets a hit be answered at once. */
-function withoutHits(): Store {
-  const store = new MemoryStore({ maxBytes: 1_048_576 });
-  const names = ['snapshot', 'beginWrite', 'endWrite', 'coolDown', 'coolsUntil', 'accept', 'spend'] as const;
-  return Object.fromEntries(names.map((name) => [name, store[name].bind(store)])) as unknown as Store;
+type Ask = (options: CallOptions) => Promise<TextAnswer>;
+
+/** A client's way to a copy. */
+interface Road {
+  readonly world: SessionWorld;
+  readonly ask: Ask;
 }
 
-let roads: readonly World[];
+const ENV = { RATE_LIMIT_PER_MINUTE: '100', PUBLIC_URL: 'https://portico.example' };
+
+let roads: readonly Road[];
 
 beforeEach(async () => {
-  const env = { RATE_LIMIT_PER_MINUTE: '100', PUBLIC_URL: 'https://portico.example' };
-  roads = [await openWorld(env), await openWorld(env, { store: withoutHits() })];
-  for (const world of roads) world.answerAll(() => 1);
+  const clock = clockOfDeadlines();
+  const stores = [
+    new MemoryStore({ maxBytes: 1_048_576 }),
+    sharedStore({ engine: objectEngine(), clock: clockOfDeadlines() }),
+  ];
+  const opened = await Promise.all(
+    stores.map(async (store) => {
+      const world = await openSessions(ENV, { store, clock });
+      world.answerAll(() => 1);
+      const cookie = await world.signIn();
+      const byHeader: Ask = (options) => world.call({ token: world.token, ...options });
+      return [
+        { world, ask: byHeader },
+        { world, ask: (options: CallOptions) => world.call(byCookie(cookie, options)) },
+      ];
+    }),
+  );
+  roads = opened.flat();
 });
 
 const PATHS = [...cachedIds.map(pathOf), ...allOverviews.map(({ path }) => path)];
 
-/** All but what is of one request, or of one process. */
-const seen = ({ status, headers, text }: TextAnswer) => {
-  const { 'x-request-id': _id, 'server-timing': timing = '', date: _date, ...rest } = headers;
+/** All but what is of one request, of one process or of its count. */
+const answered = ({ status, headers, text }: TextAnswer) => {
+  const { 'x-request-id': _id, 'server-timing': timing = '', date: _date, ratelimit: _limit, ...rest } = headers;
   return { status, text, rest, timing: timing.replaceAll(/dur=[\d.]+/g, 'dur=') };
 };
 
-/** What both say to one request after another. */
-const bothOf = (path: string, requests: readonly { method?: string; headers?: Readonly<Record<string, string>> }[]) =>
-  Promise.all(
-    roads.map(async (world) => {
-      const answers = [];
-      for (const request of requests) answers.push(seen(await world.call({ path, token: world.token, ...request })));
-      return answers;
-    }),
-  );
+const leftOf = ({ headers }: TextAnswer) => Number(/r=(\d+)/.exec(headers['ratelimit'] ?? '')?.[1]);
 
-const lineOf = ({ gateway }: World) => {
-  const { request_id: _id, trace_id: _trace, duration_ms: _ms, account: _account, ...rest } = gateway.lines.at(-1)!;
+const callsOf = () => roads.map(({ world }) => world.upstream.calls.length);
+
+/** What each road answers, one after the other, and what of it goes into the log. */
+async function onAll(options: CallOptions) {
+  const answers: TextAnswer[] = [];
+  for (const { ask } of roads) answers.push(await ask(options));
+  return answers;
+}
+
+const lineOf = ({ world: { gateway } }: Road) => {
+  const { request_id, trace_id, duration_ms, account, auth, ...rest } = gateway.lines.at(-1)!;
   return rest;
 };
 
-describe.each(PATHS)('%s', (path) => {
-  test('is answered at once as it is by way of the store', async () => {
-    const [first, second] = await bothOf(path, [{}, {}, { method: 'HEAD' }]);
-    expect(first?.[1]?.rest['cache-status']).toMatch(/^portico; hit/);
-    expect(first).toEqual(second);
-    expect(lineOf(roads[0]!)).toEqual(lineOf(roads[1]!));
+describe.each(PATHS)('%s from a copy, by header and by cookie, over either store', (path) => {
+  beforeEach(() => onAll({ path }));
+
+  test.each(['GET', 'HEAD'])('is the same for %s, and costs no call of the upstream', async (method) => {
+    const before = callsOf();
+    const answers = await onAll({ path, method });
+    expect(answers[0]?.headers['cache-status']).toMatch(/^portico; hit/);
+    for (const answer of answers) expect(answered(answer)).toEqual(answered(answers[0]!));
+    for (const road of roads) expect(lineOf(road)).toEqual(lineOf(roads[0]!));
+    expect(callsOf()).toEqual(before);
   });
 
-  test('is 304 by both for the same tag', async () => {
-    const [[answer] = []] = await bothOf(path, [{}]);
-    const headers = { 'If-None-Match': answer?.rest['etag'] ?? '' };
-    const [first, second] = await bothOf(path, [{ headers }]);
-    expect(first?.[0]?.status).toBe(304);
-    expect(first).toEqual(second);
+  test('is 304 for its tag', async () => {
+    const [first] = await onAll({ path });
+    const answers = await onAll({ path, headers: { 'If-None-Match': first?.headers['etag'] ?? '' } });
+    for (const { status } of answers) expect(status).toBe(304);
+    for (const answer of answers) expect(answered(answer)).toEqual(answered(answers[0]!));
   });
 
-  test.each(['no-cache', 'no-store'])('is no hit with %s', async (wish) => {
-    await bothOf(path, [{}]);
-    const [first, second] = await bothOf(path, [{ headers: { 'Cache-Control': wish } }]);
-    expect(first?.[0]?.rest['cache-status']).toMatch(/^portico; fwd=/);
-    expect(first).toEqual(second);
+  test('is counted once each time', async () => {
+    const [before, after] = [await onAll({ path }), await onAll({ path })];
+    // Header and cookie are one account, which both share.
+    expect(after.map(leftOf)).toEqual(before.map((answer) => leftOf(answer) - 2));
+  });
+
+  test.each(['no-cache', 'no-store'])('is not what %s gets', async (wish) => {
+    const answers = await onAll({ path, headers: { 'Cache-Control': wish } });
+    expect(answers[0]?.headers['cache-status']).toMatch(/^portico; fwd=/);
+    for (const answer of answers) expect(answered(answer)).toEqual(answered(answers[0]!));
   });
 });

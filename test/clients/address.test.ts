@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import { array, assert, integer, ipV4, ipV6, nat, oneof, pre, property, string, tuple } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { addresses } from '../../src/entry/node/server/address.ts';
@@ -13,8 +12,7 @@ interface From {
 
 /** All that is looked at of a request. */
 function addressOf({ peer, forwarded, trusted = PROXIES }: From): string {
-  const headers = forwarded === undefined ? {} : { 'x-forwarded-for': forwarded };
-  return addresses(trusted)({ socket: { remoteAddress: peer }, headers } as unknown as IncomingMessage);
+  return addresses(trusted)(peer, forwarded);
 }
 
 const addressIn = (...groups: string[][]) => addressOf({ peer: groups.flat().join(':'), trusted: [] });

@@ -2,9 +2,9 @@ import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Context, Hono } from 'hono';
 import { describe, expect, test } from 'vitest';
-import type { Env } from '../../src/app.ts';
-import type { Outbound } from '../../src/core/inbound.ts';
-import { listen, type ListenerOptions } from '../../src/entry/node/server/listen.ts';
+import { type ServeOptions, serve } from '../../src/entry/node/server/serve.ts';
+import { Unsent } from '../../src/entry/node/server/unsent.ts';
+import type { Env } from '../../src/middleware/request.ts';
 import { openSocket, rawRequest } from '../support/raw-client.ts';
 import type { AtEnd } from '../support/world.ts';
 
@@ -25,31 +25,36 @@ const streamed = (goOn: Promise<void>, first = new TextEncoder().encode('one\n')
     },
   });
 
-/** As the app sends its answers. */
-const sent = ({ env }: Context<Env>, body: Outbound['body'], owner?: string) =>
-  env.send!({ status: 200, headers: [], body, owner });
-
 const refuse = (): never => {
-  throw new Error('every request here comes to a route');
+  throw new Error('no guard refuses what is sent here');
 };
 
-async function start(atEnd: AtEnd, bounds: Partial<ListenerOptions> = {}) {
+interface Bounds extends Pick<Partial<ServeOptions>, 'stalledAfterMs'> {
+  readonly mostUnsentBytes?: number;
+}
+
+async function start(atEnd: AtEnd, { mostUnsentBytes, ...bounds }: Bounds = {}) {
   const goOn = Promise.withResolvers<void>();
+  const unsent = new Unsent(mostUnsentBytes);
+  const streamOf = (c: Context<Env>, first?: Uint8Array<ArrayBuffer>) =>
+    c.body(unsent.counted(c.env, streamed(goOn.promise, first)));
   const app = new Hono<Env>()
-    .get('/big', (c) => sent(c, BIG))
-    .get('/half', (c) => sent(c, streamed(goOn.promise, BIG)))
-    .get('/of/:owner', (c) => sent(c, BIG, c.req.param('owner')))
-    .get('/full/:owner', (c) => sent(c, `${c.env.inbound?.isBacklogged?.(c.req.param('owner'))}`))
-    .get('/streamed', (c) => sent(c, streamed(goOn.promise)))
+    .get('/big', (c) => c.body(BIG))
+    .get('/half', (c) => streamOf(c, BIG))
+    .get('/of/:owner', (c) => {
+      unsent.isFull(c.env, c.req.param('owner'));
+      return c.body(BIG);
+    })
+    .get('/full/:owner', (c) => c.body(`${unsent.isFull(c.env, c.req.param('owner'))}`))
+    .get('/streamed', (c) => streamOf(c))
     .get('/late', async (c) => {
       await goOn.promise;
-      return sent(c, 'late');
+      return c.body('late');
     });
   const at = { host: '127.0.0.1', port: 0, stalledAfterMs: STALLED_AFTER_MS, ...bounds };
-  const served = Object.assign(app, { enter: () => undefined, refuse });
-  const listener = await listen({ app: served, waitUntil: () => {}, ...at });
-  atEnd(() => listener.drain(0));
-  return { port: Number(new URL(listener.url).port), goOn };
+  const serving = await serve({ app, refuse, unsent, waitUntil: () => {}, ...at });
+  atEnd(() => serving.drain(0));
+  return { port: Number(new URL(serving.url).port), goOn };
 }
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;

@@ -1,9 +1,8 @@
 import { onTestFinished, describe, expect, test } from 'vitest';
 import { Agent } from 'undici';
-import { createApp } from '../../src/app.ts';
-import { trackedWork } from '../../src/entry/node/wait-until.ts';
+import { createApp, createRefuser } from '../../src/app.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
-import { listen } from '../../src/entry/node/server/listen.ts';
+import { serve } from '../../src/entry/node/server/serve.ts';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { limitedFor, limitOf } from './helpers.ts';
 import { PLAIN } from '../resilience/helpers.ts';
@@ -36,10 +35,12 @@ const openDoors = async (env: Headers = {}) => {
   const logger = keepingLogger(lines);
   const clock = manualClock();
   const built = nodeDeps({ config, upstream: new URL(upstream.url), logger, readiness: { isReady: () => true } });
-  const { waitUntil, idle } = trackedWork();
+  const { unsent, idle } = built;
+  const deps = { ...built.deps, clock };
+  const { waitUntil } = deps;
+  const served = { app: createApp(deps), refuse: createRefuser(deps), unsent, waitUntil };
   const { trustedProxies } = config;
-  const app = createApp({ ...built.deps, clock });
-  const listener = await listen({ app, waitUntil, host: '127.0.0.1', port: 0, trustedProxies });
+  const listener = await serve({ ...served, host: '127.0.0.1', port: 0, trustedProxies });
   const agents = new Map<string, Agent>();
   const agentOf = (localAddress: string) => {
     const agent = agents.get(localAddress) ?? new Agent({ localAddress });

@@ -1,6 +1,5 @@
 import { afterAll, describe, expect, test } from 'vitest';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
-import { warmUp } from '../../src/entry/node/warm-up.ts';
 import { expectCommonHeaders, expectProblem } from '../http/problem.ts';
 import { exposition } from './exposition.ts';
 import { openMeasured, READS, REQUESTS } from './helpers.ts';
@@ -66,17 +65,6 @@ describe('/metrics', () => {
     expect(scraped.value(REQUESTS)).toBe(0);
     expect(scraped.value(READS)).toBe(0);
     expect((await other.scrape()).value(REQUESTS)).toBe(1);
-  });
-
-  test('does not count the warm-up', async () => {
-    const config = configOf({ UPSTREAM_BASE_URL: 'http://upstream.test' });
-    const readiness = { isReady: () => true };
-    const upstream = new URL('http://upstream.test');
-    const { deps, scrape, close } = nodeDeps({ config, upstream, logger: keepingLogger([]), readiness });
-    await warmUp(deps);
-    const scraped = exposition((await scrape()).text);
-    await close();
-    expect(scraped.samples.filter(({ name, value }) => name.startsWith('portico_') && value !== 0)).toEqual([]);
   });
 
   test('is on the admin port of the process, and not on its public one', async () => {

@@ -59,8 +59,9 @@ describe.each(withCard)('a card of %s', (path, overview) => {
     const world = await openOverviews({ UPSTREAM_TIMEOUT_MS: '1000', REQUEST_TIMEOUT_MS: '3000' }, { clock });
     world.on(list, hang());
     world.on(card, json(200, cardText('1071')));
+    const others = world.store.saves.next(legs.length - 1);
     const pending = world.get(path);
-    await world.upstream.waitForCalls(legs.length);
+    await Promise.all([world.upstream.waitForCalls(legs.length), others]);
     clock.advance(1000);
     const { text, body } = await pending;
     expect(cardIn(text)).toBe(cardText('1071'));

@@ -5,7 +5,7 @@ import { createApp } from '../../src/app.ts';
 import { ERRORS } from '../../src/core/errors.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
 import { allOverviews } from '../../src/gateway/overviews.ts';
-import { EXPOSED } from '../../src/http/cors.ts';
+import { EXPOSED } from '../../src/middleware/cors.ts';
 import { ID_FORMS, type Operation } from '../../src/upstream/operation.ts';
 import { allOperations } from '../../src/upstream/operations/index.ts';
 import { configOf, keepingLogger } from '../support/gateway.ts';

@@ -9,7 +9,7 @@ import type {
   Question,
   Save,
   Saved,
-  Snapshot,
+  SnapshotReply,
   WriteBegin,
   WriteBegun,
   WriteEnded,
@@ -105,8 +105,8 @@ export class ObjectWorld implements Engine {
     return (await this.#call(account, 'secret')) as string;
   }
 
-  async snapshot(account: string, question: Question): Promise<Snapshot> {
-    return (await this.#call(account, 'snapshot', question)) as Snapshot;
+  async snapshot(account: string, question: Question): Promise<SnapshotReply> {
+    return (await this.#call(account, 'snapshot', question)) as SnapshotReply;
   }
 
   async save(account: string, save: Save): Promise<Saved> {

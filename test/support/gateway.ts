@@ -1,11 +1,10 @@
 import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { createAdminApp, createApp, type Deps } from '../../src/app.ts';
+import { createAdminApp, createApp, createRefuser, type Deps } from '../../src/app.ts';
 import { type Config, parseConfig } from '../../src/config.ts';
 import type { LogFields, Logger } from '../../src/core/logger.ts';
-import { trackedWork } from '../../src/entry/node/wait-until.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
-import { listen } from '../../src/entry/node/server/listen.ts';
+import { serve } from '../../src/entry/node/server/serve.ts';
 
 /** Every log line of the whole test run goes here; test/logs looks for secrets in it at the end. */
 export const LOG_FOLDER = join(import.meta.dirname, '../../test-output/logs');
@@ -44,11 +43,13 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
     logger,
     readiness: { isReady: () => true },
   });
-  const { waitUntil, idle } = trackedWork();
   const deps = { ...built.deps, ...replaced };
-  const on = { waitUntil, host: '127.0.0.1', port: 0, trustedProxies: config.trustedProxies };
-  const listener = await listen({ app: createApp(deps), ...on });
-  const admin = isWanted ? await listen({ app: createAdminApp(deps, built.scrape), ...on }) : undefined;
+  const { unsent, idle } = built;
+  const { waitUntil } = deps;
+  const shared = { refuse: createRefuser(deps), unsent, waitUntil, host: '127.0.0.1', port: 0 };
+  const on = { ...shared, trustedProxies: config.trustedProxies };
+  const listener = await serve({ app: createApp(deps), ...on });
+  const admin = isWanted ? await serve({ app: createAdminApp(deps, built.scrape), ...on }) : undefined;
   return {
     url: listener.url,
     port: Number(new URL(listener.url).port),

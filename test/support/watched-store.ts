@@ -1,4 +1,5 @@
-import type { LocalStore, Snapshot, Store } from '../../src/store/store.ts';
+import { andThen } from '../../src/core/soon.ts';
+import type { Snapshot, Store } from '../../src/store/store.ts';
 
 /** Counts events and lets a test wait for the next ones. */
 class Turnstile {
@@ -49,6 +50,7 @@ export const watchedStore = (store: Store): WatchedStore => {
   const watched = (snapshot: Snapshot): Snapshot => ({
     use: snapshot.use,
     session: snapshot.session,
+    copy: (key, now) => snapshot.copy(key, now),
     lookup: (key, now) => passing(turnstiles.lookups, snapshot.lookup(key, now)),
     async save(key, found, fetched) {
       const saved = await passing(turnstiles.saves, snapshot.save(key, found, fetched));
@@ -59,15 +61,9 @@ export const watchedStore = (store: Store): WatchedStore => {
     end: () => snapshot.end?.(),
     ...(snapshot.lease && { lease: snapshot.lease.bind(snapshot) }),
   });
-  const { local } = store;
-  const watchedLocal: LocalStore | undefined = local && {
-    copy: (key, now) => local.copy(key, now),
-    count: (holder, window, now) => local.count(holder, window, now),
-  };
   return {
     ...turnstiles,
-    ...(watchedLocal && { local: watchedLocal }),
-    snapshot: async (request) => watched(await store.snapshot(request)),
+    snapshot: (request) => andThen(store.snapshot(request), watched),
     beginWrite: (write) => passing(turnstiles.begins, store.beginWrite(write)),
     endWrite: (write, end) => passing(turnstiles.ends, store.endWrite(write, end)),
     coolDown: (...args) => store.coolDown(...args),

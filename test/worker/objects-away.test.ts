@@ -37,7 +37,7 @@ async function isolate(answer: (method: string) => Promise<unknown>, vars: Reado
     const headers = { Authorization: `Token ${secret()}`, 'Content-Type': 'application/json' };
     const request = new Request(`http://portico.test${path}`, { headers, ...init });
     // The binding has more methods, which are not called here.
-    return worker.fetch(request, env as never, { waitUntil: () => undefined });
+    return worker.fetch(request, env as never, { waitUntil() {}, passThroughOnException() {}, props: {} });
   };
   return { upstream, ask, asked };
 }

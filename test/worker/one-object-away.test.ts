@@ -36,6 +36,8 @@ class World extends VersionedUpstream {
       const init = { headers, ...(method !== undefined && { method }), ...(body !== undefined && { body }) };
       const answer = await worker.fetch(new Request(`http://portico.test${path}`, init), env, {
         waitUntil: (work) => void this.#waitUntil.push(work),
+        passThroughOnException() {},
+        props: {},
       });
       const text = await answer.text();
       return { status: answer.status, text, mark: markOf(text), cache: answer.headers.get('cache-status') };

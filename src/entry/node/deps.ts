@@ -10,7 +10,10 @@ import { nodeDigest, nodeOpener } from './digest.ts';
 import { promMetrics } from './metrics/prometheus.ts';
 import { total } from './metrics/instruments.ts';
 import { usageGauges } from './metrics/store-metrics.ts';
+import { addresses, peerIn } from './server/address.ts';
+import { Unsent } from './server/unsent.ts';
 import { undiciTransport } from './upstream/transport.ts';
+import { trackedWork } from './wait-until.ts';
 
 const { timeOrigin } = performance;
 
@@ -41,13 +44,25 @@ function docsAssetsOf(): DocsAssets {
   };
 }
 
+interface NodeDeps {
+  readonly deps: Deps;
+  readonly unsent: Unsent;
+  readonly scrape: Scrape;
+  /** Resolves when no work goes on that has outlived its request. */
+  idle(): Promise<unknown>;
+  close(): Promise<void>;
+}
+
 /** The app's dependencies on Node. */
 export function nodeDeps(
   given: Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness' | 'trialAccounts'>,
   { store, instruments = [], close: closeStore }: OpenedStore = ownStore(given.config),
   droppedLines: () => number = () => 0,
-): { deps: Deps; scrape: Scrape; close: () => Promise<void> } {
+): NodeDeps {
   const { config, upstream } = given;
+  const unsent = new Unsent();
+  const addressOf = addresses(config.trustedProxies);
+  const { waitUntil, idle } = trackedWork();
   const { transport, close: closeTransport } = undiciTransport({
     upstream,
     maxConnections: config.upstreamMaxConnections,
@@ -68,8 +83,13 @@ export function nodeDeps(
       clock: systemClock,
       digest: nodeDigest(config.secrets, upstream.href),
       makeOpener: nodeOpener,
+      addressOf: (env, header) => addressOf(peerIn(env), header('x-forwarded-for')),
+      backlog: unsent,
+      waitUntil,
       docsAssets: docsAssetsOf(),
     },
+    unsent,
+    idle,
     scrape,
     async close() {
       await Promise.all([closeTransport(), closeStore()]);

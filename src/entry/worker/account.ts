@@ -1,6 +1,6 @@
 import { DurableObject, type DurableObjectState } from 'cloudflare:workers';
 import { Marks } from '../../store/marks.ts';
-import { epochOf, EVERYTHING, isSessionOver, SESSION_MS } from '../../store/store.ts';
+import { epochOf, EVERYTHING, isSessionOver, SESSION_MS, type Window } from '../../store/store.ts';
 import { Versions } from '../../store/versions.ts';
 import {
   type Change,
@@ -15,8 +15,7 @@ import {
   type Save,
   type Saved,
   type SessionReply,
-  type Snapshot,
-  type Window,
+  type SnapshotReply,
   type WriteBegin,
   type WriteBegun,
   type WriteEnded,
@@ -50,7 +49,7 @@ export class Account extends DurableObject {
     this.#marks = new Marks(this.#rows.all('mark'));
   }
 
-  snapshot({ window, budget, session, sessionEpoch = 0, keys }: Question): Snapshot {
+  snapshot({ window, budget, session, sessionEpoch = 0, keys }: Question): SnapshotReply {
     const now = this.#expireMarks();
     const { use, isRefused } = this.#count(window, now);
     return {

@@ -1,8 +1,10 @@
-import { type App, createApp, type Deps } from '../../app.ts';
+import type { ExecutionContext, Hono } from 'hono';
+import { createApp, type Deps } from '../../app.ts';
 import { type Config, parseConfig } from '../../config.ts';
 import { customerOf } from '../../core/address.ts';
 import { noMetrics } from '../../core/metrics.ts';
 import type { Clock } from '../../core/runtime.ts';
+import type { Env } from '../../middleware/request.ts';
 import { MemoryStore } from '../../store/memory.ts';
 import { SharedStore } from '../../store/shared.ts';
 import { Sealer } from '../../store/shared/sealer.ts';
@@ -34,19 +36,13 @@ type MakeSandbox = () => { readonly fetch: Fetch; readonly accounts: NonNullable
 
 /** The worker's handler. The app is made once in each isolate, since variables do not change while it lives. */
 export function workerOf(makeSandbox?: MakeSandbox) {
-  let app: App | undefined;
+  let app: Hono<Env> | undefined;
   return {
-    async fetch(
-      request: Request,
-      env: WorkerEnv,
-      context: { waitUntil(work: Promise<unknown>): void },
-    ): Promise<Response> {
+    async fetch(request: Request, env: WorkerEnv, execution: ExecutionContext): Promise<Response> {
       // Until it is made, each request makes its own: on Workers none may wait for another's.
       const made = app ? { app, isKept: true } : await appOf(env, makeSandbox);
       if (made.isKept) app ??= made.app;
-      // The platform sets this header, whatever a client sends.
-      const address = customerOf(request.headers.get('cf-connecting-ip') ?? '');
-      return made.app.fetch(request, { waitUntil: (work) => context.waitUntil(work), address });
+      return made.app.fetch(request, env, execution);
     },
   };
 }
@@ -71,6 +67,9 @@ async function appOf(env: WorkerEnv, makeSandbox: MakeSandbox | undefined) {
     readiness: { isReady: () => true },
     ...assetsOf(env.ASSETS),
     trialAccounts: sandbox?.accounts,
+    // The platform sets this header, whatever a client sends.
+    addressOf: (_, header) => customerOf(header('cf-connecting-ip') ?? ''),
+    waitUntil: () => undefined, // the platform always passes an execution context
   });
   return { app, isKept };
 }

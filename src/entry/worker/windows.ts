@@ -1,4 +1,5 @@
-import type { Use, Window } from '../../store/shared/engine.ts';
+import type { Use } from '../../store/shared/engine.ts';
+import type { Window } from '../../store/store.ts';
 import type { Rows } from './rows.ts';
 
 interface Open {

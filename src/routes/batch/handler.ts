@@ -2,11 +2,11 @@ import * as z from 'zod/mini';
 import { GatewayError } from '../../core/errors.ts';
 import { answerBatch } from '../../gateway/batch.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
-import { NO_STORE } from '../../http/answer.ts';
-import { jsonTextOf } from '../../http/body.ts';
-import type { Route } from '../../http/lifecycle.ts';
+import { jsonTextOf } from '../../middleware/body.ts';
+import { NO_STORE, reply } from '../../middleware/reply.ts';
 import { documented } from '../../upstream/fields.ts';
 import { checkBody } from '../../upstream/input.ts';
+import type { Route } from '../route.ts';
 
 /** Visible ASCII, as in an encoded URL, without a fragment. */
 const TARGET = /^\/[\x21\x22\x24-\x7e]*$/;
@@ -36,16 +36,17 @@ export function batchRoute(gateway: Gateway, maxBytes: number): Route {
     method: 'POST',
     path: '/bff/v1/batch',
     name: '/bff/v1/batch',
-    takes: ['Authorization', 'Cache-Control', 'Content-Type'],
     operation: 'batch',
     isRead: true,
-    async handle(context) {
-      const reader = await gateway.reader(context);
-      if (context.idempotencyKey !== undefined) throw keyRefused();
-      const text = await jsonTextOf(context);
+    takesCredential: true,
+    async handle(c) {
+      const request = c.get('request');
+      const reader = await gateway.reader(request);
+      if (request.idempotencyKey !== undefined) throw keyRefused();
+      const text = await jsonTextOf(request);
       const { requests } = checkBody(batchBody, text ?? '');
       const body = await answerBatch(gateway, reader, requests, { maxBytes });
-      return { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body };
+      return reply(c, { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body });
     },
   };
 }

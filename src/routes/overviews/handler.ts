@@ -1,16 +1,17 @@
 import { accepts } from 'hono/accepts';
-import type { Context as HonoContext } from 'hono';
+import type { Context } from 'hono';
 import { cacheWordOf } from '../../cache/reading.ts';
 import type { Digest } from '../../core/runtime.ts';
-import { compose, freshLegs, type Legs, readsOf } from '../../gateway/compose.ts';
-import type { Gateway, GatewayDeps } from '../../gateway/gateway.ts';
+import { allOf, andThen, type Soon } from '../../core/soon.ts';
+import { compose, readsOf } from '../../gateway/compose.ts';
+import type { GatewayDeps } from '../../gateway/deps.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
 import { allOverviews, type Overview } from '../../gateway/overviews.ts';
 import { isBad, isGood, type Leg } from '../../gateway/legs.ts';
-import { type Answer, NO_STORE, timingOf } from '../../http/answer.ts';
-import type { Context } from '../../http/context.ts';
-import type { Route } from '../../http/lifecycle.ts';
-import { REVALIDATE } from '../../http/read-answer.ts';
-import { noneMatch } from '../../http/request-headers.ts';
+import { noneMatch } from '../../middleware/headers.ts';
+import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../../middleware/reply.ts';
+import type { ClientRequest, Env } from '../../middleware/request.ts';
+import type { Route } from '../route.ts';
 import { type CompositionRequest, compositionsOf, errorOf, sectionText } from './composition.ts';
 import { ndjsonAnswer } from './ndjson.ts';
 
@@ -24,100 +25,73 @@ export function overviewRoutes(gateway: Gateway, runtime: Runtime): Route[] {
     path: overview.path,
     name: overview.path,
     operation: overview.id,
-    takes: ['Authorization', 'Cache-Control', 'If-None-Match', 'Prefer'],
-    ...answering(overview, gateway, runtime),
+    isRead: true,
+    takesCredential: true,
+    handle: answering(overview, gateway, runtime),
   }));
 }
 
-function answering(overview: Overview, gateway: Gateway, { clock, digest }: Runtime): Pick<Route, 'hit' | 'handle'> {
+function answering(overview: Overview, gateway: Gateway, { clock, digest }: Runtime): Route['handle'] {
   const askedOf = compositionsOf(overview);
-  const asked = ({ inbound }: Context) => askedOf(inbound.query, inbound.header('prefer'));
-  const { hits } = gateway;
-  return {
-    hit:
-      hits &&
-      ((context) => {
-        const request = asked(context);
-        if ('error' in request || request.fields.size > 0 || wantsLines(context)) return undefined;
-        const legs = freshLegs(hits, context, request);
-        const validators = legs && Array.from(legs, ([name, leg]) => validatorOf(request, name, leg));
-        return legs && overviewAnswer(context, request, legs, validators ?? []);
-      }),
-    async handle(context) {
-      const request = asked(context);
-      const reader = await gateway.reader(context, (copyOf) => ('error' in request ? [] : readsOf(request, copyOf)));
-      if ('error' in request) throw request.error;
-      const legs = compose({ gateway, clock, reader }, request);
-      if (wantsLines(context)) return ndjsonAnswer(context, request, { legs, headers: headersOf(request) });
-      const done = await allOf(legs);
-      return overviewAnswer(context, request, done, await validatorsOf(request, done, digest));
-    },
+  return async (c) => {
+    const request = c.get('request');
+    const asked = askedOf(request.query, request.header('prefer'));
+    const reader = await gateway.reader(request, (copyOf) => ('error' in asked ? [] : readsOf(asked, copyOf)));
+    if ('error' in asked) throw asked.error;
+    const legs = compose({ gateway, clock, reader }, asked);
+    if (wantsLines(c)) return reply(c, await ndjsonAnswer(request, asked, { legs, headers: headersOf(asked) }));
+    const parts = Array.from(legs, ([name, leg]) =>
+      andThen(leg, (done) => andThen(partOf(asked, name, done, digest), (part) => [name, part] as const)),
+    );
+    return reply(c, overviewAnswer(request, asked, new Map(await allOf(parts))));
   };
 }
 
 /** Whether the client asks for NDJSON. Most clients accept anything, or JSON. */
-function wantsLines({ inbound }: Context): boolean {
-  const accept = inbound.header('accept');
+function wantsLines(c: Context<Env>): boolean {
+  const accept = c.req.header('accept');
   if (accept === undefined || accept === '*/*' || accept === 'application/json') return false;
   const supports = ['application/json', 'application/x-ndjson'];
-  const request = { req: { header: () => accept } } as unknown as HonoContext; // all that is asked of it
-  return accepts(request, { header: 'Accept', supports, default: 'application/json' }) === 'application/x-ndjson';
+  return accepts(c, { header: 'Accept', supports, default: 'application/json' }) === 'application/x-ndjson';
 }
 
-/** Waits for all legs; rejects with the first failure that fails the whole. */
-async function allOf(legs: Legs): Promise<Map<string, Leg>> {
-  return new Map(await Promise.all(Array.from(legs, async ([name, leg]) => [name, await leg] as const)));
-}
-
-/** Empty for a section that has no text, or that was not asked for. */
-const validatorOf = ({ wanted }: CompositionRequest, name: string, leg: Leg) =>
-  isGood(leg) && wanted.includes(name) ? leg.etag : '';
-
-/** Validators of all sections, in their order. Made anew for those that have none, or are trimmed. */
-function validatorsOf(request: CompositionRequest, legs: ReadonlyMap<string, Leg>, digest: Digest) {
-  return Promise.all(
-    Array.from(legs, async ([name, leg]) => {
-      if (!isGood(leg) || !request.wanted.includes(name)) return '';
-      const isKnown = leg.etag !== '' && !request.fields.has(name);
-      return isKnown ? leg.etag : `"${await digest.body(sectionText(request, name, leg))}"`;
-    }),
-  );
+/** What of a leg is answered: trimmed, if the client asked for some fields only, and with a validator. */
+function partOf(asked: CompositionRequest, name: string, leg: Leg, digest: Digest): Soon<Leg> {
+  if (!isGood(leg) || !asked.wanted.includes(name)) return leg;
+  const text = sectionText(asked, name, leg);
+  if (leg.etag !== '' && text === leg.text) return leg;
+  return andThen(digest.body(text), (hash) => ({ ...leg, text, etag: `"${hash}"` }));
 }
 
 /** Characters of each section's validator that go into that of the whole: 96 bits. */
 const VALIDATOR_LENGTH = 16;
 
-/** `validators`: of all legs, in their order. */
-function overviewAnswer(
-  context: Context,
-  request: CompositionRequest,
-  legs: ReadonlyMap<string, Leg>,
-  validators: readonly string[],
-): Answer {
-  const { data, errors, meta, timing, isAscii } = textsOf(request, legs);
+function overviewAnswer(request: ClientRequest, asked: CompositionRequest, legs: ReadonlyMap<string, Leg>): Answer {
+  const { data, errors, meta, etag, timing } = textsOf(asked, legs);
   const complete = errors === '';
-  const headers: Record<string, string> = { ...headersOf(request), ...cacheHeaders(context, legs) };
-  const isKept = complete && context.wants !== 'no-store';
+  const headers: Record<string, string> = { ...headersOf(asked), ...cacheHeaders(request, legs) };
+  const isKept = complete && request.wants !== 'no-store';
   headers['Cache-Control'] = isKept ? REVALIDATE : NO_STORE['Cache-Control'];
   if (isKept) {
-    const etag = `"${validators.map((validator) => validator.slice(1, 1 + VALIDATOR_LENGTH)).join('.')}"`;
-    headers['ETag'] = etag;
-    if (noneMatch(context.inbound.header('if-none-match'), etag)) return { status: 304, headers, body: null, timing };
+    headers['ETag'] = `"${etag}"`;
+    if (noneMatch(request.header('if-none-match'), headers['ETag']))
+      return { status: 304, headers, body: null, timing };
   }
   headers['Content-Type'] = 'application/json';
   const body = `{"data":{${data}},"errors":[${errors}],"meta":{"complete":${complete},"sections":{${meta}}}}`;
-  return { status: 200, headers, body, isAscii, timing };
+  return { status: 200, headers, body, timing };
 }
 
-/** The members of `data` and of `meta.sections`, the items of `errors`, and `Server-Timing` of all legs. */
-function textsOf(request: CompositionRequest, legs: ReadonlyMap<string, Leg>) {
-  const texts = { data: '', errors: '', meta: '', timing: '', isAscii: true };
+/** The members of `data` and of `meta.sections`, the items of `errors`, the tag, and `Server-Timing` of all legs. */
+function textsOf(asked: CompositionRequest, legs: ReadonlyMap<string, Leg>) {
+  const texts = { data: '', errors: '', meta: '', etag: '', timing: '' };
   for (const [name, leg] of legs) {
+    const isWanted = asked.wanted.includes(name);
+    texts.etag += `${texts.timing && '.'}${isWanted && isGood(leg) ? leg.etag.slice(1, 1 + VALIDATOR_LENGTH) : ''}`;
     texts.timing += `${texts.timing && ', '}${timingOf(name, leg.ms, leg.state)}`;
-    if (!request.wanted.includes(name)) continue;
-    texts.isAscii &&= isGood(leg) ? leg.isAscii === true : !isBad(leg);
+    if (!isWanted) continue;
     const separator = texts.data && ',';
-    texts.data += `${separator}"${name}":${sectionText(request, name, leg)}`;
+    texts.data += `${separator}"${name}":${isGood(leg) ? leg.text : 'null'}`;
     texts.meta += `${separator}"${name}":{"state":"${leg.state}"${isGood(leg) ? `,"age":${leg.age}` : ''}}`;
     if (isBad(leg)) texts.errors += `${texts.errors && ','}${JSON.stringify({ section: name, ...errorOf(leg) })}`;
   }
@@ -129,7 +103,7 @@ function headersOf({ strict }: CompositionRequest): Record<string, string> {
 }
 
 /** A hit when no section had to ask the upstream; as old as its oldest section. */
-function cacheHeaders(context: Context, legs: ReadonlyMap<string, Leg>): Record<string, string> {
+function cacheHeaders(request: ClientRequest, legs: ReadonlyMap<string, Leg>): Record<string, string> {
   let [age, ttl] = [0, Infinity];
   let isHit = true;
   for (const leg of legs.values()) {
@@ -138,6 +112,6 @@ function cacheHeaders(context: Context, legs: ReadonlyMap<string, Leg>): Record<
     else if (isGood(leg) || isBad(leg)) isHit = false;
   }
   isHit &&= ttl < Infinity;
-  context.cache = cacheWordOf(isHit ? { ttl } : { fwd: 'miss' });
+  request.cache = cacheWordOf(isHit ? { ttl } : { fwd: 'miss' });
   return { 'Cache-Status': isHit ? `portico; hit; ttl=${ttl}` : 'portico; fwd=miss', Age: String(age) };
 }

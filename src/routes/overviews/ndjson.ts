@@ -1,7 +1,7 @@
 import { type Legs, vitalOf } from '../../gateway/compose.ts';
 import { isBad, type Leg } from '../../gateway/legs.ts';
-import { type Answer, NO_STORE, timingOf } from '../../http/answer.ts';
-import type { Context } from '../../http/context.ts';
+import { type Answer, NO_STORE, timingOf } from '../../middleware/reply.ts';
+import type { ClientRequest } from '../../middleware/request.ts';
 import { ClientLeft } from '../../upstream/request-context.ts';
 import { type CompositionRequest, errorOf, sectionText } from './composition.ts';
 
@@ -15,36 +15,36 @@ interface Streaming {
  * read, so that their failure can still be a problem with its status. After that a refusal cuts the stream short.
  */
 export async function ndjsonAnswer(
-  context: Context,
-  request: CompositionRequest,
+  request: ClientRequest,
+  asked: CompositionRequest,
   { legs, headers }: Streaming,
 ): Promise<Answer> {
-  const first = await Promise.all(vitalOf(request).map(async (name) => [name, await legs.get(name)] as const));
+  const first = await Promise.all(vitalOf(asked).map(async (name) => [name, await legs.get(name)] as const));
   const timing = first.map(([name, leg]) => timingOf(name, leg?.ms ?? 0, leg?.state)).join(', ');
-  context.cache = 'stream';
-  context.isStream = true;
+  request.cache = 'stream';
+  request.isStream = true;
   return {
     status: 200,
     headers: { ...headers, ...NO_STORE, 'Content-Type': 'application/x-ndjson', 'X-Accel-Buffering': 'no' },
-    body: streamOf(context, request, legs),
+    body: streamOf(request, asked, legs),
     ...(timing && { timing }),
   };
 }
 
-function streamOf(context: Context, request: CompositionRequest, legs: Legs): ReadableStream<Uint8Array> {
+function streamOf(request: ClientRequest, asked: CompositionRequest, legs: Legs): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   return new ReadableStream({
     async start(controller) {
       const send = (line: string) => controller.enqueue(encoder.encode(`${line}\n`));
-      const lines = request.wanted.map(async (name) => send(lineOf(request, name, await legs.get(name))));
+      const lines = asked.wanted.map(async (name) => send(lineOf(asked, name, await legs.get(name))));
       const outcomes = await Promise.allSettled(lines);
-      context.end();
-      if (context.signal.reason instanceof ClientLeft) return; // the client does not read any more
+      request.end();
+      if (request.signal.reason instanceof ClientLeft) return; // the client does not read any more
       if (outcomes.every(({ status }) => status === 'fulfilled')) send('{"complete":true}');
       controller.close();
     },
     cancel() {
-      context.end();
+      request.end();
     },
   });
 }

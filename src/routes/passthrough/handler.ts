@@ -1,76 +1,55 @@
-import type { Gateway, Hits } from '../../gateway/gateway.ts';
+import type { Gateway } from '../../gateway/gateway.ts';
 import type { Written } from '../../gateway/idempotency.ts';
-import { type Answer, NO_STORE } from '../../http/answer.ts';
-import { jsonTextOf, unreadTextOf } from '../../http/body.ts';
-import type { Context } from '../../http/context.ts';
-import type { Route } from '../../http/lifecycle.ts';
-import { readAnswer } from '../../http/read-answer.ts';
+import { jsonTextOf, unreadTextOf } from '../../middleware/body.ts';
+import { readAnswer } from '../../middleware/read-answer.ts';
+import { type Answer, NO_STORE, reply } from '../../middleware/reply.ts';
+import type { ClientRequest } from '../../middleware/request.ts';
 import { ID_FORMS, type Operation } from '../../upstream/operation.ts';
 import { allOperations } from '../../upstream/operations/index.ts';
 import type { OperationInput } from '../../upstream/request.ts';
+import type { Route } from '../route.ts';
 
 /** The upstream's endpoints, each at its own path (`contract.md` section 2). */
 export function passthroughRoutes(gateway: Gateway): Route[] {
-  return allOperations.map((operation) => ({
+  return allOperations.map((operation: Operation) => ({
     method: operation.method,
     path: patternOf(operation),
     name: operation.path,
     operation: operation.id,
-    takes: headersTakenBy(operation),
+    ...(operation.credential !== 'none' && { takesCredential: true }),
     ...(operation.method === 'GET' ? reading(operation, gateway) : writing(operation, gateway)),
   }));
 }
 
-/** As Hono's pattern, without the trailing slash, which the app ignores. */
+/** As Hono's pattern, without the trailing slash. */
 function patternOf({ path, idForm = 'digits' }: Operation): string {
   return path.replace('{id}', `:id{${ID_FORMS[idForm]}}`).replace(/\/$/, '');
 }
 
-/** An idempotency key is read on a POST only. */
-function headersTakenBy({ method, credential, body }: Operation): string[] {
-  return [
-    ...(credential === 'none' ? [] : ['Authorization']),
-    ...(method === 'GET' ? ['Cache-Control', 'If-None-Match'] : []),
-    ...(body ? ['Content-Type'] : []),
-    ...(method === 'POST' ? ['Idempotency-Key'] : []),
-  ];
-}
+const inputOf = ({ id, query }: ClientRequest): OperationInput => ({ id, query });
 
-const inputOf = ({ param, inbound }: Context): OperationInput => ({ id: param, query: inbound.query });
+const reading = (operation: Operation, gateway: Gateway): Pick<Route, 'isRead' | 'handle'> => ({
+  isRead: true,
+  async handle(c) {
+    const request = c.get('request');
+    const read = { operation, input: inputOf(request) };
+    const reader = await gateway.reader(request, () => [read]);
+    return reply(c, readAnswer(request, reader.fresh(read) ?? (await gateway.read(read, reader))));
+  },
+});
 
-function reading(operation: Operation, gateway: Gateway): Pick<Route, 'hit' | 'handle'> {
-  const { hits } = gateway;
-  return {
-    hit: hits?.has(operation) ? (context) => hitAnswer(hits, operation, context) : undefined,
-    async handle(context) {
-      const read = { operation, input: inputOf(context) };
-      const reader = await gateway.reader(context, () => [read]);
-      return readAnswer(context, await gateway.read(read, reader));
-    },
-  };
-}
-
-function hitAnswer(hits: Hits, operation: Operation, context: Context): Answer | undefined {
-  const holder = hits.holderOf(context);
-  const copy = holder && hits.fresh(holder, { operation, input: inputOf(context) });
-  if (!copy) return undefined;
-  hits.count(context, holder, 1);
-  return readAnswer(context, copy);
-}
-
-function writing(operation: Operation, gateway: Gateway): Pick<Route, 'handle'> {
-  return {
-    async handle(context) {
-      context.cache = 'method';
-      const input = async () => {
-        context.checkIdempotencyKey();
-        const sent = operation.body ? { body: await jsonTextOf(context) } : { unsent: await unreadTextOf(context) };
-        return { ...inputOf(context), ...sent };
-      };
-      return writtenAnswer(await gateway.write(operation, input, context));
-    },
-  };
-}
+const writing = (operation: Operation, gateway: Gateway): Pick<Route, 'handle'> => ({
+  async handle(c) {
+    const request = c.get('request');
+    request.cache = 'method';
+    const input = async () => {
+      request.checkIdempotencyKey();
+      const sent = operation.body ? { body: await jsonTextOf(request) } : { unsent: await unreadTextOf(request) };
+      return { ...inputOf(request), ...sent };
+    };
+    return reply(c, writtenAnswer(await gateway.write(operation, input, request)));
+  },
+});
 
 function writtenAnswer({ status, text, replayed }: Written): Answer {
   const outcome = replayed ? { 'Idempotency-Replayed': 'true' } : { 'Cache-Status': 'portico; fwd=method' };

@@ -2,15 +2,15 @@ import * as z from 'zod/mini';
 import { GatewayError } from '../../core/errors.ts';
 import type { Gateway } from '../../gateway/gateway.ts';
 import { signIn } from '../../gateway/sign-in.ts';
-import { type Answer, jsonAnswer, NO_STORE } from '../../http/answer.ts';
-import { jsonTextOf } from '../../http/body.ts';
-import type { Context } from '../../http/context.ts';
-import type { Route } from '../../http/lifecycle.ts';
-import { credentialOf } from '../../http/request-headers.ts';
-import { CLEARED, MAX_TOKEN, type Session, type Sessions } from '../../http/sessions.ts';
+import { jsonTextOf } from '../../middleware/body.ts';
+import { credentialOf } from '../../middleware/headers.ts';
+import { type Answer, jsonAnswer, NO_STORE, reply } from '../../middleware/reply.ts';
+import type { ClientRequest } from '../../middleware/request.ts';
+import { CLEARED, MAX_TOKEN, type Session, type Sessions } from '../../middleware/session.ts';
 import { documented } from '../../upstream/fields.ts';
 import { checkBody } from '../../upstream/input.ts';
 import { operations } from '../../upstream/operations/index.ts';
+import type { Route } from '../route.ts';
 
 const PATH = '/bff/v1/session';
 
@@ -24,37 +24,36 @@ export const sessionBody = z.strictObject({
 export function sessionRoutes(gateway: Gateway, sessions: Sessions): Route[] {
   const tools = { gateway, sessions };
   return [
-    { ...at('GET', ''), takes: ['Authorization'], handle: (context) => look(tools, context) },
-    { ...at('DELETE', ''), takes: ['Authorization'], handle: (context) => signOut(tools, context) },
-    { ...at('POST', ''), takes: ['Content-Type'], handle: (context) => signInWithToken(tools, context) },
-    {
-      ...at('POST', '/login'),
-      takes: ['Content-Type'],
-      handle: (context) => signInWith('loginSocial', tools, context),
-    },
-    {
-      ...at('POST', '/register'),
-      takes: ['Content-Type'],
-      handle: (context) => signInWith('registerSocial', tools, context),
-    },
+    at('GET', '', (request) => look(tools, request)),
+    at('DELETE', '', (request) => signOut(tools, request)),
+    at('POST', '', (request) => signInWithToken(tools, request)),
+    at('POST', '/login', (request) => signInWith('loginSocial', tools, request)),
+    at('POST', '/register', (request) => signInWith('registerSocial', tools, request)),
   ];
 }
 
-const at = (method: Route['method'], rest: string) =>
-  ({ method, path: PATH + rest, name: PATH + rest, operation: 'session', isSession: true }) as const;
+const at = (method: Route['method'], rest: string, answerOf: (request: ClientRequest) => Promise<Answer>): Route => ({
+  method,
+  path: PATH + rest,
+  name: PATH + rest,
+  operation: 'session',
+  isSession: true,
+  isRead: method === 'GET',
+  handle: async (c) => reply(c, await answerOf(c.get('request'))),
+});
 
 interface Tools {
   readonly gateway: Gateway;
   readonly sessions: Sessions;
 }
 
-async function look({ gateway, sessions }: Tools, context: Context): Promise<Answer> {
-  await sessions.enter(context);
-  const { inbound, session } = context;
-  const authorization = inbound.header('authorization');
+async function look({ gateway, sessions }: Tools, request: ClientRequest): Promise<Answer> {
+  await sessions.enter(request);
+  const { session } = request;
+  const authorization = request.header('authorization');
   if (authorization !== undefined) credentialOf(authorization); // the cookie is not looked at
   if (!session) return jsonAnswer({ authenticated: false });
-  const { account } = await gateway.reader(context);
+  const { account } = await gateway.reader(request);
   return jsonAnswer(stateOf(session, account));
 }
 
@@ -65,19 +64,18 @@ const stateOf = ({ expiresAt }: Session, account: string) => ({
 });
 
 /** The cookie of this browser is gone, whatever was in it. */
-async function signOut(tools: Tools, context: Context): Promise<Answer> {
+async function signOut(tools: Tools, request: ClientRequest): Promise<Answer> {
   const { gateway, sessions } = tools;
-  const { inbound } = context;
-  const cookie = sessions.cookieIn(context);
-  sessions.checkOrigin(inbound);
-  const authorization = inbound.header('authorization');
+  const cookie = sessions.cookieIn(request);
+  sessions.checkOrigin(request);
+  const authorization = request.header('authorization');
   if (authorization !== undefined) credentialOf(authorization);
-  const everywhere = everywhereOf(inbound.query);
-  const living = cookie === undefined ? undefined : await livingIn(cookie, { tools, context, everywhere });
+  const everywhere = everywhereOf(request.query);
+  const living = cookie === undefined ? undefined : await livingIn(cookie, { tools, request, everywhere });
   if (living) {
     const { account, session } = living;
     const revoked = everywhere ? { epoch: session.epoch + 1 } : session;
-    const isKnown = await gateway.sessions.revoke(context, account, revoked);
+    const isKnown = await gateway.sessions.revoke(request, account, revoked);
     if (!isKnown) throw GatewayError.of('store_unavailable', { retryAfter: 1, headers: { 'Set-Cookie': CLEARED } });
   }
   return { status: 204, headers: { ...NO_STORE, 'Set-Cookie': CLEARED, 'Clear-Site-Data': '"cache"' }, body: null };
@@ -85,7 +83,7 @@ async function signOut(tools: Tools, context: Context): Promise<Answer> {
 
 interface SigningOut {
   readonly tools: Tools;
-  readonly context: Context;
+  readonly request: ClientRequest;
   readonly everywhere: boolean;
 }
 
@@ -93,11 +91,11 @@ interface SigningOut {
  * The session in a cookie; undefined if it is over or cannot be opened.
  * @throws GatewayError `unauthenticated` then, if `everywhere`: such a cookie ends no other session
  */
-async function livingIn(cookie: string, { tools: { gateway, sessions }, context, everywhere }: SigningOut) {
+async function livingIn(cookie: string, { tools: { gateway, sessions }, request, everywhere }: SigningOut) {
   try {
     const session = await sessions.open(cookie);
-    context.session = session;
-    return { session, account: await gateway.sessions.assertOpen(context, session) };
+    request.session = session;
+    return { session, account: await gateway.sessions.assertOpen(request, session) };
   } catch (error) {
     const isOver = error instanceof GatewayError && error.code === 'unauthenticated';
     if (everywhere || !isOver) throw error;
@@ -113,39 +111,43 @@ function everywhereOf(query: string): boolean {
   throw GatewayError.of('validation_failed', { errors: [error] });
 }
 
-async function signInWithToken(tools: Tools, context: Context): Promise<Answer> {
+async function signInWithToken(tools: Tools, request: ClientRequest): Promise<Answer> {
   const { gateway, sessions } = tools;
-  sessions.checkOrigin(context.inbound);
+  sessions.checkOrigin(request);
   const id = crypto.randomUUID();
-  await gateway.sessions.prepare(context, id, true);
-  const { token } = checkBody(sessionBody, (await jsonTextOf(context)) ?? '');
-  return begun(tools, context, { token, id, isProven: false });
+  await gateway.sessions.prepare(request, id, true);
+  const { token } = checkBody(sessionBody, (await jsonTextOf(request)) ?? '');
+  return begun(tools, request, { token, id, isProven: false });
 }
 
-async function signInWith(name: 'loginSocial' | 'registerSocial', tools: Tools, context: Context): Promise<Answer> {
+async function signInWith(
+  name: 'loginSocial' | 'registerSocial',
+  tools: Tools,
+  request: ClientRequest,
+): Promise<Answer> {
   const { gateway, sessions } = tools;
-  sessions.checkOrigin(context.inbound);
+  sessions.checkOrigin(request);
   const input = async () => {
-    context.checkIdempotencyKey();
-    return { query: '', body: await jsonTextOf(context) };
+    request.checkIdempotencyKey();
+    return { query: '', body: await jsonTextOf(request) };
   };
   const id = crypto.randomUUID();
-  await gateway.sessions.prepare(context, id, false);
-  const { text } = await gateway.write(operations[name], input, context);
+  await gateway.sessions.prepare(request, id, false);
+  const { text } = await gateway.write(operations[name], input, request);
   const answered = z.object({ token: key }).safeParse(JSON.parse(text ?? 'null'));
-  if (answered.data) return begun(tools, context, { token: answered.data.token, id, isProven: true });
+  if (answered.data) return begun(tools, request, { token: answered.data.token, id, isProven: true });
   throw GatewayError.of('upstream_bad_response', { detail: 'The upstream gave no token that fits into a cookie.' });
 }
 
 /** The session that the browser had before, if any, is over once this one has begun. */
 async function begun(
   { gateway, sessions }: Tools,
-  context: Context,
+  request: ClientRequest,
   wanted: { readonly token: string; readonly id: string; readonly isProven: boolean },
 ): Promise<Answer> {
-  const former = await sessions.former(context);
-  const { account, epoch } = await signIn(gateway, context, wanted);
-  if (former) await gateway.sessions.revoke(context, await gateway.sessions.accountOf(former.token), former);
+  const former = await sessions.former(request);
+  const { account, epoch } = await signIn(gateway, request, wanted);
+  if (former) await gateway.sessions.revoke(request, await gateway.sessions.accountOf(former.token), former);
   const session = sessions.begin(wanted.id, epoch, wanted.token);
   const { body, headers } = jsonAnswer(stateOf(session, account));
   return { status: 201, headers: { ...headers, 'Set-Cookie': await sessions.cookieOf(session) }, body };

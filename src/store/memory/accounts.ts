@@ -1,7 +1,6 @@
 import { BoundedMap } from '../bounded.ts';
 import { addressOwner, type Owner } from '../owner.ts';
-import type { Window } from '../shared/engine.ts';
-import { type AccountId, type Holder, requestsBy, type WindowUse } from '../store.ts';
+import { type AccountId, type Holder, requestsBy, type Window, type WindowUse } from '../store.ts';
 import { Versions } from '../versions.ts';
 
 /** What one process knows of an account, or of an address; its copies, marks and records aside. */

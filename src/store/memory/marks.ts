@@ -1,6 +1,6 @@
 import { type Mark, Marks } from '../marks.ts';
-import type { OpenState, WriteEnded } from '../shared/engine.ts';
-import type { AccountId, NewWrite, Tag } from '../store.ts';
+import type { WriteEnded } from '../shared/engine.ts';
+import type { AccountId, NewWrite, OpenState, Tag } from '../store.ts';
 import { Holdings } from '../bounded.ts';
 import type { Owner } from '../owner.ts';
 

@@ -1,3 +1,5 @@
+import type { OpenState, Window } from '../store.ts';
+
 /**
  * Keeps what instances share: Redis, or a Durable Object for each account. Each call is one round trip, atomic, and of
  * one account. Names are hashes, values are sealed, everything expires. Durations are in milliseconds, instants in the
@@ -5,7 +7,7 @@
  * Between a worker and its objects, which may be of two releases, these are the fields as sent.
  */
 export interface Engine {
-  snapshot(account: string, question: Question): Promise<Snapshot>;
+  snapshot(account: string, question: Question): Promise<SnapshotReply>;
   /** Ends a fetch, with or without a copy. */
   save(account: string, save: Save): Promise<Saved>;
   beginWrite(account: string, write: WriteBegin): Promise<WriteBegun>;
@@ -17,13 +19,6 @@ export interface Engine {
   session?(account: string, id: string): Promise<SessionReply>;
   /** Calls back where the store turns out to be another one, or to have lost what it had. Absent where that cannot be. */
   onAnother?(listener: () => void): void;
-}
-
-/** Begins with the first that is counted in it. More than `limit` is refused. */
-export interface Window {
-  readonly name: string;
-  readonly lengthMs: number;
-  readonly limit: number;
 }
 
 /** This one included. */
@@ -71,7 +66,7 @@ export interface KeyReply {
   readonly lease?: string | undefined;
 }
 
-export interface Snapshot {
+export interface SnapshotReply {
   readonly now: number;
   /** Absent where the engine has no room to count. */
   readonly use?: Use | undefined;
@@ -100,8 +95,6 @@ export interface Save {
  * another version or a newer copy.
  */
 export type Saved = 'kept' | 'full' | 'void';
-
-export type OpenState = 'under_way' | 'unknown';
 
 export interface WriteBegin {
   readonly nonce: string;

@@ -28,7 +28,7 @@ const RENEW_MS = LEASE_MS / 3;
 const nothing = () => undefined;
 
 /** The leases of one request: its own while it fetches, and those of others that it waits for. */
-export class Leases {
+export class RequestLeases {
   readonly #options: LeasesOptions;
   readonly #waits = new Map<string, Wait>();
   /** Stops renewing, for each that is or was used. */

@@ -14,6 +14,7 @@ import {
   type Saved,
   type SessionState,
   type Snapshot,
+  type Window,
   type WindowUse,
 } from '../store.ts';
 import {
@@ -22,10 +23,9 @@ import {
   type KeyReply,
   MAX_VALUE_BYTES,
   type Save,
-  type Snapshot as Reply,
-  type Window,
+  type SnapshotReply,
 } from './engine.ts';
-import { Leases } from './leases.ts';
+import { RequestLeases } from './leases.ts';
 import type { Sealer } from './sealer.ts';
 
 export interface SharedStoreOptions {
@@ -45,7 +45,7 @@ export interface SnapshotTools extends SharedStoreOptions {
   /** What a lookup finds while the engine does not answer. */
   away(): Found;
   /** Takes over limits and cooldown from a reply. */
-  learn(holder: Holder, reply: Reply): void;
+  learn(holder: Holder, reply: SnapshotReply): void;
   /** Whether `dropAll` of the account is not acknowledged yet. */
   isDropping(account: string): boolean;
   /** Reports that nothing of the account is valid any more; resolves when the engine has acknowledged it. */
@@ -79,7 +79,7 @@ export class SharedSnapshot implements Snapshot {
   /** Found under a mark: equal reads share a call only within this request. */
   readonly #hidden = hidden(this.#nonce);
   readonly #states = new Map<string, State>();
-  readonly #leases: Leases;
+  readonly #leases: RequestLeases;
   #together: { readonly keys: CacheKey[]; readonly asked: Promise<unknown> } | undefined;
   #leftMs = READ_MS;
   #isEnded = false;
@@ -88,7 +88,7 @@ export class SharedSnapshot implements Snapshot {
     const { principal, waitUntil } = request;
     this.#tools = tools;
     this.#request = request;
-    this.#leases = new Leases({
+    this.#leases = new RequestLeases({
       ...tools,
       waitUntil,
       ask: (keys) => this.#ask(keys, POLL_MS),
@@ -114,6 +114,10 @@ export class SharedSnapshot implements Snapshot {
     if (!session || !engine.session || this.#leftMs <= 0) return undefined;
     const state = await this.#inTime(engine.session(principal, session.id));
     return state && { ...state, isLocal: true };
+  }
+
+  copy({ key }: CacheKey): Entry | undefined {
+    return this.#states.get(key)?.found.entry;
   }
 
   async lookup(key: CacheKey): Promise<Found> {
@@ -169,7 +173,7 @@ export class SharedSnapshot implements Snapshot {
   }
 
   /** Takes over the reply. Where it does not come in so many milliseconds, its leases are returned. */
-  async #ask(keys: readonly CacheKey[], ms: number, window?: Window): Promise<Reply | undefined> {
+  async #ask(keys: readonly CacheKey[], ms: number, window?: Window): Promise<SnapshotReply | undefined> {
     const { engine, clock, hasBudget } = this.#tools;
     if (ms <= 0) return this.#forget(keys);
     const asked = await Promise.all(keys.map(async (key) => ({ key, question: await this.#questionOf(key) })));
@@ -211,7 +215,7 @@ export class SharedSnapshot implements Snapshot {
     };
   }
 
-  #statesOf(asked: readonly Asked[], { keys, now }: Reply): Promise<readonly State[]> {
+  #statesOf(asked: readonly Asked[], { keys, now }: SnapshotReply): Promise<readonly State[]> {
     return Promise.all(asked.map((one, i) => this.#stateOf(one, keys[i], now)));
   }
 

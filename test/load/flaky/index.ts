@@ -47,7 +47,7 @@ console.log(`
 | --- | --- |
 | upstream calls that failed | ${failed} of ${calls}: ${((failed / calls) * 100).toFixed(2)} % |
 | reads that succeeded | ${good} of ${outcomes.length}: ${(success * 100).toFixed(2)} %${isGood ? '' : ' **BROKEN**'} |
-| turned away by the gateway | ${grew('portico_refused_total')}, of these because the machine was busy ${grew('portico_refused_total', 'event_loop')} |
+| turned away by the gateway | ${grew('portico_refused_total')}, of these because the machine was busy ${grew('portico_refused_total', 'under_way')} |
 | retries a read | ${(retries / outcomes.length).toFixed(3)} |
 | p50 and p99 | ${percentile(times, 0.5).toFixed(1)} and ${percentile(times, 0.99).toFixed(1)} ms |`);
 await client.close();

@@ -109,7 +109,7 @@ while (goesOn()) {
   }
 }
 await snapshot('end');
-const refused = (await scrape(admin)).sum('portico_refused_total', 'by="event_loop"');
+const refused = (await scrape(admin)).sum('portico_refused_total', 'by="under_way"');
 const broken = report();
 if (args.samples) await writeFile(args.samples, JSON.stringify(samples, null, 1));
 await client.close();

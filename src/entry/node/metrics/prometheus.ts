@@ -97,7 +97,7 @@ const instruments = () => ({
     name: 'portico_refused_total',
     help: 'Requests and calls that the gateway itself turned away, by the reason.',
     labels: ['by'],
-    known: { rate_limit: 0, cooldown: 0, circuit: 0, budget: 0, slots: 0, event_loop: 0, unsent: 0 },
+    known: { rate_limit: 0, cooldown: 0, circuit: 0, budget: 0, slots: 0, under_way: 0, unsent: 0 },
   }),
 });
 

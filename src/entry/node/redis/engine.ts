@@ -3,15 +3,14 @@ import {
   type Change,
   type Engine,
   type KeyQuestion,
-  type OpenState,
   type Question,
   type Save,
   type SessionReply,
-  type Window,
   type WriteBegin,
   type WriteBegun,
   type WriteEnded,
 } from '../../../store/shared/engine.ts';
+import type { OpenState, Window } from '../../../store/store.ts';
 import type { StoreAddress } from '../../../core/store-address.ts';
 import { type Call, Connection, type Reports } from './connection.ts';
 import type { ScriptName } from './scripts.ts';

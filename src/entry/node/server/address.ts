@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import { IncomingMessage } from 'node:http';
 import { BlockList, isIP, type Socket, SocketAddress } from 'node:net';
 import { customerOf } from '../../../core/address.ts';
 
@@ -8,18 +8,17 @@ const UNKNOWN = 'unknown';
 const MAPPED_IPV4 = '::ffff:';
 const WITH_PORT = /^(?:\[(?<ipv6>[^\]]+)\](?::\d+)?|(?<ipv4>[\d.]+):\d+)$/;
 
-export type AddressOf = (incoming: IncomingMessage) => string;
-
 /**
  * Tells clients apart by their address. `X-Forwarded-For` is read from its end, up to the first address that is not
  * `trusted`, which are CIDRs and addresses.
  */
-export function addresses(trusted: readonly string[]): AddressOf {
-  if (trusted.length === 0) return ({ socket }) => peerOf(socket);
+export function addresses(
+  trusted: readonly string[],
+): (peer: string | undefined, forwarded: string | undefined) => string {
   const isTrusted = trustIn(trusted);
-  return ({ socket, headers }) => {
-    let address = canonical(socket.remoteAddress ?? '');
-    const hops = [headers['x-forwarded-for'] ?? []].flat().join(',').split(',');
+  return (peer = '', forwarded = '') => {
+    let address = canonical(peer);
+    const hops = trusted.length === 0 ? [] : forwarded.split(',');
     while (address !== undefined && isTrusted(address)) {
       const before = canonical(withoutPort(hops.pop() ?? ''));
       if (before === undefined) break;
@@ -28,6 +27,10 @@ export function addresses(trusted: readonly string[]): AddressOf {
     return clientOf(address);
   };
 }
+
+/** The address at the other end of a connection, out of what @hono/node-server passes with a request. */
+export const peerIn = (env: object): string | undefined =>
+  'incoming' in env && env.incoming instanceof IncomingMessage ? env.incoming.socket.remoteAddress : undefined;
 
 /** Whose connection it is. */
 export const peerOf = ({ remoteAddress = '' }: Socket): string => clientOf(canonical(remoteAddress));

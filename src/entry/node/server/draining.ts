@@ -15,41 +15,20 @@ const MAX_BACKLOG_MS = 1_000;
 export class Traffic {
   readonly inFlight = new Bag<ServerResponse>();
   #accepted = 0;
-  #over = 0;
-  #refused = 0;
   #lastAt = 0;
   isDraining = false;
 
-  /** Requests that are over and were not turned away. */
-  get done(): number {
-    return this.#over - this.#refused;
-  }
-
   accept(): void {
     this.#accepted++;
-  }
-
-  /** Counts the request that was begun last as turned away. */
-  refuse(): void {
-    this.#refused++;
   }
 
   begin(outgoing: ServerResponse): void {
     const leave = this.inFlight.add(outgoing);
     outgoing.once('close', () => {
       leave();
-      this.#over++;
       rest(outgoing.req.socket);
       this.#lastAt = Date.now();
     });
-  }
-
-  /** For a request that was answered at once. Mostly the kernel has the answer already, so it is never in flight. */
-  answered(outgoing: ServerResponse): void {
-    const { socket } = outgoing;
-    if (this.isDraining || (socket?.writableLength ?? 0) > 0) return this.begin(outgoing);
-    this.#over++;
-    if (socket) rest(socket);
   }
 
   /** Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`. */

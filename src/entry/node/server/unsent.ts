@@ -1,6 +1,9 @@
-import type { ServerResponse } from 'node:http';
+import { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Bag } from '../../../core/bag.ts';
+import type { Backlog } from '../../../middleware/request.ts';
+import { addressOwner, type Owner } from '../../../store/owner.ts';
+import { peerOf } from './address.ts';
 
 /** What all clients together may have been sent and not taken yet, and the part of it that one owner may have. */
 const MOST_BYTES = 256 * 1_048_576;
@@ -13,9 +16,16 @@ type Writing = Socket & {
   readonly _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null;
 };
 
+/** An answer, and whose share it takes. */
+type Owned = ServerResponse & { [OWNER]?: Owner };
+
+const OWNER = Symbol('owner');
+
 interface Waiting {
   readonly outgoing: ServerResponse;
-  readonly owner: string;
+  readonly owner: Owner;
+  /** Bytes of a stream that have not come to the socket. */
+  readonly queued: () => number;
   bytes: number;
   /** What the kernel had taken when that last grew, and when this was. */
   taken: number;
@@ -23,7 +33,7 @@ interface Waiting {
 }
 
 /** The answers that their clients are slow to take, counted by owner. An answer that the kernel takes at once is not here. */
-export class Unsent {
+export class Unsent implements Backlog {
   readonly #mostBytes: number;
   readonly #waiting = new Bag<Waiting>();
   readonly #owners = new Map<string, number>();
@@ -33,32 +43,68 @@ export class Unsent {
     this.#mostBytes = mostBytes;
   }
 
-  /** Whether so much is unsent that somebody may be full: no owner can be as long as all together have no more than a share. */
-  get isMuch(): boolean {
-    return this.#bytes > this.#mostBytes * SHARE;
+  isFull(env: object, owner: Owner): boolean {
+    const outgoing = outgoingIn(env);
+    if (outgoing) outgoing[OWNER] = owner;
+    return outgoing !== undefined && this.#isOver(owner);
   }
 
-  isFull(owner: string): boolean {
-    return (this.#owners.get(owner) ?? 0) > this.#mostBytes * SHARE;
-  }
-
-  /**
-   * Counts what is unsent of an answer, until it has been sent.
-   * @returns a function that counts it anew
-   */
-  add(outgoing: ServerResponse, owner: string): () => void {
-    const one: Waiting = { outgoing, owner, bytes: 0, taken: 0, at: performance.now() };
-    const leave = this.#waiting.add(one);
-    const recount = () => {
-      this.#count(one);
-      if (this.#bytes > this.#mostBytes) this.#makeRoom();
+  /** Reads what there is, since it is in memory anyway, and breaks off if too much of the owner's is unsent by then. */
+  counted(env: object, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+    const outgoing = outgoingIn(env);
+    if (!outgoing) return body;
+    const reader = body.getReader();
+    const source = {
+      start: (to: ReadableStreamDefaultController<Uint8Array>) => void this.#pump(reader, to, outgoing),
+      cancel: (reason: unknown) => reader.cancel(reason),
     };
+    return new ReadableStream(source, new ByteLengthQueuingStrategy({ highWaterMark: 0 }));
+  }
+
+  /** Counts what is unsent of an answer that has been written. */
+  look(outgoing: ServerResponse): void {
+    if (!outgoing.closed && (outgoing.socket?.writableLength ?? 0) > 0) this.#add(outgoing);
+  }
+
+  async #pump(
+    reader: ReadableStreamDefaultReader<Uint8Array>,
+    to: ReadableStreamDefaultController<Uint8Array>,
+    outgoing: ServerResponse,
+  ): Promise<void> {
+    const one = this.#add(outgoing, () => -(to.desiredSize ?? 0));
+    try {
+      for (let part = await reader.read(); !part.done; part = await reader.read()) {
+        to.enqueue(part.value);
+        this.#recount(one);
+        if (this.#isOver(one.owner)) return void outgoing.destroy();
+      }
+      to.close();
+    } catch (error) {
+      to.error(error);
+    }
+  }
+
+  /** No owner can be over its share as long as all together have no more than that. */
+  #isOver(owner: Owner): boolean {
+    const most = this.#mostBytes * SHARE;
+    return this.#bytes > most && (this.#owners.get(owner) ?? 0) > most;
+  }
+
+  #add(outgoing: Owned, queued: () => number = () => 0): Waiting {
+    const owner = outgoing[OWNER] ?? addressOwner(peerOf(outgoing.req.socket));
+    const one: Waiting = { outgoing, owner, queued, bytes: 0, taken: 0, at: performance.now() };
+    const leave = this.#waiting.add(one);
     outgoing.once('close', () => {
       leave();
-      recount();
+      this.#recount(one);
     });
-    recount();
-    return recount;
+    this.#recount(one);
+    return one;
+  }
+
+  #recount(one: Waiting): void {
+    this.#count(one);
+    if (this.#bytes > this.#mostBytes) this.#makeRoom();
   }
 
   /**
@@ -84,7 +130,7 @@ export class Unsent {
 
   #count(one: Waiting): void {
     const { outgoing } = one;
-    const bytes = outgoing.closed ? 0 : bytesIn(outgoing.socket);
+    const bytes = outgoing.closed ? 0 : bytesIn(outgoing.socket) + one.queued();
     const more = bytes - one.bytes;
     if (more === 0) return;
     one.bytes = bytes;
@@ -107,6 +153,9 @@ export class Unsent {
     }
   }
 }
+
+const outgoingIn = (env: object): Owned | undefined =>
+  'outgoing' in env && env.outgoing instanceof ServerResponse ? env.outgoing : undefined;
 
 function largest<T>(all: Iterable<T>, sizeOf: (one: T) => number): T | undefined {
   let found: T | undefined;

@@ -1,10 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { ErrorCode } from '../../../core/errors.ts';
+import type { Head } from '../../../middleware/request.ts';
 
 const HOST = /^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\.?|\[[0-9A-Fa-f:.]{2,45}\])(?::\d{1,5})?$/;
-
-/** Paths that URL parsers leave as they are. */
-const PLAIN_TARGET = /^\/(?!\/)(?:(?!\/\.{1,2}(?:[/?]|$))[^\\?#%])*(?:\?|$)/;
 
 /** More than any client sends. Beyond its own, higher limit Node drops headers silently. */
 const MAX_HEADERS = 256;
@@ -12,21 +10,23 @@ const MAX_HEADERS = 256;
 /** Of a head. Node reads more than that, so that the refusal can be one of ours. */
 const MAX_BYTES = 16_384;
 
-/** Checks the head. `target` is in origin form, else as it came over the wire. What is `refused` is refused by the app. */
-export function readHead(incoming: IncomingMessage) {
+/** Why a request is refused before the app sees it; undefined if it is not. */
+export function refusalOf(incoming: IncomingMessage): ErrorCode | undefined {
   const { rawHeaders, url = '' } = incoming;
-  if (rawHeaders.length > 2 * MAX_HEADERS || sizeOf(incoming) > MAX_BYTES) return TOO_LARGE;
+  if (rawHeaders.length > 2 * MAX_HEADERS || sizeOf(incoming) > MAX_BYTES) return 'request_header_fields_too_large';
   const host = valueOf('host', rawHeaders) ?? '';
-  const origin = originOf(host);
   const target = url.startsWith('/') ? url : originForm(url, host);
-  let refused: ErrorCode | undefined;
-  if (origin === undefined || target === undefined || isMisframed(incoming)) refused = 'bad_request';
-  if (!refused && !PLAIN_TARGET.test(target ?? '')) refused = 'unknown_endpoint';
-  return { target: target ?? '/', origin: origin ?? '', refused };
+  if (originOf(host) === undefined || target === undefined || isMisframed(incoming)) return 'bad_request';
+  const [path = ''] = target.split(/[?#]/, 1);
+  return isKept(path) ? undefined : 'unknown_endpoint';
 }
 
-/** What is in it is not looked at. */
-const TOO_LARGE = { target: '/', origin: '', refused: 'request_header_fields_too_large' } as const;
+/** Of a request that is refused. What is in a head that is too large is not looked at. */
+export function headOf({ method = '', url = '', rawHeaders }: IncomingMessage): Head {
+  const isReadable = rawHeaders.length <= 2 * MAX_HEADERS && url.startsWith('/');
+  const header = (name: string) => valueOf(name, rawHeaders);
+  return { method, url: `http://portico${isReadable ? url : '/'}`, header };
+}
 
 /** With the separators, and the line end of each. */
 function sizeOf({ method = '', url = '', rawHeaders }: IncomingMessage): number {
@@ -34,6 +34,13 @@ function sizeOf({ method = '', url = '', rawHeaders }: IncomingMessage): number 
   for (const text of rawHeaders) size += text.length;
   return size;
 }
+
+const SIMPLE_PATH = /^[A-Za-z0-9/._~!$&'()*+,;=:@-]*$/;
+const DOT_SEGMENT = /\/\.\.?(?:\/|$)/;
+
+/** Whether a URL parser leaves a path as it is. It resolves dot segments, encoded ones too, and turns backslashes round. */
+const isKept = (path: string): boolean =>
+  SIMPLE_PATH.test(path) ? !DOT_SEGMENT.test(path) : URL.parse(`http://portico${path}`)?.pathname === path;
 
 /**
  * Whether a proxy may see the end of the request elsewhere. Node's parser refuses most of these requests, but accepts
@@ -50,20 +57,22 @@ export function isMisframed({ rawHeaders, httpVersionMajor, httpVersionMinor }: 
 /** Cached, since most requests in a row are for the same host. */
 let last: { readonly host: string; readonly origin: string | undefined } = { host: '', origin: undefined };
 
-/** Undefined if it is no valid host, also by the URL parser, which refuses more. Two `Host` headers are invalid. */
+/** Undefined if it is no valid host, or one that a URL parser writes in another way. Two `Host` headers are invalid. */
 function originOf(host: string): string | undefined {
-  if (host !== last.host) last = { host, origin: HOST.test(host) ? URL.parse(`http://${host}`)?.origin : undefined };
+  if (host === last.host) return last.origin;
+  const url = HOST.test(host) ? URL.parse(`http://${host}`) : null;
+  const isSame = url?.hostname === host.replace(/:\d+$/, '').toLowerCase();
+  last = { host, origin: isSame ? url.origin : undefined };
   return last.origin;
 }
 
 /** The value of a header by its name in lower case; several are joined with a comma and a space. */
-export function valueOf(wanted: string, rawHeaders: readonly string[]): string | undefined {
+function valueOf(wanted: string, rawHeaders: readonly string[]): string | undefined {
   let value: string | undefined;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at];
     if (name?.length !== wanted.length || (name !== wanted && name.toLowerCase() !== wanted)) continue;
-    value =
-      value === undefined ? rawHeaders[at + 1] : `${value}${wanted === 'cookie' ? ';' : ','} ${rawHeaders[at + 1]}`;
+    value = value === undefined ? rawHeaders[at + 1] : `${value}, ${rawHeaders[at + 1]}`;
   }
   return value;
 }

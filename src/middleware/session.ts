@@ -1,13 +1,13 @@
+import type { MiddlewareHandler } from 'hono';
 import type { Config } from '../config.ts';
 import { base64Url, bytesOfBase64Url, Sealing } from '../core/crypto.ts';
 import { GatewayError } from '../core/errors.ts';
-import type { Inbound } from '../core/inbound.ts';
 import { isAllowed } from '../core/origin.ts';
 import type { Clock, MakeOpener } from '../core/runtime.ts';
 import type { SessionId } from '../store/store.ts';
 import { hasJsonType } from './body.ts';
-import type { Context } from './context.ts';
 import { isOwn } from './cors.ts';
+import type { ClientRequest, Env } from './request.ts';
 
 const COOKIE = '__Host-Http-portico';
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict';
@@ -39,7 +39,7 @@ interface SessionDeps {
   readonly clock: Pick<Clock, 'wall'>;
   readonly makeOpener?: MakeOpener | undefined;
   /** Whether the store says that a session still lives. */
-  readonly isLiving: (context: Context, session: Session) => Promise<boolean>;
+  readonly isLiving: (request: ClientRequest, session: Session) => Promise<boolean>;
 }
 
 /** Sessions for browsers, each in a sealed cookie (`contract.md` section 8). */
@@ -70,29 +70,40 @@ export class Sessions {
    * Opens the session of a request that comes by cookie.
    * @throws GatewayError `unauthenticated`, `origin_rejected`, `unsupported_media_type`
    */
-  async enter(context: Context): Promise<void> {
-    const value = this.cookieIn(context);
-    if (value !== undefined) context.session = await this.open(value);
+  async enter(request: ClientRequest): Promise<void> {
+    const value = this.cookieIn(request);
+    if (value !== undefined) request.session = await this.open(value);
   }
+
+  /** Opens the session that a request comes by. A good answer that is no stream prolongs it, at most once a day. */
+  readonly handle: MiddlewareHandler<Env> = async (c, next) => {
+    const request = c.get('request');
+    await this.enter(request);
+    await next();
+    const { session, isStream } = request;
+    if (!session || isStream || !c.res.ok) return;
+    const cookie = await this.renewal(request, session);
+    if (cookie !== undefined) c.header('Set-Cookie', cookie);
+  };
 
   /**
    * The value of the cookie that a request comes by; undefined without one. With `Authorization` it is not looked at.
    * @throws GatewayError `unauthenticated` if there are two, `origin_rejected`, `unsupported_media_type`
    */
-  cookieIn({ inbound }: Context): string | undefined {
-    if (inbound.header('authorization') !== undefined) return undefined;
-    const value = sessionCookieOf(inbound.header('cookie'));
+  cookieIn(request: ClientRequest): string | undefined {
+    if (request.header('authorization') !== undefined) return undefined;
+    const value = sessionCookieOf(request.header('cookie'));
     if (value === undefined) return undefined;
-    this.checkOrigin(inbound);
-    if (announcesBody(inbound) && !hasJsonType(inbound)) throw GatewayError.of('unsupported_media_type');
+    this.checkOrigin(request);
+    if (announcesBody(request) && !hasJsonType(request)) throw GatewayError.of('unsupported_media_type');
     return value;
   }
 
   /** The session of a request that begins another one; undefined if it has none that can be opened. */
-  async former({ inbound }: Context): Promise<Session | undefined> {
-    if (inbound.header('authorization') !== undefined) return undefined;
+  async former(request: ClientRequest): Promise<Session | undefined> {
+    if (request.header('authorization') !== undefined) return undefined;
     try {
-      const value = sessionCookieOf(inbound.header('cookie'));
+      const value = sessionCookieOf(request.header('cookie'));
       return value === undefined ? undefined : await this.open(value);
     } catch {
       return undefined;
@@ -103,11 +114,11 @@ export class Sessions {
    * A `Set-Cookie` that gives a session more time; undefined if it would gain less than a day, or may have ended while the
    * request was under way. The store is asked last: a sign-out that is over by then is not undone in the browser.
    */
-  async renewal(context: Context, session: Session): Promise<string | undefined> {
+  async renewal(request: ClientRequest, session: Session): Promise<string | undefined> {
     const expiresAt = Math.min(this.#now() + LIFE_SECONDS, session.begunAt + MOST_SECONDS);
     if (expiresAt - session.expiresAt < DAY_SECONDS) return undefined;
     const cookie = await this.cookieOf({ ...session, expiresAt });
-    return (await this.#isLiving(context, session)) ? cookie : undefined;
+    return (await this.#isLiving(request, session)) ? cookie : undefined;
   }
 
   /** A `Set-Cookie`. */
@@ -137,27 +148,27 @@ export class Sessions {
    * Refuses a request that another site may have made in the user's name.
    * @throws GatewayError `origin_rejected`
    */
-  checkOrigin(inbound: Inbound): void {
-    if (!this.#isTrusted(inbound)) throw GatewayError.of('origin_rejected');
+  checkOrigin(request: ClientRequest): void {
+    if (!this.#isTrusted(request)) throw GatewayError.of('origin_rejected');
   }
 
-  #isTrusted(inbound: Inbound): boolean {
-    const origin = inbound.header('origin');
-    const site = inbound.header('sec-fetch-site');
-    const isRead = inbound.method === 'GET' || inbound.method === 'HEAD';
+  #isTrusted(request: ClientRequest): boolean {
+    const origin = request.header('origin');
+    const site = request.header('sec-fetch-site');
+    const isRead = request.method === 'GET' || request.method === 'HEAD';
     if (origin === 'null') return false;
     if (site === 'same-origin') return true;
     if (site === 'none') return isRead;
     const isListed = origin !== undefined && isAllowed(this.#config, origin);
     if (site === 'same-site' || site === 'cross-site') return isListed;
     if (site !== undefined) return false;
-    return origin === undefined ? isRead : isListed || isOwn(origin, inbound, this.#config);
+    return origin === undefined ? isRead : isListed || isOwn(origin, request, this.#config);
   }
 }
 
 /** By its head: on Workers a request without a body may have an empty one. */
-const announcesBody = (inbound: Inbound) =>
-  (inbound.header('content-length') ?? '0') !== '0' || inbound.header('transfer-encoding') !== undefined;
+const announcesBody = (request: ClientRequest) =>
+  (request.header('content-length') ?? '0') !== '0' || request.header('transfer-encoding') !== undefined;
 
 const isBlank = (char: string | undefined) => char === ' ' || char === '\t';
 

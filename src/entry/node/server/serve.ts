@@ -1,0 +1,139 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { getRequestListener } from '@hono/node-server';
+import type { Hono } from 'hono';
+import { GatewayError } from '../../../core/errors.ts';
+import type { WaitUntil } from '../../../core/runtime.ts';
+import type { refuser } from '../../../middleware/problem.ts';
+import type { Env } from '../../../middleware/request.ts';
+import { addresses, peerOf, proxies } from './address.ts';
+import { Connections } from './connections.ts';
+import { closeAfter, Traffic } from './draining.ts';
+import { headOf, isMisframed, refusalOf } from './guard.ts';
+import { inTurn, lastOf } from './pipeline.ts';
+import { Room } from './room.ts';
+import type { Unsent } from './unsent.ts';
+
+export interface ServeOptions {
+  readonly app: Pick<Hono<Env>, 'fetch'>;
+  /** Answers what the guards refuse. */
+  readonly refuse: ReturnType<typeof refuser>;
+  readonly unsent: Unsent;
+  readonly waitUntil: WaitUntil;
+  readonly host: string;
+  readonly port: number;
+  /** CIDRs and addresses whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies?: readonly string[];
+  /** How many requests may be under way; beyond half of it an address has a quarter. Probes are not refused. */
+  readonly mostRequests?: number;
+  /** Called for each request that is one too many. */
+  readonly onOverload?: () => void;
+  /** How many connections there may be; beyond it the address that has most loses those without a request. Absent: any number. */
+  readonly mostConnections?: number;
+  /** How long a client may take nothing of its answer; at most twice that. */
+  readonly stalledAfterMs?: number;
+}
+
+export interface Serving {
+  readonly url: string;
+  /** Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`. */
+  drain(graceMs: number): Promise<void>;
+}
+
+/** Slow heads and bodies are cut off in seconds; Node's own limits leave them for minutes. */
+const LIMITS = {
+  headersTimeout: 3_000,
+  requestTimeout: 5_000,
+  connectionsCheckingInterval: 500,
+  keepAliveTimeout: 65_000, // longer than load balancers keep idle connections
+  maxHeaderSize: 65_536, // we refuse smaller ones
+  requireHostHeader: false, // ours answers with a problem
+} as const;
+
+/** Connections that the kernel keeps until they are accepted. Any more try again after a second. */
+const BACKLOG = 4_096;
+
+/** The kernel takes some hundred KB at a time, so a slow reader may seem to stand still for long. */
+const STALLED_AFTER_MS = 20_000;
+
+/** Serves an app on a port; 0 takes a free one. */
+export async function serve(options: ServeOptions): Promise<Serving> {
+  const { host, port, unsent, trustedProxies = [], stalledAfterMs = STALLED_AFTER_MS } = options;
+  const traffic = new Traffic();
+  const isProxy = proxies(trustedProxies);
+  const connections = new Connections(options.mostConnections ?? Infinity, { peerOf, isProxy });
+  const answer = inTurn(guarded(options, traffic));
+  const server = createServer(LIMITS, answer)
+    .on('connection', (socket) => {
+      traffic.accept();
+      connections.add(socket);
+    })
+    .on('checkExpectation', answer)
+    .on('clientError', refuseUnparsable)
+    .on('connect', (_, socket) => refuseUnparsable({}, socket));
+  await once(server.listen({ host, port, backlog: BACKLOG }), 'listening');
+  const stopCutting = unsent.cutStalled(stalledAfterMs);
+  return {
+    url: urlOf(server, host),
+    async drain(graceMs) {
+      // `net`'s close ends only listening; that of `http` would also drop requests on their way.
+      const stopAccepting = () => void NetServer.prototype.close.call(server);
+      await traffic.drain(graceMs, { stopAccepting, cutAll: () => server.closeAllConnections() });
+      server.close(); // ends the timer that checks its connections
+      stopCutting();
+    },
+  };
+}
+
+const OVERLOADED = GatewayError.of('overloaded', { retryAfter: 1 });
+
+/** What stands before Hono's listener: it refuses what is no good HTTP, or one request too many. */
+function guarded(
+  { app, refuse, unsent, waitUntil, mostRequests = Infinity, onOverload, trustedProxies = [] }: ServeOptions,
+  traffic: Traffic,
+) {
+  const room = new Room(mostRequests, addresses(trustedProxies));
+  const execution = { waitUntil, passThroughOnException() {}, props: {} };
+  const listener = getRequestListener((request, env) => app.fetch(request, env, execution));
+  const turnAway = (incoming: IncomingMessage, outgoing: ServerResponse, error: GatewayError) => {
+    const { status, headers, body } = refuse(headOf(incoming), error);
+    outgoing.writeHead(status, headers).end(body);
+  };
+  return (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    const refused = refusalOf(incoming);
+    if (traffic.isDraining || (refused && isMisframed(incoming))) closeAfter(outgoing);
+    traffic.begin(outgoing);
+    if (refused) return turnAway(incoming, outgoing, GatewayError.of(refused));
+    if (room.take(incoming, outgoing)) return void listener(incoming, outgoing).then(() => unsent.look(outgoing));
+    onOverload?.();
+    turnAway(incoming, outgoing, OVERLOADED);
+  };
+}
+
+const STATUSES: Readonly<Record<string, string>> = {
+  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
+  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
+};
+
+/** How long a client may take to read the refusal. Closed at once, a reset would overtake it. */
+const LINGER_MS = 1_000;
+
+/** What never becomes a request gets a bare status, unless the client would take it for the answer to another request. */
+function refuseUnparsable({ code = '' }: { readonly code?: string }, socket: Duplex): void {
+  const last = lastOf(socket as Socket);
+  const isOpen = last && !last.answer.writableFinished;
+  const isMistakable = isOpen && (!last.isNext || last.answer.headersSent || last.answer.req.complete);
+  if (!socket.writable || code === 'ECONNRESET' || isMistakable) return void socket.destroy();
+  socket.on('error', () => socket.destroy());
+  socket.end(`HTTP/1.1 ${STATUSES[code] ?? '400 Bad Request'}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
+  const leave = setTimeout(() => socket.destroy(), LINGER_MS).unref();
+  socket.once('close', () => clearTimeout(leave));
+}
+
+/** Of a server that listens on a port. */
+export function urlOf(server: Server, host: string): string {
+  const { port } = server.address() as AddressInfo;
+  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
+}

@@ -1,0 +1,62 @@
+import type { MiddlewareHandler } from 'hono';
+import type { StatusClass } from '../core/metrics.ts';
+import type { ClientRequest, Env } from './request.ts';
+
+/** Not in any RFC, but the usual status for a client that has left. It is only logged. */
+export const CLIENT_LEFT = 499;
+
+/** Gives each request its line in the log when it is over, and counts it. */
+export const accessLog: MiddlewareHandler<Env> = async (c, next) => {
+  await next();
+  const request = c.get('request');
+  const { status } = c.res;
+  if (!request.isStream || request.isEnded) return finish(request, status);
+  request.onEnd = () => record(request, status);
+};
+
+/** Ends a request and records it. */
+export function finish(request: ClientRequest, status: number): void {
+  request.end();
+  record(request, status);
+}
+
+function record(request: ClientRequest, status: number): void {
+  const { requestId, trace, method, route, account, cache, startedAt, upstreamCalls, upstreamMs, code, tools } =
+    request;
+  const ms = tools.clock.now() - startedAt;
+  const auth = tools.sessions && authOf(request);
+  if (auth) tools.metrics.authenticated(auth);
+  tools.logger.request({
+    request_id: requestId,
+    trace_id: trace.traceId,
+    method,
+    route: route.name,
+    status,
+    duration_ms: rounded(ms),
+    operation: route.operation,
+    account,
+    auth,
+    cache,
+    upstream_calls: upstreamCalls,
+    upstream_ms: rounded(upstreamMs),
+    code,
+  });
+  const { operation = NONE } = route;
+  tools.metrics.requestDone({ operation, status: classOf(status), cache: cache ?? NONE }, ms);
+}
+
+const NONE = '(none)';
+
+/** How the request was authenticated; undefined if it was not. */
+function authOf({ account, session, route }: ClientRequest): 'header' | 'cookie' | undefined {
+  if (session) return 'cookie';
+  return account === undefined || route.isSession ? undefined : 'header';
+}
+
+function classOf(status: number): StatusClass {
+  if (status < 300) return '2xx';
+  if (status < 400) return '3xx';
+  return status < 500 ? '4xx' : '5xx';
+}
+
+const rounded = (ms: number) => Math.round(ms * 10) / 10;

@@ -1,0 +1,48 @@
+import { GatewayError } from '../core/errors.ts';
+import type { ClientRequest } from './request.ts';
+
+const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
+const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
+
+/** JSON in UTF-8, the only charset it may have (RFC 8259 section 8.1). */
+const isJsonType = (type: string) =>
+  JSON_TYPE.test(type) && (CHARSET.exec(type)?.[1] ?? 'utf-8').toLowerCase() === 'utf-8';
+
+export const hasJsonType = (request: ClientRequest): boolean =>
+  (request.header('content-encoding') ?? 'identity') === 'identity' && isJsonType(request.header('content-type') ?? '');
+
+/**
+ * The JSON text of a request body; undefined when there is none.
+ * @throws GatewayError `unsupported_media_type`, `request_timeout`, and `malformed_json` for bytes that are not UTF-8
+ */
+export async function jsonTextOf(request: ClientRequest): Promise<string | undefined> {
+  const bytes = await bytesOf(request);
+  if (bytes.byteLength === 0) return undefined;
+  if (!hasJsonType(request)) throw GatewayError.of('unsupported_media_type');
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw GatewayError.of('malformed_json', { detail: 'The body is not UTF-8.' });
+  }
+}
+
+/** A body that the operation does not take, only to compare requests by: its characters are the bytes. */
+export async function unreadTextOf(request: ClientRequest): Promise<string> {
+  return new TextDecoder('latin1').decode(await bytesOf(request));
+}
+
+/** @throws GatewayError `request_timeout`; ClientLeft */
+async function bytesOf(request: ClientRequest): Promise<ArrayBuffer> {
+  const { signal } = request;
+  const over = Promise.withResolvers<never>();
+  const end = () => over.reject(signal.reason);
+  signal.addEventListener('abort', end);
+  try {
+    signal.throwIfAborted();
+    return await Promise.race([request.body(), over.promise]);
+  } catch (error) {
+    throw signal.reason instanceof GatewayError ? GatewayError.of('request_timeout') : (signal.reason ?? error);
+  } finally {
+    signal.removeEventListener('abort', end);
+  }
+}

@@ -1,0 +1,107 @@
+import type { MiddlewareHandler } from 'hono';
+import type { Config } from '../config.ts';
+import type { Logger } from '../core/logger.ts';
+import { isAllowed, isOrigin } from '../core/origin.ts';
+import type { Clock } from '../core/runtime.ts';
+import { reply } from './reply.ts';
+import type { ClientRequest, Env } from './request.ts';
+
+/** Headers that scripts of an allowed origin may read, besides those that browsers always show them. */
+export const EXPOSED =
+  'ETag, Age, Cache-Status, Retry-After, RateLimit, RateLimit-Policy, Server-Timing, X-Request-Id, Idempotency-Replayed';
+
+/** What a preflight is told: all that the gateway takes, whatever was asked for. */
+const PREFLIGHT = {
+  'Access-Control-Max-Age': '7200',
+  'Access-Control-Allow-Methods': 'GET, HEAD, POST, PATCH, DELETE',
+  'Access-Control-Allow-Headers':
+    'Authorization, Cache-Control, Content-Type, Idempotency-Key, If-None-Match, Prefer, X-Request-Id, traceparent, tracestate',
+} as const;
+
+/** Of an origin that is refused. Others in the same time are refused in silence. */
+const SILENT_MS = 60_000;
+/** The longest name of a host has 253 characters. */
+const MAX_ORIGIN = 300;
+
+interface CorsDeps {
+  readonly config: Pick<Config, 'allowedOrigins' | 'allowsLocalOrigins' | 'publicUrl' | 'sessions'>;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly logger: Pick<Logger, 'warn'>;
+}
+
+/**
+ * Headers for browsers on other origins (`contract.md` section 9). None are sent if none is allowed. Not `hono/cors`: it
+ * answers every OPTIONS, and changes headers of an answer that is made already, which costs as much as a hit.
+ */
+export class Cors {
+  readonly #deps: CorsDeps;
+  /** Whether any is allowed. */
+  readonly hasAny: boolean;
+  readonly #known: ReadonlyMap<string, Readonly<Record<string, string>>>;
+  #silentUntil = -Infinity;
+
+  constructor(deps: CorsDeps) {
+    const { allowedOrigins: allowed, allowsLocalOrigins, sessions } = deps.config;
+    this.#deps = deps;
+    this.hasAny = allowed.length > 0 || allowsLocalOrigins;
+    this.#known = new Map(allowed.map((origin) => [origin, originHeaders(origin, sessions)]));
+  }
+
+  /** Adds what allows the request's origin to read the answer. */
+  add(headers: Record<string, string>, request: ClientRequest): void {
+    if (!this.hasAny) return;
+    headers['Vary'] = headers['Vary'] === undefined ? 'Origin' : `${headers['Vary']}, Origin`;
+    Object.assign(headers, this.#headersFor(request.header('origin')));
+  }
+
+  /** Answers preflights before anything else, and tells the operator of pages that may not read their answers. */
+  readonly handle: MiddlewareHandler<Env> = async (c, next) => {
+    const request = c.get('request');
+    const { method } = request;
+    const isPreflight = method === 'OPTIONS' && request.header('access-control-request-method') !== undefined;
+    if (!isPreflight || !this.hasAny) {
+      await next();
+      return this.#watch(request);
+    }
+    const isListed = this.#headersFor(request.header('origin')) !== undefined;
+    return reply(c, { status: 204, headers: isListed ? PREFLIGHT : {}, body: null });
+  };
+
+  #headersFor(origin: string | undefined): Readonly<Record<string, string>> | undefined {
+    if (origin === undefined) return undefined;
+    const { config } = this.#deps;
+    const listed = this.#known.get('*') ?? this.#known.get(origin);
+    return listed ?? (isAllowed(config, origin) ? originHeaders(origin, config.sessions) : undefined);
+  }
+
+  /** Warns of a request from a page that may not read the answer. */
+  #watch(request: ClientRequest): void {
+    const origin = request.header('origin');
+    const { config, clock, logger } = this.#deps;
+    if (origin === undefined || this.#headersFor(origin) || !isKnownForm(origin) || isOwn(origin, request, config))
+      return;
+    if (request.header('sec-fetch-site') === 'same-origin') return; // a proxy has changed the host
+    const now = clock.now();
+    if (now < this.#silentUntil) return;
+    this.#silentUntil = now + SILENT_MS;
+    logger.warn({ request_id: request.requestId, origin }, 'an origin that is not in ALLOWED_ORIGINS was refused');
+  }
+}
+
+/** `null` is that of a file, and of a frame without one. */
+const isKnownForm = (origin: string) => origin === 'null' || (origin.length <= MAX_ORIGIN && isOrigin(origin));
+
+/** Whether an origin is the gateway's. Without `PUBLIC_URL` only the host is compared: TLS may end before the gateway. */
+export function isOwn(origin: string, request: ClientRequest, { publicUrl }: Pick<Config, 'publicUrl'>): boolean {
+  if (publicUrl !== undefined) return origin === publicUrl;
+  return /^https?:\/\//.test(origin) && hostOf(origin) === hostOf(request.hostOrigin);
+}
+
+const hostOf = (origin: string) => origin.slice(origin.indexOf('://') + 3).toLowerCase();
+
+const originHeaders = (origin: string, withCookies: boolean) => ({
+  'Access-Control-Allow-Origin': origin,
+  'Access-Control-Expose-Headers': EXPOSED,
+  'Timing-Allow-Origin': origin,
+  ...(withCookies && { 'Access-Control-Allow-Credentials': 'true' }),
+});

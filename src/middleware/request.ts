@@ -1,0 +1,269 @@
+import type { Context, MiddlewareHandler } from 'hono';
+import { basePath } from 'hono/route';
+import type { Config } from '../config.ts';
+import { GatewayError } from '../core/errors.ts';
+import type { Logger } from '../core/logger.ts';
+import type { Metrics } from '../core/metrics.ts';
+import type { Clock, WaitUntil } from '../core/runtime.ts';
+import { addressOwner, type Owner } from '../store/owner.ts';
+import type { AccountId, Snapshot } from '../store/store.ts';
+import { ClientLeft, type RequestContext, type Trace } from '../upstream/request-context.ts';
+import type { Cors } from './cors.ts';
+import { credentialOf, requestIdOf, traceOf, wantsOf } from './headers.ts';
+import type { Session, Sessions } from './session.ts';
+
+/** Of the app and all that is mounted in it. What a runtime puts into `c.env` is for that runtime's own code. */
+export interface Env {
+  Bindings: object;
+  Variables: { request: ClientRequest };
+}
+
+/** What clients have been sent and have not taken yet. */
+export interface Backlog {
+  /** Notes whose answer it is, and tells whether so much of the owner's is unsent that this one may not be sent too. */
+  isFull(env: object, owner: Owner): boolean;
+  /** The same stream, with what nobody has taken of it counted. */
+  counted(env: object, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array>;
+}
+
+/** What requests need of the app and of its runtime. */
+export interface RequestTools {
+  readonly config: Pick<Config, 'requestTimeoutMs' | 'publicUrl'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** Tells clients apart, for limits on requests without a credential. `header` reads one of the request. */
+  readonly addressOf: (env: object, header: Head['header']) => string;
+  /** For work that outlives its request, where the runtime passes no execution context. */
+  readonly waitUntil: WaitUntil;
+  /** Absent where the platform sends answers. */
+  readonly backlog?: Backlog | undefined;
+  readonly cors?: Cors | undefined;
+  readonly sessions?: Sessions | undefined;
+}
+
+/** What is known of a request by the route that it came to. */
+export interface RouteFacts {
+  /** In logs. */
+  readonly name: string;
+  /** In logs and metrics. */
+  readonly operation?: string | undefined;
+  /** It changes nothing. */
+  readonly isRead?: boolean;
+  /** It tells of sessions, or begins or ends one; its handler reads the cookie. */
+  readonly isSession?: true;
+}
+
+/** The head of a request: Hono's, or that of one which a guard refuses. */
+export interface Head {
+  readonly method: string;
+  /** Absolute. Its path and query are as the client wrote them. */
+  readonly url: string;
+  /** `name` in lower case. Repeated headers are joined with a comma and a space, cookies with a semicolon. */
+  header(name: string): string | undefined;
+}
+
+const PRINTABLE = /^[\x20-\x7e]{1,256}$/;
+const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
+
+/** A client request. What not every request needs is read from its head on first use. */
+export class ClientRequest implements RequestContext {
+  readonly head: Head;
+  readonly route: RouteFacts;
+  readonly tools: RequestTools;
+  /** As the client wrote them, without the question mark. */
+  readonly path: string;
+  readonly query: string;
+  readonly requestId: string;
+  readonly startedAt: number;
+  /** Whether no other middleware came before ours. */
+  readonly isFirst: boolean;
+  account: AccountId | undefined;
+  owner: Owner | undefined;
+  snapshot: Snapshot | undefined;
+  counted: RequestContext['counted'];
+  /** Set if it came by cookie, and that could be opened. */
+  session: Session | undefined;
+  upstreamCalls = 0;
+  upstreamMs = 0;
+  /** For the log: how the cache handled the request, and the code of the problem that it got. */
+  cache: string | undefined;
+  code: string | undefined;
+  /** The body is written after the handler has returned; its writer then calls `end`. */
+  isStream = false;
+  isEnded = false;
+  /** Runs when the request is over. */
+  onEnd: (() => void) | undefined;
+  readonly #hono: Context<Env> | undefined;
+  readonly #hostOrigin: string;
+  readonly #hasOwnId: boolean;
+  #trace: Trace | undefined;
+  #credential: string | undefined;
+  #mount: string | undefined;
+  #abort: AbortController | undefined;
+  #stopTimer: (() => void) | undefined;
+
+  /** `hono`: absent for a request that a guard refuses. */
+  constructor(head: Head, route: RouteFacts, tools: RequestTools, hono?: Context<Env>) {
+    const { url } = head;
+    const start = url.indexOf('/', url.indexOf('://') + 3);
+    const mark = url.indexOf('?', start);
+    const hash = url.indexOf('#', start);
+    const end = hash < 0 ? url.length : hash;
+    const hasQuery = mark >= 0 && mark < end;
+    this.head = head;
+    this.route = route;
+    this.tools = tools;
+    this.path = url.slice(start, hasQuery ? mark : end);
+    this.query = hasQuery ? url.slice(mark + 1, end) : '';
+    this.#hostOrigin = url.slice(0, start);
+    this.#hono = hono;
+    this.isFirst = hono?.req.routeIndex === 0;
+    this.startedAt = tools.clock.now();
+    const given = requestIdOf(head.header('x-request-id'));
+    this.requestId = given ?? crypto.randomUUID();
+    this.#hasOwnId = given === undefined;
+  }
+
+  get method(): string {
+    return this.head.method;
+  }
+
+  /** Of its problems. */
+  get instance(): string {
+    return this.path;
+  }
+
+  header(name: string): string | undefined {
+    return this.head.header(name);
+  }
+
+  /** The value of the only parameter that a path of ours may have. */
+  get id(): string | undefined {
+    return this.#hono?.req.param('id');
+  }
+
+  get trace(): Trace {
+    if (this.#trace) return this.#trace;
+    const uuid = this.#hasOwnId ? this.requestId : crypto.randomUUID();
+    this.#trace = traceOf(this.header('traceparent'), this.header('tracestate'), uuid);
+    return this.#trace;
+  }
+
+  get credential(): string {
+    return (this.#credential ??= this.session?.token ?? credentialOf(this.header('authorization')));
+  }
+
+  get userAgent(): string | undefined {
+    const text = this.header('user-agent');
+    return text !== undefined && PRINTABLE.test(text) ? text : undefined;
+  }
+
+  /** Only for a POST. */
+  get idempotencyKey(): string | undefined {
+    return this.method === 'POST' ? this.header('idempotency-key') : undefined;
+  }
+
+  /** @throws GatewayError `validation_failed` */
+  checkIdempotencyKey(): void {
+    const key = this.idempotencyKey;
+    if (key === undefined || IDEMPOTENCY_KEY.test(key)) return;
+    const message = 'expected 1 to 255 visible ASCII characters';
+    throw GatewayError.of('validation_failed', {
+      errors: [{ code: 'invalid_format', message, field: 'Idempotency-Key' }],
+    });
+  }
+
+  get wants(): RequestContext['wants'] {
+    return wantsOf(this.header('cache-control'));
+  }
+
+  get address(): string {
+    return this.tools.addressOf(this.#hono?.env ?? {}, (name) => this.header(name));
+  }
+
+  /** Whose share its answer takes. */
+  get shareOwner(): Owner {
+    return this.owner ?? addressOwner(this.address);
+  }
+
+  /** Scheme and host that the client used. */
+  get hostOrigin(): string {
+    return this.#hostOrigin;
+  }
+
+  /** The path that the app is mounted under; empty where it stands alone. */
+  get mount(): string {
+    if (this.#mount === undefined) {
+      const base = this.#hono ? basePath(this.#hono) : '';
+      this.#mount = base === '/' ? '' : base;
+    }
+    return this.#mount;
+  }
+
+  /** What links begin with. */
+  get origin(): string {
+    return this.tools.config.publicUrl ?? this.#hostOrigin + this.mount;
+  }
+
+  get endsAt(): number {
+    return this.startedAt + this.tools.config.requestTimeoutMs;
+  }
+
+  /** Made on first use: an answer from the cache never needs it. */
+  get signal(): AbortSignal {
+    return (this.#abort ??= this.#begin()).signal;
+  }
+
+  #begin(): AbortController {
+    const { clock } = this.tools;
+    const abort = new AbortController();
+    const expire = () => abort.abort(GatewayError.of('upstream_timeout', { fault: 'timeout' }));
+    const leave = () => abort.abort(new ClientLeft());
+    this.#stopTimer = clock.after(Math.max(0, this.endsAt - clock.now()), expire);
+    const left = this.#hono?.req.raw.signal;
+    if (left?.aborted) leave();
+    else left?.addEventListener('abort', leave, { once: true });
+    return abort;
+  }
+
+  /** Bytes of the body; the app has bounded them. */
+  body(): Promise<ArrayBuffer> {
+    return this.#hono ? this.#hono.req.arrayBuffer() : Promise.resolve(new ArrayBuffer(0));
+  }
+
+  /** Whether the client has gone away. */
+  get hasLeft(): boolean {
+    return this.#hono?.req.raw.signal.aborted === true;
+  }
+
+  /** Made when asked for: a closure in a field of each request costs a third of a hit. */
+  get waitUntil(): WaitUntil {
+    return (work) => {
+      let execution: { waitUntil: WaitUntil } = this.tools;
+      try {
+        if (this.#hono) execution = this.#hono.executionCtx;
+      } catch {
+        // this runtime passes none
+      }
+      execution.waitUntil(work);
+    };
+  }
+
+  end(): void {
+    if (this.isEnded) return;
+    this.isEnded = true;
+    this.#stopTimer?.();
+    this.snapshot?.end?.();
+    this.onEnd?.();
+    this.onEnd = undefined;
+  }
+}
+
+/** Gives a request its id, trace and deadline, as `c.get('request')`. */
+export const request =
+  (route: RouteFacts, tools: RequestTools): MiddlewareHandler<Env> =>
+  (c, next) => {
+    c.set('request', new ClientRequest(c.req, route, tools, c));
+    return next();
+  };
