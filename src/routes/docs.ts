@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Answer } from '../middleware/reply.ts';
-import { pageAt, type Route } from './route.ts';
+import { about, pageAt, type Route } from './route.ts';
 
 type DocsAsset = 'swagger-ui-bundle.js' | 'swagger-ui.css';
 
@@ -84,13 +84,17 @@ const KEPT = { 'Cache-Control': 'public, max-age=3600' } as const;
 const SCRIPT = { 'Content-Type': 'text/javascript; charset=utf-8' } as const;
 const STYLE = { 'Content-Type': 'text/css; charset=utf-8' } as const;
 
+export const docsDescription = about('/docs', 'getDocsPage', 'This document as a page', (doc) =>
+  doc.good('A page that needs nothing from any other host.', { 'text/html': {} }),
+);
+
 /** A page that shows the OpenAPI document without any other host (`contract.md` section 10). */
 export function docsRoutes({ docsAssets: assets, trialAccounts = [] }: DocsDeps): Route[] {
   const page = pageOf(trialAccounts);
   const start = startOf(trialAccounts);
   const html = { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': PAGE_POLICY };
   return [
-    pageAt('/docs', async () => ({ status: 200, headers: { ...REVALIDATED, ...html }, body: page })),
+    pageAt(docsDescription.path, async () => ({ status: 200, headers: { ...REVALIDATED, ...html }, body: page })),
     pageAt('/docs/start.js', async () => ({ status: 200, headers: { ...REVALIDATED, ...SCRIPT }, body: start })),
     pageAt('/docs/swagger-ui-bundle.js', () => assetAnswer(assets, 'swagger-ui-bundle.js', SCRIPT)),
     pageAt('/docs/swagger-ui.css', () => assetAnswer(assets, 'swagger-ui.css', STYLE)),

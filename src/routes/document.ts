@@ -1,12 +1,23 @@
+import * as z from 'zod/mini';
 import { allOverviews } from '../gateway/overviews.ts';
+import { documented, text } from '../upstream/fields.ts';
 import { allOperations } from '../upstream/operations/index.ts';
-import { aboutDescriptions } from './about.ts';
-import { batchDescription } from './batch/openapi.ts';
+import { batchDescription } from './batch.ts';
+import { docsDescription } from './docs.ts';
+import { healthDescriptions } from './health.ts';
+import { homeDescription } from './home.ts';
 import type { Description } from './openapi.ts';
-import { overviewDescription } from './overviews/openapi.ts';
-import { passthroughDescription } from './passthrough/openapi.ts';
-import { pageAt, type Route } from './route.ts';
-import { sessionDescriptions } from './session/openapi.ts';
+import { overviewDescription } from './overviews.ts';
+import { passthroughDescription } from './passthrough.ts';
+import { problemsDescriptions } from './problems.ts';
+import { about, pageAt, type Route } from './route.ts';
+import { sessionDescriptions } from './session.ts';
+
+const schema = documented(z.looseObject({ openapi: text('version', '3.1.0') }), { id: 'OpenApiDocument' });
+
+const description = about('/openapi.json', 'getOpenApiDocument', 'This document', (doc) =>
+  doc.good('OpenAPI 3.1.', doc.json(schema)),
+);
 
 /** Of all routes, also of those that the operator has off. */
 const allDescriptions = (): readonly Description[] => [
@@ -14,7 +25,11 @@ const allDescriptions = (): readonly Description[] => [
   batchDescription,
   ...sessionDescriptions,
   ...allOperations.map(passthroughDescription),
-  ...aboutDescriptions,
+  homeDescription,
+  ...problemsDescriptions,
+  description,
+  docsDescription,
+  ...healthDescriptions,
 ];
 
 /** The OpenAPI document. What makes it is loaded only now. */
@@ -23,9 +38,9 @@ export async function openApiText(): Promise<string> {
   return JSON.stringify(documentOf(allDescriptions()));
 }
 
-/** `/openapi.json`. Made once. */
+/** Made once. */
 export function documentRoute(): Route {
   const headers = { 'Cache-Control': 'no-cache', 'Content-Type': 'application/json' };
-  let text: string | undefined;
-  return pageAt('/openapi.json', async () => ({ status: 200, headers, body: (text ??= await openApiText()) }));
+  let body: string | undefined;
+  return pageAt(description.path, async () => ({ status: 200, headers, body: (body ??= await openApiText()) }));
 }

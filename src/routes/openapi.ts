@@ -199,6 +199,10 @@ export class Doc {
     return { 'application/json': { schema: this.reference(schema), example } };
   }
 
+  good(description: string, content: Record<string, object>) {
+    return { responses: { 200: { description, content } } };
+  }
+
   /** The answers of a read that the gateway may hold. */
   cached(content: Record<string, object>, description = 'As the upstream sent it.') {
     const gone = 'The copy that `If-None-Match` names still holds. No body.';

@@ -3,7 +3,7 @@ import { CODE, type ErrorCode, ERROR_CODES, ERRORS, GatewayError, isErrorCode, t
 import type { Problem } from '../core/problem.ts';
 import { jsonAnswer, reply } from '../middleware/reply.ts';
 import { documented, flag, integer, model, text } from '../upstream/fields.ts';
-import { pageAt, type Route } from './route.ts';
+import { about, pageAt, type Route, routeOf } from './route.ts';
 
 const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
 
@@ -12,29 +12,26 @@ const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
  * @param upstreamCodes codes of the upstream's own that this instance has seen
  */
 export const problemsRoutes = (upstreamCodes: ReadonlySet<string>): readonly Route[] => [
-  pageAt('/problems', async () =>
+  pageAt(list.path, async () =>
     jsonAnswer(
       { problems: [...ownProblems(), ...Array.from(upstreamCodes, upstreamsOwn)] },
       { 'Cache-Control': 'no-cache' },
     ),
   ),
-  {
-    method: 'GET',
-    path: '/problems/:code',
-    name: '/problems/{code}',
-    isRead: true,
+  routeOf(one, {
+    operation: undefined,
     handle(c) {
       const code = c.req.param('code') ?? '';
       if (isErrorCode(code)) return reply(c, jsonAnswer(descriptionOf(code), CACHED));
       if (!upstreamCodes.has(code)) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
       return reply(c, jsonAnswer(upstreamsOwn(code), CACHED));
     },
-  },
+  }),
 ];
 
-export const ownProblems = () => ERROR_CODES.map(descriptionOf);
+const ownProblems = () => ERROR_CODES.map(descriptionOf);
 
-export function descriptionOf(code: ErrorCode) {
+function descriptionOf(code: ErrorCode) {
   const { title, status, retryable, description } = ERRORS[code];
   return { type: `/problems/${code}`, title, status, code, detail: description, retryable };
 }
@@ -87,3 +84,28 @@ export const problemSchema = model(
   } satisfies Record<keyof Problem, z.core.$ZodType>,
   'RFC 9457.',
 );
+
+const ofDescription = { type: true, title: true, status: true, code: true, detail: true, retryable: true } as const;
+
+const descriptionSchema = documented(z.partial(z.pick(problemSchema, ofDescription), { status: true }), {
+  id: 'ProblemDescription',
+  description: 'A code of the upstream’s own has no status here.',
+});
+
+const listSchema = model('ProblemList', { problems: z.array(descriptionSchema) });
+
+const list = about('/problems', 'listProblems', 'All problem codes of the gateway', (doc) => {
+  const content = doc.json(listSchema, { problems: ownProblems() });
+  return doc.good('All codes, each with its title, status and description.', content);
+});
+
+const EXAMPLE = 'paid_plan_active';
+const code = documented(z.string(), { description: '`code` of a problem', examples: [EXAMPLE] });
+
+const one = about('/problems/{code}', 'getProblem', 'What a problem code means', (doc) => ({
+  description: "A code of the upstream's own is described once this instance has sent it, and is a 404 before.",
+  parameters: doc.parameters('path', { code }),
+  ...doc.good('Its title, status and description.', doc.json(descriptionSchema, descriptionOf(EXAMPLE))),
+}));
+
+export const problemsDescriptions = [list, one];

@@ -127,7 +127,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^[A-Za-z0-9._-]{1,128}$/': client('a'),
   },
   'src/http/cors.ts': { '/^https?:\\/\\//': client('http:/') },
-  'src/routes/batch/handler.ts': { '/^\\/[\\x21\\x22\\x24-\\x7e]*$/': client('a', { before: '/', after: '#' }) },
+  'src/routes/batch.ts': { '/^\\/[\\x21\\x22\\x24-\\x7e]*$/': client('a', { before: '/', after: '#' }) },
   'src/routes/home.ts': {
     '/\\bjson\\b/i': client(' jsonx'),
     '/\\btext\\/html\\b/i': client(' text/htmlx'),
@@ -143,13 +143,13 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     }),
   },
   'src/routes/overviews/ndjson.ts': { '/[\\r\\n]+\\s*/g': upstream('1,\n') },
-  'src/routes/overviews/openapi.ts': { '/^get/': OURS },
-  'src/routes/passthrough/handler.ts': { '/\\/$/': OURS },
-  'src/routes/passthrough/openapi.ts': {
+  'src/routes/overviews/schemas.ts': { '/^get/': OURS },
+  'src/routes/passthrough.ts': {
     'new RegExp(`^${ID_FORMS[idForm]}$`)': OURS,
     '/^[\\x21-\\x7e]{1,255}$/': OURS,
   },
-  'src/routes/session/handler.ts': { '/^[\\x21-\\x7e]+$/': client('a', { after: ' ' }) },
+  'src/routes/route.ts': { '/\\{(\\w+)\\}/': OURS, '/\\/$/': OURS },
+  'src/routes/session.ts': { '/^[\\x21-\\x7e]+$/': client('a', { after: ' ' }) },
   'src/store/bounded.ts': { '/[^\\u0000-\\u00ff]/': upstream('a') },
   'src/upstream/cache-control.ts': {
     '/([\\w-]+)(?:=(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,;]*)))?/g': client('a="\\"', { after: '\\' }),

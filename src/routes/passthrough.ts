@@ -1,8 +1,57 @@
 import * as z from 'zod/mini';
-import { exampleOf } from '../../upstream/example.ts';
-import { documented } from '../../upstream/fields.ts';
-import { type CachePolicy, ID_FORMS, type Operation } from '../../upstream/operation.ts';
-import type { Description, Doc } from '../openapi.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import type { Written } from '../gateway/idempotency.ts';
+import { jsonTextOf, unreadTextOf } from '../middleware/body.ts';
+import { readAnswer } from '../middleware/read-answer.ts';
+import { type Answer, NO_STORE, reply } from '../middleware/reply.ts';
+import type { ClientRequest } from '../middleware/request.ts';
+import { exampleOf } from '../upstream/example.ts';
+import { documented } from '../upstream/fields.ts';
+import { type CachePolicy, ID_FORMS, type Operation } from '../upstream/operation.ts';
+import { allOperations } from '../upstream/operations/index.ts';
+import type { OperationInput } from '../upstream/request.ts';
+import type { Description, Doc } from './openapi.ts';
+import { type Route, routeOf } from './route.ts';
+
+/** The upstream's endpoints, each at its own path (`contract.md` section 2). */
+export function passthroughRoutes(gateway: Gateway): Route[] {
+  return allOperations.map((operation: Operation) => {
+    const answering = operation.method === 'GET' ? reading(operation, gateway) : writing(operation, gateway);
+    const { path, ...route } = routeOf(passthroughDescription(operation), answering);
+    return { ...route, path: path.replace(':id', `:id{${ID_FORMS[operation.idForm ?? 'digits']}}`) };
+  });
+}
+
+const inputOf = ({ id, query }: ClientRequest): OperationInput => ({ id, query });
+
+const reading = (operation: Operation, gateway: Gateway): Pick<Route, 'handle'> => ({
+  async handle(c) {
+    const request = c.get('request');
+    const read = { operation, input: inputOf(request) };
+    const reader = await gateway.reader(request, () => [read]);
+    return reply(c, readAnswer(request, reader.fresh(read) ?? (await gateway.read(read, reader))));
+  },
+});
+
+const writing = (operation: Operation, gateway: Gateway): Pick<Route, 'handle'> => ({
+  async handle(c) {
+    const request = c.get('request');
+    request.cache = 'method';
+    const input = async () => {
+      request.checkIdempotencyKey();
+      const sent = operation.body ? { body: await jsonTextOf(request) } : { unsent: await unreadTextOf(request) };
+      return { ...inputOf(request), ...sent };
+    };
+    return reply(c, writtenAnswer(await gateway.write(operation, input, request)));
+  },
+});
+
+function writtenAnswer({ status, text, replayed }: Written): Answer {
+  const outcome = replayed ? { 'Idempotency-Replayed': 'true' } : { 'Cache-Status': 'portico; fwd=method' };
+  const headers = { ...NO_STORE, ...outcome };
+  if (text === null) return { status, headers, body: null };
+  return { status, headers: { ...headers, 'Content-Type': 'application/json' }, body: text };
+}
 
 const METHODS = { GET: 'get', POST: 'post', PATCH: 'patch', DELETE: 'delete' } as const;
 
