@@ -35,8 +35,7 @@ export interface Deps extends GatewayDeps, Pick<RequestTools, 'addressOf' | 'wai
 /** The gateway: what every client sees, on any runtime. It may be mounted in another app. */
 export function createApp(deps: Deps): Hono<Env> {
   const { config } = deps;
-  const upstreamCodes = new Set<string>();
-  const gateway = createGateway(deps, upstreamCodes);
+  const gateway = createGateway(deps);
   const { isLiving } = gateway.sessions;
   const sessions = config.sessions ? new Sessions({ ...deps, isLiving }) : undefined;
   const routes = [
@@ -44,7 +43,7 @@ export function createApp(deps: Deps): Hono<Env> {
     ...overviewRoutes(gateway, deps),
     batchRoute(gateway, config.upstreamMaxBodyBytes),
     ...(sessions ? sessionRoutes(gateway, sessions) : []),
-    ...problemsRoutes(upstreamCodes),
+    ...problemsRoutes(gateway.upstreamCodes),
     documentRoute(),
     ...docsRoutes(deps),
     ...healthRoutes(deps.readiness),

@@ -112,8 +112,8 @@ function signInWith(operation: Operation): AnswerOf {
     };
     const id = crypto.randomUUID();
     await gateway.sessions.prepare(request, id, false);
-    const { text } = await gateway.write(operation, input, request);
-    const answered = z.object({ token: key }).safeParse(JSON.parse(text ?? 'null'));
+    const written = await gateway.write(operation, input, request);
+    const answered = z.object({ token: key }).safeParse(JSON.parse(written.text ?? 'null'));
     if (answered.data) return begun(tools, request, { token: answered.data.token, id, isProven: true });
     throw GatewayError.of('upstream_bad_response', { detail: 'The upstream gave no token that fits into a cookie.' });
   };
