@@ -145,7 +145,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   'src/routes/overviews/ndjson.ts': { '/[\\r\\n]+\\s*/g': upstream('1,\n') },
   'src/routes/overviews/schemas.ts': { '/^get/': OURS },
   'src/routes/passthrough.ts': {
-    'new RegExp(`^${ID_FORMS[idForm]}$`)': OURS,
+    'new RegExp(`^${form}$`)': OURS,
     '/^[\\x21-\\x7e]{1,255}$/': OURS,
   },
   'src/routes/route.ts': { '/\\{(\\w+)\\}/': OURS, '/\\/$/': OURS },
