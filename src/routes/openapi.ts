@@ -106,11 +106,11 @@ const VALIDATED = {
   'Cache-Status': header('Where the answer came from (RFC 9211).', 'portico; hit; ttl=12'),
 } as const;
 
+const told = (description: string) => documented(z.string(), { description });
+
 const CONDITIONAL = {
-  'If-None-Match': documented(z.string(), { description: 'ETag of the copy that you have; 304 if it still holds' }),
-  'Cache-Control': documented(z.string(), {
-    description: '`no-cache`: a fresh copy; `no-store`: neither from the cache nor into it',
-  }),
+  'If-None-Match': told('ETag of the copy that you have; 304 if it still holds'),
+  'Cache-Control': told('`no-cache`: a fresh copy; `no-store`: neither from the cache nor into it'),
 };
 
 const RETRY_AFTER = {
@@ -124,16 +124,14 @@ const LIMIT = {
 const CHALLENGE = { 'WWW-Authenticate': header('The scheme to use.', 'Token') };
 
 const BAD_PAGE = { code: 'invalid_format', message: 'expected an integer of 1 or more', field: 'page' };
-const PARTICULARS: Partial<Record<ErrorCode, Parameters<typeof GatewayError.of>[1]>> = {
+const PARTICULARS: Partial<Record<ErrorCode, object>> = {
   validation_failed: { errors: [BAD_PAGE] },
   rate_limited: { retryAfter: 12 },
 };
 
 /** A problem as a client gets it. `instance`: the path of its request. */
-function problemExample(code: ErrorCode, instance: string): Problem {
-  const requestId = '01981f0e-7d2c-7000-8000-5f3b9c0d1e2f';
-  return problemOf(GatewayError.of(code, PARTICULARS[code]), { instance, requestId });
-}
+const problemExample = (code: ErrorCode, instance: string): Problem =>
+  problemOf(GatewayError.of(code, PARTICULARS[code]), { instance, requestId: '01981f0e-7d2c-7000-8000-5f3b9c0d1e2f' });
 
 const SCHEMAS = '#/components/schemas/';
 
@@ -227,12 +225,7 @@ export class Doc {
   }
 }
 
-interface JsonSchema {
-  readonly type?: unknown;
-  readonly pattern?: unknown;
-  readonly enum?: unknown;
-  readonly anyOf?: readonly JsonSchema[];
-}
+type JsonSchema = Readonly<Partial<Record<'type' | 'pattern' | 'enum', unknown>>> & { readonly anyOf?: JsonSchema[] };
 
 function jsonSchemaOf(schema: Schema): { readonly $defs?: Record<string, object> } {
   const text = JSON.stringify(z.toJSONSchema(schema, { io: 'input' }));

@@ -150,10 +150,7 @@ function queryOf({ sections }: Overview) {
     const what = `fields of ${name}${operation.paged ? ' items' : ''} to answer`;
     return [`fields[${name}]`, namesParameter(documentedFields(operation), what)] as const;
   });
-  return Object.fromEntries([
-    ['sections', namesParameter(Object.keys(sections), 'sections to answer')] as const,
-    ...fields,
-  ]);
+  return { sections: namesParameter(Object.keys(sections), 'sections to answer'), ...Object.fromEntries(fields) };
 }
 
 function namesParameter(names: Iterable<string>, what: string) {

@@ -9,10 +9,8 @@ const state = documented(z.enum(['fresh', 'stale', 'failed', 'skipped', 'not_app
   description: '`skipped`: what it depends on failed; `not_applicable`: there is none, which is no error',
 });
 
-const sectionMeta = model('SectionMeta', {
-  state,
-  age: z.optional(integer('seconds since the upstream sent it', 0)),
-});
+const age = z.optional(integer('seconds since the upstream sent it', 0));
+const sectionMeta = model('SectionMeta', { state, age });
 
 const failure = {
   code: documented(problemCode, { examples: ['upstream_timeout'] }),
@@ -77,11 +75,8 @@ const LINE =
 function linesOfSection([name, section]: [string, Section]) {
   const head = { section: z.literal(name) };
   const good = z.object({ ...head, state: z.enum(['fresh', 'stale']), data: answerOf(section) });
-  const none = z.object({
-    ...head,
-    state: z.literal('not_applicable'),
-    data: documented(z.null(), { examples: [null] }),
-  });
+  const nothing = documented(z.null(), { examples: [null] });
+  const none = z.object({ ...head, state: z.literal('not_applicable'), data: nothing });
   const bad = z.object({ ...head, state: z.enum(['failed', 'skipped']), error: lineError });
   return [good, ...(section.cardOf === undefined ? [] : [none]), ...(section.required ? [] : [bad])];
 }
