@@ -103,7 +103,7 @@ function responsesOf(
     if (!entry) return 'null';
     const bytes = weights.get(entry) ?? weightOf(entry, origin);
     weights.set(entry, bytes);
-    return take(bytes) ? withOrigin(entry, origin) : undefined;
+    return take(bytes) ? withOrigin(entry, context) : undefined;
   };
   return answered.map(({ item: { id, path }, outcome }) => {
     const [instance = ''] = path.split('?', 1);

@@ -45,7 +45,7 @@ export interface LegTools {
 /** One section from a fresh copy, without waiting. */
 export function freshLeg(reader: Reader, read: Read): GoodLeg | undefined {
   const reading = reader.fresh(read);
-  return reading && goodLeg(reading, reader.context.origin, 0);
+  return reading && goodLeg(reading, reader.context, 0);
 }
 
 /** Reads one section, at once if it can be. */
@@ -56,18 +56,18 @@ async function askLeg({ gateway, clock, reader }: LegTools, read: Read): Promise
   const begunAt = clock.now();
   try {
     const reading = await gateway.read(read, reader);
-    return goodLeg(reading, reader.context.origin, clock.now() - begunAt);
+    return goodLeg(reading, reader.context, clock.now() - begunAt);
   } catch (error) {
     return badLeg(error, clock.now() - begunAt);
   }
 }
 
 /** @throws GatewayError `upstream_bad_response` if the upstream answered without a body */
-function goodLeg({ entry, age, ttl }: Reading, origin: string, ms: number): GoodLeg {
+function goodLeg({ entry, age, ttl }: Reading, request: { readonly origin: string }, ms: number): GoodLeg {
   if (entry === null)
     throw GatewayError.of('upstream_bad_response', { detail: 'The upstream answered without a body.' });
   const state = ttl !== undefined && ttl < 0 ? 'stale' : 'fresh';
-  return { state, text: withOrigin(entry, origin), entry, etag: entry.etag, age, ttl, ms };
+  return { state, text: withOrigin(entry, request), entry, etag: entry.etag, age, ttl, ms };
 }
 
 export function badLeg(error: unknown, ms: number): BadLeg {

@@ -23,5 +23,5 @@ export function readAnswer(request: ClientRequest, reading: Reading): Answer {
     if (noneMatch(request.header('if-none-match'), entry.etag)) return { status: 304, headers, body: null, timing };
   }
   headers['Content-Type'] = JSON_TYPE;
-  return { status, headers, body: withOrigin(entry, request.origin), timing };
+  return { status, headers, body: withOrigin(entry, request), timing };
 }

@@ -36,9 +36,13 @@ function localLink(link: string, { upstream, path }: Page): string | undefined {
   return (local === '/' ? path : local) + url.search;
 }
 
-/** The text with the gateway's origin in its links. */
-export function withOrigin({ text, links }: { text: string; links: readonly number[] }, origin: string): string {
+/** The text with the gateway's origin, which few texts need, in its links. */
+export function withOrigin(
+  { text, links }: { text: string; links: readonly number[] },
+  request: { readonly origin: string },
+): string {
   if (links.length === 0) return text;
+  const { origin } = request;
   let copied = 0;
   const parts = links.map((place) => {
     const part = cut(text, { start: copied, end: place }) + origin;

@@ -220,7 +220,7 @@ describe('links of a page', () => {
           return ORIGIN + (local === '/' ? PAGE.path : local) + search;
         };
         const local = localLinks(page(next, previous), PAGE);
-        expect(withOrigin(local, ORIGIN)).toBe(page(here(next), here(previous)));
+        expect(withOrigin(local, { origin: ORIGIN })).toBe(page(here(next), here(previous)));
         expect(local.text).not.toContain('upstream.example');
       }),
       RUNS,

@@ -15,10 +15,11 @@ const WITH_PORT = /^(?:\[(?<ipv6>[^\]]+)\](?::\d+)?|(?<ipv4>[\d.]+):\d+)$/;
 export function addresses(
   trusted: readonly string[],
 ): (peer: string | undefined, forwarded: string | undefined) => string {
+  if (trusted.length === 0) return (peer = '') => clientOf(canonical(peer));
   const isTrusted = trustIn(trusted);
   return (peer = '', forwarded = '') => {
     let address = canonical(peer);
-    const hops = trusted.length === 0 ? [] : forwarded.split(',');
+    const hops = forwarded.split(',');
     while (address !== undefined && isTrusted(address)) {
       const before = canonical(withoutPort(hops.pop() ?? ''));
       if (before === undefined) break;

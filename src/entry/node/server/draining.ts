@@ -22,10 +22,12 @@ export class Traffic {
     this.#accepted++;
   }
 
-  begin(outgoing: ServerResponse): void {
-    const leave = this.inFlight.add(outgoing);
+  /** `leave`: called when the request is over. */
+  begin(outgoing: ServerResponse, leave?: () => void): void {
+    const end = this.inFlight.add(outgoing);
     outgoing.once('close', () => {
-      leave();
+      end();
+      leave?.();
       rest(outgoing.req.socket);
       this.#lastAt = Date.now();
     });

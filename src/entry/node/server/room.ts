@@ -1,7 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { addresses } from './address.ts';
 
 const PROBE = /^\/(?:livez|readyz)\/?(?:\?|$)/;
+
+const nothing = () => undefined;
 
 /** How many requests may be under way, and how many of one address when half of the room is taken. */
 export class Room {
@@ -15,17 +17,15 @@ export class Room {
     this.#addressOf = addressOf;
   }
 
-  /** Whether a request may begin, which then has its place until it is answered. A probe always may. */
-  take(incoming: IncomingMessage, outgoing: ServerResponse): boolean {
-    const { socket, headers, url = '' } = incoming;
-    if (this.#most === Infinity || PROBE.test(url)) return true;
+  /** Takes a place for a request. Returns what gives it back; undefined if there is none. A probe needs none. */
+  take({ socket, headers, url = '' }: IncomingMessage): (() => void) | undefined {
+    if (this.#most === Infinity || PROBE.test(url)) return nothing;
     const address = this.#addressOf(socket.remoteAddress, [headers['x-forwarded-for']].flat().join(','));
     const taken = this.#taken.get(address) ?? 0;
     const isFull = this.#size >= this.#most || (this.#size * 2 >= this.#most && taken * 4 >= this.#most);
-    if (isFull) return false;
+    if (isFull) return undefined;
     this.#count(address, 1);
-    outgoing.once('close', () => this.#count(address, -1));
-    return true;
+    return () => this.#count(address, -1);
   }
 
   #count(address: string, by: number): void {

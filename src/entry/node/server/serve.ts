@@ -104,9 +104,10 @@ function guarded(
   return (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const refused = refusalOf(incoming);
     if (traffic.isDraining || (refused && isMisframed(incoming))) closeAfter(outgoing);
-    traffic.begin(outgoing);
+    const leave = refused ? undefined : room.take(incoming);
+    traffic.begin(outgoing, leave);
     if (refused) return turnAway(incoming, outgoing, GatewayError.of(refused));
-    if (room.take(incoming, outgoing)) return void listener(incoming, outgoing).then(() => unsent.look(outgoing));
+    if (leave) return void listener(incoming, outgoing).then(() => unsent.look(outgoing));
     onOverload?.();
     turnAway(incoming, outgoing, OVERLOADED);
   };
