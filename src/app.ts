@@ -7,7 +7,7 @@ import type { GatewayDeps } from './gateway/deps.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { Cors } from './middleware/cors.ts';
-import { plainPath, problem, refuser } from './middleware/problem.ts';
+import { problem, refuser } from './middleware/problem.ts';
 import { type Env, request, type RequestTools, type RouteFacts } from './middleware/request.ts';
 import { Sessions } from './middleware/session.ts';
 import { batchRoute } from './routes/batch.ts';
@@ -23,7 +23,7 @@ import type { Route } from './routes/route.ts';
 import { sessionRoutes } from './routes/session.ts';
 
 /** What a runtime gives; `entry/` builds it. */
-export interface Deps extends GatewayDeps, Pick<RequestTools, 'addressOf' | 'waitUntil' | 'backlog'> {
+export interface Deps extends GatewayDeps, Pick<RequestTools, 'addressOf' | 'headOf' | 'waitUntil' | 'backlog'> {
   readonly readiness: Readiness;
   readonly docsAssets: DocsAssets;
   /** Absent where only WebCrypto can open what is sealed. */
@@ -86,9 +86,8 @@ function mount({ routes, below = [], alone = [] }: Mounted, tools: MountTools): 
 }
 
 const beforeAll = (tools: RequestTools) => (facts: RouteFacts) => [
-  request(facts, tools),
   accessLog,
-  plainPath,
+  request(facts, tools),
   ...(tools.cors ? [tools.cors.handle] : []),
 ];
 

@@ -55,16 +55,14 @@ export class Cors {
   }
 
   /** Answers preflights before anything else, and tells the operator of pages that may not read their answers. */
-  readonly handle: MiddlewareHandler<Env> = async (c, next) => {
+  readonly handle: MiddlewareHandler<Env> = (c, next) => {
     const request = c.get('request');
     const { method } = request;
     const isPreflight = method === 'OPTIONS' && request.header('access-control-request-method') !== undefined;
-    if (!isPreflight || !this.hasAny) {
-      await next();
-      return this.#watch(request);
-    }
+    this.#watch(request);
+    if (!isPreflight || !this.hasAny) return next();
     const isListed = this.#headersFor(request.header('origin')) !== undefined;
-    return reply(c, { status: 204, headers: isListed ? PREFLIGHT : {}, body: null });
+    return Promise.resolve(reply(c, { status: 204, headers: isListed ? PREFLIGHT : {}, body: null }));
   };
 
   #headersFor(origin: string | undefined): Readonly<Record<string, string>> | undefined {

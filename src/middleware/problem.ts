@@ -1,4 +1,4 @@
-import type { ErrorHandler, MiddlewareHandler } from 'hono';
+import type { ErrorHandler } from 'hono';
 import { GatewayError } from '../core/errors.ts';
 import { ClientLeft } from '../upstream/request-context.ts';
 import { CLIENT_LEFT, finish } from './access-log.ts';
@@ -34,15 +34,6 @@ const framesOf = ({ stack = '' }: Error) =>
     .filter((line) => /^\s+at /.test(line))
     .slice(0, 5)
     .join('\n');
-
-/** Segments of unreserved characters, none of them `.` or `..`: no proxy can read such a path in another way. */
-const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]*)+$/;
-
-/** Hono's router decodes a path. One that has to be decoded is not ours. */
-export const plainPath: MiddlewareHandler<Env> = (c, next) => {
-  if (!PLAIN_PATH.test(c.get('request').path)) throw GatewayError.of('unknown_endpoint');
-  return next();
-};
 
 /** An answer that leaves without Hono: headers as they are sent, and the body. */
 export interface Refusal {

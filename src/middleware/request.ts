@@ -34,6 +34,8 @@ export interface RequestTools {
   readonly metrics: Metrics;
   /** Tells clients apart, for limits on requests without a credential. `header` reads one of the request. */
   readonly addressOf: (env: object, header: Head['header']) => string;
+  /** The head that a runtime has read already; undefined where a host's middleware has put another `Request` there. */
+  readonly headOf?: (env: object, request: Request) => Head | undefined;
   /** For work that outlives its request, where the runtime passes no execution context. */
   readonly waitUntil: WaitUntil;
   /** Absent where the platform sends answers. */
@@ -118,7 +120,7 @@ export class ClientRequest implements RequestContext {
     this.query = hasQuery ? url.slice(mark + 1, end) : '';
     this.#hostOrigin = url.slice(0, start);
     this.#hono = hono;
-    this.isFirst = hono?.req.routeIndex === 0;
+    this.isFirst = hono?.req.routeIndex === 1; // after `accessLog`
     this.startedAt = tools.clock.now();
     const given = requestIdOf(head.header('x-request-id'));
     this.requestId = given ?? crypto.randomUUID();
@@ -260,10 +262,19 @@ export class ClientRequest implements RequestContext {
   }
 }
 
-/** Gives a request its id, trace and deadline, as `c.get('request')`. */
+/** Segments of unreserved characters, none of them `.` or `..`: no proxy can read such a path in another way. */
+const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]*)+$/;
+
+/**
+ * Gives a request its id, trace and deadline, as `c.get('request')`. Hono's router decodes a path; one that has to be
+ * decoded is not ours.
+ */
 export const request =
   (route: RouteFacts, tools: RequestTools): MiddlewareHandler<Env> =>
   (c, next) => {
-    c.set('request', new ClientRequest(c.req, route, tools, c));
+    const head = tools.headOf?.(c.env, c.req.raw) ?? c.req;
+    const begun = new ClientRequest(head, route, tools, c);
+    c.set('request', begun);
+    if (!PLAIN_PATH.test(begun.path)) throw GatewayError.of('unknown_endpoint');
     return next();
   };

@@ -80,18 +80,16 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   'src/entry/node/server/address.ts': {
     '/^(?:\\[(?<ipv6>[^\\]]+)\\](?::\\d+)?|(?<ipv4>[\\d.]+):\\d+)$/': client('1', { after: ':' }),
   },
-  'src/entry/node/server/head.ts': {
+  'src/entry/node/server/guard.ts': {
     '/^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\\.?|\\[[0-9A-Fa-f:.]{2,45}\\])(?::\\d{1,5})?$/': client('a', {
       after: '!',
     }),
-    '/^\\/(?!\\/)(?:(?!\\/\\.{1,2}(?:[/?]|$))[^\\\\?#%])*(?:\\?|$)/': client('/.a', { before: '/', after: '%' }),
+    "/^[A-Za-z0-9/._~!$&'()*+,;=:@-]*$/": client('a', { after: '%' }),
+    '/\\/\\.\\.?(?:\\/|$)/': client('/..a'),
+    '/:\\d+$/': client(':1', { after: 'a' }),
     '/^https?:\\/\\/([^/?#]+)(\\/.*)?$/i': client('a', { before: 'http://', after: '?' }),
   },
-  'src/entry/node/server/shed.ts': { '/^\\/(?:livez|readyz)\\/?$/': client('/livez') },
-  'src/entry/node/server/unparsable.ts': {
-    '/^[A-Z]+ \\/[\\x21-\\x3e\\x40-\\x7e]*[^\\x21-\\x7e]/': client('a', { before: 'GET /', after: '?' }),
-    '/\\nOrigin:[ \\t]*(\\S+)/i': client('\nOrigin: '),
-  },
+  'src/entry/node/server/room.ts': { '/^\\/(?:livez|readyz)\\/?(?:\\?|$)/': client('/livez') },
   'src/entry/node/upstream/interim.ts': { '/^HTTP\\/1\\.[01] 1(?!01)/': upstream('HTTP/1.1 101') },
   'src/entry/node/upstream/transport.ts': {
     '/\\/$/': OURS,
@@ -103,19 +101,12 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^\\s*\\[/': upstream(' ', { after: '1' }),
     '/^\\s*\\{/': upstream(' ', { after: '1' }),
   },
-  'src/http/body.ts': {
+  'src/middleware/body.ts': {
     '/^application\\/json\\s*(?:;|$)/i': client(' ', { before: 'application/json', after: '!' }),
     '/;\\s*charset\\s*=\\s*"?([^";\\s]+)/i': client('; charset  ='),
   },
-  'src/http/context.ts': {
-    '/^[\\x20-\\x7e]{1,256}$/': client(' '),
-    '/^[\\x21-\\x7e]{1,255}$/': client('a'),
-  },
-  'src/http/lifecycle.ts': {
-    '/^(?:\\/(?!\\.{1,2}(?:\\/|$))[A-Za-z0-9._~-]*)+$/': client('/.a', { after: '%' }),
-    '/^\\s+at /': OURS,
-  },
-  'src/http/request-headers.ts': {
+  'src/middleware/cors.ts': { '/^https?:\\/\\//': client('http:/') },
+  'src/middleware/headers.ts': {
     '/^(?:token|bearer) +([\\x21-\\x7e]{1,4096})$/i': client(' ', { before: 'Token', after: 'a b' }),
     '/^W\\//': client('W/'),
     '/^no-cache(=|$)/': client('no-cache'),
@@ -126,7 +117,14 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^[\\x20-\\x7e]{1,512}$/': client(' '),
     '/^[A-Za-z0-9._-]{1,128}$/': client('a'),
   },
-  'src/http/cors.ts': { '/^https?:\\/\\//': client('http:/') },
+  'src/middleware/problem.ts': {
+    '/^(?:\\/(?!\\.{1,2}(?:\\/|$))[A-Za-z0-9._~-]*)+$/': client('/.a', { after: '%' }),
+    '/^\\s+at /': OURS,
+  },
+  'src/middleware/request.ts': {
+    '/^[\\x20-\\x7e]{1,256}$/': client(' '),
+    '/^[\\x21-\\x7e]{1,255}$/': client('a'),
+  },
   'src/routes/batch.ts': { '/^\\/[\\x21\\x22\\x24-\\x7e]*$/': client('a', { before: '/', after: '#' }) },
   'src/routes/home.ts': {
     '/\\bjson\\b/i': client(' jsonx'),

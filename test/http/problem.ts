@@ -80,3 +80,9 @@ export function expectProblem(answer: AnyAnswer, { status, code, instance }: Exp
   expect(leaksIn(text + JSON.stringify(answer.headers))).toEqual([]);
   return problem;
 }
+
+/** What Node's parser refuses: a status, and no more. */
+export function expectBare(answer: AnyAnswer, status: number): void {
+  expect({ status: answer.status, text: textOf(answer) }).toEqual({ status, text: '' });
+  expect(answer.headers).toEqual({ connection: 'close', 'content-length': '0' });
+}

@@ -1,10 +1,8 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { nodeDeps } from '../../src/entry/node/deps.ts';
 import { expectCommonHeaders, expectProblem } from '../http/problem.ts';
 import { exposition } from './exposition.ts';
 import { openMeasured, READS, REQUESTS } from './helpers.ts';
 import { killAll, startNode } from '../runtime/node-gateway.ts';
-import { configOf, keepingLogger } from '../support/gateway.ts';
 import { call } from '../support/http.ts';
 import { leaksIn } from '../support/secrets.ts';
 

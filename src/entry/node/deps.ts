@@ -10,7 +10,8 @@ import { nodeDigest, nodeOpener } from './digest.ts';
 import { promMetrics } from './metrics/prometheus.ts';
 import { total } from './metrics/instruments.ts';
 import { usageGauges } from './metrics/store-metrics.ts';
-import { addresses, peerIn } from './server/address.ts';
+import { addresses } from './server/address.ts';
+import { noted, peerIn } from './server/env.ts';
 import { Unsent } from './server/unsent.ts';
 import { undiciTransport } from './upstream/transport.ts';
 import { trackedWork } from './wait-until.ts';
@@ -84,6 +85,7 @@ export function nodeDeps(
       digest: nodeDigest(config.secrets, upstream.href),
       makeOpener: nodeOpener,
       addressOf: (env, header) => addressOf(peerIn(env), header('x-forwarded-for')),
+      headOf: noted,
       backlog: unsent,
       waitUntil,
       docsAssets: docsAssetsOf(),

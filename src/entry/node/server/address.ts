@@ -1,4 +1,3 @@
-import { IncomingMessage } from 'node:http';
 import { BlockList, isIP, type Socket, SocketAddress } from 'node:net';
 import { customerOf } from '../../../core/address.ts';
 
@@ -28,10 +27,6 @@ export function addresses(
     return clientOf(address);
   };
 }
-
-/** The address at the other end of a connection, out of what @hono/node-server passes with a request. */
-export const peerIn = (env: object): string | undefined =>
-  'incoming' in env && env.incoming instanceof IncomingMessage ? env.incoming.socket.remoteAddress : undefined;
 
 /** Whose connection it is. */
 export const peerOf = ({ remoteAddress = '' }: Socket): string => clientOf(canonical(remoteAddress));

@@ -25,7 +25,7 @@ export class Traffic {
   /** `leave`: called when the request is over. */
   begin(outgoing: ServerResponse, leave?: () => void): void {
     const end = this.inFlight.add(outgoing);
-    outgoing.once('close', () => {
+    outgoing.on('close', () => {
       end();
       leave?.();
       rest(outgoing.req.socket);

@@ -17,15 +17,34 @@ export function refusalOf(incoming: IncomingMessage): ErrorCode | undefined {
   const host = valueOf('host', rawHeaders) ?? '';
   const target = url.startsWith('/') ? url : originForm(url, host);
   if (originOf(host) === undefined || target === undefined || isMisframed(incoming)) return 'bad_request';
-  const [path = ''] = target.split(/[?#]/, 1);
+  incoming.url = target; // of an absolute one the adapter would make another
+  const [path = ''] = target.split('?', 1);
   return isKept(path) ? undefined : 'unknown_endpoint';
 }
 
-/** Of a request that is refused. What is in a head that is too large is not looked at. */
-export function headOf({ method = '', url = '', rawHeaders }: IncomingMessage): Head {
+/** A head as Node's parser read it. Headers are looked up only when they are asked for. */
+export class MessageHead implements Head {
+  readonly #incoming: IncomingMessage;
+  readonly url: string;
+
+  constructor(incoming: IncomingMessage, url: string) {
+    this.#incoming = incoming;
+    this.url = url;
+  }
+
+  get method(): string {
+    return this.#incoming.method ?? '';
+  }
+
+  header(name: string): string | undefined {
+    return valueOf(name, this.#incoming.rawHeaders);
+  }
+}
+
+/** The URL of a request that is refused. What is in a head that is too large is not looked at. */
+export function urlOfRefused({ url = '', rawHeaders }: IncomingMessage): string {
   const isReadable = rawHeaders.length <= 2 * MAX_HEADERS && url.startsWith('/');
-  const header = (name: string) => valueOf(name, rawHeaders);
-  return { method, url: `http://portico${isReadable ? url : '/'}`, header };
+  return `http://portico${isReadable ? url : '/'}`;
 }
 
 /** With the separators, and the line end of each. */
@@ -38,7 +57,10 @@ function sizeOf({ method = '', url = '', rawHeaders }: IncomingMessage): number 
 const SIMPLE_PATH = /^[A-Za-z0-9/._~!$&'()*+,;=:@-]*$/;
 const DOT_SEGMENT = /\/\.\.?(?:\/|$)/;
 
-/** Whether a URL parser leaves a path as it is. It resolves dot segments, encoded ones too, and turns backslashes round. */
+/**
+ * Whether a URL parser leaves a path as it is. It resolves dot segments, encoded ones too, turns backslashes round, and
+ * ends it at a `#`.
+ */
 const isKept = (path: string): boolean =>
   SIMPLE_PATH.test(path) ? !DOT_SEGMENT.test(path) : URL.parse(`http://portico${path}`)?.pathname === path;
 
@@ -66,13 +88,14 @@ function originOf(host: string): string | undefined {
   return last.origin;
 }
 
-/** The value of a header by its name in lower case; several are joined with a comma and a space. */
+/** The value of a header by its name in lower case; several are joined with a comma and a space, cookies with a semicolon. */
 function valueOf(wanted: string, rawHeaders: readonly string[]): string | undefined {
   let value: string | undefined;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at];
     if (name?.length !== wanted.length || (name !== wanted && name.toLowerCase() !== wanted)) continue;
-    value = value === undefined ? rawHeaders[at + 1] : `${value}, ${rawHeaders[at + 1]}`;
+    value =
+      value === undefined ? rawHeaders[at + 1] : `${value}${wanted === 'cookie' ? ';' : ','} ${rawHeaders[at + 1]}`;
   }
   return value;
 }

@@ -11,7 +11,8 @@ import type { Env } from '../../../middleware/request.ts';
 import { addresses, peerOf, proxies } from './address.ts';
 import { Connections } from './connections.ts';
 import { closeAfter, Traffic } from './draining.ts';
-import { headOf, isMisframed, refusalOf } from './guard.ts';
+import { note } from './env.ts';
+import { isMisframed, MessageHead, refusalOf, urlOfRefused } from './guard.ts';
 import { inTurn, lastOf } from './pipeline.ts';
 import { Room } from './room.ts';
 import type { Unsent } from './unsent.ts';
@@ -96,9 +97,12 @@ function guarded(
 ) {
   const room = new Room(mostRequests, addresses(trustedProxies));
   const execution = { waitUntil, passThroughOnException() {}, props: {} };
-  const listener = getRequestListener((request, env) => app.fetch(request, env, execution));
+  const listener = getRequestListener((request, env) => {
+    note(env, request);
+    return app.fetch(request, env, execution);
+  });
   const turnAway = (incoming: IncomingMessage, outgoing: ServerResponse, error: GatewayError) => {
-    const { status, headers, body } = refuse(headOf(incoming), error);
+    const { status, headers, body } = refuse(new MessageHead(incoming, urlOfRefused(incoming)), error);
     outgoing.writeHead(status, headers).end(body);
   };
   return (incoming: IncomingMessage, outgoing: ServerResponse) => {
@@ -123,14 +127,19 @@ const LINGER_MS = 1_000;
 
 /** What never becomes a request gets a bare status, unless the client would take it for the answer to another request. */
 function refuseUnparsable({ code = '' }: { readonly code?: string }, socket: Duplex): void {
-  const last = lastOf(socket as Socket);
-  const isOpen = last && !last.answer.writableFinished;
-  const isMistakable = isOpen && (!last.isNext || last.answer.headersSent || last.answer.req.complete);
-  if (!socket.writable || code === 'ECONNRESET' || isMistakable) return void socket.destroy();
+  if (!socket.writable || code === 'ECONNRESET' || isMistakable(socket as Socket)) return void socket.destroy();
   socket.on('error', () => socket.destroy());
   socket.end(`HTTP/1.1 ${STATUSES[code] ?? '400 Bad Request'}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
   const leave = setTimeout(() => socket.destroy(), LINGER_MS).unref();
   socket.once('close', () => clearTimeout(leave));
+}
+
+/** Whether an answer is under way, or due to a request before, or the request that goes wrong has been answered already. */
+function isMistakable(socket: Socket): boolean {
+  const last = lastOf(socket);
+  if (!last) return false;
+  const { writableFinished, headersSent, req } = last.answer;
+  return writableFinished ? !req.complete : !last.isNext || headersSent || req.complete;
 }
 
 /** Of a server that listens on a port. */
