@@ -15,11 +15,11 @@ RUN node scripts/build.ts
 FROM node:24-bookworm-slim
 WORKDIR /app
 ENV NODE_ENV=production HOST=0.0.0.0 ADMIN_HOST=127.0.0.1
-COPY --from=build /app/dist/*.mjs /app/dist/*.cjs /app/dist/*.map /app/dist/*.cache ./
+COPY --from=build /app/dist/*.cjs /app/dist/*.map ./
 COPY --from=build /app/dist/swagger-ui swagger-ui
 USER node
 EXPOSE 8787
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s --retries=3 \
   CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.PORT || 8787) + '/livez').then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 # With that much room (in MB) for what is new, a start collects hardly any garbage.
-CMD ["node", "--min-semi-space-size=16", "portico.mjs"]
+CMD ["node", "--min-semi-space-size=16", "portico.cjs"]

@@ -54,7 +54,7 @@ const packages: Record<string, Pattern> = {
   },
   'lru-cache': {
     regex: '^lru-cache$',
-    message: 'lru-cache lives in src/store/bounded.ts only. Use its boundedMap, or the Store port.',
+    message: 'lru-cache lives in src/store/bounded.ts only. Import it from there, or use the Store port.',
   },
   '@hono/zod-openapi': {
     regex: '^@hono/zod-openapi$',

@@ -1,8 +1,6 @@
-import { execFile } from 'node:child_process';
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
 import { replaceFile } from './replace-file.ts';
 import { bundleNode } from './node-bundle.ts';
 import { bundleWorker } from './worker-bundle.ts';
@@ -20,12 +18,6 @@ async function copyDocsAssets(): Promise<void> {
   }
 }
 
-/** In a process of its own, which has none of this one's variables and reads no `.env`. */
-async function writeCodeCache(): Promise<void> {
-  const script = join(import.meta.dirname, 'code-cache.ts');
-  await promisify(execFile)(process.execPath, [script, 'gateway.cjs'], { cwd: out, env: {} });
-}
-
 const isOnlyWorker = process.argv.includes('--worker');
 
 if (!isOnlyWorker) {
@@ -36,4 +28,3 @@ if (!isOnlyWorker) {
 const sandbox = process.env['WRANGLER_COMMAND'] === 'dev';
 await bundleWorker({ folder: resolve(out, 'worker'), sandbox });
 await copyDocsAssets();
-if (!isOnlyWorker) await writeCodeCache();

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { build as bundle, type BuildOptions, type Plugin } from 'esbuild';
+import manifest from '../package.json' with { type: 'json' };
 
 const root = join(import.meta.dirname, '..');
 
@@ -8,6 +9,8 @@ const common = {
   bundle: true,
   platform: 'node',
   target: 'node24',
+  format: 'cjs',
+  sourcemap: 'linked',
   legalComments: 'none',
   logLevel: 'warning',
 } satisfies BuildOptions;
@@ -19,37 +22,26 @@ const LATER: Readonly<Record<string, string>> = {
   'openapi.cjs': 'src/routes/openapi.ts',
 };
 
-/**
- * The gateway for Node: what starts it, itself, and beside it what not every start needs. Not minified, so that stacks
- * can be read: with a code cache, what is left out by that would not have been read anyway.
- */
-export async function bundleNode(folder: string): Promise<void> {
-  await bundle({
-    ...common,
-    entryPoints: ['src/entry/bundled.ts'],
-    outfile: join(folder, 'portico.mjs'),
-    format: 'esm',
-  });
-  await bundleGateway(join(folder, 'gateway.cjs'));
-  for (const [name, entry] of Object.entries(LATER)) {
-    const outfile = join(folder, name);
-    await bundle({ ...common, entryPoints: [entry], outfile, format: 'cjs', sourcemap: 'linked' });
-  }
+/** An older Node would end with a stack instead. */
+const START = `
+const needed = '${manifest.engines.node.replace('>=', '')}', isOlder = (a, b) => a.localeCompare(b, 'en', { numeric: true }) < 0;
+if (isOlder(process.versions.node, needed)) {
+  console.error('Portico needs Node ' + needed + ' or newer. This is ' + process.version + '.');
+  process.exit(1);
 }
+const bundleUrl = require('node:url').pathToFileURL(__filename).href;`;
 
-/** A function of what a module has to be given, for src/entry/node/code-cache.ts. */
-async function bundleGateway(outfile: string): Promise<void> {
+/** The gateway for Node, and beside it what not every start needs. Not minified, so that stacks can be read. */
+export async function bundleNode(folder: string): Promise<void> {
+  for (const [name, entry] of Object.entries(LATER))
+    await bundle({ ...common, entryPoints: [entry], outfile: join(folder, name) });
   await bundle({
     ...common,
     entryPoints: ['src/entry/node.ts'],
-    outfile,
-    format: 'cjs',
-    sourcemap: 'linked',
-    banner: { js: '(function (require, bundleUrl) {' },
-    footer: { js: '})' },
+    outfile: join(folder, 'portico.cjs'),
+    banner: { js: START },
     define: { 'import.meta.url': 'bundleUrl' },
-    supported: { 'dynamic-import': false }, // in favour of require()
-    plugins: [later, partsOfUndici, withoutHttp2],
+    plugins: [later, partsOfUndici],
   });
 }
 
@@ -64,26 +56,15 @@ const later: Plugin = {
 
 const PARTS_OF_UNDICI = `
 export { default as Pool } from 'undici/lib/dispatcher/pool.js';
-export { default as buildConnector } from 'undici/lib/core/connect.js';
+import decompress from 'undici/lib/interceptor/decompress.js';
+export const interceptors = { decompress };
 `;
 
-/** Two of its classes: its index loads all, fetch and WebSocket among them. */
+/** What we use of it: its index loads all, fetch and WebSocket among them, which costs a start 15 ms. */
 const partsOfUndici: Plugin = {
   name: 'parts of undici',
   setup(build) {
     build.onResolve({ filter: /^undici$/ }, ({ path }) => ({ path, namespace: 'parts' }));
     build.onLoad({ filter: /./, namespace: 'parts' }, () => ({ contents: PARTS_OF_UNDICI, resolveDir: root }));
-  },
-};
-
-/** What undici and node-server ask of it when they are loaded. */
-const WITHOUT_HTTP2 = 'exports.constants = {}; exports.Http2ServerRequest = class {};';
-
-/** Nobody here speaks it, and loading it costs a start some milliseconds. */
-const withoutHttp2: Plugin = {
-  name: 'without HTTP/2',
-  setup(build) {
-    build.onResolve({ filter: /^(node:)?http2$/ }, ({ path }) => ({ path, namespace: 'http2' }));
-    build.onLoad({ filter: /./, namespace: 'http2' }, () => ({ contents: WITHOUT_HTTP2 }));
   },
 };

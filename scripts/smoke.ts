@@ -1,10 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, readFile } from 'node:fs/promises';
-import { resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { compile } from '../src/entry/node/code-cache.ts';
 import { openApiText } from '../src/routes/document.ts';
 import { freePort } from './free-port.ts';
 
@@ -23,7 +20,7 @@ async function firstAnswer(url: string, child: ChildProcess): Promise<Response> 
 /** Starts the bundle as the image does, away from the sources. */
 async function withBundle(env: NodeJS.ProcessEnv, act: (url: string) => Promise<void>): Promise<void> {
   const port = await freePort();
-  const child = spawn(process.execPath, ['--min-semi-space-size=16', 'portico.mjs'], {
+  const child = spawn(process.execPath, ['--min-semi-space-size=16', 'portico.cjs'], {
     cwd: 'dist',
     env: { PATH: process.env['PATH'], PORT: String(port), ADMIN_PORT: '0', LOG_LEVEL: 'info', ...env },
     stdio: 'inherit',
@@ -64,23 +61,16 @@ const FOREIGN = ['_sandbox/faults', 'zod-to-openapi', 'OpenAPIRegistry'];
 
 /** A start loads no other code than that file, unless it asks for it by name. */
 async function gatewayIsWithoutOthers(): Promise<void> {
-  const code = await readFile('dist/gateway.cjs', 'utf8');
+  const code = await readFile('dist/portico.cjs', 'utf8');
   const found = FOREIGN.filter((word) => code.includes(word));
   if (found.length > 0) throw new Error(`the gateway's code has ${found.join(', ')}`);
   if (!(await readFile('dist/sandbox.cjs', 'utf8')).includes('_sandbox/faults')) throw new Error('no sandbox');
 }
 
-/** Without it a start works too, and is slow: nobody would notice. */
-async function codeCacheIsTaken(): Promise<void> {
-  const { cachePath, script } = compile(pathToFileURL(resolve('dist/gateway.cjs')));
-  await access(cachePath);
-  if (script.cachedDataRejected) throw new Error('V8 does not take the code cache');
-}
-
 const OLD_NODE = 'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.9.0" } })';
 
 async function oldNodeIsNamed(): Promise<void> {
-  const child = spawn(process.execPath, ['--import', `data:text/javascript,${OLD_NODE}`, 'dist/portico.mjs']);
+  const child = spawn(process.execPath, ['--import', `data:text/javascript,${OLD_NODE}`, 'dist/portico.cjs']);
   let said = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
   const [code] = (await once(child, 'close')) as [number | null];
@@ -89,7 +79,6 @@ async function oldNodeIsNamed(): Promise<void> {
 
 await oldNodeIsNamed();
 await gatewayIsWithoutOthers();
-await codeCacheIsTaken();
 await withBundle({}, sandboxAnswers);
 // Nobody is at that upstream.
 await withBundle({ NODE_ENV: 'production', UPSTREAM_BASE_URL: 'http://127.0.0.1:9' }, async () => undefined);

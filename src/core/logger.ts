@@ -7,12 +7,11 @@ export interface Logger {
   request(fields: RequestFields): void;
 }
 
-/** All values are our own names, hashes, numbers or a request id of harmless characters: none needs escaping. */
-export interface RequestFields {
+interface RequestFields {
   readonly request_id: string;
   readonly trace_id: string;
-  /** Empty if the head could not be read. */
-  readonly method: string;
+  /** Not there if the head could not be read. */
+  readonly method?: string | undefined;
   /** The template, never the path. */
   readonly route: string;
   readonly status: number;

@@ -1,21 +1,27 @@
 /** Statuses by class, as labels have them. */
 export type StatusClass = '2xx' | '3xx' | '4xx' | '5xx';
 
-/** Outcome of one upstream call. */
-export type CallOutcome = 'good' | 'refused' | 'failed' | 'abandoned';
+/** What became of one upstream call. */
+export const CALL_OUTCOMES = ['good', 'refused', 'failed', 'abandoned'] as const;
+export type CallOutcome = (typeof CALL_OUTCOMES)[number];
 
-/** Outcome of a write with an idempotency key, or of a purchase. */
-export type IdempotencyOutcome =
-  | 'answered'
-  | 'replayed'
-  | 'released'
-  | 'unknown'
-  | 'key_reused'
-  | 'in_progress'
-  | 'outcome_unknown';
+/** How the cache came to an answer; `collapsed` where a read joined a call under way. */
+export const READ_OUTCOMES = ['hit', 'stale', 'miss', 'bypass', 'collapsed'] as const;
+
+/** What became of a write with an idempotency key, or of a purchase. */
+export const IDEMPOTENCY_OUTCOMES = [
+  'answered',
+  'replayed',
+  'released',
+  'unknown',
+  'key_reused',
+  'in_progress',
+  'outcome_unknown',
+] as const;
+export type IdempotencyOutcome = (typeof IDEMPOTENCY_OUTCOMES)[number];
 
 /** Why a request or a call was turned away by the gateway itself. */
-export type Refusal = 'rate_limit' | 'cooldown' | 'circuit' | 'budget' | 'slots' | 'under_way' | 'unsent';
+export const REFUSALS = ['rate_limit', 'cooldown', 'circuit', 'budget', 'slots', 'under_way', 'unsent'] as const;
 
 /** What is under way now. */
 export type Gauge = 'reads' | 'calls' | 'waiting_calls';
@@ -29,10 +35,10 @@ export interface Metrics {
   callDone(labels: { operation: string; outcome: CallOutcome }, ms: number): void;
   retried(operation: string): void;
   circuitIs(state: 'closed' | 'open'): void;
-  /** One read through the cache; `collapsed` where it joined a call under way. */
-  readDone(outcome: 'hit' | 'stale' | 'miss' | 'bypass' | 'collapsed'): void;
+  /** One read through the cache. */
+  readDone(outcome: (typeof READ_OUTCOMES)[number]): void;
   idempotency(outcome: IdempotencyOutcome): void;
-  refused(by: Refusal): void;
+  refused(by: (typeof REFUSALS)[number]): void;
   /** Counted only where there are sessions. */
   authenticated(by: 'header' | 'cookie'): void;
   /** Sets the function that a gauge is read with when metrics are scraped. */

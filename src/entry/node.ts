@@ -3,11 +3,10 @@ import { existsSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
 import { createAdminApp, createApp, createRefuser } from '../app.ts';
 import { type Config, parseConfig } from '../config.ts';
-import { nodeDeps, systemClock } from './node/deps.ts';
+import { nodeDeps, openStore } from './node/deps.ts';
 import { pinoLogger } from './node/logger.ts';
 import { mostConnections } from './node/server/connections.ts';
 import { serve, type ServeOptions, type Serving } from './node/server/serve.ts';
-import { openStore } from './node/store.ts';
 import { nearlyVariables } from './node/nearly-variables.ts';
 import type { RunningSandbox } from '../../sandbox/src/node.ts';
 
@@ -48,7 +47,7 @@ async function start(): Promise<void> {
   const upstream = config.upstreamBaseUrl ?? new URL(sandbox?.url ?? '');
   const trialAccounts = sandbox?.sandbox.accounts;
   const given = { config, upstream, logger, readiness: { isReady: () => ready }, trialAccounts };
-  const store = await openStore({ ...given, clock: systemClock });
+  const store = await openStore(given);
   const { deps, unsent, idle, scrape, close } = nodeDeps(given, store, logger.dropped);
   for (const variable of config.ignored) logger.warn({ variable }, 'variable has no effect yet');
   const { host, port, trustedProxies, adminHost, adminPort, upstreamMaxConnections } = config;

@@ -1,6 +1,6 @@
 import { GatewayError, isErrorCode } from '../core/errors.ts';
 import type { CallOutcome, Metrics } from '../core/metrics.ts';
-import { BoundedMap } from '../store/bounded.ts';
+import { recent } from '../store/bounded.ts';
 import { addressOwner, type Owner } from '../store/owner.ts';
 import { type AccountId, secondsLeft, type Store } from '../store/store.ts';
 import type { UpstreamAnswer } from '../upstream/answer.ts';
@@ -88,7 +88,7 @@ const MAX_ACCOUNTS = 50_000;
 
 /** The accounts that the upstream has accepted, as this instance has seen; the most recent ones are kept. */
 export function acceptedAccounts(store: Pick<Store, 'accept'>) {
-  const accounts = new BoundedMap<AccountId, true>({ max: MAX_ACCOUNTS });
+  const accounts = recent<AccountId, true>(MAX_ACCOUNTS);
   return {
     /** Whose share a request takes: the account's if it is accepted, else the address's. */
     ownerOf(account: AccountId | undefined, client: { readonly address: string }): Owner {
@@ -98,7 +98,7 @@ export function acceptedAccounts(store: Pick<Store, 'accept'>) {
     settled({ call: { account, owner } }: Attempt, { answer, error }: Outcome) {
       if (account === undefined) return;
       if (answer && owner !== account) {
-        accounts.set(account, true, account);
+        accounts.set(account, true);
         store.accept(account);
       }
       if (error instanceof GatewayError && error.status === 401) accounts.delete(account);

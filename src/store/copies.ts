@@ -1,4 +1,4 @@
-import { BoundedMap, bytesOf } from './bounded.ts';
+import { bytesOf, LRUCache, PART } from './bounded.ts';
 import { type AccountId, type CacheKey, type Entry, EVERYTHING, type Found, type Tag, type Version } from './store.ts';
 
 interface Copy {
@@ -8,46 +8,73 @@ interface Copy {
   readonly tags: readonly Tag[];
 }
 
-const COPY_OVERHEAD_BYTES = 800; // objects and validators
+/** Objects and validators. */
+const COPY_BYTES = 800;
+/** The map of an account's copies. */
+const ACCOUNT_BYTES = 2_048;
 
-/** The copies of answers in this process. Does not know which are fresh, or of which version. */
+/**
+ * The copies of answers in this process. Does not know which are fresh, or of which version. An account with more than
+ * its part loses its own least recently used ones; when there are too many, the account not used for longest loses all.
+ */
 export class Copies {
-  readonly #copies: BoundedMap<string, Copy>;
+  readonly #accounts: LRUCache<AccountId, LRUCache<string, Copy>>;
+  readonly #maxOfAccount: number;
 
   /** `maxBytes` bounds keys and bodies together. */
   constructor(maxBytes: number) {
-    this.#copies = new BoundedMap({
-      max: maxBytes,
-      sizeOf: ({ entry }, key) => bytesOf(key) + bytesOf(entry.text) + COPY_OVERHEAD_BYTES,
+    this.#maxOfAccount = Math.max(1, Math.floor(maxBytes * PART)); // lru-cache takes integers from 1 only
+    this.#accounts = new LRUCache({
+      maxSize: Math.max(1, Math.floor(maxBytes)),
+      sizeCalculation: ({ calculatedSize }) => calculatedSize + ACCOUNT_BYTES,
     });
   }
 
-  get(key: CacheKey): Copy | undefined {
-    return this.#copies.get(keyOf(key));
+  get({ account, key }: CacheKey): Copy | undefined {
+    return this.#accounts.get(account)?.get(key);
   }
 
   /** Returns whether it was kept: not in place of one of the same version that was asked for later. */
   set(key: CacheKey, { version, askedAt }: Pick<Found, 'version' | 'askedAt'>, entry: Entry): boolean {
-    const known = this.#copies.peek(keyOf(key));
+    const copies = this.#accounts.get(key.account) ?? this.#noCopies();
+    const known = copies.peek(key.key);
     if (known?.version === version && known.askedAt > askedAt) return false;
-    return this.#copies.set(keyOf(key), { entry, version, askedAt, tags: key.tags }, key.account);
+    copies.set(key.key, { entry, version, askedAt, tags: key.tags });
+    this.#weigh(key.account, copies);
+    return copies.has(key.key) && this.#accounts.has(key.account);
   }
 
-  delete(key: CacheKey): void {
-    this.#copies.delete(keyOf(key));
+  delete({ account, key }: CacheKey): void {
+    const copies = this.#accounts.get(account);
+    if (copies?.delete(key)) this.#weigh(account, copies);
   }
 
   /** Those that have one of these tags. */
   deleteOf(account: AccountId, tags: readonly Tag[]): void {
+    const copies = this.#accounts.get(account);
+    if (!copies) return;
     const isAll = tags.includes(EVERYTHING);
-    for (const key of this.#copies.keysOf(account))
-      if (isAll || this.#copies.peek(key)?.tags.some((tag) => tags.includes(tag))) this.#copies.delete(key);
+    const held = [...copies.entries()]; // it is not to be changed while it is iterated
+    for (const [key, copy] of held) if (isAll || copy.tags.some((tag) => tags.includes(tag))) copies.delete(key);
+    this.#weigh(account, copies);
   }
 
   usage() {
-    return { bytes: this.#copies.held, entries: this.#copies.size, accounts: this.#copies.owners };
+    const all = [...this.#accounts.values()];
+    const bytes = all.reduce((sum, { calculatedSize }) => sum + calculatedSize, 0);
+    return { bytes, entries: all.reduce((sum, { size }) => sum + size, 0), accounts: all.length };
+  }
+
+  #noCopies(): LRUCache<string, Copy> {
+    return new LRUCache({
+      maxSize: this.#maxOfAccount,
+      sizeCalculation: ({ entry }, key) => bytesOf(key) + bytesOf(entry.text) + COPY_BYTES,
+    });
+  }
+
+  /** An entry of lru-cache keeps the size that it had when it was set. */
+  #weigh(account: AccountId, copies: LRUCache<string, Copy>): void {
+    this.#accounts.delete(account);
+    if (copies.size > 0) this.#accounts.set(account, copies);
   }
 }
-
-/** Account hashes contain no space, so different pairs make different keys. */
-const keyOf = ({ account, key }: CacheKey) => `${account} ${key}`;

@@ -1,10 +1,10 @@
 import { GatewayError } from '../core/errors.ts';
 import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
-import { MemoryMarks } from './memory/marks.ts';
-import { MemoryRecords } from './memory/records.ts';
 import { MemorySessions } from './memory/sessions.ts';
+import { MemoryWrites } from './memory/writes.ts';
 import type { Owner } from './owner.ts';
+import type { WriteBegun } from './shared/engine.ts';
 import {
   type AccountId,
   type SnapshotRequest,
@@ -29,6 +29,7 @@ import {
   type Usage,
   type WindowUse,
   type WriteEnd,
+  type WriteRecord,
 } from './store.ts';
 
 const MAX_TAGS = 16;
@@ -39,8 +40,7 @@ const COPIES_PART = 7 / 8; // the rest is for accounts
 export class MemoryStore implements Store {
   readonly #accounts: MemoryAccounts;
   readonly #copies: Copies;
-  readonly #records = new MemoryRecords();
-  readonly #marks = new MemoryMarks();
+  readonly #writes = new MemoryWrites((account, tags) => this.#invalidate(account, tags));
   readonly #sessions = new MemorySessions({ forgets: false });
   /** Number of the last lookup. */
   #last = 0;
@@ -53,7 +53,7 @@ export class MemoryStore implements Store {
 
   /** None while a mark covers it. */
   copy(key: CacheKey, now: number): Entry | undefined {
-    return this.#marks.covers(key.account, key.tags, now) ? undefined : this.#copies.get(key)?.entry;
+    return this.#writes.covers(key.account, key.tags, now) ? undefined : this.#copies.get(key)?.entry;
   }
 
   snapshot(request: SnapshotRequest): Snapshot {
@@ -68,37 +68,11 @@ export class MemoryStore implements Store {
     const use = window && this.#accounts.take(write, window, now);
     if (use && use.used > window.limit) return { use, isLimited: true };
     if (session && isSessionOver(session, this.#sessions.stateOf(write, session, now))) return { use, isRevoked: true };
-    try {
-      return { use, ...this.#announce(write) };
-    } catch (error) {
-      if (error instanceof GatewayError) return { use, refusal: error };
-      throw error;
-    }
+    return { use, ...begunOf(write, this.#writes.begin(write, this.coolsUntil(write.principal) - now)) };
   }
 
-  /** @throws GatewayError `store_unavailable` where there is no room */
-  #announce(write: NewWrite): Pick<Begun, 'known'> {
-    const { key, isPurchase } = write;
-    const known = key === undefined ? undefined : this.#records.peek(write);
-    if (known) return { known };
-    const equal = isPurchase ? this.#marks.equalTo(write) : undefined;
-    if (equal) return { known: { fingerprint: write.fingerprint, outcome: equal } };
-    const isMarked = write.tags.length > 0 || isPurchase;
-    if (isMarked) this.#marks.assertRoom(write);
-    if (key !== undefined) this.#records.claim(write);
-    if (isMarked) this.#marks.begin(write);
-    return {};
-  }
-
-  /** Versions change only now: until now the mark hid the copies, and if the write was not sent they are valid again. */
   async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
-    const { principal, key } = write;
-    if (end === 'credential_refused') this.#invalidate(principal, [EVERYTHING]);
-    const how = typeof end === 'object' ? 'done' : end === 'credential_refused' ? 'refused' : end;
-    if (this.#marks.end(write, how)) this.#invalidate(principal, write.tags);
-    if (key === undefined) return;
-    if (how === 'refused' || how === 'not_sent') this.#records.release(write);
-    else this.#records.settle(write, typeof end === 'object' ? end : 'unknown');
+    this.#writes.end(write, end);
   }
 
   async revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean> {
@@ -112,8 +86,7 @@ export class MemoryStore implements Store {
 
   accept(account: AccountId): void {
     this.#accounts.accept(account);
-    this.#records.accept(account);
-    this.#marks.accept(account);
+    this.#writes.accept(account);
   }
 
   coolsUntil(account: AccountId): number {
@@ -125,12 +98,12 @@ export class MemoryStore implements Store {
   }
 
   usage(): Usage {
-    return { ...this.#copies.usage(), ...this.#accounts.usage(), ...this.#records.usage() };
+    return { ...this.#copies.usage(), ...this.#accounts.usage(), records: this.#writes.records };
   }
 
   /** Undefined while a mark covers it. `owner`: who the account is counted for. Copies are counted for the account itself. */
   lookup(key: CacheKey, owner: Owner, now: number): Found | undefined {
-    if (this.#marks.covers(key.account, key.tags, now)) return undefined;
+    if (this.#writes.covers(key.account, key.tags, now)) return undefined;
     const version = this.#accounts.versionsOf(key.account, owner).of(tagsOf(key));
     const entry = key.lifeMs > 0 ? this.#copies.get(key)?.entry : undefined;
     return { entry, version, askedAt: ++this.#last };
@@ -143,7 +116,7 @@ export class MemoryStore implements Store {
       this.#copies.delete(key);
       this.#accounts.knownVersions(account)?.renew(tagsOf(key).slice(0, 1), MAX_TAGS);
     }
-    const isHidden = found.isHidden === true || this.#marks.covers(account, tags, -Infinity);
+    const isHidden = found.isHidden === true || this.#writes.covers(account, tags);
     const holds = !isHidden && this.#accounts.knownVersions(account)?.of(tagsOf(key)) === found.version;
     return { stored: holds && entry !== undefined && this.#copies.set(key, found, entry), holds };
   }
@@ -153,6 +126,17 @@ export class MemoryStore implements Store {
     this.#copies.deleteOf(account, tags);
     this.#accounts.knownVersions(account)?.renew(tags, MAX_TAGS);
   }
+}
+
+const FULL_RETRY_SECONDS = 60;
+
+/** What prevents a write, if anything does. */
+function begunOf({ fingerprint }: NewWrite, begun: WriteBegun<WriteRecord>): Omit<Begun, 'use'> {
+  if (begun.is === 'begun') return {};
+  if (begun.is === 'record') return { known: begun.isOver ? { ...begun.value, outcome: 'unknown' } : begun.value };
+  if (begun.is === 'equal') return { known: { fingerprint, outcome: begun.standing } };
+  if (begun.is === 'cooldown') return { isLimited: true };
+  return { refusal: GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter: FULL_RETRY_SECONDS }) };
 }
 
 /** The first is the key's own, for answers that are dropped alone. Cut off, since clients may send long ones. */

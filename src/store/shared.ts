@@ -137,7 +137,7 @@ export class SharedStore implements Store {
   }
 
   usage(): Usage {
-    return { ...this.#limits.usage(), ...this.#copies.usage(), records: 0, pinnedRecords: 0 };
+    return { ...this.#limits.usage(), ...this.#copies.usage(), records: 0 };
   }
 
   #learn(holder: Holder, { cooldownMs, budget }: SnapshotReply): void {

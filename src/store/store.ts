@@ -257,8 +257,6 @@ export interface Usage {
   readonly accounts: number;
   readonly windows: number;
   readonly records: number;
-  /** Of the records those that are not evicted before they expire. */
-  readonly pinnedRecords: number;
 }
 
 /** Name of the window in which the requests of a principal are counted. */

@@ -115,9 +115,10 @@ const FRAMING: readonly Fault[] = [
   {
     name: 'interim answers before it',
     what: (good) =>
-      reply(bytes(['100', '102', '103'].map((status) => `HTTP/1.1 ${status}\r\n\r\n`).join('')), json(200, good)),
+      reply(bytes(['102', '103'].map((status) => `HTTP/1.1 ${status}\r\n\r\n`).join('')), json(200, good)),
     read: [200],
   },
+  { name: '100 before it', what: (good) => reply(bytes('HTTP/1.1 100\r\n\r\n'), json(200, good)), ...GARBLED },
   {
     name: '204 with a body',
     what: () => reply(bytes(`HTTP/1.1 204 No Content\r\nContent-Length: ${POISON.length}\r\n\r\n`), bytes(POISON)),

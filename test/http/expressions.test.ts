@@ -90,10 +90,11 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^https?:\\/\\/([^/?#]+)(\\/.*)?$/i': client('a', { before: 'http://', after: '?' }),
   },
   'src/entry/node/server/room.ts': { '/^\\/(?:livez|readyz)\\/?(?:\\?|$)/': client('/livez') },
-  'src/entry/node/upstream/interim.ts': { '/^HTTP\\/1\\.[01] 1(?!01)/': upstream('HTTP/1.1 101') },
-  'src/entry/node/upstream/transport.ts': {
+  'src/entry/node/transport.ts': {
     '/\\/$/': OURS,
-    '/^(HTTPParserError|ERR_ASSERTION|HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_)|bad (upgrade|response)$)/': OURS,
+    '/^(HTTPParserError|ERR_ASSERTION|HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_)|bad (upgrade|response)$|too many content-)/':
+      OURS,
+    '/^(Z_|ZSTD_|ERR__)/': OURS,
   },
   'src/entry/worker/transport.ts': { '/\\/$/': OURS },
   'src/gateway/card.ts': { '/^[0-9]{1,19}$/': upstream('1') },

@@ -126,13 +126,14 @@ test.each(postIds)('what is known of %s is told also while nothing may be sent',
   expect(gist(await shop.keyed(id, { key: 'unknown' }))).toBe(UNKNOWN);
 });
 
+/** A credential from the address of these tests, whose write goes on. */
+const stranger = (n: number) => ({ principal: `stranger-${n}`, owner: 'address 127.0.0.1', until: Infinity });
+
 /** In which the address of these tests has all the records that it may have. */
 const fullStore = async () => {
   const store = new MemoryStore({ maxBytes: 1_048_576 });
-  const owner = 'address 127.0.0.1';
-  const another = (n: number) =>
-    writeOf({ principal: `stranger-${n}`, owner, key: String(n), tags: [], keyMs: Infinity });
-  for (let n = 0; !(await store.beginWrite(another(n))).refusal; n += 1);
+  for (let n = 0; ; n += 1)
+    if ((await store.beginWrite(writeOf({ ...stranger(n), key: String(n), tags: [] }))).refusal) break;
   return store;
 };
 
@@ -156,10 +157,10 @@ describe('with no room for another record', () => {
   });
 });
 
-/** Of writes of unknown outcome. */
+/** In which it has all the writes of unknown outcome that it may have. */
 const storeFullOfMarks = async () => {
   const store = new MemoryStore({ maxBytes: 1_048_576 });
-  for (let n = 0; n < 20_000; n += 1) await store.beginWrite(writeOf({ principal: `account-${n}`, until: Infinity }));
+  for (let n = 0; !(await store.beginWrite(writeOf(stranger(n)))).refusal; n += 1);
   return store;
 };
 

@@ -48,7 +48,9 @@ describe('RATE_LIMIT_PER_MINUTE', () => {
 
   test('counts what no store has room for, and says so', async () => {
     const store = new MemoryStore({ maxBytes: 1_048_576 });
-    for (let n = 0; n < 20_000; n++) await store.beginWrite(writeOf({ principal: `account-${n}`, until: Infinity }));
+    const stranger = { owner: 'address 127.0.0.1', until: Infinity };
+    for (let n = 0; ; n++)
+      if ((await store.beginWrite(writeOf({ principal: `stranger-${n}`, ...stranger }))).refusal) break;
     const world = await openWorld({ RATE_LIMIT_PER_MINUTE: '2' }, { store });
     for (const left of [1, 0]) {
       const refused = await world.ask('purchasePlan');

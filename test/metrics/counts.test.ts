@@ -188,7 +188,6 @@ test('writes with a key are counted by what became of them', async () => {
   const first = buy('d');
   await stage.upstream.waitForCalls(4);
   await buy('d');
-  const during = await stage.scrape();
   gate.release();
   await first;
   const scraped = await stage.scrape();
@@ -201,7 +200,5 @@ test('writes with a key are counted by what became of them', async () => {
     in_progress: 1,
     outcome_unknown: 1,
   });
-  expect(during.value('portico_idempotency_pinned_records')).toBe(2);
-  expect(scraped.value('portico_idempotency_pinned_records')).toBe(1);
   expect(scraped.value('portico_idempotency_records')).toBe(3);
 });

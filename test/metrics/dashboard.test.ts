@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { engineMetrics } from '../../src/entry/node/metrics/store-metrics.ts';
+import { engineMetrics } from '../../src/entry/node/metrics.ts';
 import { exposition, type Scraped } from './exposition.ts';
 import { openMeasured } from './helpers.ts';
 import { promql } from './promql.ts';
@@ -37,11 +38,16 @@ const OF_THE_SCRAPE = ['job', 'instance'];
 let scraped: Scraped;
 
 /** What there is only where instances share a store. */
-function scrapeOfStore(): string {
-  const { onCommand, instruments } = engineMetrics({ up: () => 1, pending: () => 0 });
+function scrapeOfStore(): Promise<string> {
+  const { onCommand, instruments } = engineMetrics(
+    () => 1,
+    () => 0,
+  );
   onCommand('visit', 'good', 1);
   onCommand('visit', 'failed', 100);
-  return instruments.map((one) => one.text()).join('');
+  const registry = new Registry();
+  for (const one of instruments) registry.registerMetric(one);
+  return registry.metrics();
 }
 
 beforeAll(async () => {
@@ -52,7 +58,7 @@ beforeAll(async () => {
   await ask('getSubscription', { token: secret() });
   await ask('getSubscription', { headers: { Authorization: 'none' } });
   const { text: own } = await admin({ path: '/metrics' });
-  scraped = exposition(`${own}${scrapeOfStore()}`);
+  scraped = exposition(`${own}${await scrapeOfStore()}`);
 });
 
 const samplesOf = (name: string) => scraped.samples.filter((sample) => sample.name === name);

@@ -34,7 +34,7 @@ describe('the copies of an account are still there', () => {
   });
 
   test('after thousands of credentials that the upstream refuses', async () => {
-    const world = await filledWorld({ CACHE_MAX_BYTES: '65536' });
+    const world = await filledWorld({ CACHE_MAX_BYTES: '524288' });
     world.upstream.on((to) => tokenOf(to) !== world.token, json(401, ''));
     for (let sent = 0; sent < 3_000; sent++) await world.ask('getSubscription', { token: secret() });
     await expectAllHeld(world);
@@ -46,7 +46,7 @@ describe('the copies of an account are still there', () => {
     ['500 of them with long ones', 500, 1_100],
   ])('after %s of its own', async (_, count, length) => {
     const world = await filledWorld();
-    world.upstream.on((to) => to.path.includes('filler'), json(404, ''));
+    world.upstream.on((to) => to.target.includes('filler'), json(404, ''));
     for (let sent = 0; sent < count; sent++) {
       await world.ask(LIST, { path: `${pathOf(LIST)}?filler=${'x'.repeat(length)}${sent}` });
     }

@@ -10,8 +10,8 @@ import {
   type WriteBegun,
   type WriteEnded,
 } from '../../src/store/shared/engine.ts';
-import { Marks } from '../../src/store/marks.ts';
 import { EVERYTHING as ALL } from '../../src/store/store.ts';
+import type { Mark } from '../../src/store/writes.ts';
 
 interface Copy {
   readonly version: string;
@@ -24,6 +24,43 @@ interface Copy {
 interface Counter {
   used: number;
   endsAt: number;
+}
+
+/** What is under way or of unknown outcome. */
+class Marks {
+  #all: readonly Mark[] = [];
+
+  /** Returns the tags of those that are over. */
+  expire(now: number): readonly string[] {
+    const over = this.#all.filter(({ until }) => until <= now);
+    this.#all = this.#all.filter(({ until }) => until > now);
+    return over.flatMap(({ tags }) => tags);
+  }
+
+  covers(tags: readonly string[]): boolean {
+    return this.#all.some((mark) => mark.tags.some((tag) => tag === ALL || tags.includes(tag)));
+  }
+
+  find(nonce: string): Mark | undefined {
+    return this.#all.find((mark) => mark.nonce === nonce);
+  }
+
+  equalTo({ purchase, hasKey }: Pick<Mark, 'purchase' | 'hasKey'>, now: number) {
+    const equal = this.#all.filter((mark) => mark.purchase === purchase && !(hasKey && mark.hasKey));
+    if (purchase === undefined || equal.length === 0) return undefined;
+    return equal.some(({ isUnknown, busyUntil }) => !isUnknown && busyUntil > now) ? 'under_way' : 'unknown';
+  }
+
+  set(mark: Mark): void {
+    this.#all = [...this.#all.filter(({ nonce }) => nonce !== mark.nonce), mark];
+  }
+
+  /** Returns whether its tags need new versions. */
+  end(end: WriteEnded['end'], mark: Mark): boolean {
+    if (end === 'unknown') this.set({ ...(this.find(mark.nonce) ?? mark), isUnknown: true });
+    else this.#all = this.#all.filter(({ nonce }) => nonce !== mark.nonce);
+    return end !== 'not_sent';
+  }
 }
 
 /** How long versions live without a copy. */

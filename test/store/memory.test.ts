@@ -48,7 +48,8 @@ describe.each([1, 7, 100])('of %i accounts', (accounts) => {
     const { held } = await fill(store, { count, accounts, ...shape });
     expect(held * bytes).toBeLessThanOrEqual(MEGABYTE);
     // What it costs to hold an entry is counted as well, and there is a share for what is known of accounts.
-    expect(held * (bytes + 600)).toBeGreaterThan(MEGABYTE / 2);
+    expect(held * (bytes + 600)).toBeGreaterThan((MEGABYTE / 2) * Math.min(1, accounts / 16));
+    expect(held * bytes).toBeLessThanOrEqual(MEGABYTE * Math.min(1, accounts / 16));
   });
 });
 
@@ -78,6 +79,42 @@ describe('the bound', () => {
     expect(await heldIn(store, keyOf(account, 1))).toBeUndefined();
   });
 
+  test('of an account is a sixteenth: it loses what it used least recently, and nobody else anything', async () => {
+    const store = memoryStore(16 * MEGABYTE);
+    const [account, other] = [newAccount(), newAccount()];
+    await keep(store, keyOf(other, 0), entryOf('"other"'));
+    await keep(store, keyOf(account, 0), entryOf('"used"'));
+    const keys = Array.from({ length: 1_000 }, (_, n) => keyOf(account, n + 1));
+    for (const key of keys) {
+      await keep(store, key, entryOf('x'.repeat(20_000)));
+      expect(await heldIn(store, keyOf(account, 0))).toBe('"used"');
+    }
+    const held = await countHeld(store, keys);
+    expect(held * 20_000).toBeLessThanOrEqual(MEGABYTE);
+    expect(held * 20_000).toBeGreaterThan(MEGABYTE * 0.8);
+    expect(await countHeld(store, keys.slice(-held))).toBe(held);
+    expect(await heldIn(store, keyOf(other, 0))).toBe('"other"');
+  });
+
+  test('of all evicts those of the account that was not used for longest', async () => {
+    const store = memoryStore();
+    const body = 'x'.repeat(20_000);
+    const keys = Array.from({ length: 60 }, (_, n) => keyOf(newAccount(), n));
+    for (const key of keys) {
+      await keep(store, key, entryOf(body));
+      expect(await heldIn(store, keys[0]!)).toBe(body);
+    }
+    const held = await countHeld(store, keys);
+    expect(await countHeld(store, keys.slice(1 - held))).toBe(held - 1);
+  });
+
+  test('has nothing to show for what is gone', async () => {
+    const store = memoryStore();
+    const { keys } = await fill(store, { count: 500, accounts: 60, keyLength: 0, body: 'x'.repeat(5_000) });
+    for (const key of keys) await drop(store, key);
+    expect(store.usage()).toMatchObject({ bytes: 0, entries: 0 });
+  });
+
   test('of nothing holds nothing', async () => {
     const store = memoryStore(0);
     const account = newAccount();
@@ -88,8 +125,7 @@ describe('the bound', () => {
 
   test('counts an entry again that replaces another', async () => {
     const store = memoryStore();
-    const account = newAccount();
-    const keys = Array.from({ length: 20 }, (_, n) => keyOf(account, n));
+    const keys = Array.from({ length: 20 }, (_, n) => keyOf(newAccount(), n));
     for (let round = 0; round < 10; round += 1)
       for (const key of keys) expect(await keep(store, key, entryOf('x'.repeat(20_000)))).toBe(true);
     expect(await countHeld(store, keys)).toBe(20);

@@ -66,7 +66,8 @@ describe.each<readonly [string, () => Store]>([['in the process', memoryStore]])
 
     test('make room for others when their time is over, whether their account comes again or not', async () => {
       const store = open();
-      for (let n = 0; n < 20_000; n++) await leave(store, writeOf({ principal: `account-${n}` }));
+      const begin = (n: number) => store.beginWrite(writeOf({ principal: `account-${n}` }));
+      for (let n = 0; n < 140_000 && !(await begin(n)).refusal; n++);
       expect(await store.beginWrite(writeOf())).toMatchObject({ refusal: { code: 'store_unavailable' } });
       expect(await store.beginWrite(writeOf({ now: 70_000, until: 140_000 }))).toEqual({ use: undefined });
     });
@@ -89,10 +90,15 @@ describe.each<readonly [string, () => Store]>([['in the process', memoryStore]])
   },
 );
 
-test('a store in the process that is full of them still takes a key of a write without a mark', async () => {
+test('an account that may have no more keys still writes without one', async () => {
   const store = memoryStore();
-  for (let n = 0; n < 20_000; n++) await store.beginWrite(writeOf({ principal: `account-${n}` }));
-  expect(await store.beginWrite(writeOf({ key: 'key', tags: [] }))).toEqual({ use: undefined });
+  const answer = { status: 200, text: 'x'.repeat(60_000) };
+  for (let n = 0; n < 1_000; n++) {
+    const write = writeOf({ key: `key-${n}` });
+    if (!(await store.beginWrite(write)).refusal) await store.endWrite(write, answer);
+  }
+  expect(await store.beginWrite(writeOf({ key: 'next' }))).toMatchObject({ refusal: { code: 'store_unavailable' } });
+  expect(await store.beginWrite(writeOf())).toEqual({ use: undefined });
 });
 
 test('under a mark equal items of a batch share a call, and no two requests do', async () => {

@@ -1,7 +1,7 @@
-import { gzipSync, zstdCompressSync } from 'node:zlib';
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { CallOptions } from '../support/http.ts';
-import { useWorld } from '../support/world.ts';
+import { openWorld, useWorld } from '../support/world.ts';
 import { expectProblem } from '../http/problem.ts';
 import { exampleBody } from '../support/examples.ts';
 import {
@@ -25,8 +25,8 @@ const SIZE = Buffer.byteLength(GOOD);
 const GZIP = { 'Content-Encoding': 'gzip' };
 
 /** An answer whose body is these bytes. */
-const packed = (body: Uint8Array, headers: Readonly<Record<string, string>> = {}): Step => {
-  const head = httpResponse(200, '', { 'Content-Length': String(body.length), ...headers });
+const packed = (body: Uint8Array, headers: Readonly<Record<string, string>> = {}, status = 200): Step => {
+  const head = httpResponse(status, '', { 'Content-Length': String(body.length), ...headers });
   return bytes(Buffer.concat([head, body]));
 };
 
@@ -74,9 +74,21 @@ const BROKEN: Readonly<Record<string, readonly [code: string, make: () => Step]>
   'nesting of 100,000': ['upstream_bad_response', () => json(200, `{"a":${nested(100_000)}}`)],
   'gzip that is none': ['upstream_bad_response', () => json(200, GOOD, GZIP)],
   'gzip that is cut off': ['upstream_bad_response', () => packed(gzipSync(GOOD).subarray(0, -9), GZIP)],
-  'zstd, which nobody asked for': [
+  'in a coding that nobody knows': ['upstream_bad_response', () => json(200, GOOD, { 'Content-Encoding': 'compress' })],
+  'in a known coding and an unknown one': [
     'upstream_bad_response',
-    () => packed(zstdCompressSync(GOOD), { 'Content-Encoding': 'zstd' }),
+    () => packed(gzipSync(GOOD), { 'Content-Encoding': 'compress, gzip' }),
+  ],
+  'in more codings than anybody uses': [
+    'upstream_bad_response',
+    () => json(200, GOOD, { 'Content-Encoding': 'br, br, br, br, br, br' }),
+  ],
+  'brotli that is none': ['upstream_bad_response', () => json(200, GOOD, { 'Content-Encoding': 'br' })],
+  'zstd that is none': ['upstream_bad_response', () => json(200, GOOD, { 'Content-Encoding': 'zstd' })],
+  'raw deflate': ['upstream_bad_response', () => packed(deflateRawSync(GOOD), { 'Content-Encoding': 'deflate' })],
+  'gzip and something after it': [
+    'upstream_bad_response',
+    () => packed(Buffer.concat([gzipSync(GOOD), Buffer.from('{}')]), GZIP),
   ],
   'a status line of garbage': ['upstream_bad_response', () => reply(bytes('HELLO 200 OK\r\n\r\n{}'), close())],
   'an SMTP greeting': ['upstream_bad_response', () => reply(bytes('220 mail.example ESMTP\r\n'), close())],
@@ -131,6 +143,13 @@ describe('an answer that is', () => {
   });
 });
 
+test.each([403, 400])('a %i that is packed keeps its code', async (status) => {
+  const { call, upstream } = await openWorld();
+  const body = gzipSync(JSON.stringify({ detail: 'No.', code: '2fa_needed' }));
+  upstream.on(`GET ${PATH}`, packed(body, GZIP, status));
+  expectProblem(await call({ path: PATH, token: secret() }), { status, code: '2fa_needed' });
+});
+
 describe('an answer of more bytes than allowed', () => {
   const stage = useWorld({ UPSTREAM_MAX_BODY_BYTES: '1000' });
 
@@ -163,6 +182,10 @@ describe('an answer that is unusual but good', () => {
     ['in HTTP/1.0', () => reply(bytes(`HTTP/1.0 200 OK\r\n\r\n${GOOD}`), close())],
     ['packed, though nobody asked', () => packed(gzipSync(GOOD), GZIP)],
     ['packed and called x-gzip', () => packed(gzipSync(GOOD), { 'Content-Encoding': ' X-GZIP' })],
+    ['packed as zstd', () => packed(zstdCompressSync(GOOD), { 'Content-Encoding': 'zstd' })],
+    ['packed as brotli', () => packed(brotliCompressSync(GOOD), { 'Content-Encoding': 'br' })],
+    ['packed twice', () => packed(deflateSync(gzipSync(GOOD)), { 'Content-Encoding': 'gzip, deflate' })],
+    ['packed in no way', () => json(200, GOOD, { 'Content-Encoding': 'identity' })],
     ['of another type', () => json(200, GOOD, { 'Content-Type': 'text/plain' })],
     ['without a type', () => bytes(`HTTP/1.1 200 OK\r\nContent-Length: ${SIZE}\r\n\r\n${GOOD}`)],
     ['without a reason', () => bytes(String(httpResponse(200, GOOD)).replace('200 OK', '200'))],

@@ -3,7 +3,17 @@ import { expectProblem } from '../http/problem.ts';
 import { allOperations } from '../../src/upstream/operations/index.ts';
 import { exampleBody } from '../support/examples.ts';
 import { bodyOf, callOf, goodAnswer } from '../support/marked.ts';
-import { bytes, close, flood, httpResponse, letRead, perCall, reply, type Step } from '../support/scripted-upstream.ts';
+import {
+  bytes,
+  close,
+  flood,
+  httpResponse,
+  json,
+  letRead,
+  perCall,
+  reply,
+  type Step,
+} from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { openWorld } from '../support/world.ts';
 
@@ -15,16 +25,20 @@ const interim = (status: string, ...lines: readonly string[]) =>
 
 const HINTS = interim('103 Early Hints', 'Link: </style.css>; rel=preload', 'Content-Length: 5');
 
-const INTERIM: Readonly<Record<string, readonly string[]>> = {
-  'a 100': [interim('100 Continue')],
+const PASSED_OVER: Readonly<Record<string, readonly string[]>> = {
   'a 102': [interim('102 Processing')],
   'a 103': [HINTS],
   'a 103 without a reason': [interim('103')],
-  'a 100 that speaks of closing': [interim('100 Continue', 'Connection: close')],
-  'a 103 that speaks of closing': [interim('103 Early Hints', 'Connection: close')],
-  'a 100 of HTTP/1.0': [interim('100 Continue').replace('1.1', '1.0')],
   'one that nobody knows': [interim('199 Whatever')],
-  'several in a row': [interim('100 Continue'), interim('102 Processing'), interim('102 Processing'), HINTS],
+  'several in a row': [interim('102 Processing'), interim('102 Processing'), HINTS],
+};
+
+const BROKEN: Readonly<Record<string, string>> = {
+  'a 100': interim('100 Continue'),
+  'a 100 that speaks of closing': interim('100 Continue', 'Connection: close'),
+  'a 103 that speaks of closing': interim('103 Early Hints', 'Connection: close'),
+  'a 100 of HTTP/1.0': interim('100 Continue').replace('1.1', '1.0'),
+  'a 100 after a 103': HINTS + interim('100 Continue'),
 };
 
 const whole = (parts: readonly (Buffer | string)[]) => Buffer.concat(parts.map((part) => Buffer.from(part)));
@@ -37,7 +51,7 @@ const ARRIVING: Readonly<Record<string, (parts: readonly (Buffer | string)[]) =>
   'byte by byte': (parts) => apart(Array.from(whole(parts), (byte) => Buffer.of(byte))),
 };
 
-describe.each(Object.entries(INTERIM))('%s before the answer, which nobody asked for', (_, interims) => {
+describe.each(Object.entries(PASSED_OVER))('%s before the answer, which nobody asked for', (_, interims) => {
   test.each(Object.entries(ARRIVING))('%s, is passed over, and the connection goes on', async (__, arriving) => {
     const world = await openWorld({ UPSTREAM_MAX_CONNECTIONS: '1' });
     const answerWith = (status: number, text: string) => arriving([...interims, httpResponse(status, text)]);
@@ -52,11 +66,26 @@ describe.each(Object.entries(INTERIM))('%s before the answer, which nobody asked
   });
 });
 
+test.each(Object.entries(BROKEN))(
+  '%s before the answer is a broken one, and its connection is given up',
+  async (_, text) => {
+    const world = await openWorld({ UPSTREAM_MAX_CONNECTIONS: '1' });
+    world.upstream.on(callOf(READ), reply(bytes(text), json(200, bodyOf(READ, 1))));
+    world.upstream.on(callOf(PURCHASE), reply(bytes(text), json(201, bodyOf(PURCHASE, 2))));
+    expectProblem(await world.ask(READ), { status: 502, code: 'upstream_bad_response' });
+    const purchase = expectProblem(await world.ask(PURCHASE), { status: 502, code: 'upstream_bad_response' });
+    expect(purchase.outcome).toBe('unknown');
+    expect(world.upstream.callsTo(callOf(PURCHASE))).toHaveLength(1);
+    world.upstream.on(callOf(READ), json(200, bodyOf(READ, 3)));
+    expect(await world.ask(READ)).toMatchObject({ status: 200, text: bodyOf(READ, 3) });
+  },
+);
+
 test.each(allOperations.map(({ id }) => id))('interim answers do not break %s', async (id) => {
   const world = await openWorld();
   world.upstream.on(
     callOf(id),
-    perCall((call) => reply(bytes(interim('100 Continue') + HINTS), goodAnswer(call, 1))),
+    perCall((call) => reply(bytes(HINTS), goodAnswer(call, 1))),
   );
   expect(await world.ask(id)).toMatchObject({ text: bodyOf(id, 1) });
 });
@@ -71,7 +100,7 @@ test('interim answers without end are a broken answer, and their connection is g
 
 test('an interim answer without an end is a broken answer', async () => {
   const world = await openWorld();
-  world.upstream.on(callOf(READ), bytes(interim('100 Continue', `X-Long: ${'x'.repeat(20_000)}`).trimEnd()));
+  world.upstream.on(callOf(READ), bytes(interim('103 Early Hints', `X-Long: ${'x'.repeat(20_000)}`).trimEnd()));
   expectProblem(await world.ask(READ), { status: 502, code: 'upstream_bad_response' });
 });
 

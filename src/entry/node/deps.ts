@@ -1,25 +1,29 @@
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { performance } from 'node:perf_hooks';
+import type { Metric } from 'prom-client';
 import type { Deps } from '../../app.ts';
+import type { Config } from '../../config.ts';
+import type { Logger } from '../../core/logger.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
 import type { Scrape } from '../../routes/metrics.ts';
-import { type OpenedStore, ownStore } from './store.ts';
+import { MemoryStore } from '../../store/memory.ts';
+import { SharedStore } from '../../store/shared.ts';
+import { Sealer } from '../../store/shared/sealer.ts';
+import type { Store, Usage } from '../../store/store.ts';
 import { nodeDigest, nodeOpener } from './digest.ts';
-import { promMetrics } from './metrics/prometheus.ts';
-import { total } from './metrics/instruments.ts';
-import { usageGauges } from './metrics/store-metrics.ts';
+import { engineMetrics, promMetrics, usageMetrics } from './metrics.ts';
 import { addresses } from './server/address.ts';
 import { noted, peerIn } from './server/env.ts';
 import { Unsent } from './server/unsent.ts';
-import { undiciTransport } from './upstream/transport.ts';
+import { undiciTransport } from './transport.ts';
 import { trackedWork } from './wait-until.ts';
 
 const { timeOrigin } = performance;
 
 /** Monotonic: setting the machine's clock back neither keeps answers fresh nor makes ages negative. */
-export const systemClock: Clock = {
+const systemClock: Clock = {
   now: () => timeOrigin + performance.now(),
   wall: () => Date.now(),
   after(ms, run) {
@@ -28,22 +32,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** What the build puts beside the bundle. */
-const beside = (name: string) => readFile(new URL(name, import.meta.url));
-
-const packaged = (name: string) => readFile(createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`));
-
-/** From the npm package where there is no bundle; read once for all answers. */
-function docsAssetsOf(): DocsAssets {
-  const kept = new Map<string, Uint8Array<ArrayBuffer>>();
-  return {
-    async read(name) {
-      const bytes = kept.get(name) ?? new Uint8Array(await beside(`swagger-ui/${name}`).catch(() => packaged(name)));
-      kept.set(name, bytes);
-      return bytes;
-    },
-  };
-}
+type Given = Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness' | 'trialAccounts'>;
 
 interface NodeDeps {
   readonly deps: Deps;
@@ -56,7 +45,7 @@ interface NodeDeps {
 
 /** The app's dependencies on Node. */
 export function nodeDeps(
-  given: Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness' | 'trialAccounts'>,
+  given: Given,
   { store, instruments = [], close: closeStore }: OpenedStore = ownStore(given.config),
   droppedLines: () => number = () => 0,
 ): NodeDeps {
@@ -64,16 +53,8 @@ export function nodeDeps(
   const unsent = new Unsent();
   const addressOf = addresses(config.trustedProxies);
   const { waitUntil, idle } = trackedWork();
-  const { transport, close: closeTransport } = undiciTransport({
-    upstream,
-    maxConnections: config.upstreamMaxConnections,
-    connectTimeoutMs: config.upstreamTimeoutMs,
-  });
-  const { scrape, ...metrics } = promMetrics([
-    ...usageGauges(() => store.usage()),
-    ...instruments,
-    total('portico_log_lines_dropped_total', 'Log lines that could not be written.', droppedLines),
-  ]);
+  const { transport, close: closeTransport } = undiciTransport(upstream, config);
+  const { scrape, ...metrics } = promMetrics([...usageMetrics(() => store.usage(), droppedLines), ...instruments]);
   return {
     deps: {
       ...given,
@@ -88,7 +69,7 @@ export function nodeDeps(
       headOf: noted,
       backlog: unsent,
       waitUntil,
-      docsAssets: docsAssetsOf(),
+      docsAssets,
     },
     unsent,
     idle,
@@ -98,3 +79,76 @@ export function nodeDeps(
     },
   };
 }
+
+interface OpenedStore {
+  readonly store: Store & { usage(): Usage };
+  /** Of a shared store. */
+  readonly instruments?: readonly Metric[];
+  readonly close: () => Promise<void>;
+}
+
+/** Added to the longest time of a request: how long after a change of stores copies are not used. */
+const WINDOW_MARGIN_MS = 5_000;
+
+const SAME_TROUBLE_MS = 60_000;
+
+/** A store of this process alone. */
+function ownStore({ cacheMaxBytes: maxBytes }: Config): OpenedStore {
+  return { store: new MemoryStore({ maxBytes }), close: async () => undefined };
+}
+
+/** The store that instances with the same `STORE_URL` share; without one, a store of this process alone. */
+export async function openStore({ config, upstream, logger }: Given): Promise<OpenedStore> {
+  const { storeUrl: address, secrets, cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
+  if (!address) return ownStore(config);
+  const { RedisEngine } = await import('./redis/engine.ts'); // loaded only if it is used
+  const windowMs = config.requestTimeoutMs + WINDOW_MARGIN_MS;
+  const { onCommand, instruments } = engineMetrics(
+    () => engine.up,
+    () => store.pending,
+  );
+  const engine = await RedisEngine.open({ address, windowMs, onCommand, ...reports(logger) });
+  const sealer = new Sealer(secrets, upstream.href);
+  const hasBudget = config.upstreamBudgetPerMinute > 0;
+  const store = new SharedStore({ engine, sealer, maxBytes, clock: systemClock, waitMs, hasBudget });
+  return {
+    store,
+    instruments,
+    async close() {
+      const count = store.pending;
+      if (count > 0) logger.error({ count }, 'stopping before the store has acknowledged how all writes ended');
+      engine.close();
+    },
+  };
+}
+
+/** Logs each change of a shared store, and the same trouble at most once a minute. */
+function reports(logger: Logger) {
+  const last = new Map<string, number>();
+  return {
+    onChange: (isThere: boolean) =>
+      isThere ? logger.info({}, 'the store answers again') : logger.warn({}, 'the store does not answer'),
+    onTrouble(reason: string) {
+      if (performance.now() - (last.get(reason) ?? -Infinity) < SAME_TROUBLE_MS) return;
+      last.set(reason, performance.now());
+      logger.warn({ reason }, 'trouble with the store');
+    },
+  };
+}
+
+/** What the build puts beside the bundle. */
+const beside = (name: string) => readFile(new URL(name, import.meta.url));
+
+const packaged = (name: string) => readFile(createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`));
+
+/** Read once for all answers. */
+const assets = new Map<string, Uint8Array<ArrayBuffer>>();
+
+/** From the npm package where there is no bundle. */
+const docsAssets: DocsAssets = {
+  async read(name) {
+    const bytes = assets.get(name) ?? new Uint8Array(await beside(`swagger-ui/${name}`).catch(() => packaged(name)));
+    assets.set(name, bytes);
+    return bytes;
+  },
+};

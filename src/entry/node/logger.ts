@@ -1,60 +1,88 @@
+import { writeSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { pino, stdTimeFunctions } from 'pino';
 import type { Config } from '../../config.ts';
-import type { Logger, RequestFields } from '../../core/logger.ts';
-import { Lines } from './lines.ts';
+import type { LogFields, Logger } from '../../core/logger.ts';
 
-export interface LoggerOfProcess extends Logger {
-  /** How many lines could not be written. */
-  readonly dropped: () => number;
-  /** Writes what is left, if that is possible soon. */
-  readonly end: () => Promise<void>;
-}
-
-/** JSON lines on standard output; callers pass allow-listed fields only. Those of requests wait for others, to be written together. */
-export function pinoLogger(level: Config['logLevel']): LoggerOfProcess {
-  const lines = new Lines((count) => log.warn({ count }, 'log lines were dropped'));
-  const atOnce = (line: string) => {
-    lines.add(line);
-    lines.flush();
-  };
+/**
+ * JSON lines on standard output; callers pass allow-listed fields only. Those of requests wait for others, to be written
+ * together. `dropped` says how many lines could not be written; `end` writes what is left, if that is possible soon.
+ */
+export function pinoLogger(level: Config['logLevel']): Logger & { dropped: () => number; end: () => Promise<void> } {
+  const output = new Output();
   const log = pino(
     { level, base: null, timestamp: stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
-    { write: atOnce },
+    output,
   );
-  const hasRequests = log.isLevelEnabled('info');
+  // What opens them makes pipes and sockets non-blocking, for `Output` too. An error that nobody hears ends the process.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+  let told = 0;
+  setInterval(() => {
+    if (!output.flush() || output.dropped === told) return;
+    log.warn({ count: output.dropped - told }, 'log lines were dropped');
+    told = output.dropped;
+  }, FLUSH_MS).unref();
+  const atOnce = (of: 'info' | 'warn' | 'error') => (fields: LogFields, message: string) => {
+    log[of](fields, message);
+    output.flush();
+  };
   return {
-    info: (fields, message) => log.info(fields, message),
-    warn: (fields, message) => log.warn(fields, message),
-    error: (fields, message) => log.error(fields, message),
-    request(fields) {
-      if (hasRequests) lines.add(lineOf(fields));
-    },
-    dropped: () => lines.dropped,
-    end: () => lines.end(),
+    info: atOnce('info'),
+    warn: atOnce('warn'),
+    error: atOnce('error'),
+    request: (fields) => log.info(fields, 'request'),
+    dropped: () => output.dropped,
+    end: () => output.end(),
   };
 }
 
-/** The line that pino would write. pino's serializer takes as long as all the rest of an answer from the cache. */
-function lineOf({ request_id, trace_id, method, route, status, duration_ms, ...rest }: RequestFields): string {
-  const { operation, account, auth, cache, upstream_calls, upstream_ms, code } = rest;
-  let line = `{"level":"info","time":"${isoTime()}","request_id":"${request_id}","trace_id":"${trace_id}"`;
-  if (method !== '') line += `,"method":"${method}"`;
-  line += `,"route":"${route}","status":${status},"duration_ms":${duration_ms}`;
-  if (operation !== undefined) line += `,"operation":"${operation}"`;
-  if (account !== undefined) line += `,"account":"${account}"`;
-  if (auth !== undefined) line += `,"auth":"${auth}"`;
-  if (cache !== undefined) line += `,"cache":"${cache}"`;
-  line += `,"upstream_calls":${upstream_calls},"upstream_ms":${upstream_ms}`;
-  if (code !== undefined) line += `,"code":"${code}"`;
-  return `${line},"msg":"request"}\n`;
-}
+const STANDARD_OUTPUT = 1;
+/** Characters that are written at once. */
+const BLOCK = 8_192;
+const FLUSH_MS = 100;
+/** Characters that are kept while they cannot be written; and what was being written then is kept beside them. */
+const MOST_KEPT = 4 * 1024 * 1024;
+const END_MS = 200;
+const TRY_AGAIN_MS = 10;
 
-let lastMs = 0;
-let lastTime = '';
+/**
+ * Where pino writes: standard output, in blocks, at the latest after 100 ms; synchronously, since handing blocks to the
+ * thread pool costs more than writing them. Nothing waits for a reader that stalls, a full disk or a pipe whose reader
+ * has gone, as pino's own destinations do: lines are kept then, up to a bound, and beyond it dropped.
+ */
+class Output {
+  /** How many were dropped since the start. */
+  dropped = 0;
+  /** What was being written when no more was taken. */
+  #cut = Buffer.alloc(0);
+  #kept = '';
+  /** Characters that came since the last try. */
+  #untried = 0;
 
-/** Cached, since many lines have the same millisecond. */
-function isoTime(): string {
-  const now = Date.now();
-  if (now !== lastMs) [lastMs, lastTime] = [now, new Date(now).toISOString()];
-  return lastTime;
+  write(line: string): void {
+    if (this.#kept.length + line.length > MOST_KEPT) this.dropped++;
+    else this.#kept += line;
+    this.#untried += line.length;
+    if (this.#untried > BLOCK) this.flush();
+  }
+
+  /** Writes what is taken at once; whether that was all. */
+  flush(): boolean {
+    this.#untried = 0;
+    try {
+      while (this.#cut.length > 0 || this.#kept !== '') {
+        if (this.#cut.length === 0) [this.#cut, this.#kept] = [Buffer.from(this.#kept), ''];
+        this.#cut = this.#cut.subarray(writeSync(STANDARD_OUTPUT, this.#cut));
+      }
+      return true;
+    } catch {
+      return false; // whatever the reason, the next try may do better
+    }
+  }
+
+  /** For the end of the process, which waits 200 ms at most. */
+  async end(): Promise<void> {
+    const endAt = performance.now() + END_MS;
+    while (!this.flush() && performance.now() < endAt) await delay(TRY_AGAIN_MS);
+  }
 }

@@ -1,13 +1,8 @@
 import leven from 'leven';
 import { VARIABLES } from '../../config.ts';
 
-interface NearlyVariable {
-  readonly variable: string;
-  readonly did_you_mean: string;
-}
-
 /** Variables that are none of ours but look like a slip of the pen for one. */
-export function nearlyVariables(env: Readonly<Record<string, string | undefined>>): NearlyVariable[] {
+export function nearlyVariables(env: Readonly<Record<string, string | undefined>>) {
   const others = Object.keys(env).filter((name) => !VARIABLES.includes(name));
   return others.flatMap((variable) => {
     const [meant] = VARIABLES.filter((ours) => isNearly(variable, ours)).toSorted(

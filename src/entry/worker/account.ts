@@ -1,13 +1,12 @@
 import { DurableObject, type DurableObjectState } from 'cloudflare:workers';
-import { Marks } from '../../store/marks.ts';
 import { epochOf, EVERYTHING, isSessionOver, SESSION_MS, type Window } from '../../store/store.ts';
 import { Versions } from '../../store/versions.ts';
+import { Writes } from '../../store/writes.ts';
 import {
   type Change,
   type KeyQuestion,
   type KeyReply,
   MAX_COOLDOWN_MS,
-  MAX_MARKS,
   MAX_REVOKED,
   MAX_TAGS,
   MAX_VALUE_BYTES,
@@ -21,7 +20,7 @@ import {
   type WriteEnded,
 } from '../../store/shared/engine.ts';
 import { Leases } from './leases.ts';
-import { Rows } from './rows.ts';
+import { FOREVER, Rows } from './rows.ts';
 import { Windows } from './windows.ts';
 
 /**
@@ -35,7 +34,7 @@ export class Account extends DurableObject {
   /** Not before the first copy is kept: made-up credentials leave nothing in SQLite. */
   #areVersionsKept: boolean;
   readonly #windows: Windows;
-  readonly #marks: Marks;
+  readonly #writes: Writes;
   readonly #leases = new Leases();
 
   constructor(ctx: DurableObjectState, env: unknown, now: () => number = () => Date.now()) {
@@ -46,11 +45,11 @@ export class Account extends DurableObject {
     this.#versions = new Versions(versions);
     this.#areVersionsKept = versions !== undefined;
     this.#windows = new Windows(this.#rows);
-    this.#marks = new Marks(this.#rows.all('mark'));
+    this.#writes = new Writes(this.#rows, (tags) => this.#renew(tags));
   }
 
   snapshot({ window, budget, session, sessionEpoch = 0, keys }: Question): SnapshotReply {
-    const now = this.#expireMarks();
+    const now = this.#begin();
     const { use, isRefused } = this.#count(window, now);
     return {
       now,
@@ -63,13 +62,13 @@ export class Account extends DurableObject {
   }
 
   save({ key, tags, version, askedAt, lease, copy, drop }: Save): Saved {
-    const now = this.#expireMarks();
+    const now = this.#begin();
     this.#leases.end(key, lease);
     if (drop) this.#renew(drop === 'everything' ? [EVERYTHING] : tags.slice(0, 1));
     if (drop === 'key') this.#rows.drop('copy', key);
     // More than a second later than now: the clock was set back meanwhile, and no later answer could take its place.
     if (askedAt > now + 1_000) return 'void';
-    if (this.#marks.covers(tags) || this.#versions.of(tags) !== version) return 'void';
+    if (this.#writes.covers(tags) || this.#versions.of(tags) !== version) return 'void';
     if (!copy) return 'full';
     const known = this.#rows.find('copy', key, now);
     const isOurs = known !== undefined && known.keptAt <= now;
@@ -83,38 +82,20 @@ export class Account extends DurableObject {
   }
 
   beginWrite(write: WriteBegin): WriteBegun {
-    const now = this.#expireMarks();
+    const now = this.#begin();
     const { use, isRefused } = this.#count(write.window, now);
     if (isRefused) return { use, is: 'limit' };
     const { session } = write;
     const isRevoked = session && isSessionOver(session, this.#sessionOf(session.id, session.epoch, now));
-    return { use, ...(isRevoked ? { is: 'revoked' } : this.#announce(write, now)) };
+    return { use, ...(isRevoked ? { is: 'revoked' } : this.#writes.begin(write, now, this.#cooldownMs(now))) };
   }
 
   endWrite(write: WriteEnded): void {
-    const now = this.#expireMarks();
-    const { nonce, tags, purchase, end, markMs, record, dropEverything } = write;
-    this.#endRecord(write, now);
-    const mark = {
-      nonce,
-      tags,
-      purchase,
-      hasKey: record !== undefined,
-      busyUntil: now,
-      until: now + markMs,
-      isUnknown: false,
-      setAt: now,
-    };
-    if (end === 'not_sent' && !this.#marks.find(nonce))
-      this.#rows.put('gone', nonce, { facts: true, until: mark.until });
-    const isRenewed = this.#marks.end(end, mark);
-    this.#keepMark(nonce);
-    if (dropEverything) this.#renew([EVERYTHING]);
-    else if (isRenewed) this.#renew(tags);
+    this.#writes.end(write, this.#begin());
   }
 
   change({ cooldownMs, spent, renewed, revoked }: Change): void {
-    const now = this.#expireMarks();
+    const now = this.#begin();
     if (revoked) this.#revoke(revoked, now);
     if (renewed) this.#leases.renew(renewed, now);
     if (spent) this.#windows.count(spent, now);
@@ -126,25 +107,21 @@ export class Account extends DurableObject {
   secret(): string {
     const [known] = this.#rows.all('secret');
     const secret = known ?? crypto.randomUUID() + crypto.randomUUID();
-    if (known === undefined) this.#rows.put('secret', '', { facts: secret });
+    if (known === undefined) this.#rows.put('secret', '', { facts: secret, until: FOREVER });
     return secret;
   }
 
   override async alarm(): Promise<void> {
-    if (this.#rows.sweep(this.#expireMarks())) return;
+    if (this.#rows.sweep(this.#begin())) return;
     this.#versions = new Versions();
     this.#areVersionsKept = false;
     await this.#rows.clear();
   }
 
   /** First in each call. Returns the time, which may have been set back: what is from later than now counts as over. */
-  #expireMarks(): number {
+  #begin(): number {
     const now = this.#now();
-    for (const { nonce } of this.#marks.setBack(now)) this.#keepMark(nonce);
-    const tags = this.#marks.expire(now);
-    if (tags.length === 0) return now;
-    this.#rows.dropExpired(now);
-    this.#renew(tags);
+    this.#writes.expire(now);
     return now;
   }
 
@@ -155,7 +132,7 @@ export class Account extends DurableObject {
 
   #keepVersions(): void {
     this.#areVersionsKept = true;
-    this.#rows.put('versions', '', { facts: this.#versions.facts });
+    this.#rows.put('versions', '', { facts: this.#versions.facts, until: FOREVER });
   }
 
   #count(window: Window | undefined, now: number) {
@@ -193,7 +170,7 @@ export class Account extends DurableObject {
 
   #reply(question: KeyQuestion, now: number): KeyReply | undefined {
     const { key, tags, have } = question;
-    if (this.#marks.covers(tags)) return undefined;
+    if (this.#writes.covers(tags)) return undefined;
     const version = this.#versions.of(tags);
     const own = have?.version === version ? have : undefined;
     let known = this.#rows.find('copy', key, now);
@@ -209,57 +186,5 @@ export class Account extends DurableObject {
     if (!copy) return { version, lease };
     const value = isNew ? this.#rows.valueOf('copy', key) : undefined;
     return { version, copy: { askedAt: copy.askedAt, ageMs: now - copy.keptAt, value }, lease };
-  }
-
-  #announce(write: WriteBegin, now: number): WriteBegun {
-    const { nonce, tags, record, purchase, busyMs, markMs } = write;
-    if (this.#rows.find('gone', nonce, now)) return { is: 'over' };
-    const own = this.#marks.find(nonce);
-    if (own) return { is: own.isUnknown ? 'over' : 'begun' };
-    const recorded = record && this.#recorded(record.key, nonce, now);
-    if (recorded) return recorded;
-    const hasKey = record !== undefined;
-    const standing = this.#marks.equalTo({ purchase, hasKey }, now);
-    if (standing) return { is: 'equal', standing };
-    const cooldownMs = this.#cooldownMs(now);
-    if (cooldownMs > 0) return { is: 'cooldown', cooldownMs };
-    if (this.#marks.all.length >= MAX_MARKS) return { is: 'full' };
-    if (record && !this.#rows.hasRoom('record', record.key, record.value.byteLength, now)) return { is: 'full' };
-    const busyUntil = now + busyMs;
-    if (record) {
-      const { key, value, lifeMs } = record;
-      this.#rows.put('record', key, { facts: { nonce, busyUntil }, value, until: now + lifeMs });
-    }
-    this.#marks.set({ nonce, tags, purchase, hasKey, busyUntil, until: now + markMs, isUnknown: false, setAt: now });
-    this.#keepMark(nonce);
-    return { is: 'begun' };
-  }
-
-  /** The result for a write whose key has a record; undefined where the write may take it. */
-  #recorded(key: string, nonce: string, now: number): WriteBegun | undefined {
-    const record = this.#rows.find('record', key, now);
-    if (!record) return undefined;
-    const { busyUntil } = record;
-    if (record.nonce === nonce) return busyUntil === undefined ? { is: 'over' } : undefined;
-    const isBusy = busyUntil !== undefined && Math.min(busyUntil, this.#marks.find(record.nonce)?.busyUntil ?? 0) > now;
-    const isOver = busyUntil !== undefined && !isBusy;
-    return { is: 'record', value: this.#rows.valueOf('record', key), isOver };
-  }
-
-  /** Settles or deletes its record, unless that is another write's. */
-  #endRecord({ nonce, end, record }: WriteEnded, now: number): void {
-    if (!record) return;
-    const { key, value, lifeMs } = record;
-    const owner = this.#rows.find('record', key, now)?.nonce ?? nonce;
-    if (owner !== nonce) return;
-    if (end === 'refused' || end === 'not_sent') this.#rows.drop('record', key);
-    else if (value) this.#rows.put('record', key, { facts: { nonce }, value, until: now + lifeMs });
-  }
-
-  /** Writes or deletes the row of a mark. */
-  #keepMark(nonce: string): void {
-    const mark = this.#marks.find(nonce);
-    if (mark) this.#rows.put('mark', nonce, { facts: mark, until: mark.until });
-    else this.#rows.drop('mark', nonce);
   }
 }

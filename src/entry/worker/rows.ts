@@ -1,16 +1,11 @@
 import type { DurableObjectStorage, SqlValue } from 'cloudflare:workers';
-import { LEAST_RECORD_BYTES, MAX_COPIES, MAX_HELD_BYTES } from '../../store/shared/engine.ts';
-import type { Mark } from '../../store/marks.ts';
+import { LEAST_RECORD_BYTES, MAX_COPIES, MAX_HELD_BYTES, type WriteBegin } from '../../store/shared/engine.ts';
 import type { Versions } from '../../store/versions.ts';
+import type { Row, WriteKinds, WriteRows } from '../../store/writes.ts';
 
 /** The JSON of each kind of row. Names and fields are those in SQLite. */
-interface Kinds {
+interface Kinds extends WriteKinds {
   copy: { readonly version: string; readonly askedAt: number; readonly keptAt: number; readonly freshUntil: number };
-  /** Settled without `busyUntil`. */
-  record: { readonly nonce: string; readonly busyUntil?: number };
-  mark: Mark;
-  /** A write whose end came before its beginning. */
-  gone: true;
   window: { readonly upTo: number; readonly endsAt: number };
   /** When it ends. */
   cooldown: number;
@@ -22,13 +17,6 @@ interface Kinds {
   secret: string;
 }
 
-/** Without `until` it is there forever. */
-interface Row<Facts> {
-  readonly facts: Facts;
-  readonly value?: Uint8Array;
-  readonly until?: number;
-}
-
 /**
  * The key comes before the value, which may fill hundreds of pages. Without a row id there is no second index. Tables of
  * earlier releases have other names, and are deleted with all the rest.
@@ -38,7 +26,8 @@ const TABLE = `CREATE TABLE IF NOT EXISTS kept (
   PRIMARY KEY (kind, name)
 ) WITHOUT ROWID`;
 
-const FOREVER = Number.MAX_SAFE_INTEGER;
+/** The end of what does not expire. */
+export const FOREVER = Number.MAX_SAFE_INTEGER;
 
 /** What a row of these kinds counts as at least. */
 const LEAST_BYTES = { copy: MAX_HELD_BYTES / MAX_COPIES, record: LEAST_RECORD_BYTES } as const;
@@ -54,7 +43,7 @@ const SWEEP_MS = 60_000;
  * The rows of one account in SQLite; the table is made with the first. Statements without an `await` between them are
  * one transaction, and the platform sends no reply before it is on disk: so each call of an account is atomic.
  */
-export class Rows {
+export class Rows implements WriteRows<Uint8Array> {
   readonly #storage: DurableObjectStorage;
   #isThere: boolean;
   /** When the alarm is set. An object that was evicted learns it with its next row. */
@@ -83,13 +72,17 @@ export class Rows {
     return new Uint8Array(this.#run<{ value: ArrayBuffer }>(query, kind, name)[0]?.value ?? []);
   }
 
-  put<Kind extends keyof Kinds>(kind: Kind, name: string, { facts, value, until = FOREVER }: Row<Kinds[Kind]>): void {
+  put<Kind extends keyof Kinds>(kind: Kind, name: string, { facts, value, until }: Row<Kinds[Kind], Uint8Array>): void {
     if (!this.#isThere) this.#run(TABLE);
     this.#isThere = true;
     const query = `INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)`;
     this.#run(query, kind, name, JSON.stringify(facts), Math.ceil(until), value ?? null);
     if (isHeld(kind)) this.#held[kind] += Math.max(LEAST_BYTES[kind], value?.byteLength ?? 0);
     if (until + SWEEP_MS < this.#alarmAt) this.#setAlarm();
+  }
+
+  hasRoomFor({ record }: WriteBegin, now: number): boolean {
+    return !record || this.hasRoom('record', record.key, record.value.byteLength, now);
   }
 
   /** Whether a value of so many bytes may be put under this name. */

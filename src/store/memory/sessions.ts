@@ -1,4 +1,3 @@
-import { BoundedMap } from '../bounded.ts';
 import { MAX_REVOKED } from '../shared/engine.ts';
 import { type AccountId, type Holder, type Revoked, SESSION_MS, type SessionId, type SessionState } from '../store.ts';
 
@@ -22,21 +21,23 @@ interface Account {
  * goes on.
  */
 export class MemorySessions {
-  readonly #accounts = new BoundedMap<AccountId, Account>({
-    max: MAX_ENTRIES,
-    sizeOf: ({ revoked }) => 1 + revoked.size,
-  });
+  /** What was changed last is last. */
+  readonly #accounts = new Map<AccountId, Account>();
   readonly #forgets: boolean;
   /** Of every account, and the highest of any. */
   #epoch = 0;
   #highest = 0;
+  /** Entries at most: those that have ended by themselves are counted until there is no room. */
+  #held = 0;
 
   constructor({ forgets }: { readonly forgets: boolean }) {
     this.#forgets = forgets;
   }
 
-  revoke({ principal, owner }: Holder, { id, epoch }: Revoked, now: number): void {
-    const account = this.#accounts.peek(principal) ?? { epoch: this.#epoch, until: 0, revoked: new Map() };
+  revoke({ principal }: Pick<Holder, 'principal'>, { id, epoch }: Revoked, now: number): void {
+    const known = this.#accounts.get(principal);
+    const account = known ?? { epoch: this.#epoch, until: 0, revoked: new Map() };
+    this.#held -= known ? entriesOf(known) : 0;
     if (epoch > account.epoch) account.revoked.clear(); // they are of lower ones
     account.epoch = Math.max(account.epoch, epoch);
     account.until = now + SESSION_MS;
@@ -44,63 +45,68 @@ export class MemorySessions {
     if (account.revoked.size > MAX_REVOKED) dropEnded(account, now);
     if (account.revoked.size > MAX_REVOKED) endAll(account);
     this.#highest = Math.max(this.#highest, account.epoch);
-    if (this.#forgets || this.#hasRoom(now)) this.#accounts.set(principal, account, owner);
+    this.#accounts.delete(principal);
+    this.#accounts.set(principal, account);
+    this.#held += entriesOf(account);
+    if (this.#held <= MAX_ENTRIES) return;
+    if (this.#forgets) this.#forget();
+    else this.#makeRoom(now);
   }
 
   /** A session of a higher epoch than is known shows that there was such a one. */
   stateOf(holder: Holder, session: SessionId, now: number): SessionState {
     if (session.epoch > this.#epochOf(holder.principal)) this.revoke(holder, { epoch: session.epoch }, now);
-    const account = this.#accounts.peek(holder.principal);
+    const account = this.#accounts.get(holder.principal);
     if (account) account.until = now + SESSION_MS;
     return { isRevoked: account?.revoked.has(session.id) === true, epoch: this.#epochOf(holder.principal) };
   }
 
   /** All that may still matter, what was changed last first. */
   *all(now: number): Generator<readonly [AccountId, Revoked]> {
-    for (const [principal, account] of this.#accounts.entries()) {
-      const { epoch, revoked, until } = account;
-      dropEnded(account, now);
-      if (revoked.size === 0 && until > now) yield [principal, { epoch }];
-      for (const id of revoked.keys()) yield [principal, { id, epoch }];
+    for (const [principal, { epoch, revoked, until }] of [...this.#accounts].toReversed()) {
+      const ids = [...revoked].flatMap(([id, endsAt]) => (endsAt > now ? id : []));
+      if (ids.length === 0 && until > now) yield [principal, { epoch }];
+      for (const id of ids) yield [principal, { id, epoch }];
     }
   }
 
   #epochOf(account: AccountId): number {
-    return this.#accounts.peek(account)?.epoch ?? this.#epoch;
+    return this.#accounts.get(account)?.epoch ?? this.#epoch;
   }
 
-  /** For one more session of any account. Where there are too many accounts, all are over, and nothing need be known of any. */
-  #hasRoom(now: number): boolean {
-    if (this.#accounts.held + 2 <= MAX_ENTRIES) return true;
-    for (const [principal, account] of this.#accounts.entries()) {
-      if (account.until <= now) this.#accounts.delete(principal);
-      else if (dropEnded(account, now)) this.#accounts.set(principal, account, principal);
+  #forget(): void {
+    for (const [principal, account] of this.#accounts) {
+      if (this.#held <= MAX_ENTRIES) return;
+      this.#accounts.delete(principal);
+      this.#held -= entriesOf(account);
     }
-    const known = this.#accounts.entries();
-    const isFreed = () => this.#accounts.held <= MAX_ENTRIES - LEAST_FREED;
-    for (let many = MAX_REVOKED; many >= 1 && !isFreed(); many /= 2) {
-      for (const [principal, account] of known) {
-        if (account.revoked.size < many) continue;
-        endAll(account);
+  }
+
+  /** Where there are too many accounts, all sessions are over, and nothing need be known of any. */
+  #makeRoom(now: number): void {
+    for (let many = Infinity; many >= 1; many = Math.min(many / 2, MAX_REVOKED)) {
+      for (const [principal, account] of this.#accounts) {
+        dropEnded(account, now);
+        if (account.until <= now) this.#accounts.delete(principal);
+        else if (account.revoked.size >= many) endAll(account);
         this.#highest = Math.max(this.#highest, account.epoch);
-        this.#accounts.set(principal, account, principal);
       }
+      this.#held = [...this.#accounts.values()].reduce((sum, account) => sum + entriesOf(account), 0);
+      if (this.#held <= MAX_ENTRIES - LEAST_FREED) return;
     }
-    if (isFreed()) return true;
-    for (const [principal] of known) this.#accounts.delete(principal);
+    this.#accounts.clear();
+    this.#held = 0;
     this.#epoch = ++this.#highest;
-    return false;
   }
 }
+
+const entriesOf = ({ revoked }: Account) => 1 + revoked.size;
 
 function endAll(account: Account): void {
   account.epoch++;
   account.revoked.clear();
 }
 
-/** Returns whether there were any. */
-function dropEnded({ revoked }: Account, now: number): boolean {
-  const { size } = revoked;
+function dropEnded({ revoked }: Account, now: number): void {
   for (const [id, until] of revoked) if (until <= now) revoked.delete(id);
-  return revoked.size < size;
 }

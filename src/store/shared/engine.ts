@@ -96,7 +96,8 @@ export interface Save {
  */
 export type Saved = 'kept' | 'full' | 'void';
 
-export interface WriteBegin {
+/** `Value`: that of a record; sealed where it leaves the process. */
+export interface WriteBegin<Value = Uint8Array> {
   readonly nonce: string;
   readonly window?: Window | undefined;
   /** While the mark stands, no copy with one of these is used or kept. */
@@ -105,7 +106,7 @@ export interface WriteBegin {
   readonly busyMs: number;
   /** How long the mark stands where no end is reported. */
   readonly markMs: number;
-  readonly record?: { readonly key: string; readonly value: Uint8Array; readonly lifeMs: number } | undefined;
+  readonly record?: { readonly key: string; readonly value: Value; readonly lifeMs: number } | undefined;
   /** Hash of what a purchase buys. One without a key is equal to any with a mark, one with a key to those without. */
   readonly purchase?: string | undefined;
   /** The session that it came by, as in a question. */
@@ -117,17 +118,17 @@ export interface WriteBegin {
  * key is taken. `equal`: an equal purchase is not over. `cooldown`: the upstream wants no calls. `another_store`: records
  * may be missing. `full`: there is no room.
  */
-export type WriteBegun = { readonly use?: Use | undefined } & (
+export type WriteBegun<Value = Uint8Array> = { readonly use?: Use | undefined } & (
   | { readonly is: 'begun' | 'over' | 'limit' | 'full' | 'revoked' }
   /** `leftMs`: until the store can be relied on. */
   | { readonly is: 'another_store'; readonly leftMs: number }
   | { readonly is: 'cooldown'; readonly cooldownMs: number }
   | { readonly is: 'equal'; readonly standing: OpenState }
   /** `isOver`: the time of the recorded request has passed. */
-  | { readonly is: 'record'; readonly value: Uint8Array; readonly isOver: boolean }
+  | { readonly is: 'record'; readonly value: Value; readonly isOver: boolean }
 );
 
-export interface WriteEnded extends Pick<WriteBegin, 'nonce' | 'tags' | 'purchase'> {
+export interface WriteEnded<Value = Uint8Array> extends Pick<WriteBegin, 'nonce' | 'tags' | 'purchase'> {
   /**
    * `done`: settles the record, removes the mark. `refused`: removes both. `unknown`: settles the record, leaves the mark
    * until its time. `not_sent`: removes both. All but `not_sent` give the tags new versions, again when a mark expires.
@@ -135,9 +136,7 @@ export interface WriteEnded extends Pick<WriteBegin, 'nonce' | 'tags' | 'purchas
   readonly end: 'done' | 'refused' | 'unknown' | 'not_sent';
   /** How much longer the mark stands, or its nonce is remembered. */
   readonly markMs: number;
-  readonly record?:
-    | { readonly key: string; readonly value?: Uint8Array | undefined; readonly lifeMs: number }
-    | undefined;
+  readonly record?: { readonly key: string; readonly value?: Value | undefined; readonly lifeMs: number } | undefined;
   /** The credential was refused. */
   readonly dropEverything?: boolean | undefined;
 }

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/runtime.ts';
 import { within } from '../../core/within.ts';
-import { BoundedMap } from '../bounded.ts';
+import { recent } from '../bounded.ts';
 import type { AccountId, Holder } from '../store.ts';
 
 /** Sends a request to the engine, which may be repeated. */
@@ -26,7 +26,7 @@ export class Reports {
   /** Those that the engine has not acknowledged yet. */
   pending = 0;
   readonly #clock: Clock;
-  readonly #refused = new BoundedMap<AccountId, Refusal>({ max: MAX_REFUSED });
+  readonly #refused = recent<AccountId, Refusal>(MAX_REFUSED);
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -70,10 +70,10 @@ export class Reports {
     this.pending--;
   }
 
-  #note({ principal, owner }: Holder, send: Send): Refusal {
+  #note({ principal }: Holder, send: Send): Refusal {
     const refusal = this.#refused.peek(principal) ?? { send, isReported: false };
     refusal.send = send;
-    this.#refused.set(principal, refusal, owner);
+    this.#refused.set(principal, refusal);
     return refusal;
   }
 

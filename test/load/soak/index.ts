@@ -43,7 +43,6 @@ const GAUGES = [
   'cache_entries',
   'accounts',
   'idempotency_records',
-  'idempotency_pinned_records',
   'limit_windows',
   'reads_under_way',
   'upstream_calls_under_way',

@@ -7,8 +7,7 @@ import {
   MAX_REVOKED,
 } from '../../../store/shared/engine.ts';
 import { SESSION_MS } from '../../../store/store.ts';
-import { HELD_COPIES, HELD_RECORDS } from './held.ts';
-import { ACCOUNT, EPOCH_OF, IDENTITY } from './lua.ts';
+import { ACCOUNT, EPOCH_OF, HELD_COPIES, HELD_RECORDS, IDENTITY } from './lua.ts';
 
 /** The calls of an engine, and `hello`, which exchanges the id of a share and nothing else. */
 const hello = `${IDENTITY}

@@ -1,65 +1,60 @@
-import { promisify } from 'node:util';
-import { brotliDecompress, gunzip, inflate } from 'node:zlib';
-import { type Dispatcher, Pool } from 'undici';
-import { onAbort } from '../../../core/abort.ts';
-import { GatewayError } from '../../../core/errors.ts';
+import { type Dispatcher, interceptors, Pool } from 'undici';
+import type { Config } from '../../config.ts';
+import { onAbort } from '../../core/abort.ts';
+import { GatewayError } from '../../core/errors.ts';
 import {
   type Body,
-  type BodyFlaw,
   headerOf,
   type RawAnswer,
   type Transport,
   TransportError,
   type UpstreamRequest,
-} from '../../../upstream/transport.ts';
-import { connectorWithoutInterim } from './interim.ts';
-
-interface TransportOptions {
-  readonly upstream: URL;
-  readonly maxConnections: number;
-  readonly connectTimeoutMs: number;
-}
+} from '../../upstream/transport.ts';
 
 /** Undici's dispatcher with a handler that collects the answer; the global `fetch` costs five times as much. */
-export function undiciTransport({ upstream, maxConnections, connectTimeoutMs }: TransportOptions) {
+export function undiciTransport(upstream: URL, config: Pick<Config, 'upstreamMaxConnections' | 'upstreamTimeoutMs'>) {
   const prefix = upstream.pathname.replace(/\/$/, '');
   const pool = new Pool(upstream.origin, {
-    connections: maxConnections,
+    connections: config.upstreamMaxConnections,
     pipelining: 1,
     allowH2: false,
     // The attempt's signal spans the whole exchange; undici's own timers restart with each byte.
     headersTimeout: 0,
     bodyTimeout: 0,
-    connect: connectorWithoutInterim(connectTimeoutMs),
+    connectTimeout: config.upstreamTimeoutMs,
   });
-  const transport: Transport = (request) =>
-    new Promise((resolve, reject) => {
-      const collector = new Collector(request, resolve, reject);
-      const { method, path, headers, body = null } = request;
-      if (!collector.isSettled) pool.dispatch({ method, path: prefix + path, headers, body }, collector);
-    });
+  const dispatcher = pool.compose(decompress);
+  const transport: Transport = (request) => {
+    const collector = new Collector(request);
+    const { method, path, headers, body = null } = request;
+    if (!collector.isSettled) dispatcher.dispatch({ method, path: prefix + path, headers, body }, collector);
+    return collector.settled.promise;
+  };
   return { transport, close: () => pool.destroy() };
 }
 
-type Resolve = (answer: RawAnswer | Promise<RawAnswer>) => void;
+// Undici would say on standard error that this is experimental, which nobody who runs the gateway can do anything about.
+const warn = process.emitWarning.bind(process);
+process.emitWarning = () => undefined;
+/** We ask for no content coding, but an upstream may still use one. What it leaves coded is a bad body. */
+const decompress = interceptors.decompress({ skipErrorResponses: false });
+process.emitWarning = warn;
 
-/** Collects one answer. Settles once: with the answer, the signal's reason, or a `TransportError`. */
+/** Collects one answer. Settles once, with what comes first: with the answer, the signal's reason, or a `TransportError`. */
 class Collector implements Dispatcher.DispatchHandler {
   readonly #request: UpstreamRequest;
-  readonly #resolve: Resolve;
-  readonly #reject: (reason: unknown) => void;
+  readonly settled = Promise.withResolvers<RawAnswer>();
   #stay = () => {};
   #chunks: Buffer | Buffer[] | undefined;
   #controller: Dispatcher.DispatchController | undefined;
+  #interim = 0;
   #status = 0;
   #headers: RawAnswer['headers'] = {};
   #size = 0;
   isSettled = false;
 
-  constructor(request: UpstreamRequest, resolve: Resolve, reject: (reason: unknown) => void) {
+  constructor(request: UpstreamRequest) {
     this.#request = request;
-    this.#resolve = resolve;
-    this.#reject = reject;
     this.#stay = onAbort(request.signal, (reason) => this.#aborted(reason));
   }
 
@@ -75,7 +70,8 @@ class Collector implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: RawAnswer['headers']): void {
-    if (status < 200) throw new Error('bad response');
+    if (status === 101 || this.#interim > MOST_INTERIM) throw new Error('bad response');
+    if (status < 200) return void this.#interim++; // nobody asked for it
     this.#status = status;
     this.#headers = headers; // undici gives their names in lower case
   }
@@ -86,46 +82,42 @@ class Collector implements Dispatcher.DispatchHandler {
     else if (Array.isArray(this.#chunks)) this.#chunks.push(chunk);
     else this.#chunks = [this.#chunks, chunk];
     if (this.#size <= this.#request.maxBodyBytes) return;
-    this.#answer('too_large');
+    this.#answer({ flaw: 'too_large' });
     this.#controller?.abort(new Error('too large'));
   }
 
   onResponseEnd(): void {
+    const coding = headerOf({ headers: this.#headers }, 'content-encoding')?.trim().toLowerCase() ?? '';
+    const isPlain = coding === '' || coding === 'identity' || this.#size === 0;
     const chunks = this.#chunks ?? EMPTY;
-    this.#answer(Array.isArray(chunks) ? Buffer.concat(chunks, this.#size) : chunks);
+    this.#answer(isPlain ? textOf(Array.isArray(chunks) ? Buffer.concat(chunks, this.#size) : chunks) : CODED);
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error & { code?: string }): void {
-    if (this.#status > 0) this.#answer('cut_short');
-    else this.#fail(this.#faultOf(error));
+    if (this.#status === 0) this.#fail(this.#faultOf(error));
+    else this.#answer(OF_DECODER.test(error.code ?? '') ? CODED : { flaw: 'cut_short' });
   }
 
-  #answer(bytes: Buffer | BodyFlaw): void {
-    if (!this.#settle()) return;
-    const [status, headers] = [this.#status, this.#headers];
-    const coding = headerOf({ headers }, 'content-encoding')?.trim().toLowerCase() ?? '';
-    if (typeof bytes === 'string') this.#resolve({ status, headers, body: { flaw: bytes } });
-    else if (coding === '' || coding === 'identity' || bytes.length === 0)
-      this.#resolve({ status, headers, body: textOf(bytes) });
-    else this.#resolve(decoded(bytes, coding, this.#request.maxBodyBytes).then((body) => ({ status, headers, body })));
+  #answer(body: Body): void {
+    this.#end();
+    this.settled.resolve({ status: this.#status, headers: this.#headers, body });
   }
 
   /** With a 4xx or 5xx the status is known: a body that hangs does not change it. */
   #aborted(reason: unknown): void {
-    if (this.#status >= 400) this.#answer('cut_short');
+    if (this.#status >= 400) this.#answer({ flaw: 'cut_short' });
     else this.#fail(this.#controller ? reason : unsent(reason));
     this.#controller?.abort(new Error('ended'));
   }
 
   #fail(reason: unknown): void {
-    if (this.#settle()) this.#reject(reason);
+    this.#end();
+    this.settled.reject(reason);
   }
 
-  #settle(): boolean {
-    if (this.isSettled) return false;
+  #end(): void {
     this.isSettled = true;
     this.#stay();
-    return true;
   }
 
   #faultOf(error: Error & { code?: string }): TransportError {
@@ -144,30 +136,19 @@ const unsent = (reason: unknown) =>
 
 /** How a code, name or message of undici's begins where what came is not HTTP. */
 const NOT_HTTP =
-  /^(HTTPParserError|ERR_ASSERTION|HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_)|bad (upgrade|response)$)/;
+  /^(HTTPParserError|ERR_ASSERTION|HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_)|bad (upgrade|response)$|too many content-)/;
 
-const decoders = new Map([
-  ['gzip', promisify(gunzip)],
-  ['x-gzip', promisify(gunzip)],
-  ['deflate', promisify(inflate)],
-  ['br', promisify(brotliDecompress)],
-]);
+/** Of answers such as 103. Undici itself takes a 100, and any that ends its connection, for a broken answer. */
+const MOST_INTERIM = 16;
+
+/** How the codes of zlib's errors begin. */
+const OF_DECODER = /^(Z_|ZSTD_|ERR__)/;
+
+const CODED: Body = { flaw: 'coding' };
 
 const EMPTY = Buffer.alloc(0);
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
-
-/** We ask for no content coding, but an upstream may still use one. The decoded size is bounded too. */
-async function decoded(bytes: Buffer, coding: string, maxOutputLength: number): Promise<Body> {
-  const decode = decoders.get(coding);
-  if (!decode) return { flaw: 'coding' };
-  try {
-    return textOf(await decode(bytes, { maxOutputLength }));
-  } catch (error) {
-    const isTooLarge = error instanceof RangeError; // zlib's, beyond maxOutputLength
-    return { flaw: isTooLarge ? 'too_large' : 'coding' };
-  }
-}
 
 function textOf(bytes: Buffer): Body {
   try {

@@ -1,0 +1,115 @@
+import { Holdings, PART } from '../bounded.ts';
+import { isAddress } from '../owner.ts';
+import type { WriteBegin, WriteBegun, WriteEnded } from '../shared/engine.ts';
+import type { AccountId, NewWrite, Tag, WriteEnd, WriteRecord } from '../store.ts';
+import { Writes } from '../writes.ts';
+import { MemoryRows } from './rows.ts';
+
+interface Account {
+  readonly rows: MemoryRows;
+  readonly writes: Writes<WriteRecord>;
+}
+
+/** Of all rows of a process. Credentials that were never accepted have half as much, of their own. */
+const MAX_BYTES = 67_108_864;
+/** Between searches for what has expired, which take milliseconds. */
+const SWEEP_MS = 1_000;
+
+/** The writes of all accounts of this process. */
+export class MemoryWrites {
+  readonly #accounts = new Map<AccountId, Account>();
+  readonly #room = new Holdings({ max: MAX_BYTES, part: PART });
+  readonly #roomOfOthers = new Holdings({ max: MAX_BYTES / 2, part: PART });
+  readonly #renew: (account: AccountId, tags: readonly Tag[]) => void;
+  #sweptAt = -Infinity;
+
+  /** `renew`: called when what has these tags is no longer valid. */
+  constructor(renew: (account: AccountId, tags: readonly Tag[]) => void) {
+    this.#renew = renew;
+  }
+
+  get records(): number {
+    return [...this.#accounts.values()].reduce((sum, { rows }) => sum + rows.records, 0);
+  }
+
+  /** Whether no copy with these tags may be used or kept. Without `now`, as it was when somebody last asked. */
+  covers(account: AccountId, tags: readonly Tag[], now?: number): boolean {
+    const known = this.#accounts.get(account);
+    if (known && now !== undefined) known.writes.expire(now);
+    this.#forgetEmpty(account, known);
+    return known?.writes.covers(tags) === true;
+  }
+
+  /** `cooldownMs`: how much longer the upstream wants no calls of the account. */
+  begin(write: NewWrite, cooldownMs: number): WriteBegun<WriteRecord> {
+    const { principal, now } = write;
+    const account = this.#of(write);
+    account.writes.expire(now);
+    let begun = account.writes.begin(beginOf(write), now, cooldownMs);
+    if (begun.is === 'full') {
+      account.rows.dropExpired(now);
+      this.#sweep(now);
+      begun = account.writes.begin(beginOf(write), now, cooldownMs);
+    }
+    this.#accounts.set(principal, account);
+    this.#forgetEmpty(principal, account);
+    return begun;
+  }
+
+  end(write: NewWrite, end: WriteEnd): void {
+    const account = this.#of(write);
+    account.writes.end(endedOf(write, end), write.now);
+    this.#forgetEmpty(write.principal, account);
+  }
+
+  /** The account's records and marks are in its own share from now on. */
+  accept(account: AccountId): void {
+    this.#accounts.get(account)?.rows.give(account);
+  }
+
+  #of({ principal, owner }: NewWrite): Account {
+    const known = this.#accounts.get(principal);
+    if (known) return known;
+    const rows = new MemoryRows((one) => (isAddress(one) ? this.#roomOfOthers : this.#room), owner);
+    const made = { rows, writes: new Writes(rows, (tags) => this.#renew(principal, tags)) };
+    this.#accounts.set(principal, made);
+    return made;
+  }
+
+  #sweep(now: number): void {
+    if (Math.abs(now - this.#sweptAt) < SWEEP_MS) return;
+    this.#sweptAt = now;
+    for (const [id, account] of this.#accounts) {
+      account.writes.expire(now);
+      account.rows.dropExpired(now);
+      this.#forgetEmpty(id, account);
+    }
+  }
+
+  #forgetEmpty(id: AccountId, account: Account | undefined): void {
+    if (account?.rows.size === 0) this.#accounts.delete(id);
+  }
+}
+
+function partsOf(
+  { nonce, tags, isPurchase, fingerprint, key }: NewWrite,
+  outcome: WriteRecord['outcome'],
+  lifeMs: number,
+) {
+  const record = key === undefined ? undefined : { key, value: { fingerprint, outcome }, lifeMs };
+  return { nonce, tags, purchase: isPurchase ? fingerprint : undefined, record };
+}
+
+/** A record under way does not expire, however long that is. */
+const beginOf = (write: NewWrite): WriteBegin<WriteRecord> => ({
+  ...partsOf(write, 'under_way', Infinity),
+  busyMs: write.endsAt - write.now,
+  markMs: write.until - write.now,
+});
+
+const endedOf = (write: NewWrite, end: WriteEnd): WriteEnded<WriteRecord> => ({
+  ...partsOf(write, typeof end === 'object' ? end : 'unknown', write.keyMs),
+  end: typeof end === 'object' ? 'done' : end === 'credential_refused' ? 'refused' : end,
+  markMs: write.until - write.now,
+  dropEverything: end === 'credential_refused',
+});

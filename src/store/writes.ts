@@ -1,0 +1,164 @@
+import { MAX_MARKS, type WriteBegin, type WriteBegun, type WriteEnded } from './shared/engine.ts';
+import { EVERYTHING, type OpenState, type Tag } from './store.ts';
+
+/** A write that is under way or of unknown outcome, as objects store it. Instants in milliseconds of one clock. */
+export interface Mark {
+  readonly nonce: string;
+  /** What it invalidates. */
+  readonly tags: readonly Tag[];
+  /** Hash of what it buys. */
+  readonly purchase?: string | undefined;
+  readonly hasKey: boolean;
+  /** When its request is over. From then on its outcome is unknown, reported or not. */
+  readonly busyUntil: number;
+  /** When the mark expires. */
+  readonly until: number;
+  /** By a clock that may be set back. */
+  readonly setAt?: number | undefined;
+  readonly isUnknown: boolean;
+}
+
+/** What is kept of the writes of an account. */
+export interface WriteKinds {
+  /** Of a key. Settled without `busyUntil`. */
+  record: { readonly nonce: string; readonly busyUntil?: number };
+  mark: Mark;
+  /** A write whose end came before its beginning. */
+  gone: true;
+}
+
+export interface Row<Facts, Value> {
+  readonly facts: Facts;
+  readonly value?: Value | undefined;
+  readonly until: number;
+}
+
+/** Where it is kept, by name: in this process, or in SQLite. Expired rows are not found. */
+export interface WriteRows<Value> {
+  find<Kind extends keyof WriteKinds>(kind: Kind, name: string, now: number): WriteKinds[Kind] | undefined;
+  /** Expired ones too. */
+  all(kind: 'mark'): readonly Mark[];
+  /** Of a record that was found. */
+  valueOf(kind: 'record', name: string): Value;
+  put<Kind extends keyof WriteKinds>(kind: Kind, name: string, row: Row<WriteKinds[Kind], Value>): void;
+  drop(kind: keyof WriteKinds, name: string): void;
+  /** For the mark of one more write, and its record. */
+  hasRoomFor(write: WriteBegin<Value>, now: number): boolean;
+}
+
+/** The writes of one account, in the process and in its object: their marks and records. */
+export class Writes<Value = Uint8Array> {
+  readonly #rows: WriteRows<Value>;
+  readonly #marks: Map<string, Mark>;
+  readonly #renew: (tags: readonly Tag[]) => void;
+
+  /** `renew`: gives tags new versions. */
+  constructor(rows: WriteRows<Value>, renew: (tags: readonly Tag[]) => void) {
+    this.#rows = rows;
+    this.#renew = renew;
+    this.#marks = new Map(rows.all('mark').map((mark) => [mark.nonce, mark]));
+  }
+
+  /** Whether no copy with these tags may be used or kept. */
+  covers(tags: readonly Tag[]): boolean {
+    if (this.#marks.size === 0) return false;
+    return [...this.#marks.values()].some((mark) => mark.tags.some((tag) => tag === EVERYTHING || tags.includes(tag)));
+  }
+
+  /** First in each call. A mark from before the clock was set back stands for its whole time from now on. */
+  expire(now: number): void {
+    if (this.#marks.size === 0) return;
+    const renewed: Tag[] = [];
+    for (const mark of this.#marks.values()) {
+      const { nonce, tags, busyUntil, until, setAt = now } = mark;
+      const ahead = setAt - now;
+      if (ahead > 0) this.#mark({ ...mark, busyUntil: busyUntil - ahead, until: until - ahead, setAt: now });
+      else if (until <= now && this.#unmark(nonce)) renewed.push(...tags);
+    }
+    if (renewed.length > 0) this.#renew(renewed);
+  }
+
+  begin(write: WriteBegin<Value>, now: number, cooldownMs: number): WriteBegun<Value> {
+    const { nonce, record } = write;
+    if (this.#rows.find('gone', nonce, now)) return { is: 'over' };
+    const own = this.#marks.get(nonce);
+    if (own) return { is: own.isUnknown ? 'over' : 'begun' };
+    const recorded = record && this.#recorded(record.key, nonce, now);
+    if (recorded) return recorded;
+    const mark = markOf(write, now, now + write.busyMs);
+    const standing = this.#standing(mark, now);
+    if (standing) return { is: 'equal', standing };
+    if (cooldownMs > 0) return { is: 'cooldown', cooldownMs };
+    if (this.#marks.size >= MAX_MARKS || !this.#rows.hasRoomFor(write, now)) return { is: 'full' };
+    const facts = { nonce, busyUntil: mark.busyUntil };
+    if (record) this.#rows.put('record', record.key, { facts, value: record.value, until: now + record.lifeMs });
+    this.#mark(mark);
+    return { is: 'begun' };
+  }
+
+  /** Versions change only now: until now the mark hid the copies, and if the write was not sent they are valid again. */
+  end(write: WriteEnded<Value>, now: number): void {
+    const { nonce, tags, end, markMs, dropEverything } = write;
+    this.#endRecord(write, now);
+    const mark = this.#marks.get(nonce);
+    if (end === 'unknown') this.#mark({ ...(mark ?? markOf(write, now, now)), isUnknown: true });
+    else if (mark) this.#unmark(nonce);
+    else if (end === 'not_sent') this.#rows.put('gone', nonce, { facts: true, until: now + markMs });
+    if (dropEverything) this.#renew([EVERYTHING]);
+    else if (end !== 'not_sent') this.#renew(tags);
+  }
+
+  /** The state of an equal purchase. Two that both have a key are not equal: the key is what tells them apart. */
+  #standing({ purchase, hasKey }: Mark, now: number): OpenState | undefined {
+    if (purchase === undefined) return undefined;
+    const equal = [...this.#marks.values()].filter((mark) => mark.purchase === purchase && !(hasKey && mark.hasKey));
+    if (equal.length === 0) return undefined;
+    return equal.some(({ isUnknown, busyUntil }) => !isUnknown && busyUntil > now) ? 'under_way' : 'unknown';
+  }
+
+  /** The result for a write whose key has a record; undefined where the write may take it. */
+  #recorded(key: string, nonce: string, now: number): WriteBegun<Value> | undefined {
+    const record = this.#rows.find('record', key, now);
+    if (!record) return undefined;
+    const { busyUntil } = record;
+    if (record.nonce === nonce) return busyUntil === undefined ? { is: 'over' } : undefined;
+    const isBusy = busyUntil !== undefined && Math.min(busyUntil, this.#marks.get(record.nonce)?.busyUntil ?? 0) > now;
+    const isOver = busyUntil !== undefined && !isBusy;
+    return { is: 'record', value: this.#rows.valueOf('record', key), isOver };
+  }
+
+  /** Settles or deletes its record, unless that is another write's. */
+  #endRecord({ nonce, end, record }: WriteEnded<Value>, now: number): void {
+    if (!record) return;
+    const { key, value, lifeMs } = record;
+    const owner = this.#rows.find('record', key, now)?.nonce ?? nonce;
+    if (owner !== nonce) return;
+    if (end === 'refused' || end === 'not_sent') this.#rows.drop('record', key);
+    else if (value) this.#rows.put('record', key, { facts: { nonce }, value, until: now + lifeMs });
+  }
+
+  #mark(mark: Mark): void {
+    this.#marks.set(mark.nonce, mark);
+    this.#rows.put('mark', mark.nonce, { facts: mark, until: mark.until });
+  }
+
+  #unmark(nonce: string): boolean {
+    this.#rows.drop('mark', nonce);
+    return this.#marks.delete(nonce);
+  }
+}
+
+function markOf(
+  {
+    nonce,
+    tags,
+    purchase,
+    record,
+    markMs,
+  }: Pick<WriteBegin<unknown>, 'nonce' | 'tags' | 'purchase' | 'markMs'> & { readonly record?: unknown },
+  now: number,
+  busyUntil: number,
+): Mark {
+  const hasKey = record !== undefined;
+  return { nonce, tags, purchase, hasKey, busyUntil, until: now + markMs, isUnknown: false, setAt: now };
+}
