@@ -15,6 +15,8 @@ interface WorkerBundle {
   readonly folder: string;
   /** For development; what is deployed is without it. */
   readonly sandbox: boolean;
+  /** Of another worker, in tests. */
+  readonly entry?: string | undefined;
 }
 
 const later: Plugin = {
@@ -25,11 +27,11 @@ const later: Plugin = {
 };
 
 /** The worker as the platform takes it. `neutral` knows no modules of Node: an import of one is an error. */
-export async function bundleWorker({ folder, sandbox }: WorkerBundle): Promise<void> {
+export async function bundleWorker({ folder, sandbox, entry }: WorkerBundle): Promise<void> {
   const { outputFiles } = await bundle({
     absWorkingDir: root,
     entryPoints: [
-      { in: sandbox ? 'sandbox/src/worker.ts' : 'src/entry/worker.ts', out: 'worker' },
+      { in: entry ?? (sandbox ? 'sandbox/src/worker.ts' : 'src/entry/worker.ts'), out: 'worker' },
       { in: 'src/routes/openapi.ts', out: 'openapi' },
     ],
     outdir: folder,

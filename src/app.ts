@@ -1,11 +1,11 @@
 import { type Handler, Hono } from 'hono';
-import { bodyLimit } from 'hono/body-limit';
 import { GatewayError } from './core/errors.ts';
 import { noMetrics } from './core/metrics.ts';
 import type { MakeOpener } from './core/runtime.ts';
 import type { GatewayDeps } from './gateway/deps.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { accessLog } from './middleware/access-log.ts';
+import { boundedBody } from './middleware/body.ts';
 import { Cors } from './middleware/cors.ts';
 import { problem, refuser } from './middleware/problem.ts';
 import { type Env, request, type RequestTools, type RouteFacts } from './middleware/request.ts';
@@ -94,12 +94,12 @@ const beforeAll = (tools: RequestTools) => (facts: RouteFacts) => [
 function addRoutes(app: Hono<Env>, routes: readonly Route[], tools: MountTools): void {
   const { cors, sessions, config } = tools;
   const before = beforeAll(tools);
-  const limited = bodyLimit({ maxSize: config.maxBodyBytes, onError: tooLarge });
+  const bounded = boundedBody(config.maxBodyBytes);
   for (const [path, ways] of Map.groupBy(routes, (route) => route.path)) {
     const paths = path === '/' ? [path] : [path, `${path}/`]; // a strict app that this one is mounted in tells them apart
     for (const route of ways) {
       const cookies = sessions && route.takesCredential ? [sessions.handle] : [];
-      const bodies = route.method === 'GET' ? [] : [limited];
+      const bodies = route.method === 'GET' ? [] : [bounded];
       app.on(route.method, paths, ...before(route), ...cookies, ...bodies, route.handle);
     }
     const allowed = ways.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
@@ -129,7 +129,3 @@ const notAllowed =
     const detail = isPreflight && cors ? NO_ORIGIN : undefined;
     throw GatewayError.of('method_not_allowed', { headers: { Allow: allowed }, ...(detail && { detail }) });
   };
-
-const tooLarge = (): never => {
-  throw GatewayError.of('payload_too_large');
-};

@@ -1,5 +1,7 @@
+import type { MiddlewareHandler } from 'hono';
+import { bodyLimit } from 'hono/body-limit';
 import { GatewayError } from '../core/errors.ts';
-import type { ClientRequest } from './request.ts';
+import type { ClientRequest, Env } from './request.ts';
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
@@ -31,17 +33,33 @@ export async function unreadTextOf(request: ClientRequest): Promise<string> {
   return new TextDecoder('latin1').decode(await bytesOf(request));
 }
 
-/** @throws GatewayError `request_timeout`; ClientLeft */
-async function bytesOf(request: ClientRequest): Promise<ArrayBuffer> {
-  const { signal } = request;
+const bytesOf = (request: ClientRequest): Promise<ArrayBuffer> => inTime(request, () => request.body());
+
+/** Refuses bodies of more than `maxSize` bytes. One that a host has read already is bounded by the host. */
+export function boundedBody(maxSize: number): MiddlewareHandler<Env> {
+  const limited = bodyLimit({ maxSize, onError: tooLarge });
+  return async (c, next) => {
+    // That reads what comes in chunks.
+    if (!c.req.raw.bodyUsed) await inTime(c.get('request'), () => limited(c, async () => undefined));
+    await next();
+  };
+}
+
+const tooLarge = (): never => {
+  throw GatewayError.of('payload_too_large');
+};
+
+/** @throws GatewayError `request_timeout`; ClientLeft; what `read` throws */
+async function inTime<T>({ signal }: ClientRequest, read: () => Promise<T>): Promise<T> {
   const over = Promise.withResolvers<never>();
   const end = () => over.reject(signal.reason);
   signal.addEventListener('abort', end);
   try {
     signal.throwIfAborted();
-    return await Promise.race([request.body(), over.promise]);
+    return await Promise.race([read(), over.promise]);
   } catch (error) {
-    throw signal.reason instanceof GatewayError ? GatewayError.of('request_timeout') : (signal.reason ?? error);
+    if (!signal.aborted) throw error;
+    throw signal.reason instanceof GatewayError ? GatewayError.of('request_timeout') : signal.reason;
   } finally {
     signal.removeEventListener('abort', end);
   }

@@ -7,7 +7,8 @@ import type { Metrics } from '../core/metrics.ts';
 import type { Clock, WaitUntil } from '../core/runtime.ts';
 import { addressOwner, type Owner } from '../store/owner.ts';
 import type { AccountId, Snapshot } from '../store/store.ts';
-import { ClientLeft, type RequestContext, type Trace } from '../upstream/request-context.ts';
+import type { Trace } from '../upstream/call.ts';
+import { ClientLeft, type RequestContext } from '../upstream/request-context.ts';
 import type { Cors } from './cors.ts';
 import { credentialOf, requestIdOf, traceOf, wantsOf } from './headers.ts';
 import type { Session, Sessions } from './session.ts';
@@ -194,16 +195,14 @@ export class ClientRequest implements RequestContext {
     return this.#hostOrigin;
   }
 
-  /** The path that the app is mounted under; empty where it stands alone. */
   get mount(): string {
     if (this.#mount === undefined) {
       const base = this.#hono ? basePath(this.#hono) : '';
-      this.#mount = base === '/' ? '' : base;
+      this.#mount = base.endsWith('/') ? base.slice(0, -1) : base;
     }
     return this.#mount;
   }
 
-  /** What links begin with. */
   get origin(): string {
     return this.tools.config.publicUrl ?? this.#hostOrigin + this.mount;
   }

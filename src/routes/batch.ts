@@ -44,7 +44,7 @@ export function batchRoute(gateway: Gateway, maxBytes: number): Route {
       const reader = await gateway.reader(request);
       if (request.idempotencyKey !== undefined) throw keyRefused();
       const { requests } = checkBody(batchBody, (await jsonTextOf(request)) ?? '');
-      const body = await answerBatch(gateway, reader, requests, { maxBytes });
+      const body = await answerBatch(gateway, reader, requests, maxBytes);
       return reply(c, { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body });
     },
   });

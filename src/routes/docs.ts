@@ -20,21 +20,22 @@ interface DocsDeps {
   readonly trialAccounts?: readonly TrialAccount[] | undefined;
 }
 
-const pageOf = (accounts: readonly TrialAccount[]) => `<!doctype html>
+/** `mount`: the path that the app is mounted under. */
+const pageOf = (accounts: readonly TrialAccount[], mount: string) => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Portico API</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/docs/swagger-ui.css">
-<script src="/docs/swagger-ui-bundle.js" defer></script>
-<script src="/docs/start.js" defer></script>
+<link rel="stylesheet" href="${mount}/docs/swagger-ui.css">
+<script src="${mount}/docs/swagger-ui-bundle.js" defer></script>
+<script src="${mount}/docs/start.js" defer></script>
 </head>
 <body>
 <noscript>
 <h1>Portico API</h1>
-<p>This page needs JavaScript. The same is in <a href="/openapi.json">/openapi.json</a>.</p>
+<p>This page needs JavaScript. The same is in <a href="${mount}/openapi.json">${mount}/openapi.json</a>.</p>
 </noscript>
 ${accounts.length > 0 ? tableOf(accounts) : ''}<main id="docs"></main>
 </body>
@@ -53,8 +54,8 @@ ${rows.join('\n')}
 }
 
 /** Without the badge of a remote validator, and without storing credentials beyond the page. */
-const startOf = (accounts: readonly TrialAccount[]) => `const page = SwaggerUIBundle({
-  url: '/openapi.json',
+const startOf = (accounts: readonly TrialAccount[], mount: string) => `const page = SwaggerUIBundle({
+  url: '${mount}/openapi.json',
   dom_id: '#docs',
   deepLinking: true,
   docExpansion: 'list',
@@ -90,12 +91,14 @@ export const docsDescription = about('/docs', 'getDocsPage', 'This document as a
 
 /** A page that shows the OpenAPI document without any other host (`contract.md` section 10). */
 export function docsRoutes({ docsAssets: assets, trialAccounts = [] }: DocsDeps): Route[] {
-  const page = pageOf(trialAccounts);
-  const start = startOf(trialAccounts);
   const html = { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': PAGE_POLICY };
   return [
-    pageAt(docsDescription.path, async () => ({ status: 200, headers: { ...REVALIDATED, ...html }, body: page })),
-    pageAt('/docs/start.js', async () => ({ status: 200, headers: { ...REVALIDATED, ...SCRIPT }, body: start })),
+    pageAt(docsDescription.path, async ({ mount }) => {
+      return { status: 200, headers: { ...REVALIDATED, ...html }, body: pageOf(trialAccounts, mount) };
+    }),
+    pageAt('/docs/start.js', async ({ mount }) => {
+      return { status: 200, headers: { ...REVALIDATED, ...SCRIPT }, body: startOf(trialAccounts, mount) };
+    }),
     pageAt('/docs/swagger-ui-bundle.js', () => assetAnswer(assets, 'swagger-ui-bundle.js', SCRIPT)),
     pageAt('/docs/swagger-ui.css', () => assetAnswer(assets, 'swagger-ui.css', STYLE)),
   ];

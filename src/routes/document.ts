@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { allOverviews } from '../gateway/overviews.ts';
-import { documented, text } from '../upstream/fields.ts';
+import { documented, text as textField } from '../upstream/fields.ts';
 import { allOperations } from '../upstream/operations/index.ts';
 import { batchDescription } from './batch.ts';
 import { docsDescription } from './docs.ts';
@@ -13,7 +13,7 @@ import { problemsDescriptions } from './problems.ts';
 import { about, pageAt, type Route } from './route.ts';
 import { sessionDescriptions } from './session.ts';
 
-const schema = documented(z.looseObject({ openapi: text('version', '3.1.0') }), { id: 'OpenApiDocument' });
+const schema = documented(z.looseObject({ openapi: textField('version', '3.1.0') }), { id: 'OpenApiDocument' });
 
 const description = about('/openapi.json', 'getOpenApiDocument', 'This document', (doc) =>
   doc.good('OpenAPI 3.1.', doc.json(schema)),
@@ -38,9 +38,14 @@ export async function openApiText(): Promise<string> {
   return JSON.stringify(documentOf(allDescriptions()));
 }
 
-/** Made once. */
+const SERVER = '"servers":[{"url":"/"}]';
+
+/** Made once, and answered with the path that the app is mounted under. */
 export function documentRoute(): Route {
   const headers = { 'Cache-Control': 'no-cache', 'Content-Type': 'application/json' };
-  let body: string | undefined;
-  return pageAt(description.path, async () => ({ status: 200, headers, body: (body ??= await openApiText()) }));
+  let text: string | undefined;
+  return pageAt(description.path, async ({ mount }) => {
+    text ??= await openApiText();
+    return { status: 200, headers, body: mount === '' ? text : text.replace(SERVER, SERVER.replace('/', mount)) };
+  });
 }

@@ -131,7 +131,11 @@ const PARTICULARS: Partial<Record<ErrorCode, object>> = {
 
 /** A problem as a client gets it. `instance`: the path of its request. */
 const problemExample = (code: ErrorCode, instance: string): Problem =>
-  problemOf(GatewayError.of(code, PARTICULARS[code]), { instance, requestId: '01981f0e-7d2c-7000-8000-5f3b9c0d1e2f' });
+  problemOf(GatewayError.of(code, PARTICULARS[code]), {
+    instance,
+    mount: '',
+    requestId: '01981f0e-7d2c-7000-8000-5f3b9c0d1e2f',
+  });
 
 const SCHEMAS = '#/components/schemas/';
 

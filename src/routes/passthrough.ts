@@ -9,7 +9,7 @@ import { exampleOf } from '../upstream/example.ts';
 import { documented } from '../upstream/fields.ts';
 import { type CachePolicy, ID_FORMS, type Operation } from '../upstream/operation.ts';
 import { allOperations } from '../upstream/operations/index.ts';
-import type { OperationInput } from '../upstream/request.ts';
+import type { OperationInput } from '../upstream/call.ts';
 import type { Description, Doc } from './openapi.ts';
 import { type Route, routeOf } from './route.ts';
 

@@ -12,9 +12,9 @@ const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
  * @param upstreamCodes codes of the upstream's own that this instance has seen
  */
 export const problemsRoutes = (upstreamCodes: ReadonlySet<string>): readonly Route[] => [
-  pageAt(list.path, async () =>
+  pageAt(list.path, async ({ mount }) =>
     jsonAnswer(
-      { problems: [...ownProblems(), ...Array.from(upstreamCodes, upstreamsOwn)] },
+      { problems: [...ownProblems(mount), ...Array.from(upstreamCodes, (code) => upstreamsOwn(code, mount))] },
       { 'Cache-Control': 'no-cache' },
     ),
   ),
@@ -22,24 +22,26 @@ export const problemsRoutes = (upstreamCodes: ReadonlySet<string>): readonly Rou
     operation: undefined,
     handle(c) {
       const code = c.req.param('code') ?? '';
-      if (isErrorCode(code)) return reply(c, jsonAnswer(descriptionOf(code), CACHED));
+      const { mount } = c.get('request');
+      if (isErrorCode(code)) return reply(c, jsonAnswer(descriptionOf(code, mount), CACHED));
       if (!upstreamCodes.has(code)) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
-      return reply(c, jsonAnswer(upstreamsOwn(code), CACHED));
+      return reply(c, jsonAnswer(upstreamsOwn(code, mount), CACHED));
     },
   }),
 ];
 
-const ownProblems = () => ERROR_CODES.map(descriptionOf);
+/** `mount`: the path that the app is mounted under. */
+const ownProblems = (mount = '') => ERROR_CODES.map((one) => descriptionOf(one, mount));
 
-function descriptionOf(code: ErrorCode) {
+function descriptionOf(code: ErrorCode, mount = '') {
   const { title, status, retryable, description } = ERRORS[code];
-  return { type: `/problems/${code}`, title, status, code, detail: description, retryable };
+  return { type: `${mount}/problems/${code}`, title, status, code, detail: description, retryable };
 }
 
 const OF_UPSTREAM = 'A code of the upstream’s own, sent on as it came; the `detail` of the problem says what it means.';
 
-const upstreamsOwn = (code: string) => {
-  return { type: `/problems/${code}`, title: titleOf(code), code, detail: OF_UPSTREAM, retryable: false };
+const upstreamsOwn = (code: string, mount: string) => {
+  return { type: `${mount}/problems/${code}`, title: titleOf(code), code, detail: OF_UPSTREAM, retryable: false };
 };
 
 const errorItem = z.object({
@@ -100,11 +102,11 @@ const list = about('/problems', 'listProblems', 'All problem codes of the gatewa
 });
 
 const EXAMPLE = 'paid_plan_active';
-const code = documented(z.string(), { description: '`code` of a problem', examples: [EXAMPLE] });
+const codeSchema = documented(z.string(), { description: '`code` of a problem', examples: [EXAMPLE] });
 
 const one = about('/problems/{code}', 'getProblem', 'What a problem code means', (doc) => ({
   description: "A code of the upstream's own is described once this instance has sent it, and is a 404 before.",
-  parameters: doc.parameters('path', { code }),
+  parameters: doc.parameters('path', { code: codeSchema }),
   ...doc.good('Its title, status and description.', doc.json(descriptionSchema, descriptionOf(EXAMPLE))),
 }));
 

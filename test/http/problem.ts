@@ -49,10 +49,12 @@ interface Expected {
   readonly code: string;
   /** Path of the request, where the parser got to see one. */
   readonly instance?: string;
+  /** The path that the gateway is mounted under. */
+  readonly mount?: string;
 }
 
 /** A whole problem as `contract.md` section 4 has it, and nothing secret in it. */
-export function expectProblem(answer: AnyAnswer, { status, code, instance }: Expected): Problem {
+export function expectProblem(answer: AnyAnswer, { status, code, instance, mount = '' }: Expected): Problem {
   const text = textOf(answer);
   expect({ status: answer.status, text }).toMatchObject({ status, text: expect.stringContaining(`"code":"${code}"`) });
   expectCommonHeaders(answer);
@@ -60,7 +62,7 @@ export function expectProblem(answer: AnyAnswer, { status, code, instance }: Exp
   expect(answer.headers['cache-control']).toBe('no-store');
   const problem = JSON.parse(text) as Problem;
   expect(problem).toMatchObject({
-    type: `/problems/${code}`,
+    type: `${mount}/problems/${code}`,
     title: expect.stringMatching(/./),
     status,
     code,

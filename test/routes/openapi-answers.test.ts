@@ -119,7 +119,7 @@ test('a batch of every read, and of what fails, is as documented', async () => {
 describe('codes of problems', () => {
   const { Problem, ProblemCode } = document.components.schemas;
   const fits = (error: GatewayError) =>
-    checkerOf(Problem!).safeParse(problemOf(error, { instance: '/', requestId: 'r' })).success;
+    checkerOf(Problem!).safeParse(problemOf(error, { instance: '/', mount: '', requestId: 'r' })).success;
 
   test('are listed, all of the gateway’s', () => {
     expect(ProblemCode?.['enum']).toEqual(Object.keys(ERRORS));

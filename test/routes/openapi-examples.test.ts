@@ -79,7 +79,7 @@ describe('what may be missing or null', () => {
 test('a real problem, with all that it may hold, is as documented', () => {
   const errors = [{ code: 'invalid', message: 'expected an integer', field: null }];
   const error = GatewayError.of('upstream_timeout', { detail: 'text', errors, retryAfter: 3, outcome: 'unknown' });
-  const problem = problemOf(error, { instance: '/', requestId: 'r' });
+  const problem = problemOf(error, { instance: '/', mount: '', requestId: 'r' });
   const schema = document.components.schemas['Problem'] ?? {};
   expect(checkerOf(schema).safeParse(problem).error).toBeUndefined();
   expect(Object.keys(schema['properties'] as object)).toEqual(expect.arrayContaining(Object.keys(problem)));

@@ -13,8 +13,11 @@ import type { WorkerGateway } from './worker-gateway.ts';
  * of clients that leave as it does when it is deployed. They have to leave with an RST, since to workerd a FIN is only
  * the end of what they say.
  */
-export async function startBareWorker(vars: Readonly<Record<string, string>>): Promise<WorkerGateway> {
-  const { urls, ...running } = await startBareWorkers(vars, 1);
+export async function startBareWorker(
+  vars: Readonly<Record<string, string>>,
+  other: Other = {},
+): Promise<WorkerGateway> {
+  const { urls, ...running } = await serve({ folder: emptyFolder(), vars, isolates: 1, ...other });
   return { ...running, url: urls[0]! };
 }
 
@@ -32,28 +35,35 @@ export function startBareWorkers(vars: Readonly<Record<string, string>>, isolate
   return serve({ folder: emptyFolder(), vars, isolates });
 }
 
-interface Serving {
+/** Another worker than the one that is deployed. */
+interface Other {
+  readonly entry?: string | undefined;
+  /** Where it says that it lives. */
+  readonly probe?: string | undefined;
+}
+
+interface Serving extends Other {
   readonly folder: string;
   readonly vars: Readonly<Record<string, string>>;
   readonly isolates: number;
 }
 
-async function serve({ folder, vars, isolates }: Serving): Promise<WorkerFleet> {
+async function serve({ folder, vars, isolates, entry, probe = '/livez' }: Serving): Promise<WorkerFleet> {
   const objects = join(folder, 'objects');
   mkdirSync(objects, { recursive: true });
   const addresses = await Promise.all(Array.from({ length: isolates }, async () => `127.0.0.1:${await freePort()}`));
-  await bundleWorker({ folder, sandbox: false });
+  await bundleWorker({ folder, sandbox: false, entry });
   writeFileSync(join(folder, 'config.capnp'), configOf({ addresses, vars }));
   const running = run({ cwd: folder, command: [workerd(), 'serve', 'config.capnp'] });
   const urls = addresses.map((address) => `http://${address}`);
   const isUp = async (url: string) => {
     if (running.hasExited()) throw new Error(running.stderr());
-    expect((await call(url, { path: '/livez' })).status).toBe(200);
+    expect((await call(url, { path: probe })).status).toBe(200);
   };
   await Promise.all(urls.map((url) => vi.waitFor(() => isUp(url), { timeout: 40_000, interval: 25 })));
   const restart = async (others = vars) => {
     await running.kill();
-    return serve({ folder, vars: others, isolates });
+    return serve({ folder, vars: others, isolates, entry, probe });
   };
   return { ...running, urls, objects, restart };
 }

@@ -4,7 +4,7 @@ import { createAdminApp, createApp, createRefuser, type Deps } from '../../src/a
 import { type Config, parseConfig } from '../../src/config.ts';
 import type { LogFields, Logger } from '../../src/core/logger.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
-import { serve } from '../../src/entry/node/server/serve.ts';
+import { serve, type ServeOptions } from '../../src/entry/node/server/serve.ts';
 
 /** Every log line of the whole test run goes here; test/logs looks for secrets in it at the end. */
 export const LOG_FOLDER = join(import.meta.dirname, '../../test-output/logs');
@@ -29,11 +29,13 @@ interface TestGatewayOptions extends Partial<Omit<Deps, 'upstream' | 'config' | 
   readonly env?: Readonly<Record<string, string>>;
   /** Whether to start the admin listener too. */
   readonly admin?: boolean;
+  /** The app that the gateway is mounted in, in the gateway's place. */
+  readonly around?: (app: ReturnType<typeof createApp>) => ServeOptions['app'];
 }
 
 /** The gateway as `entry/node.ts` builds it, on a free port, with a log that is kept. */
 export async function startGateway(upstreamUrl: string, options: TestGatewayOptions = {}): Promise<TestGateway> {
-  const { env = {}, admin: isWanted = false, ...replaced } = options;
+  const { env = {}, admin: isWanted = false, around = (app) => app, ...replaced } = options;
   const config = configOf({ UPSTREAM_BASE_URL: upstreamUrl, ...env });
   const lines: LogLine[] = [];
   const logger = keepingLogger(lines);
@@ -48,7 +50,7 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const { waitUntil } = deps;
   const shared = { refuse: createRefuser(deps), unsent, waitUntil, host: '127.0.0.1', port: 0 };
   const on = { ...shared, trustedProxies: config.trustedProxies };
-  const listener = await serve({ app: createApp(deps), ...on });
+  const listener = await serve({ app: around(createApp(deps)), ...on });
   const admin = isWanted ? await serve({ app: createAdminApp(deps, built.scrape), ...on }) : undefined;
   return {
     url: listener.url,

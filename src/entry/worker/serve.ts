@@ -48,7 +48,7 @@ export function workerOf(makeSandbox?: MakeSandbox) {
 }
 
 /** `isKept`: whether all requests of the isolate use it; else the next one tries again to reach the store. */
-async function appOf(env: WorkerEnv, makeSandbox: MakeSandbox | undefined) {
+export async function appOf(env: WorkerEnv, makeSandbox: MakeSandbox | undefined) {
   const hasSandbox = env.SANDBOX === 'true' && makeSandbox !== undefined;
   const config = configOf(env, hasSandbox);
   const sandbox = config.upstreamBaseUrl || !hasSandbox ? undefined : makeSandbox();
