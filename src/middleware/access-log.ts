@@ -24,7 +24,7 @@ function record(request: ClientRequest, status: number): void {
   const { requestId, trace, method, route, account, cache, startedAt, upstreamCalls, upstreamMs, code, tools } =
     request;
   const ms = tools.clock.now() - startedAt;
-  const auth = tools.sessions && authOf(request);
+  const auth = tools.config.sessions ? authOf(request) : undefined;
   if (auth) tools.metrics.authenticated(auth);
   tools.logger.request({
     request_id: requestId,

@@ -1,12 +1,12 @@
 import * as z from 'zod/mini';
-import { ERRORS, GatewayError } from '../core/errors.ts';
+import { ERRORS, type GatewayError } from '../core/errors.ts';
 import { answerBatch } from '../gateway/batch.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { jsonTextOf } from '../middleware/body.ts';
 import { NO_STORE, reply } from '../middleware/reply.ts';
 import { exampleOf } from '../upstream/example.ts';
 import { documented, model, text } from '../upstream/fields.ts';
-import { checkBody } from '../upstream/input.ts';
+import { checkBody, invalid } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import { allOperations, operations } from '../upstream/operations/index.ts';
 import type { Description } from './openapi.ts';
@@ -53,9 +53,7 @@ export function batchRoute(gateway: Gateway, maxBytes: number): Route {
 /** A batch only reads, so it may be repeated without a key. */
 function keyRefused(): GatewayError {
   const message = 'a batch takes no idempotency key';
-  return GatewayError.of('validation_failed', {
-    errors: [{ code: 'not_allowed', message, field: 'Idempotency-Key' }],
-  });
+  return invalid([{ code: 'not_allowed', message, field: 'Idempotency-Key' }]);
 }
 
 export const batchDescription: Description = {

@@ -1,12 +1,14 @@
 import * as z from 'zod/mini';
+import { cacheStatusOf, cacheWordOf, type Reading } from '../cache/reading.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Written } from '../gateway/idempotency.ts';
 import { jsonTextOf, unreadTextOf } from '../middleware/body.ts';
-import { readAnswer } from '../middleware/read-answer.ts';
-import { type Answer, NO_STORE, reply } from '../middleware/reply.ts';
+import { noneMatch } from '../middleware/headers.ts';
+import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../middleware/reply.ts';
 import type { ClientRequest } from '../middleware/request.ts';
 import { exampleOf } from '../upstream/example.ts';
 import { documented } from '../upstream/fields.ts';
+import { withOrigin } from '../upstream/links.ts';
 import { type CachePolicy, ID_FORMS, type Operation } from '../upstream/operation.ts';
 import { allOperations } from '../upstream/operations/index.ts';
 import type { OperationInput } from '../upstream/call.ts';
@@ -33,6 +35,28 @@ const reading = (operation: Operation, gateway: Gateway): Pick<Route, 'handle'> 
   },
 });
 
+const JSON_TYPE = 'application/json';
+const HIT_TIMING = timingOf('upstream', 0, 'hit');
+
+/** The answer to a read: whole, or 304 if the client has it already (`contract.md` section 5). */
+function readAnswer(request: ClientRequest, reading: Reading): Answer {
+  const { entry, status, age, ttl } = reading;
+  request.cache = cacheWordOf(reading);
+  const timing = ttl === undefined ? timingOf('upstream', request.upstreamMs) : HIT_TIMING;
+  const headers: Record<string, string> = { 'Cache-Status': cacheStatusOf(reading), Vary: 'Authorization' };
+  const isKept = reading.isCacheable && status === 200;
+  if (entry === null || !isKept) headers['Cache-Control'] = NO_STORE['Cache-Control'];
+  if (entry === null) return { status, headers, body: null, timing };
+  if (isKept) {
+    headers['Cache-Control'] = REVALIDATE;
+    headers['ETag'] = entry.etag;
+    headers['Age'] = String(age);
+    if (noneMatch(request.header('if-none-match'), entry.etag)) return { status: 304, headers, body: null, timing };
+  }
+  headers['Content-Type'] = JSON_TYPE;
+  return { status, headers, body: withOrigin(entry, request), timing };
+}
+
 const writing = (operation: Operation, gateway: Gateway): Pick<Route, 'handle'> => ({
   async handle(c) {
     const request = c.get('request');
@@ -50,7 +74,7 @@ function writtenAnswer({ status, text, replayed }: Written): Answer {
   const outcome = replayed ? { 'Idempotency-Replayed': 'true' } : { 'Cache-Status': 'portico; fwd=method' };
   const headers = { ...NO_STORE, ...outcome };
   if (text === null) return { status, headers, body: null };
-  return { status, headers: { ...headers, 'Content-Type': 'application/json' }, body: text };
+  return { status, headers: { ...headers, 'Content-Type': JSON_TYPE }, body: text };
 }
 
 const METHODS = { GET: 'get', POST: 'post', PATCH: 'patch', DELETE: 'delete' } as const;

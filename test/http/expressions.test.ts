@@ -123,7 +123,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^[\\x20-\\x7e]{1,256}$/': client(' '),
     '/^[\\x21-\\x7e]{1,255}$/': client('a'),
   },
-  'src/middleware/problem.ts': { '/^\\s+at /': OURS },
+  'src/middleware/reply.ts': { '/^\\s+at /': OURS },
   'src/resilience/drift.ts': { '/^\\./': OURS },
   'src/routes/batch.ts': { '/^\\/[\\x21\\x22\\x24-\\x7e]*$/': client('a', { before: '/', after: '#' }) },
   'src/routes/home.ts': {

@@ -6,7 +6,7 @@ import { getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { GatewayError } from '../../../core/errors.ts';
 import type { WaitUntil } from '../../../core/runtime.ts';
-import type { refuser } from '../../../middleware/problem.ts';
+import type { refuser } from '../../../middleware/reply.ts';
 import type { Env } from '../../../middleware/request.ts';
 import { addresses, peerOf, proxies } from './address.ts';
 import { Connections } from './connections.ts';

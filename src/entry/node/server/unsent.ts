@@ -50,7 +50,7 @@ export class Unsent implements Backlog {
   }
 
   /** Reads what there is, since it is in memory anyway, and breaks off if too much of the owner's is unsent by then. */
-  counted(env: object, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  metered(env: object, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     const outgoing = outgoingIn(env);
     if (!outgoing) return body;
     const reader = body.getReader();
