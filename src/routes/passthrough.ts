@@ -18,22 +18,22 @@ import { type Route, routeOf } from './route.ts';
 /** The upstream's endpoints, each at its own path (`contract.md` section 2). */
 export function passthroughRoutes(gateway: Gateway): Route[] {
   return allOperations.map((operation: Operation) => {
-    const answering = operation.method === 'GET' ? reading(operation, gateway) : writing(operation, gateway);
-    const { path, ...route } = routeOf(passthroughDescription(operation), answering);
+    const handle = operation.method === 'GET' ? readBy(operation, gateway) : writtenBy(operation, gateway);
+    const { path, ...route } = routeOf(passthroughDescription(operation), { handle });
     return { ...route, path: path.replace(':id', `:id{${ID_FORMS[operation.idForm ?? 'digits']}}`) };
   });
 }
 
 const inputOf = ({ id, query }: ClientRequest): OperationInput => ({ id, query });
 
-const reading = (operation: Operation, gateway: Gateway): Pick<Route, 'handle'> => ({
-  async handle(c) {
+function readBy(operation: Operation, gateway: Gateway): Route['handle'] {
+  return async (c) => {
     const request = c.get('request');
     const read = { operation, input: inputOf(request) };
     const reader = await gateway.reader(request, () => [read]);
     return reply(c, readAnswer(request, reader.fresh(read) ?? (await gateway.read(read, reader))));
-  },
-});
+  };
+}
 
 const JSON_TYPE = 'application/json';
 const HIT_TIMING = timingOf('upstream', 0, 'hit');
@@ -57,8 +57,8 @@ function readAnswer(request: ClientRequest, reading: Reading): Answer {
   return { status, headers, body: withOrigin(entry, request), timing };
 }
 
-const writing = (operation: Operation, gateway: Gateway): Pick<Route, 'handle'> => ({
-  async handle(c) {
+function writtenBy(operation: Operation, gateway: Gateway): Route['handle'] {
+  return async (c) => {
     const request = c.get('request');
     request.cache = 'method';
     const input = async () => {
@@ -67,8 +67,8 @@ const writing = (operation: Operation, gateway: Gateway): Pick<Route, 'handle'> 
       return { ...inputOf(request), ...sent };
     };
     return reply(c, writtenAnswer(await gateway.write(operation, input, request)));
-  },
-});
+  };
+}
 
 function writtenAnswer({ status, text, replayed }: Written): Answer {
   const outcome = replayed ? { 'Idempotency-Replayed': 'true' } : { 'Cache-Status': 'portico; fwd=method' };
@@ -77,15 +77,13 @@ function writtenAnswer({ status, text, replayed }: Written): Answer {
   return { status, headers: { ...headers, 'Content-Type': JSON_TYPE }, body: text };
 }
 
-const METHODS = { GET: 'get', POST: 'post', PATCH: 'patch', DELETE: 'delete' } as const;
-
 /** An endpoint of the upstream, of its row. Gives names to the schemas of bodies, pages and lists. */
 export function passthroughDescription(operation: Operation): Description {
   const { id, method, path, tag, summary, credential, body, answer } = operation;
   if (body) name(body.schema, `${id.charAt(0).toUpperCase()}${id.slice(1)}Body`);
   if (answer) name(answer, collectionName(answer));
   return {
-    method: METHODS[method],
+    method: method.toLowerCase() as Lowercase<typeof method>,
     path,
     operationId: id,
     tags: [tag],

@@ -140,8 +140,8 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
       after: 'a',
     }),
   },
-  'src/routes/overviews/ndjson.ts': { '/[\\r\\n]+\\s*/g': upstream('1,\n') },
-  'src/routes/overviews/schemas.ts': { '/^get/': OURS },
+  'src/routes/overviews.ts': { '/[\\r\\n]+\\s*/g': upstream('1,\n') },
+  'src/routes/overviews/description.ts': { '/^get/': OURS },
   'src/routes/passthrough.ts': {
     'new RegExp(`^${form}$`)': OURS,
     '/^[\\x21-\\x7e]{1,255}$/': OURS,

@@ -6,7 +6,7 @@ import type { Deps } from '../../app.ts';
 import type { Config } from '../../config.ts';
 import { Bag } from '../../core/bag.ts';
 import type { Logger } from '../../core/logger.ts';
-import type { Clock } from '../../core/runtime.ts';
+import type { Clock, WaitUntil } from '../../core/runtime.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
 import { MemoryStore } from '../../store/memory.ts';
 import { SharedStore } from '../../store/shared.ts';
@@ -67,15 +67,14 @@ export function nodeDeps(
 /** Keeps track of work that outlives its request. `idle` resolves when none goes on, so that the process can wait for it. */
 function trackedWork() {
   const running = new Bag<Promise<unknown>>();
-  return {
-    waitUntil(work: Promise<unknown>) {
-      const done = running.add(work);
-      void work.then(done, done);
-    },
-    async idle() {
-      while (running.size > 0) await Promise.allSettled(running);
-    },
+  const waitUntil: WaitUntil = (work) => {
+    const done = running.add(work);
+    void work.then(done, done);
   };
+  const idle = async () => {
+    while (running.size > 0) await Promise.allSettled(running);
+  };
+  return { waitUntil, idle };
 }
 
 interface OpenedStore {

@@ -7,7 +7,7 @@ import {
   READ_OUTCOMES,
   REFUSALS,
 } from '../../core/metrics.ts';
-import type { Scrape } from '../../routes/metrics.ts';
+import type { Scrape } from '../../routes/health.ts';
 import type { Usage } from '../../store/store.ts';
 import { allOperations } from '../../upstream/operations/index.ts';
 

@@ -1,8 +1,7 @@
 import type { ErrorItem, GatewayError } from '../../core/errors.ts';
 import { type Composition, planOf } from '../../gateway/compose.ts';
-import { type Overview } from '../../gateway/overviews.ts';
-import { type BadLeg, isGood, type Leg } from '../../gateway/legs.ts';
-import { documentedFields, project } from '../../gateway/project.ts';
+import type { Overview } from '../../gateway/overviews.ts';
+import { documentedFields } from '../../gateway/project.ts';
 import { invalid } from '../../upstream/input.ts';
 
 /** What a client asked for, with the fields that it wants of each section. */
@@ -38,8 +37,8 @@ function compositionOf(overview: Overview, query: string, prefer: string): Asked
     if (name === 'sections') errors.push(...unknownIn(namesIn(value), Object.keys(overview.sections), name));
     if (section === undefined && name !== 'sections' && LIKE_OURS.test(name)) errors.push(unknown(name, name));
     if (section === undefined) continue;
-    const known = knownFields(overview, section);
-    errors.push(...(known ? unknownIn(namesIn(value), known, name) : [unknown(section, name)]));
+    const own = fieldsOf(overview, section);
+    errors.push(...(own ? unknownIn(namesIn(value), own, name) : [unknown(section, name)]));
     fields.set(section, new Set([...(fields.get(section) ?? []), ...namesIn(value)]));
   }
   if (errors.length > 0) return { error: invalid(errors) };
@@ -49,13 +48,13 @@ function compositionOf(overview: Overview, query: string, prefer: string): Asked
 
 const namesIn = (list: string) => [...new Set(list.split(',').map((name) => name.trim()))];
 
-function knownFields({ sections }: Overview, name: string): string[] | undefined {
+function fieldsOf({ sections }: Overview, name: string): string[] | undefined {
   const section = Object.hasOwn(sections, name) ? sections[name] : undefined;
   return section && [...documentedFields(section.operation)];
 }
 
-function unknownIn(names: readonly string[], known: readonly string[], field: string): ErrorItem[] {
-  return names.filter((name) => !known.includes(name)).map((name) => unknown(name, field));
+function unknownIn(names: readonly string[], own: readonly string[], field: string): ErrorItem[] {
+  return names.filter((name) => !own.includes(name)).map((name) => unknown(name, field));
 }
 
 const unknown = (name: string, field: string): ErrorItem => ({
@@ -63,23 +62,3 @@ const unknown = (name: string, field: string): ErrorItem => ({
   message: `${JSON.stringify(name.slice(0, 64))} does not exist here`,
   field,
 });
-
-/** The JSON of a section: the upstream's, trimmed if the client asked for some fields only. */
-export function sectionText({ overview, fields }: CompositionRequest, name: string, leg: Leg): string {
-  if (!isGood(leg)) return 'null';
-  const wanted = fields.get(name);
-  const section = overview.sections[name];
-  return wanted && section ? project(section.operation, leg.text, wanted) : leg.text;
-}
-
-/** The error of a section that failed, in the terms of a problem. */
-export function errorOf({ error }: BadLeg) {
-  const { code, status, kind, detail, retryAfter } = error;
-  return {
-    code,
-    status,
-    detail,
-    retryable: kind.retryable,
-    ...(retryAfter !== undefined && { retry_after: retryAfter }),
-  };
-}
