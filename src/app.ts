@@ -44,7 +44,7 @@ export function createApp(deps: Deps): Hono<Env> {
     ...(sessions ? sessionRoutes(gateway, sessions) : []),
     ...problemsRoutes(gateway.upstreamCodes),
     documentRoute(),
-    ...docsRoutes(deps),
+    ...docsRoutes(deps.docsAssets, deps.trialAccounts),
     ...healthRoutes(deps.readiness),
   ];
   return mount(routes, { ...deps, cors: new Cors(deps), sessions }, ['/api/*', '/bff/*'], [homeRoute]);

@@ -39,6 +39,7 @@ const OURS = 'ours';
 const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeof OURS>>>> = {
   'src/cache/key.ts': { '/^0+(?=\\d)/': client('0', { after: 'x' }) },
   'src/config.ts': {
+    '/[A-Z]/g': OURS,
     '/^\\d+$/': OURS,
     '/^https?:$/': OURS,
     '/\\/+$/': OURS,
