@@ -135,7 +135,7 @@ export const VARIABLES: readonly string[] = [...Object.keys(variables.shape).map
 /** Durations in milliseconds, sizes in bytes, as named in `contract.md` section 1. */
 export type Config = ReturnType<typeof configOf>;
 
-type Given = Readonly<Record<string, unknown>>;
+type Variables = Readonly<Record<string, unknown>>;
 
 /** A bad variable and what was expected. Never its value, which might be a secret, except for an origin in it. */
 export interface ConfigProblem {
@@ -146,7 +146,7 @@ export interface ConfigProblem {
 type ParsedConfig = { readonly config: Config } | { readonly problems: readonly ConfigProblem[] };
 
 /** Parses a record of variables; an empty one counts as not set. Names every bad variable, not only the first. */
-export function parseConfig(record: Given): ParsedConfig {
+export function parseConfig(record: Variables): ParsedConfig {
   const present = Object.entries(record).filter(([, value]) => value !== '' && value !== undefined);
   const given = Object.fromEntries(present.map(([name, value]) => [name, asText(value)]));
   const named = Object.keys(variables.shape).map((name) => [name, given[variableOf(name)]] as const);
@@ -163,7 +163,7 @@ function asText(value: unknown): unknown {
 }
 
 /** Problems that depend on two variables. */
-function conflictsIn(given: Given): ConfigProblem[] {
+function conflictsIn(given: Variables): ConfigProblem[] {
   const conflicts: ConfigProblem[] = [];
   // In production the sandbox must not start by default.
   if (given['NODE_ENV'] === 'production' && given['UPSTREAM_BASE_URL'] === undefined)
@@ -188,7 +188,7 @@ function expectationOf(issue: z.core.$ZodIssue): string {
   return issue.message.replace(/^Invalid \w+: expected /, '').replace(/, received .*/, '');
 }
 
-function configOf({ cachePolicy: overrides = {}, ...parsed }: z.output<typeof variables>, given: Given) {
+function configOf({ cachePolicy: overrides = {}, ...parsed }: z.output<typeof variables>, given: Variables) {
   return {
     ...parsed,
     policyOf: policiesOf(overrides),

@@ -53,10 +53,6 @@ function authOf({ account, session, route }: ClientRequest): 'header' | 'cookie'
   return account === undefined || route.isSession ? undefined : 'header';
 }
 
-function classOf(status: number): StatusClass {
-  if (status < 300) return '2xx';
-  if (status < 400) return '3xx';
-  return status < 500 ? '4xx' : '5xx';
-}
+const classOf = (status: number) => `${Math.trunc(status / 100)}xx` as StatusClass;
 
 const rounded = (ms: number) => Math.round(ms * 10) / 10;

@@ -2,6 +2,7 @@ import type { Context, ErrorHandler } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
 import { GatewayError } from '../core/errors.ts';
 import { PROBLEM_TYPE, problemOf } from '../core/problem.ts';
+import { addressOwner } from '../store/owner.ts';
 import { secondsLeft } from '../store/store.ts';
 import { ClientLeft } from '../upstream/request-context.ts';
 import { CLIENT_LEFT, finish } from './access-log.ts';
@@ -48,7 +49,7 @@ export function reply(c: Context<Env>, answer: Answer): Response {
   const request = c.get('request');
   const { body } = answer;
   const { backlog } = request.tools;
-  if (request.route.isRead && backlog?.isFull(c.env, request.shareOwner)) {
+  if (request.route.isRead && backlog?.isFull(c.env, request.owner ?? addressOwner(request.address))) {
     if (body instanceof ReadableStream) void body.cancel();
     request.tools.metrics.refused('unsent');
     throw GatewayError.of('overloaded', { retryAfter: 1, detail: UNREAD });

@@ -5,7 +5,7 @@ import { GatewayError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock, WaitUntil } from '../core/runtime.ts';
-import { addressOwner, type Owner } from '../store/owner.ts';
+import type { Owner } from '../store/owner.ts';
 import type { AccountId, SessionId, Snapshot } from '../store/store.ts';
 import type { Trace } from '../upstream/call.ts';
 import { invalid } from '../upstream/input.ts';
@@ -187,11 +187,6 @@ export class ClientRequest implements RequestContext {
 
   get address(): string {
     return this.tools.addressOf(this.#hono?.env ?? {}, (name) => this.header(name));
-  }
-
-  /** Whose share its answer takes. */
-  get shareOwner(): Owner {
-    return this.owner ?? addressOwner(this.address);
   }
 
   get mount(): string {

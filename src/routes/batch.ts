@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { ERRORS, type GatewayError } from '../core/errors.ts';
+import { ERRORS } from '../core/errors.ts';
 import { answerBatch } from '../gateway/batch.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { jsonTextOf } from '../middleware/body.ts';
@@ -35,6 +35,9 @@ const batchBody = z.strictObject({
   ),
 });
 
+/** A batch only reads, so it may be repeated without a key. */
+const KEYED = { code: 'not_allowed', message: 'a batch takes no idempotency key', field: 'Idempotency-Key' };
+
 /** `maxBytes`: of all bodies of a batch together. */
 export function batchRoute(gateway: Gateway, maxBytes: number): Route {
   return routeOf(batchDescription, {
@@ -42,18 +45,12 @@ export function batchRoute(gateway: Gateway, maxBytes: number): Route {
     async handle(c) {
       const request = c.get('request');
       const reader = await gateway.reader(request);
-      if (request.idempotencyKey !== undefined) throw keyRefused();
+      if (request.idempotencyKey !== undefined) throw invalid([KEYED]);
       const { requests } = checkBody(batchBody, (await jsonTextOf(request)) ?? '');
       const body = await answerBatch(gateway, reader, requests, maxBytes);
       return reply(c, { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body });
     },
   });
-}
-
-/** A batch only reads, so it may be repeated without a key. */
-function keyRefused(): GatewayError {
-  const message = 'a batch takes no idempotency key';
-  return invalid([{ code: 'not_allowed', message, field: 'Idempotency-Key' }]);
 }
 
 export const batchDescription: Description = {

@@ -10,7 +10,7 @@ export interface CompositionRequest extends Composition {
 }
 
 /** What a request asks of an overview, or why it is refused. */
-type Asked = CompositionRequest | { readonly error: GatewayError };
+type CompositionOrError = CompositionRequest | { readonly error: GatewayError };
 
 const FIELDS = /^fields\[([^]*)\]$/;
 /** Misspelt parameters are refused: ignoring them would cost calls that the client meant to save. */
@@ -21,13 +21,13 @@ const STRICT = /(^|[,;]\s*)handling\s*=\s*"?strict"?\s*($|[,;])/i;
  * Reads `?sections=a,b`, `?fields[section]=x,y` and `Prefer: handling=strict`. The error is `validation_failed`, for a
  * section or field that does not exist; it is returned, not thrown, so that the request is counted before it is refused.
  */
-export function compositionsOf(overview: Overview): (query: string, prefer: string | undefined) => Asked {
+export function compositionsOf(overview: Overview): (query: string, prefer: string | undefined) => CompositionOrError {
   const all = Object.keys(overview.sections);
   const whole = { overview, wanted: all, sections: planOf(overview, all), fields: new Map(), strict: false };
   return (query, prefer = '') => (query === '' && prefer === '' ? whole : compositionOf(overview, query, prefer));
 }
 
-function compositionOf(overview: Overview, query: string, prefer: string): Asked {
+function compositionOf(overview: Overview, query: string, prefer: string): CompositionOrError {
   const errors: ErrorItem[] = [];
   const asked = new Set<string>();
   const fields = new Map<string, ReadonlySet<string>>();

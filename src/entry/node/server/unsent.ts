@@ -158,9 +158,9 @@ const outgoingIn = (env: object): Owned | undefined =>
   'outgoing' in env && env.outgoing instanceof ServerResponse ? env.outgoing : undefined;
 
 function largest<T>(all: Iterable<T>, sizeOf: (one: T) => number): T | undefined {
-  let found: T | undefined;
-  for (const one of all) if (!found || sizeOf(one) > sizeOf(found)) found = one;
-  return found;
+  let most: T | undefined;
+  for (const one of all) if (!most || sizeOf(one) > sizeOf(most)) most = one;
+  return most;
 }
 
 /** Of a text that is not ASCII, only the queue has the bytes. */
