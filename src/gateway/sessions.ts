@@ -86,7 +86,7 @@ export function accountSessions({ store, clock, digest }: GatewayDeps, { ownerOf
       return account;
     },
     /** Whether a session still lives; false where only the store could tell, and it does not answer. */
-    async isLiving(context: RequestContext, session: SessionId): Promise<boolean> {
+    isLiving: async (context: RequestContext, session: SessionId): Promise<boolean> => {
       if (context.snapshot?.session?.isLocal) return false; // it did not answer a moment ago
       const account = context.account ?? (await digest.account(context.credential));
       const asked = await store.snapshot({ ...asking(account, context), window: undefined, session });

@@ -26,7 +26,7 @@ export function jsonAnswer(body: unknown, headers: Headers = NO_STORE): Answer {
 }
 
 /** On every answer. Pages have a `Content-Security-Policy` of their own. */
-export const SECURITY_HEADERS = {
+const SECURITY_HEADERS = {
   'X-Content-Type-Options': 'nosniff',
   'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'no-referrer',

@@ -119,10 +119,10 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^[A-Za-z0-9._-]{1,128}$/': client('a'),
   },
   'src/middleware/problem.ts': {
-    '/^(?:\\/(?!\\.{1,2}(?:\\/|$))[A-Za-z0-9._~-]*)+$/': client('/.a', { after: '%' }),
     '/^\\s+at /': OURS,
   },
   'src/middleware/request.ts': {
+    '/^(?:\\/(?!\\.{1,2}(?:\\/|$))[A-Za-z0-9._~-]*)+$/': client('/.a', { after: '%' }),
     '/^[\\x20-\\x7e]{1,256}$/': client(' '),
     '/^[\\x21-\\x7e]{1,255}$/': client('a'),
   },

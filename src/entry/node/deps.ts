@@ -39,8 +39,8 @@ interface NodeDeps {
   readonly unsent: Unsent;
   readonly scrape: Scrape;
   /** Resolves when no work goes on that has outlived its request. */
-  idle(): Promise<unknown>;
-  close(): Promise<void>;
+  readonly idle: () => Promise<unknown>;
+  readonly close: () => Promise<void>;
 }
 
 /** The app's dependencies on Node. */
