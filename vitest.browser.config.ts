@@ -6,6 +6,7 @@ export default defineConfig({
   resolve: { alias: { 'cloudflare:workers': join(import.meta.dirname, 'test/support/cloudflare-workers.ts') } },
   test: {
     include: ['test/browser/**/*.test.ts'],
+    exclude: ['**/node_modules/**'],
     // Two of them start the example, which builds into one folder.
     fileParallelism: false,
     testTimeout: 120_000,

@@ -1,5 +1,8 @@
 import { join } from 'node:path';
-import { defaultExclude, defineConfig } from 'vitest/config';
+import { defineConfig } from 'vitest/config';
+import { ciResults } from './scripts/ci-results.ts';
+
+const isCi = process.env['CI'] !== undefined;
 
 /** Tests that start processes, Redis or workerd. In the other projects an attempt to is an error. */
 const WITH_SERVERS = [
@@ -24,22 +27,22 @@ const WITH_BROWSER = ['test/browser/**/*.test.ts'];
 const LAST = ['test/logs/**/*.test.ts'];
 
 /** What is promised of a gateway holds of one that shares its store too: a part of it by `npm test`, with `CI=true` all. */
-const ABOUT_STATE =
-  process.env['CI'] === undefined
-    ? ['test/cache/{coalescing,read-your-writes,refusals}.test.ts', 'test/idempotency/{replay,under-way}.test.ts']
-    : ['test/{batch,cache,idempotency,limits,overviews,passthrough,resilience}/**/*.test.ts'];
+const ABOUT_STATE = isCi
+  ? ['test/{batch,cache,idempotency,limits,overviews,passthrough,resilience}/**/*.test.ts']
+  : ['test/cache/{coalescing,read-your-writes,refusals}.test.ts', 'test/idempotency/{replay,under-way}.test.ts'];
 
 export default defineConfig({
   // The objects of accounts run in this process too, on a storage of ours; in test/runtime they run in workerd.
   resolve: { alias: { 'cloudflare:workers': join(import.meta.dirname, 'test/support/cloudflare-workers.ts') } },
   test: {
+    // Packages bring tests of their own, also those that `npm run check:clients` installs below test/.
+    exclude: ['**/node_modules/**'],
     pool: 'forks',
     // More than there are cores: the tests with servers mostly wait.
     maxWorkers: 4,
     // Files share their process, so each test has to close what it opens.
     isolate: false,
-    reporters: process.env['CI'] === undefined ? ['default'] : ['default', 'json'],
-    outputFile: { json: 'test-output/results.json' },
+    reporters: ['default', ...(isCi ? [ciResults('test/unsteady.json', 'test-output/results')] : [])],
     globalSetup: ['test/support/global-setup.ts'],
     // Ends a test that hangs. None is judged by its time, which on a busy machine is many times the usual.
     testTimeout: 60_000,
@@ -52,7 +55,7 @@ export default defineConfig({
         test: {
           name: 'quick',
           include: ['test/**/*.test.ts'],
-          exclude: [...defaultExclude, ...WITH_SERVERS, ...WITH_BROWSER, ...RANDOM, ...LAST],
+          exclude: [...WITH_SERVERS, ...WITH_BROWSER, ...RANDOM, ...LAST],
           env: { NO_SERVERS: 'true' },
         },
       },
@@ -66,7 +69,7 @@ export default defineConfig({
         test: {
           name: 'shared',
           include: ABOUT_STATE,
-          exclude: [...defaultExclude, 'test/resilience/deadlines.test.ts'],
+          exclude: ['test/resilience/deadlines.test.ts'],
           env: { NO_SERVERS: 'true', OVER_SHARED_STORE: 'true' },
         },
       },

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { atExit } from '../../test/load/support/processes.ts';
 import { freePort } from '../../scripts/free-port.ts';
 
-export const SERVER_CORE = 0;
+const SERVER_CORE = 0;
 /** Of the load, the upstream, Redis and the bench itself. */
 export const LOAD_CORE = 1;
 

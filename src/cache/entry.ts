@@ -1,19 +1,14 @@
 import type { Digest } from '../core/runtime.ts';
 import { type Entry, freshFor } from '../store/store.ts';
-import type { UpstreamAnswer } from '../upstream/answer.ts';
+import type { UpstreamAnswer } from '../upstream/call.ts';
 import type { CachePolicy } from '../upstream/operation.ts';
 
-/** Makes an entry of an answer; null if it has no body. */
-export async function entryOf(answer: UpstreamAnswer, storedAt: number, digest: Digest): Promise<Entry | null> {
+/** Makes an entry of an answer; null if it has no body. Without `digest` it gets no ETag: it is not kept. */
+export async function entryOf(answer: UpstreamAnswer, storedAt: number, digest?: Digest): Promise<Entry | null> {
   const { text, links, validators, isAscii } = answer;
   if (text === null) return null;
-  const etag = `"${await digest.body(text)}"`;
+  const etag = digest ? `"${await digest.body(text)}"` : '';
   return { text, links, isAscii, etag, storedAt, validators, ...boundOf(answer) };
-}
-
-/** The same for an answer that is not kept and so needs no ETag. */
-export function passingEntry({ text, links, validators, isAscii }: UpstreamAnswer, storedAt: number): Entry | null {
-  return text === null ? null : { text, links, isAscii, etag: '', storedAt, validators };
 }
 
 const boundOf = ({ maxFreshMs }: UpstreamAnswer) => (maxFreshMs === undefined ? {} : { maxFreshMs });

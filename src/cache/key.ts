@@ -1,6 +1,6 @@
 import { type AccountId, type CacheKey, EVERYTHING, type Tag, type Version } from '../store/store.ts';
 import type { CachePolicy, Group, Operation } from '../upstream/operation.ts';
-import type { OperationInput, Read } from '../upstream/request.ts';
+import type { OperationInput, Read } from '../upstream/call.ts';
 
 /** Keys and tags are made only here. The store puts the account in front of the key. */
 export function cacheKeyOf(account: AccountId, { operation, input }: Read, policy: CachePolicy | undefined): CacheKey {

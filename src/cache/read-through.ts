@@ -1,29 +1,23 @@
 import { GatewayError } from '../core/errors.ts';
-import type { Metrics } from '../core/metrics.ts';
-import type { Clock, Digest } from '../core/runtime.ts';
+import type { Digest } from '../core/runtime.ts';
 import type { CacheKey, Entry, Fetched, Found } from '../store/store.ts';
-import type { Call } from '../upstream/client.ts';
+import type { Call, OperationInput, Read } from '../upstream/call.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
-import type { OperationInput, Read } from '../upstream/request.ts';
-import { ageOf, confirmed, entryOf, freshMsOf, passingEntry, usabilityOf } from './entry.ts';
+import { ageOf, confirmed, entryOf, freshMsOf, usabilityOf } from './entry.ts';
 import { cacheKeyOf, singleFlightKey } from './key.ts';
-import type { Reader } from './reader.ts';
+import type { Reader, ReaderOptions } from './reader.ts';
 import { type Reading, readingOf } from './reading.ts';
 import { SingleFlight } from './single-flight.ts';
 
-export interface ReadThroughOptions {
-  readonly clock: Clock;
+export interface ReadThroughOptions extends ReaderOptions {
   readonly digest: Digest;
   readonly call: Call;
   /** While it is open, an older copy is served at once instead of waiting for the upstream to fail. */
   readonly isCircuitOpen: (reader: Reader) => boolean;
-  readonly metrics: Metrics;
   /** How long a call may take with all its attempts. */
   readonly timeoutMs: number;
   /** Refuses input that is not as documented. Called only if no copy answers: the input of a copy was checked before. */
   readonly check: (operation: Operation, input: OperationInput) => void;
-  /** The policy in force; undefined for an operation that is never cached. */
-  readonly policyOf: (operation: Operation) => CachePolicy | undefined;
 }
 
 interface Wanted extends Read {
@@ -99,12 +93,7 @@ export class ReadThrough {
     const { operation, input, reader, policy } = wanted;
     check(operation, input);
     const { result, isJoined } = this.#join(wanted, found, reader.signal);
-    let done: Result;
-    try {
-      done = await result;
-    } catch (error) {
-      done = await this.#abandoned(wanted, found, error);
-    }
+    const done = await result.catch((error: unknown) => this.#abandoned(wanted, found, error));
     const older = 'error' in done ? this.#olderCopy(wanted, found, done) : undefined;
     if (older) return older;
     const isCollapsed = isJoined || ('isCollapsed' in done && done.isCollapsed);
@@ -183,7 +172,7 @@ export class ReadThrough {
     const { status, isStorable, notModified } = answer;
     const now = clock.now();
     if (notModified && entry) return { status: 200, isStorable, entry: confirmed(entry, answer, now) };
-    return { status, isStorable, entry: policy ? await entryOf(answer, now, digest) : passingEntry(answer, now) };
+    return { status, isStorable, entry: await entryOf(answer, now, policy ? digest : undefined) };
   }
 }
 

@@ -4,13 +4,13 @@ import type { Clock } from '../core/runtime.ts';
 import type { Owner } from '../store/owner.ts';
 import type { AccountId, Entry, Snapshot } from '../store/store.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
-import type { Read } from '../upstream/request.ts';
+import type { Read } from '../upstream/call.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
 import { freshMsOf } from './entry.ts';
 import { cacheKeyOf } from './key.ts';
 import { type Reading, readingOf } from './reading.ts';
 
-interface ReaderOptions {
+export interface ReaderOptions {
   readonly clock: Clock;
   readonly metrics: Metrics;
   /** The policy in force; undefined for an operation that is never cached. */
@@ -45,8 +45,8 @@ export class Reader {
     const { clock, metrics, policyOf } = this.#options;
     const policy = this.context.wants === 'any' ? policyOf(read.operation) : undefined;
     if (!policy) return undefined;
+    const entry = this.copy(read);
     const now = clock.now();
-    const entry = this.snapshot.copy(cacheKeyOf(this.account, read, policy), now);
     const freshMs = entry ? freshMsOf(entry, policy, now) : 0;
     if (!entry || freshMs <= 0) return undefined;
     metrics.readDone('hit');

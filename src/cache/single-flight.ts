@@ -2,19 +2,14 @@ import { onAbort } from '../core/abort.ts';
 import type { WaitUntil } from '../core/runtime.ts';
 
 interface Flight<T> {
-  readonly result: Promise<T>;
+  /** Replaced once the work is over: V8 keeps the old tables of a map, and what they refer to, for a while. */
+  result: Promise<T>;
   waiting: number;
   /** Aborts the work, with the reason of the last waiter that left. */
   readonly abandon: (reason: unknown) => void;
 }
 
-/**
- * The value in the map of flights. It is emptied when the work is over, since V8 keeps the old tables of a map, and what
- * they refer to, for a while.
- */
-interface Place<T> {
-  flight: Flight<T> | undefined;
-}
+const OVER = new Promise<never>(() => undefined);
 
 interface Joining<T> {
   /** Begins the work; called only if no equal work is under way. */
@@ -29,7 +24,7 @@ interface Joining<T> {
  * end it for the others; only the last one to leave aborts it.
  */
 export class SingleFlight<T> {
-  readonly #flights = new Map<string, Place<T>>();
+  readonly #flights = new Map<string, Flight<T>>();
 
   get size(): number {
     return this.#flights.size;
@@ -40,12 +35,21 @@ export class SingleFlight<T> {
   }
 
   join(key: string, joining: Joining<T>): Promise<T> {
-    const { waiter } = joining;
+    const { waiter, waitUntil } = joining;
     // A waiter that has left already begins nothing.
     if (waiter?.aborted) return Promise.reject(waiter.reason);
-    const flight = this.#flights.get(key)?.flight ?? this.#start(key, joining);
+    const flight = this.#flights.get(key) ?? this.#start(key, joining);
+    const { result } = flight;
     flight.waiting++;
-    return waiter ? wait(flight, waiter, joining.waitUntil) : flight.result;
+    if (!waiter) return result;
+    const left = Promise.withResolvers<never>();
+    const stay = onAbort(waiter, (reason) => {
+      left.reject(reason);
+      if (--flight.waiting > 0) return;
+      waitUntil(result.catch(() => undefined)); // keeps this request alive until it has ended
+      flight.abandon(reason);
+    });
+    return Promise.race([result, left.promise]).finally(stay);
   }
 
   #start(key: string, { start, waitUntil }: Joining<T>): Flight<T> {
@@ -54,42 +58,17 @@ export class SingleFlight<T> {
     // request that began the work.
     const abandoned = Promise.withResolvers<unknown>();
     void abandoned.promise.then((reason) => controller.abort(reason));
-    const place: Place<T> = { flight: undefined };
     const remove = () => {
-      if (this.#flights.get(key) === place) this.#flights.delete(key);
-      place.flight = undefined;
+      if (this.#flights.get(key) === flight) this.#flights.delete(key);
+      flight.result = OVER;
     };
-    const result = start(controller.signal);
     const abandon = (reason: unknown) => {
       remove();
       abandoned.resolve(reason);
     };
-    const flight = { result, waiting: 0, abandon };
-    place.flight = flight;
-    this.#flights.set(key, place);
-    waitUntil(result.then(remove, remove)); // removed before any waiter continues
+    const flight: Flight<T> = { result: start(controller.signal), waiting: 0, abandon };
+    this.#flights.set(key, flight);
+    waitUntil(flight.result.then(remove, remove)); // removed before any waiter continues
     return flight;
   }
-}
-
-function wait<T>(flight: Flight<T>, waiter: AbortSignal, waitUntil: WaitUntil): Promise<T> {
-  return new Promise<T>((resolve, reject) => {
-    const leave = (reason: unknown) => {
-      reject(reason);
-      if (--flight.waiting > 0) return;
-      waitUntil(flight.result.catch(() => undefined)); // keeps this request alive until it has ended
-      flight.abandon(reason);
-    };
-    const stay = onAbort(waiter, leave);
-    flight.result.then(
-      (result) => {
-        stay();
-        resolve(result);
-      },
-      (error: unknown) => {
-        stay();
-        reject(error);
-      },
-    );
-  });
 }

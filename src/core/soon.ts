@@ -7,7 +7,11 @@ export function andThen<T, U>(value: Soon<T>, next: (value: T) => Soon<U>): Soon
 }
 
 /** All of them, at once if all are there. */
-export function allOf<T>(values: readonly Soon<T>[]): Soon<readonly T[]> {
-  const isThere = (all: readonly Soon<T>[]): all is readonly T[] => !all.some((value) => value instanceof Promise);
-  return isThere(values) ? values : Promise.all(values);
+export function allOf<K, V>(values: ReadonlyMap<K, Soon<V>>): Soon<ReadonlyMap<K, V>> {
+  for (const value of values.values()) if (value instanceof Promise) return awaited(values);
+  return values as ReadonlyMap<K, V>;
+}
+
+async function awaited<K, V>(values: ReadonlyMap<K, Soon<V>>): Promise<ReadonlyMap<K, V>> {
+  return new Map(await Promise.all(Array.from(values, async ([key, value]) => [key, await value] as const)));
 }

@@ -5,9 +5,10 @@ import type { Reading } from '../cache/reading.ts';
 import type { Reader } from '../cache/reader.ts';
 import type { Entry } from '../store/store.ts';
 import { isAddress } from '../store/owner.ts';
+import type { Read } from '../upstream/call.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { matchPath } from '../upstream/match.ts';
-import { type Read, targetOf } from '../upstream/request.ts';
+import { targetOf } from '../upstream/request.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
 import type { Gateway } from './gateway.ts';
 import { isRefusal } from './legs.ts';
@@ -20,36 +21,32 @@ export interface BatchItem {
 
 type Outcome = Reading | GatewayError;
 
-interface Bounds {
-  /** Of all bodies together. */
-  readonly maxBytes: number;
-}
-
 /**
  * Answers every item, as JSON in the order asked. Until the upstream has accepted the credential, items are read one
  * after another, and a 401 or 403 is then the answer to all that are left; after that the rest is read at once.
+ * `maxBytes`: of all bodies together.
  */
 export async function answerBatch(
   gateway: Gateway,
   reader: Reader,
   items: readonly BatchItem[],
-  { maxBytes }: Bounds,
+  maxBytes: number,
 ): Promise<string> {
   const outcomeOf = outcomesOf(gateway, reader);
-  const answers: { readonly item: BatchItem; readonly outcome: Soon<Outcome> }[] = [];
+  const outcomes: Promise<Outcome>[] = [];
   let isAccepted = !isAddress(reader.owner);
   let refusal: GatewayError | undefined;
-  for (const item of items) {
-    const outcome = refusal ?? outcomeOf(item.path);
-    answers.push({ item, outcome });
+  for (const { path } of items) {
+    const outcome = refusal ? Promise.resolve(refusal) : outcomeOf(path);
+    outcomes.push(outcome);
     if (isAccepted) continue;
     const first = await outcome;
     if (!(first instanceof GatewayError)) isAccepted = true;
     else if (isRefusal(first)) refusal = first;
   }
-  const done = await Promise.all(answers.map(async ({ item, outcome }) => ({ item, outcome: await outcome })));
-  const responses = responsesOf(done, { maxBytes, context: reader.context });
-  return `{"responses":[${responses.join(',')}]}`;
+  const responseOf = responsesOf(reader.context, maxBytes);
+  const done = await Promise.all(outcomes);
+  return `{"responses":[${items.map((item, i) => responseOf(item, done[i] ?? TOO_LARGE)).join(',')}]}`;
 }
 
 /** Reads the path of an item; items with equal paths share a read. */
@@ -80,17 +77,8 @@ function readAt(target: string): Read {
   return { operation, input: { id: match.id, query: mark < 0 ? '' : target.slice(mark + 1) } };
 }
 
-interface Answered {
-  readonly item: BatchItem;
-  readonly outcome: Outcome;
-}
-
 /** Each body takes of what those before it have left. One that does not fit is not even put together. */
-function responsesOf(
-  answered: readonly Answered[],
-  { maxBytes, context }: Bounds & { context: RequestContext },
-): string[] {
-  const { origin, mount, requestId } = context;
+function responsesOf({ origin, mount, requestId }: RequestContext, maxBytes: number) {
   const weights = new Map<Entry, number>(); // equal items share an entry
   let left = maxBytes;
   /** Whether there is room for so many bytes, which then are taken. */
@@ -103,9 +91,9 @@ function responsesOf(
     if (!entry) return 'null';
     const bytes = weights.get(entry) ?? weightOf(entry, origin);
     weights.set(entry, bytes);
-    return take(bytes) ? withOrigin(entry, context) : undefined;
+    return take(bytes) ? withOrigin(entry, { origin }) : undefined;
   };
-  return answered.map(({ item: { id, path }, outcome }) => {
+  return ({ id, path }: BatchItem, outcome: Outcome): string => {
     const instance = mount + path.split('?', 1)[0];
     const response = (status: number, body: string) => `{"id":${JSON.stringify(id)},"status":${status},"body":${body}}`;
     const problem = (error: GatewayError) => JSON.stringify(problemOf(error, { instance, mount, requestId }));
@@ -113,7 +101,7 @@ function responsesOf(
     const body = isProblem ? problem(outcome) : bodyOf(outcome);
     const fits = body !== undefined && (!isProblem || take(bytesOf(body)));
     return fits ? response(outcome.status, body) : response(TOO_LARGE.status, problem(TOO_LARGE));
-  });
+  };
 }
 
 const encoder = new TextEncoder();

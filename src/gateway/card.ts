@@ -3,7 +3,7 @@ import { cut, itemsOf, memberOf, stringAt } from '../core/json.ts';
 import type { Soon } from '../core/soon.ts';
 import type { Entry } from '../store/store.ts';
 import { operations } from '../upstream/operations/index.ts';
-import type { CopyOf, Read } from '../upstream/request.ts';
+import type { CopyOf, Read } from '../upstream/call.ts';
 import { badLeg, freshLeg, isBad, isGood, isRefusal, type Leg, type LegTools, readLeg } from './legs.ts';
 
 const { getPaymentMethod, getSubscription, listPaymentMethods } = operations;

@@ -1,5 +1,5 @@
 import type { Soon } from '../core/soon.ts';
-import type { CopyOf, Read } from '../upstream/request.ts';
+import type { CopyOf, Read } from '../upstream/call.ts';
 import { cardLeg, cardReads } from './card.ts';
 import { isBad, isRefusal, type Leg, type LegTools, readLeg } from './legs.ts';
 import type { Overview } from './overviews.ts';

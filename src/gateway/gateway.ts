@@ -7,7 +7,7 @@ import { addressOwner } from '../store/owner.ts';
 import { isSessionOver } from '../store/store.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
-import type { OperationInput, Read } from '../upstream/request.ts';
+import type { OperationInput, Read } from '../upstream/call.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { Writer, Written } from './idempotency.ts';
@@ -23,19 +23,18 @@ export type Gateway = ReturnType<typeof createGateway>;
 export function createGateway(deps: GatewayDeps) {
   const { config, store, digest } = deps;
   const accepted = acceptedAccounts(store);
-  const { ownerOf } = accepted;
-  const { call, isCircuitOpen, assertOpen, upstreamCodes } = upstreamCall(deps, accepted);
+  const { call, isCircuitOpen, assertAllowed, upstreamCodes } = upstreamCall(deps, accepted.gate);
   const { policyOf, requestTimeoutMs: timeoutMs } = config;
   const cache = new ReadThrough({ ...deps, call, isCircuitOpen, timeoutMs, check: checkInput, policyOf });
   const limit = rateLimit(deps, config.rateLimitPerMinute);
-  const readerOf = readers(deps, ownerOf);
-  const writeTools = { ...deps, call, assertOpen, limit, ownerOf };
+  const readerOf = readers(deps, accepted);
+  const writeTools = { ...deps, call, assertAllowed, limit, accepted };
   const writerOf = async (context: RequestContext, { credential }: Operation): Promise<Writer> => {
     const account = credential === 'none' ? undefined : (context.account ??= await digest.account(context.credential));
     // Credentials contain no space, so the hash of an address never equals that of a credential.
     const principal = account ?? (await digest.account(addressOwner(context.address)));
     const quota = account === undefined ? limit.address : limit.account;
-    const owner = (context.owner = ownerOf(account, context));
+    const owner = (context.owner = accepted.ownerOf(account, context));
     return { context, account, principal, owner, quota };
   };
 
@@ -48,12 +47,12 @@ export function createGateway(deps: GatewayDeps) {
     reader(context: RequestContext, reads: ReadsOf = () => []): Soon<Reader> {
       const { session } = context;
       return andThen(readerOf(context, reads, { window: limit.account?.window, session }), (reader) => {
-        limit.counted(context, limit.account, reader.snapshot.use);
+        limit.apply(context, limit.account, reader.snapshot.use);
         if (session && isSessionOver(session, reader.snapshot.session)) throw sessionOver();
         return reader;
       });
     },
-    sessions: accountSessions(deps, { ownerOf, limit, readerOf }),
+    sessions: accountSessions(deps, { accepted, limit, readerOf }),
     /** A GET that no fresh copy answers, through the cache. @throws GatewayError */
     read: (read: Read, reader: Reader): Promise<Reading> =>
       reader.context.session ? ending(store, reader, cache.read(read, reader)) : cache.read(read, reader),

@@ -6,7 +6,7 @@ import type { IdempotencyOutcome } from '../core/metrics.ts';
 import type { AccountId, Holder, NewWrite, WriteAnswer, WriteEnd, WriteRecord } from '../store/store.ts';
 import type { Operation } from '../upstream/operation.ts';
 import { allOperations } from '../upstream/operations/index.ts';
-import type { OperationInput } from '../upstream/request.ts';
+import type { OperationInput } from '../upstream/call.ts';
 import type { Quota, RequestContext } from '../upstream/request-context.ts';
 import type { GatewayDeps } from './deps.ts';
 
@@ -36,7 +36,7 @@ const LATE_MS = 60_000;
 
 /** A write as the store knows it. */
 export async function newWriteOf(
-  { clock, digest }: Pick<GatewayDeps, 'clock' | 'digest'>,
+  { clock, digest }: GatewayDeps,
   { operation, input, writer }: Write,
 ): Promise<NewWrite> {
   const { principal, owner, quota, context } = writer;
@@ -85,11 +85,7 @@ function comparedBody({ notCompared }: Operation, { body, unsent = '' }: Operati
  * The answer if the store already has a record of the key, or of an equal purchase.
  * @throws GatewayError `idempotency_key_reused`, `idempotency_in_progress`, `outcome_unknown`
  */
-export function again(
-  { metrics }: Pick<GatewayDeps, 'metrics'>,
-  known: WriteRecord,
-  { fingerprint }: NewWrite,
-): Written {
+export function again({ metrics }: GatewayDeps, known: WriteRecord, { fingerprint }: NewWrite): Written {
   const { outcome } = known;
   const refuse = (code: ErrorCode, as: IdempotencyOutcome, retryAfter?: number) => {
     metrics.idempotency(as);
@@ -102,11 +98,7 @@ export function again(
   return { ...outcome, replayed: true };
 }
 
-export function countEnd(
-  { metrics }: Pick<GatewayDeps, 'metrics'>,
-  { key, isPurchase }: NewWrite,
-  end: WriteEnd,
-): void {
+export function countEnd({ metrics }: GatewayDeps, { key, isPurchase }: NewWrite, end: WriteEnd): void {
   if (key === undefined && !isPurchase) return;
   if (typeof end === 'object') metrics.idempotency('answered');
   else metrics.idempotency(end === 'unknown' ? 'unknown' : 'released');

@@ -5,7 +5,7 @@ import type { Clock } from '../core/runtime.ts';
 import type { Soon } from '../core/soon.ts';
 import type { Entry } from '../store/store.ts';
 import { withOrigin } from '../upstream/links.ts';
-import type { Read } from '../upstream/request.ts';
+import type { Read } from '../upstream/call.ts';
 import type { Gateway } from './gateway.ts';
 
 /** Result of a section, in the terms of `meta.sections`. `ms` in milliseconds, `age` and `ttl` in seconds. */

@@ -20,12 +20,12 @@ export function rateLimit({ clock, metrics }: Pick<GatewayDeps, 'clock' | 'metri
      * Notes the count of a request, for the headers of its answer.
      * @throws GatewayError `rate_limited` if it is over the limit
      */
-    counted(context: RequestContext, counted: Quota | undefined, use: WindowUse | undefined): void {
-      if (!counted || !use) return;
-      context.counted = { quota: counted, use };
-      if (use.used <= counted.window.limit) return;
+    apply(context: RequestContext, applied: Quota | undefined, use: WindowUse | undefined): void {
+      if (!applied || !use) return;
+      context.counted = { quota: applied, use };
+      if (use.used <= applied.window.limit) return;
       metrics.refused('rate_limit');
-      const detail = `More than ${counted.window.limit} requests by this ${counted.name} in a minute.`;
+      const detail = `More than ${applied.window.limit} requests by this ${applied.name} in a minute.`;
       throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: secondsLeft(use, clock.now()), detail });
     },
   };

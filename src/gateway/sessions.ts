@@ -1,14 +1,15 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Reader } from '../cache/reader.ts';
 import type { Soon } from '../core/soon.ts';
-import type { Gate } from '../resilience/gates.ts';
-import { addressOwner, type Owner } from '../store/owner.ts';
+import type { Gate, Settled } from '../resilience/gates.ts';
+import type { Caller } from '../resilience/recent.ts';
+import { addressOwner } from '../store/owner.ts';
 import { type AccountId, isSessionOver, type Revoked, type SessionId, type Store } from '../store/store.ts';
-import type { Read } from '../upstream/request.ts';
+import type { Read } from '../upstream/call.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RateLimit } from './rate-limit.ts';
-import type { OwnerOf, ReaderOf } from './reader.ts';
+import type { Accepted, ReaderOf } from './reader.ts';
 
 /** For a request whose session was revoked. */
 export const sessionOver = (): GatewayError =>
@@ -17,12 +18,6 @@ export const sessionOver = (): GatewayError =>
     fault: 'not_sent',
     headers: { 'WWW-Authenticate': 'Token' },
   });
-
-interface Caller {
-  readonly account: AccountId | undefined;
-  readonly owner: Owner;
-  readonly context: RequestContext;
-}
 
 /** An upstream that does not accept a session's key any more ends that session, and no other. */
 function endSession(store: Pick<Store, 'revoke'>, { account, owner, context }: Caller, error: unknown): void {
@@ -33,9 +28,10 @@ function endSession(store: Pick<Store, 'revoke'>, { account, owner, context }: C
 }
 
 /** For the request that a call is made for, also in the background. */
-export const endingSessions = (store: Pick<Store, 'revoke'>): Gate => ({
-  settled: ({ call }, { error }) => endSession(store, call, error),
-});
+export function endingSessions(store: Pick<Store, 'revoke'>): Gate {
+  const settled: Settled = ({ call }, { error }) => endSession(store, call, error);
+  return () => settled;
+}
 
 /** For a request that has waited for a call of another one. */
 export async function ending<T>(store: Pick<Store, 'revoke'>, caller: Caller, answer: Promise<T>): Promise<T> {
@@ -48,16 +44,16 @@ export async function ending<T>(store: Pick<Store, 'revoke'>, caller: Caller, an
 }
 
 interface SessionTools {
-  readonly ownerOf: OwnerOf;
+  readonly accepted: Accepted;
   readonly limit: RateLimit;
   readonly readerOf: ReaderOf;
 }
 
 /** What beginning and ending sessions needs of the gateway. */
-export function accountSessions({ store, clock, digest }: GatewayDeps, { ownerOf, limit, readerOf }: SessionTools) {
+export function accountSessions({ store, clock, digest }: GatewayDeps, { accepted, limit, readerOf }: SessionTools) {
   /** On whose behalf the store is asked. */
   const asking = (principal: AccountId, context: RequestContext) => {
-    return { principal, owner: ownerOf(principal, context), now: clock.now(), waitUntil: context.waitUntil };
+    return { principal, owner: accepted.ownerOf(principal, context), now: clock.now(), waitUntil: context.waitUntil };
   };
   return {
     accountOf: (token: string): Soon<AccountId> => digest.account(token),
@@ -76,7 +72,7 @@ export function accountSessions({ store, clock, digest }: GatewayDeps, { ownerOf
         window,
         session: { id, epoch: 0 },
       });
-      if (isCounted) limit.counted(context, limit.address, use);
+      if (isCounted) limit.apply(context, limit.address, use);
       if (session?.isLocal) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
     },
     /** Who signs out: that is not counted. @throws GatewayError `unauthenticated` if the session is over already */

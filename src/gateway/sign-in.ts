@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
 import type { AccountId } from '../store/store.ts';
-import type { Read } from '../upstream/request.ts';
+import type { Read } from '../upstream/call.ts';
 import type { RequestContext } from '../upstream/request-context.ts';
 import { planOf, readsOf } from './compose.ts';
 import type { Gateway } from './gateway.ts';
@@ -16,24 +16,15 @@ function readsOfOverview(): [Read, ...Read[]] {
 const [FIRST, ...OTHERS] = readsOfOverview();
 
 /** The request, as if it had come with this token. Its account is not counted. */
-function contextOf(context: RequestContext, token: string, account: AccountId, wants: RequestContext['wants']) {
-  const { requestId, trace, userAgent, address, origin, mount, startedAt, endsAt, waitUntil, signal } = context;
-  const client = { requestId, trace, userAgent, address, origin, mount, startedAt, endsAt, waitUntil };
-  const isOwn = wants === 'no-cache'; // else it goes on when the request is over
-  return {
-    ...client,
-    signal: isOwn ? signal : new AbortController().signal,
-    credential: token,
-    account,
-    owner: undefined,
-    wants,
-    session: undefined,
-    idempotencyKey: undefined,
-    snapshot: undefined,
-    counted: undefined,
-    upstreamCalls: 0,
-    upstreamMs: 0,
-  } satisfies RequestContext;
+function contextOf(
+  context: RequestContext,
+  as: Pick<RequestContext, 'credential' | 'account' | 'wants'>,
+): RequestContext {
+  const { requestId, trace, userAgent, address, origin, mount, startedAt, endsAt, waitUntil } = context;
+  // What does not prove the token goes on when the request is over.
+  const signal = as.wants === 'no-cache' ? context.signal : new AbortController().signal;
+  const client = { requestId, trace, userAgent, address, origin, mount, startedAt, endsAt, waitUntil, signal };
+  return { ...client, ...as, upstreamCalls: 0, upstreamMs: 0 };
 }
 
 interface SignedIn {
@@ -52,9 +43,9 @@ export async function signIn(
   context: RequestContext,
   { token, id, isProven }: { readonly token: string; readonly id: string; readonly isProven: boolean },
 ): Promise<SignedIn> {
-  const account = await gateway.sessions.accountOf(token);
-  context.account = account;
-  const own = contextOf(context, token, account, isProven ? 'any' : 'no-cache');
+  const account = (context.account = await gateway.sessions.accountOf(token));
+  const as = { credential: token, account, wants: 'any' } as const;
+  const own = contextOf(context, { ...as, wants: isProven ? 'any' : 'no-cache' });
   const first = await gateway.sessions.reader(own, [FIRST], id);
   if (first.snapshot.session?.isLocal) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
   const reading = gateway.read(FIRST, first);
@@ -64,7 +55,7 @@ export async function signIn(
     context.upstreamCalls += own.upstreamCalls;
     context.upstreamMs += own.upstreamMs;
   }
-  context.waitUntil(warm(gateway, contextOf(context, token, account, 'any'), reading));
+  context.waitUntil(warm(gateway, contextOf(context, as), reading));
   return { account, epoch: first.snapshot.session?.epoch ?? 0 };
 }
 

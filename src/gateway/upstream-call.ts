@@ -1,11 +1,10 @@
-import { GatewayError } from '../core/errors.ts';
 import { Circuit } from '../resilience/circuit.ts';
-import { budget, cooldown, type Gate, measured, seenCodes } from '../resilience/gates.ts';
+import { budget, cooldown, type Gate, inTime, measured, seenCodes } from '../resilience/gates.ts';
+import { watchDrift } from '../resilience/drift.ts';
 import { guardedCall } from '../resilience/guarded-call.ts';
 import type { Caller } from '../resilience/recent.ts';
 import { slots } from '../resilience/slots.ts';
 import { upstreamClient } from '../upstream/client.ts';
-import { watchDrift } from '../upstream/drift.ts';
 import type { GatewayDeps } from './deps.ts';
 import { endingSessions } from './sessions.ts';
 
@@ -17,10 +16,10 @@ export function upstreamCall(deps: GatewayDeps, accepted: Gate) {
   const cooling = cooldown(deps);
   // In the order in which they are asked.
   const gates: readonly Gate[] = [
-    cooling,
-    circuit,
+    cooling.assertOver,
+    circuit.gate,
     slots(deps, deps.slots),
-    { admit: cooling.admit }, // again: a 429 may have come while the call waited for its slot
+    cooling.gate, // again: a 429 may have come while the call waited for its slot
     inTime,
     budget(deps, config.upstreamBudgetPerMinute),
     accepted,
@@ -38,16 +37,10 @@ export function upstreamCall(deps: GatewayDeps, accepted: Gate) {
      * Refuses calls that the cooldown or the circuit would refuse, for writes, which are stored before they are sent.
      * @throws GatewayError
      */
-    assertOpen: (caller: Caller): void => {
+    assertAllowed: (caller: Caller): void => {
       const now = clock.now();
-      cooling.assertOver(caller.account, now);
+      cooling.assertOver({ call: caller, now });
       circuit.assertClosed(caller, now);
     },
   };
 }
-
-const inTime: Gate = {
-  admit({ call, now }) {
-    if (call.endsAt <= now) throw GatewayError.of('upstream_timeout', { fault: 'not_sent' });
-  },
-};

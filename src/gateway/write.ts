@@ -2,23 +2,22 @@ import { onAbort } from '../core/abort.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { NewWrite, WriteAnswer, WriteEnd } from '../store/store.ts';
-import type { Call } from '../upstream/client.ts';
+import type { Call, OperationInput } from '../upstream/call.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
-import type { OperationInput } from '../upstream/request.ts';
 import { ClientLeft } from '../upstream/request-context.ts';
 import { again, countEnd, needsStore, newWriteOf, type Write, type Writer, type Written } from './idempotency.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RateLimit } from './rate-limit.ts';
-import type { OwnerOf } from './reader.ts';
+import type { Accepted } from './reader.ts';
 import { sessionOver } from './sessions.ts';
 
-interface WriteTools extends Pick<GatewayDeps, 'clock' | 'digest' | 'metrics' | 'store'> {
+interface WriteTools extends GatewayDeps {
   readonly call: Call;
   /** @throws GatewayError if a call of this account would not be let through */
-  assertOpen(writer: Writer): void;
+  assertAllowed(writer: Writer): void;
   readonly limit: RateLimit;
-  readonly ownerOf: OwnerOf;
+  readonly accepted: Accepted;
 }
 
 interface WriteRequest {
@@ -30,7 +29,7 @@ interface WriteRequest {
 /** A write that has been checked and may be sent once it is stored. */
 interface Ready {
   readonly wanted: Write;
-  readonly begun: NewWrite;
+  readonly newWrite: NewWrite;
   readonly isLate: () => boolean;
 }
 
@@ -55,14 +54,14 @@ async function readied(tools: WriteTools, { operation, input: read, writer: aske
   const isLate = lateness(tools.clock, asked.context.endsAt);
   const input = await read();
   // The account may have been accepted while the body came.
-  const writer = { ...asked, owner: tools.ownerOf(asked.account, asked.context) };
+  const writer = { ...asked, owner: tools.accepted.ownerOf(asked.account, asked.context) };
   const wanted = { operation, input, writer };
   checkInput(operation, input);
   writer.context.signal.throwIfAborted();
-  const begun = await newWriteOf(tools, wanted);
+  const newWrite = await newWriteOf(tools, wanted);
   // With a key, the write may be a repetition, which gets its answer even while no call is let through.
-  if (begun.key === undefined) tools.assertOpen(writer);
-  return { wanted, begun, isLate };
+  if (newWrite.key === undefined) tools.assertAllowed(writer);
+  return { wanted, newWrite, isLate };
 }
 
 /**
@@ -80,20 +79,20 @@ async function count({ store, clock, limit }: WriteTools, writer: Writer): Promi
   if (!quota) return;
   const { window } = quota;
   const { use } = await store.snapshot({ principal, owner, now: clock.now(), window, waitUntil: context.waitUntil });
-  limit.counted(context, quota, use);
+  limit.apply(context, quota, use);
 }
 
 async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
-  const { wanted, begun } = ready;
+  const { wanted, newWrite } = ready;
   const isStored = needsStore(wanted);
-  const known = isStored ? await begin(tools, wanted, begun) : undefined;
+  const known = isStored ? await begin(tools, wanted, newWrite) : undefined;
   if (known) return known;
   const end = async (how: WriteEnd) => {
-    countEnd(tools, begun, how);
-    if (isStored) return tools.store.endWrite(begun, how);
+    countEnd(tools, newWrite, how);
+    if (isStored) return tools.store.endWrite(newWrite, how);
     // It was not stored before, but invalidates reads that are under way: reported once, with a mark that expires now.
     const isReported = wanted.writer.account !== undefined && how !== 'not_sent';
-    if (isReported) await tools.store.endWrite({ ...begun, until: tools.clock.now() }, how);
+    if (isReported) await tools.store.endWrite({ ...newWrite, until: tools.clock.now() }, how);
   };
   try {
     const { status, text } = await send(tools, ready);
@@ -110,22 +109,20 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
  * Stores the write. Returns the answer if it is known already.
  * @throws GatewayError `rate_limited`, `store_unavailable`, see `again`
  */
-async function begin(tools: WriteTools, { writer }: Write, begun: NewWrite): Promise<Written | undefined> {
-  const { use, known, isLimited, isRevoked, refusal } = await tools.store.beginWrite(begun);
-  tools.limit.counted(writer.context, writer.quota, use);
+async function begin(tools: WriteTools, { writer }: Write, newWrite: NewWrite): Promise<Written | undefined> {
+  const { use, known, isLimited, isRevoked, refusal } = await tools.store.beginWrite(newWrite);
+  tools.limit.apply(writer.context, writer.quota, use);
   if (refusal) throw refusal;
   if (isRevoked) throw sessionOver();
-  if (known) return again(tools, known, begun);
+  if (known) return again(tools, known, newWrite);
   if (!isLimited) return undefined;
-  tools.assertOpen(writer);
+  tools.assertAllowed(writer);
   throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // the cooldown has just ended
 }
 
 /** A client that leaves cancels the write only until it is sent. */
-async function send(
-  { call }: WriteTools,
-  { wanted: { operation, input, writer }, isLate }: Ready,
-): Promise<WriteAnswer> {
+async function send({ call }: WriteTools, { wanted, isLate }: Ready): Promise<WriteAnswer> {
+  const { operation, input, writer } = wanted;
   const { account, owner, context } = writer;
   let isSent = false;
   const controller = new AbortController();

@@ -13,19 +13,15 @@ const PROBE_MS = 5_000;
 type Scope = { readonly account?: string; readonly address?: string };
 
 /** The calls since the circuit last opened or closed. Outcomes of calls from an earlier era are ignored. */
-export interface Era {
+interface Era {
   readonly calls: RecentCalls;
   /** For whom it is open. */
-  openFor?: Scope;
-  /** When the next call may be let through while it is open. */
-  probeAt: number;
-  /** Who made the last one. */
-  probedBy?: string;
-  /** Somebody else was refused since then. */
-  isWanted?: boolean;
+  readonly openFor?: Scope;
+  /** While it is open: when the next call may be let through, who made the last one, and whether others were refused since. */
+  probe: { at: number; readonly by?: string; isWanted?: boolean };
 }
 
-const closed = (): Era => ({ calls: new RecentCalls(SPAN_MS), probeAt: 0 });
+const closed = (): Era => ({ calls: new RecentCalls(SPAN_MS), probe: { at: 0 } });
 
 /**
  * Opens when half of the last calls failed, by all calls and by all callers. While open it refuses with
@@ -33,14 +29,12 @@ const closed = (): Era => ({ calls: new RecentCalls(SPAN_MS), probeAt: 0 });
  * one is for others, if any were refused: the calls of one caller may fail for ever. Other callers do not wait for that
  * call, as they would with cockatiel's breaker, since an upstream that hangs would keep them all.
  */
-export class Circuit implements Gate {
-  readonly #metrics: Metrics;
-  readonly #logger: Logger;
+export class Circuit {
+  readonly #tools: { readonly metrics: Metrics; readonly logger: Logger };
   #era = closed();
 
-  constructor({ metrics, logger }: { readonly metrics: Metrics; readonly logger: Logger }) {
-    this.#metrics = metrics;
-    this.#logger = logger;
+  constructor(tools: { readonly metrics: Metrics; readonly logger: Logger }) {
+    this.#tools = tools;
   }
 
   isOpen(caller: Caller): boolean {
@@ -54,35 +48,33 @@ export class Circuit implements Gate {
   assertClosed(caller: Caller, now: number): void {
     const ms = this.isOpen(caller) ? this.#leftMs(caller, now) : 0;
     if (ms <= 0) return;
-    this.#era.isWanted ||= this.#era.probedBy !== this.#nameOf(caller);
-    this.#metrics.refused('circuit');
+    const { probe } = this.#era;
+    probe.isWanted ||= probe.by !== this.#nameOf(caller);
+    this.#tools.metrics.refused('circuit');
     throw GatewayError.of('upstream_unavailable', { fault: 'not_sent', retryAfter: Math.ceil(ms / 1000) });
   }
 
-  admit(attempt: Attempt): void {
-    this.assertClosed(attempt.call, attempt.now);
-    // Counted from sending the probe, not from its end: an upstream that hangs is probed as often.
-    if (this.isOpen(attempt.call)) {
-      this.#era.probeAt = attempt.now + PROBE_MS;
-      this.#era.probedBy = this.#nameOf(attempt.call);
-      this.#era.isWanted = false;
-    }
-    attempt.era = this.#era;
-  }
-
-  settled(attempt: Attempt, outcome: Outcome): void {
+  readonly gate: Gate = ({ call, now }) => {
+    this.assertClosed(call, now);
     const era = this.#era;
-    if (attempt.era !== era) return;
+    // Counted from sending the probe, not from its end: an upstream that hangs is probed as often.
+    if (this.isOpen(call)) era.probe = { at: now + PROBE_MS, by: this.#nameOf(call) };
+    return (attempt, outcome) => {
+      if (era === this.#era) this.#settled(attempt, outcome);
+    };
+  };
+
+  #settled(attempt: Attempt, outcome: Outcome): void {
     const sign = signOf(attempt, outcome);
     const isProbe = this.isOpen(attempt.call);
     if (isProbe && sign === 'good') this.#become(closed());
-    else if (isProbe && sign === 'nothing') era.probeAt = outcome.now;
+    else if (isProbe && sign === 'nothing') this.#era.probe.at = outcome.now;
     else if (sign !== 'nothing') this.#count(sign, attempt.call, outcome.now);
   }
 
   #leftMs(caller: Caller, now: number): number {
-    const { probeAt, probedBy, isWanted } = this.#era;
-    return probeAt - now + (isWanted && probedBy === this.#nameOf(caller) ? PROBE_MS : 0);
+    const { at, by, isWanted } = this.#era.probe;
+    return at - now + (isWanted && by === this.#nameOf(caller) ? PROBE_MS : 0);
   }
 
   /** The accounts of one address are one caller, unless it is open for these. */
@@ -97,20 +89,21 @@ export class Circuit implements Gate {
     era.calls.count('marked', now, caller);
     const openFor = scopeOf(era.calls, caller, now);
     if (!openFor) return;
-    const opened = { openFor, probeAt: now + PROBE_MS };
+    const opened = { openFor, probe: { at: now + PROBE_MS } };
     const isForAll = openFor.account === undefined && openFor.address === undefined;
     if (isForAll) this.#become({ ...closed(), ...opened });
     else if (!this.isOpen(caller)) this.#become({ ...era, ...opened }); // calls of others still count
   }
 
   #become(era: Era): void {
+    const { metrics, logger } = this.#tools;
     this.#era = era;
     const isForAccount = era.openFor?.account !== undefined;
     // For the operator the circuit is what it is for others.
-    this.#metrics.circuitIs(era.openFor && !isForAccount ? 'open' : 'closed');
-    if (isForAccount) this.#logger.warn({}, 'circuit opened for one account: half of its calls of the upstream fail');
-    else if (era.openFor) this.#logger.warn({}, 'circuit opened: the upstream fails and is not asked');
-    else this.#logger.info({}, 'circuit closed: the upstream answers again');
+    metrics.circuitIs(era.openFor && !isForAccount ? 'open' : 'closed');
+    if (isForAccount) logger.warn({}, 'circuit opened for one account: half of its calls of the upstream fail');
+    else if (era.openFor) logger.warn({}, 'circuit opened: the upstream fails and is not asked');
+    else logger.info({}, 'circuit closed: the upstream answers again');
   }
 }
 

@@ -3,9 +3,7 @@ import type { CallOutcome, Metrics } from '../core/metrics.ts';
 import { recent } from '../store/bounded.ts';
 import { addressOwner, type Owner } from '../store/owner.ts';
 import { type AccountId, secondsLeft, type Store } from '../store/store.ts';
-import type { UpstreamAnswer } from '../upstream/answer.ts';
-import type { UpstreamCall } from '../upstream/client.ts';
-import type { Era } from './circuit.ts';
+import type { UpstreamAnswer, UpstreamCall } from '../upstream/call.ts';
 
 /** One attempt at a call of the upstream, as gates see it. */
 export interface Attempt {
@@ -14,8 +12,6 @@ export interface Attempt {
   now: number;
   /** Ends this attempt; the call's signal does too. */
   readonly controller: AbortController;
-  /** The era of the circuit in which it was let through. */
-  era?: Era | undefined;
 }
 
 /** How an attempt ended: an answer, or what it failed with. */
@@ -25,62 +21,67 @@ export interface Outcome {
   readonly now: number;
 }
 
-/** Decides whether a call may be made, and learns how it ended. */
-export interface Gate {
-  /**
-   * Lets an attempt through. Only the gate for slots may make it wait.
-   * @throws GatewayError if the attempt may not be made
-   */
-  admit?(attempt: Attempt): void | Promise<void>;
-  /** Called for each attempt that this gate let through. */
-  settled?(attempt: Attempt, outcome: Outcome): void;
-}
+/** Learns how an attempt ended that its gate let through. */
+export type Settled = (attempt: Attempt, outcome: Outcome) => void;
+
+/**
+ * Decides whether a call may be made. Only the gate for slots may have it wait.
+ * @throws GatewayError if it may not be made
+ */
+export type Gate = (attempt: Attempt) => Settled | undefined | Promise<Settled>;
 
 /** Whether we ended the attempt for another reason than a timeout: that says nothing about the upstream. */
 export function isGivenUp({ controller }: Attempt, error: GatewayError | undefined): boolean {
   return controller.signal.aborted && error?.particulars.fault !== 'timeout';
 }
 
+/** Refuses what was held up until its time was over. */
+export const inTime: Gate = ({ call, now }) => {
+  if (call.endsAt <= now) throw GatewayError.of('upstream_timeout', { fault: 'not_sent' });
+  return undefined;
+};
+
 interface GateOptions {
   readonly metrics: Metrics;
   readonly store: Pick<Store, 'coolDown' | 'coolsUntil' | 'spend'>;
 }
 
+/** Whose call is to be made, and when. */
+interface Asking {
+  readonly call: Pick<UpstreamCall, 'account'>;
+  readonly now: number;
+}
+
 /** Refuses an account's calls for as long as the upstream's last 429 to it asked for. */
 export function cooldown({ metrics, store }: GateOptions) {
+  const settled: Settled = ({ call: { account, owner, context } }, { error, now }) => {
+    // A 429 of ours was not sent.
+    if (!(error instanceof GatewayError) || error.status !== 429 || error.isUnsent) return;
+    const { retryAfter = 0 } = error.particulars;
+    if (account === undefined || retryAfter === 0) return;
+    store.coolDown({ principal: account, owner }, now + retryAfter * 1000, context.waitUntil);
+  };
   /** @throws GatewayError `rate_limited` */
-  const assertOver = (account: AccountId | undefined, now: number): void => {
+  const assertOver = ({ call: { account }, now }: Asking): undefined => {
     const leftMs = account === undefined ? 0 : store.coolsUntil(account) - now;
-    if (leftMs <= 0) return;
+    if (leftMs <= 0) return undefined;
     metrics.refused('cooldown');
     const detail = 'The upstream has asked for fewer calls of this account.';
     throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: Math.ceil(leftMs / 1000), detail });
   };
-  return {
-    assertOver,
-    admit: ({ call, now }: Attempt) => assertOver(call.account, now),
-    settled({ call: { account, owner, context } }: Attempt, { error, now }: Outcome) {
-      // A 429 of ours was not sent.
-      if (!(error instanceof GatewayError) || error.status !== 429 || error.isUnsent) return;
-      const { retryAfter = 0 } = error.particulars;
-      if (account === undefined || retryAfter === 0) return;
-      store.coolDown({ principal: account, owner }, now + retryAfter * 1000, context.waitUntil);
-    },
-  };
+  const gate: Gate = (attempt) => assertOver(attempt) ?? settled;
+  return { assertOver, gate };
 }
 
 /** Bounds the upstream calls of one account, retries counted. Refuses with `rate_limited`. `perMinute` 0: any number. */
 export function budget({ metrics, store }: GateOptions, perMinute: number): Gate {
-  if (perMinute === 0) return {};
-  return {
-    admit({ call: { account, owner, context }, now }) {
-      if (account === undefined) return;
-      const use = store.spend({ principal: account, owner }, now, context.waitUntil);
-      if (use.used <= perMinute) return;
-      metrics.refused('budget');
-      const detail = 'The account has used up its upstream calls of this minute.';
-      throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: secondsLeft(use, now), detail });
-    },
+  return ({ call: { account, owner, context }, now }) => {
+    if (account === undefined || perMinute === 0) return undefined;
+    const use = store.spend({ principal: account, owner }, now, context.waitUntil);
+    if (use.used <= perMinute) return undefined;
+    metrics.refused('budget');
+    const detail = 'The account has used up its upstream calls of this minute.';
+    throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: secondsLeft(use, now), detail });
   };
 }
 
@@ -89,19 +90,20 @@ const MAX_ACCOUNTS = 50_000;
 /** The accounts that the upstream has accepted, as this instance has seen; the most recent ones are kept. */
 export function acceptedAccounts(store: Pick<Store, 'accept'>) {
   const accounts = recent<AccountId, true>(MAX_ACCOUNTS);
+  const settled: Settled = ({ call: { account, owner } }, { answer, error }) => {
+    if (account === undefined) return;
+    if (answer && owner !== account) {
+      accounts.set(account, true);
+      store.accept(account);
+    }
+    if (error instanceof GatewayError && error.status === 401) accounts.delete(account);
+  };
   return {
+    gate: () => settled,
     /** Whose share a request takes: the account's if it is accepted, else the address's. */
     ownerOf(account: AccountId | undefined, client: { readonly address: string }): Owner {
       const isAccepted = account !== undefined && accounts.get(account) === true;
       return isAccepted ? account : addressOwner(client.address);
-    },
-    settled({ call: { account, owner } }: Attempt, { answer, error }: Outcome) {
-      if (account === undefined) return;
-      if (answer && owner !== account) {
-        accounts.set(account, true);
-        store.accept(account);
-      }
-      if (error instanceof GatewayError && error.status === 401) accounts.delete(account);
     },
   };
 }
@@ -110,29 +112,29 @@ export function acceptedAccounts(store: Pick<Store, 'accept'>) {
 const MAX_CODES = 1_000;
 
 /** Collects error codes of the upstream's own that this instance has seen in its answers. */
-export const seenCodes = (codes: Set<string>): Gate => ({
-  settled(_, { error }) {
+export function seenCodes(codes: Set<string>): Gate {
+  const settled: Settled = (_, { error }) => {
     const isNew = error instanceof GatewayError && !isErrorCode(error.code) && codes.size < MAX_CODES;
     if (isNew) codes.add(error.code);
-  },
-});
+  };
+  return () => settled;
+}
 
 /** Counts attempts and measures them, for the request's log line and for metrics. Has to be the last gate. */
 export function measured(metrics: Metrics): Gate {
   let underWay = 0;
   metrics.watch('calls', () => underWay);
-  return {
-    admit({ call }) {
-      underWay++;
-      call.context.upstreamCalls++;
-    },
-    settled(attempt, outcome) {
-      const { context, operation } = attempt.call;
-      const ms = outcome.now - attempt.now;
-      underWay--;
-      context.upstreamMs += ms;
-      metrics.callDone({ operation: operation.id, outcome: outcomeOf(attempt, outcome) }, ms);
-    },
+  const settled: Settled = (attempt, outcome) => {
+    const { context, operation } = attempt.call;
+    const ms = outcome.now - attempt.now;
+    underWay--;
+    context.upstreamMs += ms;
+    metrics.callDone({ operation: operation.id, outcome: outcomeOf(attempt, outcome) }, ms);
+  };
+  return ({ call }) => {
+    underWay++;
+    call.context.upstreamCalls++;
+    return settled;
   };
 }
 

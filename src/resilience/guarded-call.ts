@@ -2,14 +2,14 @@ import { childOf, onAbort } from '../core/abort.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { Call, Exchange } from '../upstream/client.ts';
-import type { Attempt, Gate, Outcome } from './gates.ts';
+import type { Call, Exchange } from '../upstream/call.ts';
+import type { Attempt, Gate, Outcome, Settled } from './gates.ts';
 import { Retries } from './retry.ts';
 
 interface GuardedCallOptions {
   readonly clock: Clock;
   readonly metrics: Metrics;
-  /** `admit` is called in this order before each attempt, `settled` in reverse order after it. */
+  /** Asked in this order before each attempt; what they return is called in reverse order after it. */
   readonly gates: readonly Gate[];
   /** One request to the upstream and its answer. */
   readonly exchange: Exchange;
@@ -28,21 +28,22 @@ export function guardedCall(options: GuardedCallOptions): Call {
   return async (call) => {
     let failure: unknown;
     for (let tries = 1; ; tries++) {
-      const attempt: Attempt = { call, now: clock.now(), controller: childOf(call.signal), era: undefined };
+      const attempt: Attempt = { call, now: clock.now(), controller: childOf(call.signal) };
       if (tries === 1) retries.count(call, attempt.now);
-      let admitted = 0;
+      const admitted: Settled[] = [];
       let stopTimer: (() => void) | undefined;
       const settle = (outcome: Outcome) => {
         stopTimer?.();
-        while (admitted > 0) gates[--admitted]?.settled?.(attempt, outcome);
+        for (const settled of admitted.toReversed()) settled(attempt, outcome);
       };
       try {
         for (const gate of gates) {
-          const waiting = gate.admit?.(attempt);
-          admitted++; // before the wait: if that fails, a slot may have been granted and has to be released
-          if (!waiting) continue;
-          await waiting;
-          attempt.now = clock.now();
+          let settled = gate(attempt);
+          if (settled instanceof Promise) {
+            settled = await settled;
+            attempt.now = clock.now();
+          }
+          if (settled) admitted.push(settled);
         }
         stopTimer = clock.after(Math.min(attemptTimeoutMs, call.endsAt - attempt.now), () =>
           attempt.controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout' })),

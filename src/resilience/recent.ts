@@ -1,121 +1,89 @@
-import type { UpstreamCall } from '../upstream/client.ts';
+import type { UpstreamCall } from '../upstream/call.ts';
 
-const SLOTS = 20;
-/** Callers that are told apart; any more count in the totals only. */
+const STEPS = 20;
+/** Callers that are told apart; any more are one caller together. */
 const MAX_CALLERS = 5_000;
+const OTHERS = '';
 
 interface Count {
   calls: number;
   marked: number;
 }
 
-interface Slot extends Count {
-  /** Which span of time it counts, numbered since the epoch. */
-  readonly number: number;
-  readonly by: Map<string, Count>;
-}
+type Counts = Map<string, Count>;
 
-const none = (): Count => ({ calls: 0, marked: 0 });
-
-const isMostlyMarked = ({ calls, marked }: Count) => marked * 2 > calls;
-
-/**
- * Calls of the last `spanMs`, and how many of them were marked; forgotten in steps of a twentieth of it. Sums are kept
- * up to date, so that neither counting a call nor asking depends on how many callers there are.
- */
+/** Calls of the last `spanMs`, and how many of them were marked; forgotten in steps of a twentieth of it. */
 export class Recent {
-  readonly #slotMs: number;
-  /** Oldest first. */
-  #slots: readonly Slot[] = [];
-  readonly #all = none();
-  readonly #callers = new Map<string, Count>();
-  /** Of the callers, those with most of their calls marked. */
-  #bad = 0;
-  /** Looked for when it is asked for, and once after each step. */
-  #worst: Readonly<Count> | undefined;
+  readonly #stepMs: number;
+  /** The calls of each caller in each step of time. Steps are numbered since the epoch, the oldest first. */
+  readonly #steps = new Map<number, Counts>();
+  readonly #all: Count = { calls: 0, marked: 0 };
+  /** The sums of all steps. */
+  readonly #callers: Counts = new Map();
 
   constructor(spanMs: number) {
-    this.#slotMs = spanMs / SLOTS;
+    this.#stepMs = spanMs / STEPS;
   }
 
   count(what: keyof Count, now: number, caller: string): void {
-    const slot = this.#slotAt(now);
-    slot[what]++;
-    this.#all[what]++;
-    const sum = this.#callers.get(caller) ?? this.#begin(caller);
-    if (!sum) return;
-    const own = slot.by.get(caller);
-    if (own) own[what]++;
-    else slot.by.set(caller, { ...none(), [what]: 1 });
-    this.#add(sum, what, 1);
-    if (this.#worst && sum.marked > this.#worst.marked) this.#worst = sum;
+    this.#forget(now);
+    const isToldApart = this.#callers.has(caller) || this.#callers.size < MAX_CALLERS - 1;
+    const name = isToldApart ? caller : OTHERS;
+    const number = Math.floor(now / this.#stepMs);
+    const step = this.#steps.get(number) ?? new Map<string, Count>();
+    this.#steps.set(number, step);
+    for (const count of [this.#all, countIn(this.#callers, name), countIn(step, name)]) count[what]++;
   }
 
   totals(now: number): Readonly<Count> {
-    this.#slotAt(now);
+    this.#forget(now);
     return this.#all;
   }
 
   of(caller: string, now: number): Readonly<Count> {
-    this.#slotAt(now);
-    return this.#callers.get(caller) ?? none();
+    this.#forget(now);
+    return this.#callers.get(caller) ?? { calls: 0, marked: 0 };
   }
 
-  /** How many callers there were, and how many of them have most of their calls marked. */
+  /** How many callers there were, and how many of them have most of their calls marked. Takes 50 µs with all of them. */
   callers(now: number): { readonly seen: number; readonly bad: number } {
-    this.#slotAt(now);
-    return { seen: this.#callers.size, bad: this.#bad };
+    this.#forget(now);
+    let bad = 0;
+    for (const { calls, marked } of this.#callers.values()) if (marked * 2 > calls) bad++;
+    return { seen: this.#callers.size, bad };
   }
 
   /** The counts of the caller with most marked calls. */
   worst(now: number): Readonly<Count> {
-    this.#slotAt(now);
-    return (this.#worst ??= this.#findWorst());
-  }
-
-  #findWorst(): Count {
-    let worst = none();
-    for (const sum of this.#callers.values()) if (sum.marked > worst.marked) worst = sum;
+    this.#forget(now);
+    let worst = { calls: 0, marked: 0 };
+    for (const count of this.#callers.values()) if (count.marked > worst.marked) worst = count;
     return worst;
   }
 
-  #begin(caller: string): Count | undefined {
-    if (this.#callers.size >= MAX_CALLERS) return undefined;
-    const sum = none();
-    this.#callers.set(caller, sum);
-    return sum;
-  }
-
-  #add(sum: Count, what: keyof Count, count: number): void {
-    if (isMostlyMarked(sum)) this.#bad--;
-    sum[what] += count;
-    if (isMostlyMarked(sum)) this.#bad++;
-  }
-
-  /** The current slot. Forgets those that are over. */
-  #slotAt(now: number): Slot {
-    const number = Math.floor(now / this.#slotMs);
-    const last = this.#slots.at(-1);
-    if (last && last.number >= number) return last;
-    const slot: Slot = { ...none(), number, by: new Map() };
-    const isOver = (other: Slot) => other.number <= number - SLOTS;
-    for (const other of this.#slots) if (isOver(other)) this.#forget(other);
-    this.#slots = [...this.#slots.filter((other) => !isOver(other)), slot];
-    return slot;
-  }
-
-  #forget({ calls, marked, by }: Slot): void {
-    this.#all.calls -= calls;
-    this.#all.marked -= marked;
-    for (const [caller, own] of by) {
-      const sum = this.#callers.get(caller);
-      if (!sum) continue;
-      this.#add(sum, 'calls', -own.calls);
-      this.#add(sum, 'marked', -own.marked);
-      if (sum.calls === 0 && sum.marked === 0) this.#callers.delete(caller);
+  #forget(now: number): void {
+    const first = Math.floor(now / this.#stepMs) - STEPS + 1;
+    for (const [number, step] of this.#steps) {
+      if (number >= first) return;
+      this.#steps.delete(number);
+      for (const [caller, { calls, marked }] of step) {
+        const sum = countIn(this.#callers, caller);
+        for (const count of [this.#all, sum]) {
+          count.calls -= calls;
+          count.marked -= marked;
+        }
+        if (sum.calls === 0 && sum.marked === 0) this.#callers.delete(caller);
+      }
     }
-    this.#worst = undefined;
   }
+}
+
+function countIn(counts: Counts, caller: string): Count {
+  const known = counts.get(caller);
+  if (known) return known;
+  const count = { calls: 0, marked: 0 };
+  counts.set(caller, count);
+  return count;
 }
 
 /** Whose call it is. */

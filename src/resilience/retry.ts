@@ -1,6 +1,6 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
-import type { UpstreamCall } from '../upstream/client.ts';
+import type { UpstreamCall } from '../upstream/call.ts';
 import { accountOf, addressOf, type Recent, RecentCalls } from './recent.ts';
 
 const MAX_RETRIES = 2;

@@ -2,12 +2,13 @@ import { onAbort } from '../core/abort.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { Attempt, Gate } from './gates.ts';
-import { SlotTable } from './slot-table.ts';
+import { isAddress, type Owner } from '../store/owner.ts';
+import type { Attempt, Gate, Settled } from './gates.ts';
 
-/** An account may have a quarter of the slots, but at least `LEAST_SHARE`. */
-const LEAST_SHARE = 8;
+/** The part of the slots which others leave that one owner may have. One is always enough for who has none. */
 const SHARE = 1 / 4;
+/** The part of all slots that credentials may have together which the upstream has not accepted. */
+const STRANGERS_SHARE = 1 / 2;
 
 /**
  * How long a call may wait for a slot (controlled delay, RFC 8289, adapted to servers). Normally long enough for a burst
@@ -16,73 +17,142 @@ const SHARE = 1 / 4;
 const BURST_MS = 1_000;
 const STANDING_MS = 50;
 const STANDS_AFTER_MS = 500;
-/** A read that takes longer than this may lose its slot at once. */
-const SLOW_MS = 500;
+
+interface Waiter {
+  readonly owner: Owner;
+  readonly start: () => void;
+}
+
+/** Owners that are accounts, or those that are addresses: how many slots they may have and have, and who waits. */
+interface Group {
+  readonly max: number;
+  used: number;
+  readonly queues: Map<Owner, Set<Waiter>>;
+}
 
 /**
- * Bounds the calls under way, and one account's share of them. When all slots are in use, the owner that has most loses
- * its longest read to one that has fewer. Refuses with `overloaded`. `count` undefined: the platform limits them.
+ * Bounds the calls under way, and each owner's share of them. Of those who wait the one with fewest calls under way is
+ * next. Refuses with `overloaded` who waits for too long. `count` undefined: the platform limits them.
  */
-export function slots({ clock, metrics }: { clock: Clock; metrics: Metrics }, count: number | undefined): Gate {
-  if (count === undefined) return {};
-  const share = Math.min(count, Math.max(LEAST_SHARE, Math.ceil(count * SHARE)));
-  const table = new SlotTable({ slots: count, share });
-  metrics.watch('waiting_calls', () => table.waiting);
-  let waitingSince = clock.now();
-  let fullSince: number | undefined;
+export function slots(tools: SlotsTools, count: number | undefined): Gate {
+  return count === undefined ? () => undefined : new Slots(tools, count).admit;
+}
 
-  const overloaded = () => {
-    metrics.refused('slots');
-    return GatewayError.of('overloaded', { fault: 'not_sent', retryAfter: 1 });
+interface SlotsTools {
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+}
+
+class Slots {
+  readonly #tools: SlotsTools;
+  readonly #accounts: Group;
+  readonly #strangers: Group;
+  readonly #held = new Map<Owner, number>();
+  #free: number;
+  #waiting = 0;
+  #waitingSince = 0;
+  #fullSince: number | undefined;
+
+  constructor(tools: SlotsTools, count: number) {
+    this.#tools = tools;
+    this.#accounts = { max: count, used: 0, queues: new Map() };
+    this.#strangers = { max: Math.ceil(count * STRANGERS_SHARE), used: 0, queues: new Map() };
+    this.#free = count;
+    tools.metrics.watch('waiting_calls', () => this.#waiting);
+  }
+
+  readonly admit: Gate = (attempt) => {
+    const { owner } = attempt.call;
+    if (!this.#mayHaveMore(owner)) return this.#wait(attempt);
+    this.#count(owner, 1);
+    return this.#release;
   };
 
-  /** Gives the attempt the slot of a read that has taken `minMs`; returns whether there was one. */
-  const takeOver = (attempt: Attempt, minMs: number): boolean => {
-    const read = table.takeOver(attempt, clock.now() - minMs);
-    read?.controller.abort(overloaded());
-    return read !== undefined;
+  readonly #release: Settled = ({ call }) => {
+    this.#count(call.owner, -1);
+    for (let next = this.#next(); next; next = this.#next()) {
+      this.#leave(next);
+      this.#count(next.owner, 1);
+      next.start();
+    }
+    if (this.#free > 0) this.#fullSince = undefined;
   };
+
+  #groupOf(owner: Owner): Group {
+    return isAddress(owner) ? this.#strangers : this.#accounts;
+  }
+
+  #mayHaveMore(owner: Owner): boolean {
+    const { used, max } = this.#groupOf(owner);
+    const held = this.#held.get(owner) ?? 0;
+    const isInShare = held === 0 || held + 1 <= (this.#free + held) * SHARE;
+    return this.#free > 0 && used < max && isInShare;
+  }
+
+  #count(owner: Owner, change: 1 | -1): void {
+    const held = (this.#held.get(owner) ?? 0) + change;
+    if (held === 0) this.#held.delete(owner);
+    else this.#held.set(owner, held);
+    this.#groupOf(owner).used += change;
+    this.#free -= change;
+    if (this.#free === 0) this.#fullSince ??= this.#tools.clock.now();
+  }
+
+  #wait({ call, now }: Attempt): Promise<Settled> {
+    const { owner, signal } = call;
+    const waitMs = this.#maxWaitMs(now);
+    const { promise, resolve, reject } = Promise.withResolvers<Settled>();
+    const waiter = { owner, start: () => resolve(this.#release) };
+    const { queues } = this.#groupOf(owner);
+    queues.set(owner, (queues.get(owner) ?? new Set()).add(waiter));
+    this.#waiting++;
+    const leave = (reason: unknown) => {
+      if (this.#leave(waiter)) reject(reason);
+    };
+    const stopTimer = this.#tools.clock.after(waitMs, () => leave(this.#overloaded()));
+    const stay = onAbort(signal, leave);
+    return promise.finally(() => {
+      stopTimer();
+      stay();
+    });
+  }
+
+  /** Takes him out of the queue, if he is still in it. An owner who has had a turn is behind the others. */
+  #leave(waiter: Waiter): boolean {
+    const { queues } = this.#groupOf(waiter.owner);
+    const queue = queues.get(waiter.owner);
+    if (!queue?.delete(waiter)) return false;
+    this.#waiting--;
+    queues.delete(waiter.owner);
+    if (queue.size > 0) queues.set(waiter.owner, queue);
+    return true;
+  }
+
+  /** Who waits and has fewest slots, if he may have one. If he may not, neither may those who have more. */
+  #next(): Waiter | undefined {
+    let next: Waiter | undefined;
+    let fewest = Infinity;
+    for (const { used, max, queues } of [this.#accounts, this.#strangers]) {
+      if (used >= max) continue;
+      for (const [owner, [first]] of queues) {
+        const held = this.#held.get(owner) ?? 0;
+        if (held < fewest) [next, fewest] = [first, held];
+        if (held === 0) break;
+      }
+    }
+    return next && this.#mayHaveMore(next.owner) ? next : undefined;
+  }
 
   /** How long a call that comes now may wait. */
-  const maxWaitMs = (now: number): number => {
-    if (table.waiting === 0) waitingSince = now;
-    // While slots are free, an account waits only because its own share is used up: that is no queue.
-    const standsSince = Math.max(waitingSince, fullSince ?? now);
+  #maxWaitMs(now: number): number {
+    if (this.#waiting === 0) this.#waitingSince = now;
+    // While slots are free, an owner waits only because its own share is used up: that is no queue.
+    const standsSince = Math.max(this.#waitingSince, this.#fullSince ?? now);
     return now - standsSince > STANDS_AFTER_MS ? STANDING_MS : BURST_MS;
-  };
+  }
 
-  const wait = async (attempt: Attempt): Promise<void> => {
-    const waitMs = maxWaitMs(attempt.now);
-    const ticket = table.wait(attempt);
-    const gone = Promise.withResolvers<void>();
-    const cancel = clock.after(waitMs, () => {
-      if (!ticket.leave()) return;
-      if (takeOver(attempt, 0)) gone.resolve();
-      else gone.reject(overloaded());
-    });
-    const stay = onAbort(attempt.call.signal, (reason) => {
-      if (ticket.leave()) gone.reject(reason);
-    });
-    try {
-      await Promise.race([ticket.granted, gone.promise]);
-    } finally {
-      cancel();
-      stay();
-    }
-  };
-
-  const noteFull = () => {
-    fullSince = table.isFull ? (fullSince ?? clock.now()) : undefined;
-  };
-
-  return {
-    admit(attempt) {
-      if (!table.take(attempt) && !takeOver(attempt, SLOW_MS)) return wait(attempt).then(noteFull);
-      return noteFull();
-    },
-    settled(attempt) {
-      table.release(attempt);
-      noteFull();
-    },
-  };
+  #overloaded(): GatewayError {
+    this.#tools.metrics.refused('slots');
+    return GatewayError.of('overloaded', { fault: 'not_sent', retryAfter: 1 });
+  }
 }

@@ -1,36 +1,16 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
 import { isTooDeep } from '../core/json.ts';
-import type { Clock } from '../core/runtime.ts';
-import { type Keeping, keepingOf } from './cache-control.ts';
+import type { UpstreamAnswer, UpstreamCall, Validators } from './call.ts';
+import { keepingOf } from './cache-control.ts';
 import { localLinks } from './links.ts';
 import type { Operation } from './operation.ts';
 import { refusalOf, retryAfterOf } from './refusal.ts';
-import type { Validators } from './request.ts';
 import { type BodyFlaw, headerOf, type RawAnswer } from './transport.ts';
-
-/** A good answer: the JSON text as it came, except for the links of a page; null if there is no body. */
-export interface UpstreamAnswer extends Keeping {
-  readonly status: number;
-  readonly text: string | null;
-  /** Whether `text` is known to be all ASCII. */
-  readonly isAscii?: boolean | undefined;
-  /** Places in `text` where the gateway's origin goes. */
-  readonly links: readonly number[];
-  /** The text parsed once, to check it; not kept. */
-  readonly value: unknown;
-  readonly validators: Validators;
-  /** 304: the copy that the request was conditional on is still valid. */
-  readonly notModified: boolean;
-}
 
 const UNAVAILABLE_SECONDS = 5;
 
-interface AnswerContext {
-  readonly clock: Clock;
-  /** Whether the request had validators, so that 304 is a valid answer. */
-  readonly isConditional: boolean;
-  /** Concealed in the upstream's error texts, as is its host. */
-  readonly credential: string | undefined;
+interface Answering {
+  readonly now: number;
   /** The upstream's `{base_url}`, which links are made local from. */
   readonly upstream: URL;
 }
@@ -40,15 +20,17 @@ interface AnswerContext {
  * @throws GatewayError the upstream's 4xx as a refusal, else `upstream_bad_response`, `upstream_unavailable` or
  *   `upstream_timeout`
  */
-export function answerOf(operation: Operation, raw: RawAnswer, context: AnswerContext): UpstreamAnswer {
+export function answerOf(call: UpstreamCall, raw: RawAnswer, { now, upstream }: Answering): UpstreamAnswer {
+  const { operation, validators, context } = call;
   const { status } = raw;
   const isGood = status >= 200 && status < 300;
   const isBodiless = status === 204 || status === 205 || (isGood && isEmpty(raw) && operation.answer === null);
   if (isBodiless) return { ...EMPTY, isStorable: false, status };
-  if (isGood) return jsonAnswer(operation, raw, context.upstream);
-  if (status === 304 && context.isConditional) return { ...EMPTY, ...keptAs(raw), status, notModified: true };
-  if (status >= 400 && status < 500) throw refusalOf(raw, { ...context, now: context.clock.now() });
-  throw failure(raw, context.clock.now());
+  if (isGood) return jsonAnswer(operation, raw, upstream);
+  if (status === 304 && validators) return { ...EMPTY, ...keptAs(raw), status, notModified: true };
+  if (status < 400 || status >= 500) throw failure(raw, now);
+  const credential = operation.credential === 'none' ? undefined : context.credential;
+  throw refusalOf(raw, { now, credential, upstream });
 }
 
 const isEmpty = ({ body }: RawAnswer) => 'text' in body && body.text === '';

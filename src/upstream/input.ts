@@ -4,7 +4,7 @@ import { type ErrorItem, GatewayError } from '../core/errors.ts';
 import { extentOf, MAX_DEPTH } from '../core/json.ts';
 import { itemOf, itemsOfIssue } from './issues.ts';
 import type { Operation } from './operation.ts';
-import type { OperationInput } from './request.ts';
+import type { OperationInput } from './call.ts';
 
 /** Four times what a documented body can have. Checking ten times as many would block the process for a while. */
 const MAX_VALUES = 1_000;

@@ -1,13 +1,6 @@
-import type { WaitUntil } from '../core/runtime.ts';
 import type { Owner } from '../store/owner.ts';
-import type { AccountId, SessionId, Snapshot, Window, WindowUse } from '../store/store.ts';
-
-/** The trace that a request belongs to (W3C Trace Context). */
-export interface Trace {
-  readonly traceId: string;
-  readonly flags: string;
-  readonly tracestate: string | undefined;
-}
+import type { AccountId, Snapshot, Window, WindowUse } from '../store/store.ts';
+import type { CallContext } from './call.ts';
 
 /** How many requests are allowed in a window, with the name that clients see. */
 export interface Quota {
@@ -16,44 +9,26 @@ export interface Quota {
 }
 
 /** One client request, for all code that works on it. Instants are in milliseconds of the process's clock. */
-export interface RequestContext {
-  readonly requestId: string;
-  readonly trace: Trace;
-  /**
-   * The credential that came with it.
-   * @throws GatewayError `unauthenticated`
-   */
-  readonly credential: string;
-  /** Absent if it did not come by a session's cookie. */
-  readonly session: SessionId | undefined;
-  readonly userAgent: string | undefined;
-  readonly idempotencyKey: string | undefined;
+export interface RequestContext extends CallContext {
   /** `no-cache`: a fresh copy, which is stored. `no-store`: neither answered from the cache nor put in it. */
   readonly wants: 'any' | 'no-cache' | 'no-store';
-  /** The client's IP address. */
-  readonly address: string;
   /** What links begin with: scheme, host and mount path. */
   readonly origin: string;
   /** The path that the gateway is mounted under; empty where it stands alone. */
   readonly mount: string;
-  readonly startedAt: number;
   /** When `REQUEST_TIMEOUT_MS` is over. */
   readonly endsAt: number;
-  readonly waitUntil: WaitUntil;
   /** Aborted when the client leaves or the request's time is up. */
   readonly signal: AbortSignal;
 
   /** Set once it is known. */
   account: AccountId | undefined;
   /** Whose share of what is bounded it takes; set once it is known. */
-  owner: Owner | undefined;
+  owner?: Owner | undefined;
   /** What it sees of the store; set once it has been counted. */
-  snapshot: Snapshot | undefined;
+  snapshot?: Snapshot | undefined;
   /** The limit that it was counted in; absent if none applies. */
-  counted: { readonly quota: Quota; readonly use: WindowUse } | undefined;
-  /** Upstream calls made for it so far, and their time. */
-  upstreamCalls: number;
-  upstreamMs: number;
+  counted?: { readonly quota: Quota; readonly use: WindowUse } | undefined;
 }
 
 /** The client went away before its answer. */

@@ -1,33 +1,5 @@
-import type { Entry } from '../store/store.ts';
-import type { UpstreamCall } from './client.ts';
+import type { OperationInput, UpstreamCall } from './call.ts';
 import type { Operation } from './operation.ts';
-
-/** What a client asked of an operation. */
-export interface OperationInput {
-  /** The `<ID>` of the path, already of the operation's form. */
-  readonly id?: string | undefined;
-  /** Query as the client sent it, without the question mark. */
-  readonly query: string;
-  /** JSON text of the body. */
-  readonly body?: string | undefined;
-  /** Text of a body that the operation does not take. Requests are compared by it, but it is not sent. */
-  readonly unsent?: string | undefined;
-}
-
-/** A GET, with what the client asked of it. */
-export interface Read {
-  readonly operation: Operation;
-  readonly input: OperationInput;
-}
-
-/** The copy that this instance has of a read, valid or not. */
-export type CopyOf = (read: Read) => Entry | undefined;
-
-/** What an earlier answer said it can be revalidated with (RFC 9110, section 13.1). */
-export interface Validators {
-  readonly etag?: string;
-  readonly lastModified?: string;
-}
 
 /** Path and query below `{base_url}`, from the template alone, so that no raw path ever gets upstream. */
 export function targetOf(operation: Operation, { id, query }: OperationInput): string {

@@ -62,7 +62,14 @@ async function onAll(options: CallOptions) {
 }
 
 const lineOf = ({ world: { gateway } }: Road) => {
-  const { request_id, trace_id, duration_ms, account, auth, ...rest } = gateway.lines.at(-1)!;
+  const {
+    request_id: _id,
+    trace_id: _trace,
+    duration_ms: _ms,
+    account: _of,
+    auth: _by,
+    ...rest
+  } = gateway.lines.at(-1)!;
   return rest;
 };
 

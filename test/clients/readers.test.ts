@@ -12,7 +12,9 @@ const STALLED_AFTER_MS = 300;
 /** More than the kernel keeps for both sides together. */
 const BIG = new Uint8Array(32 * 1_048_576);
 const STEP = 1_048_576;
-const STEP_MS = 50;
+const STEP_MS = 100;
+/** Less than its reading takes, and much more than a busy machine keeps it from the next step. */
+const SLOW_STALLED_AFTER_MS = 2_000;
 
 /** Two parts, the second when the test says so. */
 const streamed = (goOn: Promise<void>, first = new TextEncoder().encode('one\n')) =>
@@ -97,7 +99,7 @@ describe.concurrent('a client', () => {
   );
 
   test('who reads slowly gets it all', async ({ onTestFinished }) => {
-    const { port } = await start(onTestFinished);
+    const { port } = await start(onTestFinished, { stalledAfterMs: SLOW_STALLED_AFTER_MS });
     const socket = reader(port, '/big');
     let [read, step] = [0, 0];
     for await (const bytes of socket as AsyncIterable<Buffer>) {

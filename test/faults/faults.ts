@@ -32,7 +32,7 @@ export interface Fault {
 
 const MEBIBYTE = 1_048_576;
 
-export const FIFTY_MB = 50 * MEBIBYTE;
+const FIFTY_MB = 50 * MEBIBYTE;
 
 const UNREACHABLE = [502, 'upstream_unreachable'] as const;
 const UNREADABLE = [502, 'upstream_bad_response'] as const;

@@ -1,4 +1,4 @@
-export const COLUMNS = ['read', 'stale', 'overview leg', 'purchase'] as const;
+const COLUMNS = ['read', 'stale', 'overview leg', 'purchase'] as const;
 
 export type Column = (typeof COLUMNS)[number];
 

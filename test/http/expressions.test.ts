@@ -118,14 +118,13 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^[\\x20-\\x7e]{1,512}$/': client(' '),
     '/^[A-Za-z0-9._-]{1,128}$/': client('a'),
   },
-  'src/middleware/problem.ts': {
-    '/^\\s+at /': OURS,
-  },
   'src/middleware/request.ts': {
     '/^(?:\\/(?!\\.{1,2}(?:\\/|$))[A-Za-z0-9._~-]*)+$/': client('/.a', { after: '%' }),
     '/^[\\x20-\\x7e]{1,256}$/': client(' '),
     '/^[\\x21-\\x7e]{1,255}$/': client('a'),
   },
+  'src/middleware/problem.ts': { '/^\\s+at /': OURS },
+  'src/resilience/drift.ts': { '/^\\./': OURS },
   'src/routes/batch/handler.ts': { '/^\\/[\\x21\\x22\\x24-\\x7e]*$/': client('a', { before: '/', after: '#' }) },
   'src/routes/home.ts': {
     '/\\bjson\\b/i': client(' jsonx'),
@@ -155,7 +154,6 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^-?\\d+$/': client('1', { after: 'a' }),
     '/^\\d+/': client('1'),
   },
-  'src/upstream/drift.ts': { '/^\\./': OURS },
   'src/upstream/fields.ts': {
     '/^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?(Z|[+-]\\d\\d:?\\d\\d)$/': upstream('1', {
       before: '2026-01-01T00:00:00.',

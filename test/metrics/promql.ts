@@ -1,7 +1,7 @@
 import { parser } from '@prometheus-io/lezer-promql';
 
 /** The metrics that one selector names, and the labels it matches. */
-export interface Selector {
+interface Selector {
   readonly names: readonly string[];
   readonly matchers: readonly { readonly label: string; readonly value: string }[];
   /** Whether it is of a stretch of time, `[5m]`, as counters need it. */

@@ -14,7 +14,7 @@ export interface OverviewBody {
   };
 }
 
-export interface OverviewAnswer extends TextAnswer {
+interface OverviewAnswer extends TextAnswer {
   readonly body: OverviewBody;
 }
 

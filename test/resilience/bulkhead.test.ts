@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { noticed, PLAIN, WRITE } from './helpers.ts';
+import { noticed, PLAIN, type TimedWorld, WRITE } from './helpers.ts';
 import { settled } from './layer.ts';
-import { askMany, burst, busyWorld, GOOD, open, statuses } from './slots.ts';
+import { acceptedIn, askMany, burst, busyWorld, GOOD, open, statuses } from './slots.ts';
 import { call } from '../support/http.ts';
 import { callOf, pathOf, tokenOf } from '../support/marked.ts';
 import {
@@ -32,10 +32,32 @@ const counting = (first: number) => {
   return { step, calls };
 };
 
+/** Of these accounts, or of strangers, just so many calls are let through. */
+const takeAll = async ({
+  world,
+  tokens,
+  share,
+}: {
+  world: TimedWorld;
+  tokens: string[] | undefined;
+  share: number;
+}) => {
+  const gate = barrier();
+  world.upstream.on(callOf(PLAIN), reply(hold(gate), GOOD));
+  const waits = world.clock.lengths.filter(burst).length;
+  const asked = askMany(world, share + 10, tokens);
+  await gate.count(share);
+  await world.clock.waits(burst, waits + 10);
+  expect(world.upstream.calls).toHaveLength(share);
+  gate.release();
+  expect(await statuses(asked)).toEqual(asked.map(() => 200));
+  world.upstream.calls.length = 0;
+};
+
 describe('UPSTREAM_MAX_CONNECTIONS', () => {
   test.each([1, 2, 5])('bounds the calls under way: %d', async (slots) => {
     const { world, gate, busy } = await busyWorld(slots);
-    const waiting = [...askMany(world, 20), ...askMany(world, 20, world.token)];
+    const waiting = [...askMany(world, 20), ...askMany(world, 20, [world.token])];
     await world.clock.waits(burst, 40);
     expect(world.upstream.calls).toHaveLength(slots);
     gate.release();
@@ -45,43 +67,38 @@ describe('UPSTREAM_MAX_CONNECTIONS', () => {
 
   test('bounds them while they come and go', async () => {
     const world = await open(3);
+    const accounts = await acceptedIn(world, 10);
     const { step, calls } = counting(3);
     world.upstream.on(callOf(PLAIN), step);
-    expect(await statuses(askMany(world, 150))).toEqual(Array.from({ length: 150 }, () => 200));
+    expect(await statuses(askMany(world, 150, accounts))).toEqual(Array.from({ length: 150 }, () => 200));
     expect(calls.most).toBe(3);
   });
 
   test.each([
-    [8, 8],
-    [12, 8],
-    [32, 8],
-    [33, 9],
+    [1, 1],
+    [7, 1],
+    [8, 2],
+    [33, 8],
     [48, 12],
-  ])('of %d leaves an account %d', async (slots, share) => {
+  ])('of %d leaves an account %d, and the strangers of an address as many', async (slots, share) => {
     const world = await open(slots);
-    const gate = barrier();
-    world.upstream.on(callOf(PLAIN), reply(hold(gate), GOOD));
-    const asked = askMany(world, share + 10, world.token);
-    await gate.count(share);
-    await world.clock.waits(burst, 10);
-    expect(world.upstream.calls).toHaveLength(share);
-    gate.release();
-    expect(await statuses(asked)).toEqual(asked.map(() => 200));
+    for (const tokens of [await acceptedIn(world, 1), undefined]) await takeAll({ world, tokens, share });
   });
 });
 
-/** The world's account has two hundred calls, of which all that may be under way are held. */
+/** An account has two hundred calls, of which all that may be under way are held. */
 const noisyWorld = async (slots: number) => {
   const world = await open(slots);
+  const [token] = await acceptedIn(world, 1);
   const gate = barrier();
-  const isQuiet = (to: Call) => tokenOf(to) !== world.token;
+  const isQuiet = (to: Call) => tokenOf(to) !== token;
   world.upstream.on(
     () => true,
     perCall((to) => (isQuiet(to) ? GOOD : reply(hold(gate), GOOD))),
   );
-  const noisy = askMany(world, 200, world.token);
-  await gate.count(8);
-  await world.clock.waits(burst, 192);
+  const noisy = askMany(world, 200, [token!]);
+  await gate.count(3);
+  await world.clock.waits(burst, 197);
   return { world, gate, noisy };
 };
 
@@ -92,7 +109,7 @@ describe('an account with hundreds of held calls', () => {
       expect(await world.ask(PLAIN, { token: secret() })).toMatchObject({ status: 200 });
     }
     expect(await statuses(askMany(world, 4))).toEqual([200, 200, 200, 200]);
-    expect(world.upstream.calls).toHaveLength(8 + 20 + 4);
+    expect(world.upstream.calls).toHaveLength(3 + 20 + 4);
     gate.release();
     expect(await statuses(noisy)).toEqual(noisy.map(() => 200));
   });
@@ -108,10 +125,10 @@ describe('an account with hundreds of held calls', () => {
   });
 
   test('takes turns with one that has to wait as well', async () => {
-    const { world, gate, busy } = await busyWorld(8);
-    const noisy = askMany(world, 100, world.token);
+    const { world, gate, busy, others } = await busyWorld(8);
+    const [loud, quiet] = [others[0]!, others[1]!];
+    const noisy = askMany(world, 100, [loud]);
     await world.clock.waits(burst, 100);
-    const quiet = secret();
     const late = world.ask(PLAIN, { token: quiet });
     await world.clock.waits(burst, 101);
     gate.release();

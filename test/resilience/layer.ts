@@ -1,7 +1,6 @@
 import { noMetrics } from '../../src/core/metrics.ts';
 import type { Clock } from '../../src/core/runtime.ts';
-import type { UpstreamAnswer } from '../../src/upstream/answer.ts';
-import type { Call, UpstreamCall } from '../../src/upstream/client.ts';
+import type { Call, UpstreamAnswer, UpstreamCall } from '../../src/upstream/call.ts';
 import type { RequestContext } from '../../src/upstream/request-context.ts';
 import { operations } from '../../src/upstream/operations/index.ts';
 
@@ -40,7 +39,7 @@ export const callFor = (clock: Clock, changes: Partial<UpstreamCall> = {}): Upst
   ...changes,
 });
 
-export const GOOD: UpstreamAnswer = {
+const GOOD: UpstreamAnswer = {
   status: 200,
   text: '{}',
   links: [],

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { GatewayError } from '../../src/core/errors.ts';
 import { guardedCall } from '../../src/resilience/guarded-call.ts';
 import type { Clock } from '../../src/core/runtime.ts';
-import type { Call } from '../../src/upstream/client.ts';
+import type { Call } from '../../src/upstream/call.ts';
 import { expectProblem } from '../http/problem.ts';
 import { isPause, noticed, openTimedWorld, PLAIN } from './helpers.ts';
 import { callFor, metrics, round, settled } from './layer.ts';

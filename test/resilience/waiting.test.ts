@@ -3,7 +3,7 @@ import { allOperations } from '../../src/upstream/operations/index.ts';
 import { expectProblem } from '../http/problem.ts';
 import { noticed, PLAIN } from './helpers.ts';
 import { settled } from './layer.ts';
-import { askMany, burst, busyWorld, GOOD, open, standing, statuses } from './slots.ts';
+import { acceptedIn, askMany, burst, busyWorld, GOOD, open, standing, statuses } from './slots.ts';
 import type { TextAnswer } from '../support/http.ts';
 import { callOf } from '../support/marked.ts';
 import { barrier, hold, reply } from '../support/scripted-upstream.ts';
@@ -56,7 +56,7 @@ describe('a call that finds no slot', () => {
   });
 
   test('is a burst again once the queue has gone', async () => {
-    const { world, gate, busy } = await busyWorld(2);
+    const { world, gate, busy, accounts } = await busyWorld(2);
     const first = world.ask(PLAIN, { token: secret() });
     await world.clock.waits(burst);
     world.clock.advance(600);
@@ -64,7 +64,7 @@ describe('a call that finds no slot', () => {
     await Promise.all([...busy, first]);
     const again = barrier();
     world.upstream.on(callOf(PLAIN), reply(hold(again), GOOD));
-    const later = askMany(world, 3);
+    const later = askMany(world, 3, accounts);
     await world.clock.waits(burst, 2);
     again.release();
     expect(await statuses(later)).toEqual([200, 200, 200]);
@@ -82,16 +82,16 @@ describe('a call that finds no slot', () => {
 
   test('waits as in a burst while others wait only for their own share', async () => {
     const world = await open(16);
-    const hog = secret();
+    const [hog, ...quiet] = await acceptedIn(world, 17);
     const gate = barrier();
     world.upstream.on(callOf(PLAIN), reply(hold(gate), GOOD));
-    const hogs = askMany(world, 12, hog); // eight of them may be under way
-    await gate.count(8);
-    await world.clock.waits(burst, 4);
+    const hogs = askMany(world, 12, [hog!]); // four of them may be under way
+    await gate.count(4);
+    await world.clock.waits(burst, 8);
     world.clock.advance(400);
-    const others = askMany(world, 10);
+    const others = askMany(world, 16, quiet);
     await gate.count(16);
-    await world.clock.waits((ms) => burst(ms) || standing(ms), 6);
+    await world.clock.waits((ms) => burst(ms) || standing(ms), 12);
     expect(world.clock.lengths.filter(standing)).toEqual([]);
     gate.release();
     expect(new Set(await statuses([...hogs, ...others]))).toEqual(new Set([200]));

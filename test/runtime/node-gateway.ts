@@ -12,7 +12,7 @@ const COMPILE_CACHE = join(ROOT, 'test-output/compile-cache');
 /** On a machine that is busy with other things too. */
 const START_MS = 40_000;
 
-export interface LogRecord extends Readonly<Record<string, unknown>> {
+interface LogRecord extends Readonly<Record<string, unknown>> {
   readonly msg: string;
 }
 

@@ -7,7 +7,9 @@ import { markOf } from '../support/marked.ts';
 import { json, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { isOf, requestOf, VersionedUpstream } from '../support/versioned-upstream.ts';
 import type { Asking } from '../support/world.ts';
+import { secret } from '../support/secrets.ts';
 import { startBareWorkers, type WorkerFleet } from './bare-worker.ts';
+import { objectsAwake } from './worker-gateway.ts';
 
 /** Isolates of one workerd before one upstream. */
 export class Isolates extends VersionedUpstream {
@@ -46,8 +48,14 @@ export class Isolates extends VersionedUpstream {
     expect(isHit(await this.ask(url, id, { token }))).toBe(true);
   }
 
+  async awake(): Promise<void> {
+    const token = secret();
+    await Promise.all(this.urls.map((url) => objectsAwake(url, token)));
+  }
+
   async restart(vars?: Readonly<Record<string, string>>): Promise<void> {
     this.fleet = await this.fleet.restart(vars && this.#with(vars));
+    await this.awake();
   }
 
   async close(): Promise<void> {
@@ -62,7 +70,9 @@ export class Isolates extends VersionedUpstream {
 
 export async function startIsolates(count: number, vars: Readonly<Record<string, string>>): Promise<Isolates> {
   const upstream = await startUpstream();
-  return new Isolates(upstream, await startBareWorkers({ UPSTREAM_BASE_URL: upstream.url, ...vars }, count));
+  const isolates = new Isolates(upstream, await startBareWorkers({ UPSTREAM_BASE_URL: upstream.url, ...vars }, count));
+  await isolates.awake();
+  return isolates;
 }
 
 export const isHit = ({ headers }: TextAnswer): boolean =>

@@ -1,5 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { expect, vi } from 'vitest';
+import { call } from '../support/http.ts';
 import { emptyFolder, ROOT, run, type Running } from './node-gateway.ts';
 import { freePort } from '../support/ports.ts';
 
@@ -42,6 +44,18 @@ export async function startWorker(vars: Readonly<Record<string, string>>): Promi
     await running.kill(); // nobody else knows of it
     throw error;
   }
+}
+
+/**
+ * Waits until the objects answer this account in time. Those of a workerd that has just started may be too slow: a read
+ * goes on without them then, and is not stored.
+ */
+export async function objectsAwake(url: string, token: string): Promise<void> {
+  const answered = async () => {
+    const { headers } = await call(url, { path: '/api/v2/subscription/', token });
+    expect(headers['cache-status']).toMatch(/stored|hit/);
+  };
+  await vi.waitFor(answered, { timeout: 40_000, interval: 100 });
 }
 
 const COMPLAINT =

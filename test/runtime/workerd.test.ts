@@ -5,7 +5,7 @@ import { killAll } from './node-gateway.ts';
 import { play } from './play.ts';
 import { type RecordingSandbox, startRecordingSandbox } from './recording-sandbox.ts';
 import { type Stage, VARIABLES } from './stage.ts';
-import { complaintsIn, startWorker, type WorkerGateway } from './worker-gateway.ts';
+import { complaintsIn, objectsAwake, startWorker, type WorkerGateway } from './worker-gateway.ts';
 
 let sandbox: RecordingSandbox;
 let [behind, inside, without]: WorkerGateway[] = [];
@@ -18,6 +18,7 @@ beforeAll(async () => {
     startWorker({ SANDBOX: 'true' }),
     startWorker({ SANDBOX: 'false', PORT: LEAK_MARK, LOG_LEVEL: LEAK_MARK }),
   ]);
+  await Promise.all([behind, inside].map((one) => objectsAwake(one.url, 'sandbox-nocard-key')));
 });
 
 afterAll(async () => {

@@ -20,13 +20,13 @@ function sessionsOf() {
     waitUntil: () => undefined,
   });
   const isOver = async (account: string, session: SessionId) =>
-    isSessionOver(session, (await store.snapshot({ ...requestOf(account), session })).session);
+    isSessionOver(session, store.snapshot({ ...requestOf(account), session }).session);
   return {
     isOver,
     pass: (ms: number) => void (now += ms),
     begin: async (account: string): Promise<SessionId> => {
       const session = { id: crypto.randomUUID(), epoch: 0 };
-      const { session: state } = await store.snapshot({ ...requestOf(account), session });
+      const { session: state } = store.snapshot({ ...requestOf(account), session });
       return { ...session, epoch: state?.epoch ?? 0 };
     },
     signOut: async (account: string, session: Revoked) => store.revoke(requestOf(account), session),

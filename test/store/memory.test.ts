@@ -161,7 +161,7 @@ describe('many accounts', () => {
     const { keys } = await fill(store, { count: 100, accounts: 50, keyLength: 0, body: 'x'.repeat(500) });
     for (let i = 0; i < 50_000; i += 1) {
       const key = keyOf(`unaccepted-${i}`, i);
-      const snapshot = await store.snapshot(unacceptedOf(key.account));
+      const snapshot = store.snapshot(unacceptedOf(key.account));
       const found = await snapshot.lookup(key, 0);
       if (i % 2) await snapshot.save(key, found, { drop: 'everything' });
     }
@@ -238,7 +238,7 @@ test('finds no copy without waiting while a write that touches it is under way',
   const store = memoryStore();
   const key = keyOf(newAccount(), 1);
   const owner = key.account;
-  const snapshot = await store.snapshot({
+  const snapshot = store.snapshot({
     principal: owner,
     owner,
     now: 0,

@@ -5,8 +5,8 @@ import { type ManualClock, manualClock } from '../support/clock.ts';
 import { type ObjectEngine, objectEngine } from '../support/object-storage.ts';
 import type { Engine } from './engine.ts';
 
-export const SECRET = 'a secret that is long enough to be one';
-export const UPSTREAM = 'http://upstream.test/';
+const SECRET = 'a secret that is long enough to be one';
+const UPSTREAM = 'http://upstream.test/';
 
 interface SharedOptions {
   readonly engine: StoreEngine;

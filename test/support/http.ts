@@ -14,7 +14,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface Answer {
+interface Answer {
   readonly status: number;
   /** Lowercased names; the values of a repeated one joined with `, `. */
   readonly headers: Readonly<Record<string, string>>;
@@ -96,6 +96,3 @@ export const stream = async (baseUrl: string, options: CallOptions): Promise<Str
   const response = await send(baseUrl, options);
   return { ...answerOf(response), lines: linesOf(response.body) };
 };
-
-/** Closes the connections kept alive, for tests of shutdown. */
-export const closeIdle = (): Promise<void> => agent.close();

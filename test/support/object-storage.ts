@@ -7,7 +7,7 @@ import { type AccountsBinding, durableEngine } from '../../src/entry/worker/engi
 import type { Engine } from '../../src/store/shared/engine.ts';
 
 /** The storage of one object, in this process. */
-export class ObjectStorage implements DurableObjectStorage {
+class ObjectStorage implements DurableObjectStorage {
   readonly #database = new DatabaseSync(':memory:');
   alarmAt: number | undefined;
   /** So far; an alarm counts as one, as the platform counts it. */

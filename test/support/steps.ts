@@ -5,7 +5,7 @@ import type { Barrier } from './barrier.ts';
 import type { Call } from './calls.ts';
 
 /** One call being answered. */
-export interface Exchange {
+interface Exchange {
   readonly call: Call;
   readonly socket: Socket;
   /** Resolves when the connection is closed, by whichever side. */

@@ -45,7 +45,7 @@ export function batchRoute(gateway: Gateway, maxBytes: number): Route {
       if (request.idempotencyKey !== undefined) throw keyRefused();
       const text = await jsonTextOf(request);
       const { requests } = checkBody(batchBody, text ?? '');
-      const body = await answerBatch(gateway, reader, requests, { maxBytes });
+      const body = await answerBatch(gateway, reader, requests, maxBytes);
       return reply(c, { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body });
     },
   };

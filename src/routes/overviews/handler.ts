@@ -40,10 +40,13 @@ function answering(overview: Overview, gateway: Gateway, { clock, digest }: Runt
     if ('error' in asked) throw asked.error;
     const legs = compose({ gateway, clock, reader }, asked);
     if (wantsLines(c)) return reply(c, await ndjsonAnswer(request, asked, { legs, headers: headersOf(asked) }));
-    const parts = Array.from(legs, ([name, leg]) =>
-      andThen(leg, (done) => andThen(partOf(asked, name, done, digest), (part) => [name, part] as const)),
-    );
-    return reply(c, overviewAnswer(request, asked, new Map(await allOf(parts))));
+    const parts = new Map<string, Soon<Leg>>();
+    for (const [name, leg] of legs)
+      parts.set(
+        name,
+        andThen(leg, (done) => partOf(asked, name, done, digest)),
+      );
+    return reply(c, overviewAnswer(request, asked, await allOf(parts)));
   };
 }
 

@@ -6,7 +6,7 @@ import { type Answer, NO_STORE, reply } from '../../middleware/reply.ts';
 import type { ClientRequest } from '../../middleware/request.ts';
 import { ID_FORMS, type Operation } from '../../upstream/operation.ts';
 import { allOperations } from '../../upstream/operations/index.ts';
-import type { OperationInput } from '../../upstream/request.ts';
+import type { OperationInput } from '../../upstream/call.ts';
 import type { Route } from '../route.ts';
 
 /** The upstream's endpoints, each at its own path (`contract.md` section 2). */

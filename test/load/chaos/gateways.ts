@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '../support/client.ts';
 import { SECRET } from '../support/gateways.ts';
-import { atExit, PRELOAD, type Running, start } from '../support/processes.ts';
+import { atExit, type Running, startGateway } from '../support/processes.ts';
 import { freePort } from '../../../scripts/free-port.ts';
 
-export const REQUEST_TIMEOUT_MS = 2_000;
+const REQUEST_TIMEOUT_MS = 2_000;
 
 const CONNECTIONS = 64;
 /** An instance that comes back on the same port. */
@@ -31,13 +31,13 @@ export class ChaosGateway {
       STORE_URL: storeUrl,
       SECRETS: SECRET,
     };
-    return new ChaosGateway(await startOn(env), env);
+    return new ChaosGateway(await startGateway({ env }), env);
   }
 
   async killFor(ms: number): Promise<void> {
     await this.#running.stop();
     await sleep(ms);
-    this.#running = await startOn(this.#env);
+    this.#running = await startGateway({ env: this.#env });
   }
 
   async pauseFor(ms: number): Promise<void> {
@@ -51,6 +51,3 @@ export class ChaosGateway {
     await this.#running.stop();
   }
 }
-
-const startOn = (env: Readonly<Record<string, string>>) =>
-  start({ script: 'src/entry/node.ts', node: ['--import', PRELOAD], env });

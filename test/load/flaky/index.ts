@@ -1,7 +1,6 @@
 import { Client, type Outcome, pace, percentile } from '../support/client.ts';
 import { scrape } from '../support/metrics.ts';
-import { PRELOAD, start } from '../support/processes.ts';
-import { freePort } from '../../../scripts/free-port.ts';
+import { start, startGateway } from '../support/processes.ts';
 
 /** Cold reads while the upstream answers one in twenty with 503, at random. */
 const SECONDS = Number(process.argv[2] ?? 20);
@@ -11,13 +10,7 @@ const ERROR_SHARE = 0.05;
 const MIN_SUCCESS = SECONDS >= 20 ? 0.997 : 0.98;
 
 const upstream = await start({ script: 'test/load/support/failing-upstream.ts' });
-const adminPort = String(await freePort());
-const admin = `http://127.0.0.1:${adminPort}`;
-const gateway = await start({
-  script: 'src/entry/node.ts',
-  node: ['--import', PRELOAD],
-  env: { PORT: '0', ADMIN_PORT: adminPort, UPSTREAM_BASE_URL: upstream.url },
-});
+const gateway = await startGateway({ env: { UPSTREAM_BASE_URL: upstream.url } });
 const client = new Client(gateway.url, 1_000);
 
 let reads = 0;
@@ -29,10 +22,10 @@ await pace({ rate: RATE, seconds: 2 }, coldRead); // functions are compiled
 await client.settled(5_000);
 outcomes.length = 0;
 await upstream.ask({ errorShare: ERROR_SHARE });
-const before = await scrape(admin);
+const before = await scrape(gateway.admin);
 await pace({ rate: RATE, seconds: SECONDS }, coldRead);
 await client.settled(15_000);
-const after = await scrape(admin);
+const after = await scrape(gateway.admin);
 
 const grew = (name: string, label = '') => after.sum(name, label) - before.sum(name, label);
 const good = outcomes.filter(({ status }) => status === 200).length;

@@ -18,7 +18,7 @@ import {
   type Seen,
   type Stretch,
 } from './report.ts';
-import { PRELOAD, type Running, start } from '../support/processes.ts';
+import { type Running, start, startGateway } from '../support/processes.ts';
 import { freePort } from '../../../scripts/free-port.ts';
 
 /**
@@ -58,18 +58,13 @@ interface Stage {
 }
 
 async function suffer(attack: Attack): Promise<Seen> {
-  const [upstream, adminPort] = [
-    await start({ script: 'test/load/support/failing-upstream.ts' }),
-    String(await freePort()),
-  ];
+  const upstream = await start({ script: 'test/load/support/failing-upstream.ts' });
   await upstream.ask({ ms: 5 });
-  const gateway = await start({
-    script: 'src/entry/node.ts',
+  const gateway = await startGateway({
     descriptors: attack.descriptors,
-    node: ['--expose-gc', '--import', PRELOAD],
+    node: ['--expose-gc'],
     env: {
       PORT: String(await freePort()), // port 0 has one listening socket only
-      ADMIN_PORT: adminPort,
       UPSTREAM_BASE_URL: upstream.url,
       UPSTREAM_MAX_CONNECTIONS: '64',
       CACHE_MAX_BYTES: String(CACHE_MAX_BYTES),
@@ -81,9 +76,11 @@ async function suffer(attack: Attack): Promise<Seen> {
   });
   const attacker = await start({ script: 'test/load/neighbours/attacker.ts', args: [gateway.url, attack.name] });
   const client = new Client(gateway.url, 256);
-  const admin = `http://127.0.0.1:${adminPort}`;
   try {
-    return await observe({ upstream, gateway, attacker, admin, neighbours: new Neighbours(client) }, attack);
+    return await observe(
+      { upstream, gateway, attacker, admin: gateway.admin, neighbours: new Neighbours(client) },
+      attack,
+    );
   } finally {
     await attacker.stop();
     await client.close();

@@ -2,8 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, type Outcome, pace, type Wanted } from '../support/client.ts';
 import { type Metrics, REFUSALS, scrape } from '../support/metrics.ts';
 import { type Answer, goodSecond, report, type Seen, type What } from './report.ts';
-import { PRELOAD, type Running, start } from '../support/processes.ts';
-import { freePort } from '../../../scripts/free-port.ts';
+import { type Running, start, startGateway } from '../support/processes.ts';
 
 /** Seconds that each outage lasts. */
 const SECONDS = Number(process.argv[2] ?? 60);
@@ -46,13 +45,8 @@ let [sent, cold] = [0, 0];
 
 async function suffer(mode: (typeof OUTAGES)[number]['mode']): Promise<Seen> {
   const upstream = await start({ script: 'test/load/support/failing-upstream.ts' });
-  const adminPort = String(await freePort());
-  const gateway = await start({
-    script: 'src/entry/node.ts',
-    node: ['--import', PRELOAD],
+  const gateway = await startGateway({
     env: {
-      PORT: '0',
-      ADMIN_PORT: adminPort,
       UPSTREAM_BASE_URL: upstream.url,
       UPSTREAM_TIMEOUT_MS: String(TIMEOUT_MS),
       CACHE_POLICY: POLICY,
@@ -60,7 +54,7 @@ async function suffer(mode: (typeof OUTAGES)[number]['mode']): Promise<Seen> {
   });
   const client = new Client(gateway.url, 2_000);
   try {
-    return await observe({ client, upstream, urls: [gateway.url, `http://127.0.0.1:${adminPort}`] }, mode);
+    return await observe({ client, upstream, urls: [gateway.url, gateway.admin] }, mode);
   } finally {
     await client.close();
     await Promise.all([gateway.stop(), upstream.stop()]);

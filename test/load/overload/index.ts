@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isMainThread, Worker, workerData } from 'node:worker_threads';
-import { OpenLoop, percentile, type Sample } from './open-loop.ts';
+import { percentile } from '../support/client.ts';
+import { OpenLoop, type Sample } from './open-loop.ts';
 import { start } from '../support/processes.ts';
 import { freePort } from '../../../scripts/free-port.ts';
 
@@ -71,12 +72,16 @@ async function closed(seconds: number): Promise<readonly Sample[]> {
   return loop.samples;
 }
 
+function timesOf(samples: readonly Sample[]): number[] {
+  return samples.map(({ ms }) => ms);
+}
+
 async function calmP99(): Promise<number> {
   const loop = new OpenLoop({ port, request: coldRead, maxConnections: BUSY });
   await loop.run({ rate: 100, seconds: 2 });
   await loop.settled(5_000);
   loop.close();
-  return percentile(loop.samples, 0.99);
+  return percentile(timesOf(loop.samples), 0.99);
 }
 
 async function overload(rate: number): Promise<void> {
@@ -105,7 +110,8 @@ async function overload(rate: number): Promise<void> {
     ['shed', shed],
     ['probes, each on a new connection', probes.slice()],
   ] as const) {
-    const [middle, high] = [percentile(samples, 0.5), percentile(samples, 0.99)];
+    const times = timesOf(samples);
+    const [middle, high] = [percentile(times, 0.5), percentile(times, 0.99)];
     console.log(`| ${name} | ${perSecond(samples)} | ${middle.toFixed(1)} | ${high.toFixed(1)} |`);
   }
   console.log(

@@ -114,8 +114,3 @@ function wholeAnswer(bytes: Buffer): number | undefined {
   const length = Number(/\r\ncontent-length: (\d+)/i.exec(head)?.[1] ?? 0);
   return bytes.length >= end + HEAD_END.length + length ? Number(head.slice(9, 12)) : undefined;
 }
-
-export function percentile(samples: readonly Sample[], share: number): number {
-  const sorted = samples.map(({ ms }) => ms).toSorted((a, b) => a - b);
-  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
-}

@@ -4,8 +4,7 @@ import { parseArgs } from 'node:util';
 import { boundsOf } from '../support/bounds.ts';
 import { Client, type Outcome, pace, type Wanted } from '../support/client.ts';
 import { scrape } from '../support/metrics.ts';
-import { PRELOAD, start } from '../support/processes.ts';
-import { freePort } from '../../../scripts/free-port.ts';
+import { start, startGateway } from '../support/processes.ts';
 import { slopeOf } from './slope.ts';
 import { coldRead, filling, kinds } from './load.ts';
 
@@ -64,14 +63,9 @@ interface Sample extends Memory {
 }
 
 const upstream = await start({ script: 'test/load/support/failing-upstream.ts' });
-const adminPort = String(await freePort());
-const admin = `http://127.0.0.1:${adminPort}`;
-const gateway = await start({
-  script: 'src/entry/node.ts',
-  node: ['--expose-gc', '--import', PRELOAD],
+const gateway = await startGateway({
+  node: ['--expose-gc'],
   env: {
-    PORT: '0',
-    ADMIN_PORT: adminPort,
     UPSTREAM_BASE_URL: upstream.url,
     UPSTREAM_TIMEOUT_MS: '1000',
     CACHE_MAX_BYTES: String(CACHE_MAX_BYTES),
@@ -108,7 +102,7 @@ while (goesOn()) {
   }
 }
 await snapshot('end');
-const refused = (await scrape(admin)).sum('portico_refused_total', 'by="under_way"');
+const refused = (await scrape(gateway.admin)).sum('portico_refused_total', 'by="under_way"');
 const broken = report();
 if (args.samples) await writeFile(args.samples, JSON.stringify(samples, null, 1));
 await client.close();
@@ -154,7 +148,7 @@ function count(name: string, expected: readonly number[], outcome: Outcome): voi
 }
 
 async function gauges(): Promise<Gauges> {
-  const metrics = await scrape(admin);
+  const metrics = await scrape(gateway.admin);
   return Object.fromEntries(GAUGES.map((name) => [name, metrics.sum(`portico_${name}`)])) as Gauges;
 }
 

@@ -1,7 +1,6 @@
 import { allOperations } from '../../../src/upstream/operations/index.ts';
 import { Metrics, scrape } from './metrics.ts';
-import { PRELOAD, start } from './processes.ts';
-import { freePort } from '../../../scripts/free-port.ts';
+import { startGateway } from './processes.ts';
 
 export interface Gateways {
   readonly urls: readonly string[];
@@ -28,17 +27,13 @@ export const POLICY = JSON.stringify(
 export async function startGateways({ upstream, instances, core, storeUrl }: Wanted): Promise<Gateways> {
   const all = await Promise.all(
     Array.from({ length: instances }, async () => {
-      const adminPort = String(await freePort());
       const env = {
-        PORT: '0',
-        ADMIN_PORT: adminPort,
         RATE_LIMIT_PER_MINUTE: '1000000000', // counted, and never reached
         UPSTREAM_BASE_URL: upstream,
         CACHE_POLICY: POLICY,
         ...(storeUrl !== undefined && { STORE_URL: storeUrl, SECRETS: SECRET }),
       };
-      const gateway = await start({ script: 'src/entry/node.ts', node: ['--import', PRELOAD], env, core });
-      return { ...gateway, admin: `http://127.0.0.1:${adminPort}` };
+      return startGateway({ env, core });
     }),
   );
   return {

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import { freePort } from '../../../scripts/free-port.ts';
 
 export interface Running {
   readonly url: string;
@@ -24,7 +25,7 @@ interface Start {
 }
 
 /** For `--import` in front of a gateway: it ends with the process that started it. */
-export const PRELOAD = new URL('preload.ts', import.meta.url).href;
+const PRELOAD = new URL('preload.ts', import.meta.url).href;
 
 const atEnd: (() => void)[] = [];
 process.once('exit', () => {
@@ -53,6 +54,18 @@ export async function start({ script, args = [], env = {}, node = [], core, desc
     signal: (name) => void child.kill(name),
     stop: () => stop(child),
   };
+}
+
+/** A gateway from its source, on free ports; `admin` is where its metrics are. */
+export async function startGateway({ env, node = [], ...others }: Omit<Start, 'script'>) {
+  const adminPort = String(await freePort());
+  const running = await start({
+    ...others,
+    script: 'src/entry/node.ts',
+    node: [...node, '--import', PRELOAD],
+    env: { PORT: '0', ADMIN_PORT: adminPort, ...env },
+  });
+  return { ...running, admin: `http://127.0.0.1:${adminPort}` };
 }
 
 const ASK_MS = 60_000;

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import type { Logger } from '../core/logger.ts';
-import type { Gate } from '../resilience/gates.ts';
+import type { Gate, Settled } from './gates.ts';
 
 /** After `TRUSTED_AFTER` answers of an operation that fit, only every twentieth is checked, until one does not fit. */
 const TRUSTED_AFTER = 100;
@@ -23,20 +23,19 @@ export function watchDrift(logger: Logger): Gate {
     counts.set(key, count);
     if (Math.log2(count) % 1 === 0) logger.warn({ operation, field, count }, 'upstream answer does not fit its schema');
   };
-  return {
-    settled({ call }, { answer }) {
-      const { id, answer: schema } = call.operation;
-      if (!answer || answer.text === null || !schema) return;
-      const inRow = fitting.get(id) ?? 0;
-      fitting.set(id, inRow + 1);
-      if (inRow > TRUSTED_AFTER && inRow % THEN_ONE_IN !== 0) return;
-      const value = answer.text.length > WHOLE_UP_TO ? sampleOf(answer.value) : answer.value;
-      for (const field of misfits(schema, value)) {
-        fitting.set(id, 0);
-        report(id, field);
-      }
-    },
+  const settled: Settled = ({ call }, { answer }) => {
+    const { id, answer: schema } = call.operation;
+    if (!answer || answer.text === null || !schema) return;
+    const inRow = fitting.get(id) ?? 0;
+    fitting.set(id, inRow + 1);
+    if (inRow > TRUSTED_AFTER && inRow % THEN_ONE_IN !== 0) return;
+    const value = answer.text.length > WHOLE_UP_TO ? sampleOf(answer.value) : answer.value;
+    for (const field of misfits(schema, value)) {
+      fitting.set(id, 0);
+      report(id, field);
+    }
   };
+  return () => settled;
 }
 
 /** Characters. Of a longer answer only a sample is checked: checking all of a bad one would block the process. */
@@ -55,10 +54,8 @@ const MAX_FIELDS = 20;
 
 function misfits(schema: z.ZodMiniType, value: unknown): Set<string> {
   const checked = schema.safeParse(value);
-  const paths = checked.success
-    ? []
-    : checked.error.issues.slice(0, MAX_FIELDS).map(({ path }) => fieldPath(schema, path));
-  return new Set(paths);
+  const issues = checked.error?.issues ?? [];
+  return new Set(issues.slice(0, MAX_FIELDS).map(({ path }) => fieldPath(schema, path)));
 }
 
 /** `results[].amount`: no positions, and only names that the schema documents; keys of a map are data. */

@@ -1,0 +1,102 @@
+import type { WaitUntil } from '../core/runtime.ts';
+import type { Owner } from '../store/owner.ts';
+import type { AccountId, Entry, SessionId } from '../store/store.ts';
+import type { Keeping } from './cache-control.ts';
+import type { Operation } from './operation.ts';
+
+/** The trace that a request belongs to (W3C Trace Context). */
+export interface Trace {
+  readonly traceId: string;
+  readonly flags: string;
+  readonly tracestate: string | undefined;
+}
+
+/** What calls need of the request that they are made for. */
+export interface CallContext {
+  readonly requestId: string;
+  readonly trace: Trace;
+  /**
+   * The credential that came with it.
+   * @throws GatewayError `unauthenticated`
+   */
+  readonly credential: string;
+  /** Absent if it did not come by a session's cookie. */
+  readonly session?: SessionId | undefined;
+  readonly userAgent: string | undefined;
+  readonly idempotencyKey?: string | undefined;
+  /** The client's IP address. */
+  readonly address: string;
+  readonly startedAt: number;
+  readonly waitUntil: WaitUntil;
+  /** Upstream calls made for it so far, and their time. */
+  upstreamCalls: number;
+  upstreamMs: number;
+}
+
+/** What a client asked of an operation. */
+export interface OperationInput {
+  /** The `<ID>` of the path, already of the operation's form. */
+  readonly id?: string | undefined;
+  /** Query as the client sent it, without the question mark. */
+  readonly query: string;
+  /** JSON text of the body. */
+  readonly body?: string | undefined;
+  /** Text of a body that the operation does not take. Requests are compared by it, but it is not sent. */
+  readonly unsent?: string | undefined;
+}
+
+/** A GET, with what the client asked of it. */
+export interface Read {
+  readonly operation: Operation;
+  readonly input: OperationInput;
+}
+
+/** The copy that this instance has of a read, valid or not. */
+export type CopyOf = (read: Read) => Entry | undefined;
+
+/** What an earlier answer said it can be revalidated with (RFC 9110, section 13.1). */
+export interface Validators {
+  readonly etag?: string;
+  readonly lastModified?: string;
+}
+
+/** One call of an operation. */
+export interface UpstreamCall {
+  /** The request that it was begun for. Other requests may wait for it too. */
+  readonly context: CallContext;
+  /** Whose call it is; absent for the social calls. */
+  readonly account: AccountId | undefined;
+  /** Whose share of the bounded resources it takes. */
+  readonly owner: Owner;
+  readonly operation: Operation;
+  readonly input: OperationInput;
+  readonly validators?: Validators | undefined;
+  /** Called when all gates have let the call through, before it waits for a connection; what it throws ends the call. */
+  readonly beforeSend?: () => void;
+  /** Called right before the first byte is sent; what it throws ends the call with nothing sent. */
+  readonly beforeFirstByte?: (() => void) | undefined;
+  /** Ends the call with all its attempts; it then rejects with the reason. */
+  readonly signal: AbortSignal;
+  /** When it has to be over, in milliseconds of the process's clock. */
+  readonly endsAt: number;
+}
+
+export type Call = (call: UpstreamCall) => Promise<UpstreamAnswer>;
+
+/** One attempt at a call; `signal` ends it. */
+export type Exchange = (call: UpstreamCall, signal: AbortSignal) => Promise<UpstreamAnswer>;
+
+/** A good answer: the JSON text as it came, except for the links of a page; null if there is no body. */
+export interface UpstreamAnswer extends Keeping {
+  readonly status: number;
+  readonly text: string | null;
+  /** Whether `text` is known to be all ASCII. */
+  readonly isAscii?: boolean | undefined;
+  /** Places in `text` where the gateway's origin goes. */
+  readonly links: readonly number[];
+  /** The text parsed once, to check it; not kept. */
+  readonly value: unknown;
+  readonly validators: Validators;
+  /** 304: the copy that the request was conditional on is still valid. */
+  readonly notModified: boolean;
+}
