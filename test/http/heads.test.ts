@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { expectBare, expectCommonHeaders, expectProblem } from './problem.ts';
 import { exampleBody } from '../support/examples.ts';
-import { openSocket, requestText } from '../support/raw-client.ts';
+import { openSocket, type RawResponse, requestText } from '../support/raw-client.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { useWorld } from '../support/world.ts';
@@ -228,6 +228,28 @@ describe('a head that is served', () => {
     expect(answer).toMatchObject({ status: 200, headers: { connection: 'close' } });
     await socket.closed;
     expect(socket.unread()).toBe('');
+  });
+
+  test.each([
+    ['', 'close'],
+    ['Connection: keep-alive\r\n', 'keep-alive'],
+  ])('in HTTP/1.0, and the connection is kept where the client asks for that: %j', async (lines, connection) => {
+    const socket = await openSocket(stage.gateway.port);
+    await socket.write(get(HOST + lines).replace('HTTP/1.1', 'HTTP/1.0'));
+    const answer = await socket.readResponse();
+    expect(answer).toMatchObject({ status: 200, body: exampleBody('getSubscription'), headers: { connection } });
+    if (connection === 'close') await socket.closed;
+    socket.destroy();
+  });
+
+  test('by HEAD has the headers of GET and no body', async () => {
+    const [whole, part] = [await stage.raw(get(HOST)), await stage.raw(get(HOST).replace('GET', 'HEAD'))];
+    expect(part.body).toBe('');
+    const steady = ({ headers: { date, 'x-request-id': id, 'server-timing': timing, ...headers } }: RawResponse) =>
+      headers;
+    expect(steady(part)).toMatchObject(
+      steady({ ...whole, headers: { ...whole.headers, 'cache-status': expect.any(String) } }),
+    );
   });
 
   test('with a body only after 100 Continue', async () => {
