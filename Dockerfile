@@ -15,7 +15,7 @@ RUN node scripts/build.ts
 FROM node:24-bookworm-slim
 WORKDIR /app
 ENV NODE_ENV=production HOST=0.0.0.0 ADMIN_HOST=127.0.0.1
-COPY --from=build /app/dist/*.cjs /app/dist/*.map /app/dist/openapi.json ./
+COPY --from=build /app/dist/*.cjs /app/dist/*.map ./
 COPY --from=build /app/dist/swagger-ui swagger-ui
 USER node
 EXPOSE 8787

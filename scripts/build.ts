@@ -1,7 +1,6 @@
 import { readFile, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { openApiText } from '../src/routes/openapi/document.ts';
 import { replaceFile } from './replace-file.ts';
 import { bundleNode } from './node-bundle.ts';
 import { bundleWorker } from './worker-bundle.ts';
@@ -19,12 +18,6 @@ async function copyDocsAssets(): Promise<void> {
   }
 }
 
-/** What the source makes when it is asked for it; neither bundle has the code for that. */
-async function writeDocument(): Promise<void> {
-  const text = new TextEncoder().encode(openApiText());
-  for (const path of [join(out, 'openapi.json'), join(out, 'assets', 'openapi.json')]) await replaceFile(path, text);
-}
-
 const isOnlyWorker = process.argv.includes('--worker');
 
 if (!isOnlyWorker) {
@@ -35,4 +28,3 @@ if (!isOnlyWorker) {
 const sandbox = process.env['WRANGLER_COMMAND'] === 'dev';
 await bundleWorker({ folder: resolve(out, 'worker'), sandbox });
 await copyDocsAssets();
-await writeDocument();

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { openApiText } from '../src/routes/openapi/document.ts';
+import { openApiText } from '../src/routes/document.ts';
 import { installIn } from './install.ts';
 
 // Two public generators make types of the document, with the TypeScript that they want; ours compiles what uses them.
@@ -56,7 +56,7 @@ const mapped = <T, R>(entries: readonly (readonly [string, T])[], of: (value: T)
 installIn(FOLDER);
 rmSync(`${FOLDER}generated`, { recursive: true, force: true });
 mkdirSync(`${FOLDER}generated`);
-const text = openApiText();
+const text = await openApiText();
 writeFileSync(`${FOLDER}${DOCUMENT}`, text);
 writeFileSync(`${FOLDER}${CLIENT_DOCUMENT}`, JSON.stringify(forClient(text)));
 

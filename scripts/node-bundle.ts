@@ -19,6 +19,7 @@ const common = {
 const LATER: Readonly<Record<string, string>> = {
   'sandbox.cjs': 'sandbox/src/node.ts',
   'ioredis.cjs': 'ioredis',
+  'openapi.cjs': 'src/routes/openapi.ts',
 };
 
 /** An older Node would end with a stack instead. */
@@ -49,8 +50,7 @@ const later: Plugin = {
   setup(build) {
     build.onResolve({ filter: /^ioredis$/ }, () => ({ path: './ioredis.cjs', external: true }));
     build.onResolve({ filter: /\/sandbox\/src\/node\.ts$/ }, () => ({ path: './sandbox.cjs', external: true }));
-    // What it makes is written at build: `writeDocument` of build.ts.
-    build.onResolve({ filter: /\/openapi\/document\.ts$/ }, () => ({ path: './document.ts', external: true }));
+    build.onResolve({ filter: /^\.\/openapi\.ts$/ }, () => ({ path: './openapi.cjs', external: true }));
   },
 };
 

@@ -1,12 +1,15 @@
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { build } from 'esbuild';
+import { build as bundle, type Plugin } from 'esbuild';
 import { replaceFile } from './replace-file.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
 
 /** Of the files below `folder`, what the platform starts. */
 export const WORKER_MAIN = 'worker.js';
+
+/** What makes the OpenAPI document, which the worker loads when it is asked for it. */
+export const WORKER_LATER = 'openapi.js';
 
 interface WorkerBundle {
   readonly folder: string;
@@ -16,11 +19,21 @@ interface WorkerBundle {
   readonly entry?: string | undefined;
 }
 
+const later: Plugin = {
+  name: 'later',
+  setup(build) {
+    build.onResolve({ filter: /^\.\/openapi\.ts$/ }, () => ({ path: `./${WORKER_LATER}`, external: true }));
+  },
+};
+
 /** The worker as the platform takes it. `neutral` knows no modules of Node: an import of one is an error. */
 export async function bundleWorker({ folder, sandbox, entry }: WorkerBundle): Promise<void> {
-  const { outputFiles } = await build({
+  const { outputFiles } = await bundle({
     absWorkingDir: root,
-    entryPoints: [{ in: entry ?? (sandbox ? 'sandbox/src/worker.ts' : 'src/entry/worker.ts'), out: 'worker' }],
+    entryPoints: [
+      { in: entry ?? (sandbox ? 'sandbox/src/worker.ts' : 'src/entry/worker.ts'), out: 'worker' },
+      { in: 'src/routes/openapi.ts', out: 'openapi' },
+    ],
     outdir: folder,
     write: false,
     bundle: true,
@@ -31,6 +44,7 @@ export async function bundleWorker({ folder, sandbox, entry }: WorkerBundle): Pr
     conditions: ['workerd', 'worker', 'browser'],
     mainFields: ['browser', 'module', 'main'],
     external: ['cloudflare:*'],
+    plugins: [later],
     sourcemap: 'linked',
     legalComments: 'none',
     logLevel: 'warning',

@@ -10,22 +10,22 @@ import { Cors } from './middleware/cors.ts';
 import { problem, refuser } from './middleware/problem.ts';
 import { type Env, request, type RequestTools, type RouteFacts } from './middleware/request.ts';
 import { Sessions } from './middleware/session.ts';
-import { batchRoute } from './routes/batch/handler.ts';
-import { type DocsAssets, docsRoutes, type OpenApiText, type TrialAccount } from './routes/docs.ts';
+import { batchRoute } from './routes/batch.ts';
+import { type DocsAssets, docsRoutes, type TrialAccount } from './routes/docs.ts';
+import { documentRoute } from './routes/document.ts';
 import { healthRoutes, type Readiness } from './routes/health.ts';
 import { homeRoute } from './routes/home.ts';
 import { metricsRoute, type Scrape } from './routes/metrics.ts';
-import { overviewRoutes } from './routes/overviews/handler.ts';
-import { passthroughRoutes } from './routes/passthrough/handler.ts';
+import { overviewRoutes } from './routes/overviews.ts';
+import { passthroughRoutes } from './routes/passthrough.ts';
 import { problemsRoutes } from './routes/problems.ts';
 import type { Route } from './routes/route.ts';
-import { sessionRoutes } from './routes/session/handler.ts';
+import { sessionRoutes } from './routes/session.ts';
 
 /** What a runtime gives; `entry/` builds it. */
 export interface Deps extends GatewayDeps, Pick<RequestTools, 'addressOf' | 'headOf' | 'waitUntil' | 'backlog'> {
   readonly readiness: Readiness;
   readonly docsAssets: DocsAssets;
-  readonly openApiText: OpenApiText;
   /** Absent where only WebCrypto can open what is sealed. */
   readonly makeOpener?: MakeOpener;
   /** Accounts of the sandbox, for the documentation page; undefined with a real upstream. */
@@ -43,6 +43,7 @@ export function createApp(deps: Deps): Hono<Env> {
     batchRoute(gateway, config.upstreamMaxBodyBytes),
     ...(sessions ? sessionRoutes(gateway, sessions) : []),
     ...problemsRoutes(gateway.upstreamCodes),
+    documentRoute(),
     ...docsRoutes(deps),
     ...healthRoutes(deps.readiness),
   ];

@@ -655,183 +655,26 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        ApiKey: {
-            /**
-             * Format: int64
-             * @description identifier; may be beyond 2^53
-             */
-            id: number;
-            /** @description the secret key value */
-            key: string;
-            /** @description free label; may duplicate other labels */
-            label: string;
-            /**
-             * Format: date-time
-             * @description when it was made
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description when it last changed
-             */
-            updated_at: string;
-        } & {
-            [key: string]: unknown;
-        };
-        EmbeddedPaymentMethod: {
-            /**
-             * Format: int64
-             * @description identifier; may be beyond 2^53
-             */
-            id: number;
-            /** @description card network name */
-            brand?: string;
-            /** @description last four digits of the card */
-            last4?: string;
-            /** @description name on the card */
-            name?: string | null;
-            /** @description year */
-            expiration_year?: number;
-            /** @description month, from 1 */
-            expiration_month?: number;
-            /**
-             * Format: date-time
-             * @description when it was saved
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description when it last changed
-             */
-            updated_at: string;
-        } & {
-            [key: string]: unknown;
-        };
-        PaymentMethod: {
-            /**
-             * Format: int64
-             * @description identifier; may be beyond 2^53
-             */
-            id: number;
-            /** @description kind of payment method */
-            type: string;
-            /** @description card network name */
-            brand?: string;
-            /** @description last four digits of the card */
-            last4?: string;
-            /** @description name on the card */
-            name?: string | null;
-            /** @description year */
-            expiration_year?: number;
-            /** @description month, from 1 */
-            expiration_month?: number;
-            /**
-             * Format: date-time
-             * @description when it was saved
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description when it last changed
-             */
-            updated_at: string;
-            /** @description billing address line */
-            line?: string;
-            /** @description city */
-            city?: string;
-            /** @description state */
-            state?: string | null;
-            /** @description postal code */
-            postal_code?: string;
-            /** @description two-letter country code */
-            country?: string;
-        } & {
-            [key: string]: unknown;
-        };
-        Transaction: {
-            /**
-             * Format: int64
-             * @description identifier; may be beyond 2^53
-             */
-            id: number;
-            /** @description state; `completed` is the one documented */
-            status: string;
-            payment_method: components["schemas"]["EmbeddedPaymentMethod"] | null;
-            /** @description description of the charge for people */
-            reason: string;
-            /** @description USD charged */
-            amount: number;
-            /** @description USD of credits spent */
-            credits_used: number;
-            /** @description USD of credits gained */
-            credits_gained: number;
-            /** @description USD refunded */
-            refund_amount: number;
-            /**
-             * Format: date-time
-             * @description when it was refunded
-             */
-            refund_date: string | null;
-            /**
-             * Format: date-time
-             * @description when it was made
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description when it last changed
-             */
-            updated_at: string;
-        } & {
-            [key: string]: unknown;
-        };
-        /** @description A payment that has been begun but not completed. */
-        PendingPayment: {
-            /**
-             * Format: int64
-             * @description identifier; may be beyond 2^53
-             */
-            id: number;
-            /** @description state; `pending` is the one documented */
-            status: string;
-            /** @description why it failed */
-            failure_reason: string | null;
-            /**
-             * Format: int64
-             * @description id of the payment method; may be beyond 2^53
-             */
-            payment_method: number | null;
-            /**
-             * Format: int64
-             * @description id of the plan; may be beyond 2^53
-             */
-            plan: number;
-            /**
-             * Format: int64
-             * @description id of the transaction; may be beyond 2^53
-             */
-            transaction: number | null;
-            /** @description whether it renews a term */
-            is_renewal: boolean;
-            /** @description `monthly` is the one documented */
-            term: string;
-            /**
-             * Format: date-time
-             * @description when it was begun
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description when it last changed
-             */
-            updated_at: string;
-            /**
-             * Format: date-time
-             * @description when it was completed; null while pending
-             */
-            completed_at: string | null;
-        } & {
-            [key: string]: unknown;
+        AccountOverview: {
+            /** @description Every section asked for. An optional one is null when it failed, and `payment_method` without a card. Only with `sections` or `fields` may sections, or fields of them, be missing that are required here. */
+            data: {
+                subscription: components["schemas"]["Subscription"];
+                payment_method?: components["schemas"]["PaymentMethod"] | null;
+                notifications?: components["schemas"]["NotificationPage"] | null;
+                referral_config?: components["schemas"]["ReferralConfig"] | null;
+            };
+            errors: components["schemas"]["SectionError"][];
+            meta: {
+                /** @description no section failed */
+                complete: boolean;
+                /** @description the same sections as in `data` */
+                sections: {
+                    subscription: components["schemas"]["SectionMeta"];
+                    payment_method?: components["schemas"]["SectionMeta"];
+                    notifications?: components["schemas"]["SectionMeta"];
+                    referral_config?: components["schemas"]["SectionMeta"];
+                };
+            };
         };
         Subscription: {
             /**
@@ -905,25 +748,55 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        PurchaseAnswer: {
-            /** @description whether further payment steps are needed */
-            payment_required: boolean;
+        PaymentMethod: {
             /**
              * Format: int64
-             * @description id of the new plan; may be beyond 2^53
+             * @description identifier; may be beyond 2^53
              */
-            plan: number;
+            id: number;
+            /** @description kind of payment method */
+            type: string;
+            /** @description card network name */
+            brand?: string;
+            /** @description last four digits of the card */
+            last4?: string;
+            /** @description name on the card */
+            name?: string | null;
+            /** @description year */
+            expiration_year?: number;
+            /** @description month, from 1 */
+            expiration_month?: number;
             /**
-             * Format: int64
-             * @description id of the pending payment; may be beyond 2^53
+             * Format: date-time
+             * @description when it was saved
              */
-            pending_payment?: number | null;
-            /** @description client secret of the payment processor */
-            processor_client_secret?: string | null;
-            /** @description id of the processor's payment intent */
-            processor_payment_intent?: string | null;
-            /** @description id of the processor's payment method */
-            processor_payment_method?: string | null;
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
+            updated_at: string;
+            /** @description billing address line */
+            line?: string;
+            /** @description city */
+            city?: string;
+            /** @description state */
+            state?: string | null;
+            /** @description postal code */
+            postal_code?: string;
+            /** @description two-letter country code */
+            country?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        NotificationPage: {
+            /** @description number of items in all pages */
+            count: number;
+            /** @description URL of the next page */
+            next: string | null;
+            /** @description URL of the previous page */
+            previous?: string | null;
+            results: components["schemas"]["Notification"][];
         } & {
             [key: string]: unknown;
         };
@@ -956,165 +829,6 @@ export interface components {
              * @description when it was dismissed
              */
             dismissed_at: string | null;
-        } & {
-            [key: string]: unknown;
-        };
-        AggregateStats: {
-            /** @description projected bandwidth */
-            bandwidth_projected: number;
-            /** @description bandwidth used */
-            bandwidth_total: number;
-            /** @description average bandwidth */
-            bandwidth_average: number;
-            /** @description requests */
-            requests_total: number;
-            /** @description requests that succeeded */
-            requests_successful: number;
-            /** @description requests that failed */
-            requests_failed: number;
-            error_reasons: ({
-                /** @description error reason */
-                reason: string;
-                /** @description type of the reason */
-                type: string;
-                /** @description remedy */
-                how_to_fix: string;
-                /** @description HTTP status */
-                http_status: number;
-                /** @description number of requests */
-                count: number;
-            } & {
-                [key: string]: unknown;
-            })[];
-            /** @description country code to requests */
-            countries_used: {
-                [key: string]: number;
-            };
-            /** @description proxies used */
-            number_of_proxies_used: number;
-            /** @description protocol to requests */
-            protocols_used: {
-                [key: string]: number;
-            };
-            /** @description average concurrency */
-            average_concurrency: number;
-            /** @description average requests a second */
-            average_rps: number;
-            /**
-             * Format: date-time
-             * @description when the last request was sent
-             */
-            last_request_sent_at: string | null;
-        } & {
-            [key: string]: unknown;
-        };
-        Subuser: {
-            /**
-             * Format: int64
-             * @description identifier; may be beyond 2^53
-             */
-            id: number;
-            /** @description label */
-            label: string;
-            /** @description country code to number of proxies */
-            proxy_countries: {
-                [key: string]: number;
-            };
-            /** @description proxy limit */
-            proxy_limit: number;
-            /** @description most concurrent threads */
-            max_thread_count: number;
-            aggregate_stats: components["schemas"]["AggregateStats"];
-            /**
-             * Format: date-time
-             * @description when it was made
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description when it last changed
-             */
-            updated_at: string;
-            /**
-             * Format: date-time
-             * @description start of the statistics window
-             */
-            stats_start_date: string;
-            /**
-             * Format: date-time
-             * @description end of the statistics window
-             */
-            stats_end_date: string;
-            /**
-             * Format: date-time
-             * @description start of the bandwidth window
-             */
-            bandwidth_use_start_date: string;
-            /**
-             * Format: date-time
-             * @description end of the bandwidth window
-             */
-            bandwidth_use_end_date: string;
-        } & {
-            [key: string]: unknown;
-        };
-        IpAuthorization: {
-            id: number | string;
-            /** @description IP address */
-            ip_address: string;
-            /**
-             * Format: date-time
-             * @description when it was made
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description when it was last used
-             */
-            last_used_at: string | null;
-        } & {
-            [key: string]: unknown;
-        };
-        ProxyActivity: {
-            /**
-             * Format: date-time
-             * @description when the request was made
-             */
-            timestamp: string;
-            /** @description protocol */
-            protocol: string;
-            /** @description duration; the unit is not documented */
-            request_duration: number;
-            /** @description duration; the unit is not documented */
-            handshake_duration: number;
-            /** @description duration; the unit is not documented */
-            tunnel_duration: number;
-            /** @description error reason */
-            error_reason: string | null;
-            /** @description remedy */
-            error_reason_how_to_fix: string | null;
-            /** @description user name of the proxy */
-            auth_username: string | null;
-            /** @description address of the proxy */
-            proxy_address: string;
-            /** @description bytes transferred */
-            bytes: number;
-            /** @description address of the client */
-            client_address: string;
-            /** @description address of the target */
-            ip_address: string;
-            /** @description host name of the target */
-            hostname: string;
-            /** @description domain of the target */
-            domain: string;
-            /** @description port of the target */
-            port: number;
-            /** @description port of the proxy */
-            proxy_port: number | null;
-            /** @description address that listened */
-            listen_address: string;
-            /** @description port that listened */
-            listen_port: number;
         } & {
             [key: string]: unknown;
         };
@@ -1178,370 +892,6 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        ReferralCredit: {
-            /**
-             * Format: int64
-             * @description identifier; may be beyond 2^53
-             */
-            id: number;
-            /**
-             * Format: int64
-             * @description id of the referred user who spent money; may be beyond 2^53
-             */
-            user_id: number;
-            /** @description `credits` is the one documented */
-            mode: string;
-            amount: number | string;
-            /** @description `pending` is the one documented */
-            status: string;
-            /**
-             * Format: int64
-             * @description id of the channel that produced it; may be beyond 2^53
-             */
-            referral_channel: number | null;
-            /** @description code of that channel */
-            referral_channel_code: string | null;
-            /**
-             * Format: date-time
-             * @description when it was made
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description when it last changed
-             */
-            updated_at: string;
-            /**
-             * Format: date-time
-             * @description when it was reverted
-             */
-            reverted_at: string | null;
-        } & {
-            [key: string]: unknown;
-        };
-        EarnOut: {
-            /**
-             * Format: int64
-             * @description identifier; may be beyond 2^53
-             */
-            id: number;
-            /** @description `payout` or `credits` */
-            mode: string;
-            /** @description wallet that received the funds of a payout */
-            wallet_payout_email: string | null;
-            /** @description USD earned out */
-            amount: number;
-            /** @description `processing`, `completed` or `failed` */
-            status: string;
-            /** @description the error of a failed one */
-            error_reason: string | null;
-            /**
-             * Format: date-time
-             * @description when it was made
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description when it last changed
-             */
-            updated_at: string;
-        } & {
-            [key: string]: unknown;
-        };
-        ReferralChannel: {
-            /**
-             * Format: int64
-             * @description identifier; may be beyond 2^53
-             */
-            id: number;
-            /** @description coupon code; case does not matter */
-            code: string;
-            /** @description may be empty */
-            description: string;
-            /** @description `percent_off` or `value_off` */
-            promo_type: string;
-            /** @description 0 to 1 for percent_off, USD for value_off */
-            promo_value: string;
-            /** @description false: new users cannot apply it */
-            is_active: boolean;
-            /** @description true: at every renewal; false: first purchase only */
-            is_recurring: boolean;
-            /**
-             * Format: date-time
-             * @description from when it is applicable
-             */
-            start_date: string;
-            /**
-             * Format: date-time
-             * @description after it the code cannot be applied
-             */
-            end_date: string | null;
-            /** @description distinct redemptions */
-            total_uses: number;
-            /** @description USD commission earned */
-            total_commission: number;
-            /** @description USD paid net of refunds */
-            total_revenue: number;
-            /** @description commission rate in the initial period */
-            initial_rate: string;
-            /** @description commission rate after it */
-            ongoing_rate: string;
-            /** @description days from the first transaction */
-            initial_rate_period_days: number;
-            /** @description most USD of commission from one user */
-            max_earnings_per_referred: string;
-            /**
-             * Format: date-time
-             * @description when it was made
-             */
-            created_at: string;
-        } & {
-            [key: string]: unknown;
-        };
-        Token: {
-            /** @description usable as the credential of API requests */
-            token: string;
-        } & {
-            [key: string]: unknown;
-        };
-        IdVerification: {
-            /**
-             * Format: int64
-             * @description identifier; may be beyond 2^53
-             */
-            id: number;
-            /** @description `requested`, `failed` and `pending` are named */
-            state: string;
-            /** @description client secret, given on start */
-            client_secret: string;
-            /** @description failures so far */
-            verification_failure_times: number;
-            /** @description failures allowed */
-            max_verification_failure_times: number;
-            /**
-             * Format: date-time
-             * @description when it was made
-             */
-            created_at: string;
-            /**
-             * Format: date-time
-             * @description when it last changed
-             */
-            updated_at: string;
-            /**
-             * Format: date-time
-             * @description when it was verified
-             */
-            verified_at: string | null;
-        } & {
-            [key: string]: unknown;
-        };
-        VerificationFlow: {
-            /**
-             * Format: int64
-             * @description identifier; may be beyond 2^53
-             */
-            id: number;
-            /** @description `acceptable_use_violation` is the one documented */
-            type: string;
-            /** @description `inflow` is the one documented */
-            state: string;
-            /**
-             * Format: date-time
-             * @description when it was started
-             */
-            started_at: string;
-            /**
-             * Format: date-time
-             * @description when it last changed
-             */
-            updated_at: string;
-            /** @description whether evidence is needed */
-            needs_evidence: boolean;
-            evidence: ({
-                /**
-                 * Format: int64
-                 * @description identifier; may be beyond 2^53
-                 */
-                id: number;
-                /** @description written by the user */
-                explanation: string;
-                /**
-                 * Format: date-time
-                 * @description when it was made
-                 */
-                created_at: string;
-                /**
-                 * Format: date-time
-                 * @description when it last changed
-                 */
-                updated_at: string;
-                files: ({
-                    /**
-                     * Format: int64
-                     * @description identifier; may be beyond 2^53
-                     */
-                    id: number;
-                    /**
-                     * Format: date-time
-                     * @description when it was uploaded
-                     */
-                    created_at: string;
-                    /** @description storage path */
-                    file: string;
-                } & {
-                    [key: string]: unknown;
-                })[];
-            } & {
-                [key: string]: unknown;
-            }) | null;
-            /** @description whether ID verification restores access */
-            id_verification_restores_access: boolean;
-            /** @description whether ID verification is required */
-            id_verification_required: boolean;
-        } & {
-            [key: string]: unknown;
-        };
-        /**
-         * @description Codes that the gateway describes at `/problems/{code}`; a later version may have more.
-         * @enum {string}
-         */
-        ProblemCode: "bad_request" | "malformed_json" | "validation_failed" | "unauthenticated" | "payment_required" | "forbidden" | "origin_rejected" | "not_found" | "unknown_endpoint" | "method_not_allowed" | "not_acceptable" | "request_timeout" | "conflict" | "idempotency_in_progress" | "outcome_unknown" | "gone" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "im_a_teapot" | "unprocessable_content" | "idempotency_key_reused" | "locked" | "failed_dependency" | "too_early" | "upgrade_required" | "precondition_required" | "rate_limited" | "request_header_fields_too_large" | "unavailable_for_legal_reasons" | "internal_error" | "method_not_implemented" | "upstream_bad_response" | "upstream_unreachable" | "upstream_unavailable" | "overloaded" | "store_unavailable" | "not_ready" | "upstream_timeout" | "paid_plan_active" | "2fa_needed" | "account_suspended" | "api_key_not_allowed";
-        /** @description RFC 9457. */
-        Problem: {
-            /** @description path of a description of the code */
-            type: string;
-            /** @description the same for every problem of the code */
-            title: string;
-            /** @description as in the status line */
-            status: number;
-            /** @description the gateway's, or any other that the upstream has sent with a 4xx; `status_<status>` for a 4xx without a name */
-            code: components["schemas"]["ProblemCode"] | string;
-            /** @description what happened, for people */
-            detail: string;
-            /** @description path of the request */
-            instance: string;
-            /** @description as in `X-Request-Id` */
-            request_id: string;
-            /** @description whether the same request may succeed later */
-            retryable: boolean;
-            /** @description seconds, as in `Retry-After` */
-            retry_after?: number;
-            /**
-             * @description the write was sent and got no readable answer: it may have happened
-             * @constant
-             */
-            outcome?: "unknown";
-            /** @description section of the overview that failed */
-            section?: string;
-            /** @description details; often none */
-            errors: {
-                /** @description what is wrong */
-                code: string;
-                /** @description the same for people */
-                message: string;
-                /** @description dotted path; null: the whole */
-                field: string | null;
-            }[];
-        };
-        /** @description A code of the upstream’s own has no status here. */
-        ProblemDescription: {
-            /** @description path of a description of the code */
-            type: string;
-            /** @description the same for every problem of the code */
-            title: string;
-            /** @description as in the status line */
-            status?: number;
-            /** @description the gateway's, or any other that the upstream has sent with a 4xx; `status_<status>` for a 4xx without a name */
-            code: components["schemas"]["ProblemCode"] | string;
-            /** @description what happened, for people */
-            detail: string;
-            /** @description whether the same request may succeed later */
-            retryable: boolean;
-        };
-        ProblemList: {
-            problems: components["schemas"]["ProblemDescription"][];
-        };
-        OpenApiDocument: {
-            /** @description version */
-            openapi: string;
-        } & {
-            [key: string]: unknown;
-        };
-        Health: {
-            /** @enum {string} */
-            status: "live" | "ready";
-        };
-        Links: {
-            /** @constant */
-            name: "Portico";
-            /** @description path */
-            docs: string;
-            /** @description path */
-            openapi: string;
-            /** @description path */
-            problems: string;
-        };
-        BatchRequest: {
-            requests: {
-                /** @description yours to choose, distinct in a batch */
-                id: string;
-                /** @description a pass-through GET, with its query */
-                path: string;
-            }[];
-        };
-        /** @description What the call by itself would answer. */
-        BatchRead: {
-            /** @description as in the request */
-            id: string;
-            /** @constant */
-            status: 200;
-            /** @description that of the path */
-            body: components["schemas"]["ApiKey"] | components["schemas"]["PaymentMethodPage"] | components["schemas"]["PaymentMethod"] | components["schemas"]["TransactionPage"] | components["schemas"]["Transaction"] | components["schemas"]["PendingPaymentPage"] | components["schemas"]["PendingPayment"] | components["schemas"]["Subscription"] | components["schemas"]["ReferralConfig"] | components["schemas"]["ReferralCreditPage"] | components["schemas"]["ReferralCredit"] | components["schemas"]["EarnOutPage"] | components["schemas"]["EarnOut"] | components["schemas"]["ReferralChannelList"] | components["schemas"]["Subuser"] | components["schemas"]["IpAuthorization"] | components["schemas"]["ProxyActivityPage"] | components["schemas"]["NotificationPage"] | components["schemas"]["VerificationFlow"];
-        };
-        /** @description The problem that the call by itself would get, or that its answer is too large here. */
-        BatchProblem: {
-            /** @description as in the request */
-            id: string;
-            /**
-             * @description that of the problem
-             * @enum {integer}
-             */
-            status: 400 | 401 | 402 | 403 | 404 | 405 | 406 | 407 | 408 | 409 | 410 | 411 | 412 | 413 | 414 | 415 | 416 | 417 | 418 | 419 | 420 | 421 | 422 | 423 | 424 | 425 | 426 | 427 | 428 | 429 | 430 | 431 | 432 | 433 | 434 | 435 | 436 | 437 | 438 | 439 | 440 | 441 | 442 | 443 | 444 | 445 | 446 | 447 | 448 | 449 | 450 | 451 | 452 | 453 | 454 | 455 | 456 | 457 | 458 | 459 | 460 | 461 | 462 | 463 | 464 | 465 | 466 | 467 | 468 | 469 | 470 | 471 | 472 | 473 | 474 | 475 | 476 | 477 | 478 | 479 | 480 | 481 | 482 | 483 | 484 | 485 | 486 | 487 | 488 | 489 | 490 | 491 | 492 | 493 | 494 | 495 | 496 | 497 | 498 | 499 | 500 | 501 | 502 | 503 | 504;
-            body: components["schemas"]["Problem"];
-        };
-        BatchAnswer: {
-            /** @description in the order of the request */
-            responses: (components["schemas"]["BatchRead"] | components["schemas"]["BatchProblem"])[];
-        };
-        NewSession: {
-            /** @description a key of the upstream */
-            token: string;
-        };
-        Session: {
-            /** @constant */
-            authenticated: true;
-            /**
-             * Format: date-time
-             * @description when the cookie expires unless it is used
-             */
-            expires_at: string;
-            /** @description the same for every session of a key */
-            account: string;
-        };
-        SessionState: components["schemas"]["Session"] | {
-            /** @constant */
-            authenticated: false;
-        };
-        SectionMeta: {
-            /**
-             * @description `skipped`: what it depends on failed; `not_applicable`: there is none, which is no error
-             * @enum {string}
-             */
-            state: "fresh" | "stale" | "failed" | "skipped" | "not_applicable";
-            /** @description seconds since the upstream sent it */
-            age?: number;
-        };
         /** @description A section that failed. */
         SectionError: {
             /** @description its name */
@@ -1557,196 +907,19 @@ export interface components {
             /** @description seconds; where waiting helps */
             retry_after?: number;
         };
-        /** @description Why a section failed. */
-        LineError: {
-            /** @description the gateway's, or any other that the upstream has sent with a 4xx; `status_<status>` for a 4xx without a name */
-            code: components["schemas"]["ProblemCode"] | string;
-            /** @description as in a problem */
-            status: number;
-            /** @description what happened, for people */
-            detail: string;
-            /** @description whether it may succeed later */
-            retryable: boolean;
-            /** @description seconds; where waiting helps */
-            retry_after?: number;
-        };
-        CreateApiKeyBody: {
-            /** @description free label */
-            label?: string;
-        } & {
-            [key: string]: unknown;
-        };
-        PaymentMethodPage: {
-            /** @description number of items in all pages */
-            count: number;
-            /** @description URL of the next page */
-            next: string | null;
-            /** @description URL of the previous page */
-            previous?: string | null;
-            results: components["schemas"]["PaymentMethod"][];
-        } & {
-            [key: string]: unknown;
-        };
-        TransactionPage: {
-            /** @description number of items in all pages */
-            count: number;
-            /** @description URL of the next page */
-            next: string | null;
-            /** @description URL of the previous page */
-            previous?: string | null;
-            results: components["schemas"]["Transaction"][];
-        } & {
-            [key: string]: unknown;
-        };
-        PendingPaymentPage: {
-            /** @description number of items in all pages */
-            count: number;
-            /** @description URL of the next page */
-            next: string | null;
-            /** @description URL of the previous page */
-            previous?: string | null;
-            results: components["schemas"]["PendingPayment"][];
-        } & {
-            [key: string]: unknown;
-        };
-        PurchasePlanBody: {
-            /** @description proxy type */
-            proxy_type?: string;
-            /** @description proxy subtype */
-            proxy_subtype?: string;
-            /** @description country code to number of proxies */
-            proxy_countries?: {
-                [key: string]: number;
-            };
-            /** @description bandwidth limit */
-            bandwidth_limit?: number;
-            /** @description list refreshes that come with the plan */
-            on_demand_refreshes_total?: number;
-            /** @description automatic refresh frequency */
-            automatic_refresh_frequency?: number;
-            /** @description replacements that come with the plan */
-            proxy_replacements_total?: number;
-            /** @description sub-users that come with the plan */
-            subusers_total?: number;
-            /** @description no limit on IP authorizations */
-            is_unlimited_ip_authorizations?: boolean;
-            /** @description high concurrency */
-            is_high_concurrency?: boolean;
-            /** @description twice the concurrency */
-            is_2x_concurrency?: boolean;
-            /** @description high-priority network */
-            is_high_priority_network?: boolean;
-            /** @description high-quality addresses only */
-            high_quality_ips_only?: boolean;
-            /** @description `monthly` or `yearly` */
-            term?: string;
-            /** @description one of two options that the document does not name */
-            behavior?: string;
-            payment_method?: (string | number) | null;
-            /** @description recaptcha token, needed when a payment is */
-            recaptcha?: string | null;
-        } & {
-            [key: string]: unknown;
-        };
-        UpdateReferralConfigBody: {
-            /** @enum {string} */
-            mode?: "payout" | "credits";
-            /** Format: email */
-            wallet_payout_email?: string | null;
-        };
-        ReferralCreditPage: {
-            /** @description number of items in all pages */
-            count: number;
-            /** @description URL of the next page */
-            next: string | null;
-            /** @description URL of the previous page */
-            previous?: string | null;
-            results: components["schemas"]["ReferralCredit"][];
-        } & {
-            [key: string]: unknown;
-        };
-        EarnOutPage: {
-            /** @description number of items in all pages */
-            count: number;
-            /** @description URL of the next page */
-            next: string | null;
-            /** @description URL of the previous page */
-            previous?: string | null;
-            results: components["schemas"]["EarnOut"][];
-        } & {
-            [key: string]: unknown;
-        };
-        ReferralChannelList: components["schemas"]["ReferralChannel"][];
-        ProxyActivityPage: {
-            /** @description number of items in all pages */
-            count: number;
-            /** @description URL of the next page */
-            next: string | null;
-            /** @description URL of the previous page */
-            previous?: string | null;
-            results: components["schemas"]["ProxyActivity"][];
-        } & {
-            [key: string]: unknown;
-        };
-        NotificationPage: {
-            /** @description number of items in all pages */
-            count: number;
-            /** @description URL of the next page */
-            next: string | null;
-            /** @description URL of the previous page */
-            previous?: string | null;
-            results: components["schemas"]["Notification"][];
-        } & {
-            [key: string]: unknown;
-        };
-        StartIdVerificationBody: Record<string, never>;
-        RegisterSocialBody: {
-            /** @description name of the identity provider */
-            provider: string;
-            /** @description authorization code from the provider */
-            code: string;
-            /** @description redirect URI authorized with the provider */
-            redirect_uri: string;
+        /**
+         * @description Codes that the gateway describes at `/problems/{code}`; a later version may have more.
+         * @enum {string}
+         */
+        ProblemCode: "bad_request" | "malformed_json" | "validation_failed" | "unauthenticated" | "payment_required" | "forbidden" | "origin_rejected" | "not_found" | "unknown_endpoint" | "method_not_allowed" | "not_acceptable" | "request_timeout" | "conflict" | "idempotency_in_progress" | "outcome_unknown" | "gone" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "im_a_teapot" | "unprocessable_content" | "idempotency_key_reused" | "locked" | "failed_dependency" | "too_early" | "upgrade_required" | "precondition_required" | "rate_limited" | "request_header_fields_too_large" | "unavailable_for_legal_reasons" | "internal_error" | "method_not_implemented" | "upstream_bad_response" | "upstream_unreachable" | "upstream_unavailable" | "overloaded" | "store_unavailable" | "not_ready" | "upstream_timeout" | "paid_plan_active" | "2fa_needed" | "account_suspended" | "api_key_not_allowed";
+        SectionMeta: {
             /**
-             * @description terms of service accepted
-             * @constant
+             * @description `skipped`: what it depends on failed; `not_applicable`: there is none, which is no error
+             * @enum {string}
              */
-            tos_accepted: true;
-            /** @description marketing e-mails may be sent */
-            marketing_email_accepted?: boolean;
-        } & {
-            [key: string]: unknown;
-        };
-        LoginSocialBody: {
-            /** @description name of the identity provider */
-            provider: string;
-            /** @description authorization code from the provider */
-            code: string;
-            /** @description redirect URI authorized with the provider */
-            redirect_uri: string;
-        } & {
-            [key: string]: unknown;
-        };
-        AccountOverview: {
-            /** @description Every section asked for. An optional one is null when it failed, and `payment_method` without a card. Only with `sections` or `fields` may sections, or fields of them, be missing that are required here. */
-            data: {
-                subscription: components["schemas"]["Subscription"];
-                payment_method?: components["schemas"]["PaymentMethod"] | null;
-                notifications?: components["schemas"]["NotificationPage"] | null;
-                referral_config?: components["schemas"]["ReferralConfig"] | null;
-            };
-            errors: components["schemas"]["SectionError"][];
-            meta: {
-                /** @description no section failed */
-                complete: boolean;
-                /** @description the same sections as in `data` */
-                sections: {
-                    subscription: components["schemas"]["SectionMeta"];
-                    payment_method?: components["schemas"]["SectionMeta"];
-                    notifications?: components["schemas"]["SectionMeta"];
-                    referral_config?: components["schemas"]["SectionMeta"];
-                };
-            };
+            state: "fresh" | "stale" | "failed" | "skipped" | "not_applicable";
+            /** @description seconds since the upstream sent it */
+            age?: number;
         };
         /** @description One line. An answer as `application/x-ndjson` is a line for each section the moment it is there, and at the end `{"complete":true}`, without which it was cut off. OpenAPI 3.1 has no words for such a sequence. */
         AccountOverviewLine: {
@@ -1801,6 +974,19 @@ export interface components {
             /** @constant */
             complete: true;
         };
+        /** @description Why a section failed. */
+        LineError: {
+            /** @description the gateway's, or any other that the upstream has sent with a 4xx; `status_<status>` for a 4xx without a name */
+            code: components["schemas"]["ProblemCode"] | string;
+            /** @description as in a problem */
+            status: number;
+            /** @description what happened, for people */
+            detail: string;
+            /** @description whether it may succeed later */
+            retryable: boolean;
+            /** @description seconds; where waiting helps */
+            retry_after?: number;
+        };
         BillingOverview: {
             /** @description Every section asked for. An optional one is null when it failed, and `payment_method` without a card. Only with `sections` or `fields` may sections, or fields of them, be missing that are required here. */
             data: {
@@ -1821,6 +1007,142 @@ export interface components {
                     pending_payments?: components["schemas"]["SectionMeta"];
                 };
             };
+        };
+        TransactionPage: {
+            /** @description number of items in all pages */
+            count: number;
+            /** @description URL of the next page */
+            next: string | null;
+            /** @description URL of the previous page */
+            previous?: string | null;
+            results: components["schemas"]["Transaction"][];
+        } & {
+            [key: string]: unknown;
+        };
+        Transaction: {
+            /**
+             * Format: int64
+             * @description identifier; may be beyond 2^53
+             */
+            id: number;
+            /** @description state; `completed` is the one documented */
+            status: string;
+            payment_method: components["schemas"]["EmbeddedPaymentMethod"] | null;
+            /** @description description of the charge for people */
+            reason: string;
+            /** @description USD charged */
+            amount: number;
+            /** @description USD of credits spent */
+            credits_used: number;
+            /** @description USD of credits gained */
+            credits_gained: number;
+            /** @description USD refunded */
+            refund_amount: number;
+            /**
+             * Format: date-time
+             * @description when it was refunded
+             */
+            refund_date: string | null;
+            /**
+             * Format: date-time
+             * @description when it was made
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
+            updated_at: string;
+        } & {
+            [key: string]: unknown;
+        };
+        EmbeddedPaymentMethod: {
+            /**
+             * Format: int64
+             * @description identifier; may be beyond 2^53
+             */
+            id: number;
+            /** @description card network name */
+            brand?: string;
+            /** @description last four digits of the card */
+            last4?: string;
+            /** @description name on the card */
+            name?: string | null;
+            /** @description year */
+            expiration_year?: number;
+            /** @description month, from 1 */
+            expiration_month?: number;
+            /**
+             * Format: date-time
+             * @description when it was saved
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
+            updated_at: string;
+        } & {
+            [key: string]: unknown;
+        };
+        PendingPaymentPage: {
+            /** @description number of items in all pages */
+            count: number;
+            /** @description URL of the next page */
+            next: string | null;
+            /** @description URL of the previous page */
+            previous?: string | null;
+            results: components["schemas"]["PendingPayment"][];
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description A payment that has been begun but not completed. */
+        PendingPayment: {
+            /**
+             * Format: int64
+             * @description identifier; may be beyond 2^53
+             */
+            id: number;
+            /** @description state; `pending` is the one documented */
+            status: string;
+            /** @description why it failed */
+            failure_reason: string | null;
+            /**
+             * Format: int64
+             * @description id of the payment method; may be beyond 2^53
+             */
+            payment_method: number | null;
+            /**
+             * Format: int64
+             * @description id of the plan; may be beyond 2^53
+             */
+            plan: number;
+            /**
+             * Format: int64
+             * @description id of the transaction; may be beyond 2^53
+             */
+            transaction: number | null;
+            /** @description whether it renews a term */
+            is_renewal: boolean;
+            /** @description `monthly` is the one documented */
+            term: string;
+            /**
+             * Format: date-time
+             * @description when it was begun
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
+            updated_at: string;
+            /**
+             * Format: date-time
+             * @description when it was completed; null while pending
+             */
+            completed_at: string | null;
+        } & {
+            [key: string]: unknown;
         };
         /** @description One line. An answer as `application/x-ndjson` is a line for each section the moment it is there, and at the end `{"complete":true}`, without which it was cut off. OpenAPI 3.1 has no words for such a sequence. */
         BillingOverviewLine: {
@@ -1896,6 +1218,149 @@ export interface components {
                 };
             };
         };
+        ReferralCreditPage: {
+            /** @description number of items in all pages */
+            count: number;
+            /** @description URL of the next page */
+            next: string | null;
+            /** @description URL of the previous page */
+            previous?: string | null;
+            results: components["schemas"]["ReferralCredit"][];
+        } & {
+            [key: string]: unknown;
+        };
+        ReferralCredit: {
+            /**
+             * Format: int64
+             * @description identifier; may be beyond 2^53
+             */
+            id: number;
+            /**
+             * Format: int64
+             * @description id of the referred user who spent money; may be beyond 2^53
+             */
+            user_id: number;
+            /** @description `credits` is the one documented */
+            mode: string;
+            amount: number | string;
+            /** @description `pending` is the one documented */
+            status: string;
+            /**
+             * Format: int64
+             * @description id of the channel that produced it; may be beyond 2^53
+             */
+            referral_channel: number | null;
+            /** @description code of that channel */
+            referral_channel_code: string | null;
+            /**
+             * Format: date-time
+             * @description when it was made
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
+            updated_at: string;
+            /**
+             * Format: date-time
+             * @description when it was reverted
+             */
+            reverted_at: string | null;
+        } & {
+            [key: string]: unknown;
+        };
+        EarnOutPage: {
+            /** @description number of items in all pages */
+            count: number;
+            /** @description URL of the next page */
+            next: string | null;
+            /** @description URL of the previous page */
+            previous?: string | null;
+            results: components["schemas"]["EarnOut"][];
+        } & {
+            [key: string]: unknown;
+        };
+        EarnOut: {
+            /**
+             * Format: int64
+             * @description identifier; may be beyond 2^53
+             */
+            id: number;
+            /** @description `payout` or `credits` */
+            mode: string;
+            /** @description wallet that received the funds of a payout */
+            wallet_payout_email: string | null;
+            /** @description USD earned out */
+            amount: number;
+            /** @description `processing`, `completed` or `failed` */
+            status: string;
+            /** @description the error of a failed one */
+            error_reason: string | null;
+            /**
+             * Format: date-time
+             * @description when it was made
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
+            updated_at: string;
+        } & {
+            [key: string]: unknown;
+        };
+        ReferralChannelList: components["schemas"]["ReferralChannel"][];
+        ReferralChannel: {
+            /**
+             * Format: int64
+             * @description identifier; may be beyond 2^53
+             */
+            id: number;
+            /** @description coupon code; case does not matter */
+            code: string;
+            /** @description may be empty */
+            description: string;
+            /** @description `percent_off` or `value_off` */
+            promo_type: string;
+            /** @description 0 to 1 for percent_off, USD for value_off */
+            promo_value: string;
+            /** @description false: new users cannot apply it */
+            is_active: boolean;
+            /** @description true: at every renewal; false: first purchase only */
+            is_recurring: boolean;
+            /**
+             * Format: date-time
+             * @description from when it is applicable
+             */
+            start_date: string;
+            /**
+             * Format: date-time
+             * @description after it the code cannot be applied
+             */
+            end_date: string | null;
+            /** @description distinct redemptions */
+            total_uses: number;
+            /** @description USD commission earned */
+            total_commission: number;
+            /** @description USD paid net of refunds */
+            total_revenue: number;
+            /** @description commission rate in the initial period */
+            initial_rate: string;
+            /** @description commission rate after it */
+            ongoing_rate: string;
+            /** @description days from the first transaction */
+            initial_rate_period_days: number;
+            /** @description most USD of commission from one user */
+            max_earnings_per_referred: string;
+            /**
+             * Format: date-time
+             * @description when it was made
+             */
+            created_at: string;
+        } & {
+            [key: string]: unknown;
+        };
         /** @description One line. An answer as `application/x-ndjson` is a line for each section the moment it is there, and at the end `{"complete":true}`, without which it was cut off. OpenAPI 3.1 has no words for such a sequence. */
         ReferralOverviewLine: {
             /** @constant */
@@ -1943,6 +1408,541 @@ export interface components {
             /** @constant */
             complete: true;
         };
+        BatchAnswer: {
+            /** @description in the order of the request */
+            responses: (components["schemas"]["BatchRead"] | components["schemas"]["BatchProblem"])[];
+        };
+        /** @description What the call by itself would answer. */
+        BatchRead: {
+            /** @description as in the request */
+            id: string;
+            /** @constant */
+            status: 200;
+            /** @description that of the path */
+            body: components["schemas"]["ApiKey"] | components["schemas"]["PaymentMethodPage"] | components["schemas"]["PaymentMethod"] | components["schemas"]["TransactionPage"] | components["schemas"]["Transaction"] | components["schemas"]["PendingPaymentPage"] | components["schemas"]["PendingPayment"] | components["schemas"]["Subscription"] | components["schemas"]["ReferralConfig"] | components["schemas"]["ReferralCreditPage"] | components["schemas"]["ReferralCredit"] | components["schemas"]["EarnOutPage"] | components["schemas"]["EarnOut"] | components["schemas"]["ReferralChannelList"] | components["schemas"]["Subuser"] | components["schemas"]["IpAuthorization"] | components["schemas"]["ProxyActivityPage"] | components["schemas"]["NotificationPage"] | components["schemas"]["VerificationFlow"];
+        };
+        ApiKey: {
+            /**
+             * Format: int64
+             * @description identifier; may be beyond 2^53
+             */
+            id: number;
+            /** @description the secret key value */
+            key: string;
+            /** @description free label; may duplicate other labels */
+            label: string;
+            /**
+             * Format: date-time
+             * @description when it was made
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
+            updated_at: string;
+        } & {
+            [key: string]: unknown;
+        };
+        PaymentMethodPage: {
+            /** @description number of items in all pages */
+            count: number;
+            /** @description URL of the next page */
+            next: string | null;
+            /** @description URL of the previous page */
+            previous?: string | null;
+            results: components["schemas"]["PaymentMethod"][];
+        } & {
+            [key: string]: unknown;
+        };
+        Subuser: {
+            /**
+             * Format: int64
+             * @description identifier; may be beyond 2^53
+             */
+            id: number;
+            /** @description label */
+            label: string;
+            /** @description country code to number of proxies */
+            proxy_countries: {
+                [key: string]: number;
+            };
+            /** @description proxy limit */
+            proxy_limit: number;
+            /** @description most concurrent threads */
+            max_thread_count: number;
+            aggregate_stats: components["schemas"]["AggregateStats"];
+            /**
+             * Format: date-time
+             * @description when it was made
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
+            updated_at: string;
+            /**
+             * Format: date-time
+             * @description start of the statistics window
+             */
+            stats_start_date: string;
+            /**
+             * Format: date-time
+             * @description end of the statistics window
+             */
+            stats_end_date: string;
+            /**
+             * Format: date-time
+             * @description start of the bandwidth window
+             */
+            bandwidth_use_start_date: string;
+            /**
+             * Format: date-time
+             * @description end of the bandwidth window
+             */
+            bandwidth_use_end_date: string;
+        } & {
+            [key: string]: unknown;
+        };
+        AggregateStats: {
+            /** @description projected bandwidth */
+            bandwidth_projected: number;
+            /** @description bandwidth used */
+            bandwidth_total: number;
+            /** @description average bandwidth */
+            bandwidth_average: number;
+            /** @description requests */
+            requests_total: number;
+            /** @description requests that succeeded */
+            requests_successful: number;
+            /** @description requests that failed */
+            requests_failed: number;
+            error_reasons: ({
+                /** @description error reason */
+                reason: string;
+                /** @description type of the reason */
+                type: string;
+                /** @description remedy */
+                how_to_fix: string;
+                /** @description HTTP status */
+                http_status: number;
+                /** @description number of requests */
+                count: number;
+            } & {
+                [key: string]: unknown;
+            })[];
+            /** @description country code to requests */
+            countries_used: {
+                [key: string]: number;
+            };
+            /** @description proxies used */
+            number_of_proxies_used: number;
+            /** @description protocol to requests */
+            protocols_used: {
+                [key: string]: number;
+            };
+            /** @description average concurrency */
+            average_concurrency: number;
+            /** @description average requests a second */
+            average_rps: number;
+            /**
+             * Format: date-time
+             * @description when the last request was sent
+             */
+            last_request_sent_at: string | null;
+        } & {
+            [key: string]: unknown;
+        };
+        IpAuthorization: {
+            id: number | string;
+            /** @description IP address */
+            ip_address: string;
+            /**
+             * Format: date-time
+             * @description when it was made
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description when it was last used
+             */
+            last_used_at: string | null;
+        } & {
+            [key: string]: unknown;
+        };
+        ProxyActivityPage: {
+            /** @description number of items in all pages */
+            count: number;
+            /** @description URL of the next page */
+            next: string | null;
+            /** @description URL of the previous page */
+            previous?: string | null;
+            results: components["schemas"]["ProxyActivity"][];
+        } & {
+            [key: string]: unknown;
+        };
+        ProxyActivity: {
+            /**
+             * Format: date-time
+             * @description when the request was made
+             */
+            timestamp: string;
+            /** @description protocol */
+            protocol: string;
+            /** @description duration; the unit is not documented */
+            request_duration: number;
+            /** @description duration; the unit is not documented */
+            handshake_duration: number;
+            /** @description duration; the unit is not documented */
+            tunnel_duration: number;
+            /** @description error reason */
+            error_reason: string | null;
+            /** @description remedy */
+            error_reason_how_to_fix: string | null;
+            /** @description user name of the proxy */
+            auth_username: string | null;
+            /** @description address of the proxy */
+            proxy_address: string;
+            /** @description bytes transferred */
+            bytes: number;
+            /** @description address of the client */
+            client_address: string;
+            /** @description address of the target */
+            ip_address: string;
+            /** @description host name of the target */
+            hostname: string;
+            /** @description domain of the target */
+            domain: string;
+            /** @description port of the target */
+            port: number;
+            /** @description port of the proxy */
+            proxy_port: number | null;
+            /** @description address that listened */
+            listen_address: string;
+            /** @description port that listened */
+            listen_port: number;
+        } & {
+            [key: string]: unknown;
+        };
+        VerificationFlow: {
+            /**
+             * Format: int64
+             * @description identifier; may be beyond 2^53
+             */
+            id: number;
+            /** @description `acceptable_use_violation` is the one documented */
+            type: string;
+            /** @description `inflow` is the one documented */
+            state: string;
+            /**
+             * Format: date-time
+             * @description when it was started
+             */
+            started_at: string;
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
+            updated_at: string;
+            /** @description whether evidence is needed */
+            needs_evidence: boolean;
+            evidence: ({
+                /**
+                 * Format: int64
+                 * @description identifier; may be beyond 2^53
+                 */
+                id: number;
+                /** @description written by the user */
+                explanation: string;
+                /**
+                 * Format: date-time
+                 * @description when it was made
+                 */
+                created_at: string;
+                /**
+                 * Format: date-time
+                 * @description when it last changed
+                 */
+                updated_at: string;
+                files: ({
+                    /**
+                     * Format: int64
+                     * @description identifier; may be beyond 2^53
+                     */
+                    id: number;
+                    /**
+                     * Format: date-time
+                     * @description when it was uploaded
+                     */
+                    created_at: string;
+                    /** @description storage path */
+                    file: string;
+                } & {
+                    [key: string]: unknown;
+                })[];
+            } & {
+                [key: string]: unknown;
+            }) | null;
+            /** @description whether ID verification restores access */
+            id_verification_restores_access: boolean;
+            /** @description whether ID verification is required */
+            id_verification_required: boolean;
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description The problem that the call by itself would get, or that its answer is too large here. */
+        BatchProblem: {
+            /** @description as in the request */
+            id: string;
+            /**
+             * @description that of the problem
+             * @enum {integer}
+             */
+            status: 400 | 401 | 402 | 403 | 404 | 405 | 406 | 407 | 408 | 409 | 410 | 411 | 412 | 413 | 414 | 415 | 416 | 417 | 418 | 419 | 420 | 421 | 422 | 423 | 424 | 425 | 426 | 427 | 428 | 429 | 430 | 431 | 432 | 433 | 434 | 435 | 436 | 437 | 438 | 439 | 440 | 441 | 442 | 443 | 444 | 445 | 446 | 447 | 448 | 449 | 450 | 451 | 452 | 453 | 454 | 455 | 456 | 457 | 458 | 459 | 460 | 461 | 462 | 463 | 464 | 465 | 466 | 467 | 468 | 469 | 470 | 471 | 472 | 473 | 474 | 475 | 476 | 477 | 478 | 479 | 480 | 481 | 482 | 483 | 484 | 485 | 486 | 487 | 488 | 489 | 490 | 491 | 492 | 493 | 494 | 495 | 496 | 497 | 498 | 499 | 500 | 501 | 502 | 503 | 504;
+            body: components["schemas"]["Problem"];
+        };
+        /** @description RFC 9457. */
+        Problem: {
+            /** @description path of a description of the code */
+            type: string;
+            /** @description the same for every problem of the code */
+            title: string;
+            /** @description as in the status line */
+            status: number;
+            /** @description the gateway's, or any other that the upstream has sent with a 4xx; `status_<status>` for a 4xx without a name */
+            code: components["schemas"]["ProblemCode"] | string;
+            /** @description what happened, for people */
+            detail: string;
+            /** @description path of the request */
+            instance: string;
+            /** @description as in `X-Request-Id` */
+            request_id: string;
+            /** @description whether the same request may succeed later */
+            retryable: boolean;
+            /** @description seconds, as in `Retry-After` */
+            retry_after?: number;
+            /**
+             * @description the write was sent and got no readable answer: it may have happened
+             * @constant
+             */
+            outcome?: "unknown";
+            /** @description section of the overview that failed */
+            section?: string;
+            /** @description details; often none */
+            errors: {
+                /** @description what is wrong */
+                code: string;
+                /** @description the same for people */
+                message: string;
+                /** @description dotted path; null: the whole */
+                field: string | null;
+            }[];
+        };
+        BatchRequest: {
+            requests: {
+                /** @description yours to choose, distinct in a batch */
+                id: string;
+                /** @description a pass-through GET, with its query */
+                path: string;
+            }[];
+        };
+        SessionState: components["schemas"]["Session"] | {
+            /** @constant */
+            authenticated: false;
+        };
+        Session: {
+            /** @constant */
+            authenticated: true;
+            /**
+             * Format: date-time
+             * @description when the cookie expires unless it is used
+             */
+            expires_at: string;
+            /** @description the same for every session of a key */
+            account: string;
+        };
+        NewSession: {
+            /** @description a key of the upstream */
+            token: string;
+        };
+        LoginSocialBody: {
+            /** @description name of the identity provider */
+            provider: string;
+            /** @description authorization code from the provider */
+            code: string;
+            /** @description redirect URI authorized with the provider */
+            redirect_uri: string;
+        } & {
+            [key: string]: unknown;
+        };
+        RegisterSocialBody: {
+            /** @description name of the identity provider */
+            provider: string;
+            /** @description authorization code from the provider */
+            code: string;
+            /** @description redirect URI authorized with the provider */
+            redirect_uri: string;
+            /**
+             * @description terms of service accepted
+             * @constant
+             */
+            tos_accepted: true;
+            /** @description marketing e-mails may be sent */
+            marketing_email_accepted?: boolean;
+        } & {
+            [key: string]: unknown;
+        };
+        CreateApiKeyBody: {
+            /** @description free label */
+            label?: string;
+        } & {
+            [key: string]: unknown;
+        };
+        PurchasePlanBody: {
+            /** @description proxy type */
+            proxy_type?: string;
+            /** @description proxy subtype */
+            proxy_subtype?: string;
+            /** @description country code to number of proxies */
+            proxy_countries?: {
+                [key: string]: number;
+            };
+            /** @description bandwidth limit */
+            bandwidth_limit?: number;
+            /** @description list refreshes that come with the plan */
+            on_demand_refreshes_total?: number;
+            /** @description automatic refresh frequency */
+            automatic_refresh_frequency?: number;
+            /** @description replacements that come with the plan */
+            proxy_replacements_total?: number;
+            /** @description sub-users that come with the plan */
+            subusers_total?: number;
+            /** @description no limit on IP authorizations */
+            is_unlimited_ip_authorizations?: boolean;
+            /** @description high concurrency */
+            is_high_concurrency?: boolean;
+            /** @description twice the concurrency */
+            is_2x_concurrency?: boolean;
+            /** @description high-priority network */
+            is_high_priority_network?: boolean;
+            /** @description high-quality addresses only */
+            high_quality_ips_only?: boolean;
+            /** @description `monthly` or `yearly` */
+            term?: string;
+            /** @description one of two options that the document does not name */
+            behavior?: string;
+            payment_method?: (string | number) | null;
+            /** @description recaptcha token, needed when a payment is */
+            recaptcha?: string | null;
+        } & {
+            [key: string]: unknown;
+        };
+        PurchaseAnswer: {
+            /** @description whether further payment steps are needed */
+            payment_required: boolean;
+            /**
+             * Format: int64
+             * @description id of the new plan; may be beyond 2^53
+             */
+            plan: number;
+            /**
+             * Format: int64
+             * @description id of the pending payment; may be beyond 2^53
+             */
+            pending_payment?: number | null;
+            /** @description client secret of the payment processor */
+            processor_client_secret?: string | null;
+            /** @description id of the processor's payment intent */
+            processor_payment_intent?: string | null;
+            /** @description id of the processor's payment method */
+            processor_payment_method?: string | null;
+        } & {
+            [key: string]: unknown;
+        };
+        UpdateReferralConfigBody: {
+            /** @enum {string} */
+            mode?: "payout" | "credits";
+            /** Format: email */
+            wallet_payout_email?: string | null;
+        };
+        StartIdVerificationBody: Record<string, never>;
+        IdVerification: {
+            /**
+             * Format: int64
+             * @description identifier; may be beyond 2^53
+             */
+            id: number;
+            /** @description `requested`, `failed` and `pending` are named */
+            state: string;
+            /** @description client secret, given on start */
+            client_secret: string;
+            /** @description failures so far */
+            verification_failure_times: number;
+            /** @description failures allowed */
+            max_verification_failure_times: number;
+            /**
+             * Format: date-time
+             * @description when it was made
+             */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description when it last changed
+             */
+            updated_at: string;
+            /**
+             * Format: date-time
+             * @description when it was verified
+             */
+            verified_at: string | null;
+        } & {
+            [key: string]: unknown;
+        };
+        Token: {
+            /** @description usable as the credential of API requests */
+            token: string;
+        } & {
+            [key: string]: unknown;
+        };
+        Links: {
+            /** @constant */
+            name: "Portico";
+            /** @description path */
+            docs: string;
+            /** @description path */
+            openapi: string;
+            /** @description path */
+            problems: string;
+        };
+        ProblemList: {
+            problems: components["schemas"]["ProblemDescription"][];
+        };
+        /** @description A code of the upstream’s own has no status here. */
+        ProblemDescription: {
+            /** @description path of a description of the code */
+            type: string;
+            /** @description the same for every problem of the code */
+            title: string;
+            /** @description as in the status line */
+            status?: number;
+            /** @description the gateway's, or any other that the upstream has sent with a 4xx; `status_<status>` for a 4xx without a name */
+            code: components["schemas"]["ProblemCode"] | string;
+            /** @description what happened, for people */
+            detail: string;
+            /** @description whether the same request may succeed later */
+            retryable: boolean;
+        };
+        OpenApiDocument: {
+            /** @description version */
+            openapi: string;
+        } & {
+            [key: string]: unknown;
+        };
+        Health: {
+            /** @enum {string} */
+            status: "live" | "ready";
+        };
     };
     responses: never;
     parameters: never;
@@ -1950,62 +1950,62 @@ export interface components {
     headers: never;
     pathItems: never;
 }
-export type ApiKey = components['schemas']['ApiKey'];
-export type EmbeddedPaymentMethod = components['schemas']['EmbeddedPaymentMethod'];
-export type PaymentMethod = components['schemas']['PaymentMethod'];
-export type Transaction = components['schemas']['Transaction'];
-export type PendingPayment = components['schemas']['PendingPayment'];
-export type Subscription = components['schemas']['Subscription'];
-export type PurchaseAnswer = components['schemas']['PurchaseAnswer'];
-export type Notification = components['schemas']['Notification'];
-export type AggregateStats = components['schemas']['AggregateStats'];
-export type Subuser = components['schemas']['Subuser'];
-export type IpAuthorization = components['schemas']['IpAuthorization'];
-export type ProxyActivity = components['schemas']['ProxyActivity'];
-export type ReferralConfig = components['schemas']['ReferralConfig'];
-export type ReferralCredit = components['schemas']['ReferralCredit'];
-export type EarnOut = components['schemas']['EarnOut'];
-export type ReferralChannel = components['schemas']['ReferralChannel'];
-export type Token = components['schemas']['Token'];
-export type IdVerification = components['schemas']['IdVerification'];
-export type VerificationFlow = components['schemas']['VerificationFlow'];
-export type ProblemCode = components['schemas']['ProblemCode'];
-export type Problem = components['schemas']['Problem'];
-export type ProblemDescription = components['schemas']['ProblemDescription'];
-export type ProblemList = components['schemas']['ProblemList'];
-export type OpenApiDocument = components['schemas']['OpenApiDocument'];
-export type Health = components['schemas']['Health'];
-export type Links = components['schemas']['Links'];
-export type BatchRequest = components['schemas']['BatchRequest'];
-export type BatchRead = components['schemas']['BatchRead'];
-export type BatchProblem = components['schemas']['BatchProblem'];
-export type BatchAnswer = components['schemas']['BatchAnswer'];
-export type NewSession = components['schemas']['NewSession'];
-export type Session = components['schemas']['Session'];
-export type SessionState = components['schemas']['SessionState'];
-export type SectionMeta = components['schemas']['SectionMeta'];
-export type SectionError = components['schemas']['SectionError'];
-export type LineError = components['schemas']['LineError'];
-export type CreateApiKeyBody = components['schemas']['CreateApiKeyBody'];
-export type PaymentMethodPage = components['schemas']['PaymentMethodPage'];
-export type TransactionPage = components['schemas']['TransactionPage'];
-export type PendingPaymentPage = components['schemas']['PendingPaymentPage'];
-export type PurchasePlanBody = components['schemas']['PurchasePlanBody'];
-export type UpdateReferralConfigBody = components['schemas']['UpdateReferralConfigBody'];
-export type ReferralCreditPage = components['schemas']['ReferralCreditPage'];
-export type EarnOutPage = components['schemas']['EarnOutPage'];
-export type ReferralChannelList = components['schemas']['ReferralChannelList'];
-export type ProxyActivityPage = components['schemas']['ProxyActivityPage'];
-export type NotificationPage = components['schemas']['NotificationPage'];
-export type StartIdVerificationBody = components['schemas']['StartIdVerificationBody'];
-export type RegisterSocialBody = components['schemas']['RegisterSocialBody'];
-export type LoginSocialBody = components['schemas']['LoginSocialBody'];
 export type AccountOverview = components['schemas']['AccountOverview'];
+export type Subscription = components['schemas']['Subscription'];
+export type PaymentMethod = components['schemas']['PaymentMethod'];
+export type NotificationPage = components['schemas']['NotificationPage'];
+export type Notification = components['schemas']['Notification'];
+export type ReferralConfig = components['schemas']['ReferralConfig'];
+export type SectionError = components['schemas']['SectionError'];
+export type ProblemCode = components['schemas']['ProblemCode'];
+export type SectionMeta = components['schemas']['SectionMeta'];
 export type AccountOverviewLine = components['schemas']['AccountOverviewLine'];
+export type LineError = components['schemas']['LineError'];
 export type BillingOverview = components['schemas']['BillingOverview'];
+export type TransactionPage = components['schemas']['TransactionPage'];
+export type Transaction = components['schemas']['Transaction'];
+export type EmbeddedPaymentMethod = components['schemas']['EmbeddedPaymentMethod'];
+export type PendingPaymentPage = components['schemas']['PendingPaymentPage'];
+export type PendingPayment = components['schemas']['PendingPayment'];
 export type BillingOverviewLine = components['schemas']['BillingOverviewLine'];
 export type ReferralOverview = components['schemas']['ReferralOverview'];
+export type ReferralCreditPage = components['schemas']['ReferralCreditPage'];
+export type ReferralCredit = components['schemas']['ReferralCredit'];
+export type EarnOutPage = components['schemas']['EarnOutPage'];
+export type EarnOut = components['schemas']['EarnOut'];
+export type ReferralChannelList = components['schemas']['ReferralChannelList'];
+export type ReferralChannel = components['schemas']['ReferralChannel'];
 export type ReferralOverviewLine = components['schemas']['ReferralOverviewLine'];
+export type BatchAnswer = components['schemas']['BatchAnswer'];
+export type BatchRead = components['schemas']['BatchRead'];
+export type ApiKey = components['schemas']['ApiKey'];
+export type PaymentMethodPage = components['schemas']['PaymentMethodPage'];
+export type Subuser = components['schemas']['Subuser'];
+export type AggregateStats = components['schemas']['AggregateStats'];
+export type IpAuthorization = components['schemas']['IpAuthorization'];
+export type ProxyActivityPage = components['schemas']['ProxyActivityPage'];
+export type ProxyActivity = components['schemas']['ProxyActivity'];
+export type VerificationFlow = components['schemas']['VerificationFlow'];
+export type BatchProblem = components['schemas']['BatchProblem'];
+export type Problem = components['schemas']['Problem'];
+export type BatchRequest = components['schemas']['BatchRequest'];
+export type SessionState = components['schemas']['SessionState'];
+export type Session = components['schemas']['Session'];
+export type NewSession = components['schemas']['NewSession'];
+export type LoginSocialBody = components['schemas']['LoginSocialBody'];
+export type RegisterSocialBody = components['schemas']['RegisterSocialBody'];
+export type CreateApiKeyBody = components['schemas']['CreateApiKeyBody'];
+export type PurchasePlanBody = components['schemas']['PurchasePlanBody'];
+export type PurchaseAnswer = components['schemas']['PurchaseAnswer'];
+export type UpdateReferralConfigBody = components['schemas']['UpdateReferralConfigBody'];
+export type StartIdVerificationBody = components['schemas']['StartIdVerificationBody'];
+export type IdVerification = components['schemas']['IdVerification'];
+export type Token = components['schemas']['Token'];
+export type Links = components['schemas']['Links'];
+export type ProblemList = components['schemas']['ProblemList'];
+export type ProblemDescription = components['schemas']['ProblemDescription'];
+export type OpenApiDocument = components['schemas']['OpenApiDocument'];
+export type Health = components['schemas']['Health'];
 export type $defs = Record<string, never>;
 export interface operations {
     getAccountOverview: {

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Answer } from '../middleware/reply.ts';
-import { pageAt, type Route } from './route.ts';
+import { about, pageAt, type Route } from './route.ts';
 
 type DocsAsset = 'swagger-ui-bundle.js' | 'swagger-ui.css';
 
@@ -8,9 +8,6 @@ type DocsAsset = 'swagger-ui-bundle.js' | 'swagger-ui.css';
 export interface DocsAssets {
   read(name: DocsAsset): Promise<Uint8Array<ArrayBuffer> | null>;
 }
-
-/** The text of the OpenAPI document; null if the runtime has none. */
-export type OpenApiText = () => Promise<string | null>;
 
 /** An account that anybody may use, and its key. */
 export interface TrialAccount {
@@ -20,7 +17,6 @@ export interface TrialAccount {
 
 interface DocsDeps {
   readonly docsAssets: DocsAssets;
-  readonly openApiText: OpenApiText;
   readonly trialAccounts?: readonly TrialAccount[] | undefined;
 }
 
@@ -89,12 +85,15 @@ const KEPT = { 'Cache-Control': 'public, max-age=3600' } as const;
 const SCRIPT = { 'Content-Type': 'text/javascript; charset=utf-8' } as const;
 const STYLE = { 'Content-Type': 'text/css; charset=utf-8' } as const;
 
-/** The OpenAPI document, and a page that shows it without any other host (`contract.md` section 10). */
-export function docsRoutes({ docsAssets: assets, openApiText, trialAccounts = [] }: DocsDeps): Route[] {
+export const docsDescription = about('/docs', 'getDocsPage', 'This document as a page', (doc) =>
+  doc.good('A page that needs nothing from any other host.', { 'text/html': {} }),
+);
+
+/** A page that shows the OpenAPI document without any other host (`contract.md` section 10). */
+export function docsRoutes({ docsAssets: assets, trialAccounts = [] }: DocsDeps): Route[] {
   const html = { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': PAGE_POLICY };
   return [
-    pageAt('/openapi.json', ({ mount }) => documentAnswer(openApiText, mount)),
-    pageAt('/docs', async ({ mount }) => {
+    pageAt(docsDescription.path, async ({ mount }) => {
       return { status: 200, headers: { ...REVALIDATED, ...html }, body: pageOf(trialAccounts, mount) };
     }),
     pageAt('/docs/start.js', async ({ mount }) => {
@@ -103,15 +102,6 @@ export function docsRoutes({ docsAssets: assets, openApiText, trialAccounts = []
     pageAt('/docs/swagger-ui-bundle.js', () => assetAnswer(assets, 'swagger-ui-bundle.js', SCRIPT)),
     pageAt('/docs/swagger-ui.css', () => assetAnswer(assets, 'swagger-ui.css', STYLE)),
   ];
-}
-
-const SERVER = '"servers":[{"url":"/"}]';
-
-async function documentAnswer(openApiText: OpenApiText, mount: string): Promise<Answer> {
-  const text = await openApiText();
-  if (text === null) throw GatewayError.of('not_found', { detail: 'This server has no OpenAPI document.' });
-  const body = mount === '' ? text : text.replace(SERVER, SERVER.replace('/', mount));
-  return { status: 200, headers: { ...REVALIDATED, 'Content-Type': 'application/json' }, body };
 }
 
 async function assetAnswer(assets: DocsAssets, name: DocsAsset, type: Record<string, string>): Promise<Answer> {

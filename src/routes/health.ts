@@ -1,19 +1,37 @@
+import * as z from 'zod/mini';
 import { GatewayError } from '../core/errors.ts';
 import { jsonAnswer } from '../middleware/reply.ts';
-import { pageAt, type Route } from './route.ts';
+import { model } from '../upstream/fields.ts';
+import type { Doc } from './openapi.ts';
+import { about, pageAt, type Route } from './route.ts';
 
 /** Whether this instance takes requests; false once it shuts down. */
 export interface Readiness {
   isReady(): boolean;
 }
 
+const schema = model('Health', { status: z.enum(['live', 'ready']) });
+
+const good = (doc: Doc, status: 'live' | 'ready') => ({
+  responses: { 200: { description: 'It is.', headers: doc.unstored, content: doc.json(schema, { status }) } },
+});
+
+const live = about('/livez', 'getLiveness', 'Whether this instance runs', (doc) => good(doc, 'live'));
+
+const ready = about('/readyz', 'getReadiness', 'Whether this instance takes requests', (doc) => ({
+  description: '503 `not_ready` while it shuts down. Does not look at the upstream.',
+  ...good(doc, 'ready'),
+}));
+
+export const healthDescriptions = [live, ready];
+
 const RETRY_SECONDS = 5;
 
 /** `/livez`: the process runs. `/readyz`: it takes requests. The upstream's health is in neither. */
 export function healthRoutes(readiness: Readiness): Route[] {
   return [
-    pageAt('/livez', async () => jsonAnswer({ status: 'live' })),
-    pageAt('/readyz', async () => {
+    pageAt(live.path, async () => jsonAnswer({ status: 'live' })),
+    pageAt(ready.path, async () => {
       if (!readiness.isReady()) throw GatewayError.of('not_ready', { retryAfter: RETRY_SECONDS });
       return jsonAnswer({ status: 'ready' });
     }),

@@ -1,7 +1,9 @@
+import * as z from 'zod/mini';
 import { jsonAnswer } from '../middleware/reply.ts';
-import { pageAt } from './route.ts';
+import { model, text } from '../upstream/fields.ts';
+import { about, pageAt } from './route.ts';
 
-const LINKS = { docs: '/docs', openapi: '/openapi.json', problems: '/problems' } as const;
+const LINKS = { name: 'Portico', docs: '/docs', openapi: '/openapi.json', problems: '/problems' } as const;
 
 const PAGE = `<!doctype html>
 <html lang="en">
@@ -30,9 +32,21 @@ const HTML = {
   'Content-Security-Policy': "default-src 'none'; img-src data:; base-uri 'none'; frame-ancestors 'none'",
 } as const;
 
-/** `GET /`: where to read on, as a page, or as JSON for whoever asks for JSON and not for HTML. */
-export const homeRoute = pageAt('/', async (request) => {
+const linksSchema = model('Links', {
+  name: z.literal(LINKS.name),
+  docs: text('path', LINKS.docs),
+  openapi: text('path', LINKS.openapi),
+  problems: text('path', LINKS.problems),
+});
+
+export const homeDescription = about('/', 'getHome', 'Start page', (doc) => {
+  const content = { 'text/html': {}, ...doc.json(linksSchema, LINKS) };
+  return doc.good('A page; as JSON if `Accept` asks for JSON and not for HTML.', content);
+});
+
+/** Where to read on, as a page, or as JSON for whoever asks for JSON and not for HTML. */
+export const homeRoute = pageAt(homeDescription.path, async (request) => {
   const accept = request.header('accept') ?? '';
   const wantsJson = /\bjson\b/i.test(accept) && !/\btext\/html\b/i.test(accept);
-  return wantsJson ? jsonAnswer({ name: 'Portico', ...LINKS }, HEADERS) : { status: 200, headers: HTML, body: PAGE };
+  return wantsJson ? jsonAnswer(LINKS, HEADERS) : { status: 200, headers: HTML, body: PAGE };
 });

@@ -1,6 +1,9 @@
-import { type ErrorCode, ERROR_CODES, ERRORS, GatewayError, isErrorCode, titleOf } from '../core/errors.ts';
+import * as z from 'zod/mini';
+import { CODE, type ErrorCode, ERROR_CODES, ERRORS, GatewayError, isErrorCode, titleOf } from '../core/errors.ts';
+import type { Problem } from '../core/problem.ts';
 import { jsonAnswer, reply } from '../middleware/reply.ts';
-import { pageAt, type Route } from './route.ts';
+import { documented, flag, integer, model, text } from '../upstream/fields.ts';
+import { about, pageAt, type Route, routeOf } from './route.ts';
 
 const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
 
@@ -9,17 +12,14 @@ const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
  * @param upstreamCodes codes of the upstream's own that this instance has seen
  */
 export const problemsRoutes = (upstreamCodes: ReadonlySet<string>): readonly Route[] => [
-  pageAt('/problems', async ({ mount }) =>
+  pageAt(list.path, async ({ mount }) =>
     jsonAnswer(
       { problems: [...ownProblems(mount), ...Array.from(upstreamCodes, (code) => upstreamsOwn(code, mount))] },
       { 'Cache-Control': 'no-cache' },
     ),
   ),
-  {
-    method: 'GET',
-    path: '/problems/:code',
-    name: '/problems/{code}',
-    isRead: true,
+  routeOf(one, {
+    operation: undefined,
     handle(c) {
       const code = c.req.param('code') ?? '';
       const { mount } = c.get('request');
@@ -27,13 +27,13 @@ export const problemsRoutes = (upstreamCodes: ReadonlySet<string>): readonly Rou
       if (!upstreamCodes.has(code)) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
       return reply(c, jsonAnswer(upstreamsOwn(code, mount), CACHED));
     },
-  },
+  }),
 ];
 
 /** `mount`: the path that the app is mounted under. */
-export const ownProblems = (mount = '') => ERROR_CODES.map((code) => descriptionOf(code, mount));
+const ownProblems = (mount = '') => ERROR_CODES.map((one) => descriptionOf(one, mount));
 
-export function descriptionOf(code: ErrorCode, mount = '') {
+function descriptionOf(code: ErrorCode, mount = '') {
   const { title, status, retryable, description } = ERRORS[code];
   return { type: `${mount}/problems/${code}`, title, status, code, detail: description, retryable };
 }
@@ -43,3 +43,71 @@ const OF_UPSTREAM = 'A code of the upstream’s own, sent on as it came; the `de
 const upstreamsOwn = (code: string, mount: string) => {
   return { type: `${mount}/problems/${code}`, title: titleOf(code), code, detail: OF_UPSTREAM, retryable: false };
 };
+
+const errorItem = z.object({
+  code: text('what is wrong', 'invalid_format'),
+  message: text('the same for people', 'expected an integer of 1 or more'),
+  field: z.nullable(text('dotted path; null: the whole', 'page')),
+});
+
+/** A name of its own: TypeScript takes `'a' | string` for `string`, so that in a union the codes would be lost. */
+const ownCode = documented(z.enum(ERROR_CODES), {
+  id: 'ProblemCode',
+  description: 'Codes that the gateway describes at `/problems/{code}`; a later version may have more.',
+});
+
+const OTHERS = new RegExp(String.raw`${CODE.source}|^status_\d{3}$`);
+
+/** `code` of a problem. */
+export const problemCode = documented(z.union([ownCode, z.string().check(z.maxLength(64), z.regex(OTHERS))]), {
+  description:
+    "the gateway's, or any other that the upstream has sent with a 4xx; `status_<status>` for a 4xx without a name",
+  examples: ['not_found'],
+});
+
+/** `core/problem.ts` in the words of the document. */
+export const problemSchema = model(
+  'Problem',
+  {
+    type: text('path of a description of the code', '/problems/not_found'),
+    title: text('the same for every problem of the code', 'Not found'),
+    status: integer('as in the status line', 404),
+    code: problemCode,
+    detail: text('what happened, for people', 'The upstream has no such thing.'),
+    instance: text('path of the request', '/api/v2/payment/transaction/1201/'),
+    request_id: text('as in `X-Request-Id`', '01981f0e-7d2c-7000-8000-5f3b9c0d1e2f'),
+    retryable: flag('whether the same request may succeed later', false),
+    retry_after: z.optional(integer('seconds, as in `Retry-After`', 12)),
+    outcome: documented(z.optional(z.literal('unknown')), {
+      description: 'the write was sent and got no readable answer: it may have happened',
+    }),
+    section: z.optional(text('section of the overview that failed', 'subscription')),
+    errors: documented(z.array(errorItem), { description: 'details; often none' }),
+  } satisfies Record<keyof Problem, z.core.$ZodType>,
+  'RFC 9457.',
+);
+
+const ofDescription = { type: true, title: true, status: true, code: true, detail: true, retryable: true } as const;
+
+const descriptionSchema = documented(z.partial(z.pick(problemSchema, ofDescription), { status: true }), {
+  id: 'ProblemDescription',
+  description: 'A code of the upstream’s own has no status here.',
+});
+
+const listSchema = model('ProblemList', { problems: z.array(descriptionSchema) });
+
+const list = about('/problems', 'listProblems', 'All problem codes of the gateway', (doc) => {
+  const content = doc.json(listSchema, { problems: ownProblems() });
+  return doc.good('All codes, each with its title, status and description.', content);
+});
+
+const EXAMPLE = 'paid_plan_active';
+const codeSchema = documented(z.string(), { description: '`code` of a problem', examples: [EXAMPLE] });
+
+const one = about('/problems/{code}', 'getProblem', 'What a problem code means', (doc) => ({
+  description: "A code of the upstream's own is described once this instance has sent it, and is a 404 before.",
+  parameters: doc.parameters('path', { code: codeSchema }),
+  ...doc.good('Its title, status and description.', doc.json(descriptionSchema, descriptionOf(EXAMPLE))),
+}));
+
+export const problemsDescriptions = [list, one];

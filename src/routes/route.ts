@@ -1,6 +1,7 @@
 import type { Context } from 'hono';
 import { type Answer, reply } from '../middleware/reply.ts';
 import type { ClientRequest, Env, RouteFacts } from '../middleware/request.ts';
+import type { Description } from './openapi.ts';
 
 /** A path and method of ours. */
 export interface Route extends RouteFacts {
@@ -20,3 +21,25 @@ export const pageAt = (path: string, answerOf: (request: ClientRequest) => Promi
   isRead: true,
   handle: async (c) => reply(c, await answerOf(c.get('request'))),
 });
+
+/** What is described, with what answers it. Hono's pattern is made of the path. */
+export const routeOf = (
+  { method, path, operationId, security }: Description,
+  rest: Pick<Route, 'handle'> & Partial<Route>,
+): Route => ({
+  method: method.toUpperCase() as Route['method'],
+  path: path.replace(/\{(\w+)\}/, ':$1').replace(/\/$/, ''),
+  name: path,
+  operation: operationId,
+  isRead: method === 'get',
+  ...(security === undefined && { takesCredential: true }),
+  ...rest,
+});
+
+/** Describes a GET that tells of the gateway itself. It takes no credential. */
+export const about = (
+  path: string,
+  operationId: string,
+  summary: string,
+  details: Description['details'],
+): Description => ({ method: 'get', path, operationId, tags: ['About'], summary, security: [], details });

@@ -64,6 +64,10 @@ export const counts = (...about: Note<Record<string, number>>) =>
 export const resource = <S extends z.core.$ZodLooseShape>(name: string, shape: S, description?: string) =>
   documented(z.looseObject(shape), { id: name, ...(description && { description }) });
 
+/** A body of ours, with nothing but its fields. `name` becomes its component in the OpenAPI document. */
+export const model = <S extends z.core.$ZodLooseShape>(name: string, shape: S, description?: string) =>
+  documented(z.object(shape), { id: name, ...(description && { description }) });
+
 const pageUrl = (description: string) => documented(z.nullable(z.string()), { description, examples: [null] });
 
 /** The answer of a paginated list (`upstream-api.md`, Conventions). Activity has no `previous`. */

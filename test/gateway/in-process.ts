@@ -1,7 +1,6 @@
 import { createApp } from '../../src/app.ts';
-import type { WaitUntil, Clock } from '../../src/core/runtime.ts';
 import type { Logger } from '../../src/core/logger.ts';
-import { trackedWork } from '../../src/entry/node/wait-until.ts';
+import type { Clock } from '../../src/core/runtime.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
 import type { Transport } from '../../src/upstream/transport.ts';
 import { configOf } from '../support/gateway.ts';
@@ -25,17 +24,20 @@ const UPSTREAM = 'http://upstream.test';
 const nothing = () => undefined;
 const quiet = { info: nothing, warn: nothing, error: nothing, request: nothing } satisfies Logger;
 
+/** Clients are told apart by a header of the test. */
+const addressOf = (_: object, header: (name: string) => string | undefined) => header('x-from') ?? '';
+
 /** The gateway without a socket on either side, for what has to be done many thousand times. */
 export function inProcess({ transport, clock, env = {} }: InProcessOptions): InProcess {
   const config = configOf({ UPSTREAM_BASE_URL: UPSTREAM, RATE_LIMIT_PER_MINUTE: '0', ...env });
   const readiness = { isReady: () => true };
-  const { deps, close } = nodeDeps({ config, upstream: new URL(UPSTREAM), logger: quiet, readiness });
-  const app = createApp({ ...deps, transport, ...(clock && { clock }) });
-  const { waitUntil, idle }: { waitUntil: WaitUntil; idle: () => Promise<unknown> } = trackedWork();
+  const { deps, idle, close } = nodeDeps({ config, upstream: new URL(UPSTREAM), logger: quiet, readiness });
+  const app = createApp({ ...deps, transport, addressOf, ...(clock && { clock }) });
   return {
     async ask(path, token, init = {}, address = '192.0.2.1') {
-      const headers = { Authorization: `Token ${token}`, ...(init.headers as Record<string, string>) };
-      return app.fetch(new Request(`http://portico.test${path}`, { ...init, headers }), { waitUntil, address });
+      const own = { Authorization: `Token ${token}`, 'x-from': address };
+      const headers = { ...own, ...(init.headers as Record<string, string>) };
+      return app.request(`http://portico.test${path}`, { ...init, headers });
     },
     async close() {
       await idle();

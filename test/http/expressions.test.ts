@@ -125,13 +125,13 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   },
   'src/middleware/problem.ts': { '/^\\s+at /': OURS },
   'src/resilience/drift.ts': { '/^\\./': OURS },
-  'src/routes/batch/handler.ts': { '/^\\/[\\x21\\x22\\x24-\\x7e]*$/': client('a', { before: '/', after: '#' }) },
+  'src/routes/batch.ts': { '/^\\/[\\x21\\x22\\x24-\\x7e]*$/': client('a', { before: '/', after: '#' }) },
   'src/routes/home.ts': {
     '/\\bjson\\b/i': client(' jsonx'),
     '/\\btext\\/html\\b/i': client(' text/htmlx'),
   },
-  'src/routes/openapi/document.ts': { '/[\\w-]+/g': OURS },
-  'src/routes/openapi/problem.ts': { 'new RegExp(String.raw`${CODE.source}|^status_\\d{3}$`)': OURS },
+  'src/routes/openapi.ts': { '/[\\w-]+/g': OURS },
+  'src/routes/problems.ts': { 'new RegExp(String.raw`${CODE.source}|^status_\\d{3}$`)': OURS },
   'src/routes/overviews/composition.ts': {
     '/^fields\\[([^]*)\\]$/': client(']', { before: 'fields[', after: 'a' }),
     '/^(section|field)/i': client('sectio'),
@@ -141,13 +141,13 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     }),
   },
   'src/routes/overviews/ndjson.ts': { '/[\\r\\n]+\\s*/g': upstream('1,\n') },
-  'src/routes/overviews/openapi.ts': { '/^get/': OURS },
-  'src/routes/passthrough/handler.ts': { '/\\/$/': OURS },
-  'src/routes/passthrough/openapi.ts': {
-    'new RegExp(`^${ID_FORMS[idForm]}$`)': OURS,
+  'src/routes/overviews/schemas.ts': { '/^get/': OURS },
+  'src/routes/passthrough.ts': {
+    'new RegExp(`^${form}$`)': OURS,
     '/^[\\x21-\\x7e]{1,255}$/': OURS,
   },
-  'src/routes/session/handler.ts': { '/^[\\x21-\\x7e]+$/': client('a', { after: ' ' }) },
+  'src/routes/route.ts': { '/\\{(\\w+)\\}/': OURS, '/\\/$/': OURS },
+  'src/routes/session.ts': { '/^[\\x21-\\x7e]+$/': client('a', { after: ' ' }) },
   'src/store/bounded.ts': { '/[^\\u0000-\\u00ff]/': upstream('a') },
   'src/upstream/cache-control.ts': {
     '/([\\w-]+)(?:=(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,;]*)))?/g': client('a="\\"', { after: '\\' }),

@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { expect, vi } from 'vitest';
-import { bundleWorker, WORKER_MAIN } from '../../scripts/worker-bundle.ts';
+import { bundleWorker, WORKER_LATER, WORKER_MAIN } from '../../scripts/worker-bundle.ts';
 import { call } from '../support/http.ts';
 import { emptyFolder, ROOT, run, type Running } from './node-gateway.ts';
 import { freePort } from '../support/ports.ts';
@@ -86,7 +86,7 @@ function configOf({ addresses, vars }: BareWorkers): string {
       durableObjectStorage = (localDisk = "disk"),`;
   const services = addresses.map(
     (_, i) => `(name = "portico-${i}", worker = (
-      modules = [(name = "${WORKER_MAIN}", esModule = embed "${WORKER_MAIN}")],
+      modules = [${[WORKER_MAIN, WORKER_LATER].map((name) => `(name = "${name}", esModule = embed "${name}")`).join(', ')}],
       ${compatibility()}
       bindings = [${[...texts, `(name = "ACCOUNTS", durableObjectNamespace = ${i === 0 ? OWN : THE_FIRSTS})`].join(', ')}],
       ${i === 0 ? objects : ''}

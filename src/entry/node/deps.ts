@@ -6,7 +6,7 @@ import type { Deps } from '../../app.ts';
 import type { Config } from '../../config.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Clock } from '../../core/runtime.ts';
-import type { DocsAssets, OpenApiText } from '../../routes/docs.ts';
+import type { DocsAssets } from '../../routes/docs.ts';
 import type { Scrape } from '../../routes/metrics.ts';
 import { MemoryStore } from '../../store/memory.ts';
 import { SharedStore } from '../../store/shared.ts';
@@ -70,7 +70,6 @@ export function nodeDeps(
       backlog: unsent,
       waitUntil,
       docsAssets,
-      openApiText,
     },
     unsent,
     idle,
@@ -153,10 +152,3 @@ const docsAssets: DocsAssets = {
     return bytes;
   },
 };
-
-let documentText: string | undefined;
-
-/** When run from source, made by code that is loaded only then. */
-const openApiText: OpenApiText = async () => (documentText ??= await beside('openapi.json').then(String, made));
-
-const made = async () => (await import('../../routes/openapi/document.ts')).openApiText();

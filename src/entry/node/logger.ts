@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
-import { pino, stdTimeFunctions } from 'pino';
+import { pino } from 'pino';
 import type { Config } from '../../config.ts';
 import type { LogFields, Logger } from '../../core/logger.ts';
 
@@ -10,10 +10,7 @@ import type { LogFields, Logger } from '../../core/logger.ts';
  */
 export function pinoLogger(level: Config['logLevel']): Logger & { dropped: () => number; end: () => Promise<void> } {
   const output = new Output();
-  const log = pino(
-    { level, base: null, timestamp: stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
-    output,
-  );
+  const log = pino({ level, base: null, timestamp, formatters: { level: (label) => ({ level: label }) } }, output);
   // What opens them makes pipes and sockets non-blocking, for `Output` too. An error that nobody hears ends the process.
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
   let told = 0;
@@ -34,6 +31,15 @@ export function pinoLogger(level: Config['logLevel']): Logger & { dropped: () =>
     dropped: () => output.dropped,
     end: () => output.end(),
   };
+}
+
+let last = { ms: 0, text: '' };
+
+/** As pino's `isoTime`, which costs 1.5 µs a line; this one is made anew each millisecond. */
+function timestamp(): string {
+  const ms = Date.now();
+  if (ms !== last.ms) last = { ms, text: `,"time":"${new Date(ms).toISOString()}"` };
+  return last.text;
 }
 
 const STANDARD_OUTPUT = 1;

@@ -5,18 +5,13 @@ export interface AssetsBinding {
   fetch(request: Request): Promise<Response>;
 }
 
-export function assetsOf(binding: AssetsBinding | undefined): Pick<Deps, 'docsAssets' | 'openApiText'> {
-  const find = async (path: string) => {
-    const response = await binding?.fetch(new Request(`https://assets.invalid${path}`));
-    return response?.ok ? response : undefined;
-  };
+export function assetsOf(binding: AssetsBinding | undefined): Pick<Deps, 'docsAssets'> {
   return {
     docsAssets: {
       async read(name) {
-        const found = await find(`/docs/${name}`);
-        return found ? new Uint8Array(await found.arrayBuffer()) : null;
+        const found = await binding?.fetch(new Request(`https://assets.invalid/docs/${name}`));
+        return found?.ok ? new Uint8Array(await found.arrayBuffer()) : null;
       },
     },
-    openApiText: async () => (await find('/openapi.json'))?.text() ?? null,
   };
 }

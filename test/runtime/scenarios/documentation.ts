@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import { ERRORS } from '../../../src/core/errors.ts';
 import { allOverviews } from '../../../src/gateway/overviews.ts';
-import { openApiText } from '../../../src/routes/openapi/document.ts';
+import { openApiText } from '../../../src/routes/document.ts';
 import { allOperations } from '../../../src/upstream/operations/index.ts';
 import { call } from '../../support/http.ts';
 import { expectProblem, type Scenario, visit } from '../stage.ts';
@@ -17,7 +17,7 @@ export const documentationScenarios: readonly Scenario[] = [
     async run({ gateway }) {
       const answer = await call(gateway, { path: '/openapi.json' });
       expect([answer.status, answer.headers['content-type']]).toEqual([200, 'application/json']);
-      expect(answer.text).toBe(openApiText());
+      expect(answer.text).toBe(await openApiText());
       const { openapi, paths } = answer.json as Document;
       expect(openapi).toMatch(/^3\.1\./);
       for (const { method, path } of allOperations) expect(paths[path]).toHaveProperty(method.toLowerCase());

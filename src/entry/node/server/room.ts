@@ -20,7 +20,7 @@ export class Room {
   /** Takes a place for a request. Returns what gives it back; undefined if there is none. A probe needs none. */
   take({ socket, headers, url = '' }: IncomingMessage): (() => void) | undefined {
     if (this.#most === Infinity || PROBE.test(url)) return nothing;
-    const address = this.#addressOf(socket.remoteAddress, [headers['x-forwarded-for']].flat().join(','));
+    const address = this.#addressOf(socket.remoteAddress, String(headers['x-forwarded-for'] ?? ''));
     const taken = this.#taken.get(address) ?? 0;
     const isFull = this.#size >= this.#most || (this.#size * 2 >= this.#most && taken * 4 >= this.#most);
     if (isFull) return undefined;

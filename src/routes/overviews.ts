@@ -1,35 +1,33 @@
+import * as z from 'zod/mini';
 import { accepts } from 'hono/accepts';
 import type { Context } from 'hono';
-import { cacheWordOf } from '../../cache/reading.ts';
-import type { Digest } from '../../core/runtime.ts';
-import { allOf, andThen, type Soon } from '../../core/soon.ts';
-import { compose, readsOf } from '../../gateway/compose.ts';
-import type { GatewayDeps } from '../../gateway/deps.ts';
-import type { Gateway } from '../../gateway/gateway.ts';
-import { allOverviews, type Overview } from '../../gateway/overviews.ts';
-import { isBad, isGood, type Leg } from '../../gateway/legs.ts';
-import { noneMatch } from '../../middleware/headers.ts';
-import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../../middleware/reply.ts';
-import type { ClientRequest, Env } from '../../middleware/request.ts';
-import type { Route } from '../route.ts';
-import { type CompositionRequest, compositionsOf, errorOf, sectionText } from './composition.ts';
-import { ndjsonAnswer } from './ndjson.ts';
+import { cacheWordOf } from '../cache/reading.ts';
+import type { Digest } from '../core/runtime.ts';
+import { allOf, andThen, type Soon } from '../core/soon.ts';
+import { compose, readsOf } from '../gateway/compose.ts';
+import type { GatewayDeps } from '../gateway/deps.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import { allOverviews, type Overview } from '../gateway/overviews.ts';
+import { isBad, isGood, type Leg } from '../gateway/legs.ts';
+import { noneMatch } from '../middleware/headers.ts';
+import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../middleware/reply.ts';
+import type { ClientRequest, Env } from '../middleware/request.ts';
+import { documentedFields } from '../gateway/project.ts';
+import { documented } from '../upstream/fields.ts';
+import type { Description } from './openapi.ts';
+import { jsonOf, linesOf } from './overviews/schemas.ts';
+import { type Route, routeOf } from './route.ts';
+import { type CompositionRequest, compositionsOf, errorOf, sectionText } from './overviews/composition.ts';
+import { ndjsonAnswer } from './overviews/ndjson.ts';
 
 type Runtime = Pick<GatewayDeps, 'clock' | 'digest'>;
 
 const VARY = { Vary: 'Authorization, Accept, Prefer' } as const;
 
-export function overviewRoutes(gateway: Gateway, runtime: Runtime): Route[] {
-  return allOverviews.map((overview) => ({
-    method: 'GET',
-    path: overview.path,
-    name: overview.path,
-    operation: overview.id,
-    isRead: true,
-    takesCredential: true,
-    handle: answering(overview, gateway, runtime),
-  }));
-}
+export const overviewRoutes = (gateway: Gateway, runtime: Runtime): Route[] =>
+  allOverviews.map((overview) =>
+    routeOf(overviewDescription(overview), { handle: answering(overview, gateway, runtime) }),
+  );
 
 function answering(overview: Overview, gateway: Gateway, { clock, digest }: Runtime): Route['handle'] {
   const askedOf = compositionsOf(overview);
@@ -117,4 +115,48 @@ function cacheHeaders(request: ClientRequest, legs: ReadonlyMap<string, Leg>): R
   isHit &&= ttl < Infinity;
   request.cache = cacheWordOf(isHit ? { ttl } : { fwd: 'miss' });
   return { 'Cache-Status': isHit ? `portico; hit; ttl=${ttl}` : 'portico; fwd=miss', Age: String(age) };
+}
+
+const DESCRIPTION =
+  'Sections are read at the same time and answered from the same cache as the calls behind them. One that fails is ' +
+  'null and named in `errors`, unless it is required: then the whole fails.';
+
+const ANSWER =
+  'The sections, as lines where `Accept` prefers `application/x-ndjson`. `no-store` and without `ETag` as lines or ' +
+  'when a section failed.';
+
+export const overviewDescription = (overview: Overview): Description => ({
+  method: 'get',
+  path: overview.path,
+  operationId: overview.id,
+  tags: ['Composed'],
+  summary: overview.summary,
+  details: (doc) => ({
+    description: `${DESCRIPTION} Required here: ${requiredOf(overview).join(', ')}.`,
+    parameters: [
+      ...doc.parameters('query', queryOf(overview)),
+      ...doc.parameters('header', { ...doc.conditional, Prefer }),
+    ],
+    responses: {
+      ...doc.cached({ ...jsonOf(overview, doc), ...linesOf(overview, doc) }, ANSWER),
+      ...doc.refused,
+    },
+  }),
+});
+
+const requiredOf = ({ sections }: Overview) => Object.keys(sections).filter((name) => sections[name]?.required);
+
+const Prefer = documented(z.string(), { description: '`handling=strict`: any section that fails fails the whole' });
+
+function queryOf({ sections }: Overview) {
+  const fields = Object.entries(sections).map(([name, { operation }]) => {
+    const what = `fields of ${name}${operation.paged ? ' items' : ''} to answer`;
+    return [`fields[${name}]`, namesParameter(documentedFields(operation), what)] as const;
+  });
+  return { sections: namesParameter(Object.keys(sections), 'sections to answer'), ...Object.fromEntries(fields) };
+}
+
+function namesParameter(names: Iterable<string>, what: string) {
+  const description = `${what}, comma-separated, and no others, even where the schema requires them; all when left out`;
+  return documented(z.array(z.enum([...names])), { description });
 }

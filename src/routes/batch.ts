@@ -1,0 +1,100 @@
+import * as z from 'zod/mini';
+import { ERRORS, GatewayError } from '../core/errors.ts';
+import { answerBatch } from '../gateway/batch.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import { jsonTextOf } from '../middleware/body.ts';
+import { NO_STORE, reply } from '../middleware/reply.ts';
+import { exampleOf } from '../upstream/example.ts';
+import { documented, model, text } from '../upstream/fields.ts';
+import { checkBody } from '../upstream/input.ts';
+import type { Operation } from '../upstream/operation.ts';
+import { allOperations, operations } from '../upstream/operations/index.ts';
+import type { Description } from './openapi.ts';
+import { problemSchema } from './problems.ts';
+import { type Route, routeOf } from './route.ts';
+
+/** Visible ASCII, as in an encoded URL, without a fragment. */
+const TARGET = /^\/[\x21\x22\x24-\x7e]*$/;
+
+const idOfItem = z.string().check(z.minLength(1), z.maxLength(64));
+const pathOfItem = z.string().check(z.maxLength(4096), z.regex(TARGET, 'expected a path that starts with /'));
+
+const batchItem = z.strictObject({
+  id: documented(idOfItem, { description: 'yours to choose, distinct in a batch', examples: ['a'] }),
+  path: documented(pathOfItem, {
+    description: 'a pass-through GET, with its query',
+    examples: ['/api/v2/subscription/'],
+  }),
+});
+
+const batchBody = z.strictObject({
+  requests: z.array(batchItem).check(
+    z.minLength(1),
+    z.maxLength(20),
+    z.refine((items) => new Set(items.map(({ id }) => id)).size === items.length, 'ids have to be distinct'),
+  ),
+});
+
+/** `maxBytes`: of all bodies of a batch together. */
+export function batchRoute(gateway: Gateway, maxBytes: number): Route {
+  return routeOf(batchDescription, {
+    isRead: true,
+    async handle(c) {
+      const request = c.get('request');
+      const reader = await gateway.reader(request);
+      if (request.idempotencyKey !== undefined) throw keyRefused();
+      const { requests } = checkBody(batchBody, (await jsonTextOf(request)) ?? '');
+      const body = await answerBatch(gateway, reader, requests, maxBytes);
+      return reply(c, { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body });
+    },
+  });
+}
+
+/** A batch only reads, so it may be repeated without a key. */
+function keyRefused(): GatewayError {
+  const message = 'a batch takes no idempotency key';
+  return GatewayError.of('validation_failed', {
+    errors: [{ code: 'not_allowed', message, field: 'Idempotency-Key' }],
+  });
+}
+
+export const batchDescription: Description = {
+  method: 'post',
+  path: '/bff/v1/batch',
+  operationId: 'batch',
+  tags: ['Composed'],
+  summary: 'Several reads in one request',
+  details(doc) {
+    const problem = doc.problem('not_found', '/api/v2/payment/transaction/31/');
+    const good = { id: 'a', status: 200, body: exampleOf(operations.getSubscription.answer) };
+    const example = { responses: [good, { id: 'b', status: problem.status, body: problem }] };
+    const description = 'One answer for each; problems stand as they are.';
+    const content = doc.json(answerSchema(allOperations), example);
+    return {
+      description:
+        '1 to 20 pass-through GETs with distinct ids, answered in order. Equal ones share a call. A body beyond what all may ' +
+        'have together is a problem, `payload_too_large`: ask for it alone. Sent one by one until the upstream has accepted the credential; after a 401 or 403 the others get that problem, unsent.',
+      request: { body: { required: true, content: doc.json(documented(batchBody, { id: 'BatchRequest' })) } },
+      responses: { 200: { description, headers: doc.unstored, content }, ...doc.refused },
+    };
+  },
+};
+
+function answerSchema(rows: readonly Operation[]) {
+  const id = text('as in the request', 'a');
+  const bodies = new Set(rows.flatMap(({ method, answer }) => (method === 'GET' && answer ? [answer] : [])));
+  const body = documented(z.union([...bodies]), { description: 'that of the path' });
+  const good = documented(z.literal(200), { type: 'integer' });
+  const read = model('BatchRead', { id, status: good, body }, 'What the call by itself would answer.');
+  const bad = documented(z.literal(failures()), { type: 'integer', description: 'that of the problem' });
+  const why = 'The problem that the call by itself would get, or that its answer is too large here.';
+  const problem = model('BatchProblem', { id, status: bad, body: problemSchema }, why);
+  const responses = documented(z.array(z.union([read, problem])), { description: 'in the order of the request' });
+  return model('BatchAnswer', { responses });
+}
+
+/** Every status that a problem may have. One by one, so that in generated types `status` tells the two answers apart. */
+function failures(): number[] {
+  const refusals = Array.from({ length: 100 }, (_, index) => 400 + index);
+  return [...new Set([...refusals, ...Object.values(ERRORS).map(({ status }) => status)])];
+}

@@ -1,0 +1,51 @@
+import * as z from 'zod/mini';
+import { allOverviews } from '../gateway/overviews.ts';
+import { documented, text as textField } from '../upstream/fields.ts';
+import { allOperations } from '../upstream/operations/index.ts';
+import { batchDescription } from './batch.ts';
+import { docsDescription } from './docs.ts';
+import { healthDescriptions } from './health.ts';
+import { homeDescription } from './home.ts';
+import type { Description } from './openapi.ts';
+import { overviewDescription } from './overviews.ts';
+import { passthroughDescription } from './passthrough.ts';
+import { problemsDescriptions } from './problems.ts';
+import { about, pageAt, type Route } from './route.ts';
+import { sessionDescriptions } from './session.ts';
+
+const schema = documented(z.looseObject({ openapi: textField('version', '3.1.0') }), { id: 'OpenApiDocument' });
+
+const description = about('/openapi.json', 'getOpenApiDocument', 'This document', (doc) =>
+  doc.good('OpenAPI 3.1.', doc.json(schema)),
+);
+
+/** Of all routes, also of those that the operator has off. */
+const allDescriptions = (): readonly Description[] => [
+  ...allOverviews.map(overviewDescription),
+  batchDescription,
+  ...sessionDescriptions,
+  ...allOperations.map(passthroughDescription),
+  homeDescription,
+  ...problemsDescriptions,
+  description,
+  docsDescription,
+  ...healthDescriptions,
+];
+
+/** The OpenAPI document. What makes it is loaded only now. */
+export async function openApiText(): Promise<string> {
+  const { documentOf } = await import('./openapi.ts');
+  return JSON.stringify(documentOf(allDescriptions()));
+}
+
+const SERVER = '"servers":[{"url":"/"}]';
+
+/** Made once, and answered with the path that the app is mounted under. */
+export function documentRoute(): Route {
+  const headers = { 'Cache-Control': 'no-cache', 'Content-Type': 'application/json' };
+  let text: string | undefined;
+  return pageAt(description.path, async ({ mount }) => {
+    text ??= await openApiText();
+    return { status: 200, headers, body: mount === '' ? text : text.replace(SERVER, SERVER.replace('/', mount)) };
+  });
+}

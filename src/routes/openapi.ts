@@ -1,0 +1,248 @@
+import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
+import * as z from 'zod/mini';
+import { type ErrorCode, GatewayError } from '../core/errors.ts';
+import { type Problem, PROBLEM_TYPE, problemOf } from '../core/problem.ts';
+import { EXPOSED } from '../middleware/cors.ts';
+import { exampleOf } from '../upstream/example.ts';
+import { documented } from '../upstream/fields.ts';
+
+/** A route: what the app mounts it by, and what the document tells of it besides. */
+export interface Description extends Pick<RouteConfig, 'method' | 'path' | 'operationId' | 'summary' | 'security'> {
+  readonly tags: string[];
+  /** Called for the document only. */
+  readonly details: (doc: Doc) => Pick<RouteConfig, 'description' | 'parameters' | 'request' | 'responses'>;
+}
+
+/** How JavaScript keeps integers that it would round. */
+const KEEPING_IDS =
+  'JSON.parse(text, (_, value, { source }) => (/^-?\\d+$/.test(source) && !Number.isSafeInteger(value) ? source : value))';
+
+const DESCRIPTION = `A backend-for-frontend gateway. Every endpoint of the upstream is here at its own path, with or
+without the trailing slash, and its answers are the upstream's, digit for digit. Combinations of several are under \`/bff/v1\`.
+
+**Credential.** \`Authorization: Token <key>\` or \`Authorization: Bearer <key>\`. Where \`SESSIONS\` is on, a browser on the
+same site may use a session's cookie instead.
+
+**Errors.** Every error is \`application/problem+json\` (RFC 9457) with a \`code\` that
+\`/problems/{code}\` describes.
+
+**Writes** are sent to the upstream once. A POST with an \`Idempotency-Key\` may be repeated for 24 hours, and gets
+its first answer again. A write whose outcome nobody knows is a problem with \`"outcome":"unknown"\`. It is not sent again.
+
+**Limits.** Each account has a limit of requests a minute. \`RateLimit\` and \`RateLimit-Policy\` say how many are left. 429 and 503
+carry \`Retry-After\`, except for a write of unknown outcome.
+
+**Ids** are integers that may go beyond 2^53 (\`format: int64\`). The gateway passes them on digit for digit, in answers and in
+paths. JavaScript keeps 53 bits: \`JSON.parse\`, \`response.json()\` and clients generated from this document round longer ones,
+and their types say \`number\`. If yours can be that large, read the text of the answer with
+\`${KEEPING_IDS}\`
+(or json-bigint), which leaves them as text.
+
+**Browsers.** Pages of the origins that the operator has listed may call from there (CORS), problems and 304s included, and read
+these headers: ${EXPOSED.replaceAll(/[\w-]+/g, '`$&`')}. A preflight needs no
+credential and names all methods and headers that the gateway takes. Without listed origins there is no CORS.
+
+**Every answer** has an \`X-Request-Id\`, yours if you send one, and \`Server-Timing\`. HEAD works where GET does.
+Query parameters that are not documented go to the upstream as they are.`;
+
+/** What the tags say, in the order of the document; one that the table adds comes last, and may do without. */
+const TAGS: Readonly<Record<string, string>> = {
+  Composed: 'Several reads in one answer.',
+  Session: 'Cookies for browsers, where `SESSIONS` is on: no script ever sees the key.',
+  Account: 'API keys.',
+  Billing: 'Subscription, plan, payment methods, transactions.',
+  Referral: 'The referral and affiliate program.',
+  Proxy: 'Sub-users, IP authorizations, list refresh, activity.',
+  Notifications: 'What the account should know.',
+  Verification: 'ID verification and account verification.',
+  Social: 'Registration and login with an identity provider. No credential.',
+  About: 'The gateway itself. No credential.',
+};
+
+const SESSION = 'A session, where `SESSIONS` is on.';
+
+const CREDENTIALS = {
+  Token: { type: 'apiKey', in: 'header', name: 'Authorization', description: '`Token <key>`, the word included.' },
+  Bearer: { type: 'http', scheme: 'bearer', description: 'The key.' },
+  Session: { type: 'apiKey', in: 'cookie', name: '__Host-Http-portico', description: SESSION },
+} as const;
+
+/** The OpenAPI 3.1 document of all that the gateway answers. Loaded when it is first asked for. */
+export function documentOf(routes: readonly Description[]): object {
+  const api = new OpenAPIHono();
+  const registry = api.openAPIRegistry;
+  const doc = new Doc();
+  for (const [name, scheme] of Object.entries(CREDENTIALS)) registry.registerComponent('securitySchemes', name, scheme);
+  for (const [name, answer] of Object.entries(ANSWERS)) registry.registerComponent('responses', name, answer);
+  for (const { details, ...head } of routes) {
+    const { responses, parameters = [], ...about } = details(doc);
+    const own = { ...head, ...about, ...(parameters.length > 0 && { parameters }) };
+    registry.registerPath({ ...own, responses: { ...responses, default: shared('Problem') } });
+  }
+  for (const [name, schema] of Object.entries(doc.schemas())) registry.registerComponent('schemas', name, schema);
+  return api.getOpenAPI31Document({
+    openapi: '3.1.0',
+    info: { title: 'Portico', version: '1', description: DESCRIPTION },
+    servers: [{ url: '/' }],
+    security: [{ Token: [] }, { Bearer: [] }, { Session: [] }],
+    tags: tagsOf(routes),
+  });
+}
+
+function tagsOf(routes: readonly Description[]) {
+  const names = new Set([...Object.keys(TAGS), ...routes.flatMap(({ tags }) => tags)]);
+  return Array.from(names, (name) => ({ name, ...(TAGS[name] !== undefined && { description: TAGS[name] }) }));
+}
+
+type Headers = Record<string, { description: string; schema: { type: 'string' | 'integer' }; example: unknown }>;
+
+const header = (description: string, example: string) =>
+  ({ description, schema: { type: 'string' }, example }) as const;
+
+const VALIDATED = {
+  ETag: header('Strong; for `If-None-Match`.', '"5f2b8c61d0e94a37"'),
+  Age: { description: 'Seconds since the upstream sent it.', schema: { type: 'integer', minimum: 0 }, example: 18 },
+  'Cache-Control': header('Yours to keep, but ask before each use.', 'private, no-cache'),
+  'Cache-Status': header('Where the answer came from (RFC 9211).', 'portico; hit; ttl=12'),
+} as const;
+
+const told = (description: string) => documented(z.string(), { description });
+
+const CONDITIONAL = {
+  'If-None-Match': told('ETag of the copy that you have; 304 if it still holds'),
+  'Cache-Control': told('`no-cache`: a fresh copy; `no-store`: neither from the cache nor into it'),
+};
+
+const RETRY_AFTER = {
+  'Retry-After': { description: 'Seconds; where waiting helps.', schema: { type: 'integer' }, example: 12 },
+} as const;
+const LIMIT = {
+  ...RETRY_AFTER,
+  RateLimit: header('Requests left, and seconds until the count begins anew.', '"account";r=588;t=41'),
+  'RateLimit-Policy': header('Requests in so many seconds.', '"account";q=600;w=60'),
+};
+const CHALLENGE = { 'WWW-Authenticate': header('The scheme to use.', 'Token') };
+
+const BAD_PAGE = { code: 'invalid_format', message: 'expected an integer of 1 or more', field: 'page' };
+const PARTICULARS: Partial<Record<ErrorCode, object>> = {
+  validation_failed: { errors: [BAD_PAGE] },
+  rate_limited: { retryAfter: 12 },
+};
+
+/** A problem as a client gets it. `instance`: the path of its request. */
+const problemExample = (code: ErrorCode, instance: string): Problem =>
+  problemOf(GatewayError.of(code, PARTICULARS[code]), {
+    instance,
+    mount: '',
+    requestId: '01981f0e-7d2c-7000-8000-5f3b9c0d1e2f',
+  });
+
+const SCHEMAS = '#/components/schemas/';
+
+/** An answer with any of some problems. `paths`: of requests that get them. */
+function anyOf(description: string, paths: Partial<Record<ErrorCode, string>>, headers?: Headers) {
+  const all = Object.entries(paths) as [ErrorCode, string][];
+  const examples = Object.fromEntries(all.map(([code, path]) => [code, { value: problemExample(code, path) }]));
+  const content = { [PROBLEM_TYPE]: { schema: { $ref: `${SCHEMAS}Problem` }, examples } };
+  return { description, ...(headers && { headers }), content };
+}
+
+const LIST = '/api/v2/payment/transaction/';
+const ONE = '/api/v2/payment/transaction/1201/';
+const PURCHASE = '/api/v2/subscription/checkout/purchase/';
+const TWICE = { idempotency_in_progress: PURCHASE, outcome_unknown: PURCHASE, conflict: PURCHASE };
+const REUSED = { idempotency_key_reused: PURCHASE, unprocessable_content: PURCHASE };
+const ANY = { validation_failed: LIST, not_found: ONE, rate_limited: LIST, upstream_timeout: LIST };
+
+/** Answers that many calls share, by the names of their components. */
+const ANSWERS = {
+  RateLimited: anyOf('Too many requests, or the upstream wants fewer.', { rate_limited: LIST }, LIMIT),
+  NotTwice: anyOf(
+    'The first request with this key is under way, or nobody knows how it ended; or the upstream refused.',
+    TWICE,
+  ),
+  KeyReused: anyOf('The key was used with another body; or the upstream refused.', REUSED),
+  // Some generators take a default answer whose description has the word "success" for a good one too.
+  Problem: anyOf('Any other problem (RFC 9457). `/problems/{code}` describes each code.', ANY, RETRY_AFTER),
+  Unauthenticated: anyOf('No usable credential, or the upstream refused it.', { unauthenticated: LIST }, CHALLENGE),
+};
+
+const shared = (name: keyof typeof ANSWERS) => ({ $ref: `#/components/responses/${name}` });
+
+type Schema = z.core.$ZodType;
+
+/** What descriptions are written with. */
+export class Doc {
+  readonly #named = new Set<Schema>();
+
+  /** Headers of an answer that nobody may keep. */
+  readonly unstored = { 'Cache-Control': header('Not to be kept.', 'no-store') };
+  /** What any call whose requests are counted may answer. */
+  readonly limited = { 429: shared('RateLimited') };
+  /** What any call that takes a credential may answer. */
+  readonly refused = { 401: shared('Unauthenticated'), ...this.limited };
+  /** What a write with an idempotency key may answer. */
+  readonly keyed = { 409: shared('NotTwice'), 422: shared('KeyReused') };
+
+  /** What a client may ask of the cache. */
+  readonly conditional = CONDITIONAL;
+  readonly header = header;
+  readonly problem = problemExample;
+
+  /** @throws Error for a schema without a name */
+  reference(schema: Schema): { $ref: string } {
+    const name = z.globalRegistry.get(schema)?.id;
+    if (name === undefined) throw new Error('a schema in the document needs a name: documented(schema, { id })');
+    this.#named.add(schema);
+    return { $ref: `${SCHEMAS}${name}` };
+  }
+
+  json(schema: Schema, example: unknown = exampleOf(schema)) {
+    return { 'application/json': { schema: this.reference(schema), example } };
+  }
+
+  good(description: string, content: Record<string, object>) {
+    return { responses: { 200: { description, content } } };
+  }
+
+  /** The answers of a read that the gateway may hold. */
+  cached(content: Record<string, object>, description = 'As the upstream sent it.') {
+    const gone = 'The copy that `If-None-Match` names still holds. No body.';
+    return { 200: { description, headers: VALIDATED, content }, 304: { description: gone, headers: VALIDATED } };
+  }
+
+  /** A list in a query is `a,b` in one parameter. */
+  parameters(place: 'path' | 'query' | 'header', fields: Readonly<Record<string, Schema>>) {
+    return Object.entries(fields).map(([name, field]) => ({
+      name,
+      in: place,
+      required: place === 'path',
+      description: z.globalRegistry.get(field)?.description ?? 'goes to the upstream as it is',
+      ...(field instanceof z.ZodMiniArray && ({ style: 'form', explode: false } as const)),
+      schema: jsonSchemaOf(field),
+    }));
+  }
+
+  /** All that was referred to, and what it is made of. By zod itself: zod-to-openapi reads no schema of zod/mini. */
+  schemas(): Readonly<Record<string, object>> {
+    return jsonSchemaOf(z.union([...this.#named])).$defs ?? {};
+  }
+}
+
+type JsonSchema = Readonly<Partial<Record<'type' | 'pattern' | 'enum', unknown>>> & { readonly anyOf?: JsonSchema[] };
+
+function jsonSchemaOf(schema: Schema): { readonly $defs?: Record<string, object> } {
+  const text = JSON.stringify(z.toJSONSchema(schema, { io: 'input' }));
+  return JSON.parse(text.replaceAll('#/$defs/', SCHEMAS), tidied) as object;
+}
+
+/** Writes `anyOf: [{type: 'string'}, {type: 'null'}]` as `type: ['string', 'null']`; leaves out what OpenAPI implies. */
+function tidied(key: string, value: JsonSchema | null): unknown {
+  if (key === '$schema') return undefined;
+  if (value?.type === 'integer') return { ...value, pattern: undefined }; // that of its text in a query
+  const [first, second, ...more] = value?.anyOf ?? [];
+  const isPlain = typeof first?.type === 'string' && first.enum === undefined;
+  if (!isPlain || second?.type !== 'null' || more.length > 0) return value;
+  const { anyOf: _, ...rest } = value ?? {};
+  return { ...first, ...rest, type: [first.type, 'null'] };
+}

@@ -1,0 +1,93 @@
+import * as z from 'zod/mini';
+import type { Overview, Section } from '../../gateway/overviews.ts';
+import { exampleOf } from '../../upstream/example.ts';
+import { documented, flag, integer, model, text } from '../../upstream/fields.ts';
+import type { Doc } from '../openapi.ts';
+import { problemCode } from '../problems.ts';
+
+const state = documented(z.enum(['fresh', 'stale', 'failed', 'skipped', 'not_applicable']), {
+  description: '`skipped`: what it depends on failed; `not_applicable`: there is none, which is no error',
+});
+
+const age = z.optional(integer('seconds since the upstream sent it', 0));
+const sectionMeta = model('SectionMeta', { state, age });
+
+const failure = {
+  code: documented(problemCode, { examples: ['upstream_timeout'] }),
+  status: integer('as in a problem', 504),
+  detail: text('what happened, for people', 'The upstream gave no full answer in time.'),
+  retryable: flag('whether it may succeed later', true),
+  retry_after: z.optional(integer('seconds; where waiting helps', 12)),
+};
+
+const named = { section: text('its name', 'payment_method'), ...failure };
+const sectionError = model('SectionError', named, 'A section that failed.');
+const lineError = model('LineError', failure, 'Why a section failed.');
+
+/** One member for each section. A type knows nothing of the query: it tells of an answer that has all the required ones. */
+function bySection({ sections }: Overview, schemaOf: (section: Section) => z.core.$ZodType, description: string) {
+  const members = Object.entries(sections).map(([name, section]) => {
+    return [name, section.required ? schemaOf(section) : z.optional(schemaOf(section))] as const;
+  });
+  return documented(z.object(Object.fromEntries(members)), { description });
+}
+
+const answerOf = ({ operation }: Section) => operation.answer ?? z.null();
+
+const DATA =
+  'Every section asked for. An optional one is null when it failed, and `payment_method` without a card. Only with ' +
+  '`sections` or `fields` may sections, or fields of them, be missing that are required here.';
+
+const errors = documented(z.array(sectionError), { examples: [[]] });
+
+const answerSchema = (overview: Overview) =>
+  model(nameOf(overview), {
+    data: bySection(overview, (one) => (one.required ? answerOf(one) : z.nullable(answerOf(one))), DATA),
+    errors,
+    meta: z.object({
+      complete: flag('no section failed', true),
+      sections: bySection(overview, () => sectionMeta, 'the same sections as in `data`'),
+    }),
+  });
+
+const nameOf = ({ id }: Overview) => id.replace(/^get/, '');
+
+/** An overview as one JSON text: all there, and with a section that failed. */
+export function jsonOf(overview: Overview, doc: Doc) {
+  const schema = answerSchema(overview);
+  const complete = exampleOf(schema) as z.infer<typeof schema>;
+  const section = Object.keys(overview.sections).at(-1) ?? '';
+  const { code, status, detail, retryable } = doc.problem('upstream_timeout', overview.path);
+  const partial: typeof complete = {
+    data: { ...complete.data, [section]: null },
+    errors: [{ section, code, status, detail, retryable }],
+    meta: { complete: false, sections: { ...complete.meta.sections, [section]: { state: 'failed' } } },
+  };
+  const examples = { complete: { value: complete }, partial: { value: partial } };
+  return { 'application/json': { schema: doc.reference(schema), examples } };
+}
+
+const LINE =
+  'One line. An answer as `application/x-ndjson` is a line for each section the moment it is there, and at the end ' +
+  '`{"complete":true}`, without which it was cut off. OpenAPI 3.1 has no words for such a sequence.';
+
+/** The lines that a section may have. */
+function linesOfSection([name, section]: [string, Section]) {
+  const head = { section: z.literal(name) };
+  const good = z.object({ ...head, state: z.enum(['fresh', 'stale']), data: answerOf(section) });
+  const nothing = documented(z.null(), { examples: [null] });
+  const none = z.object({ ...head, state: z.literal('not_applicable'), data: nothing });
+  const bad = z.object({ ...head, state: z.enum(['failed', 'skipped']), error: lineError });
+  return [good, ...(section.cardOf === undefined ? [] : [none]), ...(section.required ? [] : [bad])];
+}
+
+/** An overview as lines: what one of them may be. */
+export function linesOf(overview: Overview, doc: Doc) {
+  const lines = [...Object.entries(overview.sections).flatMap(linesOfSection), z.object({ complete: z.literal(true) })];
+  const schema = documented(z.union(lines), { id: `${nameOf(overview)}Line`, description: LINE });
+  const examples = lines.map((line) => {
+    const value = exampleOf(line) as { section?: string; state?: string };
+    return [value.section === undefined ? 'last' : `${value.section}, ${value.state}`, { value }] as const;
+  });
+  return { 'application/x-ndjson': { schema: doc.reference(schema), examples: Object.fromEntries(examples) } };
+}

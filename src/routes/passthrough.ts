@@ -1,0 +1,133 @@
+import * as z from 'zod/mini';
+import type { Gateway } from '../gateway/gateway.ts';
+import type { Written } from '../gateway/idempotency.ts';
+import { jsonTextOf, unreadTextOf } from '../middleware/body.ts';
+import { readAnswer } from '../middleware/read-answer.ts';
+import { type Answer, NO_STORE, reply } from '../middleware/reply.ts';
+import type { ClientRequest } from '../middleware/request.ts';
+import { exampleOf } from '../upstream/example.ts';
+import { documented } from '../upstream/fields.ts';
+import { type CachePolicy, ID_FORMS, type Operation } from '../upstream/operation.ts';
+import { allOperations } from '../upstream/operations/index.ts';
+import type { OperationInput } from '../upstream/call.ts';
+import type { Description, Doc } from './openapi.ts';
+import { type Route, routeOf } from './route.ts';
+
+/** The upstream's endpoints, each at its own path (`contract.md` section 2). */
+export function passthroughRoutes(gateway: Gateway): Route[] {
+  return allOperations.map((operation: Operation) => {
+    const answering = operation.method === 'GET' ? reading(operation, gateway) : writing(operation, gateway);
+    const { path, ...route } = routeOf(passthroughDescription(operation), answering);
+    return { ...route, path: path.replace(':id', `:id{${ID_FORMS[operation.idForm ?? 'digits']}}`) };
+  });
+}
+
+const inputOf = ({ id, query }: ClientRequest): OperationInput => ({ id, query });
+
+const reading = (operation: Operation, gateway: Gateway): Pick<Route, 'handle'> => ({
+  async handle(c) {
+    const request = c.get('request');
+    const read = { operation, input: inputOf(request) };
+    const reader = await gateway.reader(request, () => [read]);
+    return reply(c, readAnswer(request, reader.fresh(read) ?? (await gateway.read(read, reader))));
+  },
+});
+
+const writing = (operation: Operation, gateway: Gateway): Pick<Route, 'handle'> => ({
+  async handle(c) {
+    const request = c.get('request');
+    request.cache = 'method';
+    const input = async () => {
+      request.checkIdempotencyKey();
+      const sent = operation.body ? { body: await jsonTextOf(request) } : { unsent: await unreadTextOf(request) };
+      return { ...inputOf(request), ...sent };
+    };
+    return reply(c, writtenAnswer(await gateway.write(operation, input, request)));
+  },
+});
+
+function writtenAnswer({ status, text, replayed }: Written): Answer {
+  const outcome = replayed ? { 'Idempotency-Replayed': 'true' } : { 'Cache-Status': 'portico; fwd=method' };
+  const headers = { ...NO_STORE, ...outcome };
+  if (text === null) return { status, headers, body: null };
+  return { status, headers: { ...headers, 'Content-Type': 'application/json' }, body: text };
+}
+
+const METHODS = { GET: 'get', POST: 'post', PATCH: 'patch', DELETE: 'delete' } as const;
+
+/** An endpoint of the upstream, of its row. Gives names to the schemas of bodies, pages and lists. */
+export function passthroughDescription(operation: Operation): Description {
+  const { id, method, path, tag, summary, credential, body, answer } = operation;
+  if (body) name(body.schema, `${id.charAt(0).toUpperCase()}${id.slice(1)}Body`);
+  if (answer) name(answer, collectionName(answer));
+  return {
+    method: METHODS[method],
+    path,
+    operationId: id,
+    tags: [tag],
+    summary,
+    ...(credential === 'none' && { security: [] }),
+    details: (doc) => ({
+      description: wordsOf(operation),
+      parameters: parametersOf(operation, doc),
+      ...(body && { request: { body: { required: !body.optional, content: doc.json(body.schema) } } }),
+      responses: {
+        ...goodAnswers(operation, doc),
+        ...(credential === 'none' ? doc.limited : doc.refused),
+        ...(method === 'POST' && doc.keyed),
+      },
+    }),
+  };
+}
+
+function wordsOf({ method, description, cache, exclusive }: Operation): string {
+  const held = cache ? cacheWords(cache) : method === 'GET' && 'Never held in the cache.';
+  const once = exclusive && 'Without a key, the second of two equal ones at the same moment is refused with 409.';
+  return [description, held, once].filter(Boolean).join(' ');
+}
+
+const cacheWords = ({ fresh, stale, onError }: CachePolicy) =>
+  `Held for the account: fresh for ${fresh} s, then up to ${stale} s while it is refreshed and up to ${onError} s ` +
+  'while the upstream fails, unless the operator has set other times.';
+
+const parametersOf = ({ method, idForm, answer, query, cache }: Operation, doc: Doc) => [
+  ...doc.parameters('query', query ?? {}),
+  ...doc.parameters('path', idForm ? { id: idSchema(ID_FORMS[idForm], answer) } : {}),
+  ...doc.parameters('header', method === 'POST' ? KEY : cache ? doc.conditional : {}),
+];
+
+function idSchema(form: string, answer: Operation['answer']) {
+  const { id = 1091 } = answer instanceof z.ZodMiniObject ? (exampleOf(answer) as { id?: number }) : {};
+  return documented(z.string().check(z.regex(new RegExp(`^${form}$`))), {
+    description: 'identifier, digit for digit as it came',
+    examples: [String(id)],
+  });
+}
+
+const KEY = {
+  'Idempotency-Key': documented(z.string().check(z.regex(/^[\x21-\x7e]{1,255}$/)), {
+    description: 'new for each thing that the user does; sent again within 24 hours, it gets the first answer again',
+  }),
+};
+
+function goodAnswers({ method, answer, cache }: Operation, doc: Doc) {
+  const replayed = { 'Idempotency-Replayed': doc.header('This is the first answer again.', 'true') };
+  const headers = { ...doc.unstored, ...(method === 'POST' && replayed) };
+  if (answer === null) return { 204: { description: 'Done. No body.', headers } };
+  const content = doc.json(answer);
+  if (cache) return doc.cached(content);
+  // Which 2xx status a write has is the upstream's to say; its documentation does not.
+  return { [method === 'GET' ? '200' : '2XX']: { description: 'As the upstream sent it.', headers, content } };
+}
+
+function name(schema: z.core.$ZodType, id: string | undefined): void {
+  if (id !== undefined) z.globalRegistry.add(schema, { ...z.globalRegistry.get(schema), id });
+}
+
+/** A page of `Transaction` is a `TransactionPage`, an array of `ReferralChannel` a `ReferralChannelList`. */
+function collectionName(answer: z.core.$ZodType): string | undefined {
+  const isPage = answer instanceof z.ZodMiniObject;
+  const items: unknown = isPage ? answer.shape['results'] : answer;
+  const item = items instanceof z.ZodMiniArray ? z.globalRegistry.get(items.def.element)?.id : undefined;
+  return item && `${item}${isPage ? 'Page' : 'List'}`;
+}
