@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest';
 import { expectBare, expectCommonHeaders, expectProblem } from './problem.ts';
 import { exampleBody } from '../support/examples.ts';
-import { openSocket, type RawResponse, requestText } from '../support/raw-client.ts';
+import { openSocket, requestText } from '../support/raw-client.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { useWorld } from '../support/world.ts';
@@ -245,11 +245,9 @@ describe('a head that is served', () => {
   test('by HEAD has the headers of GET and no body', async () => {
     const [whole, part] = [await stage.raw(get(HOST)), await stage.raw(get(HOST).replace('GET', 'HEAD'))];
     expect(part.body).toBe('');
-    const steady = ({ headers: { date, 'x-request-id': id, 'server-timing': timing, ...headers } }: RawResponse) =>
-      headers;
-    expect(steady(part)).toMatchObject(
-      steady({ ...whole, headers: { ...whole.headers, 'cache-status': expect.any(String) } }),
-    );
+    expect(Object.keys(part.headers).toSorted()).toEqual(Object.keys(whole.headers).toSorted());
+    for (const name of ['content-length', 'content-type', 'etag', 'cache-control'])
+      expect(part.headers[name]).toBe(whole.headers[name]);
   });
 
   test('with a body only after 100 Continue', async () => {

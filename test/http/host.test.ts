@@ -259,3 +259,17 @@ test('a server of the host’s own works too, without an execution context', asy
   expect(statuses).toEqual([200, 200, 200, 200, 404, 200]);
   expect(gateway.lines.map(({ cache }) => cache).slice(0, 2)).toEqual(['miss', 'hit']);
 });
+
+test('it may be asked without a server', async () => {
+  let app: ReturnType<typeof createApp> | undefined;
+  const { gateway } = await openHost((made) => {
+    app = made;
+    return new Hono();
+  });
+  const headers = { authorization: `Token ${secret('of-a-call-in-process')}` };
+  const statuses = [READ, '/bff/v1/account-overview', '/nothing', '/'].map(
+    async (path) => (await app!.request(path, { headers })).status,
+  );
+  expect(await Promise.all(statuses)).toEqual([200, 200, 404, 200]);
+  expect(gateway.lines).toHaveLength(4);
+});

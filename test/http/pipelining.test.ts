@@ -79,7 +79,9 @@ test.each([
     ['Authorization', `Token ${secret()}`],
     ['Content-Type', 'application/json'],
   ] as const;
-  await socket.write(requestText({ method: 'POST', target: PURCHASE, headers, body: exampleInput('purchasePlan').body! }));
+  await socket.write(
+    requestText({ method: 'POST', target: PURCHASE, headers, body: exampleInput('purchasePlan').body! }),
+  );
   await gate.reached;
   await socket.write(garbage);
   await socket.closed;
