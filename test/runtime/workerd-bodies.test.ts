@@ -43,18 +43,14 @@ const SENT = [
 ] as const;
 
 describe.each(SENT)('on workerd, a body that nobody takes, %s,', (_, framed) => {
-  test.each(bodiless)('to %s %s is passed over up to the limit, and too large above it', async (method, id) => {
+  test.each(bodiless)('to %s %s is not looked at, however large', async (method, id) => {
     const callsBefore = upstream.calls.length;
     const send = (size: number) =>
       rawRequest(
         port,
         `${method} ${exampleInput(id).path} HTTP/1.1\r\nHost: x\r\nAuthorization: Token ${secret()}\r\n${framed(size)}`,
       );
-    const large = await send(LIMIT + 1);
-    expect(large.status).toBe(413);
-    if (method !== 'HEAD') expect(JSON.parse(large.body)).toMatchObject({ code: 'payload_too_large' });
-    expect(upstream.calls).toHaveLength(callsBefore);
-    expect((await send(LIMIT)).status).toBeLessThan(300);
-    expect(upstream.calls.slice(callsBefore).map(({ body }) => body)).toEqual(['']);
+    for (const size of [LIMIT, LIMIT + 1]) expect((await send(size)).status).toBeLessThan(300);
+    expect(upstream.calls.slice(callsBefore).map(({ body }) => body)).toEqual(['', '']);
   });
 });
