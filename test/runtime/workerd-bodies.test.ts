@@ -71,4 +71,3 @@ describe.each(SENT)('on workerd, a body that nobody takes, %s,', (_, framed) => 
     },
   );
 });
-});
