@@ -158,6 +158,7 @@ const settingHeaders: Around = (app) =>
   new Hono()
     .use(async (c, next) => {
       c.header('X-Before', '1');
+      c.res.headers.set('X-Early', '0');
       c.header('X-Twice', 'a', { append: true });
       await next();
       c.header('X-After', '2');
@@ -198,6 +199,7 @@ describe('headers that a host sets', () => {
       expect(answer.status).toBe(status);
       expect(answer.headers).toMatchObject({
         'x-before': '1',
+        'x-early': '0',
         'x-after': '2',
         'x-set': '3',
         'x-twice': 'a, b',
