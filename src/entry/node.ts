@@ -42,7 +42,7 @@ async function start(): Promise<void> {
   const bounds = {
     trustedProxies,
     mostConnections: mostConnections(upstreamMaxConnections),
-    mostRequests: MOST_REQUESTS,
+    mostRequests: Math.max(MOST_REQUESTS, 4 * upstreamMaxConnections),
     onOverload: () => deps.metrics.refused('under_way'),
   };
   const options = { app: createApp(deps), host, port, ...shared, ...bounds };

@@ -57,11 +57,16 @@ export function reply(c: Context<Env>, answer: Answer): Response {
   return responseOf(c, answer, body instanceof ReadableStream && backlog ? backlog.metered(c.env, body) : body);
 }
 
-/** Where a host's middleware came first it may have set headers for the answer, which Hono adds to those of ours. */
+/**
+ * Where a host's middleware came first it may have set headers for the answer, which Hono adds to those of ours. To HEAD
+ * it gives no body, after which nobody knows the length.
+ */
 function responseOf(c: Context<Env>, answer: Answer, body: Answer['body']): Response {
   const request = c.get('request');
   const { status } = answer;
   const headers = headersOf(request, answer);
+  if (request.method === 'HEAD' && typeof body === 'string')
+    headers['Content-Length'] = String(new TextEncoder().encode(body).length);
   if (request.isFirst) return new Response(body, { status, headers });
   return c.newResponse(body, { status: status as StatusCode, headers });
 }
