@@ -143,7 +143,7 @@ export class ClientRequest implements RequestContext {
 
   /** The value of the only parameter that a path of ours may have. */
   get id(): string | undefined {
-    return this.#hono?.req.param('id');
+    return this.#hono?.req.param('portico_id');
   }
 
   get trace(): Trace {

@@ -18,7 +18,7 @@ export function passthroughRoutes(gateway: Gateway): Route[] {
   return allOperations.map((operation: Operation) => {
     const answering = operation.method === 'GET' ? reading(operation, gateway) : writing(operation, gateway);
     const { path, ...route } = routeOf(passthroughDescription(operation), answering);
-    return { ...route, path: path.replace(':id', `:id{${ID_FORMS[operation.idForm ?? 'digits']}}`) };
+    return { ...route, path: path.replace(':portico_id', `:portico_id{${ID_FORMS[operation.idForm ?? 'digits']}}`) };
   });
 }
 

@@ -110,6 +110,17 @@ describe('mounted at /', () => {
   });
 });
 
+test('a parameter of the host’s path is not taken for one of ours', async () => {
+  const token = secret('of-a-guest');
+  for (const base of ['/of/:id', '/of/:code', '/of/:id{[0-9]+}']) {
+    const { ask } = await openHost((app) => new Hono().route(base, app));
+    const asked = upstream.calls.length;
+    await ask('/of/77/api/v2/payment/transaction/31/', { token });
+    expect(upstream.calls.slice(asked).map(({ path }) => path)).toEqual(['/api/v2/payment/transaction/31/']);
+    expect((await ask('/of/77/problems/not_found')).json).toMatchObject({ code: 'not_found' });
+  }
+});
+
 test('a request that the host puts in the place of the client’s is the one that is answered', async () => {
   const other = secret('of-another-account');
   const around: Around = (app) =>
