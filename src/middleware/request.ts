@@ -272,7 +272,8 @@ export const request =
   (route: RouteFacts, tools: RequestTools): MiddlewareHandler<Env> =>
   (c, next) => {
     c.env ??= {}; // `app.request()` gives none
-    const head = tools.headOf?.(c.env, c.req.raw) ?? c.req;
+    // A middleware before ours may have changed the headers of the `Request`, without another in its place.
+    const head = (c.req.routeIndex === 1 ? tools.headOf?.(c.env, c.req.raw) : undefined) ?? c.req;
     const begun = new ClientRequest(head, route, tools, c);
     c.set('request', begun);
     if (!PLAIN_PATH.test(begun.path)) throw GatewayError.of('unknown_endpoint');

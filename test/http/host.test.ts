@@ -144,6 +144,26 @@ test('a request that the host puts in the place of the client’s is the one tha
   expect(JSON.parse(calls[1]!.body)).toEqual(body);
 });
 
+test('headers that the host changes where they are count as changed', async () => {
+  const other = secret('of-another-account');
+  const around: Around = (app) =>
+    new Hono()
+      .use((c, next) => {
+        if (c.req.path === READ) c.req.raw.headers.set('authorization', `Token ${other}`);
+        else c.req.raw.headers.delete('authorization');
+        return next();
+      })
+      .route('/', app);
+  const { ask } = await openHost(around);
+  const asked = upstream.calls.length;
+  expect((await ask(READ, { token: secret('of-the-client') })).status).toBe(200);
+  expect(upstream.calls.slice(asked).map(({ headers }) => headers['authorization'])).toEqual([`Token ${other}`]);
+  expectProblem(await ask('/api/v2/payment/transaction/', { token: secret('of-the-client') }), {
+    status: 401,
+    code: 'unauthenticated',
+  });
+});
+
 test.each([
   ['with a length', 'Content-Length: 13\r\n\r\n{"label":"x"}'],
   ['in chunks', 'Transfer-Encoding: chunked\r\n\r\nd\r\n{"label":"x"}\r\n0\r\n\r\n'],
