@@ -266,6 +266,14 @@ test('what a middleware of the host throws is the host’s', async () => {
   });
 });
 
+test('an answer of the host’s that cannot be sent ends its connection and nothing else', async () => {
+  const { ask, gateway } = await openHost((app) =>
+    new Hono().get('/bad', (c) => c.body('x', 200, { 'X-Name': '\u0100' })).route('/', app),
+  );
+  await expect(rawRequest(gateway.port, 'GET /bad HTTP/1.1\r\nHost: x\r\n\r\n')).rejects.toThrow('closed');
+  expect((await ask('/livez')).status).toBe(200);
+});
+
 test('a server of the host’s own works too, without an execution context', async () => {
   let url = '';
   const around: Around = (app) => {

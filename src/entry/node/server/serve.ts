@@ -111,7 +111,12 @@ function guarded(
     const leave = refused ? undefined : room.take(incoming);
     traffic.begin(outgoing, leave);
     if (refused) return turnAway(incoming, outgoing, GatewayError.of(refused));
-    if (leave) return void listener(incoming, outgoing).then(() => unsent.look(outgoing));
+    // It rejects where a host's handler sets a header that cannot be sent; an error that nobody handles ends the process.
+    if (leave)
+      return void listener(incoming, outgoing).then(
+        () => unsent.look(outgoing),
+        () => outgoing.destroy(),
+      );
     onOverload?.();
     turnAway(incoming, outgoing, OVERLOADED);
   };
