@@ -149,7 +149,7 @@ export class ClientRequest implements RequestContext {
 
   /** The value of the only parameter that a path of ours may have. */
   get id(): string | undefined {
-    return this.#hono?.req.param('id');
+    return this.#hono?.req.param('portico_id');
   }
 
   get trace(): Trace {
@@ -266,7 +266,8 @@ export const request =
   (route: RouteFacts, tools: RequestTools): MiddlewareHandler<Env> =>
   (c, next) => {
     c.env ??= {}; // `app.request()` gives none
-    const head = tools.headOf?.(c.env, c.req.raw) ?? c.req;
+    // A middleware before ours may have changed the headers of the `Request`, without another in its place.
+    const head = (c.req.routeIndex === 1 ? tools.headOf?.(c.env, c.req.raw) : undefined) ?? c.req;
     const made = new ClientRequest(head, route, tools, c);
     c.set('request', made);
     if (!PLAIN_PATH.test(made.path)) throw GatewayError.of('unknown_endpoint');

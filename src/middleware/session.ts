@@ -76,7 +76,7 @@ export class Sessions {
     const { session, isStream } = request;
     if (!session || isStream || !c.res.ok) return;
     const cookie = await this.#renewal(request, session);
-    if (cookie !== undefined) c.header('Set-Cookie', cookie);
+    if (cookie !== undefined) c.header('Set-Cookie', cookie, { append: true }); // a host may have set one too
   };
 
   /**

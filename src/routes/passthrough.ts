@@ -20,7 +20,7 @@ export function passthroughRoutes(gateway: Gateway): Route[] {
   return allOperations.map((operation: Operation) => {
     const handle = operation.method === 'GET' ? readBy(operation, gateway) : writtenBy(operation, gateway);
     const { path, ...route } = routeOf(passthroughDescription(operation), { handle });
-    return { ...route, path: path.replace(':id', `:id{${ID_FORMS[operation.idForm ?? 'digits']}}`) };
+    return { ...route, path: path.replace(':portico_id', `:portico_id{${ID_FORMS[operation.idForm ?? 'digits']}}`) };
   });
 }
 

@@ -21,7 +21,7 @@ export const problemsRoutes = (upstreamCodes: ReadonlySet<string>): readonly Rou
   routeOf(one, {
     operation: undefined,
     handle(c) {
-      const code = c.req.param('code') ?? '';
+      const code = c.req.param('portico_code') ?? '';
       const { mount } = c.get('request');
       if (isErrorCode(code)) return reply(c, jsonAnswer(descriptionOf(code, mount), CACHED));
       if (!upstreamCodes.has(code)) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });

@@ -22,13 +22,16 @@ export const pageAt = (path: string, answerOf: (request: ClientRequest) => Promi
   handle: async (c) => reply(c, await answerOf(c.get('request'))),
 });
 
-/** What is described, with what answers it. Hono's pattern is made of the path. */
+/**
+ * What is described, with what answers it. Hono's pattern is made of the path. Its parameter has a name of its own: where
+ * the app is mounted under a path that has one of the same name, Hono would give the host's.
+ */
 export const routeOf = (
   { method, path, operationId, security }: Description,
   rest: Pick<Route, 'handle'> & Partial<Route>,
 ): Route => ({
   method: method.toUpperCase() as Route['method'],
-  path: path.replace(/\{(\w+)\}/, ':$1').replace(/\/$/, ''),
+  path: path.replace(/\{(\w+)\}/, ':portico_$1').replace(/\/$/, ''),
   name: path,
   operation: operationId,
   isRead: method === 'get',

@@ -1,4 +1,6 @@
-import { connect, type Socket } from 'node:net';
+import { once } from 'node:events';
+import { IncomingMessage, ServerResponse } from 'node:http';
+import { connect, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Context, Hono } from 'hono';
 import { describe, expect, test } from 'vitest';
@@ -166,4 +168,14 @@ test('who has most loses an answer where all together have too much, and nobody 
   const [ofGreedy, ofOthers] = await Promise.all([lengthsOf(greedy), lengthsOf(others)]);
   expect(ofGreedy.filter((length) => length >= BIG.length)).toHaveLength(1);
   expect(ofOthers.filter((length) => length >= BIG.length)).toHaveLength(3);
+});
+
+test('nothing is kept of an answer whose client has left before it', async () => {
+  const socket = new Socket();
+  const outgoing = new ServerResponse(new IncomingMessage(socket));
+  outgoing.assignSocket(socket);
+  socket.destroy();
+  await once(outgoing, 'close');
+  const body = streamed(Promise.resolve());
+  expect(new Unsent().counted({ outgoing }, body)).toBe(body);
 });

@@ -110,6 +110,17 @@ describe('mounted at /', () => {
   });
 });
 
+test('a parameter of the host’s path is not taken for one of ours', async () => {
+  const token = secret('of-a-guest');
+  for (const base of ['/of/:id', '/of/:code', '/of/:id{[0-9]+}']) {
+    const { ask } = await openHost((app) => new Hono().route(base, app));
+    const asked = upstream.calls.length;
+    await ask('/of/77/api/v2/payment/transaction/31/', { token });
+    expect(upstream.calls.slice(asked).map(({ path }) => path)).toEqual(['/api/v2/payment/transaction/31/']);
+    expect((await ask('/of/77/problems/not_found')).json).toMatchObject({ code: 'not_found' });
+  }
+});
+
 test('a request that the host puts in the place of the client’s is the one that is answered', async () => {
   const other = secret('of-another-account');
   const around: Around = (app) =>
@@ -131,6 +142,26 @@ test('a request that the host puts in the place of the client’s is the one tha
   expect(calls.map(({ method }) => method)).toEqual(['GET', 'POST']);
   for (const { headers } of calls) expect(headers['authorization']).toBe(`Token ${other}`);
   expect(JSON.parse(calls[1]!.body)).toEqual(body);
+});
+
+test('headers that the host changes where they are count as changed', async () => {
+  const other = secret('of-another-account');
+  const around: Around = (app) =>
+    new Hono()
+      .use((c, next) => {
+        if (c.req.path === READ) c.req.raw.headers.set('authorization', `Token ${other}`);
+        else c.req.raw.headers.delete('authorization');
+        return next();
+      })
+      .route('/', app);
+  const { ask } = await openHost(around);
+  const asked = upstream.calls.length;
+  expect((await ask(READ, { token: secret('of-the-client') })).status).toBe(200);
+  expect(upstream.calls.slice(asked).map(({ headers }) => headers['authorization'])).toEqual([`Token ${other}`]);
+  expectProblem(await ask('/api/v2/payment/transaction/', { token: secret('of-the-client') }), {
+    status: 401,
+    code: 'unauthenticated',
+  });
 });
 
 test.each([
@@ -235,6 +266,14 @@ test('what a middleware of the host throws is the host’s', async () => {
     instance: '/api/api/v2/nothing/',
     mount: '/api',
   });
+});
+
+test('an answer of the host’s that cannot be sent ends its connection and nothing else', async () => {
+  const { ask, gateway } = await openHost((app) =>
+    new Hono().get('/bad', (c) => c.body('x', 200, { 'X-Name': '\u0100' })).route('/', app),
+  );
+  await expect(rawRequest(gateway.port, 'GET /bad HTTP/1.1\r\nHost: x\r\n\r\n')).rejects.toThrow('closed');
+  expect((await ask('/livez')).status).toBe(200);
 });
 
 test('a server of the host’s own works too, without an execution context', async () => {

@@ -88,7 +88,7 @@ test('outside social and what tells of the gateway itself, everything takes a cr
 });
 
 /** Hono's pattern in the words of the document. */
-const templateOf = (route: string) => route.replaceAll(/:(\w+)(\{.*?\})?(?=\/|$)/g, '{$1}');
+const templateOf = (route: string) => route.replaceAll(/:(?:portico_)?(\w+)(\{.*?\})?(?=\/|$)/g, '{$1}');
 
 const withoutSlash = (name: string) => name.replace(/(?<=[\w}])\/$/, '');
 

@@ -1,5 +1,7 @@
-import { describe, expect, test } from 'vitest';
+import { Hono } from 'hono';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { exampleRequest } from '../support/examples.ts';
+import { startGateway } from '../support/gateway.ts';
 import type { CallOptions } from '../support/http.ts';
 import { callOf, goodAnswer } from '../support/marked.ts';
 import { secret } from '../support/secrets.ts';
@@ -16,6 +18,7 @@ import {
   OWN_PAGE,
   SESSION,
   type SessionWorld,
+  signInWith,
   valueIn,
 } from './helpers.ts';
 import { openShared } from './stores.ts';
@@ -60,6 +63,31 @@ describe('a session', () => {
     expect(valueIn(renewed)).not.toBe(valueIn(cookie));
     expect(await endOf(world, renewed)).toBe(7 * DAY);
     expect((await world.by(renewed, request)).cookies).toEqual([]);
+  });
+
+  test('that is renewed leaves the cookies of a host alone', async () => {
+    const world = await openSessions();
+    const host = await startGateway(world.upstream.url, {
+      env: { SESSIONS: 'true', SECRETS: world.secrets },
+      clock: world.clock,
+      around: (app) =>
+        new Hono()
+          .use(async (c, next) => {
+            c.header('Set-Cookie', 'of=host');
+            await next();
+          })
+          .route('/', app),
+    });
+    onTestFinished(() => host.close());
+    const cookie = cookieIn(
+      await ask(host, signInWith(world.token)).then(({ cookies, ...answer }) => ({
+        ...answer,
+        cookies: cookies.slice(1),
+      })),
+    );
+    world.advance(DAY);
+    const { cookies } = await ask(host, byCookie(cookie, READ));
+    expect(cookies).toEqual(['of=host', expect.stringContaining(ATTRIBUTES)]);
   });
 
   test('is renewed by a copy and by a call of the upstream', async () => {

@@ -105,7 +105,12 @@ function guarded({ app, refuse, unsent, waitUntil, onOverload }: ServeOptions, t
     const leave = refused ? undefined : traffic.take(incoming);
     traffic.begin(outgoing, leave);
     if (refused) return turnAway(incoming, outgoing, GatewayError.of(refused));
-    if (leave) return void listener(incoming, outgoing).then(() => unsent.look(outgoing));
+    // It rejects where a host's handler sets a header that cannot be sent; an error that nobody handles ends the process.
+    if (leave)
+      return void listener(incoming, outgoing).then(
+        () => unsent.look(outgoing),
+        () => outgoing.destroy(),
+      );
     onOverload?.();
     turnAway(incoming, outgoing, OVERLOADED);
   };

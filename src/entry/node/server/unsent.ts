@@ -52,7 +52,7 @@ export class Unsent implements Backlog {
   /** Reads what there is, since it is in memory anyway, and breaks off if too much of the owner's is unsent by then. */
   metered(env: object, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     const outgoing = outgoingIn(env);
-    if (!outgoing) return body;
+    if (!outgoing || outgoing.closed) return body; // the listener cancels it where the client has left
     const reader = body.getReader();
     const source = {
       start: (to: ReadableStreamDefaultController<Uint8Array>) => void this.#pump(reader, to, outgoing),
