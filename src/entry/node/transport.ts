@@ -91,6 +91,7 @@ class Collector implements Dispatcher.DispatchHandler {
     const isPlain = coding === '' || coding === 'identity' || this.#size === 0;
     const chunks = this.#chunks ?? EMPTY;
     this.#answer(isPlain ? textOf(Array.isArray(chunks) ? Buffer.concat(chunks, this.#size) : chunks) : CODED);
+    this.#controller?.abort(OVER);
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error & { code?: string }): void {
@@ -147,6 +148,9 @@ const OF_DECODER = /^(Z_|ZSTD_|ERR__)/;
 const CODED: Body = { flaw: 'coding' };
 
 const EMPTY = Buffer.alloc(0);
+
+/** What is coded may end before the answer that it is in, which nobody would wait for any more. */
+const OVER = new Error('over');
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
