@@ -30,9 +30,9 @@ export type Settled = (attempt: Attempt, outcome: Outcome) => void;
  */
 export type Gate = (attempt: Attempt) => Settled | undefined | Promise<Settled>;
 
-/** Whether we ended the attempt for another reason than a timeout: that says nothing about the upstream. */
-export function isGivenUp({ controller }: Attempt, error: GatewayError | undefined): boolean {
-  return controller.signal.aborted && error?.particulars.fault !== 'timeout';
+/** Whether we ended the call for another reason than a timeout: that says nothing about the upstream. */
+export function isGivenUp({ call }: Attempt, error: GatewayError | undefined): boolean {
+  return call.signal.aborted && error?.particulars.fault !== 'timeout';
 }
 
 /** Refuses what was held up until its time was over. */

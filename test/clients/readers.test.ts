@@ -177,5 +177,5 @@ test('nothing is kept of an answer whose client has left before it', async () =>
   socket.destroy();
   await once(outgoing, 'close');
   const body = streamed(Promise.resolve());
-  expect(new Unsent().counted({ outgoing }, body)).toBe(body);
+  expect(new Unsent().metered({ outgoing }, body)).toBe(body);
 });

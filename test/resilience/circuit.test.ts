@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { expectProblem } from '../http/problem.ts';
 import { brokenWorld, openCircuit, PLAIN, WRITE } from './helpers.ts';
@@ -56,6 +56,17 @@ describe('the circuit', () => {
     const world = await openWorld();
     await send(world, ...times(good, GOOD), ...times(bad, BAD));
     expect(await isOpen(world)).toBe(open);
+  });
+
+  test('opens when nobody answers those who connect', async () => {
+    const world = await openWorld({}, { hasDoor: true });
+    await world.door?.blackhole();
+    const asked = Array.from({ length: 20 }, () => world.ask(PLAIN, { token: secret() }));
+    await vi.waitFor(() => expect(world.clock.pending()).toBe(2 * asked.length)); // their requests' timers and their own
+    world.advance(5);
+    expect(new Set((await Promise.all(asked)).map(({ status }) => status))).toEqual(new Set([504]));
+    await world.door?.open();
+    expect(await isOpen(world)).toBe(true);
   });
 
   test('opens at the very call that makes it half', async () => {

@@ -204,6 +204,15 @@ describe('an answer that is unusual but good', () => {
     },
   );
 
+  test('keeps no connection where what is packed ends and the answer does not', async () => {
+    const body = Buffer.concat([brotliCompressSync(GOOD), Buffer.from('more')]);
+    const headers = { 'Content-Encoding': 'br', 'Content-Length': String(body.length + 1) };
+    stage.upstream.on(`GET ${PATH}`, reply(packed(body, headers), hang()));
+    expect(await stage.call({ path: PATH, token: secret() })).toMatchObject({ status: 200, text: GOOD });
+    const [call] = stage.upstream.calls;
+    await stage.upstream.disconnected(call!);
+  });
+
   test('of status 201 comes through, and is not kept', async () => {
     const token = secret();
     stage.upstream.on(`GET ${PATH}`, json(201, GOOD));

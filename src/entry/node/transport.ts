@@ -89,6 +89,7 @@ class Collector implements Dispatcher.DispatchHandler {
     const isPlain = coding === '' || coding === 'identity' || this.#size === 0;
     const [only, ...more] = this.#chunks;
     this.#answer(isPlain ? textOf(only && more.length === 0 ? only : Buffer.concat(this.#chunks, this.#size)) : CODED);
+    this.#controller?.abort(OVER);
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error & { code?: string }): void {
@@ -143,6 +144,9 @@ const MOST_INTERIM = 16;
 const OF_DECODER = /^(Z_|ZSTD_|ERR__)/;
 
 const CODED: Body = { flaw: 'coding' };
+
+/** What is coded may end before the answer that it is in, which nobody would wait for any more. */
+const OVER = new Error('over');
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
