@@ -3,10 +3,19 @@ import type { Digest } from '../core/runtime.ts';
 import type { CacheKey, Entry, Fetched, Found } from '../store/store.ts';
 import type { Call, OperationInput, Read } from '../upstream/call.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
-import { ageOf, confirmed, entryOf, freshMsOf, usabilityOf } from './entry.ts';
-import { cacheKeyOf, singleFlightKey } from './key.ts';
-import type { Reader, ReaderOptions } from './reader.ts';
-import { type Reading, readingOf } from './reading.ts';
+import {
+  ageOf,
+  cacheKeyOf,
+  confirmed,
+  entryOf,
+  freshMsOf,
+  type Reader,
+  type ReaderOptions,
+  type Reading,
+  readingOf,
+  singleFlightKey,
+  usabilityOf,
+} from './reader.ts';
 import { SingleFlight } from './single-flight.ts';
 
 export interface ReadThroughOptions extends ReaderOptions {

@@ -186,6 +186,14 @@ export class GatewayError extends Error {
   }
 }
 
+/** The client went away before its answer. */
+export class ClientLeft extends Error {
+  constructor() {
+    super('client left');
+    this.name = 'ClientLeft';
+  }
+}
+
 export function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(ERRORS, code);
 }
@@ -204,3 +212,35 @@ export function titleOf(code: string): string {
   const words = code.replaceAll(/[_-]/g, ' ');
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
+
+export const PROBLEM_TYPE = 'application/problem+json';
+
+/** `instance` is the path of the request, `mount` the one that the app is mounted under. */
+export interface ProblemContext {
+  readonly instance: string;
+  readonly mount: string;
+  readonly requestId: string;
+}
+
+/** The body of every answer that is neither 2xx nor 304 (RFC 9457, `contract.md` section 4). */
+export function problemOf(error: GatewayError, { instance, mount, requestId }: ProblemContext) {
+  const { code, status, kind, detail, retryAfter } = error;
+  const { errors = [], outcome, section } = error.particulars;
+  return {
+    type: `${mount}/problems/${code}`,
+    title: kind.title,
+    status,
+    code,
+    detail,
+    instance,
+    request_id: requestId,
+    // A write that may have happened must not be repeated.
+    retryable: kind.retryable && outcome === undefined,
+    ...(retryAfter !== undefined && { retry_after: retryAfter }),
+    ...(outcome && { outcome }),
+    ...(section !== undefined && { section }),
+    errors,
+  };
+}
+
+export type Problem = ReturnType<typeof problemOf>;

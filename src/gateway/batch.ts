@@ -1,15 +1,12 @@
-import { GatewayError } from '../core/errors.ts';
-import { problemOf } from '../core/problem.ts';
-import type { Soon } from '../core/soon.ts';
-import type { Reading } from '../cache/reading.ts';
-import type { Reader } from '../cache/reader.ts';
+import { GatewayError, problemOf } from '../core/errors.ts';
+import type { Soon } from '../core/runtime.ts';
+import type { Reader, Reading, RequestContext } from '../cache/reader.ts';
 import type { Entry } from '../store/store.ts';
 import { isAddress } from '../store/owner.ts';
 import type { Read } from '../upstream/call.ts';
 import { withOrigin } from '../upstream/links.ts';
-import { matchPath } from '../upstream/match.ts';
-import { targetOf } from '../upstream/request.ts';
-import type { RequestContext } from '../upstream/request-context.ts';
+import { matchPath } from '../upstream/operations/index.ts';
+import { targetOf } from '../upstream/client.ts';
 import type { Gateway } from './gateway.ts';
 import { isRefusal } from './legs.ts';
 
@@ -109,8 +106,7 @@ const encoder = new TextEncoder();
 const bytesOf = (text: string): number => encoder.encode(text).length;
 
 /** Bytes of an entry's text with the origin, which is ASCII, in its links. */
-const weightOf = ({ text, links, isAscii }: Entry, origin: string): number =>
-  (isAscii ? text.length : bytesOf(text)) + links.length * origin.length;
+const weightOf = ({ text, links }: Entry, origin: string): number => bytesOf(text) + links.length * origin.length;
 
 const TOO_LARGE = GatewayError.of('payload_too_large', {
   detail: 'With this answer the batch would be too large. Ask for it alone.',

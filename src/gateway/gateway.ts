@@ -1,21 +1,22 @@
-import type { Reading } from '../cache/reading.ts';
-import type { Reader } from '../cache/reader.ts';
+import type { Reader, Reading, RequestContext } from '../cache/reader.ts';
 import { ReadThrough } from '../cache/read-through.ts';
-import { andThen, type Soon } from '../core/soon.ts';
-import { acceptedAccounts } from '../resilience/gates.ts';
+import { andThen, type Soon } from '../core/runtime.ts';
+import { acceptedAccounts, budget, cooldown, type Gate, inTime, measured, seenCodes } from '../resilience/gates.ts';
 import { addressOwner } from '../store/owner.ts';
 import { isSessionOver } from '../store/store.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { OperationInput, Read } from '../upstream/call.ts';
-import type { RequestContext } from '../upstream/request-context.ts';
-import type { GatewayDeps } from './deps.ts';
+import { type GatewayDeps, rateLimit, readers, type ReadsOf } from './reader.ts';
 import type { Writer, Written } from './idempotency.ts';
-import { rateLimit } from './rate-limit.ts';
-import { readers, type ReadsOf } from './reader.ts';
-import { accountSessions, ending, sessionOver } from './sessions.ts';
-import { upstreamCall } from './upstream-call.ts';
+import { accountSessions, ending, endingSessions, sessionOver } from './sessions.ts';
 import { write } from './write.ts';
+import { Circuit } from '../resilience/circuit.ts';
+import { watchDrift } from '../resilience/drift.ts';
+import { guardedCall } from '../resilience/guarded-call.ts';
+import type { Caller } from '../resilience/recent.ts';
+import { slots } from '../resilience/slots.ts';
+import { upstreamClient } from '../upstream/client.ts';
 
 export type Gateway = ReturnType<typeof createGateway>;
 
@@ -62,5 +63,42 @@ export function createGateway(deps: GatewayDeps) {
     },
     /** Error codes of the upstream's own that it has used. */
     upstreamCodes,
+  };
+}
+
+/** The call of the upstream, with its retries and the gates before each attempt. */
+export function upstreamCall(deps: GatewayDeps, accepted: Gate) {
+  const { config, clock, metrics } = deps;
+  const upstreamCodes = new Set<string>();
+  const circuit = new Circuit(deps);
+  const cooling = cooldown(deps);
+  // In the order in which they are asked.
+  const gates: readonly Gate[] = [
+    cooling.assertOver,
+    circuit.gate,
+    slots(deps, deps.slots),
+    cooling.gate, // again: a 429 may have come while the call waited for its slot
+    inTime,
+    budget(deps, config.upstreamBudgetPerMinute),
+    accepted,
+    endingSessions(deps.store),
+    seenCodes(upstreamCodes),
+    watchDrift(deps.logger),
+    measured(metrics),
+  ];
+  const exchange = upstreamClient({ ...deps, maxBodyBytes: config.upstreamMaxBodyBytes });
+  return {
+    upstreamCodes: upstreamCodes as ReadonlySet<string>,
+    call: guardedCall({ clock, metrics, gates, exchange, attemptTimeoutMs: config.upstreamTimeoutMs }),
+    isCircuitOpen: (caller: Caller) => circuit.isOpen(caller),
+    /**
+     * Refuses calls that the cooldown or the circuit would refuse, for writes, which are stored before they are sent.
+     * @throws GatewayError
+     */
+    assertAllowed: (caller: Caller): void => {
+      const now = clock.now();
+      cooling.assertOver({ call: caller, now });
+      circuit.assertClosed(caller, now);
+    },
   };
 }

@@ -1,5 +1,5 @@
 import { type ErrorCode, GatewayError } from '../core/errors.ts';
-import { invalidatedBy } from '../cache/key.ts';
+import { invalidatedBy, type Quota, type RequestContext } from '../cache/reader.ts';
 import { canonical } from '../core/canonical.ts';
 import { isJson } from '../core/json.ts';
 import type { IdempotencyOutcome } from '../core/metrics.ts';
@@ -7,8 +7,7 @@ import type { AccountId, Holder, NewWrite, WriteAnswer, WriteEnd, WriteRecord } 
 import type { Operation } from '../upstream/operation.ts';
 import { allOperations } from '../upstream/operations/index.ts';
 import type { OperationInput } from '../upstream/call.ts';
-import type { Quota, RequestContext } from '../upstream/request-context.ts';
-import type { GatewayDeps } from './deps.ts';
+import type { GatewayDeps } from './reader.ts';
 
 /** Who writes. The request is counted together with its write. */
 export interface Writer extends Holder {

@@ -1,15 +1,12 @@
 import { GatewayError } from '../core/errors.ts';
-import type { Reader } from '../cache/reader.ts';
-import type { Soon } from '../core/soon.ts';
+import type { Reader, RequestContext } from '../cache/reader.ts';
+import type { Soon } from '../core/runtime.ts';
 import type { Gate, Settled } from '../resilience/gates.ts';
 import type { Caller } from '../resilience/recent.ts';
 import { addressOwner } from '../store/owner.ts';
 import { type AccountId, isSessionOver, type Revoked, type SessionId, type Store } from '../store/store.ts';
 import type { Read } from '../upstream/call.ts';
-import type { RequestContext } from '../upstream/request-context.ts';
-import type { GatewayDeps } from './deps.ts';
-import type { RateLimit } from './rate-limit.ts';
-import type { Accepted, ReaderOf } from './reader.ts';
+import type { Accepted, GatewayDeps, RateLimit, ReaderOf } from './reader.ts';
 
 /** For a request whose session was revoked. */
 export const sessionOver = (): GatewayError =>

@@ -1,7 +1,7 @@
 import { GatewayError } from '../core/errors.ts';
 import type { AccountId } from '../store/store.ts';
 import type { Read } from '../upstream/call.ts';
-import type { RequestContext } from '../upstream/request-context.ts';
+import type { RequestContext } from '../cache/reader.ts';
 import { planOf, readsOf } from './compose.ts';
 import type { Gateway } from './gateway.ts';
 import { accountOverview } from './overviews.ts';

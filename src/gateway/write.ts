@@ -1,15 +1,11 @@
-import { onAbort } from '../core/abort.ts';
-import { GatewayError } from '../core/errors.ts';
-import type { Clock } from '../core/runtime.ts';
+import { type Clock, onAbort } from '../core/runtime.ts';
+import { ClientLeft, GatewayError } from '../core/errors.ts';
 import type { NewWrite, WriteAnswer, WriteEnd } from '../store/store.ts';
 import type { Call, OperationInput } from '../upstream/call.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
-import { ClientLeft } from '../upstream/request-context.ts';
 import { again, countEnd, needsStore, newWriteOf, type Write, type Writer, type Written } from './idempotency.ts';
-import type { GatewayDeps } from './deps.ts';
-import type { RateLimit } from './rate-limit.ts';
-import type { Accepted } from './reader.ts';
+import type { Accepted, GatewayDeps, RateLimit } from './reader.ts';
 import { sessionOver } from './sessions.ts';
 
 interface WriteTools extends GatewayDeps {

@@ -1,6 +1,5 @@
 import type { ErrorHandler } from 'hono';
-import { GatewayError } from '../core/errors.ts';
-import { ClientLeft } from '../upstream/request-context.ts';
+import { ClientLeft, GatewayError } from '../core/errors.ts';
 import { CLIENT_LEFT, finish } from './access-log.ts';
 import { headersOf, problemAnswer, problemReply } from './reply.ts';
 import { ClientRequest, type Env, type Head, type RequestTools } from './request.ts';

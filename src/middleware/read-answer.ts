@@ -1,4 +1,4 @@
-import { cacheStatusOf, cacheWordOf, type Reading } from '../cache/reading.ts';
+import { cacheStatusOf, cacheWordOf, type Reading } from '../cache/reader.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { noneMatch } from './headers.ts';
 import { type Answer, NO_STORE, REVALIDATE, timingOf } from './reply.ts';

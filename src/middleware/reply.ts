@@ -1,7 +1,6 @@
 import type { Context } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
-import { GatewayError } from '../core/errors.ts';
-import { PROBLEM_TYPE, problemOf } from '../core/problem.ts';
+import { GatewayError, PROBLEM_TYPE, problemOf } from '../core/errors.ts';
 import { secondsLeft } from '../store/store.ts';
 import type { ClientRequest, Env } from './request.ts';
 

@@ -1,14 +1,14 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import { basePath } from 'hono/route';
 import type { Config } from '../config.ts';
-import { GatewayError } from '../core/errors.ts';
+import { ClientLeft, GatewayError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock, WaitUntil } from '../core/runtime.ts';
 import { addressOwner, type Owner } from '../store/owner.ts';
 import type { AccountId, Snapshot } from '../store/store.ts';
 import type { Trace } from '../upstream/call.ts';
-import { ClientLeft, type RequestContext } from '../upstream/request-context.ts';
+import type { RequestContext } from '../cache/reader.ts';
 import type { Cors } from './cors.ts';
 import { credentialOf, requestIdOf, traceOf, wantsOf } from './headers.ts';
 import type { Session, Sessions } from './session.ts';

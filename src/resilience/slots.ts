@@ -1,7 +1,6 @@
-import { onAbort } from '../core/abort.ts';
+import { type Clock, onAbort } from '../core/runtime.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
-import type { Clock } from '../core/runtime.ts';
 import { isAddress, type Owner } from '../store/owner.ts';
 import type { Attempt, Gate, Settled } from './gates.ts';
 

@@ -1,6 +1,5 @@
 import { GatewayError } from '../core/errors.ts';
-import type { WaitUntil } from '../core/runtime.ts';
-import { within } from '../core/within.ts';
+import { type WaitUntil, within } from '../core/runtime.ts';
 import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
 import { NotAsked, type SnapshotReply, type WriteBegin, type WriteBegun, type WriteEnded } from './shared/engine.ts';

@@ -1,6 +1,5 @@
 import type { GatewayError } from '../core/errors.ts';
-import type { WaitUntil } from '../core/runtime.ts';
-import type { Soon } from '../core/soon.ts';
+import type { Soon, WaitUntil } from '../core/runtime.ts';
 import type { Owner } from './owner.ts';
 
 /** Keyed hash of a credential, or of an address. */
@@ -21,8 +20,6 @@ export interface Entry {
   readonly text: string;
   /** Places in `text` where a link needs the origin of the gateway in front, ascending. */
   readonly links: readonly number[];
-  /** Whether `text` is known to be all ASCII, which needs no encoding. */
-  readonly isAscii?: boolean | undefined;
   /** Strong validator of `text`, quoted. */
   readonly etag: string;
   /** When the upstream answered, in milliseconds of this process's clock. */

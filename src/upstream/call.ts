@@ -1,7 +1,6 @@
 import type { WaitUntil } from '../core/runtime.ts';
 import type { Owner } from '../store/owner.ts';
 import type { AccountId, Entry, SessionId } from '../store/store.ts';
-import type { Keeping } from './cache-control.ts';
 import type { Operation } from './operation.ts';
 
 /** The trace that a request belongs to (W3C Trace Context). */
@@ -86,12 +85,17 @@ export type Call = (call: UpstreamCall) => Promise<UpstreamAnswer>;
 /** One attempt at a call; `signal` ends it. */
 export type Exchange = (call: UpstreamCall, signal: AbortSignal) => Promise<UpstreamAnswer>;
 
+/** Limits that the upstream sets on keeping its answer; they only ever shorten what the cache would do. */
+export interface Keeping {
+  readonly isStorable: boolean;
+  /** Upper limit for how long it is fresh, in milliseconds. */
+  readonly maxFreshMs?: number;
+}
+
 /** A good answer: the JSON text as it came, except for the links of a page; null if there is no body. */
 export interface UpstreamAnswer extends Keeping {
   readonly status: number;
   readonly text: string | null;
-  /** Whether `text` is known to be all ASCII. */
-  readonly isAscii?: boolean | undefined;
   /** Places in `text` where the gateway's origin goes. */
   readonly links: readonly number[];
   /** The text parsed once, to check it; not kept. */

@@ -37,7 +37,7 @@ const OURS = 'ours';
 
 /** Every regular expression of the gateway as it is written, by its file. */
 const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeof OURS>>>> = {
-  'src/cache/key.ts': { '/^0+(?=\\d)/': client('0', { after: 'x' }) },
+  'src/cache/reader.ts': { '/^0+(?=\\d)/': client('0', { after: 'x' }) },
   'src/config.ts': {
     '/^\\d+$/': OURS,
     '/^https?:$/': OURS,
@@ -97,8 +97,8 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(Z_|ZSTD_|ERR__)/': OURS,
   },
   'src/entry/worker/transport.ts': { '/\\/$/': OURS },
-  'src/gateway/card.ts': { '/^[0-9]{1,19}$/': upstream('1') },
-  'src/gateway/project.ts': {
+  'src/gateway/legs.ts': { '/^[0-9]{1,19}$/': upstream('1') },
+  'src/gateway/compose.ts': {
     '/^\\s*\\[/': upstream(' ', { after: '1' }),
     '/^\\s*\\{/': upstream(' ', { after: '1' }),
   },
@@ -149,7 +149,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   'src/routes/route.ts': { '/\\{(\\w+)\\}/': OURS, '/\\/$/': OURS },
   'src/routes/session.ts': { '/^[\\x21-\\x7e]+$/': client('a', { after: ' ' }) },
   'src/store/bounded.ts': { '/[^\\u0000-\\u00ff]/': upstream('a') },
-  'src/upstream/cache-control.ts': {
+  'src/upstream/answer.ts': {
     '/([\\w-]+)(?:=(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,;]*)))?/g': client('a="\\"', { after: '\\' }),
     '/^-?\\d+$/': client('1', { after: 'a' }),
     '/^\\d+/': client('1'),
@@ -163,7 +163,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   },
   'src/upstream/issues.ts': { '/^(Invalid|Too) /': OURS, '/, ([^,]*)$/': OURS },
   'src/upstream/links.ts': { '/\\/$/': OURS, '/^https?:$/': upstream('http') },
-  'src/upstream/match.ts': {
+  'src/upstream/operations/index.ts': {
     '/\\/$/': OURS,
     'new RegExp(`^${path}$`)': client('1', {
       before: '/api/v2/thing/',

@@ -1,7 +1,7 @@
 import { noMetrics } from '../../src/core/metrics.ts';
 import type { Clock } from '../../src/core/runtime.ts';
 import type { Call, UpstreamAnswer, UpstreamCall } from '../../src/upstream/call.ts';
-import type { RequestContext } from '../../src/upstream/request-context.ts';
+import type { RequestContext } from '../../src/cache/reader.ts';
 import { operations } from '../../src/upstream/operations/index.ts';
 
 const contextOf = (clock: Clock): RequestContext => ({

@@ -1,6 +1,6 @@
 import { type Dispatcher, interceptors, Pool } from 'undici';
 import type { Config } from '../../config.ts';
-import { onAbort } from '../../core/abort.ts';
+import { onAbort } from '../../core/runtime.ts';
 import { GatewayError } from '../../core/errors.ts';
 import {
   type Body,
@@ -152,8 +152,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 function textOf(bytes: Buffer): Body {
   try {
-    const text = utf8.decode(bytes);
-    return { text, isAscii: text.length === bytes.length };
+    return { text: utf8.decode(bytes) };
   } catch {
     return { flaw: 'charset' };
   }

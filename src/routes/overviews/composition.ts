@@ -1,8 +1,7 @@
 import type { ErrorItem, GatewayError } from '../../core/errors.ts';
-import { type Composition, planOf } from '../../gateway/compose.ts';
+import { type Composition, documentedFields, planOf, project } from '../../gateway/compose.ts';
 import { type Overview } from '../../gateway/overviews.ts';
 import { type BadLeg, isGood, type Leg } from '../../gateway/legs.ts';
-import { documentedFields, project } from '../../gateway/project.ts';
 import { invalid } from '../../upstream/input.ts';
 
 /** What a client asked for, with the fields that it wants of each section. */

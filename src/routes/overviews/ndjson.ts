@@ -2,7 +2,7 @@ import { type Legs, vitalOf } from '../../gateway/compose.ts';
 import { isBad, type Leg } from '../../gateway/legs.ts';
 import { type Answer, NO_STORE, timingOf } from '../../middleware/reply.ts';
 import type { ClientRequest } from '../../middleware/request.ts';
-import { ClientLeft } from '../../upstream/request-context.ts';
+import { ClientLeft } from '../../core/errors.ts';
 import { type CompositionRequest, errorOf, sectionText } from './composition.ts';
 
 interface Streaming {

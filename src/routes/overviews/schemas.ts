@@ -1,7 +1,6 @@
 import * as z from 'zod/mini';
 import type { Overview, Section } from '../../gateway/overviews.ts';
-import { exampleOf } from '../../upstream/example.ts';
-import { documented, flag, integer, model, text } from '../../upstream/fields.ts';
+import { documented, exampleOf, flag, integer, model, text } from '../../upstream/fields.ts';
 import type { Doc } from '../openapi.ts';
 import { problemCode } from '../problems.ts';
 

@@ -1,5 +1,4 @@
-import type { Clock } from '../../core/runtime.ts';
-import { within } from '../../core/within.ts';
+import { type Clock, within } from '../../core/runtime.ts';
 import type { Copies } from '../copies.ts';
 import {
   type SnapshotRequest,
