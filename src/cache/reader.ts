@@ -7,7 +7,6 @@ import {
   freshFor,
   type Snapshot,
   type Tag,
-  type Version,
   type Window,
   type WindowUse,
 } from '../store/store.ts';
@@ -193,14 +192,6 @@ export function cacheKeyOf(account: AccountId, { operation, input }: Read, polic
 function tagsOf({ group }: Operation, { id }: OperationInput): Tag[] {
   if (!group) return [];
   return id === undefined ? [group] : [group, itemTag(group, id)];
-}
-
-/**
- * Reads with the same key share a call. The version is part of it, so that a read after a write never joins a call from
- * before the write.
- */
-export function singleFlightKey({ account, key }: CacheKey, version: Version): string {
-  return `${account} ${version} ${key}`;
 }
 
 /** The tags that a write invalidates. */

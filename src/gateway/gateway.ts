@@ -1,20 +1,17 @@
 import type { Reader, Reading, RequestContext } from '../cache/reader.ts';
 import { ReadThrough } from '../cache/read-through.ts';
 import { andThen, type Soon } from '../core/runtime.ts';
-import { acceptedAccounts, budget, cooldown, type Gate, inTime, measured, seenCodes } from '../resilience/gates.ts';
-import { addressOwner } from '../store/owner.ts';
+import { acceptedAccounts, budget, cooldown, type Gate, inTime, measured, collectCodes } from '../resilience/gates.ts';
 import { isSessionOver } from '../store/store.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
-import type { OperationInput, Read } from '../upstream/call.ts';
+import type { OperationInput, Read, Whose } from '../upstream/call.ts';
 import { type GatewayDeps, rateLimit, readers, type ReadsOf } from './reader.ts';
-import type { Writer, Written } from './idempotency.ts';
 import { accountSessions, ending, endingSessions, sessionOver } from './sessions.ts';
-import { write } from './write.ts';
+import { write, type Written } from './write.ts';
 import { Circuit } from '../resilience/circuit.ts';
 import { watchDrift } from '../resilience/drift.ts';
 import { guardedCall } from '../resilience/guarded-call.ts';
-import type { Caller } from '../resilience/recent.ts';
 import { slots } from '../resilience/slots.ts';
 import { upstreamClient } from '../upstream/client.ts';
 
@@ -22,7 +19,7 @@ export type Gateway = ReturnType<typeof createGateway>;
 
 /** The one way to upstream data: every route, section and batch item comes through here. */
 export function createGateway(deps: GatewayDeps) {
-  const { config, store, digest } = deps;
+  const { config, store } = deps;
   const accepted = acceptedAccounts(store);
   const { call, isCircuitOpen, assertAllowed, upstreamCodes } = upstreamCall(deps, accepted.gate);
   const { policyOf, requestTimeoutMs: timeoutMs } = config;
@@ -30,15 +27,6 @@ export function createGateway(deps: GatewayDeps) {
   const limit = rateLimit(deps, config.rateLimitPerMinute);
   const readerOf = readers(deps, accepted);
   const writeTools = { ...deps, call, assertAllowed, limit, accepted };
-  const writerOf = async (context: RequestContext, { credential }: Operation): Promise<Writer> => {
-    const account = credential === 'none' ? undefined : (context.account ??= await digest.account(context.credential));
-    // Credentials contain no space, so the hash of an address never equals that of a credential.
-    const principal = account ?? (await digest.account(addressOwner(context.address)));
-    const quota = account === undefined ? limit.address : limit.account;
-    const owner = (context.owner = accepted.ownerOf(account, context));
-    return { context, account, principal, owner, quota };
-  };
-
   return {
     /**
      * Counts the request and asks the store for the keys of what it will read; without waiting where state and hashes
@@ -58,16 +46,15 @@ export function createGateway(deps: GatewayDeps) {
     read: (read: Read, reader: Reader): Promise<Reading> =>
       reader.context.session ? ending(store, reader, cache.read(read, reader)) : cache.read(read, reader),
     /** Anything else: counted, then sent once, never through the cache. @throws GatewayError, also what `input` throws */
-    async write(operation: Operation, input: () => Promise<OperationInput>, context: RequestContext): Promise<Written> {
-      return write(writeTools, { operation, input, writer: await writerOf(context, operation) });
-    },
+    write: (operation: Operation, input: () => Promise<OperationInput>, context: RequestContext): Promise<Written> =>
+      write(writeTools, { operation, input, context }),
     /** Error codes of the upstream's own that it has used. */
     upstreamCodes,
   };
 }
 
 /** The call of the upstream, with its retries and the gates before each attempt. */
-export function upstreamCall(deps: GatewayDeps, accepted: Gate) {
+function upstreamCall(deps: GatewayDeps, accepted: Gate) {
   const { config, clock, metrics } = deps;
   const upstreamCodes = new Set<string>();
   const circuit = new Circuit(deps);
@@ -82,7 +69,7 @@ export function upstreamCall(deps: GatewayDeps, accepted: Gate) {
     budget(deps, config.upstreamBudgetPerMinute),
     accepted,
     endingSessions(deps.store),
-    seenCodes(upstreamCodes),
+    collectCodes(upstreamCodes),
     watchDrift(deps.logger),
     measured(metrics),
   ];
@@ -90,15 +77,15 @@ export function upstreamCall(deps: GatewayDeps, accepted: Gate) {
   return {
     upstreamCodes: upstreamCodes as ReadonlySet<string>,
     call: guardedCall({ clock, metrics, gates, exchange, attemptTimeoutMs: config.upstreamTimeoutMs }),
-    isCircuitOpen: (caller: Caller) => circuit.isOpen(caller),
+    isCircuitOpen: (call: Whose) => circuit.isOpen(call),
     /**
      * Refuses calls that the cooldown or the circuit would refuse, for writes, which are stored before they are sent.
      * @throws GatewayError
      */
-    assertAllowed: (caller: Caller): void => {
+    assertAllowed: (call: Whose): void => {
       const now = clock.now();
-      cooling.assertOver({ call: caller, now });
-      circuit.assertClosed(caller, now);
+      cooling.assertOver({ call, now });
+      circuit.assertClosed(call, now);
     },
   };
 }

@@ -2,10 +2,9 @@ import { GatewayError } from '../core/errors.ts';
 import type { Reader, RequestContext } from '../cache/reader.ts';
 import type { Soon } from '../core/runtime.ts';
 import type { Gate, Settled } from '../resilience/gates.ts';
-import type { Caller } from '../resilience/recent.ts';
 import { addressOwner } from '../store/owner.ts';
 import { type AccountId, isSessionOver, type Revoked, type SessionId, type Store } from '../store/store.ts';
-import type { Read } from '../upstream/call.ts';
+import type { Read, Whose } from '../upstream/call.ts';
 import type { Accepted, GatewayDeps, RateLimit, ReaderOf } from './reader.ts';
 
 /** For a request whose session was revoked. */
@@ -17,7 +16,7 @@ export const sessionOver = (): GatewayError =>
   });
 
 /** An upstream that does not accept a session's key any more ends that session, and no other. */
-function endSession(store: Pick<Store, 'revoke'>, { account, owner, context }: Caller, error: unknown): void {
+function endSession(store: Pick<Store, 'revoke'>, { account, owner, context }: Whose, error: unknown): void {
   const isRefused = error instanceof GatewayError && error.status === 401 && !error.isUnsent;
   const { session, waitUntil } = context;
   if (isRefused && session && account !== undefined)
@@ -31,11 +30,11 @@ export function endingSessions(store: Pick<Store, 'revoke'>): Gate {
 }
 
 /** For a request that has waited for a call of another one. */
-export async function ending<T>(store: Pick<Store, 'revoke'>, caller: Caller, answer: Promise<T>): Promise<T> {
+export async function ending<T>(store: Pick<Store, 'revoke'>, whose: Whose, answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (error) {
-    endSession(store, caller, error);
+    endSession(store, whose, error);
     throw error;
   }
 }

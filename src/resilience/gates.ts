@@ -111,8 +111,8 @@ export function acceptedAccounts(store: Pick<Store, 'accept'>) {
 /** An upstream has some dozens. */
 const MAX_CODES = 1_000;
 
-/** Collects error codes of the upstream's own that this instance has seen in its answers. */
-export function seenCodes(codes: Set<string>): Gate {
+/** Collects error codes of the upstream's own, as they come in its answers. */
+export function collectCodes(codes: Set<string>): Gate {
   const settled: Settled = (_, { error }) => {
     const isNew = error instanceof GatewayError && !isErrorCode(error.code) && codes.size < MAX_CODES;
     if (isNew) codes.add(error.code);

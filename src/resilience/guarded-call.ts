@@ -1,9 +1,9 @@
 import { childOf, type Clock, onAbort } from '../core/runtime.ts';
 import { type Fault, GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
-import type { Call, Exchange, UpstreamCall } from '../upstream/call.ts';
+import type { CallUpstream, Exchange, UpstreamCall } from '../upstream/call.ts';
 import type { Attempt, Gate, Outcome, Settled } from './gates.ts';
-import { accountOf, addressOf, type Recent, RecentCalls } from './recent.ts';
+import { accountOf, clientOf, type Recent, RecentCalls } from './recent.ts';
 
 interface GuardedCallOptions {
   readonly clock: Clock;
@@ -20,7 +20,7 @@ interface GuardedCallOptions {
  * Makes a call with all its attempts: through the gates, to the upstream, and again if that helps. One timer spans
  * connecting, waiting and reading of an attempt, since a body that drips would restart an idle timer again and again.
  */
-export function guardedCall(options: GuardedCallOptions): Call {
+export function guardedCall(options: GuardedCallOptions): CallUpstream {
   const { clock, gates, exchange, attemptTimeoutMs } = options;
   const retries = new Retries(options.metrics, options.random);
 
@@ -87,7 +87,7 @@ const FIRST_PAUSE_MS = 100;
 const BUDGET_MS = 10_000;
 const BUDGET_SHARE = 0.1;
 const BUDGET_LEAST = 3;
-/** The part of what is left of them that one account, or one address, may have where there are others. */
+/** The part of what is left of them that one account, or one client, may have where there are others. */
 const PART = 1 / 2;
 
 const RETRIED: ReadonlySet<Fault | undefined> = new Set<Fault>(['refused', 'broken', 'unavailable']);
@@ -97,7 +97,7 @@ const RETRIED: ReadonlySet<Fault | undefined> = new Set<Fault>(['refused', 'brok
  * deadline. A budget keeps retries from tripling the load of an upstream in trouble, and nobody takes all of it from
  * others. Pauses have full jitter.
  */
-export class Retries {
+class Retries {
   readonly #recent = new RecentCalls(BUDGET_MS);
   readonly #metrics: Metrics;
   readonly #random: () => number;
@@ -128,11 +128,11 @@ export class Retries {
   }
 
   #isInBudget(call: UpstreamCall, now: number): boolean {
-    const { accounts, addresses } = this.#recent;
+    const { accounts, clients } = this.#recent;
     const { calls, marked } = accounts.totals(now);
     const left = Math.max(BUDGET_LEAST, Math.floor(calls * BUDGET_SHARE)) - marked;
-    const mayHave = (recent: Recent, caller: string) =>
-      recent.callers(now).seen === 1 ? left > 0 : recent.of(caller, now).marked < left * PART;
-    return mayHave(accounts, accountOf(call)) && mayHave(addresses, addressOf(call));
+    const mayHave = (recent: Recent, name: string) =>
+      recent.names(now).all === 1 ? left > 0 : recent.of(name, now).marked < left * PART;
+    return mayHave(accounts, accountOf(call)) && mayHave(clients, clientOf(call));
   }
 }

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import type { Gateway } from '../gateway/gateway.ts';
-import type { Written } from '../gateway/idempotency.ts';
+import type { Written } from '../gateway/write.ts';
 import { jsonTextOf, unreadTextOf } from '../middleware/body.ts';
 import { readAnswer } from '../middleware/read-answer.ts';
 import { type Answer, NO_STORE, reply } from '../middleware/reply.ts';

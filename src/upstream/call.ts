@@ -59,14 +59,18 @@ export interface Validators {
   readonly lastModified?: string;
 }
 
-/** One call of an operation. */
-export interface UpstreamCall {
+/** Whose call it is. */
+export interface Whose {
   /** The request that it was begun for. Other requests may wait for it too. */
   readonly context: CallContext;
-  /** Whose call it is; absent for the social calls. */
+  /** Absent for the social calls. */
   readonly account: AccountId | undefined;
   /** Whose share of the bounded resources it takes. */
   readonly owner: Owner;
+}
+
+/** One call of an operation. */
+export interface UpstreamCall extends Whose {
   readonly operation: Operation;
   readonly input: OperationInput;
   readonly validators?: Validators | undefined;
@@ -80,7 +84,7 @@ export interface UpstreamCall {
   readonly endsAt: number;
 }
 
-export type Call = (call: UpstreamCall) => Promise<UpstreamAnswer>;
+export type CallUpstream = (call: UpstreamCall) => Promise<UpstreamAnswer>;
 
 /** One attempt at a call; `signal` ends it. */
 export type Exchange = (call: UpstreamCall, signal: AbortSignal) => Promise<UpstreamAnswer>;
