@@ -41,7 +41,7 @@ export interface RequestContext extends CallContext {
   /** What it sees of the store; set once it has been counted. */
   snapshot?: Snapshot | undefined;
   /** The limit that it was counted in; absent if none applies. */
-  counted?: { readonly quota: Quota; readonly use: WindowUse } | undefined;
+  limitUse?: { readonly quota: Quota; readonly use: WindowUse } | undefined;
 }
 
 export interface ReaderOptions {

@@ -1,5 +1,5 @@
-/** What limits count a client by: an IPv4 address, or the /64 of an IPv6 one, since one customer has a whole /64. */
-export function customerOf(address: string): string {
+/** What limits count a client by: an IPv4 address, or the /64 of an IPv6 one, since one household has a whole /64. */
+export function clientAt(address: string): string {
   return address.includes(':') ? prefixOf(address) : address;
 }
 

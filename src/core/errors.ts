@@ -6,16 +6,13 @@ interface ErrorKind {
   readonly retryable: boolean;
 }
 
-type Kind = Omit<ErrorKind, 'title'> & { readonly title?: string | undefined };
-
-/** A kind of error. Without a title of its own, its code in words is its title. */
-const final = (status: number, description: string, title?: string): Kind => {
-  return { status, description, title, retryable: false };
+/** Without a title of its own, its code in words is its title. */
+const kind = (retryable: boolean) => (status: number, description: string, title?: string) => {
+  return { status, description, title, retryable };
 };
 
-const transient = (status: number, description: string, title?: string): Kind => {
-  return { status, description, title, retryable: true };
-};
+const final = kind(false);
+const transient = kind(true);
 
 /** Every code of ours (`contract.md` section 4). The first one of a status is the name of that status. */
 const KINDS = {
@@ -83,7 +80,7 @@ const KINDS = {
   ),
   account_suspended: final(403, 'The upstream has suspended the account.'),
   api_key_not_allowed: final(403, 'The upstream does not allow this with an API key.', 'API key not allowed'),
-} as const satisfies Record<string, Kind>;
+};
 
 export type ErrorCode = keyof typeof KINDS;
 

@@ -16,7 +16,7 @@ export interface BatchItem {
   readonly path: string;
 }
 
-type Outcome = Reading | GatewayError;
+type ItemOutcome = Reading | GatewayError;
 
 /**
  * Answers every item, as JSON in the order asked. Until the upstream has accepted the credential, items are read one
@@ -30,7 +30,7 @@ export async function answerBatch(
   maxBytes: number,
 ): Promise<string> {
   const outcomeOf = outcomesOf(gateway, reader);
-  const outcomes: Promise<Outcome>[] = [];
+  const outcomes: Promise<ItemOutcome>[] = [];
   let isAccepted = !isAddress(reader.owner);
   let refusal: GatewayError | undefined;
   for (const { path } of items) {
@@ -47,7 +47,7 @@ export async function answerBatch(
 }
 
 /** Reads the path of an item; items with equal paths share a read. */
-function outcomesOf(gateway: Gateway, reader: Reader): (path: string) => Promise<Outcome> {
+function outcomesOf(gateway: Gateway, reader: Reader): (path: string) => Promise<ItemOutcome> {
   const readings = new Map<string, Soon<Reading>>();
   return async (path) => {
     try {
@@ -90,7 +90,7 @@ function responsesOf({ origin, mount, requestId }: RequestContext, maxBytes: num
     weights.set(entry, bytes);
     return take(bytes) ? withOrigin(entry, { origin }) : undefined;
   };
-  return ({ id, path }: BatchItem, outcome: Outcome): string => {
+  return ({ id, path }: BatchItem, outcome: ItemOutcome): string => {
     const instance = mount + path.split('?', 1)[0];
     const response = (status: number, body: string) => `{"id":${JSON.stringify(id)},"status":${status},"body":${body}}`;
     const problem = (error: GatewayError) => JSON.stringify(problemOf(error, { instance, mount, requestId }));

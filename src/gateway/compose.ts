@@ -34,8 +34,8 @@ export type Legs = ReadonlyMap<string, Soon<Leg>>;
 export function planOf({ sections }: Overview, wanted: readonly string[]): Planned[] {
   const needed = new Set(wanted);
   for (const name of wanted) {
-    const owner = sections[name]?.cardOf;
-    if (owner !== undefined) needed.add(owner);
+    const source = sections[name]?.cardOf;
+    if (source !== undefined) needed.add(source);
   }
   return Object.entries(sections)
     .filter(([name]) => needed.has(name))
@@ -73,15 +73,15 @@ export function vitalOf({ overview, wanted, strict }: Composition): string[] {
 }
 
 /** All reads that will probably be needed, judging by the copies that this instance has. */
-export function readsOf({ sections }: Composition, copyOf: CopyOf): Read[] {
+export function readsOf({ sections }: Pick<Composition, 'sections'>, copyOf: CopyOf): Read[] {
   return sections.flatMap(({ read }) => read ?? cardReads(copyOf));
 }
 
 function startLeg(tools: LegTools, { cardOf = '', read }: Planned, others: Legs) {
   if (read) return readLeg(tools, read);
-  const owner = others.get(cardOf);
-  if (!owner) throw new Error('a section has to come behind what it depends on');
-  return cardLeg(tools, owner);
+  const subscription = others.get(cardOf);
+  if (!subscription) throw new Error('a section has to come behind what it depends on');
+  return cardLeg(tools, subscription);
 }
 
 /** Trims a section to some fields: the object, every item of an array, every item of a page. Values stay as they are. */

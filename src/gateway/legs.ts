@@ -53,12 +53,12 @@ export const readLeg = (tools: LegTools, read: Read): Soon<Leg> => freshLeg(tool
 
 /** Refusals and failures become a bad leg; rejects only if the client has left. */
 async function askLeg({ gateway, clock, reader }: LegTools, read: Read): Promise<Leg> {
-  const begunAt = clock.now();
+  const startedAt = clock.now();
   try {
     const reading = await gateway.read(read, reader);
-    return goodLeg(reading, reader.context, clock.now() - begunAt);
+    return goodLeg(reading, reader.context, clock.now() - startedAt);
   } catch (error) {
-    return badLeg(error, clock.now() - begunAt);
+    return badLeg(error, clock.now() - startedAt);
   }
 }
 
@@ -97,19 +97,19 @@ export function cardLeg(tools: LegTools, subscription: Soon<Leg>): Soon<Leg> {
 }
 
 /**
- * The list of cards is read at the same time as the subscription, unless it is known; if the card is not in it, or the
+ * The list of cards is read at the same time as the subscription, unless there is a fresh copy of it; if the card is not in it, or the
  * list failed, the card is read by its id.
  */
-async function readCard(tools: LegTools, subscription: Soon<Leg>, known?: Leg): Promise<Leg> {
-  const begunAt = tools.clock.now();
-  const msSoFar = () => tools.clock.now() - begunAt;
+async function readCard(tools: LegTools, subscription: Soon<Leg>, copied?: Leg): Promise<Leg> {
+  const startedAt = tools.clock.now();
+  const msSoFar = () => tools.clock.now() - startedAt;
   const part = tools.reader.part();
-  const reading = known ?? readList({ ...tools, reader: part });
+  const reading = copied ?? readList({ ...tools, reader: part });
   try {
     // If the list is refused with 401 or 403, there is no need to wait for the subscription.
-    const owner = await Promise.race([subscription, Promise.resolve(reading).then(() => subscription)]);
-    if (isBad(owner)) return { state: 'skipped', error: owner.error, ms: msSoFar() };
-    const id = isGood(owner) ? cardIdIn(owner.entry) : undefined;
+    const source = await Promise.race([subscription, Promise.resolve(reading).then(() => subscription)]);
+    if (isBad(source)) return { state: 'skipped', error: source.error, ms: msSoFar() };
+    const id = isGood(source) ? cardIdIn(source.entry) : undefined;
     if (id === undefined) return { state: 'not_applicable', ms: msSoFar() };
     if (!CARD_ID.test(id)) throw GatewayError.of('upstream_bad_response', { detail: 'The card has no usable id.' });
     const list = await reading;
@@ -151,23 +151,24 @@ function cardOf(list: Leg, id: string): Leg | undefined {
   return text === undefined ? undefined : { ...list, text, etag: '' };
 }
 
-/** What was found in copies of subscriptions and of lists: they never change, so each is searched once. */
+/** What is in copies of subscriptions and of lists: they never change, so each is searched once. */
 const cardIds = new WeakMap<Entry, { readonly id: string | undefined }>();
 const cards = new WeakMap<Entry, { readonly id: string; readonly card: string | undefined }>();
 
 /** Undefined if the subscription has no card. */
 function cardIdIn(subscription: Entry): string | undefined {
-  const known = cardIds.get(subscription);
-  if (known) return known.id;
-  const id = idIn(subscription.text, 'payment_method');
-  cardIds.set(subscription, { id: id === 'null' ? undefined : id });
-  return cardIdIn(subscription);
+  const searched = cardIds.get(subscription);
+  if (searched) return searched.id;
+  const text = idIn(subscription.text, 'payment_method');
+  const id = text === 'null' ? undefined : text;
+  cardIds.set(subscription, { id });
+  return id;
 }
 
 /** The card with this id, out of a page of cards. */
 function cardIn(list: Entry, id: string): string | undefined {
-  const known = cards.get(list);
-  if (known?.id === id) return known.card;
+  const searched = cards.get(list);
+  if (searched?.id === id) return searched.card;
   const results = memberOf(list.text, 'results');
   const items = results ? Array.from(itemsOf(list.text, results.start), (span) => cut(list.text, span)) : [];
   const card = items.find((item) => idIn(item, 'id') === id);

@@ -67,7 +67,7 @@ const MINUTE_MS = 60_000;
 
 export type RateLimit = ReturnType<typeof rateLimit>;
 
-/** How many requests a principal may make in a minute. `perMinute`: of one account; 0: there is no quota at all. */
+/** How many requests an account or a client may make in a minute. `perMinute`: of one account; 0: there is no quota at all. */
 export function rateLimit({ clock, metrics }: Pick<GatewayDeps, 'clock' | 'metrics'>, perMinute: number) {
   const quota = (name: Quota['name'], limit: number): Quota | undefined =>
     perMinute === 0 ? undefined : { name, window: { name: requestsBy(name), lengthMs: MINUTE_MS, limit } };
@@ -80,7 +80,7 @@ export function rateLimit({ clock, metrics }: Pick<GatewayDeps, 'clock' | 'metri
      */
     apply(context: RequestContext, applied: Quota | undefined, use: WindowUse | undefined): void {
       if (!applied || !use) return;
-      context.counted = { quota: applied, use };
+      context.limitUse = { quota: applied, use };
       if (use.used <= applied.window.limit) return;
       metrics.refused('rate_limit');
       const detail = `More than ${applied.window.limit} requests by this ${applied.name} in a minute.`;

@@ -76,7 +76,7 @@ export function problemAnswer(request: ClientRequest, error: GatewayError): Answ
 
 /** The headers of an answer, with those that every answer has. */
 export function headersOf(request: ClientRequest, { headers: own, timing }: Answer): Record<string, string> {
-  const { startedAt, counted, requestId } = request;
+  const { startedAt, limitUse, requestId } = request;
   const { clock, cors, sessions } = request.tools;
   const now = clock.now();
   const total = `total;dur=${tenths(now - startedAt)}`;
@@ -87,7 +87,7 @@ export function headersOf(request: ClientRequest, { headers: own, timing }: Answ
     'Server-Timing': timing ? `${timing}, ${total}` : total,
   };
   if (sessions && own['Vary']?.includes('Authorization')) headers['Vary'] += ', Cookie'; // what depends on one depends on both
-  if (counted) addLimit(headers, counted, now);
+  if (limitUse) addLimit(headers, limitUse, now);
   cors?.add(headers, request);
   return headers;
 }
@@ -95,7 +95,7 @@ export function headersOf(request: ClientRequest, { headers: own, timing }: Answ
 /** `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10). */
 function addLimit(
   headers: Record<string, string>,
-  { quota: { name, window }, use }: NonNullable<ClientRequest['counted']>,
+  { quota: { name, window }, use }: NonNullable<ClientRequest['limitUse']>,
   now: number,
 ): void {
   const left = Math.max(0, window.limit - use.used);

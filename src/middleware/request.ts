@@ -84,7 +84,7 @@ export class ClientRequest implements RequestContext {
   account: AccountId | undefined;
   owner: Owner | undefined;
   snapshot: Snapshot | undefined;
-  counted: RequestContext['counted'];
+  limitUse: RequestContext['limitUse'];
   /** Set if it came by cookie, and that could be opened. */
   session: Session | undefined;
   upstreamCalls = 0;

@@ -22,7 +22,7 @@ const contextOf = (clock: Clock): RequestContext => ({
   account: undefined,
   owner: undefined,
   snapshot: undefined,
-  counted: undefined,
+  limitUse: undefined,
   upstreamCalls: 0,
   upstreamMs: 0,
 });
