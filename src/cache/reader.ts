@@ -15,10 +15,9 @@ import { childOf, type Clock, type Digest } from '../core/runtime.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { CachePolicy, Group, Operation } from '../upstream/operation.ts';
 
-/** How many requests are allowed in a window, with the name that clients see. */
-export interface Quota {
-  readonly name: 'account' | 'address';
-  readonly window: Window;
+/** How many requests are allowed in a window. `by`: the name that clients see. */
+export interface Quota extends Window {
+  readonly by: 'account' | 'address';
 }
 
 /** One client request, for all code that works on it. Instants are in milliseconds of the process's clock. */

@@ -156,10 +156,10 @@ export class GatewayError extends Error {
     const named = ERROR_CODES.find((one) => ERRORS[one].status === status);
     const code = own ?? named ?? `status_${status}`;
     // A code of ours with another status is the upstream's own code, with its own meaning.
-    const known = isErrorCode(code) && ERRORS[code].status === status ? ERRORS[code] : undefined;
-    const title = known?.title ?? titleOf(code);
+    const ours = isErrorCode(code) && ERRORS[code].status === status ? ERRORS[code] : undefined;
+    const title = ours?.title ?? titleOf(code);
     const retryable = named !== undefined && ERRORS[named].retryable;
-    return new GatewayError(code, { description: title, ...known, status, title, retryable }, particulars);
+    return new GatewayError(code, { description: title, ...ours, status, title, retryable }, particulars);
   }
 
   /** Whether nothing was sent to the upstream. */

@@ -7,7 +7,7 @@ import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { OperationInput, Read, Whose } from '../upstream/call.ts';
 import { type GatewayDeps, rateLimit, readers, type ReadsOf } from './reader.ts';
-import { accountSessions, ending, endingSessions, sessionOver } from './sessions.ts';
+import { accountSessions, endingSessions, endSession, sessionOver } from './sessions.ts';
 import { write, type Written } from './write.ts';
 import { Circuit } from '../resilience/circuit.ts';
 import { watchDrift } from '../resilience/drift.ts';
@@ -21,12 +21,12 @@ export type Gateway = ReturnType<typeof createGateway>;
 export function createGateway(deps: GatewayDeps) {
   const { config, store } = deps;
   const accepted = acceptedAccounts(store);
-  const { call, isCircuitOpen, assertAllowed, upstreamCodes } = upstreamCall(deps, accepted.gate);
+  const upstream = upstreamCall(deps, accepted.gate);
   const { policyOf, requestTimeoutMs: timeoutMs } = config;
-  const cache = new ReadThrough({ ...deps, call, isCircuitOpen, timeoutMs, check: checkInput, policyOf });
+  const cache = new ReadThrough({ ...deps, ...upstream, timeoutMs, check: checkInput, policyOf });
   const limit = rateLimit(deps, config.rateLimitPerMinute);
   const readerOf = readers(deps, accepted);
-  const writeTools = { ...deps, call, assertAllowed, limit, accepted };
+  const writeTools = { ...deps, ...upstream, limit, accepted };
   return {
     /**
      * Counts the request and asks the store for the keys of what it will read; without waiting where state and hashes
@@ -35,7 +35,7 @@ export function createGateway(deps: GatewayDeps) {
      */
     reader(context: RequestContext, reads: ReadsOf = () => []): Soon<Reader> {
       const { session } = context;
-      return andThen(readerOf(context, reads, { window: limit.account?.window, session }), (reader) => {
+      return andThen(readerOf(context, reads, { window: limit.account, session }), (reader) => {
         limit.apply(context, limit.account, reader.snapshot.use);
         if (session && isSessionOver(session, reader.snapshot.session)) throw sessionOver();
         return reader;
@@ -43,20 +43,26 @@ export function createGateway(deps: GatewayDeps) {
     },
     sessions: accountSessions(deps, { accepted, limit, readerOf }),
     /** A GET that no fresh copy answers, through the cache. @throws GatewayError */
-    read: (read: Read, reader: Reader): Promise<Reading> =>
-      reader.context.session ? ending(store, reader, cache.read(read, reader)) : cache.read(read, reader),
+    async read(read: Read, reader: Reader): Promise<Reading> {
+      try {
+        return await cache.read(read, reader);
+      } catch (error) {
+        endSession(store, reader, error); // the call may be another request's, of another session
+        throw error;
+      }
+    },
     /** Anything else: counted, then sent once, never through the cache. @throws GatewayError, also what `input` throws */
     write: (operation: Operation, input: () => Promise<OperationInput>, context: RequestContext): Promise<Written> =>
       write(writeTools, { operation, input, context }),
     /** Error codes of the upstream's own that it has used. */
-    upstreamCodes,
+    upstreamCodes: upstream.codes,
   };
 }
 
 /** The call of the upstream, with its retries and the gates before each attempt. */
 function upstreamCall(deps: GatewayDeps, accepted: Gate) {
   const { config, clock, metrics } = deps;
-  const upstreamCodes = new Set<string>();
+  const codes = new Set<string>();
   const circuit = new Circuit(deps);
   const cooling = cooldown(deps);
   // In the order in which they are asked.
@@ -69,13 +75,13 @@ function upstreamCall(deps: GatewayDeps, accepted: Gate) {
     budget(deps, config.upstreamBudgetPerMinute),
     accepted,
     endingSessions(deps.store),
-    collectCodes(upstreamCodes),
+    collectCodes(codes),
     watchDrift(deps.logger),
     measured(metrics),
   ];
   const exchange = upstreamClient({ ...deps, maxBodyBytes: config.upstreamMaxBodyBytes });
   return {
-    upstreamCodes: upstreamCodes as ReadonlySet<string>,
+    codes: codes as ReadonlySet<string>,
     call: guardedCall({ clock, metrics, gates, exchange, attemptTimeoutMs: config.upstreamTimeoutMs }),
     isCircuitOpen: (call: Whose) => circuit.isOpen(call),
     /**

@@ -97,14 +97,14 @@ export function cardLeg(tools: LegTools, subscription: Soon<Leg>): Soon<Leg> {
 }
 
 /**
- * The list of cards is read at the same time as the subscription, unless there is a fresh copy of it; if the card is not in it, or the
- * list failed, the card is read by its id.
+ * The list of cards is read at the same time as the subscription, unless there is a fresh copy of it; if the card is
+ * not in it, or the list failed, the card is read by its id.
  */
-async function readCard(tools: LegTools, subscription: Soon<Leg>, copied?: Leg): Promise<Leg> {
+async function readCard(tools: LegTools, subscription: Soon<Leg>, freshList?: Leg): Promise<Leg> {
   const startedAt = tools.clock.now();
   const msSoFar = () => tools.clock.now() - startedAt;
   const part = tools.reader.part();
-  const reading = copied ?? readList({ ...tools, reader: part });
+  const reading = freshList ?? readList({ ...tools, reader: part });
   try {
     // If the list is refused with 401 or 403, there is no need to wait for the subscription.
     const source = await Promise.race([subscription, Promise.resolve(reading).then(() => subscription)]);

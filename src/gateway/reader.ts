@@ -69,8 +69,8 @@ export type RateLimit = ReturnType<typeof rateLimit>;
 
 /** How many requests an account or a client may make in a minute. `perMinute`: of one account; 0: there is no quota at all. */
 export function rateLimit({ clock, metrics }: Pick<GatewayDeps, 'clock' | 'metrics'>, perMinute: number) {
-  const quota = (name: Quota['name'], limit: number): Quota | undefined =>
-    perMinute === 0 ? undefined : { name, window: { name: requestsBy(name), lengthMs: MINUTE_MS, limit } };
+  const quota = (by: Quota['by'], limit: number): Quota | undefined =>
+    perMinute === 0 ? undefined : { by, name: requestsBy(by), lengthMs: MINUTE_MS, limit };
   return {
     account: quota('account', perMinute),
     address: quota('address', SOCIAL_PER_MINUTE),
@@ -81,9 +81,9 @@ export function rateLimit({ clock, metrics }: Pick<GatewayDeps, 'clock' | 'metri
     apply(context: RequestContext, applied: Quota | undefined, use: WindowUse | undefined): void {
       if (!applied || !use) return;
       context.limitUse = { quota: applied, use };
-      if (use.used <= applied.window.limit) return;
+      if (use.used <= applied.limit) return;
       metrics.refused('rate_limit');
-      const detail = `More than ${applied.window.limit} requests by this ${applied.name} in a minute.`;
+      const detail = `More than ${applied.limit} requests by this ${applied.by} in a minute.`;
       throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: secondsLeft(use, clock.now()), detail });
     },
   };

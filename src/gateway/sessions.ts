@@ -16,7 +16,7 @@ export const sessionOver = (): GatewayError =>
   });
 
 /** An upstream that does not accept a session's key any more ends that session, and no other. */
-function endSession(store: Pick<Store, 'revoke'>, { account, owner, context }: Whose, error: unknown): void {
+export function endSession(store: Pick<Store, 'revoke'>, { account, owner, context }: Whose, error: unknown): void {
   const isRefused = error instanceof GatewayError && error.status === 401 && !error.isUnsent;
   const { session, waitUntil } = context;
   if (isRefused && session && account !== undefined)
@@ -27,16 +27,6 @@ function endSession(store: Pick<Store, 'revoke'>, { account, owner, context }: W
 export function endingSessions(store: Pick<Store, 'revoke'>): Gate {
   const settled: Settled = ({ call }, { error }) => endSession(store, call, error);
   return () => settled;
-}
-
-/** For a request that has waited for a call of another one. */
-export async function ending<T>(store: Pick<Store, 'revoke'>, whose: Whose, answer: Promise<T>): Promise<T> {
-  try {
-    return await answer;
-  } catch (error) {
-    endSession(store, whose, error);
-    throw error;
-  }
 }
 
 interface SessionTools {
@@ -62,7 +52,7 @@ export function accountSessions({ store, clock, digest }: GatewayDeps, { accepte
      */
     async prepare(context: RequestContext, id: string, isCounted: boolean): Promise<void> {
       const principal = await digest.account(addressOwner(context.address));
-      const window = isCounted ? limit.address?.window : undefined;
+      const window = isCounted ? limit.address : undefined;
       const { use, session } = await store.snapshot({
         ...asking(principal, context),
         window,

@@ -4,8 +4,8 @@ import { ClientLeft, type ErrorCode, GatewayError } from '../core/errors.ts';
 import { isJson } from '../core/json.ts';
 import type { IdempotencyOutcome } from '../core/metrics.ts';
 import { type Clock, onAbort } from '../core/runtime.ts';
-import { addressOwner } from '../store/owner.ts';
-import type { AccountId, Holder, NewWrite, WriteAnswer, WriteEnd, WriteRecord } from '../store/store.ts';
+import { addressOwner, type Owner } from '../store/owner.ts';
+import type { AccountId, NewWrite, WriteAnswer, WriteEnd, WriteRecord } from '../store/store.ts';
 import type { CallUpstream, OperationInput } from '../upstream/call.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
@@ -22,10 +22,13 @@ interface WriteTools extends GatewayDeps {
 }
 
 /** Who writes. The request is counted together with its write. */
-interface Writer extends Holder {
+interface Writer {
   readonly context: RequestContext;
   /** Absent for the social calls, which take no credential. */
   readonly account: AccountId | undefined;
+  /** The account, or for those a hash of the client's address. */
+  readonly storedAs: AccountId;
+  readonly owner: Owner;
   readonly quota: Quota | undefined;
 }
 
@@ -75,17 +78,17 @@ async function writerOf({ digest, limit, accepted }: WriteTools, asked: WriteReq
   const takesNone = operation.credential === 'none';
   const account = takesNone ? undefined : (context.account ??= await digest.account(context.credential));
   // Credentials contain no space, so the hash of an address never equals that of a credential.
-  const principal = account ?? (await digest.account(addressOwner(context.address)));
+  const storedAs = account ?? (await digest.account(addressOwner(context.address)));
   const owner = (context.owner = accepted.ownerOf(account, context));
-  return { context, account, principal, owner, quota: account === undefined ? limit.address : limit.account };
+  return { context, account, storedAs, owner, quota: account === undefined ? limit.address : limit.account };
 }
 
-async function readied(tools: WriteTools, asked: WriteRequest, begunBy: Writer): Promise<Ready> {
+async function readied(tools: WriteTools, asked: WriteRequest, earlier: Writer): Promise<Ready> {
   const { operation, context } = asked;
   const isLate = lateness(tools.clock, context.endsAt);
   const input = await asked.input();
   // The account may have been accepted while the body came.
-  const writer = { ...begunBy, owner: tools.accepted.ownerOf(begunBy.account, context) };
+  const writer = { ...earlier, owner: tools.accepted.ownerOf(earlier.account, context) };
   checkInput(operation, input);
   context.signal.throwIfAborted();
   const newWrite = await newWriteOf(tools, operation, input, writer);
@@ -111,16 +114,16 @@ async function newWriteOf(
   { clock, digest }: GatewayDeps,
   operation: Operation,
   input: OperationInput,
-  { account, principal, owner, quota, context }: Writer,
+  { account, storedAs, owner, quota, context }: Writer,
 ): Promise<NewWrite> {
   const { endsAt, waitUntil, idempotencyKey: key } = context;
   const isPurchase = operation.exclusive === true;
   const isCompared = key !== undefined || isPurchase;
   const asked = () => [operation.id, input.id ?? '', input.query, comparedBody(operation, input)].join(' ');
   return {
-    principal,
+    principal: storedAs,
     owner,
-    window: quota?.window,
+    window: quota,
     tags: account === undefined ? [] : invalidatedBy(operation, input),
     nonce: crypto.randomUUID(),
     now: clock.now(),
@@ -153,17 +156,16 @@ function needsStore({ invalidates = [] }: Operation, { key, isPurchase, session 
 
 /** @throws GatewayError `rate_limited` */
 async function count({ store, clock, limit }: WriteTools, writer: Writer): Promise<void> {
-  const { principal, owner, quota, context } = writer;
-  if (!quota) return;
-  const { window } = quota;
+  const { storedAs: principal, owner, quota: window, context } = writer;
+  if (!window) return;
   const { use } = await store.snapshot({ principal, owner, now: clock.now(), window, waitUntil: context.waitUntil });
-  limit.apply(context, quota, use);
+  limit.apply(context, window, use);
 }
 
 async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
   const { newWrite, isStored, writer } = ready;
-  const earlier = isStored ? await begin(tools, writer, newWrite) : undefined;
-  if (earlier) return earlier;
+  const replay = isStored ? await begin(tools, writer, newWrite) : undefined;
+  if (replay) return replay;
   const end = async (how: WriteEnd) => {
     countEnd(tools, newWrite, how);
     if (isStored) return tools.store.endWrite(newWrite, how);

@@ -95,12 +95,12 @@ export function headersOf(request: ClientRequest, { headers: own, timing }: Answ
 /** `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10). */
 function addLimit(
   headers: Record<string, string>,
-  { quota: { name, window }, use }: NonNullable<ClientRequest['limitUse']>,
+  { quota: { by, limit, lengthMs }, use }: NonNullable<ClientRequest['limitUse']>,
   now: number,
 ): void {
-  const left = Math.max(0, window.limit - use.used);
-  headers['RateLimit'] = `"${name}";r=${left};t=${secondsLeft(use, now)}`;
-  headers['RateLimit-Policy'] = `"${name}";q=${window.limit};w=${window.lengthMs / 1000}`;
+  const left = Math.max(0, limit - use.used);
+  headers['RateLimit'] = `"${by}";r=${left};t=${secondsLeft(use, now)}`;
+  headers['RateLimit-Policy'] = `"${by}";q=${limit};w=${lengthMs / 1000}`;
 }
 
 /** One `Server-Timing` entry; `ms` in milliseconds. */

@@ -140,7 +140,7 @@ export function measured(metrics: Metrics): Gate {
 
 function outcomeOf(attempt: Attempt, { answer, error }: Outcome): CallOutcome {
   if (answer) return 'good';
-  const known = error instanceof GatewayError ? error : undefined;
-  if (isGivenUp(attempt, known)) return 'abandoned';
-  return known && known.status < 500 ? 'refused' : 'failed';
+  const failure = error instanceof GatewayError ? error : undefined;
+  if (isGivenUp(attempt, failure)) return 'abandoned';
+  return failure && failure.status < 500 ? 'refused' : 'failed';
 }

@@ -31,11 +31,11 @@ export class Recent {
   count(what: keyof Count, now: number, name: string): void {
     this.#forget(now);
     const isToldApart = this.#sums.has(name) || this.#sums.size < MAX_NAMES - 1;
-    const countedAs = isToldApart ? name : OTHERS;
+    const key = isToldApart ? name : OTHERS;
     const number = Math.floor(now / this.#stepMs);
     const step = this.#steps.get(number) ?? new Map<string, Count>();
     this.#steps.set(number, step);
-    for (const count of [this.#all, countIn(this.#sums, countedAs), countIn(step, countedAs)]) count[what]++;
+    for (const count of [this.#all, countIn(this.#sums, key), countIn(step, key)]) count[what]++;
   }
 
   totals(now: number): Readonly<Count> {

@@ -6,9 +6,9 @@ z.config(en());
 
 /** The schema with what the OpenAPI document says of it besides. */
 export function documented<T extends z.ZodMiniType>(schema: T, meta: z.core.GlobalMeta): T {
-  const copy = schema.clone(schema.def, { parent: true });
-  z.globalRegistry.add(copy, meta);
-  return copy;
+  const clone = schema.clone(schema.def, { parent: true });
+  z.globalRegistry.add(clone, meta);
+  return clone;
 }
 
 /** `[description, example]` of a documented field; both go into the OpenAPI document, the example into the tests too. */

@@ -46,13 +46,13 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^Invalid \\w+: expected /': OURS,
     '/, received .*/': OURS,
   },
-  'src/core/address.ts': { '/(?<=:)\\d+\\.[\\d.]+$/': client('1.', { before: ':', after: 'x' }) },
   'src/core/crypto.ts': { '/^[\\w-]+$/': client('a', { after: '!' }) },
   'src/core/errors.ts': {
     '/^(\\d{1,2})?[a-z]{1,20}([_-][a-z]{1,20})*$/': word('_a', { before: 'a', after: '!' }),
     '/[_-]/g': word('_'),
   },
-  'src/core/origin.ts': {
+  'src/core/address.ts': {
+    '/(?<=:)\\d+\\.[\\d.]+$/': client('1.', { before: ':', after: 'x' }),
     '/^(?!(?:ftp|file|wss?):)[a-z][a-z0-9+.-]*:\\/\\/(?:[a-z0-9._-]+|\\[[0-9a-f:]+\\])(?::\\d{1,5})?$/': client('a', {
       before: 'http://',
       after: '!',

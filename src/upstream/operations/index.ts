@@ -36,8 +36,8 @@ function patternOf(row: Operation | undefined): RegExp {
 /** The operations at an upstream path, by method, and its `<ID>`; undefined if the table has none there. */
 export function matchPath(path: string) {
   for (const { pattern, methods } of templates) {
-    const found = pattern.exec(path);
-    if (found) return { methods, id: found[1] };
+    const match = pattern.exec(path);
+    if (match) return { methods, id: match[1] };
   }
   return undefined;
 }
