@@ -1,10 +1,8 @@
-import { GatewayError } from '../core/errors.ts';
 import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
 import { MemorySessions } from './memory/sessions.ts';
 import { MemoryWrites } from './memory/writes.ts';
 import type { Owner } from './owner.ts';
-import type { WriteBegun } from './shared/engine.ts';
 import {
   type AccountId,
   type SnapshotRequest,
@@ -29,9 +27,10 @@ import {
   type Usage,
   type WindowUse,
   type WriteEnd,
-  type WriteRecord,
 } from './store.ts';
+import { begunOf } from './writes.ts';
 
+const FULL_RETRY_SECONDS = 60;
 const MAX_TAGS = 16;
 const MAX_OWN_TAG = 64;
 const COPIES_PART = 7 / 8; // the rest is for accounts
@@ -68,7 +67,8 @@ export class MemoryStore implements Store {
     const use = window && this.#accounts.take(write, window, now);
     if (use && use.used > window.limit) return { use, isLimited: true };
     if (session && isSessionOver(session, this.#sessions.stateOf(write, session, now))) return { use, isRevoked: true };
-    return { use, ...begunOf(write, this.#writes.begin(write, this.coolsUntil(write.principal) - now)) };
+    const begun = this.#writes.begin(write, this.coolsUntil(write.principal) - now);
+    return { use, ...begunOf(write, begun, FULL_RETRY_SECONDS) };
   }
 
   async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
@@ -126,17 +126,6 @@ export class MemoryStore implements Store {
     this.#copies.deleteOf(account, tags);
     this.#accounts.knownVersions(account)?.renew(tags, MAX_TAGS);
   }
-}
-
-const FULL_RETRY_SECONDS = 60;
-
-/** What prevents a write, if anything does. */
-function begunOf({ fingerprint }: NewWrite, begun: WriteBegun<WriteRecord>): Omit<Begun, 'use'> {
-  if (begun.is === 'begun') return {};
-  if (begun.is === 'record') return { known: begun.isOver ? { ...begun.value, outcome: 'unknown' } : begun.value };
-  if (begun.is === 'equal') return { known: { fingerprint, outcome: begun.standing } };
-  if (begun.is === 'cooldown') return { isLimited: true };
-  return { refusal: GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter: FULL_RETRY_SECONDS }) };
 }
 
 /** The first is the key's own, for answers that are dropped alone. Cut off, since clients may send long ones. */

@@ -1,9 +1,8 @@
-import { GatewayError } from '../core/errors.ts';
 import type { WaitUntil } from '../core/runtime.ts';
 import { within } from '../core/within.ts';
 import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
-import { NotAsked, type SnapshotReply, type WriteBegin, type WriteBegun, type WriteEnded } from './shared/engine.ts';
+import { NotAsked, type SnapshotReply, type WriteBegun, type WriteEnded } from './shared/engine.ts';
 import { BEGIN_MS, Reports } from './shared/reports.ts';
 import { SharedSessions } from './shared/sessions.ts';
 import { SharedSnapshot, type SharedStoreOptions, type SnapshotTools } from './shared/snapshot.ts';
@@ -24,8 +23,7 @@ import {
   type WindowUse,
   type WriteEnd,
 } from './store.ts';
-
-type Ended = Omit<WriteEnded, 'markMs'>;
+import { beginOf, begunOf, endedOf, unavailable } from './writes.ts';
 
 /** How long an answer waits for the engine to acknowledge the end of its write. */
 const END_MS = 200;
@@ -92,7 +90,7 @@ export class SharedStore implements Store {
     if (session && isSessionOver(session, this.#sessions.stateOf(write, session, now)))
       return { use: undefined, isRevoked: true };
     this.#writes++;
-    const begin = await this.#beginOf(write);
+    const begin = await this.#options.sealer.sealWrite(write, beginOf(write, write.keyMs));
     try {
       return await this.#begunOf(write, await within(clock, BEGIN_MS, engine.beginWrite(principal, begin)));
     } catch (error) {
@@ -100,7 +98,7 @@ export class SharedStore implements Store {
       const isReported = !(error instanceof NotAsked) && this.pending < MAX_PENDING;
       const ended = { ...write, until: key === undefined ? until : clock.now() + UNSENT_KEY_MS };
       if (isReported) void this.#report(ended, await this.#endOf(write, 'not_sent'));
-      return { use: window && this.#limits.take(write, window, now), refusal: unavailable(error) };
+      return { use: window && this.#limits.take(write, window, now), refusal: unavailable(error, RETRY_SECONDS) };
     }
   }
 
@@ -147,61 +145,20 @@ export class SharedStore implements Store {
     if (budget && budget.used > 0) this.#limits.learn(holder, BUDGET.name, { used: budget.used, endsAt });
   }
 
-  async #beginOf(write: NewWrite): Promise<WriteBegin> {
-    const { window, now, endsAt, until, key, keyMs, session } = write;
-    const value = key === undefined ? undefined : await this.#options.sealer.sealRecord(write, 'under_way');
-    const { record, ...named } = await this.#named(write, keyMs);
-    return {
-      ...named,
-      window,
-      session,
-      busyMs: endsAt - now,
-      markMs: until - now,
-      record: record && value && { ...record, value },
-    };
-  }
-
-  async #named(write: NewWrite, lifeMs: number) {
-    const { nonce, tags, isPurchase, fingerprint, key } = write;
-    const { sealer } = this.#options;
-    return {
-      nonce,
-      tags: await sealer.namesOf(tags),
-      purchase: isPurchase ? await sealer.nameOf(`purchase ${fingerprint}`) : undefined,
-      record: key === undefined ? undefined : { key: await sealer.nameOf(`record ${key}`), lifeMs },
-    };
-  }
-
   async #begunOf(write: NewWrite, begun: WriteBegun): Promise<Begun> {
-    const use = begun.use && { used: begun.use.used, endsAt: this.#options.clock.now() + begun.use.leftMs };
-    const { fingerprint } = write;
-    if (begun.is === 'begun') return { use };
-    if (begun.is === 'limit') return { use, isLimited: true };
-    if (begun.is === 'revoked') return { use, isRevoked: true };
-    if (begun.is === 'equal') return { use, known: { fingerprint, outcome: begun.standing } };
-    if (begun.is === 'record') return { use, known: await this.#options.sealer.openRecord(write, begun) };
-    if (begun.is === 'another_store') return { use, refusal: replaced(begun.leftMs) };
-    if (begun.is !== 'cooldown') return { use, refusal: unavailable(begun.is) };
-    this.#limits.coolDown(write, this.#options.clock.now() + begun.cooldownMs);
-    return { use, isLimited: true };
+    const now = this.#options.clock.now();
+    const use = begun.use && { used: begun.use.used, endsAt: now + begun.use.leftMs };
+    if (begun.is === 'cooldown') this.#limits.coolDown(write, now + begun.cooldownMs);
+    const { sealer } = this.#options;
+    const opened = begun.is === 'record' ? { ...begun, value: await sealer.openRecord(write, begun.value) } : begun;
+    return { use, ...begunOf(write, opened, RETRY_SECONDS) };
   }
 
-  async #endOf(write: NewWrite, end: WriteEnd): Promise<Ended> {
-    const { sealer, clock } = this.#options;
-    const { now, keyMs } = write;
-    const how = typeof end === 'object' ? 'done' : end === 'credential_refused' ? 'refused' : end;
-    const { record, ...named } = await this.#named(write, Math.max(1, now + keyMs - clock.now()));
-    const isSettled = record && (how === 'done' || how === 'unknown');
-    const value = isSettled ? await sealer.sealRecord(write, typeof end === 'object' ? end : 'unknown') : undefined;
-    return {
-      ...named,
-      end: how,
-      record: record && { ...record, value },
-      dropEverything: end === 'credential_refused',
-    };
+  #endOf(write: NewWrite, end: WriteEnd): Promise<WriteEnded> {
+    return this.#options.sealer.sealWrite(write, endedOf(write, end, this.#options.clock.now()));
   }
 
-  #report(write: NewWrite, ended: Ended): Promise<void> {
+  #report(write: NewWrite, ended: WriteEnded): Promise<void> {
     const { engine, clock } = this.#options;
     const { principal, until, waitUntil } = write;
     const send = () => engine.endWrite(principal, { ...ended, markMs: Math.max(1, until - clock.now()) });
@@ -210,13 +167,3 @@ export class SharedStore implements Store {
     return done;
   }
 }
-
-const replaced = (leftMs: number) =>
-  GatewayError.of('store_unavailable', {
-    fault: 'not_sent',
-    retryAfter: Math.max(1, Math.ceil(leftMs / 1000)),
-    detail: 'The shared store was restarted or replaced a moment ago; until it can be relied upon nothing is bought.',
-  });
-
-const unavailable = (cause: unknown) =>
-  GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter: RETRY_SECONDS, cause });

@@ -1,8 +1,8 @@
 import { Holdings, PART } from '../bounded.ts';
 import { isAddress } from '../owner.ts';
-import type { WriteBegin, WriteBegun, WriteEnded } from '../shared/engine.ts';
+import type { WriteBegun } from '../shared/engine.ts';
 import type { AccountId, NewWrite, Tag, WriteEnd, WriteRecord } from '../store.ts';
-import { Writes } from '../writes.ts';
+import { beginOf, endedOf, Writes } from '../writes.ts';
 import { MemoryRows } from './rows.ts';
 
 interface Account {
@@ -45,11 +45,12 @@ export class MemoryWrites {
     const { principal, now } = write;
     const account = this.#of(write);
     account.writes.expire(now);
-    let begun = account.writes.begin(beginOf(write), now, cooldownMs);
+    const begin = beginOf(write, Infinity); // a record under way does not expire, however long that is
+    let begun = account.writes.begin(begin, now, cooldownMs);
     if (begun.is === 'full') {
       account.rows.dropExpired(now);
       this.#sweep(now);
-      begun = account.writes.begin(beginOf(write), now, cooldownMs);
+      begun = account.writes.begin(begin, now, cooldownMs);
     }
     this.#accounts.set(principal, account);
     this.#forgetEmpty(principal, account);
@@ -58,7 +59,7 @@ export class MemoryWrites {
 
   end(write: NewWrite, end: WriteEnd): void {
     const account = this.#of(write);
-    account.writes.end(endedOf(write, end), write.now);
+    account.writes.end(endedOf(write, end, write.now), write.now);
     this.#forgetEmpty(write.principal, account);
   }
 
@@ -90,26 +91,3 @@ export class MemoryWrites {
     if (account?.rows.size === 0) this.#accounts.delete(id);
   }
 }
-
-function partsOf(
-  { nonce, tags, isPurchase, fingerprint, key }: NewWrite,
-  outcome: WriteRecord['outcome'],
-  lifeMs: number,
-) {
-  const record = key === undefined ? undefined : { key, value: { fingerprint, outcome }, lifeMs };
-  return { nonce, tags, purchase: isPurchase ? fingerprint : undefined, record };
-}
-
-/** A record under way does not expire, however long that is. */
-const beginOf = (write: NewWrite): WriteBegin<WriteRecord> => ({
-  ...partsOf(write, 'under_way', Infinity),
-  busyMs: write.endsAt - write.now,
-  markMs: write.until - write.now,
-});
-
-const endedOf = (write: NewWrite, end: WriteEnd): WriteEnded<WriteRecord> => ({
-  ...partsOf(write, typeof end === 'object' ? end : 'unknown', write.keyMs),
-  end: typeof end === 'object' ? 'done' : end === 'credential_refused' ? 'refused' : end,
-  markMs: write.until - write.now,
-  dropEverything: end === 'credential_refused',
-});
