@@ -2,10 +2,10 @@ import type { WaitUntil } from '../core/runtime.ts';
 import { within } from '../core/within.ts';
 import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
-import { NotAsked, type SnapshotReply, type WriteBegun, type WriteEnded } from './shared/engine.ts';
+import { NotAsked, type WriteBegun, type WriteEnded } from './shared/engine.ts';
 import { BEGIN_MS, Reports } from './shared/reports.ts';
 import { SharedSessions } from './shared/sessions.ts';
-import { SharedSnapshot, type SharedStoreOptions, type SnapshotTools } from './shared/snapshot.ts';
+import { SharedSnapshot, type SharedStoreOptions, type SnapshotTools, useOf } from './shared/snapshot.ts';
 import {
   type AccountId,
   type SnapshotRequest,
@@ -43,26 +43,26 @@ export class SharedStore implements Store {
   readonly #options: SharedStoreOptions;
   /** Each is used only where the engine's reply has the same version. */
   readonly #copies: Copies;
-  readonly #tools: SnapshotTools;
   readonly #limits = new MemoryAccounts();
+  readonly #reports: Reports;
   readonly #sessions: SharedSessions;
+  readonly #tools: SnapshotTools;
   /** Begun or ended here: while the engine does not answer, no read shares a call from before a write. */
   #writes = 0;
-  readonly #reports: Reports;
 
   constructor(options: SharedStoreOptions) {
     this.#options = options;
     this.#copies = new Copies(options.maxBytes);
     this.#reports = new Reports(options.clock);
+    this.#sessions = new SharedSessions(options.engine, options.clock, this.#reports);
     this.#tools = {
       ...options,
       copies: this.#copies,
+      limits: this.#limits,
+      reports: this.#reports,
+      sessions: this.#sessions,
       away: () => hidden(`away ${this.#writes}`),
-      learn: (holder, reply) => this.#learn(holder, reply),
-      isDropping: (account) => this.#reports.isRefused(account),
-      dropAll: (request, save) => this.#reports.refuse(request, () => options.engine.save(request.principal, save)),
     };
-    this.#sessions = new SharedSessions({ ...options, retry: (send, until) => this.#reports.retry(send, until) });
   }
 
   /** Reports that the engine has not acknowledged yet. */
@@ -70,18 +70,10 @@ export class SharedStore implements Store {
     return this.#reports.pending;
   }
 
-  async snapshot(request: SnapshotRequest): Promise<Snapshot> {
-    const { principal, window, now, keys = () => [], waitUntil } = request;
-    const refused = this.#reports.refused(principal);
-    if (refused) waitUntil(refused);
-    const snapshot = new SharedSnapshot(this.#tools, request);
-    const named = keys((key) => this.#copies.get(key)?.entry);
-    await snapshot.begin(named, window);
-    if (request.session) snapshot.session = this.#sessions.learn(request, request.session, snapshot.session);
-    // The count goes on from there if the engine does not answer next time.
-    if (window && snapshot.use) this.#limits.learn(request, window.name, snapshot.use);
-    else if (window) snapshot.use = this.#limits.take(request, window, now);
-    return snapshot;
+  snapshot(request: SnapshotRequest): Promise<Snapshot> {
+    const refused = this.#reports.refused(request.principal);
+    if (refused) request.waitUntil(refused);
+    return new SharedSnapshot(this.#tools, request).begin();
   }
 
   async beginWrite(write: NewWrite): Promise<Begun> {
@@ -138,16 +130,9 @@ export class SharedStore implements Store {
     return { ...this.#limits.usage(), ...this.#copies.usage(), records: 0 };
   }
 
-  #learn(holder: Holder, { cooldownMs, budget }: SnapshotReply): void {
-    const now = this.#options.clock.now();
-    if (cooldownMs > 0) this.#limits.coolDown(holder, now + cooldownMs);
-    const endsAt = now + (budget?.leftMs ?? 0);
-    if (budget && budget.used > 0) this.#limits.learn(holder, BUDGET.name, { used: budget.used, endsAt });
-  }
-
   async #begunOf(write: NewWrite, begun: WriteBegun): Promise<Begun> {
     const now = this.#options.clock.now();
-    const use = begun.use && { used: begun.use.used, endsAt: now + begun.use.leftMs };
+    const use = begun.use && useOf(begun.use, now);
     if (begun.is === 'cooldown') this.#limits.coolDown(write, now + begun.cooldownMs);
     const { sealer } = this.#options;
     const opened = begun.is === 'record' ? { ...begun, value: await sealer.openRecord(write, begun.value) } : begun;
@@ -158,11 +143,11 @@ export class SharedStore implements Store {
     return this.#options.sealer.sealWrite(write, endedOf(write, end, this.#options.clock.now()));
   }
 
-  #report(write: NewWrite, ended: WriteEnded): Promise<void> {
+  #report(write: NewWrite, ended: WriteEnded): Promise<boolean> {
     const { engine, clock } = this.#options;
     const { principal, until, waitUntil } = write;
     const send = () => engine.endWrite(principal, { ...ended, markMs: Math.max(1, until - clock.now()) });
-    const done = this.#reports.retry(ended.dropEverything ? this.#reports.refusing(write, send) : send, until);
+    const done = this.#reports.retry(ended.dropEverything ? this.#reports.refusing(principal, send) : send, until);
     waitUntil(done);
     return done;
   }

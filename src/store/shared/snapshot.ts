@@ -1,6 +1,7 @@
 import type { Clock } from '../../core/runtime.ts';
 import { within } from '../../core/within.ts';
 import type { Copies } from '../copies.ts';
+import type { MemoryAccounts } from '../memory/accounts.ts';
 import {
   type SnapshotRequest,
   BUDGET,
@@ -10,7 +11,6 @@ import {
   type Found,
   freshFor,
   hidden,
-  type Holder,
   type Saved,
   type SessionState,
   type Snapshot,
@@ -24,9 +24,12 @@ import {
   MAX_VALUE_BYTES,
   type Save,
   type SnapshotReply,
+  type Use,
 } from './engine.ts';
 import { RequestLeases } from './leases.ts';
+import type { Reports } from './reports.ts';
 import type { Sealer } from './sealer.ts';
+import type { SharedSessions } from './sessions.ts';
 
 export interface SharedStoreOptions {
   readonly engine: Engine;
@@ -42,14 +45,11 @@ export interface SharedStoreOptions {
 
 export interface SnapshotTools extends SharedStoreOptions {
   readonly copies: Copies;
+  readonly limits: MemoryAccounts;
+  readonly reports: Reports;
+  readonly sessions: SharedSessions;
   /** What a lookup finds while the engine does not answer. */
   away(): Found;
-  /** Takes over limits and cooldown from a reply. */
-  learn(holder: Holder, reply: SnapshotReply): void;
-  /** Whether `dropAll` of the account is not acknowledged yet. */
-  isDropping(account: string): boolean;
-  /** Reports that nothing of the account is valid any more; resolves when the engine has acknowledged it. */
-  dropAll(request: SnapshotRequest, save: Save): Promise<void>;
 }
 
 /** How long a request waits for all its store calls together, other than for leases. 200 are promised; timers are late. */
@@ -65,6 +65,8 @@ interface State {
 }
 
 type Asked = { readonly key: CacheKey; readonly question: KeyQuestion };
+
+export const useOf = ({ used, leftMs }: Use, now: number): WindowUse => ({ used, endsAt: now + leftMs });
 
 const NOT_STORED: Saved = { stored: false, holds: false };
 
@@ -101,10 +103,18 @@ export class SharedSnapshot implements Snapshot {
   }
 
   /** Asks for the keys that the request has named, and counts it in its window. */
-  async begin(keys: readonly CacheKey[], window: Window | undefined): Promise<void> {
-    const reply = await this.#ask(keys, this.#leftMs, window);
-    this.session = reply ? reply.session : await this.#sessionAlone();
-    if (reply?.use) this.use = { used: reply.use.used, endsAt: this.#tools.clock.now() + reply.use.leftMs };
+  async begin(): Promise<this> {
+    const { copies, limits, sessions, clock } = this.#tools;
+    const { window, session, now, keys = () => [] } = this.#request;
+    const named = keys((key) => copies.get(key)?.entry);
+    const reply = await this.#ask(named, this.#leftMs, window);
+    const state = reply ? reply.session : await this.#sessionAlone();
+    if (session) this.session = sessions.learn(this.#request, session, state);
+    this.use = reply?.use && useOf(reply.use, clock.now());
+    // The count goes on from there if the engine does not answer next time.
+    if (window && this.use) limits.learn(this.#request, window.name, this.use);
+    else if (window) this.use = limits.take(this.#request, window, now);
+    return this;
   }
 
   /** Where the question was refused, and not late: a store that takes nothing new may still say whether a session is over. */
@@ -141,14 +151,16 @@ export class SharedSnapshot implements Snapshot {
     const lease = this.#states.get(key.key)?.lease === this.#nonce ? this.#nonce : undefined;
     if (!drop && found.isHidden) return NOT_STORED;
     if (!entry && !drop && !lease && !found.entry) return { stored: false, holds: true };
+    const { engine, copies, reports } = this.#tools;
+    const { principal } = this.#request;
     const save = await this.#saveOf(key, found, { entry, drop }, lease);
     if (drop === 'everything') {
-      await this.#inTime(this.#tools.dropAll(this.#request, save));
+      await this.#inTime(reports.refuse(principal, () => engine.save(principal, save)));
       return NOT_STORED;
     }
-    const saved = await this.#inTime(this.#tools.engine.save(this.#request.principal, save));
+    const saved = await this.#inTime(engine.save(principal, save));
     const stored = entry !== undefined && (saved === 'kept' || saved === 'full');
-    if (stored) this.#tools.copies.set(key, found, entry);
+    if (stored) copies.set(key, found, entry);
     return { stored, holds: saved !== 'void' };
   }
 
@@ -185,7 +197,7 @@ export class SharedSnapshot implements Snapshot {
     const replying = engine.snapshot(this.#request.principal, { window, budget, ...ofSession, keys: questions });
     try {
       const reply = await within(clock, ms, replying);
-      this.#tools.learn(this.#request, reply);
+      this.#learn(reply);
       for (const state of await this.#statesOf(asked, reply)) this.#states.set(state.key.key, state);
       if (this.#isEnded) this.end();
       return reply;
@@ -196,6 +208,14 @@ export class SharedSnapshot implements Snapshot {
     } finally {
       if (ms !== POLL_MS) this.#leftMs -= clock.now() - begunAt;
     }
+  }
+
+  /** Takes over cooldown and budget. */
+  #learn({ cooldownMs, budget }: SnapshotReply): void {
+    const { limits, clock } = this.#tools;
+    const now = clock.now();
+    if (cooldownMs > 0) limits.coolDown(this.#request, now + cooldownMs);
+    if (budget && budget.used > 0) limits.learn(this.#request, BUDGET.name, useOf(budget, now));
   }
 
   /** A question without an answer leaves nothing known. */
@@ -220,7 +240,7 @@ export class SharedSnapshot implements Snapshot {
   }
 
   async #stateOf({ key, question }: Asked, reply: KeyReply | undefined, now: number): Promise<State> {
-    if (!reply || this.#tools.isDropping(this.#request.principal))
+    if (!reply || this.#tools.reports.isRefused(this.#request.principal))
       return { key, found: this.#hidden, lease: reply?.lease === this.#nonce ? this.#nonce : undefined };
     const { version, copy, lease } = reply;
     const entry = await this.#entryOf(key, reply, now);
