@@ -1,8 +1,7 @@
 import { childOf } from '../core/abort.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { Owner } from '../store/owner.ts';
-import type { AccountId, Entry, Snapshot } from '../store/store.ts';
+import type { AccountId, Entry, Owner, Snapshot } from '../store/store.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
 import type { Read } from '../upstream/call.ts';
 import type { RequestContext } from '../upstream/request-context.ts';

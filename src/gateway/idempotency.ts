@@ -3,7 +3,7 @@ import { invalidatedBy } from '../cache/key.ts';
 import { canonical } from '../core/canonical.ts';
 import { isJson } from '../core/json.ts';
 import type { IdempotencyOutcome } from '../core/metrics.ts';
-import type { AccountId, Holder, NewWrite, WriteAnswer, WriteEnd, WriteRecord } from '../store/store.ts';
+import type { AccountId, NewWrite, Owner, WriteAnswer, WriteEnd, WriteRecord } from '../store/store.ts';
 import type { Operation } from '../upstream/operation.ts';
 import { allOperations } from '../upstream/operations/index.ts';
 import type { OperationInput } from '../upstream/call.ts';
@@ -11,10 +11,13 @@ import type { Quota, RequestContext } from '../upstream/request-context.ts';
 import type { GatewayDeps } from './deps.ts';
 
 /** Who writes. The request is counted together with its write. */
-export interface Writer extends Holder {
+export interface Writer {
   readonly context: RequestContext;
   /** Absent for the social calls, which take no credential. */
   readonly account: AccountId | undefined;
+  /** The account, or for those a hash of the client's address. */
+  readonly principal: AccountId;
+  readonly owner: Owner;
   readonly quota: Quota | undefined;
 }
 
@@ -46,7 +49,7 @@ export async function newWriteOf(
   const isCompared = key !== undefined || isPurchase;
   const asked = () => [operation.id, input.id ?? '', input.query, comparedBody(operation, input)].join(' ');
   return {
-    principal,
+    account: principal,
     owner,
     window: quota?.window,
     tags,

@@ -78,7 +78,13 @@ async function count({ store, clock, limit }: WriteTools, writer: Writer): Promi
   const { principal, owner, quota, context } = writer;
   if (!quota) return;
   const { window } = quota;
-  const { use } = await store.snapshot({ principal, owner, now: clock.now(), window, waitUntil: context.waitUntil });
+  const { use } = await store.snapshot({
+    account: principal,
+    owner,
+    now: clock.now(),
+    window,
+    waitUntil: context.waitUntil,
+  });
   limit.apply(context, quota, use);
 }
 
@@ -110,11 +116,11 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
  * @throws GatewayError `rate_limited`, `store_unavailable`, see `again`
  */
 async function begin(tools: WriteTools, { writer }: Write, newWrite: NewWrite): Promise<Written | undefined> {
-  const { use, known, isLimited, isRevoked, refusal } = await tools.store.beginWrite(newWrite);
+  const { use, record, isLimited, isRevoked, refusal } = await tools.store.beginWrite(newWrite);
   tools.limit.apply(writer.context, writer.quota, use);
   if (refusal) throw refusal;
   if (isRevoked) throw sessionOver();
-  if (known) return again(tools, known, newWrite);
+  if (record) return again(tools, record, newWrite);
   if (!isLimited) return undefined;
   tools.assertAllowed(writer);
   throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // the cooldown has just ended

@@ -2,10 +2,8 @@ import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
 import { MemorySessions } from './memory/sessions.ts';
 import { MemoryWrites } from './memory/writes.ts';
-import type { Owner } from './owner.ts';
 import {
   type AccountId,
-  type SnapshotRequest,
   type Begun,
   BUDGET,
   type CacheKey,
@@ -14,14 +12,16 @@ import {
   type Fetched,
   type Found,
   hidden,
-  type Holder,
+  type OwnedAccount,
   isSessionOver,
   type NewWrite,
+  type Owner,
   type Revoked,
   type RevokeRequest,
   type Saved,
   type SessionState,
   type Snapshot,
+  type SnapshotRequest,
   type Store,
   type Tag,
   type Usage,
@@ -58,7 +58,7 @@ export class MemoryStore implements Store {
   snapshot(request: SnapshotRequest): Snapshot {
     const { owner, now, window, session } = request;
     const use = window && this.#accounts.take(request, window, now);
-    const state = session && this.#sessions.stateOf(request, session, now);
+    const state = session && this.#sessions.stateOf(request.account, session, now);
     return new MemorySnapshot(this, owner, use, state);
   }
 
@@ -66,8 +66,9 @@ export class MemoryStore implements Store {
     const { window, now, session } = write;
     const use = window && this.#accounts.take(write, window, now);
     if (use && use.used > window.limit) return { use, isLimited: true };
-    if (session && isSessionOver(session, this.#sessions.stateOf(write, session, now))) return { use, isRevoked: true };
-    const begun = this.#writes.begin(write, this.coolsUntil(write.principal) - now);
+    if (session && isSessionOver(session, this.#sessions.stateOf(write.account, session, now)))
+      return { use, isRevoked: true };
+    const begun = this.#writes.begin(write, this.coolsUntil(write.account) - now);
     return { use, ...begunOf(write, begun, FULL_RETRY_SECONDS) };
   }
 
@@ -76,12 +77,12 @@ export class MemoryStore implements Store {
   }
 
   async revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean> {
-    this.#sessions.revoke(request, revoked, request.now);
+    this.#sessions.revoke(request.account, revoked, request.now);
     return true;
   }
 
-  coolDown(holder: Holder, until: number): void {
-    this.#accounts.coolDown(holder, until);
+  coolDown(owned: OwnedAccount, until: number): void {
+    this.#accounts.coolDown(owned, until);
   }
 
   accept(account: AccountId): void {
@@ -93,8 +94,8 @@ export class MemoryStore implements Store {
     return this.#accounts.coolsUntil(account);
   }
 
-  spend(holder: Holder, now: number): WindowUse {
-    return this.#accounts.take(holder, BUDGET, now);
+  spend(owned: OwnedAccount, now: number): WindowUse {
+    return this.#accounts.take(owned, BUDGET, now);
   }
 
   usage(): Usage {

@@ -2,17 +2,17 @@ import type { WaitUntil } from '../core/runtime.ts';
 import { within } from '../core/within.ts';
 import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
-import { NotAsked, type WriteBegun, type WriteEnded } from './shared/engine.ts';
+import { NotAsked, useOf, type WriteBegun, type WriteEnded } from './shared/engine.ts';
 import { BEGIN_MS, Reports } from './shared/reports.ts';
 import { SharedSessions } from './shared/sessions.ts';
-import { SharedSnapshot, type SharedStoreOptions, type SnapshotTools, useOf } from './shared/snapshot.ts';
+import { SharedSnapshot, type SharedStoreOptions, type SnapshotTools } from './shared/snapshot.ts';
 import {
   type AccountId,
   type SnapshotRequest,
   type Begun,
   BUDGET,
   hidden,
-  type Holder,
+  type OwnedAccount,
   isSessionOver,
   type NewWrite,
   type Revoked,
@@ -71,20 +71,20 @@ export class SharedStore implements Store {
   }
 
   snapshot(request: SnapshotRequest): Promise<Snapshot> {
-    const refused = this.#reports.refused(request.principal);
+    const refused = this.#reports.refused(request.account);
     if (refused) request.waitUntil(refused);
     return new SharedSnapshot(this.#tools, request).begin();
   }
 
   async beginWrite(write: NewWrite): Promise<Begun> {
     const { engine, clock } = this.#options;
-    const { principal, window, now, key, until, session } = write;
-    if (session && isSessionOver(session, this.#sessions.stateOf(write, session, now)))
+    const { account, window, now, key, until, session } = write;
+    if (session && isSessionOver(session, this.#sessions.stateOf(write.account, session, now)))
       return { use: undefined, isRevoked: true };
     this.#writes++;
     const begin = await this.#options.sealer.sealWrite(write, beginOf(write, write.keyMs));
     try {
-      return await this.#begunOf(write, await within(clock, BEGIN_MS, engine.beginWrite(principal, begin)));
+      return await this.#begunOf(write, await within(clock, BEGIN_MS, engine.beginWrite(account, begin)));
     } catch (error) {
       // It may have begun, or begin later.
       const isReported = !(error instanceof NotAsked) && this.pending < MAX_PENDING;
@@ -104,13 +104,13 @@ export class SharedStore implements Store {
     return this.#sessions.revoke(request, revoked);
   }
 
-  coolDown(holder: Holder, until: number, waitUntil: WaitUntil): void {
-    const isLater = until > this.#limits.coolsUntil(holder.principal) + SAME_COOLDOWN_MS;
-    this.#limits.coolDown(holder, until);
+  coolDown(owned: OwnedAccount, until: number, waitUntil: WaitUntil): void {
+    const isLater = until > this.#limits.coolsUntil(owned.account) + SAME_COOLDOWN_MS;
+    this.#limits.coolDown(owned, until);
     const cooldownMs = Math.ceil(until - this.#options.clock.now());
     // Where it gets lost, each other instance gets a 429 of its own.
     if (isLater && cooldownMs > 0)
-      waitUntil(this.#options.engine.change(holder.principal, { cooldownMs }).catch(() => undefined));
+      waitUntil(this.#options.engine.change(owned.account, { cooldownMs }).catch(() => undefined));
   }
 
   accept(account: AccountId): void {
@@ -121,9 +121,9 @@ export class SharedStore implements Store {
     return this.#limits.coolsUntil(account);
   }
 
-  spend(holder: Holder, now: number, waitUntil: WaitUntil): WindowUse {
-    waitUntil(this.#options.engine.change(holder.principal, { spent: BUDGET }).catch(() => undefined));
-    return this.#limits.take(holder, BUDGET, now);
+  spend(owned: OwnedAccount, now: number, waitUntil: WaitUntil): WindowUse {
+    waitUntil(this.#options.engine.change(owned.account, { spent: BUDGET }).catch(() => undefined));
+    return this.#limits.take(owned, BUDGET, now);
   }
 
   usage(): Usage {
@@ -145,9 +145,9 @@ export class SharedStore implements Store {
 
   #report(write: NewWrite, ended: WriteEnded): Promise<boolean> {
     const { engine, clock } = this.#options;
-    const { principal, until, waitUntil } = write;
-    const send = () => engine.endWrite(principal, { ...ended, markMs: Math.max(1, until - clock.now()) });
-    const done = this.#reports.retry(ended.dropEverything ? this.#reports.refusing(principal, send) : send, until);
+    const { account, until, waitUntil } = write;
+    const send = () => engine.endWrite(account, { ...ended, markMs: Math.max(1, until - clock.now()) });
+    const done = this.#reports.retry(ended.dropEverything ? this.#reports.refusing(account, send) : send, until);
     waitUntil(done);
     return done;
   }

@@ -201,8 +201,8 @@ export function begunOf(
   if (begun.is === 'begun') return {};
   if (begun.is === 'limit' || begun.is === 'cooldown') return { isLimited: true };
   if (begun.is === 'revoked') return { isRevoked: true };
-  if (begun.is === 'equal') return { known: { fingerprint, outcome: begun.standing } };
-  if (begun.is === 'record') return { known: begun.isOver ? { ...begun.value, outcome: 'unknown' } : begun.value };
+  if (begun.is === 'equal') return { record: { fingerprint, outcome: begun.standing } };
+  if (begun.is === 'record') return { record: begun.isOver ? { ...begun.value, outcome: 'unknown' } : begun.value };
   return { refusal: begun.is === 'another_store' ? replaced(begun.leftMs) : unavailable(begun.is, retrySeconds) };
 }
 

@@ -1,5 +1,4 @@
-import type { Owner } from '../store/owner.ts';
-import type { AccountId, Snapshot, Window, WindowUse } from '../store/store.ts';
+import type { AccountId, Owner, Snapshot, Window, WindowUse } from '../store/store.ts';
 import type { CallContext } from './call.ts';
 
 /** How many requests are allowed in a window, with the name that clients see. */

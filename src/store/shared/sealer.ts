@@ -12,7 +12,7 @@ const encoder = new TextEncoder();
 
 /** Copies and records can be opened under their own names only. */
 const dataOfCopy = ({ account, key }: CacheKey) => `copy ${account} ${key}`;
-const dataOfRecord = ({ principal, key }: NewWrite) => `record ${principal} ${key}`;
+const dataOfRecord = ({ account, key }: NewWrite) => `record ${account} ${key}`;
 
 /**
  * Copies, records and their names as an engine gets them: sealed with AES-256-GCM and additional data, and hashed with

@@ -4,7 +4,6 @@ import { MemorySessions } from '../memory/sessions.ts';
 import {
   type AccountId,
   epochOf,
-  type Holder,
   type Revoked,
   type RevokeRequest,
   SESSION_MS,
@@ -43,24 +42,24 @@ export class SharedSessions {
 
   /** Resolves with whether all instances know of it. */
   async revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean> {
-    this.#known.revoke(request, revoked, request.now);
-    const reported = this.#report([request.principal, revoked], this.#clock.now() + REPORT_MS);
+    this.#known.revoke(request.account, revoked, request.now);
+    const reported = this.#report([request.account, revoked], this.#clock.now() + REPORT_MS);
     request.waitUntil(reported.then((isKnown) => isKnown || void this.#reportAll()));
     return within(this.#clock, KNOWN_MS, reported).catch(() => false);
   }
 
   /** As far as this instance knows. */
-  stateOf(holder: Holder, session: SessionId, now: number): SessionState {
-    return this.#known.stateOf(holder, session, now);
+  stateOf(account: AccountId, session: SessionId, now: number): SessionState {
+    return this.#known.stateOf(account, session, now);
   }
 
   /** By the engine's reply and by what this instance knows: the engine may have lost what it had. */
-  learn(request: RevokeRequest, session: SessionId, reply: SessionState | undefined): SessionState {
-    const own = this.stateOf(request, session, request.now);
+  learn({ account, now }: RevokeRequest, session: SessionId, reply: SessionState | undefined): SessionState {
+    const own = this.stateOf(account, session, now);
     if (!reply) return { ...own, isLocal: true };
     const epoch = epochOf(reply.epoch); // text where an object is of an earlier release
     const isNews = epoch > own.epoch || (reply.isRevoked && !own.isRevoked);
-    if (isNews) this.#known.revoke(request, { id: reply.isRevoked ? session.id : undefined, epoch }, request.now);
+    if (isNews) this.#known.revoke(account, { id: reply.isRevoked ? session.id : undefined, epoch }, now);
     return { ...reply, isRevoked: reply.isRevoked || own.isRevoked, epoch: Math.max(own.epoch, epoch) };
   }
 

@@ -24,7 +24,7 @@ import {
   MAX_VALUE_BYTES,
   type Save,
   type SnapshotReply,
-  type Use,
+  useOf,
 } from './engine.ts';
 import { RequestLeases } from './leases.ts';
 import type { Reports } from './reports.ts';
@@ -66,10 +66,6 @@ interface State {
 
 type Asked = { readonly key: CacheKey; readonly question: KeyQuestion };
 
-export const useOf = ({ used, leftMs }: Use, now: number): WindowUse => ({ used, endsAt: now + leftMs });
-
-const NOT_STORED: Saved = { stored: false, holds: false };
-
 /** What a request, and the fetches that it has begun, see of a shared store. */
 export class SharedSnapshot implements Snapshot {
   use: WindowUse | undefined;
@@ -87,7 +83,7 @@ export class SharedSnapshot implements Snapshot {
   #isEnded = false;
 
   constructor(tools: SnapshotTools, request: SnapshotRequest) {
-    const { principal, waitUntil } = request;
+    const { account, waitUntil } = request;
     this.#tools = tools;
     this.#request = request;
     this.#leases = new RequestLeases({
@@ -97,7 +93,7 @@ export class SharedSnapshot implements Snapshot {
       leaseOn: ({ key }) => this.#states.get(key)?.lease,
       renew: async (key) => {
         const renewed = { key: await tools.sealer.nameOf(key.key), lease: this.#nonce };
-        await tools.engine.change(principal, { renewed });
+        await tools.engine.change(account, { renewed });
       },
     });
   }
@@ -120,9 +116,9 @@ export class SharedSnapshot implements Snapshot {
   /** Where the question was refused, and not late: a store that takes nothing new may still say whether a session is over. */
   async #sessionAlone(): Promise<SessionState | undefined> {
     const { engine } = this.#tools;
-    const { principal, session } = this.#request;
+    const { account, session } = this.#request;
     if (!session || !engine.session || this.#leftMs <= 0) return undefined;
-    const state = await this.#inTime(engine.session(principal, session.id));
+    const state = await this.#inTime(engine.session(account, session.id));
     return state && { ...state, isLocal: true };
   }
 
@@ -149,16 +145,16 @@ export class SharedSnapshot implements Snapshot {
   async save(key: CacheKey, found: Found, { entry, drop }: Fetched): Promise<Saved> {
     this.#leases.end(key);
     const lease = this.#states.get(key.key)?.lease === this.#nonce ? this.#nonce : undefined;
-    if (!drop && found.isHidden) return NOT_STORED;
+    if (!drop && found.isHidden) return { stored: false, holds: false };
     if (!entry && !drop && !lease && !found.entry) return { stored: false, holds: true };
     const { engine, copies, reports } = this.#tools;
-    const { principal } = this.#request;
+    const { account } = this.#request;
     const save = await this.#saveOf(key, found, { entry, drop }, lease);
     if (drop === 'everything') {
-      await this.#inTime(reports.refuse(principal, () => engine.save(principal, save)));
-      return NOT_STORED;
+      await this.#inTime(reports.refuse(account, () => engine.save(account, save)));
+      return { stored: false, holds: false };
     }
-    const saved = await this.#inTime(engine.save(principal, save));
+    const saved = await this.#inTime(engine.save(account, save));
     const stored = entry !== undefined && (saved === 'kept' || saved === 'full');
     if (stored) copies.set(key, found, entry);
     return { stored, holds: saved !== 'void' };
@@ -194,7 +190,7 @@ export class SharedSnapshot implements Snapshot {
     const { session } = this.#request;
     const ofSession = session && { session: session.id, sessionEpoch: session.epoch };
     const begunAt = clock.now();
-    const replying = engine.snapshot(this.#request.principal, { window, budget, ...ofSession, keys: questions });
+    const replying = engine.snapshot(this.#request.account, { window, budget, ...ofSession, keys: questions });
     try {
       const reply = await within(clock, ms, replying);
       this.#learn(reply);
@@ -240,7 +236,7 @@ export class SharedSnapshot implements Snapshot {
   }
 
   async #stateOf({ key, question }: Asked, reply: KeyReply | undefined, now: number): Promise<State> {
-    if (!reply || this.#tools.reports.isRefused(this.#request.principal))
+    if (!reply || this.#tools.reports.isRefused(this.#request.account))
       return { key, found: this.#hidden, lease: reply?.lease === this.#nonce ? this.#nonce : undefined };
     const { version, copy, lease } = reply;
     const entry = await this.#entryOf(key, reply, now);
@@ -291,7 +287,7 @@ export class SharedSnapshot implements Snapshot {
       if (lease !== this.#nonce || this.#leases.isUsed(key)) continue;
       this.#leases.end(key);
       const ended = this.#saveOf(key, found, {}, lease).then((save) =>
-        this.#tools.engine.save(this.#request.principal, save),
+        this.#tools.engine.save(this.#request.account, save),
       );
       this.#request.waitUntil(ended.catch(() => undefined));
     }
