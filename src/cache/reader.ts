@@ -1,10 +1,10 @@
-import type { Owner } from '../store/owner.ts';
 import {
   type AccountId,
   type CacheKey,
   type Entry,
   EVERYTHING,
   freshFor,
+  type Owner,
   type Snapshot,
   type Tag,
   type Window,

@@ -1,8 +1,7 @@
 import { GatewayError, problemOf } from '../core/errors.ts';
 import type { Soon } from '../core/runtime.ts';
 import type { Reader, Reading, RequestContext } from '../cache/reader.ts';
-import type { Entry } from '../store/store.ts';
-import { isAddress } from '../store/owner.ts';
+import { type Entry, isAddress } from '../store/store.ts';
 import type { Read } from '../upstream/call.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { matchPath } from '../upstream/operations/index.ts';

@@ -45,7 +45,7 @@ export function readers({ config, store, clock, digest, metrics }: GatewayDeps, 
       const owner = (context.owner = accepted.ownerOf(account, context));
       const keyOf = (read: Read) => cacheKeyOf(account, read, policyOf(read.operation));
       const asked = store.snapshot({
-        principal: account,
+        account,
         owner,
         now: clock.now(),
         window,

@@ -4,8 +4,15 @@ import { ClientLeft, type ErrorCode, GatewayError } from '../core/errors.ts';
 import { isJson } from '../core/json.ts';
 import type { IdempotencyOutcome } from '../core/metrics.ts';
 import { type Clock, onAbort } from '../core/runtime.ts';
-import { addressOwner, type Owner } from '../store/owner.ts';
-import type { AccountId, NewWrite, WriteAnswer, WriteEnd, WriteRecord } from '../store/store.ts';
+import {
+  type AccountId,
+  addressOwner,
+  type NewWrite,
+  type Owner,
+  type WriteAnswer,
+  type WriteEnd,
+  type WriteRecord,
+} from '../store/store.ts';
 import type { CallUpstream, OperationInput } from '../upstream/call.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
@@ -121,7 +128,7 @@ async function newWriteOf(
   const isCompared = key !== undefined || isPurchase;
   const asked = () => [operation.id, input.id ?? '', input.query, comparedBody(operation, input)].join(' ');
   return {
-    principal: storedAs,
+    account: storedAs,
     owner,
     window: quota,
     tags: account === undefined ? [] : invalidatedBy(operation, input),
@@ -156,9 +163,9 @@ function needsStore({ invalidates = [] }: Operation, { key, isPurchase, session 
 
 /** @throws GatewayError `rate_limited` */
 async function count({ store, clock, limit }: WriteTools, writer: Writer): Promise<void> {
-  const { storedAs: principal, owner, quota: window, context } = writer;
+  const { storedAs: account, owner, quota: window, context } = writer;
   if (!window) return;
-  const { use } = await store.snapshot({ principal, owner, now: clock.now(), window, waitUntil: context.waitUntil });
+  const { use } = await store.snapshot({ account, owner, now: clock.now(), window, waitUntil: context.waitUntil });
   limit.apply(context, window, use);
 }
 
@@ -189,11 +196,11 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
  * @throws GatewayError `rate_limited`, `store_unavailable`, see `again`
  */
 async function begin(tools: WriteTools, writer: Writer, newWrite: NewWrite): Promise<Written | undefined> {
-  const { use, known, isLimited, isRevoked, refusal } = await tools.store.beginWrite(newWrite);
+  const { use, record, isLimited, isRevoked, refusal } = await tools.store.beginWrite(newWrite);
   tools.limit.apply(writer.context, writer.quota, use);
   if (refusal) throw refusal;
   if (isRevoked) throw sessionOver();
-  if (known) return again(tools, known, newWrite);
+  if (record) return again(tools, record, newWrite);
   if (!isLimited) return undefined;
   tools.assertAllowed(writer);
   throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // the cooldown has just ended

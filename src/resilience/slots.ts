@@ -1,7 +1,7 @@
 import { type Clock, onAbort } from '../core/runtime.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
-import { isAddress, type Owner } from '../store/owner.ts';
+import { isAddress, type Owner } from '../store/store.ts';
 import type { Attempt, Gate, Settled } from './gates.ts';
 
 /** The part of the slots which others leave that one owner may have. One is always enough for who has none. */

@@ -1,13 +1,9 @@
-import { GatewayError } from '../core/errors.ts';
 import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
 import { MemorySessions } from './memory/sessions.ts';
 import { MemoryWrites } from './memory/writes.ts';
-import type { Owner } from './owner.ts';
-import type { WriteBegun } from './shared/engine.ts';
 import {
   type AccountId,
-  type SnapshotRequest,
   type Begun,
   BUDGET,
   type CacheKey,
@@ -16,22 +12,25 @@ import {
   type Fetched,
   type Found,
   hidden,
-  type Holder,
+  type OwnedAccount,
   isSessionOver,
   type NewWrite,
+  type Owner,
   type Revoked,
   type RevokeRequest,
   type Saved,
   type SessionState,
   type Snapshot,
+  type SnapshotRequest,
   type Store,
   type Tag,
   type Usage,
   type WindowUse,
   type WriteEnd,
-  type WriteRecord,
 } from './store.ts';
+import { begunOf } from './writes.ts';
 
+const FULL_RETRY_SECONDS = 60;
 const MAX_TAGS = 16;
 const MAX_OWN_TAG = 64;
 const COPIES_PART = 7 / 8; // the rest is for accounts
@@ -59,7 +58,7 @@ export class MemoryStore implements Store {
   snapshot(request: SnapshotRequest): Snapshot {
     const { owner, now, window, session } = request;
     const use = window && this.#accounts.take(request, window, now);
-    const state = session && this.#sessions.stateOf(request, session, now);
+    const state = session && this.#sessions.stateOf(request.account, session, now);
     return new MemorySnapshot(this, owner, use, state);
   }
 
@@ -67,8 +66,10 @@ export class MemoryStore implements Store {
     const { window, now, session } = write;
     const use = window && this.#accounts.take(write, window, now);
     if (use && use.used > window.limit) return { use, isLimited: true };
-    if (session && isSessionOver(session, this.#sessions.stateOf(write, session, now))) return { use, isRevoked: true };
-    return { use, ...begunOf(write, this.#writes.begin(write, this.coolsUntil(write.principal) - now)) };
+    if (session && isSessionOver(session, this.#sessions.stateOf(write.account, session, now)))
+      return { use, isRevoked: true };
+    const begun = this.#writes.begin(write, this.coolsUntil(write.account) - now);
+    return { use, ...begunOf(write, begun, FULL_RETRY_SECONDS) };
   }
 
   async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
@@ -76,12 +77,12 @@ export class MemoryStore implements Store {
   }
 
   async revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean> {
-    this.#sessions.revoke(request, revoked, request.now);
+    this.#sessions.revoke(request.account, revoked, request.now);
     return true;
   }
 
-  coolDown(holder: Holder, until: number): void {
-    this.#accounts.coolDown(holder, until);
+  coolDown(owned: OwnedAccount, until: number): void {
+    this.#accounts.coolDown(owned, until);
   }
 
   accept(account: AccountId): void {
@@ -93,8 +94,8 @@ export class MemoryStore implements Store {
     return this.#accounts.coolsUntil(account);
   }
 
-  spend(holder: Holder, now: number): WindowUse {
-    return this.#accounts.take(holder, BUDGET, now);
+  spend(owned: OwnedAccount, now: number): WindowUse {
+    return this.#accounts.take(owned, BUDGET, now);
   }
 
   usage(): Usage {
@@ -126,17 +127,6 @@ export class MemoryStore implements Store {
     this.#copies.deleteOf(account, tags);
     this.#accounts.knownVersions(account)?.renew(tags, MAX_TAGS);
   }
-}
-
-const FULL_RETRY_SECONDS = 60;
-
-/** What prevents a write, if anything does. */
-function begunOf({ fingerprint }: NewWrite, begun: WriteBegun<WriteRecord>): Omit<Begun, 'use'> {
-  if (begun.is === 'begun') return {};
-  if (begun.is === 'record') return { known: begun.isOver ? { ...begun.value, outcome: 'unknown' } : begun.value };
-  if (begun.is === 'equal') return { known: { fingerprint, outcome: begun.standing } };
-  if (begun.is === 'cooldown') return { isLimited: true };
-  return { refusal: GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter: FULL_RETRY_SECONDS }) };
 }
 
 /** The first is the key's own, for answers that are dropped alone. Cut off, since clients may send long ones. */

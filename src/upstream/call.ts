@@ -1,6 +1,5 @@
 import type { WaitUntil } from '../core/runtime.ts';
-import type { Owner } from '../store/owner.ts';
-import type { AccountId, Entry, SessionId } from '../store/store.ts';
+import type { AccountId, Entry, Owner, SessionId } from '../store/store.ts';
 import type { Operation } from './operation.ts';
 
 /** The trace that a request belongs to (W3C Trace Context). */

@@ -147,9 +147,9 @@ describe('the bound', () => {
 });
 
 /** An account that the upstream has never accepted. */
-const unacceptedOf = (principal: string) => ({
-  principal,
-  owner: `address 10.0.0.${principal.length}`,
+const unacceptedOf = (account: string) => ({
+  account,
+  owner: `address 10.0.0.${account.length}`,
   now: 0,
   window: undefined,
   waitUntil: () => undefined,
@@ -227,7 +227,7 @@ test('finds a copy without waiting', async () => {
   const key = keyOf(newAccount(), 1);
   const owner = key.account;
   expect(store.copy(key, 0)).toBeUndefined();
-  const request = { principal: owner, owner, now: 0, window: undefined, waitUntil: () => undefined };
+  const request = { account: owner, owner, now: 0, window: undefined, waitUntil: () => undefined };
   const snapshot = store.snapshot(request);
   const entry = entryOf('{}');
   await snapshot.save(key, await snapshot.lookup(key, 0), { entry });
@@ -239,14 +239,14 @@ test('finds no copy without waiting while a write that touches it is under way',
   const key = keyOf(newAccount(), 1);
   const owner = key.account;
   const snapshot = store.snapshot({
-    principal: owner,
+    account: owner,
     owner,
     now: 0,
     window: undefined,
     waitUntil: () => undefined,
   });
   await snapshot.save(key, await snapshot.lookup(key, 0), { entry: entryOf('{}') });
-  const write = writeOf({ principal: owner, tags: key.tags });
+  const write = writeOf({ account: owner, tags: key.tags });
   await store.beginWrite(write);
   expect(store.copy(key, 0)).toBeUndefined();
   await store.endWrite(write, 'not_sent');

@@ -12,7 +12,7 @@ import {
   MAX_VALUE_BYTES,
   type Question,
   type Save,
-  type Saved,
+  type SaveReply,
   type SessionReply,
   type SnapshotReply,
   type WriteBegin,
@@ -61,7 +61,7 @@ export class Account extends DurableObject {
     };
   }
 
-  save({ key, tags, version, askedAt, lease, copy, drop }: Save): Saved {
+  save({ key, tags, version, askedAt, lease, copy, drop }: Save): SaveReply {
     const now = this.#begin();
     this.#leases.end(key, lease);
     if (drop) this.#renew(drop === 'everything' ? [EVERYTHING] : tags.slice(0, 1));

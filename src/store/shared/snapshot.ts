@@ -1,5 +1,6 @@
 import { type Clock, within } from '../../core/runtime.ts';
 import type { Copies } from '../copies.ts';
+import type { MemoryAccounts } from '../memory/accounts.ts';
 import {
   type SnapshotRequest,
   BUDGET,
@@ -9,7 +10,6 @@ import {
   type Found,
   freshFor,
   hidden,
-  type Holder,
   type Saved,
   type SessionState,
   type Snapshot,
@@ -23,9 +23,12 @@ import {
   MAX_VALUE_BYTES,
   type Save,
   type SnapshotReply,
+  useOf,
 } from './engine.ts';
 import { RequestLeases } from './leases.ts';
+import type { Reports } from './reports.ts';
 import type { Sealer } from './sealer.ts';
+import type { SharedSessions } from './sessions.ts';
 
 export interface SharedStoreOptions {
   readonly engine: Engine;
@@ -41,14 +44,11 @@ export interface SharedStoreOptions {
 
 export interface SnapshotTools extends SharedStoreOptions {
   readonly copies: Copies;
+  readonly limits: MemoryAccounts;
+  readonly reports: Reports;
+  readonly sessions: SharedSessions;
   /** What a lookup finds while the engine does not answer. */
   away(): Found;
-  /** Takes over limits and cooldown from a reply. */
-  learn(holder: Holder, reply: SnapshotReply): void;
-  /** Whether `dropAll` of the account is not acknowledged yet. */
-  isDropping(account: string): boolean;
-  /** Reports that nothing of the account is valid any more; resolves when the engine has acknowledged it. */
-  dropAll(request: SnapshotRequest, save: Save): Promise<void>;
 }
 
 /** How long a request waits for all its store calls together, other than for leases. 200 are promised; timers are late. */
@@ -64,8 +64,6 @@ interface State {
 }
 
 type Asked = { readonly key: CacheKey; readonly question: KeyQuestion };
-
-const NOT_STORED: Saved = { stored: false, holds: false };
 
 /** What a request, and the fetches that it has begun, see of a shared store. */
 export class SharedSnapshot implements Snapshot {
@@ -84,7 +82,7 @@ export class SharedSnapshot implements Snapshot {
   #isEnded = false;
 
   constructor(tools: SnapshotTools, request: SnapshotRequest) {
-    const { principal, waitUntil } = request;
+    const { account, waitUntil } = request;
     this.#tools = tools;
     this.#request = request;
     this.#leases = new RequestLeases({
@@ -94,24 +92,32 @@ export class SharedSnapshot implements Snapshot {
       leaseOn: ({ key }) => this.#states.get(key)?.lease,
       renew: async (key) => {
         const renewed = { key: await tools.sealer.nameOf(key.key), lease: this.#nonce };
-        await tools.engine.change(principal, { renewed });
+        await tools.engine.change(account, { renewed });
       },
     });
   }
 
   /** Asks for the keys that the request has named, and counts it in its window. */
-  async begin(keys: readonly CacheKey[], window: Window | undefined): Promise<void> {
-    const reply = await this.#ask(keys, this.#leftMs, window);
-    this.session = reply ? reply.session : await this.#sessionAlone();
-    if (reply?.use) this.use = { used: reply.use.used, endsAt: this.#tools.clock.now() + reply.use.leftMs };
+  async begin(): Promise<this> {
+    const { copies, limits, sessions, clock } = this.#tools;
+    const { window, session, now, keys = () => [] } = this.#request;
+    const named = keys((key) => copies.get(key)?.entry);
+    const reply = await this.#ask(named, this.#leftMs, window);
+    const state = reply ? reply.session : await this.#sessionAlone();
+    if (session) this.session = sessions.learn(this.#request, session, state);
+    this.use = reply?.use && useOf(reply.use, clock.now());
+    // The count goes on from there if the engine does not answer next time.
+    if (window && this.use) limits.learn(this.#request, window.name, this.use);
+    else if (window) this.use = limits.take(this.#request, window, now);
+    return this;
   }
 
   /** Where the question was refused, and not late: a store that takes nothing new may still say whether a session is over. */
   async #sessionAlone(): Promise<SessionState | undefined> {
     const { engine } = this.#tools;
-    const { principal, session } = this.#request;
+    const { account, session } = this.#request;
     if (!session || !engine.session || this.#leftMs <= 0) return undefined;
-    const state = await this.#inTime(engine.session(principal, session.id));
+    const state = await this.#inTime(engine.session(account, session.id));
     return state && { ...state, isLocal: true };
   }
 
@@ -138,16 +144,18 @@ export class SharedSnapshot implements Snapshot {
   async save(key: CacheKey, found: Found, { entry, drop }: Fetched): Promise<Saved> {
     this.#leases.end(key);
     const lease = this.#states.get(key.key)?.lease === this.#nonce ? this.#nonce : undefined;
-    if (!drop && found.isHidden) return NOT_STORED;
+    if (!drop && found.isHidden) return { stored: false, holds: false };
     if (!entry && !drop && !lease && !found.entry) return { stored: false, holds: true };
+    const { engine, copies, reports } = this.#tools;
+    const { account } = this.#request;
     const save = await this.#saveOf(key, found, { entry, drop }, lease);
     if (drop === 'everything') {
-      await this.#inTime(this.#tools.dropAll(this.#request, save));
-      return NOT_STORED;
+      await this.#inTime(reports.refuse(account, () => engine.save(account, save)));
+      return { stored: false, holds: false };
     }
-    const saved = await this.#inTime(this.#tools.engine.save(this.#request.principal, save));
+    const saved = await this.#inTime(engine.save(account, save));
     const stored = entry !== undefined && (saved === 'kept' || saved === 'full');
-    if (stored) this.#tools.copies.set(key, found, entry);
+    if (stored) copies.set(key, found, entry);
     return { stored, holds: saved !== 'void' };
   }
 
@@ -181,10 +189,10 @@ export class SharedSnapshot implements Snapshot {
     const { session } = this.#request;
     const ofSession = session && { session: session.id, sessionEpoch: session.epoch };
     const begunAt = clock.now();
-    const replying = engine.snapshot(this.#request.principal, { window, budget, ...ofSession, keys: questions });
+    const replying = engine.snapshot(this.#request.account, { window, budget, ...ofSession, keys: questions });
     try {
       const reply = await within(clock, ms, replying);
-      this.#tools.learn(this.#request, reply);
+      this.#learn(reply);
       for (const state of await this.#statesOf(asked, reply)) this.#states.set(state.key.key, state);
       if (this.#isEnded) this.end();
       return reply;
@@ -195,6 +203,14 @@ export class SharedSnapshot implements Snapshot {
     } finally {
       if (ms !== POLL_MS) this.#leftMs -= clock.now() - begunAt;
     }
+  }
+
+  /** Takes over cooldown and budget. */
+  #learn({ cooldownMs, budget }: SnapshotReply): void {
+    const { limits, clock } = this.#tools;
+    const now = clock.now();
+    if (cooldownMs > 0) limits.coolDown(this.#request, now + cooldownMs);
+    if (budget && budget.used > 0) limits.learn(this.#request, BUDGET.name, useOf(budget, now));
   }
 
   /** A question without an answer leaves nothing known. */
@@ -219,7 +235,7 @@ export class SharedSnapshot implements Snapshot {
   }
 
   async #stateOf({ key, question }: Asked, reply: KeyReply | undefined, now: number): Promise<State> {
-    if (!reply || this.#tools.isDropping(this.#request.principal))
+    if (!reply || this.#tools.reports.isRefused(this.#request.account))
       return { key, found: this.#hidden, lease: reply?.lease === this.#nonce ? this.#nonce : undefined };
     const { version, copy, lease } = reply;
     const entry = await this.#entryOf(key, reply, now);
@@ -270,7 +286,7 @@ export class SharedSnapshot implements Snapshot {
       if (lease !== this.#nonce || this.#leases.isUsed(key)) continue;
       this.#leases.end(key);
       const ended = this.#saveOf(key, found, {}, lease).then((save) =>
-        this.#tools.engine.save(this.#request.principal, save),
+        this.#tools.engine.save(this.#request.account, save),
       );
       this.#request.waitUntil(ended.catch(() => undefined));
     }
