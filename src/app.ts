@@ -36,8 +36,7 @@ export interface Deps extends GatewayDeps, Pick<RequestTools, 'addressOf' | 'hea
 export function createApp(deps: Deps): Hono<Env> {
   const { config } = deps;
   const gateway = createGateway(deps);
-  const { isLiving } = gateway.sessions;
-  const sessions = config.sessions ? new Sessions({ ...deps, isLiving }) : undefined;
+  const sessions = config.sessions ? new Sessions({ ...deps, isLiving: gateway.sessions.isLiving }) : undefined;
   const routes = [
     ...passthroughRoutes(gateway),
     ...overviewRoutes(gateway, deps),

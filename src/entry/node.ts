@@ -55,7 +55,7 @@ async function start(): Promise<void> {
   const bounds = {
     trustedProxies,
     mostConnections: mostConnections(upstreamMaxConnections),
-    mostRequests: MOST_REQUESTS,
+    mostRequests: Math.max(MOST_REQUESTS, 4 * upstreamMaxConnections),
     onOverload: () => deps.metrics.refused('under_way'),
   };
   const options = { host, port, ...shared, ...bounds };

@@ -25,7 +25,7 @@ export function jsonAnswer(body: unknown, headers: Headers = NO_STORE): Answer {
 }
 
 /** On every answer. Pages have a `Content-Security-Policy` of their own. */
-export const SECURITY_HEADERS = {
+const SECURITY_HEADERS = {
   'X-Content-Type-Options': 'nosniff',
   'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'no-referrer',
@@ -61,9 +61,15 @@ export function problemReply(c: Context<Env>, error: GatewayError): Response {
   return responseOf(c, answer.body, { status: answer.status, headers: headersOf(request, answer) });
 }
 
-/** Where a host's middleware came first it may have set headers for the answer, which Hono adds to those of ours. */
+/**
+ * Where a host's middleware came first it may have set headers for the answer, which Hono adds to those of ours. To HEAD
+ * it gives no body, after which nobody knows the length.
+ */
 function responseOf(c: Context<Env>, body: Answer['body'], init: { status: number; headers: Record<string, string> }) {
-  if (c.get('request').isFirst) return new Response(body, init);
+  const { isFirst, method } = c.get('request');
+  if (method === 'HEAD' && typeof body === 'string')
+    init.headers['Content-Length'] = String(new TextEncoder().encode(body).length);
+  if (isFirst) return new Response(body, init);
   return c.newResponse(body, { ...init, status: init.status as StatusCode });
 }
 

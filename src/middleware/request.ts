@@ -270,6 +270,7 @@ const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]*)+$/;
 export const request =
   (route: RouteFacts, tools: RequestTools): MiddlewareHandler<Env> =>
   (c, next) => {
+    c.env ??= {}; // `app.request()` gives none
     const head = tools.headOf?.(c.env, c.req.raw) ?? c.req;
     const begun = new ClientRequest(head, route, tools, c);
     c.set('request', begun);

@@ -230,6 +230,26 @@ describe('a head that is served', () => {
     expect(socket.unread()).toBe('');
   });
 
+  test.each([
+    ['', 'close'],
+    ['Connection: keep-alive\r\n', 'keep-alive'],
+  ])('in HTTP/1.0, and the connection is kept where the client asks for that: %j', async (lines, connection) => {
+    const socket = await openSocket(stage.gateway.port);
+    await socket.write(get(HOST + lines).replace('HTTP/1.1', 'HTTP/1.0'));
+    const answer = await socket.readResponse();
+    expect(answer).toMatchObject({ status: 200, body: exampleBody('getSubscription'), headers: { connection } });
+    if (connection === 'close') await socket.closed;
+    socket.destroy();
+  });
+
+  test('by HEAD has the headers of GET and no body', async () => {
+    const [whole, part] = [await stage.raw(get(HOST)), await stage.raw(get(HOST).replace('GET', 'HEAD'))];
+    expect(part.body).toBe('');
+    expect(Object.keys(part.headers).toSorted()).toEqual(Object.keys(whole.headers).toSorted());
+    for (const name of ['content-length', 'content-type', 'etag', 'cache-control'])
+      expect(part.headers[name]).toBe(whole.headers[name]);
+  });
+
   test('with a body only after 100 Continue', async () => {
     stage.upstream.on('POST /api/v2/apikey/', json(200, exampleBody('createApiKey')));
     const socket = await openSocket(stage.gateway.port);

@@ -40,7 +40,8 @@ describe('in a host app on Node', () => {
   test.for(hostScenarios)('$name', (scenario) => scenario.run(stage));
 
   test('the pages of the gateway link to each other', async () => {
-    const ask = (path: string) => call(stage.host, { path });
+    const { host } = stage;
+    const ask = (path: string) => call(host, { path });
     const page = await ask('/api/docs/');
     const links = Array.from(page.text.matchAll(/(?:src|href)="(\/[^"]*)"/g), ([, target]) => target!);
     expect(links.length).toBeGreaterThan(3);
@@ -64,21 +65,21 @@ const READ = '/api/v2/subscription/';
 const OURS = ['x-request-id', 'server-timing', 'x-frame-options', 'access-control-allow-origin', 'vary'];
 const fromPage = (cookie = '__Host-Http-portico=x') => ({ headers: { origin: LISTED, cookie } });
 
-describe('mounted at /', () => {
-  const around: Around = (app) =>
-    new Hono()
-      .get('/before', (c) => c.text('before'))
-      .get('/', (c) => c.text('home'))
-      .route('/', app)
-      .get('/later/:name', (c) => c.text(c.req.param('name')))
-      .post('/later', async (c) => c.text(await c.req.text()))
-      .get('/broken', () => {
-        throw new Error('of the host');
-      })
-      .onError((error, c) => c.text(error.message, 500));
+const atRoot: Around = (app) =>
+  new Hono()
+    .get('/before', (c) => c.text('before'))
+    .get('/', (c) => c.text('home'))
+    .route('/', app)
+    .get('/later/:name', (c) => c.text(c.req.param('name')))
+    .post('/later', async (c) => c.text(await c.req.text()))
+    .get('/broken', () => {
+      throw new Error('of the host');
+    })
+    .onError((error, c) => c.text(error.message, 500));
 
+describe('mounted at /', () => {
   test('routes of the host have nothing of ours, wherever they are', async () => {
-    const { ask, gateway } = await openHost(around);
+    const { ask, gateway } = await openHost(atRoot);
     const expected = [
       ['/before', 200, 'before'],
       ['/', 200, 'home'],
@@ -98,7 +99,7 @@ describe('mounted at /', () => {
   });
 
   test('what is below /api/ and /bff/ is ours, and so are the pages', async () => {
-    const { ask, gateway } = await openHost(around);
+    const { ask, gateway } = await openHost(atRoot);
     const token = secret('of-a-guest');
     expectProblem(await ask('/api/v2/nothing'), { status: 404, code: 'unknown_endpoint', instance: '/api/v2/nothing' });
     expectProblem(await ask('/bff/v1/nothing/'), { status: 404, code: 'unknown_endpoint' });
@@ -153,21 +154,22 @@ test.each([
   expect(upstream.calls[before]!.body).toBe('{"label":"x"}');
 });
 
-describe('headers that a host sets', () => {
-  const around: Around = (app) =>
-    new Hono()
-      .use(async (c, next) => {
-        c.header('X-Before', '1');
-        c.header('X-Twice', 'a', { append: true });
-        await next();
-        c.header('X-After', '2');
-        c.res.headers.set('X-Set', '3');
-        c.header('X-Twice', 'b', { append: true });
-        c.header('X-Frame-Options', 'SAMEORIGIN');
-      })
-      .route('/api', app)
-      .route('/', app);
+const settingHeaders: Around = (app) =>
+  new Hono()
+    .use(async (c, next) => {
+      c.header('X-Before', '1');
+      c.res.headers.set('X-Early', '0');
+      c.header('X-Twice', 'a', { append: true });
+      await next();
+      c.header('X-After', '2');
+      c.res.headers.set('X-Set', '3');
+      c.header('X-Twice', 'b', { append: true });
+      c.header('X-Frame-Options', 'SAMEORIGIN');
+    })
+    .route('/api', app)
+    .route('/', app);
 
+describe('headers that a host sets', () => {
   test.each([
     ['a miss', 200, READ, {}],
     ['a hit', 200, READ, {}],
@@ -188,7 +190,7 @@ describe('headers that a host sets', () => {
       { method: 'OPTIONS', headers: { origin: LISTED, 'access-control-request-method': 'GET' } },
     ],
   ] satisfies [string, number, string, Partial<CallOptions>][])('are on %s', async (_, status, path, options) => {
-    const { ask, gateway } = await openHost(around);
+    const { ask, gateway } = await openHost(settingHeaders);
     const token = secret('of-a-guest-with-headers');
     const asked: Partial<CallOptions> = { token, ...options };
     await ask(READ, { token });
@@ -197,6 +199,7 @@ describe('headers that a host sets', () => {
       expect(answer.status).toBe(status);
       expect(answer.headers).toMatchObject({
         'x-before': '1',
+        'x-early': '0',
         'x-after': '2',
         'x-set': '3',
         'x-twice': 'a, b',
@@ -209,17 +212,18 @@ describe('headers that a host sets', () => {
   });
 });
 
+const throwing: Around = (app) =>
+  new Hono()
+    .use(async (c, next) => {
+      if (c.req.query('when') === 'before') throw new Error('before');
+      await next();
+      if (c.req.query('when') === 'after') throw new Error('after');
+    })
+    .route('/api', app)
+    .onError((error, c) => c.text(`the host: ${error.message}`, 500));
+
 test('what a middleware of the host throws is the host’s', async () => {
-  const around: Around = (app) =>
-    new Hono()
-      .use(async (c, next) => {
-        if (c.req.query('when') === 'before') throw new Error('before');
-        await next();
-        if (c.req.query('when') === 'after') throw new Error('after');
-      })
-      .route('/api', app)
-      .onError((error, c) => c.text(`the host: ${error.message}`, 500));
-  const { ask, gateway } = await openHost(around);
+  const { ask, gateway } = await openHost(throwing);
   for (const when of ['before', 'after']) {
     const { status, text } = await ask(`/api/livez?when=${when}`);
     expect([status, text]).toEqual([500, `the host: ${when}`]);
@@ -256,4 +260,18 @@ test('a server of the host’s own works too, without an execution context', asy
   ];
   expect(statuses).toEqual([200, 200, 200, 200, 404, 200]);
   expect(gateway.lines.map(({ cache }) => cache).slice(0, 2)).toEqual(['miss', 'hit']);
+});
+
+test('it may be asked without a server', async () => {
+  let app: ReturnType<typeof createApp> | undefined;
+  const { gateway } = await openHost((made) => {
+    app = made;
+    return new Hono();
+  });
+  const headers = { authorization: `Token ${secret('of-a-call-in-process')}` };
+  const statuses = [READ, '/bff/v1/account-overview', '/nothing', '/'].map(
+    async (path) => (await app!.request(path, { headers })).status,
+  );
+  expect(await Promise.all(statuses)).toEqual([200, 200, 404, 200]);
+  expect(gateway.lines).toHaveLength(4);
 });

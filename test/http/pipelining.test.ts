@@ -1,6 +1,7 @@
 import { connect } from 'node:net';
-import { expect, test } from 'vitest';
-import { exampleBody } from '../support/examples.ts';
+import { expect, test, vi } from 'vitest';
+import { expectBare } from './problem.ts';
+import { exampleBody, exampleInput } from '../support/examples.ts';
 import { openSocket, requestText } from '../support/raw-client.ts';
 import { barrier, hold, json, perCall, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
@@ -62,4 +63,44 @@ test('a flood of them from one client holds nobody up, and is begun only as far 
   const begun = () => stage.gateway.lines.filter(({ operation }) => operation === 'getSubscription').length;
   expect(begun()).toBeLessThan(FLOOD / 2); // the kernel takes some thousand answers for a client who reads none
   flood.destroy();
+});
+
+const PURCHASE = '/api/v2/subscription/checkout/purchase/';
+
+test.each([
+  ['words', 'what is this\r\n\r\n'],
+  ['a bad name', 'GET / HTTP/1.1\r\nX Name: x\r\n\r\n'],
+  ['too large a head', `GET / HTTP/1.1\r\nX: ${'x'.repeat(70_000)}`],
+])('what is no HTTP behind a purchase without an answer closes the connection without one: %s', async (_, garbage) => {
+  const gate = barrier();
+  stage.upstream.on(`POST ${PURCHASE}`, reply(hold(gate), json(200, exampleBody('purchasePlan'))));
+  const socket = await openSocket(stage.gateway.port);
+  const headers = [
+    ['Authorization', `Token ${secret()}`],
+    ['Content-Type', 'application/json'],
+  ] as const;
+  await socket.write(
+    requestText({ method: 'POST', target: PURCHASE, headers, body: exampleInput('purchasePlan').body! }),
+  );
+  await gate.reached;
+  await socket.write(garbage);
+  await socket.closed;
+  expect(socket.unread()).toBe('');
+  gate.release();
+  socket.destroy();
+  await vi.waitFor(() => expect(stage.gateway.lines).toHaveLength(1));
+  expect(stage.upstream.calls).toHaveLength(1);
+});
+
+test('what is no HTTP behind an answer is told so, and gets no line', async () => {
+  stage.upstream.on('GET /api/v2/subscription/', json(200, exampleBody('getSubscription')));
+  const socket = await openSocket(stage.gateway.port);
+  const headers = [['Authorization', `Token ${secret()}`]] as const;
+  await socket.write(requestText({ target: '/api/v2/subscription/', headers }));
+  expect((await socket.readResponse()).status).toBe(200);
+  await socket.write('what is this\r\n\r\n');
+  expectBare(await socket.readResponse(), 400);
+  await socket.closed;
+  expect(stage.gateway.lines).toHaveLength(1);
+  socket.destroy();
 });

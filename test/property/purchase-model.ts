@@ -91,34 +91,37 @@ export class Expectation {
   /** Calls that the upstream has had. */
   sent = 0;
 
-  /**
-   * Requests of one moment, in their order. Who has no key is held back before anything is noted of it; what frees its
-   * key at once has had it for that moment.
-   */
+  /** Requests of one moment, in their order. Who is held back has a known answer only with a key. */
   ask(all: readonly (readonly [id: string, wanted: Wanted])[], now: number): void {
-    const isFree = ({ key, account }: Wanted) => key !== undefined || !this.#isHeld(account, now);
-    const requests = all.filter(([, wanted]) => isFree(wanted));
-    for (const [id, wanted] of all) if (!isFree(wanted)) this.answers.set(id, '429 rate_limited');
-    const heldBack = requests.filter(([id, wanted]) => this.#claim(id, wanted, now) && this.#holds(id, wanted, now));
-    for (const [id, wanted] of heldBack) this.#free(id, wanted);
+    for (const [id, wanted] of all) {
+      const isHeld = this.#isHeld(wanted.account, now);
+      if (wanted.key === undefined && isHeld) this.answers.set(id, '429 rate_limited');
+      else if (!this.#isKnown(id, wanted, now)) this.#begin(id, wanted, now, isHeld);
+    }
   }
 
-  /** Whether nothing is known that speaks against sending it. */
-  #claim(id: string, wanted: Wanted, now: number): boolean {
+  /** Whether something is known that answers it. */
+  #isKnown(id: string, wanted: Wanted, now: number): boolean {
     const slot = slotOf(wanted);
     const known = slot === undefined ? undefined : this.#records.get(slot);
     if (known && (known.state === 'under_way' || known.expiresAt > now)) {
       this.answers.set(id, known.ask === wanted.ask ? again(known.state) : '422 idempotency_key_reused');
-      return false;
+      return true;
     }
     const equal = this.#equalTo(wanted, now);
     if (equal) this.answers.set(id, again(equal));
-    if (equal) return false;
-    const record = { ask: wanted.ask, expiresAt: now + DAY_MS, state: 'under_way' } as const;
-    if (slot !== undefined) this.#records.set(slot, record);
+    return equal !== undefined;
+  }
+
+  /** Nothing is noted of what is held back: the upstream wants no calls of the account just now. */
+  #begin(id: string, wanted: Wanted, now: number, isHeld: boolean): void {
+    if (isHeld) return void this.answers.set(id, '429 rate_limited');
+    const slot = slotOf(wanted);
+    if (slot !== undefined) this.#records.set(slot, { ask: wanted.ask, expiresAt: now + DAY_MS, state: 'under_way' });
     if (askAt(wanted.ask).isExclusive)
       this.#purchases.set(id, { ...wanted, until: now + REQUEST_MS + LATE_MS, isUnknown: false });
-    return true;
+    this.underWay.push({ ...wanted, id, sentAt: now });
+    this.sent += 1;
   }
 
   /** One with a key meets those without, one without a key all. */
@@ -133,15 +136,6 @@ export class Expectation {
     );
     if (equal.length === 0) return undefined;
     return equal.every(({ isUnknown }) => isUnknown) ? 'unknown' : 'under_way';
-  }
-
-  /** Whether the upstream wants no calls of the account just now; else it is sent. */
-  #holds(id: string, wanted: Wanted, now: number): boolean {
-    const isHeld = this.#isHeld(wanted.account, now);
-    if (isHeld) this.answers.set(id, '429 rate_limited');
-    else this.underWay.push({ ...wanted, id, sentAt: now });
-    if (!isHeld) this.sent += 1;
-    return isHeld;
   }
 
   #isHeld(account: number, now: number): boolean {

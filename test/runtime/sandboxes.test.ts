@@ -92,7 +92,9 @@ describe('npm start and npm run dev:worker', () => {
       const answer = await call(url, { path: '/api/v2/subscription/', token: 'sandbox-paid-key', headers: { origin } });
       const isLocal = LOCAL.includes(origin);
       expect([origin, preflight.status, answer.status]).toEqual([origin, 204, 200]);
-      expect(preflight.headers['access-control-allow-methods']).toBe(isLocal ? 'GET, HEAD' : undefined);
+      expect(preflight.headers['access-control-allow-methods']).toBe(
+        isLocal ? 'GET, HEAD, POST, PATCH, DELETE' : undefined,
+      );
       for (const { headers: said } of [preflight, answer])
         expect(said['access-control-allow-origin']).toBe(isLocal ? origin : undefined);
     }

@@ -45,17 +45,20 @@ export const corsScenarios: readonly Scenario[] = [
     },
   })),
   {
-    name: 'a preflight without a credential is told what its path takes, from an origin that is allowed',
+    name: 'a preflight without a credential is told what the gateway takes, from an origin that is allowed',
     async run(stage) {
-      const answer = await preflight(stage, PATH, LISTED);
-      expect(answer.status).toBe(204);
-      expect(saidOf(answer)).toMatchObject({
-        'access-control-allow-origin': LISTED,
-        'access-control-max-age': '7200',
-        'access-control-allow-methods': 'GET, HEAD',
-        'access-control-allow-headers':
-          'Authorization, Cache-Control, If-None-Match, X-Request-Id, traceparent, tracestate',
-      });
+      for (const path of [PATH, '/nothing']) {
+        const answer = await preflight(stage, path, LISTED);
+        expect(answer.status).toBe(204);
+        expect(saidOf(answer)).toMatchObject({
+          'access-control-allow-origin': LISTED,
+          'access-control-max-age': '7200',
+          'access-control-allow-methods': 'GET, HEAD, POST, PATCH, DELETE',
+          'access-control-allow-headers':
+            'Authorization, Cache-Control, Content-Type, Idempotency-Key, If-None-Match, Prefer, X-Request-Id, ' +
+            'traceparent, tracestate',
+        });
+      }
       for (const [path, origin] of [
         [PATH, OTHER],
         ['/nothing', OTHER],
@@ -64,7 +67,6 @@ export const corsScenarios: readonly Scenario[] = [
         expect(other.status).toBe(204);
         expectHidden(other);
       }
-      expectShown(await preflight(stage, '/nothing', LISTED), LISTED, true);
     },
   },
 ];

@@ -143,7 +143,7 @@ function isMistakable(socket: Socket): boolean {
 }
 
 /** Of a server that listens on a port. */
-export function urlOf(server: Server, host: string): string {
+function urlOf(server: Server, host: string): string {
   const { port } = server.address() as AddressInfo;
   return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
