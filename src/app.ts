@@ -6,16 +6,15 @@ import type { GatewayDeps } from './gateway/reader.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { boundedBody } from './middleware/body.ts';
-import { Cors } from './middleware/cors.ts';
-import { problem, refuser } from './middleware/problem.ts';
+import { Cors, isPreflight } from './middleware/cors.ts';
+import { problem, refuser } from './middleware/reply.ts';
 import { type Env, request, type RequestTools, type RouteFacts } from './middleware/request.ts';
 import { Sessions } from './middleware/session.ts';
 import { batchRoute } from './routes/batch.ts';
 import { type DocsAssets, docsRoutes, type TrialAccount } from './routes/docs.ts';
 import { documentRoute } from './routes/document.ts';
-import { healthRoutes, type Readiness } from './routes/health.ts';
+import { healthRoutes, metricsRoute, type Readiness, type Scrape } from './routes/health.ts';
 import { homeRoute } from './routes/home.ts';
-import { metricsRoute, type Scrape } from './routes/metrics.ts';
 import { overviewRoutes } from './routes/overviews.ts';
 import { passthroughRoutes } from './routes/passthrough.ts';
 import { problemsRoutes } from './routes/problems.ts';
@@ -44,13 +43,10 @@ export function createApp(deps: Deps): Hono<Env> {
     ...(sessions ? sessionRoutes(gateway, sessions) : []),
     ...problemsRoutes(gateway.upstreamCodes),
     documentRoute(),
-    ...docsRoutes(deps),
+    ...docsRoutes(deps.docsAssets, deps.trialAccounts),
     ...healthRoutes(deps.readiness),
   ];
-  return mount(
-    { routes, below: ['/api/*', '/bff/*'], alone: [homeRoute] },
-    { ...deps, cors: new Cors(deps), sessions },
-  );
+  return mount(routes, { ...deps, cors: new Cors(deps), sessions }, ['/api/*', '/bff/*'], [homeRoute]);
 }
 
 /** How a server refuses what it does not hand to the app. Not counted with what routes answer. */
@@ -59,32 +55,32 @@ export const createRefuser = (deps: Deps) => refuser({ ...deps, metrics: noMetri
 /** The app of the admin listener. Its requests, probes and scrapes, are not counted in metrics. */
 export function createAdminApp(deps: Deps, scrape: Scrape): Hono<Env> {
   const routes = [...healthRoutes(deps.readiness), metricsRoute(scrape)];
-  return mount({ routes }, { ...deps, metrics: noMetrics });
+  return mount(routes, { ...deps, metrics: noMetrics });
 }
 
-interface Mounted {
-  readonly routes: readonly Route[];
-  /** Patterns of what is ours too: there is nothing else at such a path, wherever the app is mounted. */
-  readonly below?: readonly string[];
-  /** What is answered only where the app stands alone, as every unknown path is. */
-  readonly alone?: readonly Route[];
+interface MountTools extends RequestTools {
+  readonly config: Deps['config'];
+  readonly cors?: Cors;
+  readonly sessions?: Sessions | undefined;
 }
 
-type MountTools = RequestTools & Pick<Deps, 'config'>;
-
-/** Middleware stands before each route and not before all: `route()` would copy that to the app that this one is mounted in. */
-function mount({ routes, below = [], alone = [] }: Mounted, tools: MountTools): Hono<Env> {
+/**
+ * Middleware stands before each route and not before all: `route()` would copy that to the app that this one is mounted in.
+ * `below`: patterns of what is ours too, so that nothing else is at such a path, wherever the app is mounted. `alone`: what is
+ * answered only where the app is not mounted, as every unknown path is.
+ */
+function mount(routes: readonly Route[], tools: MountTools, below: string[] = [], alone: readonly Route[] = []) {
   const app = new Hono<Env>().onError(problem);
   const before = beforeAll(tools);
   addRoutes(app, routes, tools);
-  app.on(ALL, [...below], ...before(NOWHERE), unknown);
+  app.on(ALL, below, ...before(NOWHERE), unknown);
   const whole = new Hono<Env>().onError(problem);
   addRoutes(whole, alone, tools);
   whole.use(...before(NOWHERE)).all('*', unknown);
   return app.notFound((c) => whole.fetch(c.req.raw, c.env));
 }
 
-const beforeAll = (tools: RequestTools) => (facts: RouteFacts) => [
+const beforeAll = (tools: MountTools) => (facts: RouteFacts) => [
   accessLog,
   request(facts, tools),
   ...(tools.cors ? [tools.cors.handle] : []),
@@ -123,8 +119,7 @@ const NO_ORIGIN =
 /** A 405 to a preflight says what the page's author has to know. */
 const notAllowed =
   (allowed: string, cors: Cors | undefined): Handler<Env> =>
-  ({ req }) => {
-    const isPreflight = req.method === 'OPTIONS' && req.header('access-control-request-method') !== undefined;
-    const detail = isPreflight && cors ? NO_ORIGIN : undefined;
+  (c) => {
+    const detail = cors && isPreflight(c.get('request')) ? NO_ORIGIN : undefined;
     throw GatewayError.of('method_not_allowed', { headers: { Allow: allowed }, ...(detail && { detail }) });
   };

@@ -93,43 +93,49 @@ const areSecrets = (parts: string[]) => parts.every((part) => part.length >= LEA
 
 const secretList = listed.check(z.refine(areSecrets, `comma-separated secrets of ${LEAST_SECRET} characters or more`));
 
+/** The variables by the names that they have in `Config`: `upstreamBaseUrl` is `UPSTREAM_BASE_URL`. */
 const variables = z.object({
-  HOST: hostVariable,
-  PORT: portVariable(8787),
-  ADMIN_HOST: hostVariable,
-  ADMIN_PORT: portVariable(8788),
-  UPSTREAM_BASE_URL: z.optional(z.pipe(httpUrl, z.transform(withoutTrailingSlashes))),
-  UPSTREAM_TIMEOUT_MS: msVariable(5000),
-  REQUEST_TIMEOUT_MS: msVariable(10_000),
-  UPSTREAM_MAX_CONNECTIONS: integerVariable(1, 65_535, 256),
-  UPSTREAM_MAX_BODY_BYTES: integerVariable(1, 268_435_456, 5_242_880),
-  MAX_BODY_BYTES: integerVariable(1, 16_777_216, 65_536),
-  PUBLIC_URL: z.optional(originUrl),
-  CACHE_MAX_BYTES: integerVariable(0, 17_179_869_184, 134_217_728),
-  CACHE_POLICY: z.optional(cachePolicy),
-  STORE_URL: z.optional(readAs(STORE_ADDRESS, storeAddressOf)),
-  SECRETS: z.optional(secretList),
-  ALLOWED_ORIGINS: z.optional(originList),
-  RATE_LIMIT_PER_MINUTE: integerVariable(0, 1_000_000_000, 600),
-  UPSTREAM_BUDGET_PER_MINUTE: integerVariable(0, 1_000_000_000, 0),
-  TRUSTED_PROXIES: z.optional(addressList),
-  LOG_LEVEL: z._default(z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']), 'info'),
-  SHUTDOWN_GRACE_MS: integerVariable(0, 600_000, 10_000),
-  SESSIONS: z._default(readAs('true or false', flagOf), false),
-  SANDBOX_PORT: z.optional(integer(0, 65_535)),
+  host: hostVariable,
+  port: portVariable(8787),
+  adminHost: hostVariable,
+  adminPort: portVariable(8788),
+  upstreamBaseUrl: z.optional(z.pipe(httpUrl, z.transform(withoutTrailingSlashes))),
+  upstreamTimeoutMs: msVariable(5000),
+  requestTimeoutMs: msVariable(10_000),
+  upstreamMaxConnections: integerVariable(1, 65_535, 256),
+  upstreamMaxBodyBytes: integerVariable(1, 268_435_456, 5_242_880),
+  maxBodyBytes: integerVariable(1, 16_777_216, 65_536),
+  publicUrl: z.optional(originUrl),
+  cacheMaxBytes: integerVariable(0, 17_179_869_184, 134_217_728),
+  cachePolicy: z.optional(cachePolicy),
+  storeUrl: z.optional(readAs(STORE_ADDRESS, storeAddressOf)),
+  /** The first one seals, each can open, the last one names. One may be both first and last, with a new one between. */
+  secrets: z._default(secretList, []),
+  /** `*` alone allows all. */
+  allowedOrigins: z._default(originList, []),
+  rateLimitPerMinute: integerVariable(0, 1_000_000_000, 600),
+  upstreamBudgetPerMinute: integerVariable(0, 1_000_000_000, 0),
+  /** Addresses and CIDRs. */
+  trustedProxies: z._default(addressList, []),
+  logLevel: z._default(z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']), 'info'),
+  shutdownGraceMs: integerVariable(0, 600_000, 10_000),
+  sessions: z._default(readAs('true or false', flagOf), false),
+  /** 0 takes a free one; undefined if it is left to the entry. */
+  sandboxPort: z.optional(integer(0, 65_535)),
 });
+
+const variableOf = (name: string) => name.replaceAll(/[A-Z]/g, '_$&').toUpperCase();
 
 /** Named in `contract.md` section 1 but without effect yet. */
 const NOT_YET = ['OTEL_EXPORTER_OTLP_ENDPOINT'];
 
 /** The names of all variables. */
-export const VARIABLES: readonly string[] = [...Object.keys(variables.shape), ...NOT_YET];
+export const VARIABLES: readonly string[] = [...Object.keys(variables.shape).map(variableOf), ...NOT_YET];
 
 /** Durations in milliseconds, sizes in bytes, as named in `contract.md` section 1. */
-export type Config = ReturnType<typeof configOf> & {
-  /** Variables that are set and have no effect yet. */
-  readonly ignored: readonly string[];
-};
+export type Config = ReturnType<typeof configOf>;
+
+type Variables = Readonly<Record<string, unknown>>;
 
 /** A bad variable and what was expected. Never its value, which might be a secret, except for an origin in it. */
 export interface ConfigProblem {
@@ -140,14 +146,13 @@ export interface ConfigProblem {
 type ParsedConfig = { readonly config: Config } | { readonly problems: readonly ConfigProblem[] };
 
 /** Parses a record of variables; an empty one counts as not set. Names every bad variable, not only the first. */
-export function parseConfig(record: Readonly<Record<string, unknown>>): ParsedConfig {
+export function parseConfig(record: Variables): ParsedConfig {
   const present = Object.entries(record).filter(([, value]) => value !== '' && value !== undefined);
   const given = Object.fromEntries(present.map(([name, value]) => [name, asText(value)]));
-  const parsed = variables.safeParse(given);
+  const named = Object.keys(variables.shape).map((name) => [name, given[variableOf(name)]] as const);
+  const parsed = variables.safeParse(Object.fromEntries(named));
   const problems = [...(parsed.error?.issues ?? []).map(problemOf), ...conflictsIn(given)];
-  return parsed.data && problems.length === 0
-    ? { config: { ...configOf(parsed.data), ignored: NOT_YET.filter((name) => given[name] !== undefined) } }
-    : { problems };
+  return parsed.data && problems.length === 0 ? { config: configOf(parsed.data, given) } : { problems };
 }
 
 /** The vars of `wrangler.toml` may be numbers, booleans and objects. */
@@ -158,7 +163,7 @@ function asText(value: unknown): unknown {
 }
 
 /** Problems that depend on two variables. */
-function conflictsIn(given: Readonly<Record<string, unknown>>): ConfigProblem[] {
+function conflictsIn(given: Variables): ConfigProblem[] {
   const conflicts: ConfigProblem[] = [];
   // In production the sandbox must not start by default.
   if (given['NODE_ENV'] === 'production' && given['UPSTREAM_BASE_URL'] === undefined)
@@ -173,9 +178,9 @@ function conflictsIn(given: Readonly<Record<string, unknown>>): ConfigProblem[] 
 }
 
 function problemOf(issue: z.core.$ZodIssue): ConfigProblem {
-  const [variable = '(configuration)', ...inside] = issue.path.map(String);
+  const [name = '', ...inside] = issue.path.map(String);
   const place = inside.length > 0 ? `${inside.join('.')}: ` : '';
-  return { variable, expected: place + expectationOf(issue) };
+  return { variable: variableOf(name), expected: place + expectationOf(issue) };
 }
 
 function expectationOf(issue: z.core.$ZodIssue): string {
@@ -183,37 +188,14 @@ function expectationOf(issue: z.core.$ZodIssue): string {
   return issue.message.replace(/^Invalid \w+: expected /, '').replace(/, received .*/, '');
 }
 
-function configOf(given: z.output<typeof variables>) {
+function configOf({ cachePolicy: overrides = {}, ...parsed }: z.output<typeof variables>, given: Variables) {
   return {
-    host: given.HOST,
-    port: given.PORT,
-    adminHost: given.ADMIN_HOST,
-    adminPort: given.ADMIN_PORT,
-    upstreamBaseUrl: given.UPSTREAM_BASE_URL,
-    upstreamTimeoutMs: given.UPSTREAM_TIMEOUT_MS,
-    requestTimeoutMs: given.REQUEST_TIMEOUT_MS,
-    upstreamMaxConnections: given.UPSTREAM_MAX_CONNECTIONS,
-    upstreamMaxBodyBytes: given.UPSTREAM_MAX_BODY_BYTES,
-    maxBodyBytes: given.MAX_BODY_BYTES,
-    publicUrl: given.PUBLIC_URL,
-    cacheMaxBytes: given.CACHE_MAX_BYTES,
-    storeUrl: given.STORE_URL,
-    /** The first one seals, each can open, the last one names. One may be both first and last, with a new one between. */
-    secrets: given.SECRETS ?? [],
-    /** `*` alone allows all. */
-    allowedOrigins: given.ALLOWED_ORIGINS ?? [],
+    ...parsed,
+    policyOf: policiesOf(overrides),
     /** Never with a real upstream, hence never in production. */
-    allowsLocalOrigins: given.ALLOWED_ORIGINS === undefined && given.UPSTREAM_BASE_URL === undefined,
-    policyOf: policiesOf(given.CACHE_POLICY ?? {}),
-    rateLimitPerMinute: given.RATE_LIMIT_PER_MINUTE,
-    upstreamBudgetPerMinute: given.UPSTREAM_BUDGET_PER_MINUTE,
-    /** Addresses and CIDRs. */
-    trustedProxies: given.TRUSTED_PROXIES ?? [],
-    logLevel: given.LOG_LEVEL,
-    shutdownGraceMs: given.SHUTDOWN_GRACE_MS,
-    /** 0 takes a free one; undefined if it is left to the entry. */
-    sandboxPort: given.SANDBOX_PORT,
-    sessions: given.SESSIONS,
+    allowsLocalOrigins: given['ALLOWED_ORIGINS'] === undefined && given['UPSTREAM_BASE_URL'] === undefined,
+    /** Variables that are set and have no effect yet. */
+    ignored: NOT_YET.filter((name) => given[name] !== undefined),
   };
 }
 

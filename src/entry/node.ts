@@ -1,13 +1,10 @@
 import { onStop } from './node/signals.ts';
-import { existsSync } from 'node:fs';
-import { loadEnvFile } from 'node:process';
 import { createAdminApp, createApp, createRefuser } from '../app.ts';
-import { type Config, parseConfig } from '../config.ts';
 import { nodeDeps, openStore } from './node/deps.ts';
 import { pinoLogger } from './node/logger.ts';
 import { mostConnections } from './node/server/connections.ts';
-import { serve, type ServeOptions, type Serving } from './node/server/serve.ts';
-import { nearlyVariables } from './node/nearly-variables.ts';
+import { serve, type Serving } from './node/server/serve.ts';
+import { BAD_CONFIG, nearlyVariables, readConfig } from './node/variables.ts';
 import type { RunningSandbox } from '../../sandbox/src/node.ts';
 
 /** Under way at once: beyond that an answer would come too late to be of use. */
@@ -15,17 +12,7 @@ const MOST_REQUESTS = 2_000;
 
 const SANDBOX_PORT = 8789;
 
-/** `EX_CONFIG` of sysexits.h. */
-const BAD_CONFIG = 78;
 const NO_SUCH_HOST = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EADDRNOTAVAIL', 'EINVAL']);
-
-function readConfig(): Config {
-  if (existsSync('.env')) loadEnvFile('.env');
-  const parsed = parseConfig(process.env);
-  if ('config' in parsed) return parsed.config;
-  for (const { variable, expected } of parsed.problems) console.error(`${variable}: expected ${expected}`);
-  return process.exit(BAD_CONFIG);
-}
 
 interface Running {
   readonly sandbox: RunningSandbox | undefined;
@@ -58,10 +45,10 @@ async function start(): Promise<void> {
     mostRequests: Math.max(MOST_REQUESTS, 4 * upstreamMaxConnections),
     onOverload: () => deps.metrics.refused('under_way'),
   };
-  const options = { host, port, ...shared, ...bounds };
+  const options = { app: createApp(deps), host, port, ...shared, ...bounds };
   const probed = { ...shared, app: createAdminApp(deps, scrape), host: adminHost, port: adminPort };
-  const admin = adminPort === 0 ? undefined : await open('ADMIN_PORT', probed); // first: a start that fails has served nobody
-  const running = { sandbox, idle, close, admin, gateway: await open('PORT', { app: createApp(deps), ...options }) };
+  const admin = adminPort === 0 ? undefined : await orExit('ADMIN_PORT', probed, serve); // first: a start that fails has served nobody
+  const running = { sandbox, idle, close, admin, gateway: await orExit('PORT', options, serve) };
   ready = true;
   onStop((signal) => void stop(running, signal));
   announce(running);
@@ -75,10 +62,6 @@ async function sandboxBeside(): Promise<RunningSandbox> {
   const isOurs = config.port === SANDBOX_PORT || config.adminPort === SANDBOX_PORT;
   if (port === undefined) return startSandbox({ port: isOurs ? 0 : SANDBOX_PORT }).catch(() => startSandbox());
   return orExit('SANDBOX_PORT', { host: '127.0.0.1', port }, startSandbox);
-}
-
-function open(portVariable: string, options: ServeOptions): Promise<Serving> {
-  return orExit(portVariable, options, serve);
 }
 
 /** `PORT` and `HOST` belong together, as do `ADMIN_PORT` and `ADMIN_HOST`. */

@@ -24,7 +24,7 @@ function record(request: ClientRequest, status: number): void {
   const { requestId, trace, method, route, account, cache, startedAt, upstreamCalls, upstreamMs, code, tools } =
     request;
   const ms = tools.clock.now() - startedAt;
-  const auth = tools.sessions && authOf(request);
+  const auth = tools.config.sessions ? authOf(request) : undefined;
   if (auth) tools.metrics.authenticated(auth);
   tools.logger.request({
     request_id: requestId,
@@ -53,10 +53,6 @@ function authOf({ account, session, route }: ClientRequest): 'header' | 'cookie'
   return account === undefined || route.isSession ? undefined : 'header';
 }
 
-function classOf(status: number): StatusClass {
-  if (status < 300) return '2xx';
-  if (status < 400) return '3xx';
-  return status < 500 ? '4xx' : '5xx';
-}
+const classOf = (status: number) => `${Math.trunc(status / 100)}xx` as StatusClass;
 
 const rounded = (ms: number) => Math.round(ms * 10) / 10;

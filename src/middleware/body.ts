@@ -18,7 +18,7 @@ export const hasJsonType = (request: ClientRequest): boolean =>
  * @throws GatewayError `unsupported_media_type`, `request_timeout`, and `malformed_json` for bytes that are not UTF-8
  */
 export async function jsonTextOf(request: ClientRequest): Promise<string | undefined> {
-  const bytes = await bytesOf(request);
+  const bytes = await inTime(request, () => request.body());
   if (bytes.byteLength === 0) return undefined;
   if (!hasJsonType(request)) throw GatewayError.of('unsupported_media_type');
   try {
@@ -30,10 +30,8 @@ export async function jsonTextOf(request: ClientRequest): Promise<string | undef
 
 /** A body that the operation does not take, only to compare requests by: its characters are the bytes. */
 export async function unreadTextOf(request: ClientRequest): Promise<string> {
-  return new TextDecoder('latin1').decode(await bytesOf(request));
+  return new TextDecoder('latin1').decode(await inTime(request, () => request.body()));
 }
-
-const bytesOf = (request: ClientRequest): Promise<ArrayBuffer> => inTime(request, () => request.body());
 
 /** Refuses bodies of more than `maxSize` bytes. One that a host has read already is bounded by the host. */
 export function boundedBody(maxSize: number): MiddlewareHandler<Env> {

@@ -36,20 +36,20 @@ interface CorsDeps {
 export class Cors {
   readonly #deps: CorsDeps;
   /** Whether any is allowed. */
-  readonly hasAny: boolean;
-  readonly #known: ReadonlyMap<string, Readonly<Record<string, string>>>;
+  readonly #hasAny: boolean;
+  readonly #listed: ReadonlyMap<string, Readonly<Record<string, string>>>;
   #silentUntil = -Infinity;
 
   constructor(deps: CorsDeps) {
     const { allowedOrigins: allowed, allowsLocalOrigins, sessions } = deps.config;
     this.#deps = deps;
-    this.hasAny = allowed.length > 0 || allowsLocalOrigins;
-    this.#known = new Map(allowed.map((origin) => [origin, originHeaders(origin, sessions)]));
+    this.#hasAny = allowed.length > 0 || allowsLocalOrigins;
+    this.#listed = new Map(allowed.map((origin) => [origin, originHeaders(origin, sessions)]));
   }
 
   /** Adds what allows the request's origin to read the answer. */
   add(headers: Record<string, string>, request: ClientRequest): void {
-    if (!this.hasAny) return;
+    if (!this.#hasAny) return;
     headers['Vary'] = headers['Vary'] === undefined ? 'Origin' : `${headers['Vary']}, Origin`;
     Object.assign(headers, this.#headersFor(request.header('origin')));
   }
@@ -57,10 +57,8 @@ export class Cors {
   /** Answers preflights before anything else, and tells the operator of pages that may not read their answers. */
   readonly handle: MiddlewareHandler<Env> = (c, next) => {
     const request = c.get('request');
-    const { method } = request;
-    const isPreflight = method === 'OPTIONS' && request.header('access-control-request-method') !== undefined;
     this.#watch(request);
-    if (!isPreflight || !this.hasAny) return next();
+    if (!isPreflight(request) || !this.#hasAny) return next();
     const isListed = this.#headersFor(request.header('origin')) !== undefined;
     return Promise.resolve(reply(c, { status: 204, headers: isListed ? PREFLIGHT : {}, body: null }));
   };
@@ -68,8 +66,8 @@ export class Cors {
   #headersFor(origin: string | undefined): Readonly<Record<string, string>> | undefined {
     if (origin === undefined) return undefined;
     const { config } = this.#deps;
-    const listed = this.#known.get('*') ?? this.#known.get(origin);
-    return listed ?? (isAllowed(config, origin) ? originHeaders(origin, config.sessions) : undefined);
+    const headers = this.#listed.get('*') ?? this.#listed.get(origin);
+    return headers ?? (isAllowed(config, origin) ? originHeaders(origin, config.sessions) : undefined);
   }
 
   /** Warns of a request from a page that may not read the answer. */
@@ -85,6 +83,9 @@ export class Cors {
     logger.warn({ request_id: request.requestId, origin }, 'an origin that is not in ALLOWED_ORIGINS was refused');
   }
 }
+
+export const isPreflight = ({ method, head }: ClientRequest): boolean =>
+  method === 'OPTIONS' && head.header('access-control-request-method') !== undefined;
 
 /** `null` is that of a file, and of a frame without one. */
 const isKnownForm = (origin: string) => origin === 'null' || (origin.length <= MAX_ORIGIN && isOrigin(origin));

@@ -47,11 +47,11 @@ export function requestIdOf(header: string | undefined): string | undefined {
 
 /** Continues the client's trace, or begins one that is not sampled (W3C Trace Context), with this UUID as its id. */
 export function traceOf(traceparent: string | undefined, tracestate: string | undefined, uuid: string): Trace {
-  const known = traceparent === undefined ? null : TRACEPARENT.exec(traceparent);
+  const fields = traceparent === undefined ? null : TRACEPARENT.exec(traceparent);
   // Only later versions than 00 may have further fields.
-  if (!known || (known[3] && known[0].startsWith('00')))
+  if (!fields || (fields[3] && fields[0].startsWith('00')))
     return { traceId: withoutDashes(uuid), flags: '00', tracestate: undefined };
-  const [, traceId = '', flags = '00'] = known;
+  const [, traceId = '', flags = '00'] = fields;
   const state = tracestate !== undefined && TRACESTATE.test(tracestate) ? tracestate : undefined;
   return { traceId, flags, tracestate: state };
 }

@@ -1,8 +1,9 @@
-import type { Context } from 'hono';
+import type { Context, ErrorHandler } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
-import { GatewayError, PROBLEM_TYPE, problemOf } from '../core/errors.ts';
-import { secondsLeft } from '../store/store.ts';
-import type { ClientRequest, Env } from './request.ts';
+import { ClientLeft, GatewayError, PROBLEM_TYPE, problemOf } from '../core/errors.ts';
+import { addressOwner, secondsLeft } from '../store/store.ts';
+import { CLIENT_LEFT, finish } from './access-log.ts';
+import { ClientRequest, type Env, type Head, type RequestTools } from './request.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -43,47 +44,80 @@ const UNREAD = 'Too many answers have not been read by their clients.';
  */
 export function reply(c: Context<Env>, answer: Answer): Response {
   const request = c.get('request');
-  const { status, body } = answer;
+  const { body } = answer;
   const { backlog } = request.tools;
-  if (request.route.isRead && backlog?.isFull(c.env, request.shareOwner)) {
+  if (request.route.isRead && backlog?.isFull(c.env, request.owner ?? addressOwner(request.address))) {
     if (body instanceof ReadableStream) void body.cancel();
     request.tools.metrics.refused('unsent');
     throw GatewayError.of('overloaded', { retryAfter: 1, detail: UNREAD });
   }
-  const sent = body instanceof ReadableStream && backlog ? backlog.counted(c.env, body) : body;
-  return responseOf(c, sent, { status, headers: headersOf(request, answer) });
-}
-
-/** An error as its client gets it. */
-export function problemReply(c: Context<Env>, error: GatewayError): Response {
-  const request = c.get('request');
-  const answer = problemAnswer(request, error);
-  return responseOf(c, answer.body, { status: answer.status, headers: headersOf(request, answer) });
+  return responseOf(c, answer, body instanceof ReadableStream && backlog ? backlog.metered(c.env, body) : body);
 }
 
 /**
  * Where a host's middleware came first it may have set headers for the answer, which Hono adds to those of ours. To HEAD
  * it gives no body, after which nobody knows the length.
  */
-function responseOf(c: Context<Env>, body: Answer['body'], init: { status: number; headers: Record<string, string> }) {
-  const { isFirst, method } = c.get('request');
-  if (method === 'HEAD' && typeof body === 'string')
-    init.headers['Content-Length'] = String(new TextEncoder().encode(body).length);
-  if (isFirst) return new Response(body, init);
-  return c.newResponse(body, { ...init, status: init.status as StatusCode });
+function responseOf(c: Context<Env>, answer: Answer, body: Answer['body']): Response {
+  const request = c.get('request');
+  const { status } = answer;
+  const headers = headersOf(request, answer);
+  if (request.method === 'HEAD' && typeof body === 'string')
+    headers['Content-Length'] = String(new TextEncoder().encode(body).length);
+  if (request.isFirst) return new Response(body, { status, headers });
+  return c.newResponse(body, { status: status as StatusCode, headers });
 }
 
-export function problemAnswer(request: ClientRequest, error: GatewayError): Answer & { readonly body: string } {
-  const { status, retryAfter, particulars } = error;
+/** Every other 5xx has another status. */
+const FAULT = 500;
+
+/** The app's `onError`: the one place where errors become answers. */
+export const problem: ErrorHandler<Env> = (error, c) => {
+  const request = c.get('request');
+  if (error instanceof ClientLeft || (!(error instanceof GatewayError) && request.hasLeft)) {
+    request.code = 'client_left';
+    return new Response(null, { status: CLIENT_LEFT }); // nobody reads it
+  }
+  const told = error instanceof GatewayError ? error : GatewayError.of('internal_error', { cause: error });
+  if (told.status === FAULT) logFault(request, told.cause);
+  const answer = problemAnswer(request, told);
+  return responseOf(c, answer, answer.body);
+};
+
+/** A bug of ours. The client gets no details; the log gets the stack. */
+function logFault({ requestId, trace, tools: { logger } }: ClientRequest, thrown: unknown): void {
+  const fault = thrown instanceof Error ? `${thrown.name} ${framesOf(thrown)}` : typeof thrown;
+  logger.error({ request_id: requestId, trace_id: trace.traceId, fault }, 'internal error');
+}
+
+/** The stack without the message, which may quote input. */
+const framesOf = ({ stack = '' }: Error) =>
+  stack
+    .split('\n')
+    .filter((line) => /^\s+at /.test(line))
+    .slice(0, 5)
+    .join('\n');
+
+/** How a server refuses what it does not hand to the app: the same problem, headers and line in the log. */
+export const refuser = (tools: RequestTools) => (head: Head, error: GatewayError) => {
+  const request = new ClientRequest(head, { name: '(none)' }, tools);
+  const answer = problemAnswer(request, error);
+  finish(request, answer.status);
+  return { status: answer.status, headers: headersOf(request, answer), body: answer.body };
+};
+
+function problemAnswer(request: ClientRequest, error: GatewayError): Answer & { readonly body: string } {
+  const { status, code, retryAfter, particulars } = error;
+  request.code = code;
   const waiting = retryAfter === undefined ? {} : { 'Retry-After': String(retryAfter) };
   const headers = { ...NO_STORE, 'Content-Type': PROBLEM_TYPE, ...waiting, ...particulars.headers };
   return { status, headers, body: JSON.stringify(problemOf(error, request)) };
 }
 
 /** The headers of an answer, with those that every answer has. */
-export function headersOf(request: ClientRequest, { headers: own, timing }: Answer): Record<string, string> {
+function headersOf(request: ClientRequest, { headers: own, timing }: Answer): Record<string, string> {
   const { startedAt, limitUse, requestId } = request;
-  const { clock, cors, sessions } = request.tools;
+  const { clock, cors, config } = request.tools;
   const now = clock.now();
   const total = `total;dur=${tenths(now - startedAt)}`;
   const headers: Record<string, string> = {
@@ -92,7 +126,7 @@ export function headersOf(request: ClientRequest, { headers: own, timing }: Answ
     'X-Request-Id': requestId,
     'Server-Timing': timing ? `${timing}, ${total}` : total,
   };
-  if (sessions && own['Vary']?.includes('Authorization')) headers['Vary'] += ', Cookie'; // what depends on one depends on both
+  if (config.sessions && own['Vary']?.includes('Authorization')) headers['Vary'] += ', Cookie'; // what depends on one depends on both
   if (limitUse) addLimit(headers, limitUse, now);
   cors?.add(headers, request);
   return headers;

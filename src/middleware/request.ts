@@ -5,12 +5,11 @@ import { ClientLeft, GatewayError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock, WaitUntil } from '../core/runtime.ts';
-import { type AccountId, addressOwner, type Owner, type Snapshot } from '../store/store.ts';
+import type { AccountId, Owner, SessionId, Snapshot } from '../store/store.ts';
 import type { Trace } from '../upstream/call.ts';
+import { invalid } from '../upstream/input.ts';
 import type { RequestContext } from '../cache/reader.ts';
-import type { Cors } from './cors.ts';
 import { credentialOf, requestIdOf, traceOf, wantsOf } from './headers.ts';
-import type { Session, Sessions } from './session.ts';
 
 /** Of the app and all that is mounted in it. What a runtime puts into `c.env` is for that runtime's own code. */
 export interface Env {
@@ -22,13 +21,13 @@ export interface Env {
 export interface Backlog {
   /** Notes whose answer it is, and tells whether so much of the owner's is unsent that this one may not be sent too. */
   isFull(env: object, owner: Owner): boolean;
-  /** The same stream, with what nobody has taken of it counted. */
-  counted(env: object, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array>;
+  /** The same stream, whose bytes count until they are taken. */
+  metered(env: object, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array>;
 }
 
 /** What requests need of the app and of its runtime. */
 export interface RequestTools {
-  readonly config: Pick<Config, 'requestTimeoutMs' | 'publicUrl'>;
+  readonly config: Pick<Config, 'requestTimeoutMs' | 'publicUrl' | 'sessions'>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly metrics: Metrics;
@@ -40,8 +39,7 @@ export interface RequestTools {
   readonly waitUntil: WaitUntil;
   /** Absent where the platform sends answers. */
   readonly backlog?: Backlog | undefined;
-  readonly cors?: Cors | undefined;
-  readonly sessions?: Sessions | undefined;
+  readonly cors?: { add(headers: Record<string, string>, request: ClientRequest): void } | undefined;
 }
 
 /** What is known of a request by the route that it came to. */
@@ -65,6 +63,13 @@ export interface Head {
   header(name: string): string | undefined;
 }
 
+/** What a session's cookie holds. Instants in seconds since 1970. */
+export interface Session extends SessionId {
+  readonly token: string;
+  readonly begunAt: number;
+  readonly expiresAt: number;
+}
+
 const PRINTABLE = /^[\x20-\x7e]{1,256}$/;
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
@@ -76,6 +81,8 @@ export class ClientRequest implements RequestContext {
   /** As the client wrote them, without the question mark. */
   readonly path: string;
   readonly query: string;
+  /** Scheme and host that the client used. */
+  readonly hostOrigin: string;
   readonly requestId: string;
   readonly startedAt: number;
   /** Whether no other middleware came before ours. */
@@ -97,7 +104,6 @@ export class ClientRequest implements RequestContext {
   /** Runs when the request is over. */
   onEnd: (() => void) | undefined;
   readonly #hono: Context<Env> | undefined;
-  readonly #hostOrigin: string;
   readonly #hasOwnId: boolean;
   #trace: Trace | undefined;
   #credential: string | undefined;
@@ -118,7 +124,7 @@ export class ClientRequest implements RequestContext {
     this.tools = tools;
     this.path = url.slice(start, hasQuery ? mark : end);
     this.query = hasQuery ? url.slice(mark + 1, end) : '';
-    this.#hostOrigin = url.slice(0, start);
+    this.hostOrigin = url.slice(0, start);
     this.#hono = hono;
     this.isFirst = hono?.req.routeIndex === 1; // after `accessLog`
     this.startedAt = tools.clock.now();
@@ -171,9 +177,7 @@ export class ClientRequest implements RequestContext {
     const key = this.idempotencyKey;
     if (key === undefined || IDEMPOTENCY_KEY.test(key)) return;
     const message = 'expected 1 to 255 visible ASCII characters';
-    throw GatewayError.of('validation_failed', {
-      errors: [{ code: 'invalid_format', message, field: 'Idempotency-Key' }],
-    });
+    throw invalid([{ code: 'invalid_format', message, field: 'Idempotency-Key' }]);
   }
 
   get wants(): RequestContext['wants'] {
@@ -182,16 +186,6 @@ export class ClientRequest implements RequestContext {
 
   get address(): string {
     return this.tools.addressOf(this.#hono?.env ?? {}, (name) => this.header(name));
-  }
-
-  /** Whose share its answer takes. */
-  get shareOwner(): Owner {
-    return this.owner ?? addressOwner(this.address);
-  }
-
-  /** Scheme and host that the client used. */
-  get hostOrigin(): string {
-    return this.#hostOrigin;
   }
 
   get mount(): string {
@@ -203,7 +197,7 @@ export class ClientRequest implements RequestContext {
   }
 
   get origin(): string {
-    return this.tools.config.publicUrl ?? this.#hostOrigin + this.mount;
+    return this.tools.config.publicUrl ?? this.hostOrigin + this.mount;
   }
 
   get endsAt(): number {
@@ -272,8 +266,8 @@ export const request =
   (c, next) => {
     c.env ??= {}; // `app.request()` gives none
     const head = tools.headOf?.(c.env, c.req.raw) ?? c.req;
-    const begun = new ClientRequest(head, route, tools, c);
-    c.set('request', begun);
-    if (!PLAIN_PATH.test(begun.path)) throw GatewayError.of('unknown_endpoint');
+    const made = new ClientRequest(head, route, tools, c);
+    c.set('request', made);
+    if (!PLAIN_PATH.test(made.path)) throw GatewayError.of('unknown_endpoint');
     return next();
   };

@@ -4,10 +4,9 @@ import { base64Url, bytesOfBase64Url, Sealing } from '../core/crypto.ts';
 import { GatewayError } from '../core/errors.ts';
 import { isAllowed } from '../core/address.ts';
 import type { Clock, MakeOpener } from '../core/runtime.ts';
-import type { SessionId } from '../store/store.ts';
 import { hasJsonType } from './body.ts';
 import { isOwn } from './cors.ts';
-import type { ClientRequest, Env } from './request.ts';
+import type { ClientRequest, Env, Session } from './request.ts';
 
 const COOKIE = '__Host-Http-portico';
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict';
@@ -21,13 +20,6 @@ const MOST_SECONDS = 30 * DAY_SECONDS;
 const MAX_COOKIE = 4_096;
 /** Of a token in bytes: sealed and encoded it fits into a cookie. */
 export const MAX_TOKEN = 2_900;
-
-/** What a cookie holds. Instants in seconds since 1970. */
-export interface Session extends SessionId {
-  readonly token: string;
-  readonly begunAt: number;
-  readonly expiresAt: number;
-}
 
 const refused = (detail: string) =>
   GatewayError.of('unauthenticated', { detail, headers: { 'WWW-Authenticate': 'Token' } });
@@ -46,19 +38,20 @@ interface SessionDeps {
 export class Sessions {
   readonly #sealing: Sealing;
   readonly #openNow: ReturnType<MakeOpener> | undefined;
-  readonly #config: Config;
-  readonly #isLiving: SessionDeps['isLiving'];
-  /** Seconds since 1970. */
-  readonly #now: () => number;
+  readonly #deps: SessionDeps;
 
   /** A cookie of one upstream is worth nothing at another. */
-  constructor({ config, upstream, clock, makeOpener, isLiving }: SessionDeps) {
-    const purpose = `portico session ${upstream.href}`;
-    this.#sealing = new Sealing(config.secrets, purpose);
-    this.#openNow = makeOpener?.(config.secrets, purpose);
-    this.#config = config;
-    this.#isLiving = isLiving;
-    this.#now = () => Math.floor(clock.wall() / 1000);
+  constructor(deps: SessionDeps) {
+    const { secrets } = deps.config;
+    const purpose = `portico session ${deps.upstream.href}`;
+    this.#sealing = new Sealing(secrets, purpose);
+    this.#openNow = deps.makeOpener?.(secrets, purpose);
+    this.#deps = deps;
+  }
+
+  /** Seconds since 1970. */
+  #now(): number {
+    return Math.floor(this.#deps.clock.wall() / 1000);
   }
 
   begin(id: string, epoch: number, token: string): Session {
@@ -82,7 +75,7 @@ export class Sessions {
     await next();
     const { session, isStream } = request;
     if (!session || isStream || !c.res.ok) return;
-    const cookie = await this.renewal(request, session);
+    const cookie = await this.#renewal(request, session);
     if (cookie !== undefined) c.header('Set-Cookie', cookie);
   };
 
@@ -114,11 +107,11 @@ export class Sessions {
    * A `Set-Cookie` that gives a session more time; undefined if it would gain less than a day, or may have ended while the
    * request was under way. The store is asked last: a sign-out that is over by then is not undone in the browser.
    */
-  async renewal(request: ClientRequest, session: Session): Promise<string | undefined> {
+  async #renewal(request: ClientRequest, session: Session): Promise<string | undefined> {
     const expiresAt = Math.min(this.#now() + LIFE_SECONDS, session.begunAt + MOST_SECONDS);
     if (expiresAt - session.expiresAt < DAY_SECONDS) return undefined;
     const cookie = await this.cookieOf({ ...session, expiresAt });
-    return (await this.#isLiving(request, session)) ? cookie : undefined;
+    return (await this.#deps.isLiving(request, session)) ? cookie : undefined;
   }
 
   /** A `Set-Cookie`. */
@@ -159,10 +152,10 @@ export class Sessions {
     if (origin === 'null') return false;
     if (site === 'same-origin') return true;
     if (site === 'none') return isRead;
-    const isListed = origin !== undefined && isAllowed(this.#config, origin);
+    const isListed = origin !== undefined && isAllowed(this.#deps.config, origin);
     if (site === 'same-site' || site === 'cross-site') return isListed;
     if (site !== undefined) return false;
-    return origin === undefined ? isRead : isListed || isOwn(origin, request, this.#config);
+    return origin === undefined ? isRead : isListed || isOwn(origin, request, this.#deps.config);
   }
 }
 

@@ -1,11 +1,11 @@
 import * as z from 'zod/mini';
-import { ERRORS, GatewayError } from '../core/errors.ts';
+import { ERRORS } from '../core/errors.ts';
 import { answerBatch } from '../gateway/batch.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { jsonTextOf } from '../middleware/body.ts';
 import { NO_STORE, reply } from '../middleware/reply.ts';
 import { documented, exampleOf, model, text } from '../upstream/fields.ts';
-import { checkBody } from '../upstream/input.ts';
+import { checkBody, invalid } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import { allOperations, operations } from '../upstream/operations/index.ts';
 import type { Description } from './openapi.ts';
@@ -34,6 +34,9 @@ const batchBody = z.strictObject({
   ),
 });
 
+/** A batch only reads, so it may be repeated without a key. */
+const KEYED = { code: 'not_allowed', message: 'a batch takes no idempotency key', field: 'Idempotency-Key' };
+
 /** `maxBytes`: of all bodies of a batch together. */
 export function batchRoute(gateway: Gateway, maxBytes: number): Route {
   return routeOf(batchDescription, {
@@ -41,19 +44,11 @@ export function batchRoute(gateway: Gateway, maxBytes: number): Route {
     async handle(c) {
       const request = c.get('request');
       const reader = await gateway.reader(request);
-      if (request.idempotencyKey !== undefined) throw keyRefused();
+      if (request.idempotencyKey !== undefined) throw invalid([KEYED]);
       const { requests } = checkBody(batchBody, (await jsonTextOf(request)) ?? '');
       const body = await answerBatch(gateway, reader, requests, maxBytes);
       return reply(c, { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body });
     },
-  });
-}
-
-/** A batch only reads, so it may be repeated without a key. */
-function keyRefused(): GatewayError {
-  const message = 'a batch takes no idempotency key';
-  return GatewayError.of('validation_failed', {
-    errors: [{ code: 'not_allowed', message, field: 'Idempotency-Key' }],
   });
 }
 
@@ -68,7 +63,7 @@ export const batchDescription: Description = {
     const good = { id: 'a', status: 200, body: exampleOf(operations.getSubscription.answer) };
     const example = { responses: [good, { id: 'b', status: problem.status, body: problem }] };
     const description = 'One answer for each; problems stand as they are.';
-    const content = doc.json(answerSchema(allOperations), example);
+    const content = doc.json(answerSchema(), example);
     return {
       description:
         '1 to 20 pass-through GETs with distinct ids, answered in order. Equal ones share a call. A body beyond what all may ' +
@@ -79,9 +74,11 @@ export const batchDescription: Description = {
   },
 };
 
-function answerSchema(rows: readonly Operation[]) {
+function answerSchema() {
   const id = text('as in the request', 'a');
-  const bodies = new Set(rows.flatMap(({ method, answer }) => (method === 'GET' && answer ? [answer] : [])));
+  const bodies = new Set(
+    allOperations.flatMap(({ method, answer }: Operation) => (method === 'GET' && answer ? [answer] : [])),
+  );
   const body = documented(z.union([...bodies]), { description: 'that of the path' });
   const good = documented(z.literal(200), { type: 'integer' });
   const read = model('BatchRead', { id, status: good, body }, 'What the call by itself would answer.');

@@ -15,11 +15,6 @@ export interface TrialAccount {
   readonly description: string;
 }
 
-interface DocsDeps {
-  readonly docsAssets: DocsAssets;
-  readonly trialAccounts?: readonly TrialAccount[] | undefined;
-}
-
 /** `mount`: the path that the app is mounted under. */
 const pageOf = (accounts: readonly TrialAccount[], mount: string) => `<!doctype html>
 <html lang="en">
@@ -90,14 +85,14 @@ export const docsDescription = about('/docs', 'getDocsPage', 'This document as a
 );
 
 /** A page that shows the OpenAPI document without any other host (`contract.md` section 10). */
-export function docsRoutes({ docsAssets: assets, trialAccounts = [] }: DocsDeps): Route[] {
+export function docsRoutes(assets: DocsAssets, accounts: readonly TrialAccount[] = []): Route[] {
   const html = { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': PAGE_POLICY };
   return [
     pageAt(docsDescription.path, async ({ mount }) => {
-      return { status: 200, headers: { ...REVALIDATED, ...html }, body: pageOf(trialAccounts, mount) };
+      return { status: 200, headers: { ...REVALIDATED, ...html }, body: pageOf(accounts, mount) };
     }),
     pageAt('/docs/start.js', async ({ mount }) => {
-      return { status: 200, headers: { ...REVALIDATED, ...SCRIPT }, body: startOf(trialAccounts, mount) };
+      return { status: 200, headers: { ...REVALIDATED, ...SCRIPT }, body: startOf(accounts, mount) };
     }),
     pageAt('/docs/swagger-ui-bundle.js', () => assetAnswer(assets, 'swagger-ui-bundle.js', SCRIPT)),
     pageAt('/docs/swagger-ui.css', () => assetAnswer(assets, 'swagger-ui.css', STYLE)),

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { GatewayError } from '../core/errors.ts';
-import { jsonAnswer } from '../middleware/reply.ts';
+import { jsonAnswer, NO_STORE } from '../middleware/reply.ts';
 import { model } from '../upstream/fields.ts';
 import type { Doc } from './openapi.ts';
 import { about, pageAt, type Route } from './route.ts';
@@ -37,3 +37,13 @@ export function healthRoutes(readiness: Readiness): Route[] {
     }),
   ];
 }
+
+/** Reads everything that is measured, in a format of the runtime's choice. */
+export type Scrape = () => Promise<{ readonly contentType: string; readonly text: string }>;
+
+/** `/metrics`, for the admin listener only. */
+export const metricsRoute = (scrape: Scrape): Route =>
+  pageAt('/metrics', async () => {
+    const { contentType, text } = await scrape();
+    return { status: 200, headers: { ...NO_STORE, 'Content-Type': contentType }, body: text };
+  });

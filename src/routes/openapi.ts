@@ -92,7 +92,7 @@ function tagsOf(routes: readonly Description[]) {
   return Array.from(names, (name) => ({ name, ...(TAGS[name] !== undefined && { description: TAGS[name] }) }));
 }
 
-type Headers = Record<string, { description: string; schema: { type: 'string' | 'integer' }; example: unknown }>;
+type HeaderTexts = Record<string, { description: string; schema: { type: 'string' | 'integer' }; example: unknown }>;
 
 const header = (description: string, example: string) =>
   ({ description, schema: { type: 'string' }, example }) as const;
@@ -138,7 +138,7 @@ const problemExample = (code: ErrorCode, instance: string): Problem =>
 const SCHEMAS = '#/components/schemas/';
 
 /** An answer with any of some problems. `paths`: of requests that get them. */
-function anyOf(description: string, paths: Partial<Record<ErrorCode, string>>, headers?: Headers) {
+function anyOf(description: string, paths: Partial<Record<ErrorCode, string>>, headers?: HeaderTexts) {
   const all = Object.entries(paths) as [ErrorCode, string][];
   const examples = Object.fromEntries(all.map(([code, path]) => [code, { value: problemExample(code, path) }]));
   const content = { [PROBLEM_TYPE]: { schema: { $ref: `${SCHEMAS}Problem` }, examples } };

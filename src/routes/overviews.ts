@@ -1,22 +1,19 @@
-import * as z from 'zod/mini';
 import { accepts } from 'hono/accepts';
 import type { Context } from 'hono';
 import { cacheWordOf } from '../cache/reader.ts';
 import { allOf, andThen, type Digest, type Soon } from '../core/runtime.ts';
-import { compose, documentedFields, readsOf } from '../gateway/compose.ts';
+import { compose, type Legs, project, readsOf, vitalOf } from '../gateway/compose.ts';
 import type { GatewayDeps } from '../gateway/reader.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { allOverviews, type Overview } from '../gateway/overviews.ts';
-import { isBad, isGood, type Leg } from '../gateway/legs.ts';
+import { type BadLeg, isBad, isGood, type Leg } from '../gateway/legs.ts';
 import { noneMatch } from '../middleware/headers.ts';
 import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../middleware/reply.ts';
 import type { ClientRequest, Env } from '../middleware/request.ts';
-import { documented } from '../upstream/fields.ts';
-import type { Description } from './openapi.ts';
-import { jsonOf, linesOf } from './overviews/schemas.ts';
+import { overviewDescription } from './overviews/description.ts';
 import { type Route, routeOf } from './route.ts';
-import { type CompositionRequest, compositionsOf, errorOf, sectionText } from './overviews/composition.ts';
-import { ndjsonAnswer } from './overviews/ndjson.ts';
+import { type CompositionRequest, compositionsOf } from './overviews/composition.ts';
+import { ClientLeft } from '../core/errors.ts';
 
 type Runtime = Pick<GatewayDeps, 'clock' | 'digest'>;
 
@@ -35,13 +32,10 @@ function answering(overview: Overview, gateway: Gateway, { clock, digest }: Runt
     const reader = await gateway.reader(request, (copyOf) => ('error' in asked ? [] : readsOf(asked, copyOf)));
     if ('error' in asked) throw asked.error;
     const legs = compose({ gateway, clock, reader }, asked);
-    if (wantsLines(c)) return reply(c, await ndjsonAnswer(request, asked, { legs, headers: headersOf(asked) }));
+    if (wantsLines(c)) return reply(c, await ndjsonAnswer(request, asked, legs));
     const parts = new Map<string, Soon<Leg>>();
-    for (const [name, leg] of legs)
-      parts.set(
-        name,
-        andThen(leg, (done) => partOf(asked, name, done, digest)),
-      );
+    const partIn = (name: string) => (leg: Leg) => partOf(asked, name, leg, digest);
+    for (const [name, leg] of legs) parts.set(name, andThen(leg, partIn(name)));
     return reply(c, overviewAnswer(request, asked, await allOf(parts)));
   };
 }
@@ -115,46 +109,64 @@ function cacheHeaders(request: ClientRequest, legs: ReadonlyMap<string, Leg>): R
   return { 'Cache-Status': isHit ? `portico; hit; ttl=${ttl}` : 'portico; fwd=miss', Age: String(age) };
 }
 
-const DESCRIPTION =
-  'Sections are read at the same time and answered from the same cache as the calls behind them. One that fails is ' +
-  'null and named in `errors`, unless it is required: then the whole fails.';
-
-const ANSWER =
-  'The sections, as lines where `Accept` prefers `application/x-ndjson`. `no-store` and without `ETag` as lines or ' +
-  'when a section failed.';
-
-export const overviewDescription = (overview: Overview): Description => ({
-  method: 'get',
-  path: overview.path,
-  operationId: overview.id,
-  tags: ['Composed'],
-  summary: overview.summary,
-  details: (doc) => ({
-    description: `${DESCRIPTION} Required here: ${requiredOf(overview).join(', ')}.`,
-    parameters: [
-      ...doc.parameters('query', queryOf(overview)),
-      ...doc.parameters('header', { ...doc.conditional, Prefer }),
-    ],
-    responses: {
-      ...doc.cached({ ...jsonOf(overview, doc), ...linesOf(overview, doc) }, ANSWER),
-      ...doc.refused,
-    },
-  }),
-});
-
-const requiredOf = ({ sections }: Overview) => Object.keys(sections).filter((name) => sections[name]?.required);
-
-const Prefer = documented(z.string(), { description: '`handling=strict`: any section that fails fails the whole' });
-
-function queryOf({ sections }: Overview) {
-  const fields = Object.entries(sections).map(([name, { operation }]) => {
-    const what = `fields of ${name}${operation.paged ? ' items' : ''} to answer`;
-    return [`fields[${name}]`, namesParameter(documentedFields(operation), what)] as const;
-  });
-  return { sections: namesParameter(Object.keys(sections), 'sections to answer'), ...Object.fromEntries(fields) };
+/** The JSON of a section: the upstream's, trimmed if the client asked for some fields only. */
+function sectionText({ overview, fields }: CompositionRequest, name: string, leg: Leg): string {
+  if (!isGood(leg)) return 'null';
+  const wanted = fields.get(name);
+  const section = overview.sections[name];
+  return wanted && section ? project(section.operation, leg.text, wanted) : leg.text;
 }
 
-function namesParameter(names: Iterable<string>, what: string) {
-  const description = `${what}, comma-separated, and no others, even where the schema requires them; all when left out`;
-  return documented(z.array(z.enum([...names])), { description });
+/** The error of a section that failed, in the terms of a problem. */
+function errorOf({ error }: BadLeg) {
+  const { code, status, kind, detail, retryAfter } = error;
+  return {
+    code,
+    status,
+    detail,
+    retryable: kind.retryable,
+    ...(retryAfter !== undefined && { retry_after: retryAfter }),
+  };
+}
+
+/**
+ * One line per section as soon as it is read, and `{"complete":true}` at the end. Begins when all required sections are
+ * read, so that their failure can still be a problem with its status. After that a refusal cuts the stream short.
+ */
+async function ndjsonAnswer(request: ClientRequest, asked: CompositionRequest, legs: Legs): Promise<Answer> {
+  const first = await Promise.all(vitalOf(asked).map(async (name) => [name, await legs.get(name)] as const));
+  const timing = first.map(([name, leg]) => timingOf(name, leg?.ms ?? 0, leg?.state)).join(', ');
+  request.cache = 'stream';
+  request.isStream = true;
+  return {
+    status: 200,
+    headers: { ...headersOf(asked), ...NO_STORE, 'Content-Type': 'application/x-ndjson', 'X-Accel-Buffering': 'no' },
+    body: streamOf(request, asked, legs),
+    ...(timing && { timing }),
+  };
+}
+
+function streamOf(request: ClientRequest, asked: CompositionRequest, legs: Legs): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  return new ReadableStream({
+    async start(controller) {
+      const send = (line: string) => controller.enqueue(encoder.encode(`${line}\n`));
+      const lines = asked.wanted.map(async (name) => send(lineOf(asked, name, await legs.get(name))));
+      const outcomes = await Promise.allSettled(lines);
+      request.end();
+      if (request.signal.reason instanceof ClientLeft) return; // the client does not read any more
+      if (outcomes.every(({ status }) => status === 'fulfilled')) send('{"complete":true}');
+      controller.close();
+    },
+    cancel() {
+      request.end();
+    },
+  });
+}
+
+function lineOf(asked: CompositionRequest, name: string, leg: Leg | undefined): string {
+  if (!leg) throw new Error(`${name} was not composed`);
+  const head = `{"section":${JSON.stringify(name)},"state":"${leg.state}"`;
+  if (isBad(leg)) return `${head},"error":${JSON.stringify(errorOf(leg))}}`;
+  return `${head},"data":${sectionText(asked, name, leg).replaceAll(/[\r\n]+\s*/g, ' ')}}`;
 }

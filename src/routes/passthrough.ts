@@ -1,11 +1,13 @@
 import * as z from 'zod/mini';
+import { cacheStatusOf, cacheWordOf, type Reading } from '../cache/reader.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Written } from '../gateway/write.ts';
 import { jsonTextOf, unreadTextOf } from '../middleware/body.ts';
-import { readAnswer } from '../middleware/read-answer.ts';
-import { type Answer, NO_STORE, reply } from '../middleware/reply.ts';
+import { noneMatch } from '../middleware/headers.ts';
+import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../middleware/reply.ts';
 import type { ClientRequest } from '../middleware/request.ts';
 import { documented, exampleOf } from '../upstream/fields.ts';
+import { withOrigin } from '../upstream/links.ts';
 import { type CachePolicy, ID_FORMS, type Operation } from '../upstream/operation.ts';
 import { allOperations } from '../upstream/operations/index.ts';
 import type { OperationInput } from '../upstream/call.ts';
@@ -15,25 +17,47 @@ import { type Route, routeOf } from './route.ts';
 /** The upstream's endpoints, each at its own path (`contract.md` section 2). */
 export function passthroughRoutes(gateway: Gateway): Route[] {
   return allOperations.map((operation: Operation) => {
-    const answering = operation.method === 'GET' ? reading(operation, gateway) : writing(operation, gateway);
-    const { path, ...route } = routeOf(passthroughDescription(operation), answering);
+    const handle = operation.method === 'GET' ? readBy(operation, gateway) : writtenBy(operation, gateway);
+    const { path, ...route } = routeOf(passthroughDescription(operation), { handle });
     return { ...route, path: path.replace(':id', `:id{${ID_FORMS[operation.idForm ?? 'digits']}}`) };
   });
 }
 
 const inputOf = ({ id, query }: ClientRequest): OperationInput => ({ id, query });
 
-const reading = (operation: Operation, gateway: Gateway): Pick<Route, 'handle'> => ({
-  async handle(c) {
+function readBy(operation: Operation, gateway: Gateway): Route['handle'] {
+  return async (c) => {
     const request = c.get('request');
     const read = { operation, input: inputOf(request) };
     const reader = await gateway.reader(request, () => [read]);
     return reply(c, readAnswer(request, reader.fresh(read) ?? (await gateway.read(read, reader))));
-  },
-});
+  };
+}
 
-const writing = (operation: Operation, gateway: Gateway): Pick<Route, 'handle'> => ({
-  async handle(c) {
+const JSON_TYPE = 'application/json';
+const HIT_TIMING = timingOf('upstream', 0, 'hit');
+
+/** The answer to a read: whole, or 304 if the client has it already (`contract.md` section 5). */
+function readAnswer(request: ClientRequest, reading: Reading): Answer {
+  const { entry, status, age, ttl } = reading;
+  request.cache = cacheWordOf(reading);
+  const timing = ttl === undefined ? timingOf('upstream', request.upstreamMs) : HIT_TIMING;
+  const headers: Record<string, string> = { 'Cache-Status': cacheStatusOf(reading), Vary: 'Authorization' };
+  const isKept = reading.isCacheable && status === 200;
+  if (entry === null || !isKept) headers['Cache-Control'] = NO_STORE['Cache-Control'];
+  if (entry === null) return { status, headers, body: null, timing };
+  if (isKept) {
+    headers['Cache-Control'] = REVALIDATE;
+    headers['ETag'] = entry.etag;
+    headers['Age'] = String(age);
+    if (noneMatch(request.header('if-none-match'), entry.etag)) return { status: 304, headers, body: null, timing };
+  }
+  headers['Content-Type'] = JSON_TYPE;
+  return { status, headers, body: withOrigin(entry, request), timing };
+}
+
+function writtenBy(operation: Operation, gateway: Gateway): Route['handle'] {
+  return async (c) => {
     const request = c.get('request');
     request.cache = 'method';
     const input = async () => {
@@ -42,17 +66,15 @@ const writing = (operation: Operation, gateway: Gateway): Pick<Route, 'handle'> 
       return { ...inputOf(request), ...sent };
     };
     return reply(c, writtenAnswer(await gateway.write(operation, input, request)));
-  },
-});
+  };
+}
 
 function writtenAnswer({ status, text, replayed }: Written): Answer {
   const outcome = replayed ? { 'Idempotency-Replayed': 'true' } : { 'Cache-Status': 'portico; fwd=method' };
   const headers = { ...NO_STORE, ...outcome };
   if (text === null) return { status, headers, body: null };
-  return { status, headers: { ...headers, 'Content-Type': 'application/json' }, body: text };
+  return { status, headers: { ...headers, 'Content-Type': JSON_TYPE }, body: text };
 }
-
-const METHODS = { GET: 'get', POST: 'post', PATCH: 'patch', DELETE: 'delete' } as const;
 
 /** An endpoint of the upstream, of its row. Gives names to the schemas of bodies, pages and lists. */
 export function passthroughDescription(operation: Operation): Description {
@@ -60,7 +82,7 @@ export function passthroughDescription(operation: Operation): Description {
   if (body) name(body.schema, `${id.charAt(0).toUpperCase()}${id.slice(1)}Body`);
   if (answer) name(answer, collectionName(answer));
   return {
-    method: METHODS[method],
+    method: method.toLowerCase() as Lowercase<typeof method>,
     path,
     operationId: id,
     tags: [tag],

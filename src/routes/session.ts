@@ -5,10 +5,10 @@ import { signIn } from '../gateway/sign-in.ts';
 import { jsonTextOf } from '../middleware/body.ts';
 import { credentialOf } from '../middleware/headers.ts';
 import { type Answer, jsonAnswer, NO_STORE, reply } from '../middleware/reply.ts';
-import type { ClientRequest } from '../middleware/request.ts';
-import { CLEARED, MAX_TOKEN, type Session, type Sessions } from '../middleware/session.ts';
+import type { ClientRequest, Session } from '../middleware/request.ts';
+import { CLEARED, MAX_TOKEN, type Sessions } from '../middleware/session.ts';
 import { documented, model, text, timestamp } from '../upstream/fields.ts';
-import { checkBody } from '../upstream/input.ts';
+import { checkBody, invalid } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import { operations } from '../upstream/operations/index.ts';
 import type { Description } from './openapi.ts';
@@ -22,21 +22,21 @@ const sessionBody = z.strictObject({
   token: documented(key, { description: 'a key of the upstream', examples: ['<TOKEN>'] }),
 });
 
-interface Tools {
-  readonly gateway: Gateway;
-  readonly sessions: Sessions;
-}
+type AnswerOf = (request: ClientRequest, gateway: Gateway, sessions: Sessions) => Promise<Answer>;
 
-type AnswerOf = (tools: Tools, request: ClientRequest) => Promise<Answer>;
-
-async function look({ gateway, sessions }: Tools, request: ClientRequest): Promise<Answer> {
+async function look(request: ClientRequest, gateway: Gateway, sessions: Sessions): Promise<Answer> {
   await sessions.enter(request);
   const { session } = request;
-  const authorization = request.header('authorization');
-  if (authorization !== undefined) credentialOf(authorization); // the cookie is not looked at
+  checkAuthorization(request);
   if (!session) return jsonAnswer({ authenticated: false });
   const { account } = await gateway.reader(request);
   return jsonAnswer(stateOf(session, account));
+}
+
+/** With such a header the cookie is not looked at. @throws GatewayError `unauthenticated` */
+function checkAuthorization(request: ClientRequest): void {
+  const authorization = request.header('authorization');
+  if (authorization !== undefined) credentialOf(authorization);
 }
 
 const stateOf = ({ expiresAt }: Session, account: string) => ({
@@ -46,65 +46,46 @@ const stateOf = ({ expiresAt }: Session, account: string) => ({
 });
 
 /** The cookie of this browser is gone, whatever was in it. */
-async function signOut(tools: Tools, request: ClientRequest): Promise<Answer> {
-  const { gateway, sessions } = tools;
+async function signOut(request: ClientRequest, gateway: Gateway, sessions: Sessions): Promise<Answer> {
   const cookie = sessions.cookieIn(request);
   sessions.checkOrigin(request);
-  const authorization = request.header('authorization');
-  if (authorization !== undefined) credentialOf(authorization);
-  const everywhere = everywhereOf(request.query);
-  const living = cookie === undefined ? undefined : await livingIn(cookie, { tools, request, everywhere });
-  if (living) {
-    const { account, session } = living;
-    const revoked = everywhere ? { epoch: session.epoch + 1 } : session;
-    const isKnown = await gateway.sessions.revoke(request, account, revoked);
-    if (!isKnown) throw GatewayError.of('store_unavailable', { retryAfter: 1, headers: { 'Set-Cookie': CLEARED } });
+  checkAuthorization(request);
+  const isEverywhere = everywhereOf(request.query);
+  try {
+    if (cookie !== undefined) await end(await sessions.open(cookie), request, gateway, isEverywhere);
+  } catch (error) {
+    const isOver = error instanceof GatewayError && error.code === 'unauthenticated';
+    if (isEverywhere || !isOver) throw error; // such a cookie ends no other session
   }
   return { status: 204, headers: { ...NO_STORE, 'Set-Cookie': CLEARED, 'Clear-Site-Data': '"cache"' }, body: null };
 }
 
-interface SigningOut {
-  readonly tools: Tools;
-  readonly request: ClientRequest;
-  readonly everywhere: boolean;
-}
-
-/**
- * The session in a cookie; undefined if it is over or cannot be opened.
- * @throws GatewayError `unauthenticated` then, if `everywhere`: such a cookie ends no other session
- */
-async function livingIn(cookie: string, { tools: { gateway, sessions }, request, everywhere }: SigningOut) {
-  try {
-    const session = await sessions.open(cookie);
-    request.session = session;
-    return { session, account: await gateway.sessions.assertOpen(request, session) };
-  } catch (error) {
-    const isOver = error instanceof GatewayError && error.code === 'unauthenticated';
-    if (everywhere || !isOver) throw error;
-    return undefined;
-  }
+/** @throws GatewayError `unauthenticated` if it is over already, `store_unavailable` if not all instances know that it ends */
+async function end(session: Session, request: ClientRequest, gateway: Gateway, isEverywhere: boolean): Promise<void> {
+  request.session = session;
+  const account = await gateway.sessions.assertOpen(request, session);
+  const revoked = isEverywhere ? { epoch: session.epoch + 1 } : session;
+  if (await gateway.sessions.revoke(request, account, revoked)) return;
+  throw GatewayError.of('store_unavailable', { retryAfter: 1, headers: { 'Set-Cookie': CLEARED } });
 }
 
 /** @throws GatewayError `validation_failed` */
 function everywhereOf(query: string): boolean {
   const value = new URLSearchParams(query).get('everywhere');
   if (value === null || value === 'true' || value === 'false') return value === 'true';
-  const error = { code: 'invalid_value', message: 'expected true or false', field: 'everywhere' };
-  throw GatewayError.of('validation_failed', { errors: [error] });
+  throw invalid([{ code: 'invalid_value', message: 'expected true or false', field: 'everywhere' }]);
 }
 
-async function signInWithToken(tools: Tools, request: ClientRequest): Promise<Answer> {
-  const { gateway, sessions } = tools;
+async function signInWithToken(request: ClientRequest, gateway: Gateway, sessions: Sessions): Promise<Answer> {
   sessions.checkOrigin(request);
   const id = crypto.randomUUID();
   await gateway.sessions.prepare(request, id, true);
   const { token } = checkBody(sessionBody, (await jsonTextOf(request)) ?? '');
-  return begun(tools, request, { token, id, isProven: false });
+  return signedIn(request, gateway, sessions, { token, id, isProven: false });
 }
 
 function signInWith(operation: Operation): AnswerOf {
-  return async (tools, request) => {
-    const { gateway, sessions } = tools;
+  return async (request, gateway, sessions) => {
     sessions.checkOrigin(request);
     const input = async () => {
       request.checkIdempotencyKey();
@@ -113,33 +94,34 @@ function signInWith(operation: Operation): AnswerOf {
     const id = crypto.randomUUID();
     await gateway.sessions.prepare(request, id, false);
     const written = await gateway.write(operation, input, request);
-    const answered = z.object({ token: key }).safeParse(JSON.parse(written.text ?? 'null'));
-    if (answered.data) return begun(tools, request, { token: answered.data.token, id, isProven: true });
+    const { data } = z.object({ token: key }).safeParse(JSON.parse(written.text ?? 'null'));
+    if (data) return signedIn(request, gateway, sessions, { token: data.token, id, isProven: true });
     throw GatewayError.of('upstream_bad_response', { detail: 'The upstream gave no token that fits into a cookie.' });
   };
 }
 
 /** The session that the browser had before, if any, is over once this one has begun. */
-async function begun(
-  { gateway, sessions }: Tools,
+async function signedIn(
   request: ClientRequest,
-  wanted: { readonly token: string; readonly id: string; readonly isProven: boolean },
+  gateway: Gateway,
+  sessions: Sessions,
+  given: Parameters<typeof signIn>[2],
 ): Promise<Answer> {
   const former = await sessions.former(request);
-  const { account, epoch } = await signIn(gateway, request, wanted);
+  const { account, epoch } = await signIn(gateway, request, given);
   if (former) await gateway.sessions.revoke(request, await gateway.sessions.accountOf(former.token), former);
-  const session = sessions.begin(wanted.id, epoch, wanted.token);
+  const session = sessions.begin(given.id, epoch, given.token);
   const { body, headers } = jsonAnswer(stateOf(session, account));
   return { status: 201, headers: { ...headers, 'Set-Cookie': await sessions.cookieOf(session) }, body };
 }
 
-const begunSchema = model('Session', {
+const sessionSchema = model('Session', {
   authenticated: z.literal(true),
   expires_at: timestamp('when the cookie expires unless it is used', '2026-11-29T18:09:43.000Z'),
   account: text('the same for every session of a key', 'V-64kLo1mift-T1IVWdr9SMDAe4rIjpOFrOy0tkUS-A'),
 });
 
-const stateSchema = documented(z.union([begunSchema, z.object({ authenticated: z.literal(false) })]), {
+const stateSchema = documented(z.union([sessionSchema, z.object({ authenticated: z.literal(false) })]), {
   id: 'SessionState',
 });
 
@@ -159,7 +141,7 @@ const beginning = (rest: string, operationId: string, summary: string, body: z.c
     const headers = { ...doc.unstored, 'Set-Cookie': SET_COOKIE };
     return {
       request: { body: { required: true, content: doc.json(body) } },
-      responses: { 201: { description, headers, content: doc.json(begunSchema) }, ...doc.refused },
+      responses: { 201: { description, headers, content: doc.json(sessionSchema) }, ...doc.refused },
     };
   },
 });
@@ -210,6 +192,6 @@ export const sessionRoutes = (gateway: Gateway, sessions: Sessions): Route[] =>
     routeOf(description, {
       operation: 'session',
       isSession: true,
-      handle: async (c) => reply(c, await answerOf({ gateway, sessions }, c.get('request'))),
+      handle: async (c) => reply(c, await answerOf(c.get('request'), gateway, sessions)),
     }),
   );

@@ -39,7 +39,7 @@ async function start(atEnd: AtEnd, { mostUnsentBytes, ...bounds }: Bounds = {}) 
   const goOn = Promise.withResolvers<void>();
   const unsent = new Unsent(mostUnsentBytes);
   const streamOf = (c: Context<Env>, first?: Uint8Array<ArrayBuffer>) =>
-    c.body(unsent.counted(c.env, streamed(goOn.promise, first)));
+    c.body(unsent.metered(c.env, streamed(goOn.promise, first)));
   const app = new Hono<Env>()
     .get('/big', (c) => c.body(BIG))
     .get('/half', (c) => streamOf(c, BIG))

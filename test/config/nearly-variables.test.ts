@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { VARIABLES } from '../../src/config.ts';
-import { nearlyVariables } from '../../src/entry/node/nearly-variables.ts';
+import { nearlyVariables } from '../../src/entry/node/variables.ts';
 
 const meant = (variable: string) => nearlyVariables({ [variable]: 'x' })[0]?.did_you_mean;
 

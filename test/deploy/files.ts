@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { type Config, parseConfig } from '../../src/config.ts';
+import { type Config, parseConfig, VARIABLES } from '../../src/config.ts';
 
 export const ROOT = join(import.meta.dirname, '../..');
 
@@ -24,8 +24,8 @@ export const filesIn = (folder: string): string[] => readdirSync(join(ROOT, fold
 /** What compose makes of a text when nobody has set a variable. */
 export const withDefaults = (text: string): string => text.replace(/\$\{[A-Z_]+:-([^}]*)\}/g, '$1');
 
-/** Names of variables that the gateway's configuration speaks of. */
-export const variables = new Set(textOf('src/config.ts').match(/\b[A-Z][A-Z_]+\b/g));
+/** Names of variables that the gateway's configuration reads. */
+export const variables = new Set([...VARIABLES, 'NODE_ENV']);
 
 /** As the image starts the gateway: with the Dockerfile's variables under the given ones. */
 export function configIn(env: Readonly<Record<string, string>>): Config {

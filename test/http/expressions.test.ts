@@ -39,6 +39,7 @@ const OURS = 'ours';
 const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeof OURS>>>> = {
   'src/cache/reader.ts': { '/^0+(?=\\d)/': client('0', { after: 'x' }) },
   'src/config.ts': {
+    '/[A-Z]/g': OURS,
     '/^\\d+$/': OURS,
     '/^https?:$/': OURS,
     '/\\/+$/': OURS,
@@ -89,7 +90,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/:\\d+$/': client(':1', { after: 'a' }),
     '/^https?:\\/\\/([^/?#]+)(\\/.*)?$/i': client('a', { before: 'http://', after: '?' }),
   },
-  'src/entry/node/server/room.ts': { '/^\\/(?:livez|readyz)\\/?(?:\\?|$)/': client('/livez') },
+  'src/entry/node/server/traffic.ts': { '/^\\/(?:livez|readyz)\\/?(?:\\?|$)/': client('/livez') },
   'src/entry/node/transport.ts': {
     '/\\/$/': OURS,
     '/^(HTTPParserError|ERR_ASSERTION|HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_)|bad (upgrade|response)$|too many content-)/':
@@ -123,7 +124,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^[\\x20-\\x7e]{1,256}$/': client(' '),
     '/^[\\x21-\\x7e]{1,255}$/': client('a'),
   },
-  'src/middleware/problem.ts': { '/^\\s+at /': OURS },
+  'src/middleware/reply.ts': { '/^\\s+at /': OURS },
   'src/resilience/drift.ts': { '/^\\./': OURS },
   'src/routes/batch.ts': { '/^\\/[\\x21\\x22\\x24-\\x7e]*$/': client('a', { before: '/', after: '#' }) },
   'src/routes/home.ts': {
@@ -140,8 +141,8 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
       after: 'a',
     }),
   },
-  'src/routes/overviews/ndjson.ts': { '/[\\r\\n]+\\s*/g': upstream('1,\n') },
-  'src/routes/overviews/schemas.ts': { '/^get/': OURS },
+  'src/routes/overviews.ts': { '/[\\r\\n]+\\s*/g': upstream('1,\n') },
+  'src/routes/overviews/description.ts': { '/^get/': OURS },
   'src/routes/passthrough.ts': {
     'new RegExp(`^${form}$`)': OURS,
     '/^[\\x21-\\x7e]{1,255}$/': OURS,

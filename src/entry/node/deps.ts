@@ -4,10 +4,10 @@ import { performance } from 'node:perf_hooks';
 import type { Metric } from 'prom-client';
 import type { Deps } from '../../app.ts';
 import type { Config } from '../../config.ts';
+import { Bag } from '../../core/bag.ts';
 import type { Logger } from '../../core/logger.ts';
-import type { Clock } from '../../core/runtime.ts';
+import type { Clock, WaitUntil } from '../../core/runtime.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
-import type { Scrape } from '../../routes/metrics.ts';
 import { MemoryStore } from '../../store/memory.ts';
 import { SharedStore } from '../../store/shared.ts';
 import { Sealer } from '../../store/shared/sealer.ts';
@@ -15,10 +15,9 @@ import type { Store, Usage } from '../../store/store.ts';
 import { nodeDigest, nodeOpener } from './digest.ts';
 import { engineMetrics, promMetrics, usageMetrics } from './metrics.ts';
 import { addresses } from './server/address.ts';
-import { noted, peerIn } from './server/env.ts';
+import { noted, peerIn } from './server/guard.ts';
 import { Unsent } from './server/unsent.ts';
 import { undiciTransport } from './transport.ts';
-import { trackedWork } from './wait-until.ts';
 
 const { timeOrigin } = performance;
 
@@ -34,50 +33,48 @@ const systemClock: Clock = {
 
 type Given = Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness' | 'trialAccounts'>;
 
-interface NodeDeps {
-  readonly deps: Deps;
-  readonly unsent: Unsent;
-  readonly scrape: Scrape;
-  /** Resolves when no work goes on that has outlived its request. */
-  readonly idle: () => Promise<unknown>;
-  readonly close: () => Promise<void>;
-}
-
 /** The app's dependencies on Node. */
 export function nodeDeps(
   given: Given,
   { store, instruments = [], close: closeStore }: OpenedStore = ownStore(given.config),
   droppedLines: () => number = () => 0,
-): NodeDeps {
+) {
   const { config, upstream } = given;
   const unsent = new Unsent();
   const addressOf = addresses(config.trustedProxies);
   const { waitUntil, idle } = trackedWork();
   const { transport, close: closeTransport } = undiciTransport(upstream, config);
   const { scrape, ...metrics } = promMetrics([...usageMetrics(() => store.usage(), droppedLines), ...instruments]);
-  return {
-    deps: {
-      ...given,
-      transport,
-      slots: config.upstreamMaxConnections,
-      store,
-      metrics,
-      clock: systemClock,
-      digest: nodeDigest(config.secrets, upstream.href),
-      makeOpener: nodeOpener,
-      addressOf: (env, header) => addressOf(peerIn(env), header('x-forwarded-for')),
-      headOf: noted,
-      backlog: unsent,
-      waitUntil,
-      docsAssets,
-    },
-    unsent,
-    idle,
-    scrape,
-    async close() {
-      await Promise.all([closeTransport(), closeStore()]);
-    },
+  const deps: Deps = {
+    ...given,
+    transport,
+    slots: config.upstreamMaxConnections,
+    store,
+    metrics,
+    clock: systemClock,
+    digest: nodeDigest(config.secrets, upstream.href),
+    makeOpener: nodeOpener,
+    addressOf: (env, header) => addressOf(peerIn(env), header('x-forwarded-for')),
+    headOf: noted,
+    backlog: unsent,
+    waitUntil,
+    docsAssets,
   };
+  const close = async () => void (await Promise.all([closeTransport(), closeStore()]));
+  return { deps, unsent, idle, scrape, close };
+}
+
+/** Keeps track of work that outlives its request. `idle` resolves when none goes on, so that the process can wait for it. */
+function trackedWork() {
+  const running = new Bag<Promise<unknown>>();
+  const waitUntil: WaitUntil = (work) => {
+    const done = running.add(work);
+    void work.then(done, done);
+  };
+  const idle = async () => {
+    while (running.size > 0) await Promise.allSettled(running);
+  };
+  return { waitUntil, idle };
 }
 
 interface OpenedStore {

@@ -7,7 +7,7 @@ import {
   READ_OUTCOMES,
   REFUSALS,
 } from '../../core/metrics.ts';
-import type { Scrape } from '../../routes/metrics.ts';
+import type { Scrape } from '../../routes/health.ts';
 import type { Usage } from '../../store/store.ts';
 import { allOperations } from '../../upstream/operations/index.ts';
 
@@ -32,10 +32,10 @@ const gauge = (name: string, help: string, read: () => number): Metric =>
 /** Series of all values that labels may have are there from the start, since one that begins with 1 has no rate. */
 function counter(name: string, help: string, values: Readonly<Record<string, readonly string[]>>): Counter {
   const metric = new Counter<string>({ name, help, labelNames: Object.keys(values), registers });
-  let known: Readonly<Record<string, string>>[] = [{}];
+  let series: Readonly<Record<string, string>>[] = [{}];
   for (const [label, all] of Object.entries(values))
-    known = known.flatMap((labels) => all.map((value) => ({ ...labels, [label]: value })));
-  for (const labels of known) metric.inc(labels, 0);
+    series = series.flatMap((labels) => all.map((value) => ({ ...labels, [label]: value })));
+  for (const labels of series) metric.inc(labels, 0);
   return metric;
 }
 

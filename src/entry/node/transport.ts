@@ -45,7 +45,7 @@ class Collector implements Dispatcher.DispatchHandler {
   readonly #request: UpstreamRequest;
   readonly settled = Promise.withResolvers<RawAnswer>();
   #stay = () => {};
-  #chunks: Buffer | Buffer[] | undefined;
+  readonly #chunks: Buffer[] = [];
   #controller: Dispatcher.DispatchController | undefined;
   #interim = 0;
   #status = 0;
@@ -78,9 +78,7 @@ class Collector implements Dispatcher.DispatchHandler {
 
   onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#size += chunk.length;
-    if (this.#chunks === undefined) this.#chunks = chunk;
-    else if (Array.isArray(this.#chunks)) this.#chunks.push(chunk);
-    else this.#chunks = [this.#chunks, chunk];
+    this.#chunks.push(chunk);
     if (this.#size <= this.#request.maxBodyBytes) return;
     this.#answer({ flaw: 'too_large' });
     this.#controller?.abort(new Error('too large'));
@@ -89,8 +87,8 @@ class Collector implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     const coding = headerOf({ headers: this.#headers }, 'content-encoding')?.trim().toLowerCase() ?? '';
     const isPlain = coding === '' || coding === 'identity' || this.#size === 0;
-    const chunks = this.#chunks ?? EMPTY;
-    this.#answer(isPlain ? textOf(Array.isArray(chunks) ? Buffer.concat(chunks, this.#size) : chunks) : CODED);
+    const [only, ...more] = this.#chunks;
+    this.#answer(isPlain ? textOf(only && more.length === 0 ? only : Buffer.concat(this.#chunks, this.#size)) : CODED);
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error & { code?: string }): void {
@@ -145,8 +143,6 @@ const MOST_INTERIM = 16;
 const OF_DECODER = /^(Z_|ZSTD_|ERR__)/;
 
 const CODED: Body = { flaw: 'coding' };
-
-const EMPTY = Buffer.alloc(0);
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 

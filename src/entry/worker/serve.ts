@@ -3,16 +3,13 @@ import { createApp, type Deps } from '../../app.ts';
 import { type Config, parseConfig } from '../../config.ts';
 import { clientAt } from '../../core/address.ts';
 import { noMetrics } from '../../core/metrics.ts';
-import type { Clock } from '../../core/runtime.ts';
 import type { Env } from '../../middleware/request.ts';
 import { MemoryStore } from '../../store/memory.ts';
 import { SharedStore } from '../../store/shared.ts';
 import { Sealer } from '../../store/shared/sealer.ts';
 import type { Store } from '../../store/store.ts';
-import { type AssetsBinding, assetsOf } from './assets.ts';
-import { webDigest } from './digest.ts';
+import { type AssetsBinding, assetsOf, clock, consoleLogger, webDigest } from './deps.ts';
 import { type AccountsBinding, durableEngine, secretOf } from './engine.ts';
-import { consoleLogger } from './logger.ts';
 import { type Fetch, fetchTransport } from './transport.ts';
 
 /** Bindings of `wrangler.toml`, besides the variables of `config.ts`. */
@@ -21,15 +18,6 @@ interface WorkerEnv extends Record<string, unknown> {
   readonly ASSETS?: AssetsBinding;
   readonly ACCOUNTS?: AccountsBinding;
 }
-
-const clock: Clock = {
-  now: () => Date.now(),
-  wall: () => Date.now(),
-  after(ms, run) {
-    const timer = setTimeout(run, ms);
-    return () => clearTimeout(timer);
-  },
-};
 
 /** An upstream in the isolate, for development, and its accounts. */
 type MakeSandbox = () => { readonly fetch: Fetch; readonly accounts: NonNullable<Deps['trialAccounts']> };
@@ -65,7 +53,7 @@ export async function appOf(env: WorkerEnv, makeSandbox: MakeSandbox | undefined
     logger: consoleLogger(config.logLevel),
     metrics: noMetrics,
     readiness: { isReady: () => true },
-    ...assetsOf(env.ASSETS),
+    docsAssets: assetsOf(env.ASSETS),
     trialAccounts: sandbox?.accounts,
     // The platform sets this header, whatever a client sends.
     addressOf: (_, header) => clientAt(header('cf-connecting-ip') ?? ''),
@@ -82,10 +70,10 @@ async function stateOf(
   const { cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
   if (!accounts) return { store: new MemoryStore({ maxBytes }), secrets: config.secrets, isKept: true };
   const given = config.secrets.length > 0 ? config.secrets : [await secretOf(accounts, clock)];
-  const known = given.filter((secret) => secret !== undefined);
-  const isKept = known.length > 0;
+  const usable = given.filter((secret) => secret !== undefined);
+  const isKept = usable.length > 0;
   // Without a secret no account can be named: requests that need the store are refused, others are served.
-  const secrets = isKept ? known : [crypto.randomUUID() + crypto.randomUUID()];
+  const secrets = isKept ? usable : [crypto.randomUUID() + crypto.randomUUID()];
   const engine = durableEngine(isKept ? accounts : undefined);
   const sealer = new Sealer(secrets, upstream);
   const hasBudget = config.upstreamBudgetPerMinute > 0;
@@ -95,11 +83,9 @@ async function stateOf(
 /** @throws Error naming every bad variable; the platform then answers 500 and logs it */
 function configOf(env: WorkerEnv, hasSandbox: boolean): Config {
   const parsed = parseConfig(env);
-  const problems = 'problems' in parsed ? parsed.problems : [];
   if ('config' in parsed && (parsed.config.upstreamBaseUrl || hasSandbox)) return parsed.config;
   const missing = { variable: 'UPSTREAM_BASE_URL', expected: 'a URL, or in development SANDBOX=true' };
-  const named = (problems.length > 0 ? problems : [missing]).map(
-    ({ variable, expected }) => `${variable}: expected ${expected}`,
-  );
+  const problems = 'problems' in parsed ? parsed.problems : [missing];
+  const named = problems.map(({ variable, expected }) => `${variable}: expected ${expected}`);
   throw new Error(`bad configuration\n${named.join('\n')}`);
 }

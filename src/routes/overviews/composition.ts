@@ -1,7 +1,6 @@
 import type { ErrorItem, GatewayError } from '../../core/errors.ts';
-import { type Composition, documentedFields, planOf, project } from '../../gateway/compose.ts';
-import { type Overview } from '../../gateway/overviews.ts';
-import { type BadLeg, isGood, type Leg } from '../../gateway/legs.ts';
+import { type Composition, documentedFields, planOf } from '../../gateway/compose.ts';
+import type { Overview } from '../../gateway/overviews.ts';
 import { invalid } from '../../upstream/input.ts';
 
 /** What a client asked for, with the fields that it wants of each section. */
@@ -10,7 +9,7 @@ export interface CompositionRequest extends Composition {
 }
 
 /** What a request asks of an overview, or why it is refused. */
-type Asked = CompositionRequest | { readonly error: GatewayError };
+type CompositionOrError = CompositionRequest | { readonly error: GatewayError };
 
 const FIELDS = /^fields\[([^]*)\]$/;
 /** Misspelt parameters are refused: ignoring them would cost calls that the client meant to save. */
@@ -21,13 +20,13 @@ const STRICT = /(^|[,;]\s*)handling\s*=\s*"?strict"?\s*($|[,;])/i;
  * Reads `?sections=a,b`, `?fields[section]=x,y` and `Prefer: handling=strict`. The error is `validation_failed`, for a
  * section or field that does not exist; it is returned, not thrown, so that the request is counted before it is refused.
  */
-export function compositionsOf(overview: Overview): (query: string, prefer: string | undefined) => Asked {
+export function compositionsOf(overview: Overview): (query: string, prefer: string | undefined) => CompositionOrError {
   const all = Object.keys(overview.sections);
   const whole = { overview, wanted: all, sections: planOf(overview, all), fields: new Map(), strict: false };
   return (query, prefer = '') => (query === '' && prefer === '' ? whole : compositionOf(overview, query, prefer));
 }
 
-function compositionOf(overview: Overview, query: string, prefer: string): Asked {
+function compositionOf(overview: Overview, query: string, prefer: string): CompositionOrError {
   const errors: ErrorItem[] = [];
   const asked = new Set<string>();
   const fields = new Map<string, ReadonlySet<string>>();
@@ -37,8 +36,8 @@ function compositionOf(overview: Overview, query: string, prefer: string): Asked
     if (name === 'sections') errors.push(...unknownIn(namesIn(value), Object.keys(overview.sections), name));
     if (section === undefined && name !== 'sections' && LIKE_OURS.test(name)) errors.push(unknown(name, name));
     if (section === undefined) continue;
-    const known = knownFields(overview, section);
-    errors.push(...(known ? unknownIn(namesIn(value), known, name) : [unknown(section, name)]));
+    const own = fieldsOf(overview, section);
+    errors.push(...(own ? unknownIn(namesIn(value), own, name) : [unknown(section, name)]));
     fields.set(section, new Set([...(fields.get(section) ?? []), ...namesIn(value)]));
   }
   if (errors.length > 0) return { error: invalid(errors) };
@@ -48,13 +47,13 @@ function compositionOf(overview: Overview, query: string, prefer: string): Asked
 
 const namesIn = (list: string) => [...new Set(list.split(',').map((name) => name.trim()))];
 
-function knownFields({ sections }: Overview, name: string): string[] | undefined {
+function fieldsOf({ sections }: Overview, name: string): string[] | undefined {
   const section = Object.hasOwn(sections, name) ? sections[name] : undefined;
   return section && [...documentedFields(section.operation)];
 }
 
-function unknownIn(names: readonly string[], known: readonly string[], field: string): ErrorItem[] {
-  return names.filter((name) => !known.includes(name)).map((name) => unknown(name, field));
+function unknownIn(names: readonly string[], own: readonly string[], field: string): ErrorItem[] {
+  return names.filter((name) => !own.includes(name)).map((name) => unknown(name, field));
 }
 
 const unknown = (name: string, field: string): ErrorItem => ({
@@ -62,23 +61,3 @@ const unknown = (name: string, field: string): ErrorItem => ({
   message: `${JSON.stringify(name.slice(0, 64))} does not exist here`,
   field,
 });
-
-/** The JSON of a section: the upstream's, trimmed if the client asked for some fields only. */
-export function sectionText({ overview, fields }: CompositionRequest, name: string, leg: Leg): string {
-  if (!isGood(leg)) return 'null';
-  const wanted = fields.get(name);
-  const section = overview.sections[name];
-  return wanted && section ? project(section.operation, leg.text, wanted) : leg.text;
-}
-
-/** The error of a section that failed, in the terms of a problem. */
-export function errorOf({ error }: BadLeg) {
-  const { code, status, kind, detail, retryAfter } = error;
-  return {
-    code,
-    status,
-    detail,
-    retryable: kind.retryable,
-    ...(retryAfter !== undefined && { retry_after: retryAfter }),
-  };
-}

@@ -11,9 +11,7 @@ const WITH_PORT = /^(?:\[(?<ipv6>[^\]]+)\](?::\d+)?|(?<ipv4>[\d.]+):\d+)$/;
  * Tells clients apart by their address. `X-Forwarded-For` is read from its end, up to the first address that is not
  * `trusted`, which are CIDRs and addresses.
  */
-export function addresses(
-  trusted: readonly string[],
-): (peer: string | undefined, forwarded: string | undefined) => string {
+export function addresses(trusted: readonly string[]): (peer?: string, forwarded?: string) => string {
   if (trusted.length === 0) return (peer = '') => clientOf(canonical(peer));
   const isTrusted = trustIn(trusted);
   return (peer = '', forwarded = '') => {
@@ -41,18 +39,13 @@ export function proxies(trusted: readonly string[]): (socket: Socket) => boolean
 }
 
 function trustIn(ranges: readonly string[]): (address: string) => boolean {
-  const list = blockListOf(ranges);
-  return (address) => list.check(address, familyOf(address));
-}
-
-function blockListOf(ranges: readonly string[]): BlockList {
   const list = new BlockList();
   for (const range of ranges) {
     const [address = '', bits] = range.split('/');
     if (bits === undefined) list.addAddress(address, familyOf(address));
     else list.addSubnet(address, Number(bits), familyOf(address));
   }
-  return list;
+  return (address) => list.check(address, familyOf(address));
 }
 
 const familyOf = (address: string) => (isIP(address) === 6 ? 'ipv6' : 'ipv4');

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
+import { peerOf } from './address.ts';
 import { lastOf } from './pipeline.ts';
 
 /** Where the system does not tell. */
@@ -30,24 +31,18 @@ function descriptorLimit(): number {
   }
 }
 
-interface Peers {
-  /** Whose connection it is. */
-  readonly peerOf: (socket: Socket) => string;
-  /** Whether others come by it. Its connections are closed after those of all others. */
-  readonly isProxy: (socket: Socket) => boolean;
-}
-
 /** The connections of a listener: at most `most`, if enough of them are without a whole request. */
 export class Connections {
   readonly #most: number;
-  readonly #peers: Peers;
+  /** Whether others come by it. Its connections are closed after those of all others. */
+  readonly #isProxy: (socket: Socket) => boolean;
   /** The oldest first. */
   readonly #open = new Set<Socket>();
   #notBefore = 0;
 
-  constructor(most: number, peers: Peers) {
+  constructor(most: number, isProxy: (socket: Socket) => boolean) {
     this.#most = most;
-    this.#peers = peers;
+    this.#isProxy = isProxy;
   }
 
   add(socket: Socket): void {
@@ -61,10 +56,9 @@ export class Connections {
    * whose request is under way, which may be a purchase.
    */
   #makeRoom(): void {
-    const { isProxy, peerOf } = this.#peers;
     const most = Math.floor(this.#most * (1 - BATCH));
     const places = [...Map.groupBy(this.#open, peerOf).values()].flatMap((sockets) => {
-      const ofProxy = Number(sockets.slice(0, 1).some(isProxy));
+      const ofProxy = Number(sockets.slice(0, 1).some(this.#isProxy));
       const uses = sockets.map((socket) => ({ socket, use: useOf(socket) }));
       const inTurn = uses.filter(({ use }) => use < WHOLE).toSorted((a, b) => a.use - b.use);
       return inTurn.map((one, at) => ({ ...one, ofProxy, nth: inTurn.length - at }));
@@ -80,17 +74,17 @@ export class Connections {
 
 const READ = Symbol('bytes read when the last request was over');
 
-type Counted = Socket & { [READ]?: number };
+type Rested = Socket & { [READ]?: number };
 
 /** The connection's request is over. */
-export function rest(socket: Counted): void {
+export function rest(socket: Rested): void {
   socket[READ] = socket.bytesRead;
 }
 
 const [IDLE, PART, WHOLE] = [0, 1, 2] as const;
 
 /** How much of a request there is. What has come since the last one may be an empty line. */
-function useOf(socket: Counted): number {
+function useOf(socket: Rested): number {
   const answer = lastOf(socket)?.answer;
   if (answer?.closed === false) return answer.req.complete ? WHOLE : PART;
   return socket.bytesRead === (socket[READ] ?? 0) ? IDLE : PART;

@@ -14,7 +14,6 @@ const LINE = Symbol('requests of a connection');
 interface Line {
   last: ServerResponse;
   waiting: number;
-  isWatched: boolean;
 }
 
 type Lined = Socket & { [LINE]?: Line };
@@ -25,7 +24,7 @@ export function lastOf(socket: Lined): { readonly answer: ServerResponse; readon
   return line && { answer: line.last, isNext: line.waiting === 0 };
 }
 
-export type Serve = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
+type Serve = (incoming: IncomingMessage, outgoing: ServerResponse) => void;
 
 /**
  * Begins pipelined requests one after the other. Otherwise a client could send thousands, read no answer, and have all
@@ -35,8 +34,6 @@ export function inTurn(begin: Serve): Serve {
   let waiting = 0;
 
   const lineUp = (line: Line, socket: Socket) => {
-    if (!line.isWatched) socket.once('close', () => (waiting -= line.waiting));
-    line.isWatched = true;
     line.waiting++;
     if (++waiting > TOO_MANY && line.waiting > FEW) socket.destroy();
     else if (line.waiting >= MANY) socket.pause();
@@ -47,13 +44,18 @@ export function inTurn(begin: Serve): Serve {
     if (--line.waiting === MANY - 1) socket.resume();
   };
 
+  const beginLine = (socket: Lined, last: ServerResponse) => {
+    const line = (socket[LINE] = { last, waiting: 0 });
+    socket.once('close', () => (waiting -= line.waiting));
+  };
+
   return (incoming, outgoing) => {
     const socket: Lined = incoming.socket;
     if (socket.destroyed) return; // parsed from the last bytes of a closed connection
     const line = socket[LINE];
     const before = line?.last;
     if (line) line.last = outgoing;
-    else socket[LINE] = { last: outgoing, waiting: 0, isWatched: false };
+    else beginLine(socket, outgoing);
     if (!line || !before || before.closed) return begin(incoming, outgoing);
     lineUp(line, socket);
     // In a turn of its own, so that a client that has sent thousands does not block the event loop.

@@ -6,15 +6,13 @@ import { getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
 import { GatewayError } from '../../../core/errors.ts';
 import type { WaitUntil } from '../../../core/runtime.ts';
-import type { refuser } from '../../../middleware/problem.ts';
+import type { refuser } from '../../../middleware/reply.ts';
 import type { Env } from '../../../middleware/request.ts';
-import { addresses, peerOf, proxies } from './address.ts';
+import { addresses, proxies } from './address.ts';
 import { Connections } from './connections.ts';
-import { closeAfter, Traffic } from './draining.ts';
-import { note } from './env.ts';
-import { isMisframed, MessageHead, refusalOf, urlOfRefused } from './guard.ts';
+import { isMisframed, MessageHead, note, refusalOf, urlOfRefused } from './guard.ts';
 import { inTurn, lastOf } from './pipeline.ts';
-import { Room } from './room.ts';
+import { closeAfter, Traffic } from './traffic.ts';
 import type { Unsent } from './unsent.ts';
 
 export interface ServeOptions {
@@ -62,9 +60,9 @@ const STALLED_AFTER_MS = 20_000;
 /** Serves an app on a port; 0 takes a free one. */
 export async function serve(options: ServeOptions): Promise<Serving> {
   const { host, port, unsent, trustedProxies = [], stalledAfterMs = STALLED_AFTER_MS } = options;
-  const traffic = new Traffic();
-  const isProxy = proxies(trustedProxies);
-  const connections = new Connections(options.mostConnections ?? Infinity, { peerOf, isProxy });
+  const { mostRequests = Infinity, mostConnections = Infinity } = options;
+  const traffic = new Traffic(mostRequests, addresses(trustedProxies));
+  const connections = new Connections(mostConnections, proxies(trustedProxies));
   const answer = inTurn(guarded(options, traffic));
   const server = createServer(LIMITS, answer)
     .on('connection', (socket) => {
@@ -91,11 +89,7 @@ export async function serve(options: ServeOptions): Promise<Serving> {
 const OVERLOADED = GatewayError.of('overloaded', { retryAfter: 1 });
 
 /** What stands before Hono's listener: it refuses what is no good HTTP, or one request too many. */
-function guarded(
-  { app, refuse, unsent, waitUntil, mostRequests = Infinity, onOverload, trustedProxies = [] }: ServeOptions,
-  traffic: Traffic,
-) {
-  const room = new Room(mostRequests, addresses(trustedProxies));
+function guarded({ app, refuse, unsent, waitUntil, onOverload }: ServeOptions, traffic: Traffic) {
   const execution = { waitUntil, passThroughOnException() {}, props: {} };
   const listener = getRequestListener((request, env) => {
     note(env, request);
@@ -107,8 +101,8 @@ function guarded(
   };
   return (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const refused = refusalOf(incoming);
-    if (traffic.isDraining || (refused && isMisframed(incoming))) closeAfter(outgoing);
-    const leave = refused ? undefined : room.take(incoming);
+    if (refused && isMisframed(incoming)) closeAfter(outgoing);
+    const leave = refused ? undefined : traffic.take(incoming);
     traffic.begin(outgoing, leave);
     if (refused) return turnAway(incoming, outgoing, GatewayError.of(refused));
     if (leave) return void listener(incoming, outgoing).then(() => unsent.look(outgoing));

@@ -50,7 +50,7 @@ export class Unsent implements Backlog {
   }
 
   /** Reads what there is, since it is in memory anyway, and breaks off if too much of the owner's is unsent by then. */
-  counted(env: object, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
+  metered(env: object, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     const outgoing = outgoingIn(env);
     if (!outgoing) return body;
     const reader = body.getReader();
@@ -158,9 +158,9 @@ const outgoingIn = (env: object): Owned | undefined =>
   'outgoing' in env && env.outgoing instanceof ServerResponse ? env.outgoing : undefined;
 
 function largest<T>(all: Iterable<T>, sizeOf: (one: T) => number): T | undefined {
-  let found: T | undefined;
-  for (const one of all) if (!found || sizeOf(one) > sizeOf(found)) found = one;
-  return found;
+  let most: T | undefined;
+  for (const one of all) if (!most || sizeOf(one) > sizeOf(most)) most = one;
+  return most;
 }
 
 /** Of a text that is not ASCII, only the queue has the bytes. */

@@ -1,7 +1,8 @@
 import * as z from 'zod/mini';
 import type { Overview, Section } from '../../gateway/overviews.ts';
+import { documentedFields } from '../../gateway/compose.ts';
 import { documented, exampleOf, flag, integer, model, text } from '../../upstream/fields.ts';
-import type { Doc } from '../openapi.ts';
+import type { Description, Doc } from '../openapi.ts';
 import { problemCode } from '../problems.ts';
 
 const state = documented(z.enum(['fresh', 'stale', 'failed', 'skipped', 'not_applicable']), {
@@ -52,7 +53,7 @@ const answerSchema = (overview: Overview) =>
 const nameOf = ({ id }: Overview) => id.replace(/^get/, '');
 
 /** An overview as one JSON text: all there, and with a section that failed. */
-export function jsonOf(overview: Overview, doc: Doc) {
+function jsonOf(overview: Overview, doc: Doc) {
   const schema = answerSchema(overview);
   const complete = exampleOf(schema) as z.infer<typeof schema>;
   const section = Object.keys(overview.sections).at(-1) ?? '';
@@ -81,7 +82,7 @@ function linesOfSection([name, section]: [string, Section]) {
 }
 
 /** An overview as lines: what one of them may be. */
-export function linesOf(overview: Overview, doc: Doc) {
+function linesOf(overview: Overview, doc: Doc) {
   const lines = [...Object.entries(overview.sections).flatMap(linesOfSection), z.object({ complete: z.literal(true) })];
   const schema = documented(z.union(lines), { id: `${nameOf(overview)}Line`, description: LINE });
   const examples = lines.map((line) => {
@@ -89,4 +90,48 @@ export function linesOf(overview: Overview, doc: Doc) {
     return [value.section === undefined ? 'last' : `${value.section}, ${value.state}`, { value }] as const;
   });
   return { 'application/x-ndjson': { schema: doc.reference(schema), examples: Object.fromEntries(examples) } };
+}
+
+const DESCRIPTION =
+  'Sections are read at the same time and answered from the same cache as the calls behind them. One that fails is ' +
+  'null and named in `errors`, unless it is required: then the whole fails.';
+
+const ANSWER =
+  'The sections, as lines where `Accept` prefers `application/x-ndjson`. `no-store` and without `ETag` as lines or ' +
+  'when a section failed.';
+
+export const overviewDescription = (overview: Overview): Description => ({
+  method: 'get',
+  path: overview.path,
+  operationId: overview.id,
+  tags: ['Composed'],
+  summary: overview.summary,
+  details: (doc) => ({
+    description: `${DESCRIPTION} Required here: ${requiredOf(overview).join(', ')}.`,
+    parameters: [
+      ...doc.parameters('query', queryOf(overview)),
+      ...doc.parameters('header', { ...doc.conditional, Prefer }),
+    ],
+    responses: {
+      ...doc.cached({ ...jsonOf(overview, doc), ...linesOf(overview, doc) }, ANSWER),
+      ...doc.refused,
+    },
+  }),
+});
+
+const requiredOf = ({ sections }: Overview) => Object.keys(sections).filter((name) => sections[name]?.required);
+
+const Prefer = documented(z.string(), { description: '`handling=strict`: any section that fails fails the whole' });
+
+function queryOf({ sections }: Overview) {
+  const fields = Object.entries(sections).map(([name, { operation }]) => {
+    const what = `fields of ${name}${operation.paged ? ' items' : ''} to answer`;
+    return [`fields[${name}]`, namesParameter(documentedFields(operation), what)] as const;
+  });
+  return { sections: namesParameter(Object.keys(sections), 'sections to answer'), ...Object.fromEntries(fields) };
+}
+
+function namesParameter(names: Iterable<string>, what: string) {
+  const description = `${what}, comma-separated, and no others, even where the schema requires them; all when left out`;
+  return documented(z.array(z.enum([...names])), { description });
 }

@@ -1,5 +1,19 @@
+import { existsSync } from 'node:fs';
+import { loadEnvFile } from 'node:process';
 import leven from 'leven';
-import { VARIABLES } from '../../config.ts';
+import { type Config, parseConfig, VARIABLES } from '../../config.ts';
+
+/** `EX_CONFIG` of sysexits.h. */
+export const BAD_CONFIG = 78;
+
+/** The configuration, from the environment and `.env`. With a bad one the process ends, and says what was expected. */
+export function readConfig(): Config {
+  if (existsSync('.env')) loadEnvFile('.env');
+  const parsed = parseConfig(process.env);
+  if ('config' in parsed) return parsed.config;
+  for (const { variable, expected } of parsed.problems) console.error(`${variable}: expected ${expected}`);
+  return process.exit(BAD_CONFIG);
+}
 
 /** Variables that are none of ours but look like a slip of the pen for one. */
 export function nearlyVariables(env: Readonly<Record<string, string | undefined>>) {

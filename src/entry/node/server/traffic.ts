@@ -1,0 +1,105 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
+import { Bag } from '../../../core/bag.ts';
+import type { addresses } from './address.ts';
+import { rest } from './connections.ts';
+
+const PROBE = /^\/(?:livez|readyz)\/?(?:\?|$)/;
+
+/** How long there has to be no request before idle connections are closed: a request may be on its way. */
+const QUIET_MS = 250;
+const POLL_MS = 25;
+
+/** Turns of the event loop without a new connection after which the backlog is empty. */
+const QUIET_TURNS = 5;
+const MAX_BACKLOG_MS = 1_000;
+
+/**
+ * The requests under way on a listener: how many there may be, and how many of one address when half of the room is taken.
+ * It can be closed without dropping any.
+ */
+export class Traffic {
+  readonly #most: number;
+  readonly #addressOf: ReturnType<typeof addresses>;
+  readonly #inFlight = new Bag<ServerResponse>();
+  /** Requests that take room, by address, and all of them. */
+  readonly #taken = new Map<string, number>();
+  #size = 0;
+  /** Connections so far. */
+  #accepted = 0;
+  #lastAt = 0;
+  #isDraining = false;
+
+  constructor(most: number, addressOf: ReturnType<typeof addresses>) {
+    this.#most = most;
+    this.#addressOf = addressOf;
+  }
+
+  accept(): void {
+    this.#accepted++;
+  }
+
+  /** `leave`: called when the request is over. */
+  begin(outgoing: ServerResponse, leave?: () => void): void {
+    if (this.#isDraining) closeAfter(outgoing);
+    const end = this.#inFlight.add(outgoing);
+    outgoing.on('close', () => {
+      end();
+      leave?.();
+      rest(outgoing.req.socket);
+      this.#lastAt = Date.now();
+    });
+  }
+
+  /** Takes a place for a request. Returns what gives it back; undefined if there is none. A probe needs none. */
+  take({ socket, headers, url = '' }: IncomingMessage): (() => void) | undefined {
+    if (this.#most === Infinity || PROBE.test(url)) return () => undefined;
+    const address = this.#addressOf(socket.remoteAddress, String(headers['x-forwarded-for'] ?? ''));
+    const taken = this.#taken.get(address) ?? 0;
+    const isFull = this.#size >= this.#most || (this.#size * 2 >= this.#most && taken * 4 >= this.#most);
+    if (isFull) return undefined;
+    this.#count(address, 1);
+    return () => this.#count(address, -1);
+  }
+
+  #count(address: string, by: number): void {
+    this.#size += by;
+    const taken = (this.#taken.get(address) ?? 0) + by;
+    if (taken === 0) this.#taken.delete(address);
+    else this.#taken.set(address, taken);
+  }
+
+  /** Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`. */
+  async drain(graceMs: number, ends: { stopAccepting: () => void; cutAll: () => void }): Promise<void> {
+    this.#isDraining = true;
+    this.#lastAt = Date.now();
+    const endAt = this.#lastAt + graceMs;
+    for (const outgoing of this.#inFlight) closeAfter(outgoing);
+    await this.#emptyBacklog();
+    ends.stopAccepting();
+    while (!this.#isQuiet() && Date.now() < endAt) await sleep(POLL_MS);
+    ends.cutAll();
+  }
+
+  #isQuiet(): boolean {
+    return this.#inFlight.size === 0 && Date.now() - this.#lastAt >= QUIET_MS;
+  }
+
+  /**
+   * Connections that the kernel has taken would be reset with the listener. Node accepts one or so in a turn; a flood
+   * of new ones is given up on after a second.
+   */
+  async #emptyBacklog(): Promise<void> {
+    const endAt = Date.now() + MAX_BACKLOG_MS;
+    let before: number;
+    do {
+      before = this.#accepted;
+      for (let turns = 0; turns < QUIET_TURNS; turns++) await turn();
+    } while (this.#accepted > before && Date.now() < endAt);
+  }
+}
+
+/** Tells the client not to send another request on this connection. */
+export function closeAfter(outgoing: ServerResponse): void {
+  if (!outgoing.headersSent) outgoing.setHeader('Connection', 'close');
+}

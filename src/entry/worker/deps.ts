@@ -1,0 +1,67 @@
+import type { Config } from '../../config.ts';
+import { base64Url, deriveKey, HMAC } from '../../core/crypto.ts';
+import type { LogFields, Logger } from '../../core/logger.ts';
+import type { Clock, Digest } from '../../core/runtime.ts';
+import type { DocsAssets } from '../../routes/docs.ts';
+
+export const clock: Clock = {
+  now: () => Date.now(),
+  wall: () => Date.now(),
+  after(ms, run) {
+    const timer = setTimeout(run, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
+const encoder = new TextEncoder();
+
+/**
+ * WebCrypto hashes. The last secret names accounts, each upstream's by a key of its own; without a secret the key is
+ * the isolate's, made when it is first needed.
+ */
+export function webDigest(secrets: readonly string[], upstream: string): Digest {
+  const secret = secrets.at(-1);
+  const info = `portico account ${upstream}`;
+  let key: Promise<CryptoKey> | undefined;
+  return {
+    async account(credential) {
+      key ??= secret === undefined ? makeKey() : deriveKey(secret, { info, algorithm: HMAC, usages: ['sign'] });
+      return base64Url(await crypto.subtle.sign('HMAC', await key, encoder.encode(credential)));
+    },
+    body: async (text) => base64Url(await crypto.subtle.digest('SHA-256', encoder.encode(text))).slice(0, 27),
+  };
+}
+
+function makeKey(): Promise<CryptoKey> {
+  return crypto.subtle.importKey('raw', crypto.getRandomValues(new Uint8Array(32)), HMAC, false, ['sign']);
+}
+
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
+
+/** The same JSON lines as on Node, through the platform's log. */
+export function consoleLogger(level: Config['logLevel']): Logger {
+  const { log, warn, error } = console;
+  const write = (line: (text: string) => void, name: string) => (fields: LogFields, message: string) => {
+    if (LEVELS.indexOf(name) < LEVELS.indexOf(level)) return;
+    line(JSON.stringify({ level: name, time: new Date().toISOString(), ...fields, msg: message }));
+  };
+  const info = write(log, 'info');
+  return {
+    info,
+    warn: write(warn, 'warn'),
+    error: write(error, 'error'),
+    request: (fields) => info(fields, 'request'),
+  };
+}
+
+/** The static assets that the build has made. */
+export interface AssetsBinding {
+  fetch(request: Request): Promise<Response>;
+}
+
+export const assetsOf = (binding: AssetsBinding | undefined): DocsAssets => ({
+  async read(name) {
+    const answer = await binding?.fetch(new Request(`https://assets.invalid/docs/${name}`));
+    return answer?.ok ? new Uint8Array(await answer.arrayBuffer()) : null;
+  },
+});
