@@ -7,12 +7,12 @@ interface ErrorKind {
 }
 
 /** Without a title of its own, its code in words is its title. */
-const kind = (retryable: boolean) => (status: number, description: string, title?: string) => {
+const kindOf = (retryable: boolean) => (status: number, description: string, title?: string) => {
   return { status, description, title, retryable };
 };
 
-const final = kind(false);
-const transient = kind(true);
+const final = kindOf(false);
+const transient = kindOf(true);
 
 /** Every code of ours (`contract.md` section 4). The first one of a status is the name of that status. */
 const KINDS = {

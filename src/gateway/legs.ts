@@ -43,7 +43,7 @@ export interface LegTools {
 }
 
 /** One section from a fresh copy, without waiting. */
-export function freshLeg(reader: Reader, read: Read): GoodLeg | undefined {
+function freshLeg(reader: Reader, read: Read): GoodLeg | undefined {
   const reading = reader.fresh(read);
   return reading && goodLeg(reading, reader.context, 0);
 }
@@ -70,7 +70,7 @@ function goodLeg({ entry, age, ttl }: Reading, request: { readonly origin: strin
   return { state, text: withOrigin(entry, request), entry, etag: entry.etag, age, ttl, ms };
 }
 
-export function badLeg(error: unknown, ms: number): BadLeg {
+function badLeg(error: unknown, ms: number): BadLeg {
   if (!(error instanceof GatewayError)) throw error;
   return { state: 'failed', error, ms };
 }

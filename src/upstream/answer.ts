@@ -94,7 +94,7 @@ const DIRECTIVE = /([\w-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s,;]*)))?/g;
 const MAX_SECONDS = 2 ** 31;
 
 /** Reads the upstream's `no-store`, `no-cache` and `max-age`. Other directives and unusable values are ignored. */
-export function keepingOf(raw: RawAnswer): Keeping {
+function keepingOf(raw: RawAnswer): Keeping {
   const header = headerOf(raw, 'cache-control');
   if (header === undefined) return STORABLE;
   let isStorable = true;

@@ -60,7 +60,7 @@ export function targetOf(operation: Operation, { id, query }: OperationInput): s
 /**
  * The allow-list of `contract.md` section 2, names and values in turn; nothing else that the client sent is passed on.
  */
-export function headersOf({ operation, input, context, validators }: UpstreamCall): string[] {
+function headersOf({ operation, input, context, validators }: UpstreamCall): string[] {
   const { trace, requestId, userAgent = 'portico', idempotencyKey } = context;
   const headers = ['accept', 'application/json', 'user-agent', userAgent, 'x-request-id', requestId];
   headers.push('traceparent', `00-${trace.traceId}-${newSpanId()}-${trace.flags}`, 'via', '1.1 portico');
