@@ -74,8 +74,8 @@ export class Cors {
   #watch(request: ClientRequest): void {
     const origin = request.header('origin');
     const { config, clock, logger } = this.#deps;
-    if (origin === undefined || this.#headersFor(origin) || !isKnownForm(origin) || isOwn(origin, request, config))
-      return;
+    if (origin === undefined || this.#headersFor(origin) || !isWellFormed(origin)) return;
+    if (isOwn(origin, request, config)) return;
     if (request.header('sec-fetch-site') === 'same-origin') return; // a proxy has changed the host
     const now = clock.now();
     if (now < this.#silentUntil) return;
@@ -88,7 +88,7 @@ export const isPreflight = ({ method, head }: ClientRequest): boolean =>
   method === 'OPTIONS' && head.header('access-control-request-method') !== undefined;
 
 /** `null` is that of a file, and of a frame without one. */
-const isKnownForm = (origin: string) => origin === 'null' || (origin.length <= MAX_ORIGIN && isOrigin(origin));
+const isWellFormed = (origin: string) => origin === 'null' || (origin.length <= MAX_ORIGIN && isOrigin(origin));
 
 /** Whether an origin is the gateway's. Without `PUBLIC_URL` only the host is compared: TLS may end before the gateway. */
 export function isOwn(origin: string, request: ClientRequest, { publicUrl }: Pick<Config, 'publicUrl'>): boolean {

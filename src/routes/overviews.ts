@@ -29,8 +29,8 @@ function answering(overview: Overview, gateway: Gateway, { clock, digest }: Runt
   return async (c) => {
     const request = c.get('request');
     const asked = askedOf(request.query, request.header('prefer'));
-    const reader = await gateway.reader(request, (copyOf) => ('error' in asked ? [] : readsOf(asked, copyOf)));
-    if ('error' in asked) throw asked.error;
+    const reader = await gateway.reader(request, (copyOf) => readsOf(asked, copyOf));
+    if (asked.error) throw asked.error;
     const legs = compose({ gateway, clock, reader }, asked);
     if (wantsLines(c)) return reply(c, await ndjsonAnswer(request, asked, legs));
     const parts = new Map<string, Soon<Leg>>();

@@ -13,11 +13,8 @@ export function fetchTransport(upstream: URL, fetchIt: Fetch): Transport {
     request.beforeFirstByte?.();
     try {
       const response = await fetchIt(requestOf(base, request));
-      return {
-        status: response.status,
-        headers: Object.fromEntries(response.headers),
-        body: await bodyOf(response, request),
-      };
+      const { status, headers } = response;
+      return { status, headers: Object.fromEntries(headers), body: await bodyOf(response, request) };
     } catch (error) {
       signal.throwIfAborted();
       throw new TransportError('broken', error);
@@ -28,13 +25,7 @@ export function fetchTransport(upstream: URL, fetchIt: Fetch): Transport {
 function requestOf(base: string, { method, path, headers, body, signal }: UpstreamRequest): Request {
   const sent = new Headers();
   for (let at = 0; at < headers.length; at += 2) sent.append(headers[at] ?? '', headers[at + 1] ?? '');
-  return new Request(base + path, {
-    method,
-    headers: sent,
-    body: body ?? null,
-    signal,
-    redirect: 'manual',
-  });
+  return new Request(base + path, { method, headers: sent, body: body ?? null, signal, redirect: 'manual' });
 }
 
 /**

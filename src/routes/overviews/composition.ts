@@ -3,13 +3,11 @@ import { type Composition, documentedFields, planOf } from '../../gateway/compos
 import type { Overview } from '../../gateway/overviews.ts';
 import { invalid } from '../../upstream/input.ts';
 
-/** What a client asked for, with the fields that it wants of each section. */
+/** What a client asked for, with the fields that it wants of each section; or nothing, and why it is refused. */
 export interface CompositionRequest extends Composition {
   readonly fields: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly error?: GatewayError | undefined;
 }
-
-/** What a request asks of an overview, or why it is refused. */
-type CompositionOrError = CompositionRequest | { readonly error: GatewayError };
 
 const FIELDS = /^fields\[([^]*)\]$/;
 /** Misspelt parameters are refused: ignoring them would cost calls that the client meant to save. */
@@ -20,29 +18,30 @@ const STRICT = /(^|[,;]\s*)handling\s*=\s*"?strict"?\s*($|[,;])/i;
  * Reads `?sections=a,b`, `?fields[section]=x,y` and `Prefer: handling=strict`. The error is `validation_failed`, for a
  * section or field that does not exist; it is returned, not thrown, so that the request is counted before it is refused.
  */
-export function compositionsOf(overview: Overview): (query: string, prefer: string | undefined) => CompositionOrError {
+export function compositionsOf(overview: Overview): (query: string, prefer: string | undefined) => CompositionRequest {
   const all = Object.keys(overview.sections);
   const whole = { overview, wanted: all, sections: planOf(overview, all), fields: new Map(), strict: false };
   return (query, prefer = '') => (query === '' && prefer === '' ? whole : compositionOf(overview, query, prefer));
 }
 
-function compositionOf(overview: Overview, query: string, prefer: string): CompositionOrError {
+function compositionOf(overview: Overview, query: string, prefer: string): CompositionRequest {
+  const all = Object.keys(overview.sections);
   const errors: ErrorItem[] = [];
   const asked = new Set<string>();
   const fields = new Map<string, ReadonlySet<string>>();
   for (const [name, value] of new URLSearchParams(query)) {
     const section = FIELDS.exec(name)?.[1];
     if (name === 'sections') for (const wanted of namesIn(value)) asked.add(wanted);
-    if (name === 'sections') errors.push(...unknownIn(namesIn(value), Object.keys(overview.sections), name));
+    if (name === 'sections') errors.push(...unknownIn(namesIn(value), all, name));
     if (section === undefined && name !== 'sections' && LIKE_OURS.test(name)) errors.push(unknown(name, name));
     if (section === undefined) continue;
     const own = fieldsOf(overview, section);
     errors.push(...(own ? unknownIn(namesIn(value), own, name) : [unknown(section, name)]));
     fields.set(section, new Set([...(fields.get(section) ?? []), ...namesIn(value)]));
   }
-  if (errors.length > 0) return { error: invalid(errors) };
-  const wanted = Object.keys(overview.sections).filter((name) => asked.size === 0 || asked.has(name));
-  return { overview, wanted, sections: planOf(overview, wanted), fields, strict: STRICT.test(prefer) };
+  const error = errors.length > 0 ? invalid(errors) : undefined;
+  const wanted = all.filter((name) => !error && (asked.size === 0 || asked.has(name)));
+  return { overview, wanted, sections: planOf(overview, wanted), fields, strict: STRICT.test(prefer), error };
 }
 
 const namesIn = (list: string) => [...new Set(list.split(',').map((name) => name.trim()))];
