@@ -4,7 +4,7 @@ import { MemoryAccounts } from './memory/accounts.ts';
 import { NotAsked, useOf, type WriteBegun, type WriteEnded } from './shared/engine.ts';
 import { BEGIN_MS, Reports } from './shared/reports.ts';
 import { SharedSessions } from './shared/sessions.ts';
-import { SharedSnapshot, type SharedStoreOptions, type SnapshotTools } from './shared/snapshot.ts';
+import { SharedSnapshot, type SharedStoreOptions, type SharedParts } from './shared/snapshot.ts';
 import {
   type AccountId,
   type Begun,
@@ -39,49 +39,41 @@ const RETRY_SECONDS = 1;
  * hashed name and a sealed value (docs/shared-state.md).
  */
 export class SharedStore implements Store {
-  readonly #options: SharedStoreOptions;
-  /** Each is used only where the engine's reply has the same version. */
-  readonly #copies: Copies;
-  readonly #limits = new MemoryAccounts();
-  readonly #reports: Reports;
-  readonly #sessions: SharedSessions;
-  readonly #tools: SnapshotTools;
+  readonly #parts: SharedParts;
   /** Begun or ended here: while the engine does not answer, no read shares a call from before a write. */
   #writes = 0;
 
   constructor(options: SharedStoreOptions) {
-    this.#options = options;
-    this.#copies = new Copies(options.maxBytes);
-    this.#reports = new Reports(options.clock);
-    this.#sessions = new SharedSessions(options.engine, options.clock, this.#reports);
-    this.#tools = {
+    const { engine, clock, maxBytes } = options;
+    const reports = new Reports(clock);
+    this.#parts = {
       ...options,
-      copies: this.#copies,
-      limits: this.#limits,
-      reports: this.#reports,
-      sessions: this.#sessions,
+      reports,
+      copies: new Copies(maxBytes),
+      limits: new MemoryAccounts(),
+      sessions: new SharedSessions(engine, clock, reports),
       away: () => hidden(`away ${this.#writes}`),
     };
   }
 
   /** Reports that the engine has not acknowledged yet. */
   get pending(): number {
-    return this.#reports.pending;
+    return this.#parts.reports.pending;
   }
 
   snapshot(request: SnapshotRequest): Promise<Snapshot> {
-    const refused = this.#reports.refused(request.account);
+    const refused = this.#parts.reports.refused(request.account);
     if (refused) request.waitUntil(refused);
-    return new SharedSnapshot(this.#tools, request).begin();
+    return new SharedSnapshot(this.#parts, request).begin();
   }
 
   async beginWrite(write: NewWrite): Promise<Begun> {
-    const { engine, clock } = this.#options;
+    const { engine, clock, limits, sealer, sessions } = this.#parts;
     const { account, window, now, key, until, session } = write;
-    if (session && isSessionOver(session, this.#sessions.stateOf(write.account, session, now)))
+    if (session && isSessionOver(session, sessions.stateOf(account, session, now)))
       return { use: undefined, isRevoked: true };
     this.#writes++;
-    const begin = await this.#options.sealer.sealWrite(write, beginOf(write, write.keyMs));
+    const begin = await sealer.sealWrite(write, beginOf(write, write.keyMs));
     try {
       return await this.#begunOf(write, await within(clock, BEGIN_MS, engine.beginWrite(account, begin)));
     } catch (error) {
@@ -89,64 +81,64 @@ export class SharedStore implements Store {
       const isReported = !(error instanceof NotAsked) && this.pending < MAX_PENDING;
       const ended = { ...write, until: key === undefined ? until : clock.now() + UNSENT_KEY_MS };
       if (isReported) void this.#report(ended, await this.#endOf(write, 'not_sent'));
-      return { use: window && this.#limits.take(write, window, now), refusal: unavailable(error, RETRY_SECONDS) };
+      return { use: window && limits.take(write, window, now), refusal: unavailable(error, RETRY_SECONDS) };
     }
   }
 
   async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
     this.#writes++;
     const reported = this.#report(write, await this.#endOf(write, end));
-    await within(this.#options.clock, END_MS, reported).catch(() => undefined);
+    await within(this.#parts.clock, END_MS, reported).catch(() => undefined);
   }
 
   revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean> {
-    return this.#sessions.revoke(request, revoked);
+    return this.#parts.sessions.revoke(request, revoked);
   }
 
   coolDown(owned: OwnedAccount, until: number, waitUntil: WaitUntil): void {
-    const isLater = until > this.#limits.coolsUntil(owned.account) + SAME_COOLDOWN_MS;
-    this.#limits.coolDown(owned, until);
-    const cooldownMs = Math.ceil(until - this.#options.clock.now());
+    const { engine, clock, limits } = this.#parts;
+    const isLater = until > limits.coolsUntil(owned.account) + SAME_COOLDOWN_MS;
+    limits.coolDown(owned, until);
+    const cooldownMs = Math.ceil(until - clock.now());
     // Where it gets lost, each other instance gets a 429 of its own.
-    if (isLater && cooldownMs > 0)
-      waitUntil(this.#options.engine.change(owned.account, { cooldownMs }).catch(() => undefined));
+    if (isLater && cooldownMs > 0) waitUntil(engine.change(owned.account, { cooldownMs }).catch(() => undefined));
   }
 
   accept(account: AccountId): void {
-    this.#limits.accept(account);
+    this.#parts.limits.accept(account);
   }
 
   coolsUntil(account: AccountId): number {
-    return this.#limits.coolsUntil(account);
+    return this.#parts.limits.coolsUntil(account);
   }
 
   spend(owned: OwnedAccount, now: number, waitUntil: WaitUntil): WindowUse {
-    waitUntil(this.#options.engine.change(owned.account, { spent: BUDGET }).catch(() => undefined));
-    return this.#limits.take(owned, BUDGET, now);
+    waitUntil(this.#parts.engine.change(owned.account, { spent: BUDGET }).catch(() => undefined));
+    return this.#parts.limits.take(owned, BUDGET, now);
   }
 
   usage(): Usage {
-    return { ...this.#limits.usage(), ...this.#copies.usage(), records: 0 };
+    return { ...this.#parts.limits.usage(), ...this.#parts.copies.usage(), records: 0 };
   }
 
   async #begunOf(write: NewWrite, begun: WriteBegun): Promise<Begun> {
-    const now = this.#options.clock.now();
+    const { clock, limits, sealer } = this.#parts;
+    const now = clock.now();
     const use = begun.use && useOf(begun.use, now);
-    if (begun.is === 'cooldown') this.#limits.coolDown(write, now + begun.cooldownMs);
-    const { sealer } = this.#options;
+    if (begun.is === 'cooldown') limits.coolDown(write, now + begun.cooldownMs);
     const opened = begun.is === 'record' ? { ...begun, value: await sealer.openRecord(write, begun.value) } : begun;
     return { use, ...begunOf(write, opened, RETRY_SECONDS) };
   }
 
   #endOf(write: NewWrite, end: WriteEnd): Promise<WriteEnded> {
-    return this.#options.sealer.sealWrite(write, endedOf(write, end, this.#options.clock.now()));
+    return this.#parts.sealer.sealWrite(write, endedOf(write, end, this.#parts.clock.now()));
   }
 
   #report(write: NewWrite, ended: WriteEnded): Promise<boolean> {
-    const { engine, clock } = this.#options;
+    const { engine, clock, reports } = this.#parts;
     const { account, until, waitUntil } = write;
     const send = () => engine.endWrite(account, { ...ended, markMs: Math.max(1, until - clock.now()) });
-    const done = this.#reports.retry(ended.dropEverything ? this.#reports.refusing(account, send) : send, until);
+    const done = reports.retry(ended.dropEverything ? reports.refusing(account, send) : send, until);
     waitUntil(done);
     return done;
   }

@@ -52,7 +52,7 @@ export class MemoryAccounts {
   }
 
   /** Undefined for an account that was evicted: what was found of it before is then invalid. */
-  knownVersions(account: AccountId): Versions | undefined {
+  heldVersions(account: AccountId): Versions | undefined {
     return this.#find(account)?.versions;
   }
 

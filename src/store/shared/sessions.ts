@@ -28,7 +28,7 @@ export class SharedSessions {
   readonly #clock: Clock;
   readonly #reports: Reports;
   /** Revoked here, or as the engine has said; all that is known while it does not answer. */
-  readonly #known = new MemorySessions({ forgets: true });
+  readonly #own = new MemorySessions({ forgets: true });
   #isToReport = false;
   #isReporting = false;
 
@@ -41,7 +41,7 @@ export class SharedSessions {
 
   /** Resolves with whether all instances know of it. */
   async revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean> {
-    this.#known.revoke(request.account, revoked, request.now);
+    this.#own.revoke(request.account, revoked, request.now);
     const reported = this.#report([request.account, revoked], this.#clock.now() + REPORT_MS);
     request.waitUntil(reported.then((isKnown) => isKnown || void this.#reportAll()));
     return within(this.#clock, KNOWN_MS, reported).catch(() => false);
@@ -49,7 +49,7 @@ export class SharedSessions {
 
   /** As far as this instance knows. */
   stateOf(account: AccountId, session: SessionId, now: number): SessionState {
-    return this.#known.stateOf(account, session, now);
+    return this.#own.stateOf(account, session, now);
   }
 
   /** By the engine's reply and by what this instance knows: the engine may have lost what it had. */
@@ -58,7 +58,7 @@ export class SharedSessions {
     if (!reply) return { ...own, isLocal: true };
     const epoch = epochOf(reply.epoch); // text where an object is of an earlier release
     const isNews = epoch > own.epoch || (reply.isRevoked && !own.isRevoked);
-    if (isNews) this.#known.revoke(account, { id: reply.isRevoked ? session.id : undefined, epoch }, now);
+    if (isNews) this.#own.revoke(account, { id: reply.isRevoked ? session.id : undefined, epoch }, now);
     return { ...reply, isRevoked: reply.isRevoked || own.isRevoked, epoch: Math.max(own.epoch, epoch) };
   }
 
@@ -75,7 +75,7 @@ export class SharedSessions {
     this.#isReporting = true;
     let ms = PAUSE_MS;
     for (let left: readonly Report[] = []; this.#isToReport || left.length > 0;) {
-      if (this.#isToReport) left = [...this.#known.all(this.#clock.now())];
+      if (this.#isToReport) left = [...this.#own.all(this.#clock.now())];
       this.#isToReport = false;
       const failed: Report[] = [];
       for (const report of left) {

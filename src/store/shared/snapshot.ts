@@ -42,7 +42,8 @@ export interface SharedStoreOptions {
   readonly hasBudget: boolean;
 }
 
-export interface SnapshotTools extends SharedStoreOptions {
+export interface SharedParts extends SharedStoreOptions {
+  /** Each is used only where the engine's reply has the same version. */
   readonly copies: Copies;
   readonly limits: MemoryAccounts;
   readonly reports: Reports;
@@ -69,7 +70,7 @@ type Asked = { readonly key: CacheKey; readonly question: KeyQuestion };
 export class SharedSnapshot implements Snapshot {
   use: WindowUse | undefined;
   session: SessionState | undefined;
-  readonly #tools: SnapshotTools;
+  readonly #parts: SharedParts;
   readonly #request: SnapshotRequest;
   /** Of its leases. */
   readonly #nonce = crypto.randomUUID();
@@ -81,25 +82,25 @@ export class SharedSnapshot implements Snapshot {
   #leftMs = READ_MS;
   #isEnded = false;
 
-  constructor(tools: SnapshotTools, request: SnapshotRequest) {
+  constructor(parts: SharedParts, request: SnapshotRequest) {
     const { account, waitUntil } = request;
-    this.#tools = tools;
+    this.#parts = parts;
     this.#request = request;
     this.#leases = new RequestLeases({
-      ...tools,
+      ...parts,
       waitUntil,
       ask: (keys) => this.#ask(keys, POLL_MS),
       leaseOn: ({ key }) => this.#states.get(key)?.lease,
       renew: async (key) => {
-        const renewed = { key: await tools.sealer.nameOf(key.key), lease: this.#nonce };
-        await tools.engine.change(account, { renewed });
+        const renewed = { key: await parts.sealer.nameOf(key.key), lease: this.#nonce };
+        await parts.engine.change(account, { renewed });
       },
     });
   }
 
   /** Asks for the keys that the request has named, and counts it in its window. */
   async begin(): Promise<this> {
-    const { copies, limits, sessions, clock } = this.#tools;
+    const { copies, limits, sessions, clock } = this.#parts;
     const { window, session, now, keys = () => [] } = this.#request;
     const named = keys((key) => copies.get(key)?.entry);
     const reply = await this.#ask(named, this.#leftMs, window);
@@ -114,7 +115,7 @@ export class SharedSnapshot implements Snapshot {
 
   /** Where the question was refused, and not late: a store that takes nothing new may still say whether a session is over. */
   async #sessionAlone(): Promise<SessionState | undefined> {
-    const { engine } = this.#tools;
+    const { engine } = this.#parts;
     const { account, session } = this.#request;
     if (!session || !engine.session || this.#leftMs <= 0) return undefined;
     const state = await this.#inTime(engine.session(account, session.id));
@@ -127,7 +128,7 @@ export class SharedSnapshot implements Snapshot {
 
   async lookup(key: CacheKey): Promise<Found> {
     if (!this.#states.has(key.key)) await this.#askTogether(key);
-    return this.#states.get(key.key)?.found ?? this.#tools.away();
+    return this.#states.get(key.key)?.found ?? this.#parts.away();
   }
 
   async lease(key: CacheKey, found: Found, signal: AbortSignal): Promise<Found> {
@@ -138,7 +139,7 @@ export class SharedSnapshot implements Snapshot {
     if (lease !== undefined && lease !== this.#nonce) await this.#leases.wait(key, lease, signal);
     const state = this.#states.get(key.key);
     if (state?.lease === this.#nonce) this.#leases.use(key);
-    return state?.found ?? this.#tools.away();
+    return state?.found ?? this.#parts.away();
   }
 
   async save(key: CacheKey, found: Found, { entry, drop }: Fetched): Promise<Saved> {
@@ -146,7 +147,7 @@ export class SharedSnapshot implements Snapshot {
     const lease = this.#states.get(key.key)?.lease === this.#nonce ? this.#nonce : undefined;
     if (!drop && found.isHidden) return { stored: false, holds: false };
     if (!entry && !drop && !lease && !found.entry) return { stored: false, holds: true };
-    const { engine, copies, reports } = this.#tools;
+    const { engine, copies, reports } = this.#parts;
     const { account } = this.#request;
     const save = await this.#saveOf(key, found, { entry, drop }, lease);
     if (drop === 'everything') {
@@ -181,7 +182,7 @@ export class SharedSnapshot implements Snapshot {
 
   /** Takes over the reply. Where it does not come in so many milliseconds, its leases are returned. */
   async #ask(keys: readonly CacheKey[], ms: number, window?: Window): Promise<SnapshotReply | undefined> {
-    const { engine, clock, hasBudget } = this.#tools;
+    const { engine, clock, hasBudget } = this.#parts;
     if (ms <= 0) return this.#forget(keys);
     const asked = await Promise.all(keys.map(async (key) => ({ key, question: await this.#questionOf(key) })));
     const questions = asked.map(({ question }) => question);
@@ -207,7 +208,7 @@ export class SharedSnapshot implements Snapshot {
 
   /** Takes over cooldown and budget. */
   #learn({ cooldownMs, budget }: SnapshotReply): void {
-    const { limits, clock } = this.#tools;
+    const { limits, clock } = this.#parts;
     const now = clock.now();
     if (cooldownMs > 0) limits.coolDown(this.#request, now + cooldownMs);
     if (budget && budget.used > 0) limits.learn(this.#request, BUDGET.name, useOf(budget, now));
@@ -219,7 +220,7 @@ export class SharedSnapshot implements Snapshot {
   }
 
   async #questionOf(key: CacheKey): Promise<KeyQuestion> {
-    const { sealer, copies, clock } = this.#tools;
+    const { sealer, copies, clock } = this.#parts;
     const copy = copies.get(key);
     const isFresh = copy !== undefined && copy.entry.storedAt + freshFor(copy.entry, key.freshMs) > clock.now();
     return {
@@ -235,7 +236,7 @@ export class SharedSnapshot implements Snapshot {
   }
 
   async #stateOf({ key, question }: Asked, reply: KeyReply | undefined, now: number): Promise<State> {
-    if (!reply || this.#tools.reports.isRefused(this.#request.account))
+    if (!reply || this.#parts.reports.isRefused(this.#request.account))
       return { key, found: this.#hidden, lease: reply?.lease === this.#nonce ? this.#nonce : undefined };
     const { version, copy, lease } = reply;
     const entry = await this.#entryOf(key, reply, now);
@@ -246,7 +247,7 @@ export class SharedSnapshot implements Snapshot {
   }
 
   async #entryOf(key: CacheKey, { version, copy }: KeyReply, now: number): Promise<Entry | undefined> {
-    const { copies, sealer, clock } = this.#tools;
+    const { copies, sealer, clock } = this.#parts;
     let own = copies.get(key);
     if (own && own.askedAt > now) {
       copies.delete(key); // the engine's clock was set back: none that is newer would take its place
@@ -260,7 +261,7 @@ export class SharedSnapshot implements Snapshot {
   }
 
   async #saveOf(key: CacheKey, found: Found, { entry, drop }: Fetched, lease: string | undefined): Promise<Save> {
-    const { sealer } = this.#tools;
+    const { sealer } = this.#parts;
     const value = entry && (await sealer.sealCopy(key, entry));
     const isKept = value !== undefined && value.length <= MAX_VALUE_BYTES;
     const freshMs = freshFor(entry, key.freshMs);
@@ -271,7 +272,7 @@ export class SharedSnapshot implements Snapshot {
 
   /** Waits for a reply while the request has time left for the store; after that it goes on in the background. */
   #inTime<T>(replying: Promise<T>): Promise<T | undefined> {
-    const { clock } = this.#tools;
+    const { clock } = this.#parts;
     const begunAt = clock.now();
     this.#request.waitUntil(replying.catch(() => undefined));
     if (this.#leftMs <= 0) return Promise.resolve(undefined);
@@ -286,7 +287,7 @@ export class SharedSnapshot implements Snapshot {
       if (lease !== this.#nonce || this.#leases.isUsed(key)) continue;
       this.#leases.end(key);
       const ended = this.#saveOf(key, found, {}, lease).then((save) =>
-        this.#tools.engine.save(this.#request.account, save),
+        this.#parts.engine.save(this.#request.account, save),
       );
       this.#request.waitUntil(ended.catch(() => undefined));
     }
