@@ -188,7 +188,7 @@ export default defineConfig({
   overrides: [
     ...boundaries,
     {
-      files: ['src/{core,upstream,resilience,cache}/**/*.ts'],
+      files: ['src/{core,store,upstream,resilience,cache}/**/*.ts', 'src/entry/{worker,node/redis}/*.ts'],
       rules: { 'import/no-cycle': ['error', { ignoreTypes: false }] },
     },
     {
