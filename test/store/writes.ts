@@ -22,6 +22,3 @@ export const writeOf = (changes: Partial<NewWrite> = {}): NewWrite => ({
   waitUntil: () => undefined,
   ...changes,
 });
-
-/** The same write, so much later. */
-export const later = (write: NewWrite, ms: number): NewWrite => ({ ...write, now: write.now + ms });
