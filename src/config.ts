@@ -1,5 +1,5 @@
 import * as z from 'zod/mini';
-import { isOrigin } from './core/origin.ts';
+import { isOrigin } from './core/address.ts';
 import { STORE_ADDRESS, storeAddressOf } from './core/store-address.ts';
 import type { CachePolicy, Operation } from './upstream/operation.ts';
 import { allOperations } from './upstream/operations/index.ts';

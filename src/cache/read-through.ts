@@ -1,17 +1,25 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Digest } from '../core/runtime.ts';
 import type { CacheKey, Entry, Fetched, Found } from '../store/store.ts';
-import type { Call, OperationInput, Read } from '../upstream/call.ts';
+import type { CallUpstream, OperationInput, Read } from '../upstream/call.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
-import { ageOf, confirmed, entryOf, freshMsOf, usabilityOf } from './entry.ts';
-import { cacheKeyOf, singleFlightKey } from './key.ts';
-import type { Reader, ReaderOptions } from './reader.ts';
-import { type Reading, readingOf } from './reading.ts';
+import {
+  ageOf,
+  cacheKeyOf,
+  confirmed,
+  entryOf,
+  freshMsOf,
+  type Reader,
+  type ReaderOptions,
+  type Reading,
+  readingOf,
+  usabilityOf,
+} from './reader.ts';
 import { SingleFlight } from './single-flight.ts';
 
 export interface ReadThroughOptions extends ReaderOptions {
   readonly digest: Digest;
-  readonly call: Call;
+  readonly call: CallUpstream;
   /** While it is open, an older copy is served at once instead of waiting for the upstream to fail. */
   readonly isCircuitOpen: (reader: Reader) => boolean;
   /** How long a call may take with all its attempts. */
@@ -20,10 +28,13 @@ export interface ReadThroughOptions extends ReaderOptions {
   readonly check: (operation: Operation, input: OperationInput) => void;
 }
 
-interface Wanted extends Read {
+/** A read, and what the store has found for it. */
+interface Lookup extends Read {
   readonly reader: Reader;
   readonly key: CacheKey;
+  /** Undefined if the answer is not to be kept. */
   readonly policy: CachePolicy | undefined;
+  readonly found: Found;
 }
 
 /** The result of a fetch, for all who wait for it. */
@@ -39,7 +50,7 @@ interface Good {
 
 interface Failed {
   readonly error: unknown;
-  /** Whether the copy that was found before is still valid. */
+  /** Whether the copy that was found is still valid. */
   readonly holds: boolean;
 }
 
@@ -59,42 +70,46 @@ export class ReadThrough {
   }
 
   /** @throws GatewayError `validation_failed`, a refusal or a failure of the upstream */
-  async read(read: Read, reader: Reader): Promise<Reading> {
+  async read({ operation, input }: Read, reader: Reader): Promise<Reading> {
     const { policyOf, isCircuitOpen, clock } = this.#options;
-    const { operation, input } = read;
     const policy = policyOf(operation);
-    const key = cacheKeyOf(reader.account, read, policy);
-    const wanted: Wanted = { operation, input, reader, key, policy };
+    const key = cacheKeyOf(reader.account, { operation, input }, policy);
     const found = await reader.snapshot.lookup(key, clock.now());
+    const lookup: Lookup = { operation, input, reader, key, policy, found };
+    const { entry } = found;
     const { wants } = reader.context;
     // Neither answered from the cache nor put in it.
     if (wants === 'no-store')
-      return this.#ask({ ...wanted, policy: undefined }, { ...found, entry: undefined }, 'request');
-    if (!policy) return this.#ask(wanted, found, 'bypass');
-    if (wants === 'no-cache') return this.#ask(wanted, found, 'request');
-    if (!found.entry) return this.#ask(wanted, found, 'miss');
-    const freshMs = freshMsOf(found.entry, policy, clock.now());
+      return this.#ask({ ...lookup, policy: undefined, found: { ...found, entry: undefined } }, 'request');
+    if (!policy) return this.#ask(lookup, 'bypass');
+    if (wants === 'no-cache') return this.#ask(lookup, 'request');
+    if (!entry) return this.#ask(lookup, 'miss');
+    const freshMs = freshMsOf(entry, policy, clock.now());
     const usability = usabilityOf(freshMs, policy);
-    if (usability === 'fresh') return this.#copy(found.entry, freshMs);
-    const isCopyEnough = usability === 'stale' || (usability === 'on-error' && isCircuitOpen(reader));
-    if (!isCopyEnough) return this.#ask(wanted, found, 'stale');
+    if (usability === 'fresh') return this.#answer(entry, freshMs);
+    const isEnough = usability === 'stale' || (usability === 'on-error' && isCircuitOpen(reader));
+    if (!isEnough) return this.#ask(lookup, 'stale');
     // Refreshes in the background; no request waits for it or can cancel it.
-    if (!found.isLeasedElsewhere) void this.#join(wanted, found).result;
-    return this.#copy(found.entry, freshMs);
+    if (!found.isLeasedElsewhere) void this.#join(lookup, this.#flightOf(lookup));
+    return this.#answer(entry, freshMs);
   }
 
-  #copy(entry: Entry, freshMs: number): Reading {
+  /** From a copy. */
+  #answer(entry: Entry, freshMs: number): Reading {
     this.#options.metrics.readDone(freshMs > 0 ? 'hit' : 'stale');
     return readingOf(entry, freshMs, this.#options.clock.now());
   }
 
-  async #ask(wanted: Wanted, found: Found, fwd: NonNullable<Reading['fwd']>): Promise<Reading> {
+  async #ask(lookup: Lookup, fwd: NonNullable<Reading['fwd']>): Promise<Reading> {
     const { check, metrics, clock } = this.#options;
-    const { operation, input, reader, policy } = wanted;
+    const { operation, input, reader, policy } = lookup;
     check(operation, input);
-    const { result, isJoined } = this.#join(wanted, found, reader.signal);
-    const done = await result.catch((error: unknown) => this.#abandoned(wanted, found, error));
-    const older = 'error' in done ? this.#olderCopy(wanted, found, done) : undefined;
+    const flight = this.#flightOf(lookup);
+    const isJoined = this.#flights.has(flight);
+    const done = await this.#join(lookup, flight, reader.signal).catch((error: unknown) =>
+      this.#abandoned(lookup, error),
+    );
+    const older = 'error' in done ? this.#olderCopy(lookup, done) : undefined;
     if (older) return older;
     const isCollapsed = isJoined || ('isCollapsed' in done && done.isCollapsed);
     metrics.readDone(isCollapsed ? 'collapsed' : policy ? 'miss' : 'bypass');
@@ -105,25 +120,23 @@ export class ReadThrough {
   }
 
   /** The copy that was found, unless a write or a refusal has invalidated it since, or it has expired. */
-  #olderCopy({ policy, reader }: Wanted, { entry }: Found, { error, holds }: Failed): Reading | undefined {
+  #olderCopy({ policy, reader, found: { entry } }: Lookup, { error, holds }: Failed): Reading | undefined {
     if (!policy || !entry || !holds || reader.context.wants === 'no-cache' || !isFailure(error)) return undefined;
     const freshMs = freshMsOf(entry, policy, this.#options.clock.now());
-    return usabilityOf(freshMs, policy) === 'expired' ? undefined : this.#copy(entry, freshMs);
+    return usabilityOf(freshMs, policy) === 'expired' ? undefined : this.#answer(entry, freshMs);
   }
 
-  #join(wanted: Wanted, found: Found, waiter?: AbortSignal): { result: Promise<Result>; isJoined: boolean } {
-    const { waitUntil } = wanted.reader.context;
-    const flight = this.#flightOf(wanted, found);
-    const isJoined = this.#flights.has(flight);
-    const start = (signal: AbortSignal) => this.#fetch(wanted, found, signal);
-    return { result: this.#flights.join(flight, { start, waiter, waitUntil }), isJoined };
+  #join(lookup: Lookup, flight: string, waiter?: AbortSignal): Promise<Result> {
+    const { waitUntil } = lookup.reader.context;
+    return this.#flights.join(flight, { start: (signal) => this.#fetch(lookup, signal), waiter, waitUntil });
   }
 
   /** Requests with `no-cache` do not join ordinary calls, which may have been sent before them. Any may join theirs. */
-  #flightOf({ key, reader }: Wanted, { version }: Found): string {
+  #flightOf({ key, reader, found }: Lookup): string {
     const { wants } = reader.context;
     if (wants === 'no-store') return `no-store ${++this.#count}`;
-    const flight = singleFlightKey(key, version);
+    // The version is part of it, so that a read after a write never joins a call from before the write.
+    const flight = `${key.account} ${found.version} ${key.key}`;
     const anew = `no-cache ${flight}`;
     return wants === 'no-cache' || this.#flights.has(anew) ? anew : flight;
   }
@@ -132,14 +145,14 @@ export class ReadThrough {
    * If another instance is fetching the same, waits for its answer. The end of a fetch is always reported to the store,
    * since other instances may wait for it.
    */
-  async #fetch(wanted: Wanted, found: Found, signal: AbortSignal): Promise<Result> {
-    const { key, policy, reader } = wanted;
+  async #fetch(lookup: Lookup, signal: AbortSignal): Promise<Result> {
+    const { key, policy, reader, found } = lookup;
     const isShared = policy !== undefined && reader.context.wants === 'any';
     const leased = (isShared && (await reader.snapshot.lease?.(key, found, signal))) || found;
     const made = leased === found ? undefined : this.#madeMeanwhile(leased, policy);
     if (made) return { status: 200, entry: made, isStored: true, isCollapsed: true };
     try {
-      const { status, entry, isStorable } = await this.#call(wanted, leased, signal);
+      const { status, entry, isStorable } = await this.#call(lookup, leased.entry, signal);
       const isKept = entry !== null && status === 200 && isStorable;
       if (!policy && (isKept || !leased.entry)) return { status, entry, isStored: false };
       const fetched: Fetched = isKept ? { entry } : { drop: leased.entry && 'key' };
@@ -152,9 +165,9 @@ export class ReadThrough {
   }
 
   /** The reader itself has given up: its client has left, or its time is up. */
-  async #abandoned({ reader, key }: Wanted, { version }: Found, error: unknown): Promise<Failed> {
-    const found = await reader.snapshot.lookup(key, this.#options.clock.now());
-    return { error, holds: found.version === version && found.entry !== undefined };
+  async #abandoned({ reader, key, found }: Lookup, error: unknown): Promise<Failed> {
+    const { version, entry } = await reader.snapshot.lookup(key, this.#options.clock.now());
+    return { error, holds: version === found.version && entry !== undefined };
   }
 
   /** The copy that another instance, or this one, has made before the lease was over. */
@@ -163,7 +176,8 @@ export class ReadThrough {
     return isMadeElsewhere || isFresh ? entry : undefined;
   }
 
-  async #call({ operation, input, reader, policy }: Wanted, { entry }: Found, signal: AbortSignal) {
+  /** `entry`: the copy that the upstream may confirm. */
+  async #call({ operation, input, reader, policy }: Lookup, entry: Entry | undefined, signal: AbortSignal) {
     const { clock, call, digest, timeoutMs } = this.#options;
     const { account, owner, context } = reader;
     const validators = entry && hasAny(entry.validators) ? entry.validators : undefined;

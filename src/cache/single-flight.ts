@@ -1,5 +1,4 @@
-import { onAbort } from '../core/abort.ts';
-import type { WaitUntil } from '../core/runtime.ts';
+import { onAbort, type WaitUntil } from '../core/runtime.ts';
 
 interface Flight<T> {
   /** Replaced once the work is over: V8 keeps the old tables of a map, and what they refer to, for a while. */

@@ -13,11 +13,11 @@ export interface Canonical {
  * is not deep; it is read once, since a client may send a long one.
  */
 export function canonical(text: string, without?: ReadonlySet<string>): Canonical {
-  const reader = new Reader(text);
-  return { text: reader.value(without), hasDuplicateNames: reader.hasDuplicateNames };
+  const scan = new Scan(text);
+  return { text: scan.value(without), hasDuplicateNames: scan.hasDuplicateNames };
 }
 
-class Reader {
+class Scan {
   hasDuplicateNames = false;
   #at = 0;
   readonly #text: string;

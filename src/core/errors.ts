@@ -6,16 +6,13 @@ interface ErrorKind {
   readonly retryable: boolean;
 }
 
-type Kind = Omit<ErrorKind, 'title'> & { readonly title?: string | undefined };
-
-/** A kind of error. Without a title of its own, its code in words is its title. */
-const final = (status: number, description: string, title?: string): Kind => {
-  return { status, description, title, retryable: false };
+/** Without a title of its own, its code in words is its title. */
+const kindOf = (retryable: boolean) => (status: number, description: string, title?: string) => {
+  return { status, description, title, retryable };
 };
 
-const transient = (status: number, description: string, title?: string): Kind => {
-  return { status, description, title, retryable: true };
-};
+const final = kindOf(false);
+const transient = kindOf(true);
 
 /** Every code of ours (`contract.md` section 4). The first one of a status is the name of that status. */
 const KINDS = {
@@ -83,7 +80,7 @@ const KINDS = {
   ),
   account_suspended: final(403, 'The upstream has suspended the account.'),
   api_key_not_allowed: final(403, 'The upstream does not allow this with an API key.', 'API key not allowed'),
-} as const satisfies Record<string, Kind>;
+};
 
 export type ErrorCode = keyof typeof KINDS;
 
@@ -159,10 +156,10 @@ export class GatewayError extends Error {
     const named = ERROR_CODES.find((one) => ERRORS[one].status === status);
     const code = own ?? named ?? `status_${status}`;
     // A code of ours with another status is the upstream's own code, with its own meaning.
-    const known = isErrorCode(code) && ERRORS[code].status === status ? ERRORS[code] : undefined;
-    const title = known?.title ?? titleOf(code);
+    const ours = isErrorCode(code) && ERRORS[code].status === status ? ERRORS[code] : undefined;
+    const title = ours?.title ?? titleOf(code);
     const retryable = named !== undefined && ERRORS[named].retryable;
-    return new GatewayError(code, { description: title, ...known, status, title, retryable }, particulars);
+    return new GatewayError(code, { description: title, ...ours, status, title, retryable }, particulars);
   }
 
   /** Whether nothing was sent to the upstream. */
@@ -186,6 +183,14 @@ export class GatewayError extends Error {
   }
 }
 
+/** The client went away before its answer. */
+export class ClientLeft extends Error {
+  constructor() {
+    super('client left');
+    this.name = 'ClientLeft';
+  }
+}
+
 export function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(ERRORS, code);
 }
@@ -204,3 +209,35 @@ export function titleOf(code: string): string {
   const words = code.replaceAll(/[_-]/g, ' ');
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
+
+export const PROBLEM_TYPE = 'application/problem+json';
+
+/** `instance` is the path of the request, `mount` the one that the app is mounted under. */
+export interface ProblemContext {
+  readonly instance: string;
+  readonly mount: string;
+  readonly requestId: string;
+}
+
+/** The body of every answer that is neither 2xx nor 304 (RFC 9457, `contract.md` section 4). */
+export function problemOf(error: GatewayError, { instance, mount, requestId }: ProblemContext) {
+  const { code, status, kind, detail, retryAfter } = error;
+  const { errors = [], outcome, section } = error.particulars;
+  return {
+    type: `${mount}/problems/${code}`,
+    title: kind.title,
+    status,
+    code,
+    detail,
+    instance,
+    request_id: requestId,
+    // A write that may have happened must not be repeated.
+    retryable: kind.retryable && outcome === undefined,
+    ...(retryAfter !== undefined && { retry_after: retryAfter }),
+    ...(outcome && { outcome }),
+    ...(section !== undefined && { section }),
+    errors,
+  };
+}
+
+export type Problem = ReturnType<typeof problemOf>;

@@ -112,11 +112,11 @@ export function* itemsOf(text: string, at = 0): Generator<Span> {
 
 /** The value of a member; the last one of a name counts, as in `JSON.parse`. */
 export function memberOf(text: string, name: string, at = 0): Span | undefined {
-  let found: Span | undefined;
+  let last: Span | undefined;
   walkMembers(text, at, (nameStart, start, end) => {
-    if (isName(text, nameStart, name)) found = { start, end };
+    if (isName(text, nameStart, name)) last = { start, end };
   });
-  return found;
+  return last;
 }
 
 /** Decodes a name only if it has escapes. */

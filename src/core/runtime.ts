@@ -1,5 +1,3 @@
-import type { Soon } from './soon.ts';
-
 /** What the core needs of a runtime. `entry/` builds these; tests pass their own. */
 
 /** Milliseconds since the epoch, and the only timer in use. */
@@ -27,3 +25,53 @@ export type MakeOpener = (
   secrets: readonly string[],
   purpose: string,
 ) => (additionalData: string, value: string) => string | undefined;
+
+/** A value, or a promise of one that is not there yet. What is there costs neither a promise nor a turn. */
+export type Soon<T> = T | Promise<T>;
+
+/** Goes on with the value, at once if it is there. */
+export function andThen<T, U>(value: Soon<T>, next: (value: T) => Soon<U>): Soon<U> {
+  return value instanceof Promise ? value.then(next) : next(value);
+}
+
+/** All of them, at once if all are there. */
+export function allOf<K, V>(values: ReadonlyMap<K, Soon<V>>): Soon<ReadonlyMap<K, V>> {
+  for (const value of values.values()) if (value instanceof Promise) return awaited(values);
+  return values as ReadonlyMap<K, V>;
+}
+
+async function awaited<K, V>(values: ReadonlyMap<K, Soon<V>>): Promise<ReadonlyMap<K, V>> {
+  return new Map(await Promise.all(Array.from(values, async ([key, value]) => [key, await value] as const)));
+}
+
+/**
+ * Runs the listener with the reason when the signal is aborted, or at once if it already is. Returns what removes it,
+ * for a signal that lives longer.
+ */
+export function onAbort(signal: AbortSignal, run: (reason: unknown) => void): () => void {
+  const listener = () => run(signal.reason);
+  if (signal.aborted) listener();
+  else signal.addEventListener('abort', listener, { once: true });
+  return () => signal.removeEventListener('abort', listener);
+}
+
+/** A controller that ends with the signal, or before it. */
+export function childOf(signal: AbortSignal): AbortController {
+  const child = new AbortController();
+  onAbort(signal, (reason) => child.abort(reason));
+  return child;
+}
+
+/**
+ * The reply, or an error if there is none in time. Waits one more turn after the time is up: after a stall of the event
+ * loop, timers run before replies are read from the socket.
+ */
+export function within<T>(clock: Clock, ms: number, reply: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const fail = () => reject(new Error(`no reply in ${ms} ms`));
+    let cancel = clock.after(ms, () => {
+      cancel = clock.after(0, fail);
+    });
+    reply.then(resolve, reject).finally(() => cancel());
+  });
+}

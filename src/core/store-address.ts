@@ -38,8 +38,8 @@ export function storeAddressOf(text: string): StoreAddress | undefined {
 }
 
 function nodesOf(text: string, port: number): StoreAddress['nodes'] | undefined {
-  const found = text.split(',').map((node) => NODE.exec(node)?.groups);
-  const nodes = found.map((node) => ({
+  const matches = text.split(',').map((node) => NODE.exec(node)?.groups);
+  const nodes = matches.map((node) => ({
     host: node?.['host']?.replace(/^\[|\]$/g, '') ?? '',
     port: Number(node?.['port'] ?? port),
   }));

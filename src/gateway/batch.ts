@@ -1,15 +1,11 @@
-import { GatewayError } from '../core/errors.ts';
-import { problemOf } from '../core/problem.ts';
-import type { Soon } from '../core/soon.ts';
-import type { Reading } from '../cache/reading.ts';
-import type { Reader } from '../cache/reader.ts';
-import type { Entry } from '../store/store.ts';
-import { isAddress } from '../store/owner.ts';
+import { GatewayError, problemOf } from '../core/errors.ts';
+import type { Soon } from '../core/runtime.ts';
+import type { Reader, Reading, RequestContext } from '../cache/reader.ts';
+import { type Entry, isAddress } from '../store/store.ts';
 import type { Read } from '../upstream/call.ts';
 import { withOrigin } from '../upstream/links.ts';
-import { matchPath } from '../upstream/match.ts';
-import { targetOf } from '../upstream/request.ts';
-import type { RequestContext } from '../upstream/request-context.ts';
+import { matchPath } from '../upstream/operations/index.ts';
+import { targetOf } from '../upstream/client.ts';
 import type { Gateway } from './gateway.ts';
 import { isRefusal } from './legs.ts';
 
@@ -19,7 +15,7 @@ export interface BatchItem {
   readonly path: string;
 }
 
-type Outcome = Reading | GatewayError;
+type ItemOutcome = Reading | GatewayError;
 
 /**
  * Answers every item, as JSON in the order asked. Until the upstream has accepted the credential, items are read one
@@ -33,7 +29,7 @@ export async function answerBatch(
   maxBytes: number,
 ): Promise<string> {
   const outcomeOf = outcomesOf(gateway, reader);
-  const outcomes: Promise<Outcome>[] = [];
+  const outcomes: Promise<ItemOutcome>[] = [];
   let isAccepted = !isAddress(reader.owner);
   let refusal: GatewayError | undefined;
   for (const { path } of items) {
@@ -50,7 +46,7 @@ export async function answerBatch(
 }
 
 /** Reads the path of an item; items with equal paths share a read. */
-function outcomesOf(gateway: Gateway, reader: Reader): (path: string) => Promise<Outcome> {
+function outcomesOf(gateway: Gateway, reader: Reader): (path: string) => Promise<ItemOutcome> {
   const readings = new Map<string, Soon<Reading>>();
   return async (path) => {
     try {
@@ -93,7 +89,7 @@ function responsesOf({ origin, mount, requestId }: RequestContext, maxBytes: num
     weights.set(entry, bytes);
     return take(bytes) ? withOrigin(entry, { origin }) : undefined;
   };
-  return ({ id, path }: BatchItem, outcome: Outcome): string => {
+  return ({ id, path }: BatchItem, outcome: ItemOutcome): string => {
     const instance = mount + path.split('?', 1)[0];
     const response = (status: number, body: string) => `{"id":${JSON.stringify(id)},"status":${status},"body":${body}}`;
     const problem = (error: GatewayError) => JSON.stringify(problemOf(error, { instance, mount, requestId }));
@@ -109,8 +105,7 @@ const encoder = new TextEncoder();
 const bytesOf = (text: string): number => encoder.encode(text).length;
 
 /** Bytes of an entry's text with the origin, which is ASCII, in its links. */
-const weightOf = ({ text, links, isAscii }: Entry, origin: string): number =>
-  (isAscii ? text.length : bytesOf(text)) + links.length * origin.length;
+const weightOf = ({ text, links }: Entry, origin: string): number => bytesOf(text) + links.length * origin.length;
 
 const TOO_LARGE = GatewayError.of('payload_too_large', {
   detail: 'With this answer the batch would be too large. Ask for it alone.',

@@ -1,8 +1,10 @@
-import type { Soon } from '../core/soon.ts';
+import type { Soon } from '../core/runtime.ts';
 import type { CopyOf, Read } from '../upstream/call.ts';
-import { cardLeg, cardReads } from './card.ts';
-import { isBad, isRefusal, type Leg, type LegTools, readLeg } from './legs.ts';
+import { cardLeg, cardReads, isBad, isRefusal, type Leg, type LegTools, readLeg } from './legs.ts';
 import type { Overview } from './overviews.ts';
+import type { core } from 'zod/mini';
+import { cut, itemsOf, memberOf, membersOf } from '../core/json.ts';
+import type { Operation } from '../upstream/operation.ts';
 
 /** What a client wants of an overview. */
 export interface Composition {
@@ -32,8 +34,8 @@ export type Legs = ReadonlyMap<string, Soon<Leg>>;
 export function planOf({ sections }: Overview, wanted: readonly string[]): Planned[] {
   const needed = new Set(wanted);
   for (const name of wanted) {
-    const owner = sections[name]?.cardOf;
-    if (owner !== undefined) needed.add(owner);
+    const source = sections[name]?.cardOf;
+    if (source !== undefined) needed.add(source);
   }
   return Object.entries(sections)
     .filter(([name]) => needed.has(name))
@@ -71,13 +73,39 @@ export function vitalOf({ overview, wanted, strict }: Composition): string[] {
 }
 
 /** All reads that will probably be needed, judging by the copies that this instance has. */
-export function readsOf({ sections }: Composition, copyOf: CopyOf): Read[] {
+export function readsOf({ sections }: Pick<Composition, 'sections'>, copyOf: CopyOf): Read[] {
   return sections.flatMap(({ read }) => read ?? cardReads(copyOf));
 }
 
 function startLeg(tools: LegTools, { cardOf = '', read }: Planned, others: Legs) {
   if (read) return readLeg(tools, read);
-  const owner = others.get(cardOf);
-  if (!owner) throw new Error('a section has to come behind what it depends on');
-  return cardLeg(tools, owner);
+  const subscription = others.get(cardOf);
+  if (!subscription) throw new Error('a section has to come behind what it depends on');
+  return cardLeg(tools, subscription);
+}
+
+/** Trims a section to some fields: the object, every item of an array, every item of a page. Values stay as they are. */
+export function project(operation: Operation, text: string, fields: ReadonlySet<string>): string {
+  const results = operation.paged ? memberOf(text, 'results') : undefined;
+  if (!results) return trim(text, fields);
+  return text.slice(0, results.start) + trim(cut(text, results), fields) + text.slice(results.end);
+}
+
+function trim(text: string, fields: ReadonlySet<string>): string {
+  if (/^\s*\[/.test(text)) return `[${Array.from(itemsOf(text), (item) => trim(cut(text, item), fields)).join(',')}]`;
+  if (!/^\s*\{/.test(text)) return text;
+  const kept = [...membersOf(text)].filter(({ name }) => fields.has(name));
+  return `{${kept.map((member) => `${JSON.stringify(member.name)}:${cut(text, member)}`).join(',')}}`;
+}
+
+/** The documented fields of an operation's answer, or of its items if it is a list. */
+export function documentedFields({ answer }: Operation): ReadonlySet<string> {
+  return new Set(Object.keys(shapeOf(answer)));
+}
+
+function shapeOf(answer: core.$ZodType | null | undefined): core.$ZodShape {
+  const def = (answer as core.$ZodTypes | null | undefined)?._zod.def;
+  if (def?.type === 'array') return shapeOf(def.element);
+  if (def?.type !== 'object') return {};
+  return def.shape['results'] ? shapeOf(def.shape['results']) : def.shape;
 }

@@ -1,43 +1,32 @@
-import type { Reading } from '../cache/reading.ts';
-import type { Reader } from '../cache/reader.ts';
+import type { Reader, Reading, RequestContext } from '../cache/reader.ts';
 import { ReadThrough } from '../cache/read-through.ts';
-import { andThen, type Soon } from '../core/soon.ts';
-import { acceptedAccounts } from '../resilience/gates.ts';
-import { addressOwner } from '../store/owner.ts';
+import { andThen, type Soon } from '../core/runtime.ts';
+import { acceptedAccounts, budget, cooldown, type Gate, inTime, measured, collectCodes } from '../resilience/gates.ts';
 import { isSessionOver } from '../store/store.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
-import type { OperationInput, Read } from '../upstream/call.ts';
-import type { RequestContext } from '../upstream/request-context.ts';
-import type { GatewayDeps } from './deps.ts';
-import type { Writer, Written } from './idempotency.ts';
-import { rateLimit } from './rate-limit.ts';
-import { readers, type ReadsOf } from './reader.ts';
-import { accountSessions, ending, sessionOver } from './sessions.ts';
-import { upstreamCall } from './upstream-call.ts';
-import { write } from './write.ts';
+import type { OperationInput, Read, Whose } from '../upstream/call.ts';
+import { type GatewayDeps, rateLimit, readers, type ReadsOf } from './reader.ts';
+import { accountSessions, endingSessions, endSession, sessionOver } from './sessions.ts';
+import { write, type Written } from './write.ts';
+import { Circuit } from '../resilience/circuit.ts';
+import { watchDrift } from '../resilience/drift.ts';
+import { guardedCall } from '../resilience/guarded-call.ts';
+import { slots } from '../resilience/slots.ts';
+import { upstreamClient } from '../upstream/client.ts';
 
 export type Gateway = ReturnType<typeof createGateway>;
 
 /** The one way to upstream data: every route, section and batch item comes through here. */
 export function createGateway(deps: GatewayDeps) {
-  const { config, store, digest } = deps;
+  const { config, store } = deps;
   const accepted = acceptedAccounts(store);
-  const { call, isCircuitOpen, assertAllowed, upstreamCodes } = upstreamCall(deps, accepted.gate);
+  const upstream = upstreamCall(deps, accepted.gate);
   const { policyOf, requestTimeoutMs: timeoutMs } = config;
-  const cache = new ReadThrough({ ...deps, call, isCircuitOpen, timeoutMs, check: checkInput, policyOf });
+  const cache = new ReadThrough({ ...deps, ...upstream, timeoutMs, check: checkInput, policyOf });
   const limit = rateLimit(deps, config.rateLimitPerMinute);
   const readerOf = readers(deps, accepted);
-  const writeTools = { ...deps, call, assertAllowed, limit, accepted };
-  const writerOf = async (context: RequestContext, { credential }: Operation): Promise<Writer> => {
-    const account = credential === 'none' ? undefined : (context.account ??= await digest.account(context.credential));
-    // Credentials contain no space, so the hash of an address never equals that of a credential.
-    const principal = account ?? (await digest.account(addressOwner(context.address)));
-    const quota = account === undefined ? limit.address : limit.account;
-    const owner = (context.owner = accepted.ownerOf(account, context));
-    return { context, account, principal, owner, quota };
-  };
-
+  const writeTools = { ...deps, ...upstream, limit, accepted };
   return {
     /**
      * Counts the request and asks the store for the keys of what it will read; without waiting where state and hashes
@@ -46,7 +35,7 @@ export function createGateway(deps: GatewayDeps) {
      */
     reader(context: RequestContext, reads: ReadsOf = () => []): Soon<Reader> {
       const { session } = context;
-      return andThen(readerOf(context, reads, { window: limit.account?.window, session }), (reader) => {
+      return andThen(readerOf(context, reads, { window: limit.account, session }), (reader) => {
         limit.apply(context, limit.account, reader.snapshot.use);
         if (session && isSessionOver(session, reader.snapshot.session)) throw sessionOver();
         return reader;
@@ -54,13 +43,55 @@ export function createGateway(deps: GatewayDeps) {
     },
     sessions: accountSessions(deps, { accepted, limit, readerOf }),
     /** A GET that no fresh copy answers, through the cache. @throws GatewayError */
-    read: (read: Read, reader: Reader): Promise<Reading> =>
-      reader.context.session ? ending(store, reader, cache.read(read, reader)) : cache.read(read, reader),
-    /** Anything else: counted, then sent once, never through the cache. @throws GatewayError, also what `input` throws */
-    async write(operation: Operation, input: () => Promise<OperationInput>, context: RequestContext): Promise<Written> {
-      return write(writeTools, { operation, input, writer: await writerOf(context, operation) });
+    async read(read: Read, reader: Reader): Promise<Reading> {
+      try {
+        return await cache.read(read, reader);
+      } catch (error) {
+        endSession(store, reader, error); // the call may be another request's, of another session
+        throw error;
+      }
     },
+    /** Anything else: counted, then sent once, never through the cache. @throws GatewayError, also what `input` throws */
+    write: (operation: Operation, input: () => Promise<OperationInput>, context: RequestContext): Promise<Written> =>
+      write(writeTools, { operation, input, context }),
     /** Error codes of the upstream's own that it has used. */
-    upstreamCodes,
+    upstreamCodes: upstream.codes,
+  };
+}
+
+/** The call of the upstream, with its retries and the gates before each attempt. */
+function upstreamCall(deps: GatewayDeps, accepted: Gate) {
+  const { config, clock, metrics } = deps;
+  const codes = new Set<string>();
+  const circuit = new Circuit(deps);
+  const cooling = cooldown(deps);
+  // In the order in which they are asked.
+  const gates: readonly Gate[] = [
+    cooling.assertOver,
+    circuit.gate,
+    slots(deps, deps.slots),
+    cooling.gate, // again: a 429 may have come while the call waited for its slot
+    inTime,
+    budget(deps, config.upstreamBudgetPerMinute),
+    accepted,
+    endingSessions(deps.store),
+    collectCodes(codes),
+    watchDrift(deps.logger),
+    measured(metrics),
+  ];
+  const exchange = upstreamClient({ ...deps, maxBodyBytes: config.upstreamMaxBodyBytes });
+  return {
+    codes: codes as ReadonlySet<string>,
+    call: guardedCall({ clock, metrics, gates, exchange, attemptTimeoutMs: config.upstreamTimeoutMs }),
+    isCircuitOpen: (call: Whose) => circuit.isOpen(call),
+    /**
+     * Refuses calls that the cooldown or the circuit would refuse, for writes, which are stored before they are sent.
+     * @throws GatewayError
+     */
+    assertAllowed: (call: Whose): void => {
+      const now = clock.now();
+      cooling.assertOver({ call, now });
+      circuit.assertClosed(call, now);
+    },
   };
 }

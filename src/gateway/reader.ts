@@ -1,11 +1,28 @@
-import { cacheKeyOf } from '../cache/key.ts';
-import { Reader } from '../cache/reader.ts';
-import { andThen, type Soon } from '../core/soon.ts';
+import type { Config } from '../config.ts';
+import type { Logger } from '../core/logger.ts';
+import type { Metrics } from '../core/metrics.ts';
+import { andThen, type Clock, type Digest, type Soon } from '../core/runtime.ts';
+import { requestsBy, secondsLeft, type SnapshotRequest, type Store, type WindowUse } from '../store/store.ts';
+import type { Transport } from '../upstream/transport.ts';
+import { cacheKeyOf, type Quota, Reader, type RequestContext } from '../cache/reader.ts';
 import type { acceptedAccounts } from '../resilience/gates.ts';
-import type { SnapshotRequest } from '../store/store.ts';
 import type { CopyOf, Read } from '../upstream/call.ts';
-import type { RequestContext } from '../upstream/request-context.ts';
-import type { GatewayDeps } from './deps.ts';
+import { GatewayError } from '../core/errors.ts';
+
+/** What a runtime gives for reads and writes. */
+export interface GatewayDeps {
+  readonly config: Config;
+  /** The upstream's `{base_url}`: configured, or the sandbox's. */
+  readonly upstream: URL;
+  readonly transport: Transport;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly digest: Digest;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** Upstream calls under way at once; undefined if the platform limits them. */
+  readonly slots: number | undefined;
+}
 
 /** The accounts that the upstream has accepted: whose share a request takes. */
 export type Accepted = ReturnType<typeof acceptedAccounts>;
@@ -28,7 +45,7 @@ export function readers({ config, store, clock, digest, metrics }: GatewayDeps, 
       const owner = (context.owner = accepted.ownerOf(account, context));
       const keyOf = (read: Read) => cacheKeyOf(account, read, policyOf(read.operation));
       const asked = store.snapshot({
-        principal: account,
+        account,
         owner,
         now: clock.now(),
         window,
@@ -42,4 +59,32 @@ export function readers({ config, store, clock, digest, metrics }: GatewayDeps, 
         return new Reader({ context, account, owner, snapshot }, { clock, metrics, policyOf });
       });
     });
+}
+
+/** Social calls, which have no credential, of one address. */
+const SOCIAL_PER_MINUTE = 20;
+const MINUTE_MS = 60_000;
+
+export type RateLimit = ReturnType<typeof rateLimit>;
+
+/** How many requests an account or a client may make in a minute. `perMinute`: of one account; 0: there is no quota at all. */
+export function rateLimit({ clock, metrics }: Pick<GatewayDeps, 'clock' | 'metrics'>, perMinute: number) {
+  const quota = (by: Quota['by'], limit: number): Quota | undefined =>
+    perMinute === 0 ? undefined : { by, name: requestsBy(by), lengthMs: MINUTE_MS, limit };
+  return {
+    account: quota('account', perMinute),
+    address: quota('address', SOCIAL_PER_MINUTE),
+    /**
+     * Notes the count of a request, for the headers of its answer.
+     * @throws GatewayError `rate_limited` if it is over the limit
+     */
+    apply(context: RequestContext, applied: Quota | undefined, use: WindowUse | undefined): void {
+      if (!applied || !use) return;
+      context.limitUse = { quota: applied, use };
+      if (use.used <= applied.limit) return;
+      metrics.refused('rate_limit');
+      const detail = `More than ${applied.limit} requests by this ${applied.by} in a minute.`;
+      throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: secondsLeft(use, clock.now()), detail });
+    },
+  };
 }

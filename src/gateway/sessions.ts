@@ -1,15 +1,17 @@
 import { GatewayError } from '../core/errors.ts';
-import type { Reader } from '../cache/reader.ts';
-import type { Soon } from '../core/soon.ts';
+import type { Reader, RequestContext } from '../cache/reader.ts';
+import type { Soon } from '../core/runtime.ts';
 import type { Gate, Settled } from '../resilience/gates.ts';
-import type { Caller } from '../resilience/recent.ts';
-import { addressOwner } from '../store/owner.ts';
-import { type AccountId, isSessionOver, type Revoked, type SessionId, type Store } from '../store/store.ts';
-import type { Read } from '../upstream/call.ts';
-import type { RequestContext } from '../upstream/request-context.ts';
-import type { GatewayDeps } from './deps.ts';
-import type { RateLimit } from './rate-limit.ts';
-import type { Accepted, ReaderOf } from './reader.ts';
+import {
+  type AccountId,
+  addressOwner,
+  isSessionOver,
+  type Revoked,
+  type SessionId,
+  type Store,
+} from '../store/store.ts';
+import type { Read, Whose } from '../upstream/call.ts';
+import type { Accepted, GatewayDeps, RateLimit, ReaderOf } from './reader.ts';
 
 /** For a request whose session was revoked. */
 export const sessionOver = (): GatewayError =>
@@ -20,27 +22,17 @@ export const sessionOver = (): GatewayError =>
   });
 
 /** An upstream that does not accept a session's key any more ends that session, and no other. */
-function endSession(store: Pick<Store, 'revoke'>, { account, owner, context }: Caller, error: unknown): void {
+export function endSession(store: Pick<Store, 'revoke'>, { account, context }: Whose, error: unknown): void {
   const isRefused = error instanceof GatewayError && error.status === 401 && !error.isUnsent;
   const { session, waitUntil } = context;
   if (isRefused && session && account !== undefined)
-    waitUntil(store.revoke({ principal: account, owner, now: context.startedAt, waitUntil }, session));
+    waitUntil(store.revoke({ account, now: context.startedAt, waitUntil }, session));
 }
 
 /** For the request that a call is made for, also in the background. */
 export function endingSessions(store: Pick<Store, 'revoke'>): Gate {
   const settled: Settled = ({ call }, { error }) => endSession(store, call, error);
   return () => settled;
-}
-
-/** For a request that has waited for a call of another one. */
-export async function ending<T>(store: Pick<Store, 'revoke'>, caller: Caller, answer: Promise<T>): Promise<T> {
-  try {
-    return await answer;
-  } catch (error) {
-    endSession(store, caller, error);
-    throw error;
-  }
 }
 
 interface SessionTools {
@@ -52,8 +44,8 @@ interface SessionTools {
 /** What beginning and ending sessions needs of the gateway. */
 export function accountSessions({ store, clock, digest }: GatewayDeps, { accepted, limit, readerOf }: SessionTools) {
   /** On whose behalf the store is asked. */
-  const asking = (principal: AccountId, context: RequestContext) => {
-    return { principal, owner: accepted.ownerOf(principal, context), now: clock.now(), waitUntil: context.waitUntil };
+  const asking = (account: AccountId, context: RequestContext) => {
+    return { account, owner: accepted.ownerOf(account, context), now: clock.now(), waitUntil: context.waitUntil };
   };
   return {
     accountOf: (token: string): Soon<AccountId> => digest.account(token),
@@ -65,10 +57,10 @@ export function accountSessions({ store, clock, digest }: GatewayDeps, { accepte
      * @throws GatewayError `rate_limited`, `store_unavailable`: only the store knows what the session's epoch is
      */
     async prepare(context: RequestContext, id: string, isCounted: boolean): Promise<void> {
-      const principal = await digest.account(addressOwner(context.address));
-      const window = isCounted ? limit.address?.window : undefined;
+      const account = await digest.account(addressOwner(context.address));
+      const window = isCounted ? limit.address : undefined;
       const { use, session } = await store.snapshot({
-        ...asking(principal, context),
+        ...asking(account, context),
         window,
         session: { id, epoch: 0 },
       });

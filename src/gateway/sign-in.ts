@@ -1,19 +1,13 @@
 import { GatewayError } from '../core/errors.ts';
-import type { AccountId } from '../store/store.ts';
 import type { Read } from '../upstream/call.ts';
-import type { RequestContext } from '../upstream/request-context.ts';
+import type { RequestContext } from '../cache/reader.ts';
 import { planOf, readsOf } from './compose.ts';
 import type { Gateway } from './gateway.ts';
 import { accountOverview } from './overviews.ts';
 
 /** What the first overview after a sign-in will read, the subscription first. */
-function readsOfOverview(): [Read, ...Read[]] {
-  const wanted = Object.keys(accountOverview.sections);
-  const composition = { overview: accountOverview, wanted, sections: planOf(accountOverview, wanted), strict: false };
-  return readsOf(composition, () => undefined) as [Read, ...Read[]];
-}
-
-const [FIRST, ...OTHERS] = readsOfOverview();
+const sections = planOf(accountOverview, Object.keys(accountOverview.sections));
+const [FIRST, ...OTHERS] = readsOf({ sections }, () => undefined) as [Read, ...Read[]];
 
 /** The request, as if it had come with this token. Its account is not counted. */
 function contextOf(
@@ -27,12 +21,6 @@ function contextOf(
   return { ...client, ...as, upstreamCalls: 0, upstreamMs: 0 };
 }
 
-interface SignedIn {
-  readonly account: AccountId;
-  /** Of the account's sessions. */
-  readonly epoch: number;
-}
-
 /**
  * Begins a session with a token: learns the epoch of the account's sessions, and reads what its first overview will want, in
  * the background. `isProven`: the upstream has just given the token; else it has to answer one read with it first.
@@ -42,7 +30,7 @@ export async function signIn(
   gateway: Gateway,
   context: RequestContext,
   { token, id, isProven }: { readonly token: string; readonly id: string; readonly isProven: boolean },
-): Promise<SignedIn> {
+) {
   const account = (context.account = await gateway.sessions.accountOf(token));
   const as = { credential: token, account, wants: 'any' } as const;
   const own = contextOf(context, { ...as, wants: isProven ? 'any' : 'no-cache' });

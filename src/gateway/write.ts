@@ -1,36 +1,66 @@
-import { onAbort } from '../core/abort.ts';
-import { GatewayError } from '../core/errors.ts';
-import type { Clock } from '../core/runtime.ts';
-import type { NewWrite, WriteAnswer, WriteEnd } from '../store/store.ts';
-import type { Call, OperationInput } from '../upstream/call.ts';
+import { invalidatedBy, type Quota, type RequestContext } from '../cache/reader.ts';
+import { canonical } from '../core/canonical.ts';
+import { ClientLeft, type ErrorCode, GatewayError } from '../core/errors.ts';
+import { isJson } from '../core/json.ts';
+import type { IdempotencyOutcome } from '../core/metrics.ts';
+import { type Clock, onAbort } from '../core/runtime.ts';
+import {
+  type AccountId,
+  addressOwner,
+  type NewWrite,
+  type Owner,
+  type WriteAnswer,
+  type WriteEnd,
+  type WriteRecord,
+} from '../store/store.ts';
+import type { CallUpstream, OperationInput } from '../upstream/call.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
-import { ClientLeft } from '../upstream/request-context.ts';
-import { again, countEnd, needsStore, newWriteOf, type Write, type Writer, type Written } from './idempotency.ts';
-import type { GatewayDeps } from './deps.ts';
-import type { RateLimit } from './rate-limit.ts';
-import type { Accepted } from './reader.ts';
+import { allOperations } from '../upstream/operations/index.ts';
+import type { Accepted, GatewayDeps, RateLimit } from './reader.ts';
 import { sessionOver } from './sessions.ts';
 
 interface WriteTools extends GatewayDeps {
-  readonly call: Call;
+  readonly call: CallUpstream;
   /** @throws GatewayError if a call of this account would not be let through */
   assertAllowed(writer: Writer): void;
   readonly limit: RateLimit;
   readonly accepted: Accepted;
 }
 
+/** Who writes. The request is counted together with its write. */
+interface Writer {
+  readonly context: RequestContext;
+  /** Absent for the social calls, which take no credential. */
+  readonly account: AccountId | undefined;
+  /** The account, or for those a hash of the client's address. */
+  readonly storedAs: AccountId;
+  readonly owner: Owner;
+  readonly quota: Quota | undefined;
+}
+
+/** What a client asks for. */
 interface WriteRequest {
   readonly operation: Operation;
   readonly input: () => Promise<OperationInput>;
-  readonly writer: Writer;
+  readonly context: RequestContext;
 }
 
-/** A write that has been checked and may be sent once it is stored. */
+/** A write that has been checked and may be sent. */
 interface Ready {
-  readonly wanted: Write;
+  readonly operation: Operation;
+  readonly input: OperationInput;
+  readonly writer: Writer;
+  /** As the store knows it. */
   readonly newWrite: NewWrite;
+  /** Whether it has to be stored before it is sent. */
+  readonly isStored: boolean;
   readonly isLate: () => boolean;
+}
+
+export interface Written extends WriteAnswer {
+  /** The answer to an earlier request with the same key. */
+  readonly replayed: boolean;
 }
 
 /**
@@ -39,29 +69,39 @@ interface Ready {
  * @throws GatewayError
  */
 export async function write(tools: WriteTools, asked: WriteRequest): Promise<Written> {
-  const { writer } = asked;
-  const ready = await readied(tools, asked).catch(async (error: unknown) => {
+  const writer = await writerOf(tools, asked);
+  const ready = await readied(tools, asked, writer).catch(async (error: unknown) => {
     await count(tools, writer); // refused requests count too
     throw error;
   });
-  if (!needsStore(ready.wanted)) await count(tools, writer);
+  if (!ready.isStored) await count(tools, writer);
   const written = carryOut(tools, ready);
-  writer.context.waitUntil(written.catch(() => undefined));
+  asked.context.waitUntil(written.catch(() => undefined));
   return written;
 }
 
-async function readied(tools: WriteTools, { operation, input: read, writer: asked }: WriteRequest): Promise<Ready> {
-  const isLate = lateness(tools.clock, asked.context.endsAt);
-  const input = await read();
+async function writerOf({ digest, limit, accepted }: WriteTools, asked: WriteRequest): Promise<Writer> {
+  const { operation, context } = asked;
+  const takesNone = operation.credential === 'none';
+  const account = takesNone ? undefined : (context.account ??= await digest.account(context.credential));
+  // Credentials contain no space, so the hash of an address never equals that of a credential.
+  const storedAs = account ?? (await digest.account(addressOwner(context.address)));
+  const owner = (context.owner = accepted.ownerOf(account, context));
+  return { context, account, storedAs, owner, quota: account === undefined ? limit.address : limit.account };
+}
+
+async function readied(tools: WriteTools, asked: WriteRequest, earlier: Writer): Promise<Ready> {
+  const { operation, context } = asked;
+  const isLate = lateness(tools.clock, context.endsAt);
+  const input = await asked.input();
   // The account may have been accepted while the body came.
-  const writer = { ...asked, owner: tools.accepted.ownerOf(asked.account, asked.context) };
-  const wanted = { operation, input, writer };
+  const writer = { ...earlier, owner: tools.accepted.ownerOf(earlier.account, context) };
   checkInput(operation, input);
-  writer.context.signal.throwIfAborted();
-  const newWrite = await newWriteOf(tools, wanted);
+  context.signal.throwIfAborted();
+  const newWrite = await newWriteOf(tools, operation, input, writer);
   // With a key, the write may be a repetition, which gets its answer even while no call is let through.
   if (newWrite.key === undefined) tools.assertAllowed(writer);
-  return { wanted, newWrite, isLate };
+  return { operation, input, writer, newWrite, isStored: needsStore(operation, newWrite), isLate };
 }
 
 /**
@@ -73,25 +113,71 @@ function lateness(clock: Clock, endsAt: number): () => boolean {
   return () => Math.max(clock.now() - now, clock.wall() - wall) >= endsAt - now;
 }
 
+const KEY_MS = 24 * 60 * 60 * 1000;
+/** How long the upstream may still carry out a write that got no answer. */
+const LATE_MS = 60_000;
+
+async function newWriteOf(
+  { clock, digest }: GatewayDeps,
+  operation: Operation,
+  input: OperationInput,
+  { account, storedAs, owner, quota, context }: Writer,
+): Promise<NewWrite> {
+  const { endsAt, waitUntil, idempotencyKey: key } = context;
+  const isPurchase = operation.exclusive === true;
+  const isCompared = key !== undefined || isPurchase;
+  const asked = () => [operation.id, input.id ?? '', input.query, comparedBody(operation, input)].join(' ');
+  return {
+    account: storedAs,
+    owner,
+    window: quota,
+    tags: account === undefined ? [] : invalidatedBy(operation, input),
+    nonce: crypto.randomUUID(),
+    now: clock.now(),
+    endsAt,
+    until: endsAt + LATE_MS,
+    key,
+    keyMs: KEY_MS,
+    fingerprint: isCompared ? await digest.body(asked()) : '',
+    isPurchase,
+    session: account === undefined ? undefined : context.session,
+    waitUntil,
+  };
+}
+
+/** The body in canonical form. One that the operation does not take may be no JSON: then as it came. */
+function comparedBody({ notCompared }: Operation, { body, unsent = '' }: OperationInput): string {
+  return body !== undefined || isJson(unsent) ? canonical(body ?? unsent, notCompared).text : unsent;
+}
+
+const cachedGroups = new Set(
+  allOperations.filter(({ cache }: Operation) => cache).map(({ group }: Operation) => group),
+);
+
+/** If it invalidates cached answers, has a key, is a purchase, or comes by cookie. */
+function needsStore({ invalidates = [] }: Operation, { key, isPurchase, session }: NewWrite): boolean {
+  const groups = invalidates.map((one) => (typeof one === 'string' ? one : one.item));
+  const isCached = groups.some((group) => group === 'everything' || cachedGroups.has(group));
+  return isCached || isPurchase || key !== undefined || session !== undefined;
+}
+
 /** @throws GatewayError `rate_limited` */
 async function count({ store, clock, limit }: WriteTools, writer: Writer): Promise<void> {
-  const { principal, owner, quota, context } = writer;
-  if (!quota) return;
-  const { window } = quota;
-  const { use } = await store.snapshot({ principal, owner, now: clock.now(), window, waitUntil: context.waitUntil });
-  limit.apply(context, quota, use);
+  const { storedAs: account, owner, quota: window, context } = writer;
+  if (!window) return;
+  const { use } = await store.snapshot({ account, owner, now: clock.now(), window, waitUntil: context.waitUntil });
+  limit.apply(context, window, use);
 }
 
 async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
-  const { wanted, newWrite } = ready;
-  const isStored = needsStore(wanted);
-  const known = isStored ? await begin(tools, wanted, newWrite) : undefined;
-  if (known) return known;
+  const { newWrite, isStored, writer } = ready;
+  const replay = isStored ? await begin(tools, writer, newWrite) : undefined;
+  if (replay) return replay;
   const end = async (how: WriteEnd) => {
     countEnd(tools, newWrite, how);
     if (isStored) return tools.store.endWrite(newWrite, how);
     // It was not stored before, but invalidates reads that are under way: reported once, with a mark that expires now.
-    const isReported = wanted.writer.account !== undefined && how !== 'not_sent';
+    const isReported = writer.account !== undefined && how !== 'not_sent';
     if (isReported) await tools.store.endWrite({ ...newWrite, until: tools.clock.now() }, how);
   };
   try {
@@ -101,29 +187,52 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
   } catch (error) {
     const how = endOf(error);
     await end(how);
-    throw how === 'unknown' ? unknown(error) : error;
+    throw how === 'unknown' ? ofUnknownOutcome(error) : error;
   }
 }
 
 /**
- * Stores the write. Returns the answer if it is known already.
+ * Stores the write. Returns the answer that an earlier request with its key got.
  * @throws GatewayError `rate_limited`, `store_unavailable`, see `again`
  */
-async function begin(tools: WriteTools, { writer }: Write, newWrite: NewWrite): Promise<Written | undefined> {
-  const { use, known, isLimited, isRevoked, refusal } = await tools.store.beginWrite(newWrite);
+async function begin(tools: WriteTools, writer: Writer, newWrite: NewWrite): Promise<Written | undefined> {
+  const { use, record, isLimited, isRevoked, refusal } = await tools.store.beginWrite(newWrite);
   tools.limit.apply(writer.context, writer.quota, use);
   if (refusal) throw refusal;
   if (isRevoked) throw sessionOver();
-  if (known) return again(tools, known, newWrite);
+  if (record) return again(tools, record, newWrite);
   if (!isLimited) return undefined;
   tools.assertAllowed(writer);
   throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // the cooldown has just ended
 }
 
+/**
+ * The answer that the store has a record of, of the key or of an equal purchase.
+ * @throws GatewayError `idempotency_key_reused`, `idempotency_in_progress`, `outcome_unknown`
+ */
+function again({ metrics }: GatewayDeps, record: WriteRecord, { fingerprint }: NewWrite): Written {
+  const { outcome } = record;
+  const refuse = (code: ErrorCode, as: IdempotencyOutcome, retryAfter?: number) => {
+    metrics.idempotency(as);
+    return GatewayError.of(code, { fault: 'not_sent', retryAfter });
+  };
+  if (record.fingerprint !== fingerprint) throw refuse('idempotency_key_reused', 'key_reused');
+  if (outcome === 'under_way') throw refuse('idempotency_in_progress', 'in_progress', 1);
+  if (outcome === 'unknown') throw refuse('outcome_unknown', 'outcome_unknown');
+  metrics.idempotency('replayed');
+  return { ...outcome, replayed: true };
+}
+
+function countEnd({ metrics }: GatewayDeps, { key, isPurchase }: NewWrite, end: WriteEnd): void {
+  if (key === undefined && !isPurchase) return;
+  if (typeof end === 'object') metrics.idempotency('answered');
+  else metrics.idempotency(end === 'unknown' ? 'unknown' : 'released');
+}
+
 /** A client that leaves cancels the write only until it is sent. */
-async function send({ call }: WriteTools, { wanted, isLate }: Ready): Promise<WriteAnswer> {
-  const { operation, input, writer } = wanted;
+async function send({ call }: WriteTools, { operation, input, writer, isLate }: Ready): Promise<WriteAnswer> {
   const { account, owner, context } = writer;
+  const { endsAt } = context;
   let isSent = false;
   const controller = new AbortController();
   const stay = onAbort(context.signal, (reason) => {
@@ -138,7 +247,6 @@ async function send({ call }: WriteTools, { wanted, isLate }: Ready): Promise<Wr
   };
   const hooks = { beforeSend, beforeFirstByte };
   try {
-    const { endsAt } = context;
     return await call({ context, account, owner, operation, input, signal: controller.signal, endsAt, ...hooks });
   } catch (error) {
     throw !isSent && error instanceof GatewayError ? error.with({ fault: 'not_sent' }) : error;
@@ -157,7 +265,7 @@ function endOf(error: unknown): WriteEnd {
 }
 
 /** A fault of ours is its cause, which is logged where it is answered. */
-function unknown(error: unknown): GatewayError {
-  const known = error instanceof GatewayError ? error : GatewayError.of('internal_error', { cause: error });
-  return known.with({ outcome: 'unknown', detail: `${known.detail} The write may have happened.` });
+function ofUnknownOutcome(error: unknown): GatewayError {
+  const failure = error instanceof GatewayError ? error : GatewayError.of('internal_error', { cause: error });
+  return failure.with({ outcome: 'unknown', detail: `${failure.detail} The write may have happened.` });
 }

@@ -1,7 +1,7 @@
 import type { MiddlewareHandler } from 'hono';
 import type { Config } from '../config.ts';
 import type { Logger } from '../core/logger.ts';
-import { isAllowed, isOrigin } from '../core/origin.ts';
+import { isAllowed, isOrigin } from '../core/address.ts';
 import type { Clock } from '../core/runtime.ts';
 import { reply } from './reply.ts';
 import type { ClientRequest, Env } from './request.ts';

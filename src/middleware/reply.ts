@@ -1,10 +1,7 @@
 import type { Context, ErrorHandler } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
-import { GatewayError } from '../core/errors.ts';
-import { PROBLEM_TYPE, problemOf } from '../core/problem.ts';
-import { addressOwner } from '../store/owner.ts';
-import { secondsLeft } from '../store/store.ts';
-import { ClientLeft } from '../upstream/request-context.ts';
+import { ClientLeft, GatewayError, PROBLEM_TYPE, problemOf } from '../core/errors.ts';
+import { addressOwner, secondsLeft } from '../store/store.ts';
 import { CLIENT_LEFT, finish } from './access-log.ts';
 import { ClientRequest, type Env, type Head, type RequestTools } from './request.ts';
 
@@ -119,7 +116,7 @@ function problemAnswer(request: ClientRequest, error: GatewayError): Answer & { 
 
 /** The headers of an answer, with those that every answer has. */
 function headersOf(request: ClientRequest, { headers: own, timing }: Answer): Record<string, string> {
-  const { startedAt, counted, requestId } = request;
+  const { startedAt, limitUse, requestId } = request;
   const { clock, cors, config } = request.tools;
   const now = clock.now();
   const total = `total;dur=${tenths(now - startedAt)}`;
@@ -130,7 +127,7 @@ function headersOf(request: ClientRequest, { headers: own, timing }: Answer): Re
     'Server-Timing': timing ? `${timing}, ${total}` : total,
   };
   if (config.sessions && own['Vary']?.includes('Authorization')) headers['Vary'] += ', Cookie'; // what depends on one depends on both
-  if (counted) addLimit(headers, counted, now);
+  if (limitUse) addLimit(headers, limitUse, now);
   cors?.add(headers, request);
   return headers;
 }
@@ -138,12 +135,12 @@ function headersOf(request: ClientRequest, { headers: own, timing }: Answer): Re
 /** `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10). */
 function addLimit(
   headers: Record<string, string>,
-  { quota: { name, window }, use }: NonNullable<ClientRequest['counted']>,
+  { quota: { by, limit, lengthMs }, use }: NonNullable<ClientRequest['limitUse']>,
   now: number,
 ): void {
-  const left = Math.max(0, window.limit - use.used);
-  headers['RateLimit'] = `"${name}";r=${left};t=${secondsLeft(use, now)}`;
-  headers['RateLimit-Policy'] = `"${name}";q=${window.limit};w=${window.lengthMs / 1000}`;
+  const left = Math.max(0, limit - use.used);
+  headers['RateLimit'] = `"${by}";r=${left};t=${secondsLeft(use, now)}`;
+  headers['RateLimit-Policy'] = `"${by}";q=${limit};w=${lengthMs / 1000}`;
 }
 
 /** One `Server-Timing` entry; `ms` in milliseconds. */

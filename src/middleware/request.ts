@@ -1,15 +1,14 @@
 import type { Context, MiddlewareHandler } from 'hono';
 import { basePath } from 'hono/route';
 import type { Config } from '../config.ts';
-import { GatewayError } from '../core/errors.ts';
+import { ClientLeft, GatewayError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock, WaitUntil } from '../core/runtime.ts';
-import type { Owner } from '../store/owner.ts';
-import type { AccountId, SessionId, Snapshot } from '../store/store.ts';
+import type { AccountId, Owner, SessionId, Snapshot } from '../store/store.ts';
 import type { Trace } from '../upstream/call.ts';
 import { invalid } from '../upstream/input.ts';
-import { ClientLeft, type RequestContext } from '../upstream/request-context.ts';
+import type { RequestContext } from '../cache/reader.ts';
 import { credentialOf, requestIdOf, traceOf, wantsOf } from './headers.ts';
 
 /** Of the app and all that is mounted in it. What a runtime puts into `c.env` is for that runtime's own code. */
@@ -91,7 +90,7 @@ export class ClientRequest implements RequestContext {
   account: AccountId | undefined;
   owner: Owner | undefined;
   snapshot: Snapshot | undefined;
-  counted: RequestContext['counted'];
+  limitUse: RequestContext['limitUse'];
   /** Set if it came by cookie, and that could be opened. */
   session: Session | undefined;
   upstreamCalls = 0;

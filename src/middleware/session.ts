@@ -2,7 +2,7 @@ import type { MiddlewareHandler } from 'hono';
 import type { Config } from '../config.ts';
 import { base64Url, bytesOfBase64Url, Sealing } from '../core/crypto.ts';
 import { GatewayError } from '../core/errors.ts';
-import { isAllowed } from '../core/origin.ts';
+import { isAllowed } from '../core/address.ts';
 import type { Clock, MakeOpener } from '../core/runtime.ts';
 import { hasJsonType } from './body.ts';
 import { isOwn } from './cors.ts';

@@ -2,15 +2,16 @@ import { type Fault, GatewayError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import { type Attempt, type Gate, isGivenUp, type Outcome } from './gates.ts';
-import { accountOf, addressOf, type Caller, RecentCalls } from './recent.ts';
+import type { Whose } from '../upstream/call.ts';
+import { accountOf, clientOf, RecentCalls } from './recent.ts';
 
 const SPAN_MS = 10_000;
 const LEAST_CALLS = 20;
 const LEAST_OTHERS = 5;
 const PROBE_MS = 5_000;
 
-/** One account or one address, if it was alone when half of the calls failed; else all. */
-type Scope = { readonly account?: string; readonly address?: string };
+/** One account or one client, if it was alone when half of the calls failed; else all. */
+type Scope = { readonly account?: string; readonly client?: string };
 
 /** The calls since the circuit last opened or closed. Outcomes of calls from an earlier era are ignored. */
 interface Era {
@@ -24,9 +25,9 @@ interface Era {
 const closed = (): Era => ({ calls: new RecentCalls(SPAN_MS), probe: { at: 0 } });
 
 /**
- * Opens when half of the last calls failed, by all calls and by all callers. While open it refuses with
+ * Opens when half of the last calls failed, by all calls and by all clients. While open it refuses with
  * `upstream_unavailable`, but lets one call through every five seconds; it closes when one of these succeeds. The next
- * one is for others, if any were refused: the calls of one caller may fail for ever. Other callers do not wait for that
+ * one is for others, if any were refused: the calls of one may fail for ever. Others do not wait for that
  * call, as they would with cockatiel's breaker, since an upstream that hangs would keep them all.
  */
 export class Circuit {
@@ -37,19 +38,19 @@ export class Circuit {
     this.#tools = tools;
   }
 
-  isOpen(caller: Caller): boolean {
+  isOpen(call: Whose): boolean {
     const { openFor } = this.#era;
     if (!openFor) return false;
-    const { account = accountOf(caller), address = addressOf(caller) } = openFor;
-    return account === accountOf(caller) && address === addressOf(caller);
+    const { account = accountOf(call), client = clientOf(call) } = openFor;
+    return account === accountOf(call) && client === clientOf(call);
   }
 
-  /** @throws GatewayError `upstream_unavailable` while calls of this caller are not let through */
-  assertClosed(caller: Caller, now: number): void {
-    const ms = this.isOpen(caller) ? this.#leftMs(caller, now) : 0;
+  /** @throws GatewayError `upstream_unavailable` while calls like this one are not let through */
+  assertClosed(call: Whose, now: number): void {
+    const ms = this.isOpen(call) ? this.#leftMs(call, now) : 0;
     if (ms <= 0) return;
     const { probe } = this.#era;
-    probe.isWanted ||= probe.by !== this.#nameOf(caller);
+    probe.isWanted ||= probe.by !== this.#nameOf(call);
     this.#tools.metrics.refused('circuit');
     throw GatewayError.of('upstream_unavailable', { fault: 'not_sent', retryAfter: Math.ceil(ms / 1000) });
   }
@@ -72,27 +73,27 @@ export class Circuit {
     else if (sign !== 'nothing') this.#count(sign, attempt.call, outcome.now);
   }
 
-  #leftMs(caller: Caller, now: number): number {
+  #leftMs(call: Whose, now: number): number {
     const { at, by, isWanted } = this.#era.probe;
-    return at - now + (isWanted && by === this.#nameOf(caller) ? PROBE_MS : 0);
+    return at - now + (isWanted && by === this.#nameOf(call) ? PROBE_MS : 0);
   }
 
-  /** The accounts of one address are one caller, unless it is open for these. */
-  #nameOf(caller: Caller): string {
-    return this.#era.openFor?.address === undefined ? addressOf(caller) : accountOf(caller);
+  /** Who may not make the next one too: a client with all its accounts, unless it is open for these. */
+  #nameOf(call: Whose): string {
+    return this.#era.openFor?.client === undefined ? clientOf(call) : accountOf(call);
   }
 
-  #count(sign: 'good' | 'bad', caller: Caller, now: number): void {
+  #count(sign: 'good' | 'bad', call: Whose, now: number): void {
     const era = this.#era;
-    era.calls.count('calls', now, caller);
+    era.calls.count('calls', now, call);
     if (sign === 'good') return;
-    era.calls.count('marked', now, caller);
-    const openFor = scopeOf(era.calls, caller, now);
+    era.calls.count('marked', now, call);
+    const openFor = scopeOf(era.calls, call, now);
     if (!openFor) return;
     const opened = { openFor, probe: { at: now + PROBE_MS } };
-    const isForAll = openFor.account === undefined && openFor.address === undefined;
+    const isForAll = openFor.account === undefined && openFor.client === undefined;
     if (isForAll) this.#become({ ...closed(), ...opened });
-    else if (!this.isOpen(caller)) this.#become({ ...era, ...opened }); // calls of others still count
+    else if (!this.isOpen(call)) this.#become({ ...era, ...opened }); // calls of others still count
   }
 
   #become(era: Era): void {
@@ -119,18 +120,18 @@ function signOf(attempt: Attempt, { answer, error }: Outcome): 'good' | 'bad' | 
 }
 
 /**
- * For whom the circuit is to open after a failure of this caller. Looks at the calls of all; at those that are left
- * without the account that failed most; and at addresses, so that somebody with several accounts is one of them. One
- * address is never enough where there are others.
+ * For whom the circuit is to open after this call has failed. Looks at the calls of all; at those that are left
+ * without the account that failed most; and at clients, so that somebody with several accounts is one of them. One
+ * client is never enough where there are others.
  */
-function scopeOf({ accounts, addresses }: RecentCalls, caller: Caller, now: number): Scope | undefined {
+function scopeOf({ accounts, clients }: RecentCalls, call: Whose, now: number): Scope | undefined {
   const all = accounts.totals(now);
   if (all.calls < LEAST_CALLS || all.marked * 2 < all.calls) return undefined;
-  const { seen, bad } = addresses.callers(now);
-  if (bad * 2 < seen || bad < Math.min(2, seen)) return undefined;
+  const { all: clientCount, bad } = clients.names(now);
+  if (bad * 2 < clientCount || bad < Math.min(2, clientCount)) return undefined;
   const worst = accounts.worst(now);
   const [calls, marked] = [all.calls - worst.calls, all.marked - worst.marked];
-  if (calls === 0) return { account: accountOf(caller) };
+  if (calls === 0) return { account: accountOf(call) };
   if (calls < LEAST_OTHERS || marked * 2 < calls) return undefined;
-  return seen === 1 ? { address: addressOf(caller) } : {};
+  return clientCount === 1 ? { client: clientOf(call) } : {};
 }

@@ -1,8 +1,7 @@
 import { GatewayError, isErrorCode } from '../core/errors.ts';
 import type { CallOutcome, Metrics } from '../core/metrics.ts';
 import { recent } from '../store/bounded.ts';
-import { addressOwner, type Owner } from '../store/owner.ts';
-import { type AccountId, secondsLeft, type Store } from '../store/store.ts';
+import { type AccountId, addressOwner, type Owner, secondsLeft, type Store } from '../store/store.ts';
 import type { UpstreamAnswer, UpstreamCall } from '../upstream/call.ts';
 
 /** One attempt at a call of the upstream, as gates see it. */
@@ -59,7 +58,7 @@ export function cooldown({ metrics, store }: GateOptions) {
     if (!(error instanceof GatewayError) || error.status !== 429 || error.isUnsent) return;
     const { retryAfter = 0 } = error.particulars;
     if (account === undefined || retryAfter === 0) return;
-    store.coolDown({ principal: account, owner }, now + retryAfter * 1000, context.waitUntil);
+    store.coolDown({ account, owner }, now + retryAfter * 1000, context.waitUntil);
   };
   /** @throws GatewayError `rate_limited` */
   const assertOver = ({ call: { account }, now }: Asking): undefined => {
@@ -77,7 +76,7 @@ export function cooldown({ metrics, store }: GateOptions) {
 export function budget({ metrics, store }: GateOptions, perMinute: number): Gate {
   return ({ call: { account, owner, context }, now }) => {
     if (account === undefined || perMinute === 0) return undefined;
-    const use = store.spend({ principal: account, owner }, now, context.waitUntil);
+    const use = store.spend({ account, owner }, now, context.waitUntil);
     if (use.used <= perMinute) return undefined;
     metrics.refused('budget');
     const detail = 'The account has used up its upstream calls of this minute.';
@@ -111,8 +110,8 @@ export function acceptedAccounts(store: Pick<Store, 'accept'>) {
 /** An upstream has some dozens. */
 const MAX_CODES = 1_000;
 
-/** Collects error codes of the upstream's own that this instance has seen in its answers. */
-export function seenCodes(codes: Set<string>): Gate {
+/** Collects error codes of the upstream's own, as they come in its answers. */
+export function collectCodes(codes: Set<string>): Gate {
   const settled: Settled = (_, { error }) => {
     const isNew = error instanceof GatewayError && !isErrorCode(error.code) && codes.size < MAX_CODES;
     if (isNew) codes.add(error.code);
@@ -140,7 +139,7 @@ export function measured(metrics: Metrics): Gate {
 
 function outcomeOf(attempt: Attempt, { answer, error }: Outcome): CallOutcome {
   if (answer) return 'good';
-  const known = error instanceof GatewayError ? error : undefined;
-  if (isGivenUp(attempt, known)) return 'abandoned';
-  return known && known.status < 500 ? 'refused' : 'failed';
+  const failure = error instanceof GatewayError ? error : undefined;
+  if (isGivenUp(attempt, failure)) return 'abandoned';
+  return failure && failure.status < 500 ? 'refused' : 'failed';
 }

@@ -1,10 +1,9 @@
-import { childOf, onAbort } from '../core/abort.ts';
-import { GatewayError } from '../core/errors.ts';
+import { childOf, type Clock, onAbort } from '../core/runtime.ts';
+import { type Fault, GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
-import type { Clock } from '../core/runtime.ts';
-import type { Call, Exchange } from '../upstream/call.ts';
+import type { CallUpstream, Exchange, UpstreamCall } from '../upstream/call.ts';
 import type { Attempt, Gate, Outcome, Settled } from './gates.ts';
-import { Retries } from './retry.ts';
+import { accountOf, clientOf, type Recent, RecentCalls } from './recent.ts';
 
 interface GuardedCallOptions {
   readonly clock: Clock;
@@ -21,7 +20,7 @@ interface GuardedCallOptions {
  * Makes a call with all its attempts: through the gates, to the upstream, and again if that helps. One timer spans
  * connecting, waiting and reading of an attempt, since a body that drips would restart an idle timer again and again.
  */
-export function guardedCall(options: GuardedCallOptions): Call {
+export function guardedCall(options: GuardedCallOptions): CallUpstream {
   const { clock, gates, exchange, attemptTimeoutMs } = options;
   const retries = new Retries(options.metrics, options.random);
 
@@ -79,4 +78,61 @@ function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
       reject(reason);
     });
   });
+}
+
+const MAX_RETRIES = 2;
+const FIRST_PAUSE_MS = 100;
+
+/** Retries may be a tenth of the calls of the last ten seconds, but at least three. */
+const BUDGET_MS = 10_000;
+const BUDGET_SHARE = 0.1;
+const BUDGET_LEAST = 3;
+/** The part of what is left of them that one account, or one client, may have where there are others. */
+const PART = 1 / 2;
+
+const RETRIED: ReadonlySet<Fault | undefined> = new Set<Fault>(['refused', 'broken', 'unavailable']);
+
+/**
+ * Decides whether a GET is tried again: if the upstream could not be reached or is unavailable, and within the request's
+ * deadline. A budget keeps retries from tripling the load of an upstream in trouble, and nobody takes all of it from
+ * others. Pauses have full jitter.
+ */
+class Retries {
+  readonly #recent = new RecentCalls(BUDGET_MS);
+  readonly #metrics: Metrics;
+  readonly #random: () => number;
+
+  /** `random`: from 0 to 1. */
+  constructor(metrics: Metrics, random = Math.random) {
+    this.#metrics = metrics;
+    this.#random = random;
+  }
+
+  /** Counts a call; the retry budget is a share of these. */
+  count(call: UpstreamCall, now: number): void {
+    if (call.operation.method === 'GET') this.#recent.count('calls', now, call);
+  }
+
+  /**
+   * Milliseconds to wait before the next attempt; undefined if there is to be none.
+   * @param tries attempts so far
+   */
+  pauseAfter(error: unknown, call: UpstreamCall, { tries, now }: { tries: number; now: number }): number | undefined {
+    const isRetried = error instanceof GatewayError && RETRIED.has(error.particulars.fault);
+    if (!isRetried || call.operation.method !== 'GET') return undefined;
+    const pauseMs = this.#random() * FIRST_PAUSE_MS * 2 ** (tries - 1);
+    if (tries > MAX_RETRIES || now + pauseMs >= call.endsAt || !this.#isInBudget(call, now)) return undefined;
+    this.#recent.count('marked', now, call);
+    this.#metrics.retried(call.operation.id);
+    return pauseMs;
+  }
+
+  #isInBudget(call: UpstreamCall, now: number): boolean {
+    const { accounts, clients } = this.#recent;
+    const { calls, marked } = accounts.totals(now);
+    const left = Math.max(BUDGET_LEAST, Math.floor(calls * BUDGET_SHARE)) - marked;
+    const mayHave = (recent: Recent, name: string) =>
+      recent.names(now).all === 1 ? left > 0 : recent.of(name, now).marked < left * PART;
+    return mayHave(accounts, accountOf(call)) && mayHave(clients, clientOf(call));
+  }
 }

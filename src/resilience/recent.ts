@@ -1,8 +1,8 @@
-import type { UpstreamCall } from '../upstream/call.ts';
+import type { Whose } from '../upstream/call.ts';
 
 const STEPS = 20;
-/** Callers that are told apart; any more are one caller together. */
-const MAX_CALLERS = 5_000;
+/** Names that are told apart; any more are one together. */
+const MAX_NAMES = 5_000;
 const OTHERS = '';
 
 interface Count {
@@ -12,27 +12,30 @@ interface Count {
 
 type Counts = Map<string, Count>;
 
-/** Calls of the last `spanMs`, and how many of them were marked; forgotten in steps of a twentieth of it. */
+/**
+ * Calls of the last `spanMs`, and how many of them were marked, by the name of an account or of a client; forgotten in
+ * steps of a twentieth of it.
+ */
 export class Recent {
   readonly #stepMs: number;
-  /** The calls of each caller in each step of time. Steps are numbered since the epoch, the oldest first. */
+  /** Those of each step of time. Steps are numbered since the epoch, the oldest first. */
   readonly #steps = new Map<number, Counts>();
   readonly #all: Count = { calls: 0, marked: 0 };
   /** The sums of all steps. */
-  readonly #callers: Counts = new Map();
+  readonly #sums: Counts = new Map();
 
   constructor(spanMs: number) {
     this.#stepMs = spanMs / STEPS;
   }
 
-  count(what: keyof Count, now: number, caller: string): void {
+  count(what: keyof Count, now: number, name: string): void {
     this.#forget(now);
-    const isToldApart = this.#callers.has(caller) || this.#callers.size < MAX_CALLERS - 1;
-    const name = isToldApart ? caller : OTHERS;
+    const isToldApart = this.#sums.has(name) || this.#sums.size < MAX_NAMES - 1;
+    const key = isToldApart ? name : OTHERS;
     const number = Math.floor(now / this.#stepMs);
     const step = this.#steps.get(number) ?? new Map<string, Count>();
     this.#steps.set(number, step);
-    for (const count of [this.#all, countIn(this.#callers, name), countIn(step, name)]) count[what]++;
+    for (const count of [this.#all, countIn(this.#sums, key), countIn(step, key)]) count[what]++;
   }
 
   totals(now: number): Readonly<Count> {
@@ -40,24 +43,24 @@ export class Recent {
     return this.#all;
   }
 
-  of(caller: string, now: number): Readonly<Count> {
+  of(name: string, now: number): Readonly<Count> {
     this.#forget(now);
-    return this.#callers.get(caller) ?? { calls: 0, marked: 0 };
+    return this.#sums.get(name) ?? { calls: 0, marked: 0 };
   }
 
-  /** How many callers there were, and how many of them have most of their calls marked. Takes 50 µs with all of them. */
-  callers(now: number): { readonly seen: number; readonly bad: number } {
+  /** How many names there are, and how many of them have most of their calls marked. Takes 50 µs with all of them. */
+  names(now: number): { readonly all: number; readonly bad: number } {
     this.#forget(now);
     let bad = 0;
-    for (const { calls, marked } of this.#callers.values()) if (marked * 2 > calls) bad++;
-    return { seen: this.#callers.size, bad };
+    for (const { calls, marked } of this.#sums.values()) if (marked * 2 > calls) bad++;
+    return { all: this.#sums.size, bad };
   }
 
-  /** The counts of the caller with most marked calls. */
+  /** The counts of the name with most marked calls. */
   worst(now: number): Readonly<Count> {
     this.#forget(now);
     let worst = { calls: 0, marked: 0 };
-    for (const count of this.#callers.values()) if (count.marked > worst.marked) worst = count;
+    for (const count of this.#sums.values()) if (count.marked > worst.marked) worst = count;
     return worst;
   }
 
@@ -66,46 +69,41 @@ export class Recent {
     for (const [number, step] of this.#steps) {
       if (number >= first) return;
       this.#steps.delete(number);
-      for (const [caller, { calls, marked }] of step) {
-        const sum = countIn(this.#callers, caller);
+      for (const [name, { calls, marked }] of step) {
+        const sum = countIn(this.#sums, name);
         for (const count of [this.#all, sum]) {
           count.calls -= calls;
           count.marked -= marked;
         }
-        if (sum.calls === 0 && sum.marked === 0) this.#callers.delete(caller);
+        if (sum.calls === 0 && sum.marked === 0) this.#sums.delete(name);
       }
     }
   }
 }
 
-function countIn(counts: Counts, caller: string): Count {
-  const known = counts.get(caller);
-  if (known) return known;
-  const count = { calls: 0, marked: 0 };
-  counts.set(caller, count);
+function countIn(counts: Counts, name: string): Count {
+  const count = counts.get(name) ?? { calls: 0, marked: 0 };
+  counts.set(name, count);
   return count;
 }
 
-/** Whose call it is. */
-export type Caller = Pick<UpstreamCall, 'account' | 'owner' | 'context'>;
+/** What tells accounts apart; calls without a credential are those of their client. */
+export const accountOf = ({ account, owner }: Whose): string => account ?? owner;
 
-/** What tells accounts apart; calls without a credential are those of their address. */
-export const accountOf = ({ account, owner }: Caller): string => account ?? owner;
+export const clientOf = ({ context }: Whose): string => context.address;
 
-export const addressOf = ({ context }: Caller): string => context.address;
-
-/** The same calls by account and by address. */
+/** The same calls by account and by client. */
 export class RecentCalls {
   readonly accounts: Recent;
-  readonly addresses: Recent;
+  readonly clients: Recent;
 
   constructor(spanMs: number) {
     this.accounts = new Recent(spanMs);
-    this.addresses = new Recent(spanMs);
+    this.clients = new Recent(spanMs);
   }
 
-  count(what: keyof Count, now: number, caller: Caller): void {
-    this.accounts.count(what, now, accountOf(caller));
-    this.addresses.count(what, now, addressOf(caller));
+  count(what: keyof Count, now: number, call: Whose): void {
+    this.accounts.count(what, now, accountOf(call));
+    this.clients.count(what, now, clientOf(call));
   }
 }

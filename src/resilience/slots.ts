@@ -1,8 +1,7 @@
-import { onAbort } from '../core/abort.ts';
+import { type Clock, onAbort } from '../core/runtime.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
-import type { Clock } from '../core/runtime.ts';
-import { isAddress, type Owner } from '../store/owner.ts';
+import { isAddress, type Owner } from '../store/store.ts';
 import type { Attempt, Gate, Settled } from './gates.ts';
 
 /** The part of the slots which others leave that one owner may have. One is always enough for who has none. */
@@ -24,7 +23,7 @@ interface Waiter {
 }
 
 /** Owners that are accounts, or those that are addresses: how many slots they may have and have, and who waits. */
-interface Group {
+interface Pool {
   readonly max: number;
   used: number;
   readonly queues: Map<Owner, Set<Waiter>>;
@@ -45,8 +44,8 @@ interface SlotsTools {
 
 class Slots {
   readonly #tools: SlotsTools;
-  readonly #accounts: Group;
-  readonly #strangers: Group;
+  readonly #accounts: Pool;
+  readonly #strangers: Pool;
   readonly #held = new Map<Owner, number>();
   #free: number;
   #waiting = 0;
@@ -78,12 +77,12 @@ class Slots {
     if (this.#free > 0) this.#fullSince = undefined;
   };
 
-  #groupOf(owner: Owner): Group {
+  #poolOf(owner: Owner): Pool {
     return isAddress(owner) ? this.#strangers : this.#accounts;
   }
 
   #mayHaveMore(owner: Owner): boolean {
-    const { used, max } = this.#groupOf(owner);
+    const { used, max } = this.#poolOf(owner);
     const held = this.#held.get(owner) ?? 0;
     const isInShare = held === 0 || held + 1 <= (this.#free + held) * SHARE;
     return this.#free > 0 && used < max && isInShare;
@@ -93,7 +92,7 @@ class Slots {
     const held = (this.#held.get(owner) ?? 0) + change;
     if (held === 0) this.#held.delete(owner);
     else this.#held.set(owner, held);
-    this.#groupOf(owner).used += change;
+    this.#poolOf(owner).used += change;
     this.#free -= change;
     if (this.#free === 0) this.#fullSince ??= this.#tools.clock.now();
   }
@@ -103,7 +102,7 @@ class Slots {
     const waitMs = this.#maxWaitMs(now);
     const { promise, resolve, reject } = Promise.withResolvers<Settled>();
     const waiter = { owner, start: () => resolve(this.#release) };
-    const { queues } = this.#groupOf(owner);
+    const { queues } = this.#poolOf(owner);
     queues.set(owner, (queues.get(owner) ?? new Set()).add(waiter));
     this.#waiting++;
     const leave = (reason: unknown) => {
@@ -119,7 +118,7 @@ class Slots {
 
   /** Takes him out of the queue, if he is still in it. An owner who has had a turn is behind the others. */
   #leave(waiter: Waiter): boolean {
-    const { queues } = this.#groupOf(waiter.owner);
+    const { queues } = this.#poolOf(waiter.owner);
     const queue = queues.get(waiter.owner);
     if (!queue?.delete(waiter)) return false;
     this.#waiting--;

@@ -1,10 +1,8 @@
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
 import * as z from 'zod/mini';
-import { type ErrorCode, GatewayError } from '../core/errors.ts';
-import { type Problem, PROBLEM_TYPE, problemOf } from '../core/problem.ts';
+import { type ErrorCode, GatewayError, type Problem, PROBLEM_TYPE, problemOf } from '../core/errors.ts';
 import { EXPOSED } from '../middleware/cors.ts';
-import { exampleOf } from '../upstream/example.ts';
-import { documented } from '../upstream/fields.ts';
+import { documented, exampleOf } from '../upstream/fields.ts';
 
 /** A route: what the app mounts it by, and what the document tells of it besides. */
 export interface Description extends Pick<RouteConfig, 'method' | 'path' | 'operationId' | 'summary' | 'security'> {

@@ -1,21 +1,19 @@
 import { accepts } from 'hono/accepts';
 import type { Context } from 'hono';
-import { cacheWordOf } from '../cache/reading.ts';
-import type { Digest } from '../core/runtime.ts';
-import { allOf, andThen, type Soon } from '../core/soon.ts';
-import { compose, type Legs, readsOf, vitalOf } from '../gateway/compose.ts';
-import type { GatewayDeps } from '../gateway/deps.ts';
+import { cacheWordOf } from '../cache/reader.ts';
+import { allOf, andThen, type Digest, type Soon } from '../core/runtime.ts';
+import { compose, type Legs, project, readsOf, vitalOf } from '../gateway/compose.ts';
+import type { GatewayDeps } from '../gateway/reader.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { allOverviews, type Overview } from '../gateway/overviews.ts';
 import { type BadLeg, isBad, isGood, type Leg } from '../gateway/legs.ts';
 import { noneMatch } from '../middleware/headers.ts';
 import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../middleware/reply.ts';
 import type { ClientRequest, Env } from '../middleware/request.ts';
-import { project } from '../gateway/project.ts';
-import { ClientLeft } from '../upstream/request-context.ts';
 import { overviewDescription } from './overviews/description.ts';
 import { type Route, routeOf } from './route.ts';
 import { type CompositionRequest, compositionsOf } from './overviews/composition.ts';
+import { ClientLeft } from '../core/errors.ts';
 
 type Runtime = Pick<GatewayDeps, 'clock' | 'digest'>;
 

@@ -1,13 +1,12 @@
 import * as z from 'zod/mini';
-import { cacheStatusOf, cacheWordOf, type Reading } from '../cache/reading.ts';
+import { cacheStatusOf, cacheWordOf, type Reading } from '../cache/reader.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import type { Written } from '../gateway/idempotency.ts';
+import type { Written } from '../gateway/write.ts';
 import { jsonTextOf, unreadTextOf } from '../middleware/body.ts';
 import { noneMatch } from '../middleware/headers.ts';
 import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../middleware/reply.ts';
 import type { ClientRequest } from '../middleware/request.ts';
-import { exampleOf } from '../upstream/example.ts';
-import { documented } from '../upstream/fields.ts';
+import { documented, exampleOf } from '../upstream/fields.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { type CachePolicy, ID_FORMS, type Operation } from '../upstream/operation.ts';
 import { allOperations } from '../upstream/operations/index.ts';

@@ -1,6 +1,14 @@
 import * as z from 'zod/mini';
-import { CODE, type ErrorCode, ERROR_CODES, ERRORS, GatewayError, isErrorCode, titleOf } from '../core/errors.ts';
-import type { Problem } from '../core/problem.ts';
+import {
+  CODE,
+  ERROR_CODES,
+  type ErrorCode,
+  ERRORS,
+  GatewayError,
+  isErrorCode,
+  type Problem,
+  titleOf,
+} from '../core/errors.ts';
 import { jsonAnswer, reply } from '../middleware/reply.ts';
 import { documented, flag, integer, model, text } from '../upstream/fields.ts';
 import { about, pageAt, type Route, routeOf } from './route.ts';

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Owner } from './owner.ts';
+import type { Owner } from './store.ts';
 
 export { LRUCache };
 
@@ -23,15 +23,13 @@ export function bytesOf(text: string): number {
 export class Holdings {
   readonly #held = new Map<Owner, number>();
   readonly #max: number;
-  readonly #part: number;
   #total = 0;
 
-  constructor({ max, part }: { readonly max: number; readonly part: number }) {
+  constructor(max: number) {
     this.#max = max;
-    this.#part = part;
   }
 
-  hasRoomFor(owner: Owner, part = this.#part): boolean {
+  hasRoomFor(owner: Owner, part: number): boolean {
     return (this.#held.get(owner) ?? 0) < (this.#max - this.#total) * part;
   }
 

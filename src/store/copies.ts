@@ -37,8 +37,8 @@ export class Copies {
   /** Returns whether it was kept: not in place of one of the same version that was asked for later. */
   set(key: CacheKey, { version, askedAt }: Pick<Found, 'version' | 'askedAt'>, entry: Entry): boolean {
     const copies = this.#accounts.get(key.account) ?? this.#noCopies();
-    const known = copies.peek(key.key);
-    if (known?.version === version && known.askedAt > askedAt) return false;
+    const before = copies.peek(key.key);
+    if (before?.version === version && before.askedAt > askedAt) return false;
     copies.set(key.key, { entry, version, askedAt, tags: key.tags });
     this.#weigh(key.account, copies);
     return copies.has(key.key) && this.#accounts.has(key.account);

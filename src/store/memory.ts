@@ -1,13 +1,9 @@
-import { GatewayError } from '../core/errors.ts';
 import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
 import { MemorySessions } from './memory/sessions.ts';
 import { MemoryWrites } from './memory/writes.ts';
-import type { Owner } from './owner.ts';
-import type { WriteBegun } from './shared/engine.ts';
 import {
   type AccountId,
-  type SnapshotRequest,
   type Begun,
   BUDGET,
   type CacheKey,
@@ -16,127 +12,105 @@ import {
   type Fetched,
   type Found,
   hidden,
-  type Holder,
+  type OwnedAccount,
   isSessionOver,
   type NewWrite,
+  type Owner,
   type Revoked,
   type RevokeRequest,
   type Saved,
   type SessionState,
   type Snapshot,
+  type SnapshotRequest,
   type Store,
   type Tag,
   type Usage,
   type WindowUse,
   type WriteEnd,
-  type WriteRecord,
 } from './store.ts';
+import { begunOf } from './writes.ts';
 
+const FULL_RETRY_SECONDS = 60;
 const MAX_TAGS = 16;
 const MAX_OWN_TAG = 64;
 const COPIES_PART = 7 / 8; // the rest is for accounts
 
+/** What the store and its snapshots share. */
+interface MemoryParts {
+  readonly accounts: MemoryAccounts;
+  readonly copies: Copies;
+  readonly writes: MemoryWrites;
+  /** Number of the last lookup. */
+  last: number;
+}
+
 /** The store of one process: bounded maps that end with it. */
 export class MemoryStore implements Store {
-  readonly #accounts: MemoryAccounts;
-  readonly #copies: Copies;
-  readonly #writes = new MemoryWrites((account, tags) => this.#invalidate(account, tags));
+  readonly #parts: MemoryParts;
   readonly #sessions = new MemorySessions({ forgets: false });
-  /** Number of the last lookup. */
-  #last = 0;
 
   /** `maxBytes` bounds the keys and bodies of cached answers together. */
   constructor({ maxBytes }: { readonly maxBytes: number }) {
-    this.#accounts = new MemoryAccounts(maxBytes * (1 - COPIES_PART));
-    this.#copies = new Copies(maxBytes * COPIES_PART);
-  }
-
-  /** None while a mark covers it. */
-  copy(key: CacheKey, now: number): Entry | undefined {
-    return this.#writes.covers(key.account, key.tags, now) ? undefined : this.#copies.get(key)?.entry;
+    const accounts = new MemoryAccounts(maxBytes * (1 - COPIES_PART));
+    const copies = new Copies(maxBytes * COPIES_PART);
+    const writes = new MemoryWrites((account, tags) => invalidate(this.#parts, account, tags));
+    this.#parts = { accounts, copies, writes, last: 0 };
   }
 
   snapshot(request: SnapshotRequest): Snapshot {
-    const { owner, now, window, session } = request;
-    const use = window && this.#accounts.take(request, window, now);
-    const state = session && this.#sessions.stateOf(request, session, now);
-    return new MemorySnapshot(this, owner, use, state);
+    const { account, owner, now, window, session } = request;
+    const use = window && this.#parts.accounts.take(request, window, now);
+    const state = session && this.#sessions.stateOf(account, session, now);
+    return new MemorySnapshot(this.#parts, owner, use, state);
   }
 
   async beginWrite(write: NewWrite): Promise<Begun> {
-    const { window, now, session } = write;
-    const use = window && this.#accounts.take(write, window, now);
+    const { account, window, now, session } = write;
+    const { accounts, writes } = this.#parts;
+    const use = window && accounts.take(write, window, now);
     if (use && use.used > window.limit) return { use, isLimited: true };
-    if (session && isSessionOver(session, this.#sessions.stateOf(write, session, now))) return { use, isRevoked: true };
-    return { use, ...begunOf(write, this.#writes.begin(write, this.coolsUntil(write.principal) - now)) };
+    if (session && isSessionOver(session, this.#sessions.stateOf(account, session, now)))
+      return { use, isRevoked: true };
+    const begun = writes.begin(write, accounts.coolsUntil(account) - now);
+    return { use, ...begunOf(write, begun, FULL_RETRY_SECONDS) };
   }
 
   async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
-    this.#writes.end(write, end);
+    this.#parts.writes.end(write, end);
   }
 
-  async revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean> {
-    this.#sessions.revoke(request, revoked, request.now);
+  async revoke({ account, now }: RevokeRequest, revoked: Revoked): Promise<boolean> {
+    this.#sessions.revoke(account, revoked, now);
     return true;
   }
 
-  coolDown(holder: Holder, until: number): void {
-    this.#accounts.coolDown(holder, until);
+  coolDown(owned: OwnedAccount, until: number): void {
+    this.#parts.accounts.coolDown(owned, until);
   }
 
   accept(account: AccountId): void {
-    this.#accounts.accept(account);
-    this.#writes.accept(account);
+    this.#parts.accounts.accept(account);
+    this.#parts.writes.accept(account);
   }
 
   coolsUntil(account: AccountId): number {
-    return this.#accounts.coolsUntil(account);
+    return this.#parts.accounts.coolsUntil(account);
   }
 
-  spend(holder: Holder, now: number): WindowUse {
-    return this.#accounts.take(holder, BUDGET, now);
+  spend(owned: OwnedAccount, now: number): WindowUse {
+    return this.#parts.accounts.take(owned, BUDGET, now);
   }
 
   usage(): Usage {
-    return { ...this.#copies.usage(), ...this.#accounts.usage(), records: this.#writes.records };
-  }
-
-  /** Undefined while a mark covers it. `owner`: who the account is counted for. Copies are counted for the account itself. */
-  lookup(key: CacheKey, owner: Owner, now: number): Found | undefined {
-    if (this.#writes.covers(key.account, key.tags, now)) return undefined;
-    const version = this.#accounts.versionsOf(key.account, owner).of(tagsOf(key));
-    const entry = key.lifeMs > 0 ? this.#copies.get(key)?.entry : undefined;
-    return { entry, version, askedAt: ++this.#last };
-  }
-
-  save(key: CacheKey, found: Found, { entry, drop }: Fetched): Saved {
-    const { account, tags } = key;
-    if (drop === 'everything') this.#invalidate(account, [EVERYTHING]);
-    if (drop === 'key') {
-      this.#copies.delete(key);
-      this.#accounts.knownVersions(account)?.renew(tagsOf(key).slice(0, 1), MAX_TAGS);
-    }
-    const isHidden = found.isHidden === true || this.#writes.covers(account, tags);
-    const holds = !isHidden && this.#accounts.knownVersions(account)?.of(tagsOf(key)) === found.version;
-    return { stored: holds && entry !== undefined && this.#copies.set(key, found, entry), holds };
-  }
-
-  /** Invalidates every answer, and every read under way, that has one of these tags. */
-  #invalidate(account: AccountId, tags: readonly Tag[]): void {
-    this.#copies.deleteOf(account, tags);
-    this.#accounts.knownVersions(account)?.renew(tags, MAX_TAGS);
+    const { accounts, copies, writes } = this.#parts;
+    return { ...copies.usage(), ...accounts.usage(), records: writes.records };
   }
 }
 
-const FULL_RETRY_SECONDS = 60;
-
-/** What prevents a write, if anything does. */
-function begunOf({ fingerprint }: NewWrite, begun: WriteBegun<WriteRecord>): Omit<Begun, 'use'> {
-  if (begun.is === 'begun') return {};
-  if (begun.is === 'record') return { known: begun.isOver ? { ...begun.value, outcome: 'unknown' } : begun.value };
-  if (begun.is === 'equal') return { known: { fingerprint, outcome: begun.standing } };
-  if (begun.is === 'cooldown') return { isLimited: true };
-  return { refusal: GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter: FULL_RETRY_SECONDS }) };
+/** Invalidates every answer, and every read under way, that has one of these tags. */
+function invalidate({ accounts, copies }: MemoryParts, account: AccountId, tags: readonly Tag[]): void {
+  copies.deleteOf(account, tags);
+  accounts.heldVersions(account)?.renew(tags, MAX_TAGS);
 }
 
 /** The first is the key's own, for answers that are dropped alone. Cut off, since clients may send long ones. */
@@ -146,27 +120,43 @@ const tagsOf = ({ key, tags }: CacheKey): Tag[] => [`=${key.slice(0, MAX_OWN_TAG
 class MemorySnapshot implements Snapshot {
   readonly use: WindowUse | undefined;
   readonly session: SessionState | undefined;
-  readonly #store: MemoryStore;
+  readonly #parts: MemoryParts;
+  /** Who an account is counted for; its copies are counted for itself. */
   readonly #owner: Owner;
   /** While a mark covers them, equal reads share a call within one request only. */
   #hidden: Found | undefined;
 
-  constructor(store: MemoryStore, owner: Owner, use: WindowUse | undefined, session: SessionState | undefined) {
+  constructor(parts: MemoryParts, owner: Owner, use: WindowUse | undefined, session: SessionState | undefined) {
     this.use = use;
     this.session = session;
-    this.#store = store;
+    this.#parts = parts;
     this.#owner = owner;
   }
 
+  /** None while a mark covers it. */
   copy(key: CacheKey, now: number): Entry | undefined {
-    return this.#store.copy(key, now);
+    const { copies, writes } = this.#parts;
+    return writes.covers(key.account, key.tags, now) ? undefined : copies.get(key)?.entry;
   }
 
   async lookup(key: CacheKey, now: number): Promise<Found> {
-    return this.#store.lookup(key, this.#owner, now) ?? (this.#hidden ??= hidden(crypto.randomUUID()));
+    const { accounts, copies, writes } = this.#parts;
+    if (writes.covers(key.account, key.tags, now)) return (this.#hidden ??= hidden(crypto.randomUUID()));
+    const version = accounts.versionsOf(key.account, this.#owner).of(tagsOf(key));
+    const entry = key.lifeMs > 0 ? copies.get(key)?.entry : undefined;
+    return { entry, version, askedAt: ++this.#parts.last };
   }
 
-  async save(key: CacheKey, found: Found, fetched: Fetched): Promise<Saved> {
-    return this.#store.save(key, found, fetched);
+  async save(key: CacheKey, found: Found, { entry, drop }: Fetched): Promise<Saved> {
+    const { account, tags } = key;
+    const { accounts, copies, writes } = this.#parts;
+    if (drop === 'everything') invalidate(this.#parts, account, [EVERYTHING]);
+    if (drop === 'key') {
+      copies.delete(key);
+      accounts.heldVersions(account)?.renew(tagsOf(key).slice(0, 1), MAX_TAGS);
+    }
+    const isHidden = found.isHidden === true || writes.covers(account, tags);
+    const holds = !isHidden && accounts.heldVersions(account)?.of(tagsOf(key)) === found.version;
+    return { stored: holds && entry !== undefined && copies.set(key, found, entry), holds };
   }
 }

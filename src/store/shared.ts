@@ -1,31 +1,28 @@
-import { GatewayError } from '../core/errors.ts';
-import type { WaitUntil } from '../core/runtime.ts';
-import { within } from '../core/within.ts';
+import { type WaitUntil, within } from '../core/runtime.ts';
 import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
-import { NotAsked, type SnapshotReply, type WriteBegin, type WriteBegun, type WriteEnded } from './shared/engine.ts';
+import { NotAsked, useOf, type WriteBegun, type WriteEnded } from './shared/engine.ts';
 import { BEGIN_MS, Reports } from './shared/reports.ts';
 import { SharedSessions } from './shared/sessions.ts';
-import { SharedSnapshot, type SharedStoreOptions, type SnapshotTools } from './shared/snapshot.ts';
+import { SharedSnapshot, type SharedStoreOptions, type SharedParts } from './shared/snapshot.ts';
 import {
   type AccountId,
-  type SnapshotRequest,
   type Begun,
   BUDGET,
   hidden,
-  type Holder,
   isSessionOver,
   type NewWrite,
+  type OwnedAccount,
   type Revoked,
   type RevokeRequest,
   type Snapshot,
+  type SnapshotRequest,
   type Store,
   type Usage,
   type WindowUse,
   type WriteEnd,
 } from './store.ts';
-
-type Ended = Omit<WriteEnded, 'markMs'>;
+import { beginOf, begunOf, endedOf, unavailable } from './writes.ts';
 
 /** How long an answer waits for the engine to acknowledge the end of its write. */
 const END_MS = 200;
@@ -42,181 +39,107 @@ const RETRY_SECONDS = 1;
  * hashed name and a sealed value (docs/shared-state.md).
  */
 export class SharedStore implements Store {
-  readonly #options: SharedStoreOptions;
-  /** Each is used only where the engine's reply has the same version. */
-  readonly #copies: Copies;
-  readonly #tools: SnapshotTools;
-  readonly #limits = new MemoryAccounts();
-  readonly #sessions: SharedSessions;
+  readonly #parts: SharedParts;
   /** Begun or ended here: while the engine does not answer, no read shares a call from before a write. */
   #writes = 0;
-  readonly #reports: Reports;
 
   constructor(options: SharedStoreOptions) {
-    this.#options = options;
-    this.#copies = new Copies(options.maxBytes);
-    this.#reports = new Reports(options.clock);
-    this.#tools = {
+    const { engine, clock, maxBytes } = options;
+    const reports = new Reports(clock);
+    this.#parts = {
       ...options,
-      copies: this.#copies,
+      reports,
+      copies: new Copies(maxBytes),
+      limits: new MemoryAccounts(),
+      sessions: new SharedSessions(engine, clock, reports),
       away: () => hidden(`away ${this.#writes}`),
-      learn: (holder, reply) => this.#learn(holder, reply),
-      isDropping: (account) => this.#reports.isRefused(account),
-      dropAll: (request, save) => this.#reports.refuse(request, () => options.engine.save(request.principal, save)),
     };
-    this.#sessions = new SharedSessions({ ...options, retry: (send, until) => this.#reports.retry(send, until) });
   }
 
   /** Reports that the engine has not acknowledged yet. */
   get pending(): number {
-    return this.#reports.pending;
+    return this.#parts.reports.pending;
   }
 
-  async snapshot(request: SnapshotRequest): Promise<Snapshot> {
-    const { principal, window, now, keys = () => [], waitUntil } = request;
-    const refused = this.#reports.refused(principal);
-    if (refused) waitUntil(refused);
-    const snapshot = new SharedSnapshot(this.#tools, request);
-    const named = keys((key) => this.#copies.get(key)?.entry);
-    await snapshot.begin(named, window);
-    if (request.session) snapshot.session = this.#sessions.learn(request, request.session, snapshot.session);
-    // The count goes on from there if the engine does not answer next time.
-    if (window && snapshot.use) this.#limits.learn(request, window.name, snapshot.use);
-    else if (window) snapshot.use = this.#limits.take(request, window, now);
-    return snapshot;
+  snapshot(request: SnapshotRequest): Promise<Snapshot> {
+    const refused = this.#parts.reports.refused(request.account);
+    if (refused) request.waitUntil(refused);
+    return new SharedSnapshot(this.#parts, request).begin();
   }
 
   async beginWrite(write: NewWrite): Promise<Begun> {
-    const { engine, clock } = this.#options;
-    const { principal, window, now, key, until, session } = write;
-    if (session && isSessionOver(session, this.#sessions.stateOf(write, session, now)))
+    const { engine, clock, limits, sealer, sessions } = this.#parts;
+    const { account, window, now, key, until, session } = write;
+    if (session && isSessionOver(session, sessions.stateOf(account, session, now)))
       return { use: undefined, isRevoked: true };
     this.#writes++;
-    const begin = await this.#beginOf(write);
+    const begin = await sealer.sealWrite(write, beginOf(write, write.keyMs));
     try {
-      return await this.#begunOf(write, await within(clock, BEGIN_MS, engine.beginWrite(principal, begin)));
+      return await this.#begunOf(write, await within(clock, BEGIN_MS, engine.beginWrite(account, begin)));
     } catch (error) {
       // It may have begun, or begin later.
       const isReported = !(error instanceof NotAsked) && this.pending < MAX_PENDING;
       const ended = { ...write, until: key === undefined ? until : clock.now() + UNSENT_KEY_MS };
       if (isReported) void this.#report(ended, await this.#endOf(write, 'not_sent'));
-      return { use: window && this.#limits.take(write, window, now), refusal: unavailable(error) };
+      return { use: window && limits.take(write, window, now), refusal: unavailable(error, RETRY_SECONDS) };
     }
   }
 
   async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
     this.#writes++;
     const reported = this.#report(write, await this.#endOf(write, end));
-    await within(this.#options.clock, END_MS, reported).catch(() => undefined);
+    await within(this.#parts.clock, END_MS, reported).catch(() => undefined);
   }
 
   revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean> {
-    return this.#sessions.revoke(request, revoked);
+    return this.#parts.sessions.revoke(request, revoked);
   }
 
-  coolDown(holder: Holder, until: number, waitUntil: WaitUntil): void {
-    const isLater = until > this.#limits.coolsUntil(holder.principal) + SAME_COOLDOWN_MS;
-    this.#limits.coolDown(holder, until);
-    const cooldownMs = Math.ceil(until - this.#options.clock.now());
+  coolDown(owned: OwnedAccount, until: number, waitUntil: WaitUntil): void {
+    const { engine, clock, limits } = this.#parts;
+    const isLater = until > limits.coolsUntil(owned.account) + SAME_COOLDOWN_MS;
+    limits.coolDown(owned, until);
+    const cooldownMs = Math.ceil(until - clock.now());
     // Where it gets lost, each other instance gets a 429 of its own.
-    if (isLater && cooldownMs > 0)
-      waitUntil(this.#options.engine.change(holder.principal, { cooldownMs }).catch(() => undefined));
+    if (isLater && cooldownMs > 0) waitUntil(engine.change(owned.account, { cooldownMs }).catch(() => undefined));
   }
 
   accept(account: AccountId): void {
-    this.#limits.accept(account);
+    this.#parts.limits.accept(account);
   }
 
   coolsUntil(account: AccountId): number {
-    return this.#limits.coolsUntil(account);
+    return this.#parts.limits.coolsUntil(account);
   }
 
-  spend(holder: Holder, now: number, waitUntil: WaitUntil): WindowUse {
-    waitUntil(this.#options.engine.change(holder.principal, { spent: BUDGET }).catch(() => undefined));
-    return this.#limits.take(holder, BUDGET, now);
+  spend(owned: OwnedAccount, now: number, waitUntil: WaitUntil): WindowUse {
+    waitUntil(this.#parts.engine.change(owned.account, { spent: BUDGET }).catch(() => undefined));
+    return this.#parts.limits.take(owned, BUDGET, now);
   }
 
   usage(): Usage {
-    return { ...this.#limits.usage(), ...this.#copies.usage(), records: 0 };
-  }
-
-  #learn(holder: Holder, { cooldownMs, budget }: SnapshotReply): void {
-    const now = this.#options.clock.now();
-    if (cooldownMs > 0) this.#limits.coolDown(holder, now + cooldownMs);
-    const endsAt = now + (budget?.leftMs ?? 0);
-    if (budget && budget.used > 0) this.#limits.learn(holder, BUDGET.name, { used: budget.used, endsAt });
-  }
-
-  async #beginOf(write: NewWrite): Promise<WriteBegin> {
-    const { window, now, endsAt, until, key, keyMs, session } = write;
-    const value = key === undefined ? undefined : await this.#options.sealer.sealRecord(write, 'under_way');
-    const { record, ...named } = await this.#named(write, keyMs);
-    return {
-      ...named,
-      window,
-      session,
-      busyMs: endsAt - now,
-      markMs: until - now,
-      record: record && value && { ...record, value },
-    };
-  }
-
-  async #named(write: NewWrite, lifeMs: number) {
-    const { nonce, tags, isPurchase, fingerprint, key } = write;
-    const { sealer } = this.#options;
-    return {
-      nonce,
-      tags: await sealer.namesOf(tags),
-      purchase: isPurchase ? await sealer.nameOf(`purchase ${fingerprint}`) : undefined,
-      record: key === undefined ? undefined : { key: await sealer.nameOf(`record ${key}`), lifeMs },
-    };
+    return { ...this.#parts.limits.usage(), ...this.#parts.copies.usage(), records: 0 };
   }
 
   async #begunOf(write: NewWrite, begun: WriteBegun): Promise<Begun> {
-    const use = begun.use && { used: begun.use.used, endsAt: this.#options.clock.now() + begun.use.leftMs };
-    const { fingerprint } = write;
-    if (begun.is === 'begun') return { use };
-    if (begun.is === 'limit') return { use, isLimited: true };
-    if (begun.is === 'revoked') return { use, isRevoked: true };
-    if (begun.is === 'equal') return { use, known: { fingerprint, outcome: begun.standing } };
-    if (begun.is === 'record') return { use, known: await this.#options.sealer.openRecord(write, begun) };
-    if (begun.is === 'another_store') return { use, refusal: replaced(begun.leftMs) };
-    if (begun.is !== 'cooldown') return { use, refusal: unavailable(begun.is) };
-    this.#limits.coolDown(write, this.#options.clock.now() + begun.cooldownMs);
-    return { use, isLimited: true };
+    const { clock, limits, sealer } = this.#parts;
+    const now = clock.now();
+    const use = begun.use && useOf(begun.use, now);
+    if (begun.is === 'cooldown') limits.coolDown(write, now + begun.cooldownMs);
+    const opened = begun.is === 'record' ? { ...begun, value: await sealer.openRecord(write, begun.value) } : begun;
+    return { use, ...begunOf(write, opened, RETRY_SECONDS) };
   }
 
-  async #endOf(write: NewWrite, end: WriteEnd): Promise<Ended> {
-    const { sealer, clock } = this.#options;
-    const { now, keyMs } = write;
-    const how = typeof end === 'object' ? 'done' : end === 'credential_refused' ? 'refused' : end;
-    const { record, ...named } = await this.#named(write, Math.max(1, now + keyMs - clock.now()));
-    const isSettled = record && (how === 'done' || how === 'unknown');
-    const value = isSettled ? await sealer.sealRecord(write, typeof end === 'object' ? end : 'unknown') : undefined;
-    return {
-      ...named,
-      end: how,
-      record: record && { ...record, value },
-      dropEverything: end === 'credential_refused',
-    };
+  #endOf(write: NewWrite, end: WriteEnd): Promise<WriteEnded> {
+    return this.#parts.sealer.sealWrite(write, endedOf(write, end, this.#parts.clock.now()));
   }
 
-  #report(write: NewWrite, ended: Ended): Promise<void> {
-    const { engine, clock } = this.#options;
-    const { principal, until, waitUntil } = write;
-    const send = () => engine.endWrite(principal, { ...ended, markMs: Math.max(1, until - clock.now()) });
-    const done = this.#reports.retry(ended.dropEverything ? this.#reports.refusing(write, send) : send, until);
+  #report(write: NewWrite, ended: WriteEnded): Promise<boolean> {
+    const { engine, clock, reports } = this.#parts;
+    const { account, until, waitUntil } = write;
+    const send = () => engine.endWrite(account, { ...ended, markMs: Math.max(1, until - clock.now()) });
+    const done = reports.retry(ended.dropEverything ? reports.refusing(account, send) : send, until);
     waitUntil(done);
     return done;
   }
 }
-
-const replaced = (leftMs: number) =>
-  GatewayError.of('store_unavailable', {
-    fault: 'not_sent',
-    retryAfter: Math.max(1, Math.ceil(leftMs / 1000)),
-    detail: 'The shared store was restarted or replaced a moment ago; until it can be relied upon nothing is bought.',
-  });
-
-const unavailable = (cause: unknown) =>
-  GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter: RETRY_SECONDS, cause });

@@ -1,10 +1,21 @@
 import type { GatewayError } from '../core/errors.ts';
-import type { WaitUntil } from '../core/runtime.ts';
-import type { Soon } from '../core/soon.ts';
-import type { Owner } from './owner.ts';
+import type { Soon, WaitUntil } from '../core/runtime.ts';
 
-/** Keyed hash of a credential, or of an address. */
+/** Keyed hash of a credential, or of a client's address for the calls that take none. */
 export type AccountId = string;
+
+/**
+ * Whose share of the bounded resources something takes: that of an account which the upstream has accepted, or
+ * `address …` for all credentials from an address that the upstream has not accepted yet.
+ */
+export type Owner = string;
+
+const ADDRESS = 'address ';
+
+/** Hashes of accounts hold no space. */
+export const addressOwner = (address: string): Owner => `${ADDRESS}${address}`;
+
+export const isAddress = (owner: Owner): boolean => owner.startsWith(ADDRESS);
 
 /** What versions are kept for: a group of reads, one item of a group, or everything of the account. */
 export type Tag = string;
@@ -21,8 +32,6 @@ export interface Entry {
   readonly text: string;
   /** Places in `text` where a link needs the origin of the gateway in front, ascending. */
   readonly links: readonly number[];
-  /** Whether `text` is known to be all ASCII, which needs no encoding. */
-  readonly isAscii?: boolean | undefined;
   /** Strong validator of `text`, quoted. */
   readonly etag: string;
   /** When the upstream answered, in milliseconds of this process's clock. */
@@ -98,10 +107,8 @@ export interface Snapshot {
   end?(): void;
 }
 
-/** Whose requests are counted, and whose share of the bounded resources they take. */
-export interface Holder {
-  /** An account, or for the social calls a hashed address. */
-  readonly principal: AccountId;
+export interface OwnedAccount {
+  readonly account: AccountId;
   readonly owner: Owner;
 }
 
@@ -115,7 +122,7 @@ export interface SessionId {
 /** What the store knows of a session. */
 export interface SessionState {
   readonly isRevoked: boolean;
-  /** Of the account's sessions now: at least that of the session that was asked for. */
+  /** Of the account's sessions now: at least that of the session that was asked for; 0 if they were never all revoked. */
   readonly epoch: number;
   /** The shared store did not answer, or takes nothing new: others may know more. */
   readonly isLocal?: boolean;
@@ -138,27 +145,35 @@ export interface Revoked {
 /** No session lasts longer. */
 export const SESSION_MS = 30 * 24 * 60 * 60 * 1000;
 
-/** What a request asks of the store when it begins. */
-export interface SnapshotRequest extends Holder {
+/** What the store has to know of any request. */
+interface StoreRequest extends OwnedAccount {
   readonly now: number;
   /** The rate limit to count it in; absent if there is none. */
   readonly window: Window | undefined;
-  /** The cache keys that it will look up. `copyOf` gives the copies that this instance has, valid or not. */
-  readonly keys?: ((copyOf: (key: CacheKey) => Entry | undefined) => readonly CacheKey[]) | undefined;
-  /** Whether it will fetch what is missing, unless another instance is doing so. */
-  readonly fetches?: boolean;
   /** The session that it came by. */
   readonly session?: SessionId | undefined;
   readonly waitUntil: WaitUntil;
 }
 
-/** On whose behalf something is revoked, and when. */
-export type RevokeRequest = Pick<SnapshotRequest, keyof Holder | 'now' | 'waitUntil'>;
+/** What a request asks of the store when it begins. */
+export interface SnapshotRequest extends StoreRequest {
+  /** The cache keys that it will look up. `copyOf` gives the copies that this instance has, valid or not. */
+  readonly keys?: ((copyOf: (key: CacheKey) => Entry | undefined) => readonly CacheKey[]) | undefined;
+  /** Whether it will fetch what is missing, unless another instance is doing so. */
+  readonly fetches?: boolean;
+}
 
-/** A span of time in which requests or calls are counted; it begins with the first. More than `limit` is refused. */
-export interface Window {
+/** Of which account something is revoked, and when. */
+export type RevokeRequest = Pick<StoreRequest, 'account' | 'now' | 'waitUntil'>;
+
+/** A span of time in which requests or calls are counted; it begins with the first. */
+export interface Span {
   readonly name: string;
   readonly lengthMs: number;
+}
+
+/** More than `limit` is refused. */
+export interface Window extends Span {
   readonly limit: number;
 }
 
@@ -187,13 +202,11 @@ export interface WriteRecord {
 }
 
 /** A write that invalidates cached answers, has a key, or is a purchase. Instants are of this process's clock. */
-export interface NewWrite extends Holder {
-  readonly window: Window | undefined;
+export interface NewWrite extends StoreRequest {
   /** What it invalidates. Until it is over, reads of this are neither answered from a copy nor kept. */
   readonly tags: readonly Tag[];
   /** Unique to this write. */
   readonly nonce: string;
-  readonly now: number;
   /** When its request is over. */
   readonly endsAt: number;
   /** If its outcome stays unknown, its mark expires then. */
@@ -204,9 +217,6 @@ export interface NewWrite extends Holder {
   /** Hash of the request; empty if there is neither a key nor a purchase. */
   readonly fingerprint: string;
   readonly isPurchase: boolean;
-  /** The session that it came by. */
-  readonly session: SessionId | undefined;
-  readonly waitUntil: WaitUntil;
 }
 
 /**
@@ -217,8 +227,8 @@ export type WriteEnd = WriteAnswer | 'refused' | 'credential_refused' | 'unknown
 
 export interface Begun {
   readonly use: WindowUse | undefined;
-  /** What prevents it: the record of its key, or an equal purchase. */
-  readonly known?: WriteRecord | undefined;
+  /** What prevents it: of its key, or of an equal purchase. */
+  readonly record?: WriteRecord | undefined;
   /** Nothing was stored: its rate limit is used up, or the account cools down. */
   readonly isLimited?: boolean;
   /** Nothing was stored: its session was revoked. */
@@ -236,13 +246,13 @@ export interface Store {
   /** Removes the mark, unless the outcome is unknown: then it stays until it expires. Never rejects. */
   endWrite(write: NewWrite, end: WriteEnd): Promise<void>;
   /** Notes that the upstream wants no calls of this account until then. */
-  coolDown(holder: Holder, until: number, waitUntil: WaitUntil): void;
+  coolDown(owned: OwnedAccount, until: number, waitUntil: WaitUntil): void;
   /** The upstream accepts the account: what this process holds of it in the share of an address is its own from now on. */
   accept(account: AccountId): void;
   /** When the account's cooldown ends, as far as this instance knows; each snapshot updates it. */
   coolsUntil(account: AccountId): number;
   /** Counts a call in the account's budget of upstream calls. Other instances learn of it soon after. */
-  spend(holder: Holder, now: number, waitUntil: WaitUntil): WindowUse;
+  spend(owned: OwnedAccount, now: number, waitUntil: WaitUntil): WindowUse;
   /**
    * Resolves with whether all instances know of it; if not, this one does, and goes on to report it. Never rejects. May be
    * repeated, at any time.
@@ -259,8 +269,8 @@ export interface Usage {
   readonly records: number;
 }
 
-/** Name of the window in which the requests of a principal are counted. */
-export const requestsBy = (principal: 'account' | 'address') => `requests by ${principal}`;
+/** Name of the window in which requests are counted. */
+export const requestsBy = (by: 'account' | 'address') => `requests by ${by}`;
 
 /** The window in which an account's upstream calls are counted. */
 export const BUDGET = { name: 'upstream calls', lengthMs: 60_000 } as const;

@@ -1,5 +1,14 @@
+import { GatewayError } from '../core/errors.ts';
 import { MAX_MARKS, type WriteBegin, type WriteBegun, type WriteEnded } from './shared/engine.ts';
-import { EVERYTHING, type OpenState, type Tag } from './store.ts';
+import {
+  type Begun,
+  EVERYTHING,
+  type NewWrite,
+  type OpenState,
+  type Tag,
+  type WriteEnd,
+  type WriteRecord,
+} from './store.ts';
 
 /** A write that is under way or of unknown outcome, as objects store it. Instants in milliseconds of one clock. */
 export interface Mark {
@@ -148,17 +157,61 @@ export class Writes<Value = Uint8Array> {
   }
 }
 
-function markOf(
-  {
-    nonce,
-    tags,
-    purchase,
-    record,
-    markMs,
-  }: Pick<WriteBegin<unknown>, 'nonce' | 'tags' | 'purchase' | 'markMs'> & { readonly record?: unknown },
-  now: number,
-  busyUntil: number,
-): Mark {
+type MarkedWrite = WriteBegin<unknown> | WriteEnded<unknown>;
+
+function markOf({ nonce, tags, purchase, record, markMs }: MarkedWrite, now: number, busyUntil: number): Mark {
   const hasKey = record !== undefined;
   return { nonce, tags, purchase, hasKey, busyUntil, until: now + markMs, isUnknown: false, setAt: now };
 }
+
+/** The beginning of a write; `lifeMs`: of its record. */
+export function beginOf(write: NewWrite, lifeMs: number): WriteBegin<WriteRecord> {
+  const { key, fingerprint, isPurchase, nonce, tags, window, session, now, endsAt, until } = write;
+  return {
+    nonce,
+    tags,
+    window,
+    session,
+    purchase: isPurchase ? fingerprint : undefined,
+    busyMs: endsAt - now,
+    markMs: until - now,
+    record: key === undefined ? undefined : { key, value: { fingerprint, outcome: 'under_way' }, lifeMs },
+  };
+}
+
+/** Its end. */
+export function endedOf(write: NewWrite, end: WriteEnd, now: number): WriteEnded<WriteRecord> {
+  const { key, fingerprint, isPurchase, nonce, tags } = write;
+  const dropEverything = end === 'credential_refused';
+  const how = typeof end === 'object' ? 'done' : dropEverything ? 'refused' : end;
+  const outcome = typeof end === 'object' || end === 'unknown' ? end : undefined;
+  const value = outcome && { fingerprint, outcome };
+  const lifeMs = Math.max(1, write.now + write.keyMs - now);
+  const record = key === undefined ? undefined : { key, value, lifeMs };
+  const purchase = isPurchase ? fingerprint : undefined;
+  return { nonce, tags, purchase, end: how, markMs: write.until - now, record, dropEverything };
+}
+
+/** What prevents a write, if anything does. */
+export function begunOf(
+  { fingerprint }: NewWrite,
+  begun: WriteBegun<WriteRecord>,
+  retrySeconds: number,
+): Omit<Begun, 'use'> {
+  if (begun.is === 'begun') return {};
+  if (begun.is === 'limit' || begun.is === 'cooldown') return { isLimited: true };
+  if (begun.is === 'revoked') return { isRevoked: true };
+  if (begun.is === 'equal') return { record: { fingerprint, outcome: begun.standing } };
+  if (begun.is === 'record') return { record: begun.isOver ? { ...begun.value, outcome: 'unknown' } : begun.value };
+  return { refusal: begun.is === 'another_store' ? replaced(begun.leftMs) : unavailable(begun.is, retrySeconds) };
+}
+
+export const unavailable = (cause: unknown, retryAfter: number) =>
+  GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter, cause });
+
+const replaced = (leftMs: number) =>
+  GatewayError.of('store_unavailable', {
+    fault: 'not_sent',
+    retryAfter: Math.max(1, Math.ceil(leftMs / 1000)),
+    detail: 'The shared store was restarted or replaced a moment ago; until it can be relied upon nothing is bought.',
+  });

@@ -1,7 +1,6 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
 import { isTooDeep } from '../core/json.ts';
-import type { UpstreamAnswer, UpstreamCall, Validators } from './call.ts';
-import { keepingOf } from './cache-control.ts';
+import type { Keeping, UpstreamAnswer, UpstreamCall, Validators } from './call.ts';
 import { localLinks } from './links.ts';
 import type { Operation } from './operation.ts';
 import { refusalOf, retryAfterOf } from './refusal.ts';
@@ -60,7 +59,7 @@ function jsonAnswer(operation: Operation, raw: RawAnswer, upstream: URL): Upstre
     throw unusable('The upstream answered with something that is not JSON.');
   }
   const local = operation.paged ? localLinks(text, { upstream, path: operation.path }) : { text, links: [] };
-  return { ...local, ...keptAs(raw), isAscii: raw.body.isAscii, status: raw.status, value, notModified: false };
+  return { ...local, ...keptAs(raw), status: raw.status, value, notModified: false };
 }
 
 const unusable = (detail: string) => GatewayError.of('upstream_bad_response', { fault: 'unusable', detail });
@@ -88,3 +87,28 @@ function faultOf(status: number): Fault {
   if (status < 500) return 'unusable';
   return status >= 502 && status <= 504 ? 'unavailable' : 'failed';
 }
+
+/** A name, perhaps with a value in quotes or without (RFC 9111, section 5.2). */
+const DIRECTIVE = /([\w-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s,;]*)))?/g;
+/** Seconds; a larger value counts as this (RFC 9111, section 1.2.2). */
+const MAX_SECONDS = 2 ** 31;
+
+/** Reads the upstream's `no-store`, `no-cache` and `max-age`. Other directives and unusable values are ignored. */
+function keepingOf(raw: RawAnswer): Keeping {
+  const header = headerOf(raw, 'cache-control');
+  if (header === undefined) return STORABLE;
+  let isStorable = true;
+  const limits: number[] = []; // in seconds
+  for (const [, name, quoted, bare = ''] of header.toLowerCase().matchAll(DIRECTIVE)) {
+    const value = quoted ?? bare;
+    if (name === 'no-store') isStorable = false;
+    if (name === 'no-cache') limits.push(0);
+    if (name === 'max-age' && /^-?\d+$/.test(value)) limits.push(Number(value) - ageOf(raw));
+  }
+  if (limits.length === 0) return { isStorable };
+  return { isStorable, maxFreshMs: Math.min(MAX_SECONDS, Math.max(0, Math.min(...limits))) * 1000 };
+}
+
+const STORABLE: Keeping = { isStorable: true };
+
+const ageOf = (raw: RawAnswer) => Number(/^\d+/.exec(headerOf(raw, 'age') ?? '')?.[0] ?? 0);

@@ -1,7 +1,5 @@
 import type { WaitUntil } from '../core/runtime.ts';
-import type { Owner } from '../store/owner.ts';
-import type { AccountId, Entry, SessionId } from '../store/store.ts';
-import type { Keeping } from './cache-control.ts';
+import type { AccountId, Entry, Owner, SessionId } from '../store/store.ts';
 import type { Operation } from './operation.ts';
 
 /** The trace that a request belongs to (W3C Trace Context). */
@@ -60,14 +58,18 @@ export interface Validators {
   readonly lastModified?: string;
 }
 
-/** One call of an operation. */
-export interface UpstreamCall {
+/** Whose call it is. */
+export interface Whose {
   /** The request that it was begun for. Other requests may wait for it too. */
   readonly context: CallContext;
-  /** Whose call it is; absent for the social calls. */
+  /** Absent for the social calls. */
   readonly account: AccountId | undefined;
   /** Whose share of the bounded resources it takes. */
   readonly owner: Owner;
+}
+
+/** One call of an operation. */
+export interface UpstreamCall extends Whose {
   readonly operation: Operation;
   readonly input: OperationInput;
   readonly validators?: Validators | undefined;
@@ -81,17 +83,22 @@ export interface UpstreamCall {
   readonly endsAt: number;
 }
 
-export type Call = (call: UpstreamCall) => Promise<UpstreamAnswer>;
+export type CallUpstream = (call: UpstreamCall) => Promise<UpstreamAnswer>;
 
 /** One attempt at a call; `signal` ends it. */
 export type Exchange = (call: UpstreamCall, signal: AbortSignal) => Promise<UpstreamAnswer>;
+
+/** Limits that the upstream sets on keeping its answer; they only ever shorten what the cache would do. */
+export interface Keeping {
+  readonly isStorable: boolean;
+  /** Upper limit for how long it is fresh, in milliseconds. */
+  readonly maxFreshMs?: number;
+}
 
 /** A good answer: the JSON text as it came, except for the links of a page; null if there is no body. */
 export interface UpstreamAnswer extends Keeping {
   readonly status: number;
   readonly text: string | null;
-  /** Whether `text` is known to be all ASCII. */
-  readonly isAscii?: boolean | undefined;
   /** Places in `text` where the gateway's origin goes. */
   readonly links: readonly number[];
   /** The text parsed once, to check it; not kept. */

@@ -6,9 +6,9 @@ z.config(en());
 
 /** The schema with what the OpenAPI document says of it besides. */
 export function documented<T extends z.ZodMiniType>(schema: T, meta: z.core.GlobalMeta): T {
-  const copy = schema.clone(schema.def, { parent: true });
-  z.globalRegistry.add(copy, meta);
-  return copy;
+  const clone = schema.clone(schema.def, { parent: true });
+  z.globalRegistry.add(clone, meta);
+  return clone;
 }
 
 /** `[description, example]` of a documented field; both go into the OpenAPI document, the example into the tests too. */
@@ -80,3 +80,28 @@ export const pageOf = <T extends z.ZodMiniType>(item: T) => {
   });
   return { answer, paged: true } as const;
 };
+
+type Def = z.core.$ZodTypes['_zod']['def'];
+
+// zod's documented way to tell schemas apart.
+const defOf = ({ _zod: { def } }: z.core.$ZodType) => def as Def;
+
+/**
+ * A value that fits the schema, made of the examples that its fields document.
+ * @throws Error for a field without an example that can be had no other way
+ */
+export function exampleOf(schema: z.core.$ZodType): unknown {
+  const examples = z.globalRegistry.get(schema)?.['examples'];
+  return Array.isArray(examples) && examples.length > 0 ? examples[0] : built(defOf(schema));
+}
+
+function built(def: Def): unknown {
+  if (def.type === 'object')
+    return Object.fromEntries(Object.entries(def.shape).map(([name, field]) => [name, exampleOf(field)]));
+  if (def.type === 'array') return [exampleOf(def.element)];
+  if (def.type === 'enum') return Object.values(def.entries)[0];
+  if (def.type === 'literal') return def.values[0];
+  if (def.type === 'union' && def.options[0]) return exampleOf(def.options[0]);
+  if ('innerType' in def) return exampleOf(def.innerType);
+  throw new Error(`a schema of type ${def.type} has to document an example`);
+}

@@ -37,7 +37,7 @@ interface RefusalContext {
 export function refusalOf(raw: RawAnswer, { now, credential, upstream }: RefusalContext): GatewayError {
   const { status, body } = raw;
   const conceal = concealing(credential, upstream);
-  const findings = findingsIn(parsed('text' in body ? body.text : ''))
+  const findings = findingsIn(parsed('text' in body ? body.text : ''), null, 0)
     .slice(0, MAX_ITEMS)
     .map((finding) => concealed(finding, conceal));
   const code = codeFor(status, findings);
@@ -70,13 +70,6 @@ function parsed(body: string): unknown {
   }
 }
 
-function findingsIn(body: unknown): Finding[] {
-  if (typeof body === 'string') return messageOf(body, null);
-  if (Array.isArray(body)) return body.flatMap((item) => itemFindings(item, null, 0));
-  const object = anObject.safeParse(body);
-  return object.success ? objectFindings(object.data, null, 0) : [];
-}
-
 /** Members that are the object's own error; with a list, `code` and `detail` are fields. */
 const OWN = ['message', 'detail', 'error', 'code'];
 
@@ -87,7 +80,7 @@ function objectFindings(object: Record<string, unknown>, field: string | null, d
   const rest = Object.entries(object).filter(([name, value]) =>
     own.length === 0 ? !isOddCode(name, value) : isField(name, value),
   );
-  return [...own, ...rest.flatMap(([name, value]) => itemFindings(value, pathOf(field, name), depth + 1))];
+  return [...own, ...rest.flatMap(([name, value]) => findingsIn(value, pathOf(field, name), depth + 1))];
 }
 
 /** A `code` that is neither a code nor a sentence may be anything, even a secret. */
@@ -98,10 +91,10 @@ function isField(name: string, value: unknown): boolean {
   return typeof value === 'object' && value !== null && (!OWN.includes(name) || Array.isArray(value));
 }
 
-function itemFindings(item: unknown, field: string | null, depth: number): Finding[] {
+function findingsIn(item: unknown, field: string | null, depth: number): Finding[] {
   if (depth > MAX_DEPTH) return [];
   if (typeof item === 'string') return messageOf(item, field);
-  if (Array.isArray(item)) return item.flatMap((inner) => itemFindings(inner, field, depth + 1));
+  if (Array.isArray(item)) return item.flatMap((inner) => findingsIn(inner, field, depth + 1));
   const object = anObject.safeParse(item);
   return object.success ? objectFindings(object.data, field, depth) : [];
 }

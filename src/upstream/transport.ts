@@ -29,8 +29,8 @@ export function headerOf({ headers }: Pick<RawAnswer, 'headers'>, name: string):
 /** Cut short, larger than `maxBodyBytes`, in an unknown or broken coding, or not UTF-8. */
 export type BodyFlaw = 'cut_short' | 'too_large' | 'coding' | 'charset';
 
-/** The text, and whether it is known to be all ASCII; or why it is unreadable. The status is valid either way. */
-export type Body = { readonly text: string; readonly isAscii?: boolean } | { readonly flaw: BodyFlaw };
+/** The text, or why it is unreadable. The status is valid either way. */
+export type Body = { readonly text: string } | { readonly flaw: BodyFlaw };
 
 /** Undici's dispatcher on Node, `fetch` on Workers, the sandbox in process. Never follows a redirect, never retries. */
 export type Transport = (request: UpstreamRequest) => Promise<RawAnswer>;

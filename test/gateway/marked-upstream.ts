@@ -1,7 +1,6 @@
 import { exampleBody } from '../support/examples.ts';
-import { matchPath } from '../../src/upstream/match.ts';
+import { matchPath, type OperationId } from '../../src/upstream/operations/index.ts';
 import type { Method } from '../../src/upstream/operation.ts';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { secret } from '../support/secrets.ts';
 
 /** An account and the one word that stands in everything of it. */

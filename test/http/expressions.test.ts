@@ -37,7 +37,7 @@ const OURS = 'ours';
 
 /** Every regular expression of the gateway as it is written, by its file. */
 const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeof OURS>>>> = {
-  'src/cache/key.ts': { '/^0+(?=\\d)/': client('0', { after: 'x' }) },
+  'src/cache/reader.ts': { '/^0+(?=\\d)/': client('0', { after: 'x' }) },
   'src/config.ts': {
     '/[A-Z]/g': OURS,
     '/^\\d+$/': OURS,
@@ -47,13 +47,13 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^Invalid \\w+: expected /': OURS,
     '/, received .*/': OURS,
   },
-  'src/core/address.ts': { '/(?<=:)\\d+\\.[\\d.]+$/': client('1.', { before: ':', after: 'x' }) },
   'src/core/crypto.ts': { '/^[\\w-]+$/': client('a', { after: '!' }) },
   'src/core/errors.ts': {
     '/^(\\d{1,2})?[a-z]{1,20}([_-][a-z]{1,20})*$/': word('_a', { before: 'a', after: '!' }),
     '/[_-]/g': word('_'),
   },
-  'src/core/origin.ts': {
+  'src/core/address.ts': {
+    '/(?<=:)\\d+\\.[\\d.]+$/': client('1.', { before: ':', after: 'x' }),
     '/^(?!(?:ftp|file|wss?):)[a-z][a-z0-9+.-]*:\\/\\/(?:[a-z0-9._-]+|\\[[0-9a-f:]+\\])(?::\\d{1,5})?$/': client('a', {
       before: 'http://',
       after: '!',
@@ -76,7 +76,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^ReplyError|Last error: ReplyError/': OURS,
     '/(?:^|ReplyError: )(?:ERR )?([A-Z_]{3,40})\\b/': OURS,
   },
-  'src/entry/node/redis/troubles.ts': { "new RegExp(`^${field}:(.*?)\\\\r?$`, 'm')": OURS },
+  'src/entry/node/redis/client.ts': { "new RegExp(`^${field}:(.*?)\\\\r?$`, 'm')": OURS },
   'src/entry/node/server/connections.ts': { '/^Max open files +(\\d+)/m': OURS },
   'src/entry/node/server/address.ts': {
     '/^(?:\\[(?<ipv6>[^\\]]+)\\](?::\\d+)?|(?<ipv4>[\\d.]+):\\d+)$/': client('1', { after: ':' }),
@@ -98,8 +98,8 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(Z_|ZSTD_|ERR__)/': OURS,
   },
   'src/entry/worker/transport.ts': { '/\\/$/': OURS },
-  'src/gateway/card.ts': { '/^[0-9]{1,19}$/': upstream('1') },
-  'src/gateway/project.ts': {
+  'src/gateway/legs.ts': { '/^[0-9]{1,19}$/': upstream('1') },
+  'src/gateway/compose.ts': {
     '/^\\s*\\[/': upstream(' ', { after: '1' }),
     '/^\\s*\\{/': upstream(' ', { after: '1' }),
   },
@@ -150,7 +150,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   'src/routes/route.ts': { '/\\{(\\w+)\\}/': OURS, '/\\/$/': OURS },
   'src/routes/session.ts': { '/^[\\x21-\\x7e]+$/': client('a', { after: ' ' }) },
   'src/store/bounded.ts': { '/[^\\u0000-\\u00ff]/': upstream('a') },
-  'src/upstream/cache-control.ts': {
+  'src/upstream/answer.ts': {
     '/([\\w-]+)(?:=(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,;]*)))?/g': client('a="\\"', { after: '\\' }),
     '/^-?\\d+$/': client('1', { after: 'a' }),
     '/^\\d+/': client('1'),
@@ -164,7 +164,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   },
   'src/upstream/issues.ts': { '/^(Invalid|Too) /': OURS, '/, ([^,]*)$/': OURS },
   'src/upstream/links.ts': { '/\\/$/': OURS, '/^https?:$/': upstream('http') },
-  'src/upstream/match.ts': {
+  'src/upstream/operations/index.ts': {
     '/\\/$/': OURS,
     'new RegExp(`^${path}$`)': client('1', {
       before: '/api/v2/thing/',

@@ -127,7 +127,7 @@ test.each(postIds)('what is known of %s is told also while nothing may be sent',
 });
 
 /** A credential from the address of these tests, whose write goes on. */
-const stranger = (n: number) => ({ principal: `stranger-${n}`, owner: 'address 127.0.0.1', until: Infinity });
+const stranger = (n: number) => ({ account: `stranger-${n}`, owner: 'address 127.0.0.1', until: Infinity });
 
 /** In which the address of these tests has all the records that it may have. */
 const fullStore = async () => {

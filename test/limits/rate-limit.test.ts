@@ -50,7 +50,7 @@ describe('RATE_LIMIT_PER_MINUTE', () => {
     const store = new MemoryStore({ maxBytes: 1_048_576 });
     const stranger = { owner: 'address 127.0.0.1', until: Infinity };
     for (let n = 0; ; n++)
-      if ((await store.beginWrite(writeOf({ principal: `stranger-${n}`, ...stranger }))).refusal) break;
+      if ((await store.beginWrite(writeOf({ account: `stranger-${n}`, ...stranger }))).refusal) break;
     const world = await openWorld({ RATE_LIMIT_PER_MINUTE: '2' }, { store });
     for (const left of [1, 0]) {
       const refused = await world.ask('purchasePlan');

@@ -19,7 +19,7 @@ const storeOf = () => new MemoryStore({ maxBytes: 1_048_576 });
 /** Credentials made up at that address have as many records as there may be. */
 const crowdRecords = async (store: MemoryStore) => {
   for (let n = 0; n < 1_100; n++) {
-    const write = writeOf({ principal: `stranger-${n % 50}`, owner, key: `key-${n}`, tags: [] });
+    const write = writeOf({ account: `stranger-${n % 50}`, owner, key: `key-${n}`, tags: [] });
     const { refusal } = await store.beginWrite(write);
     if (!refusal) await store.endWrite(write, { status: 200, text: 'x'.repeat(65_536) });
   }
@@ -30,13 +30,13 @@ const waitUntil = () => undefined;
 /** So many credentials were made up at that address. */
 const crowdWindows = (store: MemoryStore, now: number, count = 50_000) => {
   const window = { name: 'requests by account', lengthMs: 60_000, limit: 10 };
-  for (let n = 0; n < count; n++) store.snapshot({ principal: `stranger-${n}`, owner, now, window, waitUntil });
+  for (let n = 0; n < count; n++) store.snapshot({ account: `stranger-${n}`, owner, now, window, waitUntil });
 };
 
-const nth = (n: number, principal = 'account') => writeOf({ principal, owner, key: `key-${n}`, tags: [] });
+const nth = (n: number, account = 'account') => writeOf({ account, owner, key: `key-${n}`, tags: [] });
 
 /** A write of unknown outcome. */
-const unknown = (principal: string) => writeOf({ principal, owner, until: Infinity });
+const unknown = (account: string) => writeOf({ account, owner, until: Infinity });
 
 const READ = 'getSubscription';
 
@@ -135,7 +135,7 @@ describe('what an account had before the upstream accepted it is its own once a 
     expect((await store.beginWrite(nth(0, 'stranger'))).refusal).toBeUndefined();
     for (const write of writes) await store.endWrite(write, 'refused');
     expect(store.usage()).toMatchObject({ records: 1 });
-    expect((await store.beginWrite(nth(0, 'account-0'))).known).toBeUndefined();
+    expect((await store.beginWrite(nth(0, 'account-0'))).record).toBeUndefined();
   });
 });
 

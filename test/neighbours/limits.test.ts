@@ -20,7 +20,7 @@ test.each([9, 1_000])(
     const now = world.clock.now();
     const window = { name: 'requests by account', lengthMs: 60_000, limit: 10 };
     for (let n = 0; n < 100_000; n++) {
-      const stranger = { principal: `stranger-${n}`, owner: `address ${n % addresses}` };
+      const stranger = { account: `stranger-${n}`, owner: `address ${n % addresses}` };
       store.snapshot({ ...stranger, now, window, waitUntil: () => undefined });
     }
     expect(limitOf(await world.ask(PLAIN))).toEqual(['account', 10, 6, 60]);
@@ -30,9 +30,9 @@ test.each([9, 1_000])(
 test('the window of a credential that nobody knows stands after 100,000 from another address', async () => {
   const store = new MemoryStore({ maxBytes: 1_048_576 });
   const window = { name: 'requests by account', lengthMs: 60_000, limit: 10 };
-  const count = (principal: string, address: number) => {
-    const holder = { principal, owner: `address ${address}` };
-    return store.snapshot({ ...holder, now: 0, window, waitUntil: () => undefined }).use?.used;
+  const count = (account: string, address: number) => {
+    const owned = { account, owner: `address ${address}` };
+    return store.snapshot({ ...owned, now: 0, window, waitUntil: () => undefined }).use?.used;
   };
   expect([count('own', 1), count('other', 2), count('first', 3)]).toEqual([1, 1, 1]);
   for (let n = 0; n < 100_000; n++) count(`stranger-${n}`, 3);

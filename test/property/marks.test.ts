@@ -55,7 +55,7 @@ async function play(steps: readonly Step[], store: Store): Promise<string[]> {
 
   for (const [now, one] of steps.entries()) {
     if (one.do === 'begin') {
-      const write = writeOf({ principal: 'a', tags: one.tags, now, endsAt: 1e6, until: 2e6 });
+      const write = writeOf({ account: 'a', tags: one.tags, now, endsAt: 1e6, until: 2e6 });
       underWay.push(write);
       await store.beginWrite(write);
       continue;
@@ -70,7 +70,7 @@ async function play(steps: readonly Step[], store: Store): Promise<string[]> {
       continue;
     }
     const snapshot = await store.snapshot({
-      principal: 'a',
+      account: 'a',
       owner: 'a',
       now,
       window: undefined,

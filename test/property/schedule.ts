@@ -1,6 +1,5 @@
-import { matchPath } from '../../src/upstream/match.ts';
+import { matchPath, type OperationId } from '../../src/upstream/operations/index.ts';
 import type { Method } from '../../src/upstream/operation.ts';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { inProcess, type InProcess } from '../gateway/in-process.ts';
 import { type HeldCall, HeldUpstream, invalidates, type Mark, marksIn, type Outcome, type Thing } from './upstream.ts';
 import { clockOfDeadlines } from '../support/clock.ts';

@@ -1,7 +1,6 @@
 import { recordOf } from '../support/pairs.ts';
-import { matchPath } from '../../src/upstream/match.ts';
+import { matchPath, type OperationId } from '../../src/upstream/operations/index.ts';
 import type { Method } from '../../src/upstream/operation.ts';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { type RawAnswer, type Transport, TransportError, type UpstreamRequest } from '../../src/upstream/transport.ts';
 import { rowOf } from '../support/table.ts';
 

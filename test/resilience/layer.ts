@@ -1,7 +1,7 @@
 import { noMetrics } from '../../src/core/metrics.ts';
 import type { Clock } from '../../src/core/runtime.ts';
-import type { Call, UpstreamAnswer, UpstreamCall } from '../../src/upstream/call.ts';
-import type { RequestContext } from '../../src/upstream/request-context.ts';
+import type { CallUpstream, UpstreamAnswer, UpstreamCall } from '../../src/upstream/call.ts';
+import type { RequestContext } from '../../src/cache/reader.ts';
 import { operations } from '../../src/upstream/operations/index.ts';
 
 const contextOf = (clock: Clock): RequestContext => ({
@@ -22,7 +22,7 @@ const contextOf = (clock: Clock): RequestContext => ({
   account: undefined,
   owner: undefined,
   snapshot: undefined,
-  counted: undefined,
+  limitUse: undefined,
   upstreamCalls: 0,
   upstreamMs: 0,
 });
@@ -51,9 +51,9 @@ const GOOD: UpstreamAnswer = {
 
 /** What is round attempts that come out as `outcome` says. */
 export const round = (
-  layer: (next: Call) => Call,
+  layer: (next: CallUpstream) => CallUpstream,
   outcome: (call: UpstreamCall) => unknown,
-): { call: Call; made: () => number } => {
+): { call: CallUpstream; made: () => number } => {
   let calls = 0;
   const call = layer(async (one) => {
     calls++;

@@ -22,7 +22,7 @@ const countedAnew = (events: readonly Event[], now: number) => {
   const counts = [...Map.groupBy(live, ({ caller }) => caller).values()].map(countOf);
   return {
     totals: countOf(live),
-    callers: { seen: counts.length, bad: counts.filter(({ calls, marked }) => marked * 2 > calls).length },
+    names: { all: counts.length, bad: counts.filter(({ calls, marked }) => marked * 2 > calls).length },
     worst: Math.max(0, ...counts.map(({ marked }) => marked)),
   };
 };
@@ -51,7 +51,7 @@ describe('the calls of the last ten seconds', () => {
         events.push({ what, at: now, caller });
       }
       if (random(5) > 0) continue;
-      const seen = { totals: { ...recent.totals(now) }, callers: recent.callers(now), worst: recent.worst(now).marked };
+      const seen = { totals: { ...recent.totals(now) }, names: recent.names(now), worst: recent.worst(now).marked };
       expect(seen).toEqual(countedAnew(events, now));
     }
   });
@@ -60,9 +60,9 @@ describe('the calls of the last ten seconds', () => {
     const recent = new Recent(SPAN_MS);
     for (let n = 0; n < 100_000; n++) recent.count('calls', 0, `caller-${n}`);
     expect(recent.totals(0).calls).toBe(100_000);
-    expect(recent.callers(0).seen).toBeLessThanOrEqual(5_000);
+    expect(recent.names(0).all).toBeLessThanOrEqual(5_000);
     recent.count('calls', SPAN_MS, 'another');
-    expect(recent.callers(SPAN_MS)).toEqual({ seen: 1, bad: 0 });
+    expect(recent.names(SPAN_MS)).toEqual({ all: 1, bad: 0 });
     expect(recent.of('another', SPAN_MS).calls).toBe(1);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { GatewayError } from '../../src/core/errors.ts';
 import { guardedCall } from '../../src/resilience/guarded-call.ts';
 import type { Clock } from '../../src/core/runtime.ts';
-import type { Call } from '../../src/upstream/call.ts';
+import type { CallUpstream } from '../../src/upstream/call.ts';
 import { expectProblem } from '../http/problem.ts';
 import { isPause, noticed, openTimedWorld, PLAIN } from './helpers.ts';
 import { callFor, metrics, round, settled } from './layer.ts';
@@ -21,7 +21,7 @@ const unavailable = () => {
 
 const ATTEMPT_MS = 20_000;
 
-const retried = (clock: Clock, random: () => number) => (exchange: Call) =>
+const retried = (clock: Clock, random: () => number) => (exchange: CallUpstream) =>
   guardedCall({ clock, metrics, random, exchange, gates: [], attemptTimeoutMs: ATTEMPT_MS });
 
 const retriedAtOnce = (clock: Clock) => retried(clock, () => 0);

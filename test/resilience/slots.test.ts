@@ -3,7 +3,7 @@ import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Attempt, Gate, Settled } from '../../src/resilience/gates.ts';
 import { slots } from '../../src/resilience/slots.ts';
-import { isAddress } from '../../src/store/owner.ts';
+import { isAddress } from '../../src/store/store.ts';
 import { manualClock } from '../support/clock.ts';
 import { callFor, metrics } from './layer.ts';
 

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Overview } from '../../src/gateway/overviews.ts';
-import { ERRORS, GatewayError } from '../../src/core/errors.ts';
-import { problemOf } from '../../src/core/problem.ts';
+import { ERRORS, GatewayError, problemOf } from '../../src/core/errors.ts';
 import { openBatch, responsesOf } from '../batch/helpers.ts';
 import {
   legsOf,

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { GatewayError } from '../../src/core/errors.ts';
-import { problemOf } from '../../src/core/problem.ts';
-import { exampleOf } from '../../src/upstream/example.ts';
+import { GatewayError, problemOf } from '../../src/core/errors.ts';
+import { exampleOf } from '../../src/upstream/fields.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
 import { allOperations } from '../../src/upstream/operations/index.ts';
 import { checkerOf, document, documented, type Media, type Schema } from './openapi-document.ts';

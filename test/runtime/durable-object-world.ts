@@ -8,7 +8,7 @@ import type {
   Engine,
   Question,
   Save,
-  Saved,
+  SaveReply,
   SnapshotReply,
   WriteBegin,
   WriteBegun,
@@ -109,8 +109,8 @@ export class ObjectWorld implements Engine {
     return (await this.#call(account, 'snapshot', question)) as SnapshotReply;
   }
 
-  async save(account: string, save: Save): Promise<Saved> {
-    return (await this.#call(account, 'save', save)) as Saved;
+  async save(account: string, save: Save): Promise<SaveReply> {
+    return (await this.#call(account, 'save', save)) as SaveReply;
   }
 
   async beginWrite(account: string, write: WriteBegin): Promise<WriteBegun> {

@@ -26,9 +26,9 @@ export const entryOf = (text: string, changes: Partial<Entry> = {}): Entry => ({
   ...changes,
 });
 
-const arrivalOf = (principal: string, now = START_MS) => ({
-  principal,
-  owner: principal,
+const arrivalOf = (account: string, now = START_MS) => ({
+  account,
+  owner: account,
   now,
   window: undefined,
   waitUntil: () => undefined,
@@ -61,8 +61,8 @@ export const drop = async (store: Store, key: CacheKey, what: 'key' | 'everythin
 };
 
 /** A write that invalidates these, from beginning to end. */
-export const invalidate = async (store: Store, principal: string, tags: readonly Tag[]): Promise<void> => {
-  const write = writeOf({ principal, tags, now: START_MS, endsAt: START_MS + 10_000, until: START_MS + 70_000 });
+export const invalidate = async (store: Store, account: string, tags: readonly Tag[]): Promise<void> => {
+  const write = writeOf({ account, tags, now: START_MS, endsAt: START_MS + 10_000, until: START_MS + 70_000 });
   await store.beginWrite(write);
   await store.endWrite(write, ANSWER);
 };

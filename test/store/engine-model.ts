@@ -5,7 +5,7 @@ import {
   type KeyReply,
   type Question,
   type Save,
-  type Saved,
+  type SaveReply,
   type WriteBegin,
   type WriteBegun,
   type WriteEnded,
@@ -99,7 +99,7 @@ export class ModelAccount {
     return { ...(used !== undefined && { used }), cooldown, keys: replies };
   }
 
-  save({ key, tags, version, askedAt, lease, copy, drop }: Save): Saved {
+  save({ key, tags, version, askedAt, lease, copy, drop }: Save): SaveReply {
     if (lease !== undefined && this.#leases.get(key)?.nonce === lease) this.#leases.delete(key);
     if (drop === 'everything') this.#drop([ALL]);
     if (drop === 'key') {

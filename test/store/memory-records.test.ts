@@ -11,9 +11,9 @@ class Records {
 
   /** Takes the key, or returns its record. */
   async claim(write: NewWrite) {
-    const { known, refusal } = await this.store.beginWrite(write);
+    const { record, refusal } = await this.store.beginWrite(write);
     if (refusal) throw refusal;
-    return known;
+    return record;
   }
 
   settle(write: NewWrite, end: WriteEnd): Promise<void> {
@@ -42,9 +42,9 @@ const inTime = { now: NOW, endsAt: NOW + 10_000, until: NOW + 70_000, tags: [] }
 
 /** One of so many writes, by its number: the same one has the same nonce. */
 const nth = (n: number, changes: Partial<NewWrite> = {}): NewWrite =>
-  writeOf({ principal: 'busy', key: `key-${n}`, nonce: `busy ${n}`, ...inTime, ...changes });
+  writeOf({ account: 'busy', key: `key-${n}`, nonce: `busy ${n}`, ...inTime, ...changes });
 
-const neighbour = (n = 0) => writeOf({ principal: `neighbour-${n}`, key: 'key', ...inTime });
+const neighbour = (n = 0) => writeOf({ account: `neighbour-${n}`, key: 'key', ...inTime });
 
 /** The same write, so much later. */
 const later = (write: NewWrite, ms: number): NewWrite => ({
@@ -170,7 +170,7 @@ describe('a record', () => {
 });
 
 const stranger = (n: number, address = 1) =>
-  nth(n, { principal: `stranger-${address}-${n}`, owner: `address 10.0.0.${address}` });
+  nth(n, { account: `stranger-${address}-${n}`, owner: `address 10.0.0.${address}` });
 
 describe('credentials that the upstream has never accepted', () => {
   test('have no more together than their address may have, and nobody else pays for it', async () => {

@@ -13,7 +13,7 @@ function sessionsOf() {
   let now = START_MS;
   let others = 0;
   const requestOf = (account: string) => ({
-    principal: account,
+    account,
     owner: account,
     now,
     window: undefined,

@@ -147,9 +147,9 @@ describe('the bound', () => {
 });
 
 /** An account that the upstream has never accepted. */
-const unacceptedOf = (principal: string) => ({
-  principal,
-  owner: `address 10.0.0.${principal.length}`,
+const unacceptedOf = (account: string) => ({
+  account,
+  owner: `address 10.0.0.${account.length}`,
   now: 0,
   window: undefined,
   waitUntil: () => undefined,
@@ -226,9 +226,9 @@ test('finds a copy without waiting', async () => {
   const store = memoryStore();
   const key = keyOf(newAccount(), 1);
   const owner = key.account;
-  expect(store.copy(key, 0)).toBeUndefined();
-  const request = { principal: owner, owner, now: 0, window: undefined, waitUntil: () => undefined };
+  const request = { account: owner, owner, now: 0, window: undefined, waitUntil: () => undefined };
   const snapshot = store.snapshot(request);
+  expect(snapshot.copy(key, 0)).toBeUndefined();
   const entry = entryOf('{}');
   await snapshot.save(key, await snapshot.lookup(key, 0), { entry });
   expect(snapshot.copy(key, 0)).toBe(entry);
@@ -239,16 +239,16 @@ test('finds no copy without waiting while a write that touches it is under way',
   const key = keyOf(newAccount(), 1);
   const owner = key.account;
   const snapshot = store.snapshot({
-    principal: owner,
+    account: owner,
     owner,
     now: 0,
     window: undefined,
     waitUntil: () => undefined,
   });
   await snapshot.save(key, await snapshot.lookup(key, 0), { entry: entryOf('{}') });
-  const write = writeOf({ principal: owner, tags: key.tags });
+  const write = writeOf({ account: owner, tags: key.tags });
   await store.beginWrite(write);
-  expect(store.copy(key, 0)).toBeUndefined();
+  expect(snapshot.copy(key, 0)).toBeUndefined();
   await store.endWrite(write, 'not_sent');
-  expect(store.copy(key, 0)).toBeDefined();
+  expect(snapshot.copy(key, 0)).toBeDefined();
 });

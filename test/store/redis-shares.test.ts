@@ -26,11 +26,11 @@ describe('shares', () => {
 
   it('know the last id, and how long ago it was asked for', () => {
     const shares = new Shares(1);
-    expect(shares.known(0, 50)).toEqual({ token: '', agoMs: 0 });
+    expect(shares.idOf(0, 50)).toEqual({ token: '', agoMs: 0 });
     shares.learn(0, 'a', 60);
-    expect(shares.known(0, 100.5)).toEqual({ token: 'a', agoMs: 41 });
+    expect(shares.idOf(0, 100.5)).toEqual({ token: 'a', agoMs: 41 });
     shares.learn(0, 'older', 59);
-    expect(shares.known(0, 100)).toEqual({ token: 'a', agoMs: 40 });
+    expect(shares.idOf(0, 100)).toEqual({ token: 'a', agoMs: 40 });
   });
 
   it('do not doubt others at first, nor while nothing changes', () => {
@@ -65,7 +65,7 @@ describe('shares', () => {
     shares.learn(0, token('one', 'b'), 200);
     shares.missed(1);
     shares.missed(2); // not doubted: its next reply is enough
-    expect([shares.known(1, performance.now()).token, shares.known(2, 300).token]).toEqual(['?', token('two', 'a')]);
+    expect([shares.idOf(1, performance.now()).token, shares.idOf(2, 300).token]).toEqual(['?', token('two', 'a')]);
     expect(shares.learn(1, token('one', 'c'), performance.now() + 1)).toBe(false);
   });
 });

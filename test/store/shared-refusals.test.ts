@@ -32,7 +32,7 @@ function openWorld() {
 
 const request = (store: SharedStore, key: CacheKey): Promise<Snapshot> =>
   store.snapshot({
-    principal: key.account,
+    account: key.account,
     owner: key.account,
     now: START_MS,
     window: undefined,

@@ -43,7 +43,7 @@ function replaceable() {
 }
 
 const requestsOf = (clock: { now(): number }) => (account: string) => ({
-  principal: account,
+  account,
   owner: account,
   now: clock.now(),
   waitUntil: () => undefined,

@@ -96,7 +96,7 @@ afterAll(() => vi.restoreAllMocks());
 
 const request = async (store: SharedStore, keys: readonly CacheKey[], fetches = true): Promise<Snapshot> =>
   store.snapshot({
-    principal: keys[0]!.account,
+    account: keys[0]!.account,
     owner: keys[0]!.account,
     now: START_MS,
     window: undefined,
@@ -116,8 +116,8 @@ const TIMES = { now: START_MS, endsAt: START_MS + 10_000, until: START_MS + 70_0
 const REFUSED = { refusal: { code: 'store_unavailable' } };
 const WINDOW = { name: 'requests', lengthMs: 60_000, limit: 2 };
 /** A write that has begun and not ended. */
-const announced = async (store: SharedStore, principal: string) => {
-  const write = writeOf({ principal, ...TIMES });
+const announced = async (store: SharedStore, account: string) => {
+  const write = writeOf({ account, ...TIMES });
   await store.beginWrite(write);
   return write;
 };
@@ -244,7 +244,7 @@ test('what a request asks for may depend on its instance’s copies', async () =
       return [];
     };
     const account = {
-      principal: key.account,
+      account: key.account,
       owner: key.account,
       now: START_MS,
       window: undefined,
@@ -285,13 +285,13 @@ describe('while the engine is slow or away', () => {
     const key = keyIn(newAccount());
     const [one, other] = [await look(store, key), await look(store, key)];
     expect(one).toMatchObject({ isHidden: true, version: other.version });
-    expect(await store.beginWrite(writeOf({ principal: key.account }))).toMatchObject(REFUSED);
+    expect(await store.beginWrite(writeOf({ account: key.account }))).toMatchObject(REFUSED);
     expect((await look(store, key)).version).not.toBe(one.version);
   });
 
   test('limits are counted here, on from the count of all instances', async () => {
     const { store, other, way } = openWorld();
-    const counted = { principal: 'known', owner: 'known', now: START_MS, window: WINDOW, waitUntil: () => undefined };
+    const counted = { account: 'known', owner: 'known', now: START_MS, window: WINDOW, waitUntil: () => undefined };
     for (const one of [other, other, store]) await one.snapshot(counted);
     way.before = () => Promise.reject(new Error('away'));
     expect((await store.snapshot(counted)).use?.used).toBe(4);
@@ -301,7 +301,7 @@ describe('while the engine is slow or away', () => {
     const { store, way } = openWorld();
     way.before = () => Promise.reject(new Error('away'));
     const asked = {
-      principal: 'account',
+      account: 'account',
       owner: 'account',
       now: START_MS,
       window: WINDOW,
@@ -318,7 +318,7 @@ describe('while the engine is slow or away', () => {
     const late = Promise.withResolvers<void>();
     way.before = (method) => (method === 'beginWrite' ? late.promise : Promise.resolve());
     const write = writeOf({
-      principal: key.account,
+      account: key.account,
       key: 'one',
       ...TIMES,
     });
@@ -459,7 +459,7 @@ test('an instance keeps its own copy where the engine has no room for one, under
   expect((await look(store, key)).entry?.text).toBe('"own"');
   expect((await look(other, key)).entry).toBeUndefined();
   const write = writeOf({
-    principal: key.account,
+    account: key.account,
     tags: ['subusers'],
     ...TIMES,
   });
@@ -479,10 +479,10 @@ describe('secrets', () => {
     const key = keyIn(newAccount());
     await keep(old, key, entryOf('"copy"'));
     expect((await look(turned, key)).entry?.text).toBe('"copy"');
-    const write = writeOf({ principal: key.account, key: 'one', tags: [], ...TIMES });
+    const write = writeOf({ account: key.account, key: 'one', tags: [], ...TIMES });
     await turned.beginWrite(write);
     await turned.endWrite(write, ANSWER);
-    expect(await old.beginWrite({ ...write, nonce: 'another' })).toMatchObject({ known: { outcome: ANSWER } });
+    expect(await old.beginWrite({ ...write, nonce: 'another' })).toMatchObject({ record: { outcome: ANSWER } });
   });
 
   test('a copy sealed with one that is not listed is a miss, and is replaced', async () => {
@@ -522,14 +522,14 @@ test('a cooldown and a spent budget are shared', async () => {
   const open = () => sharedStore({ engine: objects, clock, hasBudget: true });
   const [one, other] = [open(), open()];
   const account = newAccount();
-  const holder = { principal: account, owner: account };
+  const owned = { account, owner: account };
   const waitUntil = vi.fn<(work: Promise<unknown>) => void>();
-  one.coolDown(holder, START_MS + 5_000, waitUntil);
-  for (let n = 0; n < 3; n++) one.spend(holder, START_MS, waitUntil);
+  one.coolDown(owned, START_MS + 5_000, waitUntil);
+  for (let n = 0; n < 3; n++) one.spend(owned, START_MS, waitUntil);
   await Promise.all(waitUntil.mock.calls.map(([work]) => work));
   await look(other, keyIn(account));
   expect(other.coolsUntil(account)).toBe(START_MS + 5_000);
-  expect(other.spend(holder, START_MS, waitUntil).used).toBe(4);
+  expect(other.spend(owned, START_MS, waitUntil).used).toBe(4);
 });
 
 test("after the engine's clock was set back an instance takes newer copies in the place of its own", async () => {

@@ -60,13 +60,13 @@ describe.each<readonly [string, () => Store]>([['in the process', memoryStore]])
       let begun = await store.beginWrite(writeOf());
       for (let n = 0; n < 1_000 && !begun.refusal; n++) begun = await store.beginWrite(writeOf());
       expect(begun).toMatchObject({ refusal: { code: 'store_unavailable' } });
-      expect(await store.beginWrite(writeOf({ principal: 'other' }))).toEqual({ use: undefined });
+      expect(await store.beginWrite(writeOf({ account: 'other' }))).toEqual({ use: undefined });
       expect(await store.beginWrite(writeOf({ now: 70_000, until: 140_000 }))).toEqual({ use: undefined });
     });
 
     test('make room for others when their time is over, whether their account comes again or not', async () => {
       const store = open();
-      const begin = (n: number) => store.beginWrite(writeOf({ principal: `account-${n}` }));
+      const begin = (n: number) => store.beginWrite(writeOf({ account: `account-${n}` }));
       for (let n = 0; n < 140_000 && !(await begin(n)).refusal; n++);
       expect(await store.beginWrite(writeOf())).toMatchObject({ refusal: { code: 'store_unavailable' } });
       expect(await store.beginWrite(writeOf({ now: 70_000, until: 140_000 }))).toEqual({ use: undefined });
@@ -76,14 +76,14 @@ describe.each<readonly [string, () => Store]>([['in the process', memoryStore]])
       const store = open();
       await leave(store, writeOf({ key: 'key', isPurchase: true }));
       for (let times = 0; times < 3; times++)
-        expect(await store.beginWrite(writeOf({ isPurchase: true }))).toMatchObject({ known: { outcome: 'unknown' } });
+        expect(await store.beginWrite(writeOf({ isPurchase: true }))).toMatchObject({ record: { outcome: 'unknown' } });
     });
 
     test('a purchase that was refused beside an equal one leaves nothing of its own', async () => {
       const store = open();
       const first = writeOf({ key: 'key', isPurchase: true });
       expect(await store.beginWrite(first)).toEqual({ use: undefined });
-      expect(await store.beginWrite(writeOf({ isPurchase: true }))).toMatchObject({ known: { outcome: 'under_way' } });
+      expect(await store.beginWrite(writeOf({ isPurchase: true }))).toMatchObject({ record: { outcome: 'under_way' } });
       await store.endWrite(first, ANSWER);
       expect(await store.beginWrite(writeOf({ isPurchase: true }))).toEqual({ use: undefined });
     });

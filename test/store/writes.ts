@@ -6,8 +6,8 @@ export const ANSWER = { status: 200, text: '{}' };
 let nonces = 0;
 
 export const writeOf = (changes: Partial<NewWrite> = {}): NewWrite => ({
-  principal: 'account',
-  owner: changes.principal ?? 'account',
+  account: 'account',
+  owner: changes.account ?? 'account',
   window: undefined,
   tags: ['group'],
   nonce: String(++nonces),

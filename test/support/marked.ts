@@ -1,6 +1,5 @@
-import { matchPath } from '../../src/upstream/match.ts';
+import { matchPath, type OperationId, operations } from '../../src/upstream/operations/index.ts';
 import type { Method, Operation } from '../../src/upstream/operation.ts';
-import { type OperationId, operations } from '../../src/upstream/operations/index.ts';
 import type { Call } from './calls.ts';
 import { exampleBody, exampleInput } from './examples.ts';
 import { json, type Step } from './steps.ts';

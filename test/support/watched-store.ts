@@ -1,4 +1,4 @@
-import { andThen } from '../../src/core/soon.ts';
+import { andThen } from '../../src/core/runtime.ts';
 import type { Snapshot, Store } from '../../src/store/store.ts';
 
 /** Counts events and lets a test wait for the next ones. */

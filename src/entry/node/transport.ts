@@ -1,6 +1,6 @@
 import { type Dispatcher, interceptors, Pool } from 'undici';
 import type { Config } from '../../config.ts';
-import { onAbort } from '../../core/abort.ts';
+import { onAbort } from '../../core/runtime.ts';
 import { GatewayError } from '../../core/errors.ts';
 import {
   type Body,

@@ -12,7 +12,7 @@ import {
   MAX_VALUE_BYTES,
   type Question,
   type Save,
-  type Saved,
+  type SaveReply,
   type SessionReply,
   type SnapshotReply,
   type WriteBegin,
@@ -61,7 +61,7 @@ export class Account extends DurableObject {
     };
   }
 
-  save({ key, tags, version, askedAt, lease, copy, drop }: Save): Saved {
+  save({ key, tags, version, askedAt, lease, copy, drop }: Save): SaveReply {
     const now = this.#begin();
     this.#leases.end(key, lease);
     if (drop) this.#renew(drop === 'everything' ? [EVERYTHING] : tags.slice(0, 1));
@@ -70,9 +70,8 @@ export class Account extends DurableObject {
     if (askedAt > now + 1_000) return 'void';
     if (this.#writes.covers(tags) || this.#versions.of(tags) !== version) return 'void';
     if (!copy) return 'full';
-    const known = this.#rows.find('copy', key, now);
-    const isOurs = known !== undefined && known.keptAt <= now;
-    if (isOurs && known.version === version && known.askedAt > askedAt) return 'void';
+    const before = this.#copyOf(key, now);
+    if (before?.version === version && before.askedAt > askedAt) return 'void';
     if (copy.value.byteLength > MAX_VALUE_BYTES) return 'full';
     if (!this.#rows.hasRoom('copy', key, copy.value.byteLength, now)) this.#rows.drop('copy');
     if (!this.#areVersionsKept) this.#keepVersions();
@@ -105,9 +104,9 @@ export class Account extends DurableObject {
 
   /** A secret for workers without `SECRETS`, made once. */
   secret(): string {
-    const [known] = this.#rows.all('secret');
-    const secret = known ?? crypto.randomUUID() + crypto.randomUUID();
-    if (known === undefined) this.#rows.put('secret', '', { facts: secret, until: FOREVER });
+    const [kept] = this.#rows.all('secret');
+    const secret = kept ?? crypto.randomUUID() + crypto.randomUUID();
+    if (kept === undefined) this.#rows.put('secret', '', { facts: secret, until: FOREVER });
     return secret;
   }
 
@@ -157,9 +156,9 @@ export class Account extends DurableObject {
   #revoke({ id, epoch = 0, lifeMs }: NonNullable<Change['revoked']>, now: number): void {
     this.#rows.dropExpired(now);
     if (id !== undefined) this.#rows.put('session', id, { facts: true, until: now + lifeMs });
-    const known = this.#epochAfter(epoch, lifeMs, now);
+    const current = this.#epochAfter(epoch, lifeMs, now);
     if (this.#rows.all('session').length <= MAX_REVOKED) return;
-    this.#epochAfter(known + 1, lifeMs, now);
+    this.#epochAfter(current + 1, lifeMs, now);
     this.#rows.drop('session');
   }
 
@@ -168,18 +167,22 @@ export class Account extends DurableObject {
     return leftMs > MAX_COOLDOWN_MS ? 0 : leftMs;
   }
 
+  /** One that was kept later than now is from before the clock was set back. */
+  #copyOf(key: string, now: number) {
+    const copy = this.#rows.find('copy', key, now);
+    if (!copy || copy.keptAt <= now) return copy;
+    this.#rows.drop('copy', key);
+    return undefined;
+  }
+
   #reply(question: KeyQuestion, now: number): KeyReply | undefined {
     const { key, tags, have } = question;
     if (this.#writes.covers(tags)) return undefined;
     const version = this.#versions.of(tags);
     const own = have?.version === version ? have : undefined;
-    let known = this.#rows.find('copy', key, now);
-    if (known && known.keptAt > now) {
-      this.#rows.drop('copy', key);
-      known = undefined;
-    }
-    const isOlder = own !== undefined && known !== undefined && known.askedAt < own.askedAt;
-    const copy = known?.version === version && !isOlder ? known : undefined;
+    const kept = this.#copyOf(key, now);
+    const isOlder = own !== undefined && kept !== undefined && kept.askedAt < own.askedAt;
+    const copy = kept?.version === version && !isOlder ? kept : undefined;
     const isFresh = own?.isFresh === true || (copy !== undefined && copy.freshUntil > now);
     const isNew = copy !== undefined && copy.askedAt !== own?.askedAt;
     const lease = isFresh ? undefined : this.#leases.take(question, { version, isNew, now });

@@ -1,5 +1,4 @@
-import type { Clock } from '../../core/runtime.ts';
-import { within } from '../../core/within.ts';
+import { type Clock, within } from '../../core/runtime.ts';
 import { type Engine, NotAsked } from '../../store/shared/engine.ts';
 import type { Account } from './account.ts';
 

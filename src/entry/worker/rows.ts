@@ -90,19 +90,19 @@ export class Rows implements WriteRows<Uint8Array> {
     const [least, room] = [LEAST_BYTES[kind], MAX_HELD_BYTES - bytes];
     if (this.#held[kind] <= room) return true;
     const query = `SELECT SUM(MAX(LENGTH(value), ?)) AS held FROM kept WHERE kind = ? AND name <> ? AND until > ?`;
-    const [row] = this.#known<{ held: number | null }>(query, least, kind, name, now);
+    const [row] = this.#ask<{ held: number | null }>(query, least, kind, name, now);
     this.#held[kind] = row?.held ?? 0;
     return this.#held[kind] <= room;
   }
 
   /** One row, or all of the kind. */
   drop(kind: keyof Kinds, name?: string): void {
-    if (name === undefined) this.#known(`DELETE FROM kept WHERE kind = ?`, kind);
-    else this.#known(`DELETE FROM kept WHERE kind = ? AND name = ?`, kind, name);
+    if (name === undefined) this.#ask(`DELETE FROM kept WHERE kind = ?`, kind);
+    else this.#ask(`DELETE FROM kept WHERE kind = ? AND name = ?`, kind, name);
   }
 
   dropExpired(now: number): void {
-    this.#known(`DELETE FROM kept WHERE until <= ?`, now);
+    this.#ask(`DELETE FROM kept WHERE until <= ?`, now);
   }
 
   /** Deletes expired rows. Returns whether any are left, versions aside. */
@@ -129,16 +129,16 @@ export class Rows implements WriteRows<Uint8Array> {
 
   #firstEnd(): number | undefined {
     const query = `SELECT MIN(until) AS first FROM kept WHERE kind <> 'versions'`;
-    return this.#known<{ first: number | null }>(query)[0]?.first ?? undefined;
+    return this.#ask<{ first: number | null }>(query)[0]?.first ?? undefined;
   }
 
   #facts<Kind extends keyof Kinds>(kind: Kind, and: string, ...bindings: (string | number)[]): Kinds[Kind][] {
-    const rows = this.#known<{ facts: string }>(`SELECT facts FROM kept WHERE kind = ? ${and}`, kind, ...bindings);
+    const rows = this.#ask<{ facts: string }>(`SELECT facts FROM kept WHERE kind = ? ${and}`, kind, ...bindings);
     return rows.map(({ facts }) => JSON.parse(facts) as Kinds[Kind]);
   }
 
   /** Without a table there are no rows. */
-  #known<Columns extends Record<string, SqlValue>>(query: string, ...bindings: (string | number)[]): Columns[] {
+  #ask<Columns extends Record<string, SqlValue>>(query: string, ...bindings: (string | number)[]): Columns[] {
     return this.#isThere ? this.#run(query, ...bindings) : [];
   }
 

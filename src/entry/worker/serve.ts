@@ -1,7 +1,7 @@
 import type { ExecutionContext, Hono } from 'hono';
 import { createApp, type Deps } from '../../app.ts';
 import { type Config, parseConfig } from '../../config.ts';
-import { customerOf } from '../../core/address.ts';
+import { clientAt } from '../../core/address.ts';
 import { noMetrics } from '../../core/metrics.ts';
 import type { Env } from '../../middleware/request.ts';
 import { MemoryStore } from '../../store/memory.ts';
@@ -56,7 +56,7 @@ export async function appOf(env: WorkerEnv, makeSandbox: MakeSandbox | undefined
     docsAssets: assetsOf(env.ASSETS),
     trialAccounts: sandbox?.accounts,
     // The platform sets this header, whatever a client sends.
-    addressOf: (_, header) => customerOf(header('cf-connecting-ip') ?? ''),
+    addressOf: (_, header) => clientAt(header('cf-connecting-ip') ?? ''),
     waitUntil: () => undefined, // the platform always passes an execution context
   });
   return { app, isKept };

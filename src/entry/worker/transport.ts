@@ -1,4 +1,4 @@
-import { onAbort } from '../../core/abort.ts';
+import { onAbort } from '../../core/runtime.ts';
 import { type Body, type Transport, TransportError, type UpstreamRequest } from '../../upstream/transport.ts';
 
 /** Anything that answers requests as `fetch` does: the network, or the sandbox in this isolate. */

@@ -1,5 +1,5 @@
 import type { Use } from '../../store/shared/engine.ts';
-import type { Window } from '../../store/store.ts';
+import type { Span } from '../../store/store.ts';
 import type { Rows } from './rows.ts';
 
 interface Open {
@@ -10,9 +10,10 @@ interface Open {
   readonly endsAt: number;
 }
 
-type Span = Omit<Window, 'limit'> & Partial<Window>;
+/** Without a limit: of the budget. */
+type MaybeLimited = Span & { readonly limit?: number };
 
-/** Of the budget, whose window has no limit. */
+/** Of the budget. */
 const ASSUMED_LIMIT = 64;
 
 /**
@@ -28,12 +29,12 @@ export class Windows {
     this.#rows = rows;
   }
 
-  look(span: Omit<Window, 'limit'>, now: number): Use {
+  look(span: Span, now: number): Use {
     const open = this.#find(span, now);
     return { used: open?.used ?? 0, leftMs: open ? open.endsAt - now : span.lengthMs };
   }
 
-  count(span: Span, now: number): Use {
+  count(span: MaybeLimited, now: number): Use {
     const { lengthMs, limit } = span;
     const name = nameOf(span);
     const step = Math.max(1, Math.ceil((limit ?? ASSUMED_LIMIT) / 8));
@@ -50,7 +51,7 @@ export class Windows {
   }
 
   /** One that ends later than it could is from before the clock was set back. */
-  #find(span: Span, now: number): Open | undefined {
+  #find(span: MaybeLimited, now: number): Open | undefined {
     const name = nameOf(span);
     const isOpen = ({ endsAt }: { readonly endsAt: number }) => endsAt > now && endsAt <= now + span.lengthMs;
     const open = this.#open.get(name);
@@ -60,4 +61,4 @@ export class Windows {
   }
 }
 
-const nameOf = ({ name, limit }: Span) => (limit === undefined ? `budget ${name}` : name);
+const nameOf = ({ name, limit }: MaybeLimited) => (limit === undefined ? `budget ${name}` : name);

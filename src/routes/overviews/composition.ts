@@ -1,7 +1,6 @@
 import type { ErrorItem, GatewayError } from '../../core/errors.ts';
-import { type Composition, planOf } from '../../gateway/compose.ts';
+import { type Composition, documentedFields, planOf } from '../../gateway/compose.ts';
 import type { Overview } from '../../gateway/overviews.ts';
-import { documentedFields } from '../../gateway/project.ts';
 import { invalid } from '../../upstream/input.ts';
 
 /** What a client asked for, with the fields that it wants of each section; or nothing, and why it is refused. */

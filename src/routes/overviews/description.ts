@@ -1,8 +1,7 @@
 import * as z from 'zod/mini';
 import type { Overview, Section } from '../../gateway/overviews.ts';
-import { exampleOf } from '../../upstream/example.ts';
-import { documented, flag, integer, model, text } from '../../upstream/fields.ts';
-import { documentedFields } from '../../gateway/project.ts';
+import { documentedFields } from '../../gateway/compose.ts';
+import { documented, exampleOf, flag, integer, model, text } from '../../upstream/fields.ts';
 import type { Description, Doc } from '../openapi.ts';
 import { problemCode } from '../problems.ts';
 

@@ -1,10 +1,19 @@
 import { type LRUCache, PART, recent } from '../bounded.ts';
-import { addressOwner, isAddress, type Owner } from '../owner.ts';
-import { type AccountId, type Holder, requestsBy, type Window, type WindowUse } from '../store.ts';
+import {
+  type AccountId,
+  addressOwner,
+  type OwnedAccount,
+  isAddress,
+  type Owner,
+  requestsBy,
+  type Span,
+  type Window,
+  type WindowUse,
+} from '../store.ts';
 import { Versions } from '../versions.ts';
 
-/** What one process knows of an account, or of an address; its copies, marks and records aside. */
-interface Account {
+/** What one process knows of an account; its copies, marks and records aside. */
+interface State {
   /** In whose share it was made. */
   readonly owner: Owner;
   /** Absent until a copy is looked up. */
@@ -27,8 +36,8 @@ const BY_ADDRESS = requestsBy('address');
  */
 export class MemoryAccounts {
   readonly #max: number;
-  readonly #accepted: LRUCache<AccountId, Account>;
-  readonly #others: LRUCache<AccountId, Account>;
+  readonly #accepted: LRUCache<AccountId, State>;
+  readonly #others: LRUCache<AccountId, State>;
   /** Those of each address, the oldest first. */
   readonly #ofAddress = new Map<Owner, Set<AccountId>>();
 
@@ -43,12 +52,12 @@ export class MemoryAccounts {
   }
 
   /** Undefined for an account that was evicted: what was found of it before is then invalid. */
-  knownVersions(account: AccountId): Versions | undefined {
+  heldVersions(account: AccountId): Versions | undefined {
     return this.#find(account)?.versions;
   }
 
-  take(holder: Holder, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, now: number): WindowUse {
-    const window = this.#windowOf(holder, name);
+  take(owned: OwnedAccount, { name, lengthMs }: Span, now: number): WindowUse {
+    const window = this.#windowOf(owned, name);
     if (window.endsAt <= now) {
       window.used = 0;
       window.endsAt = now + lengthMs;
@@ -57,24 +66,24 @@ export class MemoryAccounts {
   }
 
   /** What is known of the account is in its own share from now on. */
-  accept(id: AccountId): void {
-    const account = this.#others.peek(id);
-    if (!account) return;
-    this.#others.delete(id);
-    this.#accepted.set(id, account);
+  accept(account: AccountId): void {
+    const state = this.#others.peek(account);
+    if (!state) return;
+    this.#others.delete(account);
+    this.#accepted.set(account, state);
   }
 
   /** Takes over what all instances have counted. In the same window the higher count is right: ours may be pending. */
-  learn(holder: Holder, name: string, { used, endsAt }: WindowUse): void {
-    const window = this.#windowOf(holder, name);
+  learn(owned: OwnedAccount, name: string, { used, endsAt }: WindowUse): void {
+    const window = this.#windowOf(owned, name);
     const isSame = Math.abs(window.endsAt - endsAt) < SAME_END_MS;
     window.used = isSame ? Math.max(window.used, used) : used;
     window.endsAt = endsAt;
   }
 
-  coolDown({ principal, owner }: Holder, until: number): void {
-    const account = this.#of(principal, owner);
-    account.coolsUntil = Math.max(account.coolsUntil, until);
+  coolDown({ account, owner }: OwnedAccount, until: number): void {
+    const state = this.#of(account, owner);
+    state.coolsUntil = Math.max(state.coolsUntil, until);
   }
 
   coolsUntil(account: AccountId): number {
@@ -86,34 +95,34 @@ export class MemoryAccounts {
     return { accounts: all.length, windows: all.reduce((sum, { windows }) => sum + Object.keys(windows).length, 0) };
   }
 
-  #windowOf({ principal, owner }: Holder, name: string) {
+  #windowOf({ account, owner }: OwnedAccount, name: string) {
     // An address is in a share of its own, apart from the credentials that are made up there.
-    const { windows } = this.#of(principal, name === BY_ADDRESS ? addressOwner(principal) : owner);
+    const { windows } = this.#of(account, name === BY_ADDRESS ? addressOwner(account) : owner);
     return (windows[name] ??= { used: 0, endsAt: 0 });
   }
 
-  #find(id: AccountId): Account | undefined {
-    return this.#accepted.get(id) ?? this.#others.get(id);
+  #find(account: AccountId): State | undefined {
+    return this.#accepted.get(account) ?? this.#others.get(account);
   }
 
-  #of(id: AccountId, owner: Owner): Account {
-    if (!isAddress(owner)) this.accept(id);
-    const known = this.#find(id);
-    if (known) return known;
-    const made: Account = { owner, versions: undefined, windows: {}, coolsUntil: 0 };
-    if (isAddress(owner)) this.#list(owner, id);
-    (isAddress(owner) ? this.#others : this.#accepted).set(id, made);
+  #of(account: AccountId, owner: Owner): State {
+    if (!isAddress(owner)) this.accept(account);
+    const state = this.#find(account);
+    if (state) return state;
+    const made: State = { owner, versions: undefined, windows: {}, coolsUntil: 0 };
+    if (isAddress(owner)) this.#list(owner, account);
+    (isAddress(owner) ? this.#others : this.#accepted).set(account, made);
     return made;
   }
 
-  #list(address: Owner, id: AccountId): void {
-    const ids = this.#ofAddress.get(address) ?? new Set();
-    if (ids.size >= this.#max * PART) for (const oldest of ids) if (this.#others.delete(oldest)) break;
-    this.#ofAddress.set(address, ids.add(id));
+  #list(address: Owner, account: AccountId): void {
+    const accounts = this.#ofAddress.get(address) ?? new Set();
+    if (accounts.size >= this.#max * PART) for (const oldest of accounts) if (this.#others.delete(oldest)) break;
+    this.#ofAddress.set(address, accounts.add(account));
   }
 
-  #unlist(address: Owner, id: AccountId): void {
-    const ids = this.#ofAddress.get(address);
-    if (ids?.delete(id) && ids.size === 0) this.#ofAddress.delete(address);
+  #unlist(address: Owner, account: AccountId): void {
+    const accounts = this.#ofAddress.get(address);
+    if (accounts?.delete(account) && accounts.size === 0) this.#ofAddress.delete(address);
   }
 }

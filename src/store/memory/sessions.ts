@@ -1,5 +1,5 @@
 import { MAX_REVOKED } from '../shared/engine.ts';
-import { type AccountId, type Holder, type Revoked, SESSION_MS, type SessionId, type SessionState } from '../store.ts';
+import { type AccountId, type Revoked, SESSION_MS, type SessionId, type SessionState } from '../store.ts';
 
 /** Accounts and revoked sessions together; each takes some hundred bytes. */
 const MAX_ENTRIES = 100_000;
@@ -7,7 +7,7 @@ const MAX_ENTRIES = 100_000;
 const LEAST_FREED = MAX_ENTRIES / 16;
 
 /** Of an account whose sessions were revoked, alone or together. Instants are of this process's clock. */
-interface Account {
+interface Sessions {
   epoch: number;
   /** When no session is left that the epoch could matter to. */
   until: number;
@@ -22,7 +22,7 @@ interface Account {
  */
 export class MemorySessions {
   /** What was changed last is last. */
-  readonly #accounts = new Map<AccountId, Account>();
+  readonly #accounts = new Map<AccountId, Sessions>();
   readonly #forgets: boolean;
   /** Of every account, and the highest of any. */
   #epoch = 0;
@@ -34,39 +34,39 @@ export class MemorySessions {
     this.#forgets = forgets;
   }
 
-  revoke({ principal }: Pick<Holder, 'principal'>, { id, epoch }: Revoked, now: number): void {
-    const known = this.#accounts.get(principal);
-    const account = known ?? { epoch: this.#epoch, until: 0, revoked: new Map() };
-    this.#held -= known ? entriesOf(known) : 0;
-    if (epoch > account.epoch) account.revoked.clear(); // they are of lower ones
-    account.epoch = Math.max(account.epoch, epoch);
-    account.until = now + SESSION_MS;
-    if (id !== undefined) account.revoked.set(id, account.until);
-    if (account.revoked.size > MAX_REVOKED) dropEnded(account, now);
-    if (account.revoked.size > MAX_REVOKED) endAll(account);
-    this.#highest = Math.max(this.#highest, account.epoch);
-    this.#accounts.delete(principal);
-    this.#accounts.set(principal, account);
-    this.#held += entriesOf(account);
+  revoke(account: AccountId, { id, epoch }: Revoked, now: number): void {
+    const before = this.#accounts.get(account);
+    const sessions = before ?? { epoch: this.#epoch, until: 0, revoked: new Map() };
+    this.#held -= before ? entriesOf(before) : 0;
+    if (epoch > sessions.epoch) sessions.revoked.clear(); // they are of lower ones
+    sessions.epoch = Math.max(sessions.epoch, epoch);
+    sessions.until = now + SESSION_MS;
+    if (id !== undefined) sessions.revoked.set(id, sessions.until);
+    if (sessions.revoked.size > MAX_REVOKED) dropEnded(sessions, now);
+    if (sessions.revoked.size > MAX_REVOKED) endAll(sessions);
+    this.#highest = Math.max(this.#highest, sessions.epoch);
+    this.#accounts.delete(account);
+    this.#accounts.set(account, sessions);
+    this.#held += entriesOf(sessions);
     if (this.#held <= MAX_ENTRIES) return;
     if (this.#forgets) this.#forget();
     else this.#makeRoom(now);
   }
 
   /** A session of a higher epoch than is known shows that there was such a one. */
-  stateOf(holder: Holder, session: SessionId, now: number): SessionState {
-    if (session.epoch > this.#epochOf(holder.principal)) this.revoke(holder, { epoch: session.epoch }, now);
-    const account = this.#accounts.get(holder.principal);
-    if (account) account.until = now + SESSION_MS;
-    return { isRevoked: account?.revoked.has(session.id) === true, epoch: this.#epochOf(holder.principal) };
+  stateOf(account: AccountId, session: SessionId, now: number): SessionState {
+    if (session.epoch > this.#epochOf(account)) this.revoke(account, { epoch: session.epoch }, now);
+    const sessions = this.#accounts.get(account);
+    if (sessions) sessions.until = now + SESSION_MS;
+    return { isRevoked: sessions?.revoked.has(session.id) === true, epoch: this.#epochOf(account) };
   }
 
   /** All that may still matter, what was changed last first. */
   *all(now: number): Generator<readonly [AccountId, Revoked]> {
-    for (const [principal, { epoch, revoked, until }] of [...this.#accounts].toReversed()) {
+    for (const [account, { epoch, revoked, until }] of [...this.#accounts].toReversed()) {
       const ids = [...revoked].flatMap(([id, endsAt]) => (endsAt > now ? id : []));
-      if (ids.length === 0 && until > now) yield [principal, { epoch }];
-      for (const id of ids) yield [principal, { id, epoch }];
+      if (ids.length === 0 && until > now) yield [account, { epoch }];
+      for (const id of ids) yield [account, { id, epoch }];
     }
   }
 
@@ -75,23 +75,23 @@ export class MemorySessions {
   }
 
   #forget(): void {
-    for (const [principal, account] of this.#accounts) {
+    for (const [account, sessions] of this.#accounts) {
       if (this.#held <= MAX_ENTRIES) return;
-      this.#accounts.delete(principal);
-      this.#held -= entriesOf(account);
+      this.#accounts.delete(account);
+      this.#held -= entriesOf(sessions);
     }
   }
 
   /** Where there are too many accounts, all sessions are over, and nothing need be known of any. */
   #makeRoom(now: number): void {
     for (let many = Infinity; many >= 1; many = Math.min(many / 2, MAX_REVOKED)) {
-      for (const [principal, account] of this.#accounts) {
-        dropEnded(account, now);
-        if (account.until <= now) this.#accounts.delete(principal);
-        else if (account.revoked.size >= many) endAll(account);
-        this.#highest = Math.max(this.#highest, account.epoch);
+      for (const [account, sessions] of this.#accounts) {
+        dropEnded(sessions, now);
+        if (sessions.until <= now) this.#accounts.delete(account);
+        else if (sessions.revoked.size >= many) endAll(sessions);
+        this.#highest = Math.max(this.#highest, sessions.epoch);
       }
-      this.#held = [...this.#accounts.values()].reduce((sum, account) => sum + entriesOf(account), 0);
+      this.#held = [...this.#accounts.values()].reduce((sum, sessions) => sum + entriesOf(sessions), 0);
       if (this.#held <= MAX_ENTRIES - LEAST_FREED) return;
     }
     this.#accounts.clear();
@@ -100,13 +100,13 @@ export class MemorySessions {
   }
 }
 
-const entriesOf = ({ revoked }: Account) => 1 + revoked.size;
+const entriesOf = ({ revoked }: Sessions) => 1 + revoked.size;
 
-function endAll(account: Account): void {
-  account.epoch++;
-  account.revoked.clear();
+function endAll(sessions: Sessions): void {
+  sessions.epoch++;
+  sessions.revoked.clear();
 }
 
-function dropEnded({ revoked }: Account, now: number): void {
+function dropEnded({ revoked }: Sessions, now: number): void {
   for (const [id, until] of revoked) if (until <= now) revoked.delete(id);
 }

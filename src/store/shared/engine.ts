@@ -1,4 +1,4 @@
-import type { OpenState, Window } from '../store.ts';
+import type { OpenState, SessionId, SessionState, Span, Window, WindowUse } from '../store.ts';
 
 /**
  * Keeps what instances share: Redis, or a Durable Object for each account. Each call is one round trip, atomic, and of
@@ -9,7 +9,7 @@ import type { OpenState, Window } from '../store.ts';
 export interface Engine {
   snapshot(account: string, question: Question): Promise<SnapshotReply>;
   /** Ends a fetch, with or without a copy. */
-  save(account: string, save: Save): Promise<Saved>;
+  save(account: string, save: Save): Promise<SaveReply>;
   beginWrite(account: string, write: WriteBegin): Promise<WriteBegun>;
   /** May be repeated. */
   endWrite(account: string, write: WriteEnded): Promise<void>;
@@ -27,6 +27,9 @@ export interface Use {
   readonly leftMs: number;
 }
 
+/** By this process's clock. */
+export const useOf = ({ used, leftMs }: Use, now: number): WindowUse => ({ used, endsAt: now + leftMs });
+
 export interface KeyQuestion {
   readonly key: string;
   /** Its version is made of theirs. */
@@ -39,17 +42,13 @@ export interface KeyQuestion {
   readonly waitedFor?: string | undefined;
 }
 
-export interface SessionReply {
-  readonly isRevoked: boolean;
-  /** Of the account's sessions; 0 if they were never revoked all together. */
-  readonly epoch: number;
-}
+export type SessionReply = Omit<SessionState, 'isLocal'>;
 
 export interface Question {
   /** Over its limit no key is looked up. */
   readonly window?: Window | undefined;
   /** Read, not counted in. */
-  readonly budget?: Omit<Window, 'limit'> | undefined;
+  readonly budget?: Span | undefined;
   /** Id of a session, and its epoch. A higher one than is known has been lost: it is taken over. */
   readonly session?: string | undefined;
   readonly sessionEpoch?: number | undefined;
@@ -94,7 +93,7 @@ export interface Save {
  * `kept`: the copy is stored. `full`: the version is the same, but there is no room, or no copy. `void`: there is a mark,
  * another version or a newer copy.
  */
-export type Saved = 'kept' | 'full' | 'void';
+export type SaveReply = 'kept' | 'full' | 'void';
 
 /** `Value`: that of a record; sealed where it leaves the process. */
 export interface WriteBegin<Value = Uint8Array> {
@@ -110,7 +109,7 @@ export interface WriteBegin<Value = Uint8Array> {
   /** Hash of what a purchase buys. One without a key is equal to any with a mark, one with a key to those without. */
   readonly purchase?: string | undefined;
   /** The session that it came by, as in a question. */
-  readonly session?: { readonly id: string; readonly epoch: number } | undefined;
+  readonly session?: SessionId | undefined;
 }
 
 /**
@@ -146,7 +145,7 @@ export interface Change {
   readonly renewed?: { readonly key: string; readonly lease: string } | undefined;
   readonly cooldownMs?: number | undefined;
   /** The budget in which a call of the upstream is counted. */
-  readonly spent?: Omit<Window, 'limit'> | undefined;
+  readonly spent?: Span | undefined;
   /** A session to revoke, and the epoch of all, which only grows. */
   readonly revoked?:
     | { readonly id?: string | undefined; readonly epoch?: number | undefined; readonly lifeMs: number }

@@ -1,5 +1,4 @@
-import { onAbort } from '../../core/abort.ts';
-import type { WaitUntil, Clock } from '../../core/runtime.ts';
+import { type Clock, onAbort, type WaitUntil } from '../../core/runtime.ts';
 import type { CacheKey } from '../store.ts';
 import { LEASE_MS } from './engine.ts';
 

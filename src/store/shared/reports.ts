@@ -1,7 +1,6 @@
-import type { Clock } from '../../core/runtime.ts';
-import { within } from '../../core/within.ts';
+import { type Clock, within } from '../../core/runtime.ts';
 import { recent } from '../bounded.ts';
-import type { AccountId, Holder } from '../store.ts';
+import type { AccountId } from '../store.ts';
 
 /** Sends a request to the engine, which may be repeated. */
 type Send = () => Promise<unknown>;
@@ -44,36 +43,35 @@ export class Reports {
   }
 
   /** Tried once by each refused request, and again and again by one of an account. */
-  refuse(holder: Holder, send: Send): Promise<void> {
-    const refusal = this.#note(holder, send);
-    const { principal } = holder;
-    return refusal.isReported ? this.#tell(principal, refusal, send) : this.#report(principal, refusal);
+  refuse(account: AccountId, send: Send): Promise<void> {
+    const refusal = this.#note(account, send);
+    return refusal.isReported ? this.#tell(account, refusal, send) : this.#report(account, refusal);
   }
 
   /** The same request, which tells of a refused credential too. */
-  refusing(holder: Holder, send: Send): Send {
-    const refusal = this.#note(holder, send);
-    return () => this.#tell(holder.principal, refusal, send);
+  refusing(account: AccountId, send: Send): Send {
+    const refusal = this.#note(account, send);
+    return () => this.#tell(account, refusal, send);
   }
 
-  /** Resolves when the engine has acknowledged it, or when its time is over. Never rejects. */
-  async retry(send: Send, until: number): Promise<void> {
+  /** Resolves with whether the engine has acknowledged it, at the latest when its time is over. Never rejects. */
+  async retry(send: Send, until: number): Promise<boolean> {
     this.pending++;
+    let isAcknowledged = false;
     for (let ms = FIRST_PAUSE_MS; ; ms = Math.min(2 * ms, MAX_PAUSE_MS)) {
-      const isAcknowledged = await within(this.#clock, BEGIN_MS, send()).then(
-        () => true,
-        () => false,
-      );
+      const tried = within(this.#clock, BEGIN_MS, send());
+      await tried.then(() => (isAcknowledged = true)).catch(() => undefined);
       if (isAcknowledged || this.#clock.now() >= until) break;
       await new Promise<void>((resolve) => void this.#clock.after(ms, resolve));
     }
     this.pending--;
+    return isAcknowledged;
   }
 
-  #note({ principal }: Holder, send: Send): Refusal {
-    const refusal = this.#refused.peek(principal) ?? { send, isReported: false };
+  #note(account: AccountId, send: Send): Refusal {
+    const refusal = this.#refused.peek(account) ?? { send, isReported: false };
     refusal.send = send;
-    this.#refused.set(principal, refusal);
+    this.#refused.set(account, refusal);
     return refusal;
   }
 

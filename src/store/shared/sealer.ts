@@ -1,7 +1,7 @@
 import { base64Url, type Bytes, deriveKey, HMAC, Sealing } from '../../core/crypto.ts';
 import { LRUCache } from '../bounded.ts';
 import { type CacheKey, type Entry, EVERYTHING, type NewWrite, type Tag, type WriteRecord } from '../store.ts';
-import { MAX_VALUE_BYTES, type WriteBegun } from './engine.ts';
+import { MAX_VALUE_BYTES, type WriteBegin, type WriteEnded } from './engine.ts';
 
 /** Of remembered names, in characters. */
 const MAX_NAMES_LENGTH = 4_194_304;
@@ -10,11 +10,9 @@ const NAME_LENGTH = 16;
 
 const encoder = new TextEncoder();
 
-type SealedRecord = Extract<WriteBegun, { is: 'record' }>;
-
 /** Copies and records can be opened under their own names only. */
 const dataOfCopy = ({ account, key }: CacheKey) => `copy ${account} ${key}`;
-const dataOfRecord = ({ principal, key }: NewWrite) => `record ${principal} ${key}`;
+const dataOfRecord = ({ account, key }: NewWrite) => `record ${account} ${key}`;
 
 /**
  * Copies, records and their names as an engine gets them: sealed with AES-256-GCM and additional data, and hashed with
@@ -65,19 +63,31 @@ export class Sealer {
     return { ...head, storedAt, text: opened.slice(end + 1) };
   }
 
-  /** An answer that is too large is recorded as of unknown outcome. */
-  async sealRecord(write: NewWrite, outcome: WriteRecord['outcome']): Promise<Bytes> {
-    const record: WriteRecord = { fingerprint: write.fingerprint, outcome };
-    const value = await this.#sealing.seal(dataOfRecord(write), JSON.stringify(record), 'last');
-    return value.length > MAX_VALUE_BYTES ? this.sealRecord(write, 'unknown') : value;
+  /** The beginning or the end of a write. */
+  sealWrite(write: NewWrite, plain: WriteBegin<WriteRecord>): Promise<WriteBegin>;
+  sealWrite(write: NewWrite, plain: WriteEnded<WriteRecord>): Promise<WriteEnded>;
+  async sealWrite(write: NewWrite, plain: WriteBegin<WriteRecord> | WriteEnded<WriteRecord>): Promise<unknown> {
+    const { tags, purchase, record } = plain;
+    const value = record?.value && (await this.#sealRecord(write, record.value));
+    return {
+      ...plain,
+      tags: await this.namesOf(tags),
+      purchase: purchase === undefined ? undefined : await this.nameOf(`purchase ${purchase}`),
+      record: record && { ...record, key: await this.nameOf(`record ${record.key}`), value },
+    };
   }
 
   /** One that cannot be opened is of unknown outcome: its key stays taken. */
-  async openRecord(write: NewWrite, { value, isOver }: SealedRecord): Promise<WriteRecord> {
+  async openRecord(write: NewWrite, value: Uint8Array): Promise<WriteRecord> {
     const text = await this.#sealing.open(dataOfRecord(write), value);
     if (text === undefined) return { fingerprint: write.fingerprint, outcome: 'unknown' };
-    const record = JSON.parse(text) as WriteRecord; // written by `sealRecord`, hence of this shape
-    return isOver ? { ...record, outcome: 'unknown' } : record;
+    return JSON.parse(text) as WriteRecord; // written by `#sealRecord`, hence of this shape
+  }
+
+  /** An answer that is too large is recorded as of unknown outcome. */
+  async #sealRecord(write: NewWrite, record: WriteRecord): Promise<Bytes> {
+    const value = await this.#sealing.seal(dataOfRecord(write), JSON.stringify(record), 'last');
+    return value.length > MAX_VALUE_BYTES ? this.#sealRecord(write, { ...record, outcome: 'unknown' }) : value;
   }
 
   async #makeName(text: string): Promise<string> {

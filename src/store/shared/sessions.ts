@@ -1,10 +1,8 @@
-import type { Clock } from '../../core/runtime.ts';
-import { within } from '../../core/within.ts';
+import { type Clock, within } from '../../core/runtime.ts';
 import { MemorySessions } from '../memory/sessions.ts';
 import {
   type AccountId,
   epochOf,
-  type Holder,
   type Revoked,
   type RevokeRequest,
   SESSION_MS,
@@ -12,13 +10,7 @@ import {
   type SessionState,
 } from '../store.ts';
 import type { Engine } from './engine.ts';
-
-interface SharedSessionsOptions {
-  readonly engine: Engine;
-  readonly clock: Clock;
-  /** Sends until the engine has acknowledged it, or until then. Never rejects. */
-  readonly retry: (send: () => Promise<unknown>, until: number) => Promise<void>;
-}
+import type { Reports } from './reports.ts';
 
 /** How long a sign-out waits until all instances know of it. */
 const KNOWN_MS = 1_000;
@@ -32,75 +24,68 @@ type Report = readonly [AccountId, Revoked];
 
 /** Revoked sessions that the engine keeps, and what this instance knows of them. */
 export class SharedSessions {
-  readonly #options: SharedSessionsOptions;
+  readonly #engine: Engine;
+  readonly #clock: Clock;
+  readonly #reports: Reports;
   /** Revoked here, or as the engine has said; all that is known while it does not answer. */
-  readonly #known = new MemorySessions({ forgets: true });
+  readonly #own = new MemorySessions({ forgets: true });
   #isToReport = false;
   #isReporting = false;
 
-  constructor(options: SharedSessionsOptions) {
-    this.#options = options;
-    options.engine.onAnother?.(() => void this.#reportAll());
+  constructor(engine: Engine, clock: Clock, reports: Reports) {
+    this.#engine = engine;
+    this.#clock = clock;
+    this.#reports = reports;
+    engine.onAnother?.(() => void this.#reportAll());
   }
 
   /** Resolves with whether all instances know of it. */
   async revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean> {
-    this.#known.revoke(request, revoked, request.now);
-    const { clock, retry } = this.#options;
-    let isKnown = false;
-    const send = () => this.#report(request.principal, revoked).then(() => (isKnown = true));
-    const reported = retry(send, clock.now() + REPORT_MS);
-    request.waitUntil(reported.then(() => isKnown || void this.#reportAll()));
-    await within(clock, KNOWN_MS, reported).catch(() => undefined);
-    return isKnown;
+    this.#own.revoke(request.account, revoked, request.now);
+    const reported = this.#report([request.account, revoked], this.#clock.now() + REPORT_MS);
+    request.waitUntil(reported.then((isKnown) => isKnown || void this.#reportAll()));
+    return within(this.#clock, KNOWN_MS, reported).catch(() => false);
   }
 
   /** As far as this instance knows. */
-  stateOf(holder: Holder, session: SessionId, now: number): SessionState {
-    return this.#known.stateOf(holder, session, now);
+  stateOf(account: AccountId, session: SessionId, now: number): SessionState {
+    return this.#own.stateOf(account, session, now);
   }
 
   /** By the engine's reply and by what this instance knows: the engine may have lost what it had. */
-  learn(request: RevokeRequest, session: SessionId, reply: SessionState | undefined): SessionState {
-    const own = this.stateOf(request, session, request.now);
+  learn({ account, now }: RevokeRequest, session: SessionId, reply: SessionState | undefined): SessionState {
+    const own = this.stateOf(account, session, now);
     if (!reply) return { ...own, isLocal: true };
     const epoch = epochOf(reply.epoch); // text where an object is of an earlier release
     const isNews = epoch > own.epoch || (reply.isRevoked && !own.isRevoked);
-    if (isNews) this.#known.revoke(request, { id: reply.isRevoked ? session.id : undefined, epoch }, request.now);
+    if (isNews) this.#own.revoke(account, { id: reply.isRevoked ? session.id : undefined, epoch }, now);
     return { ...reply, isRevoked: reply.isRevoked || own.isRevoked, epoch: Math.max(own.epoch, epoch) };
   }
 
-  async #report(account: AccountId, { id, epoch }: Revoked): Promise<void> {
+  /** Resolves with whether the engine has acknowledged it. */
+  #report([account, { id, epoch }]: Report, until: number): Promise<boolean> {
     const revoked = { id, epoch: epoch > 0 ? epoch : undefined, lifeMs: SESSION_MS };
-    await this.#options.engine.change(account, { revoked });
+    return this.#reports.retry(() => this.#engine.change(account, { revoked }), until);
   }
 
   /** One after the other, with pauses: the store has others to answer too. What fails waits until all others were tried. */
   async #reportAll(): Promise<void> {
-    const { clock } = this.#options;
     this.#isToReport = true;
     if (this.#isReporting) return;
     this.#isReporting = true;
     let ms = PAUSE_MS;
     for (let left: readonly Report[] = []; this.#isToReport || left.length > 0;) {
-      if (this.#isToReport) left = [...this.#known.all(clock.now())];
+      if (this.#isToReport) left = [...this.#own.all(this.#clock.now())];
       this.#isToReport = false;
       const failed: Report[] = [];
       for (const report of left) {
-        const isKnown = await this.#tryOnce(report);
+        const isKnown = await this.#report(report, -Infinity);
         if (!isKnown) failed.push(report);
         ms = isKnown ? PAUSE_MS : Math.min(2 * ms, MAX_PAUSE_MS);
-        await new Promise<void>((resolve) => void clock.after(ms, resolve));
+        await new Promise<void>((resolve) => void this.#clock.after(ms, resolve));
       }
       left = failed;
     }
     this.#isReporting = false;
-  }
-
-  /** Resolves with whether the engine has acknowledged it. */
-  async #tryOnce([account, revoked]: Report): Promise<boolean> {
-    let isKnown = false;
-    await this.#options.retry(() => this.#report(account, revoked).then(() => (isKnown = true)), -Infinity);
-    return isKnown;
   }
 }

@@ -1,6 +1,6 @@
-import type { Clock } from '../../core/runtime.ts';
-import { within } from '../../core/within.ts';
+import { type Clock, within } from '../../core/runtime.ts';
 import type { Copies } from '../copies.ts';
+import type { MemoryAccounts } from '../memory/accounts.ts';
 import {
   type SnapshotRequest,
   BUDGET,
@@ -10,7 +10,6 @@ import {
   type Found,
   freshFor,
   hidden,
-  type Holder,
   type Saved,
   type SessionState,
   type Snapshot,
@@ -24,9 +23,12 @@ import {
   MAX_VALUE_BYTES,
   type Save,
   type SnapshotReply,
+  useOf,
 } from './engine.ts';
 import { RequestLeases } from './leases.ts';
+import type { Reports } from './reports.ts';
 import type { Sealer } from './sealer.ts';
+import type { SharedSessions } from './sessions.ts';
 
 export interface SharedStoreOptions {
   readonly engine: Engine;
@@ -40,16 +42,14 @@ export interface SharedStoreOptions {
   readonly hasBudget: boolean;
 }
 
-export interface SnapshotTools extends SharedStoreOptions {
+export interface SharedParts extends SharedStoreOptions {
+  /** Each is used only where the engine's reply has the same version. */
   readonly copies: Copies;
+  readonly limits: MemoryAccounts;
+  readonly reports: Reports;
+  readonly sessions: SharedSessions;
   /** What a lookup finds while the engine does not answer. */
   away(): Found;
-  /** Takes over limits and cooldown from a reply. */
-  learn(holder: Holder, reply: SnapshotReply): void;
-  /** Whether `dropAll` of the account is not acknowledged yet. */
-  isDropping(account: string): boolean;
-  /** Reports that nothing of the account is valid any more; resolves when the engine has acknowledged it. */
-  dropAll(request: SnapshotRequest, save: Save): Promise<void>;
 }
 
 /** How long a request waits for all its store calls together, other than for leases. 200 are promised; timers are late. */
@@ -66,13 +66,11 @@ interface State {
 
 type Asked = { readonly key: CacheKey; readonly question: KeyQuestion };
 
-const NOT_STORED: Saved = { stored: false, holds: false };
-
 /** What a request, and the fetches that it has begun, see of a shared store. */
 export class SharedSnapshot implements Snapshot {
   use: WindowUse | undefined;
   session: SessionState | undefined;
-  readonly #tools: SnapshotTools;
+  readonly #parts: SharedParts;
   readonly #request: SnapshotRequest;
   /** Of its leases. */
   readonly #nonce = crypto.randomUUID();
@@ -84,35 +82,43 @@ export class SharedSnapshot implements Snapshot {
   #leftMs = READ_MS;
   #isEnded = false;
 
-  constructor(tools: SnapshotTools, request: SnapshotRequest) {
-    const { principal, waitUntil } = request;
-    this.#tools = tools;
+  constructor(parts: SharedParts, request: SnapshotRequest) {
+    const { account, waitUntil } = request;
+    this.#parts = parts;
     this.#request = request;
     this.#leases = new RequestLeases({
-      ...tools,
+      ...parts,
       waitUntil,
       ask: (keys) => this.#ask(keys, POLL_MS),
       leaseOn: ({ key }) => this.#states.get(key)?.lease,
       renew: async (key) => {
-        const renewed = { key: await tools.sealer.nameOf(key.key), lease: this.#nonce };
-        await tools.engine.change(principal, { renewed });
+        const renewed = { key: await parts.sealer.nameOf(key.key), lease: this.#nonce };
+        await parts.engine.change(account, { renewed });
       },
     });
   }
 
   /** Asks for the keys that the request has named, and counts it in its window. */
-  async begin(keys: readonly CacheKey[], window: Window | undefined): Promise<void> {
-    const reply = await this.#ask(keys, this.#leftMs, window);
-    this.session = reply ? reply.session : await this.#sessionAlone();
-    if (reply?.use) this.use = { used: reply.use.used, endsAt: this.#tools.clock.now() + reply.use.leftMs };
+  async begin(): Promise<this> {
+    const { copies, limits, sessions, clock } = this.#parts;
+    const { window, session, now, keys = () => [] } = this.#request;
+    const named = keys((key) => copies.get(key)?.entry);
+    const reply = await this.#ask(named, this.#leftMs, window);
+    const state = reply ? reply.session : await this.#sessionAlone();
+    if (session) this.session = sessions.learn(this.#request, session, state);
+    this.use = reply?.use && useOf(reply.use, clock.now());
+    // The count goes on from there if the engine does not answer next time.
+    if (window && this.use) limits.learn(this.#request, window.name, this.use);
+    else if (window) this.use = limits.take(this.#request, window, now);
+    return this;
   }
 
   /** Where the question was refused, and not late: a store that takes nothing new may still say whether a session is over. */
   async #sessionAlone(): Promise<SessionState | undefined> {
-    const { engine } = this.#tools;
-    const { principal, session } = this.#request;
+    const { engine } = this.#parts;
+    const { account, session } = this.#request;
     if (!session || !engine.session || this.#leftMs <= 0) return undefined;
-    const state = await this.#inTime(engine.session(principal, session.id));
+    const state = await this.#inTime(engine.session(account, session.id));
     return state && { ...state, isLocal: true };
   }
 
@@ -122,7 +128,7 @@ export class SharedSnapshot implements Snapshot {
 
   async lookup(key: CacheKey): Promise<Found> {
     if (!this.#states.has(key.key)) await this.#askTogether(key);
-    return this.#states.get(key.key)?.found ?? this.#tools.away();
+    return this.#states.get(key.key)?.found ?? this.#parts.away();
   }
 
   async lease(key: CacheKey, found: Found, signal: AbortSignal): Promise<Found> {
@@ -133,22 +139,24 @@ export class SharedSnapshot implements Snapshot {
     if (lease !== undefined && lease !== this.#nonce) await this.#leases.wait(key, lease, signal);
     const state = this.#states.get(key.key);
     if (state?.lease === this.#nonce) this.#leases.use(key);
-    return state?.found ?? this.#tools.away();
+    return state?.found ?? this.#parts.away();
   }
 
   async save(key: CacheKey, found: Found, { entry, drop }: Fetched): Promise<Saved> {
     this.#leases.end(key);
     const lease = this.#states.get(key.key)?.lease === this.#nonce ? this.#nonce : undefined;
-    if (!drop && found.isHidden) return NOT_STORED;
+    if (!drop && found.isHidden) return { stored: false, holds: false };
     if (!entry && !drop && !lease && !found.entry) return { stored: false, holds: true };
+    const { engine, copies, reports } = this.#parts;
+    const { account } = this.#request;
     const save = await this.#saveOf(key, found, { entry, drop }, lease);
     if (drop === 'everything') {
-      await this.#inTime(this.#tools.dropAll(this.#request, save));
-      return NOT_STORED;
+      await this.#inTime(reports.refuse(account, () => engine.save(account, save)));
+      return { stored: false, holds: false };
     }
-    const saved = await this.#inTime(this.#tools.engine.save(this.#request.principal, save));
+    const saved = await this.#inTime(engine.save(account, save));
     const stored = entry !== undefined && (saved === 'kept' || saved === 'full');
-    if (stored) this.#tools.copies.set(key, found, entry);
+    if (stored) copies.set(key, found, entry);
     return { stored, holds: saved !== 'void' };
   }
 
@@ -174,7 +182,7 @@ export class SharedSnapshot implements Snapshot {
 
   /** Takes over the reply. Where it does not come in so many milliseconds, its leases are returned. */
   async #ask(keys: readonly CacheKey[], ms: number, window?: Window): Promise<SnapshotReply | undefined> {
-    const { engine, clock, hasBudget } = this.#tools;
+    const { engine, clock, hasBudget } = this.#parts;
     if (ms <= 0) return this.#forget(keys);
     const asked = await Promise.all(keys.map(async (key) => ({ key, question: await this.#questionOf(key) })));
     const questions = asked.map(({ question }) => question);
@@ -182,10 +190,10 @@ export class SharedSnapshot implements Snapshot {
     const { session } = this.#request;
     const ofSession = session && { session: session.id, sessionEpoch: session.epoch };
     const begunAt = clock.now();
-    const replying = engine.snapshot(this.#request.principal, { window, budget, ...ofSession, keys: questions });
+    const replying = engine.snapshot(this.#request.account, { window, budget, ...ofSession, keys: questions });
     try {
       const reply = await within(clock, ms, replying);
-      this.#tools.learn(this.#request, reply);
+      this.#learn(reply);
       for (const state of await this.#statesOf(asked, reply)) this.#states.set(state.key.key, state);
       if (this.#isEnded) this.end();
       return reply;
@@ -198,13 +206,21 @@ export class SharedSnapshot implements Snapshot {
     }
   }
 
+  /** Takes over cooldown and budget. */
+  #learn({ cooldownMs, budget }: SnapshotReply): void {
+    const { limits, clock } = this.#parts;
+    const now = clock.now();
+    if (cooldownMs > 0) limits.coolDown(this.#request, now + cooldownMs);
+    if (budget && budget.used > 0) limits.learn(this.#request, BUDGET.name, useOf(budget, now));
+  }
+
   /** A question without an answer leaves nothing known. */
   #forget(keys: readonly CacheKey[]): undefined {
     for (const { key } of keys) this.#states.delete(key);
   }
 
   async #questionOf(key: CacheKey): Promise<KeyQuestion> {
-    const { sealer, copies, clock } = this.#tools;
+    const { sealer, copies, clock } = this.#parts;
     const copy = copies.get(key);
     const isFresh = copy !== undefined && copy.entry.storedAt + freshFor(copy.entry, key.freshMs) > clock.now();
     return {
@@ -220,7 +236,7 @@ export class SharedSnapshot implements Snapshot {
   }
 
   async #stateOf({ key, question }: Asked, reply: KeyReply | undefined, now: number): Promise<State> {
-    if (!reply || this.#tools.isDropping(this.#request.principal))
+    if (!reply || this.#parts.reports.isRefused(this.#request.account))
       return { key, found: this.#hidden, lease: reply?.lease === this.#nonce ? this.#nonce : undefined };
     const { version, copy, lease } = reply;
     const entry = await this.#entryOf(key, reply, now);
@@ -231,7 +247,7 @@ export class SharedSnapshot implements Snapshot {
   }
 
   async #entryOf(key: CacheKey, { version, copy }: KeyReply, now: number): Promise<Entry | undefined> {
-    const { copies, sealer, clock } = this.#tools;
+    const { copies, sealer, clock } = this.#parts;
     let own = copies.get(key);
     if (own && own.askedAt > now) {
       copies.delete(key); // the engine's clock was set back: none that is newer would take its place
@@ -245,7 +261,7 @@ export class SharedSnapshot implements Snapshot {
   }
 
   async #saveOf(key: CacheKey, found: Found, { entry, drop }: Fetched, lease: string | undefined): Promise<Save> {
-    const { sealer } = this.#tools;
+    const { sealer } = this.#parts;
     const value = entry && (await sealer.sealCopy(key, entry));
     const isKept = value !== undefined && value.length <= MAX_VALUE_BYTES;
     const freshMs = freshFor(entry, key.freshMs);
@@ -256,7 +272,7 @@ export class SharedSnapshot implements Snapshot {
 
   /** Waits for a reply while the request has time left for the store; after that it goes on in the background. */
   #inTime<T>(replying: Promise<T>): Promise<T | undefined> {
-    const { clock } = this.#tools;
+    const { clock } = this.#parts;
     const begunAt = clock.now();
     this.#request.waitUntil(replying.catch(() => undefined));
     if (this.#leftMs <= 0) return Promise.resolve(undefined);
@@ -271,7 +287,7 @@ export class SharedSnapshot implements Snapshot {
       if (lease !== this.#nonce || this.#leases.isUsed(key)) continue;
       this.#leases.end(key);
       const ended = this.#saveOf(key, found, {}, lease).then((save) =>
-        this.#tools.engine.save(this.#request.principal, save),
+        this.#parts.engine.save(this.#request.account, save),
       );
       this.#request.waitUntil(ended.catch(() => undefined));
     }

@@ -1,8 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { matchPath } from '../../../src/upstream/match.ts';
+import { allOperations, matchPath } from '../../../src/upstream/operations/index.ts';
 import type { Method } from '../../../src/upstream/operation.ts';
-import { allOperations } from '../../../src/upstream/operations/index.ts';
 import { exampleBody } from '../../support/examples.ts';
 
 /**

@@ -1,24 +1,24 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Cluster, Redis } from 'ioredis';
+import { Cluster, type Redis } from 'ioredis';
 import type { StoreAddress } from '../../../core/store-address.ts';
 import { NotAsked } from '../../../store/shared/engine.ts';
+import { clientOf, troublesOf } from './client.ts';
 import { SCRIPTS, type ScriptName } from './scripts.ts';
-import { troublesOf } from './troubles.ts';
 
-export interface Call {
+export interface ScriptCall {
   readonly keys: readonly string[];
   readonly args: readonly (string | number | Buffer)[];
 }
 
-export interface Reports {
+export interface Listeners {
   /** Called after each command; `hello` is only reported where it succeeds. */
   readonly onCommand: (command: ScriptName, outcome: 'good' | 'failed', ms: number) => void;
   /** A code of what is wrong with the store, repeated for as long as it is. */
   readonly onTrouble: (reason: string) => void;
 }
 
-interface ConnectionOptions extends Reports {
+interface ConnectionOptions extends Listeners {
   readonly address: StoreAddress;
   /** A node can be asked, for the first time or again after a loss. */
   readonly onReady: () => void;
@@ -27,10 +27,6 @@ interface ConnectionOptions extends Reports {
 }
 
 const FIRST_MS = 1_000;
-/** A node that owes a reply for so long is disconnected and looked for again. */
-const SILENCE_MS = 2_000;
-const MOST_RECONNECT_MS = 500;
-const FIRST_RECONNECT_MS = 10;
 /** Redis' `timeout` and balancers close a connection on which nothing is said for a while, most after 30 s or more. */
 const KEEP_ALIVE_MS = 3_000;
 
@@ -38,68 +34,10 @@ const shas = Object.fromEntries(
   Object.entries(SCRIPTS).map(([name, lua]) => [name, createHash('sha1').update(lua).digest('hex')]),
 ) as Record<ScriptName, string>;
 
-const retryStrategy = (times: number) => (times === 1 ? FIRST_RECONNECT_MS : Math.min(50 * times, MOST_RECONNECT_MS));
-
-/** Sees each error first. Returns whether to connect again, to the current primary. */
-function reconnecting(): (error: Error) => boolean {
-  let before = -Infinity;
-  return (error) => {
-    // While a slot moves. Under this name ioredis does not retry it on a random node.
-    if (error.message.startsWith('TRYAGAIN')) error.message = `ERR ${error.message}`;
-    if (!error.message.startsWith('READONLY') || performance.now() - before < MOST_RECONNECT_MS) return false;
-    before = performance.now();
-    return true;
-  };
-}
-
-const optionsOf = ({ tls, user, password }: StoreAddress) => ({
-  ...(tls && { tls: {} }),
-  ...(user !== undefined && { username: user }),
-  ...(password !== undefined && { password }),
-  protocol: 2 as const,
-  lazyConnect: true,
-  enableOfflineQueue: false,
-  autoResendUnfulfilledCommands: false,
-  maxRetriesPerRequest: 0,
-  connectTimeout: 1_000,
-  socketTimeout: SILENCE_MS,
-  reconnectOnError: reconnecting(),
-});
-
-function clientOf(address: StoreAddress): Redis | Cluster {
-  const options = optionsOf(address);
-  const { kind, tls, nodes, master = '', db } = address;
-  if (kind === 'one') return new Redis({ ...options, ...nodes[0], db, retryStrategy });
-  if (kind === 'sentinel')
-    return new Redis({
-      ...options,
-      db,
-      retryStrategy,
-      sentinels: [...nodes],
-      name: master,
-      ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
-      sentinelCommandTimeout: 1_000,
-      sentinelRetryStrategy: retryStrategy,
-      failoverDetector: true,
-    });
-  return new Cluster([...nodes], {
-    redisOptions: options, // no retryStrategy: a lost node is found again through the others
-    lazyConnect: true,
-    scaleReads: 'master',
-    enableOfflineQueue: false,
-    clusterRetryStrategy: retryStrategy,
-    slotsRefreshInterval: 5_000,
-    maxRedirections: 3, // after MOVED and ASK
-    retryDelayOnClusterDown: 0,
-    retryDelayOnFailover: 0,
-    ...(tls && { dnsLookup: (host, found) => found(null, host) }), // the certificate is for the name
-  });
-}
-
 /** Connections to Redis or Valkey that fail fast: nothing waits for a connection, and nothing is sent twice. */
 export class Connection {
   readonly #client: Redis | Cluster;
-  readonly #reports: Reports;
+  readonly #listeners: Listeners;
   readonly #keepAlive: NodeJS.Timeout;
   #isSelected = false;
   /** Commands without a reply. */
@@ -107,8 +45,8 @@ export class Connection {
   /** Ends with the first attempt to connect again after a connection was closed that owed nothing. */
   #returning: PromiseWithResolvers<void> | undefined;
 
-  constructor({ address, onReady, onLost, ...reports }: ConnectionOptions) {
-    this.#reports = reports;
+  constructor({ address, onReady, onLost, ...listeners }: ConnectionOptions) {
+    this.#listeners = listeners;
     this.#client = clientOf(address);
     const client = this.#client;
     this.#keepAlive = setInterval(() => this.#ping(), KEEP_ALIVE_MS).unref();
@@ -125,7 +63,7 @@ export class Connection {
     });
     client.on('error', (error) => {
       if (this.#isIdle) return; // it is closed next
-      reports.onTrouble(reasonOf(error));
+      listeners.onTrouble(reasonOf(error));
       if (!this.isOpen) lose(); // without a sentinel there is nothing that closes
     });
     if (client instanceof Cluster) this.#watchNodes(client, onReady);
@@ -158,19 +96,19 @@ export class Connection {
   }
 
   /** Runs a script on the node of its first key. */
-  async run(name: ScriptName, call: Call): Promise<unknown> {
-    const { onCommand, onTrouble } = this.#reports;
-    const begunAt = performance.now();
+  async run(name: ScriptName, call: ScriptCall): Promise<unknown> {
+    const { onCommand, onTrouble } = this.#listeners;
+    const startedAt = performance.now();
     if (this.#returning) await this.#returning.promise;
     this.#owed++;
     try {
       if (!this.isOpen) throw new NotAsked();
       const reply = await this.#evaluate(name, call);
-      onCommand(name, 'good', performance.now() - begunAt);
+      onCommand(name, 'good', performance.now() - startedAt);
       return reply;
     } catch (error) {
       if (isReply(error)) onTrouble(reasonOf(error));
-      if (name !== 'hello') onCommand(name, 'failed', performance.now() - begunAt);
+      if (name !== 'hello') onCommand(name, 'failed', performance.now() - startedAt);
       throw isUnsent(error) ? new NotAsked() : error;
     } finally {
       this.#owed--;
@@ -191,7 +129,7 @@ export class Connection {
       this.#isSelected = true;
       this.#prepare(node);
     } catch (error) {
-      this.#reports.onTrouble(reasonOf(error));
+      this.#listeners.onTrouble(reasonOf(error));
       node.disconnect(true);
     }
     return this.#isSelected;
@@ -215,7 +153,7 @@ export class Connection {
   #watchNodes(cluster: Cluster, onReady: () => void): void {
     let isReached = false;
     cluster.on('close', () => (isReached = false));
-    cluster.on('node error', (error) => this.#reports.onTrouble(reasonOf(error)));
+    cluster.on('node error', (error) => this.#listeners.onTrouble(reasonOf(error)));
     const begin = () => {
       isReached = true;
       onReady();
@@ -231,7 +169,7 @@ export class Connection {
   }
 
   /** By its hash, and by its text where the node does not know it. */
-  async #evaluate(name: ScriptName, { keys, args }: Call): Promise<unknown> {
+  async #evaluate(name: ScriptName, { keys, args }: ScriptCall): Promise<unknown> {
     const rest = [keys.length, ...keys, ...args];
     try {
       return await this.#client.callBuffer('evalsha', [shas[name], ...rest]);
@@ -243,7 +181,7 @@ export class Connection {
 
   #prepare(node: Redis): void {
     for (const lua of Object.values(SCRIPTS)) node.script('LOAD', lua).catch(() => undefined);
-    void troublesOf(node).then((troubles) => troubles.forEach((trouble) => this.#reports.onTrouble(trouble)));
+    void troublesOf(node).then((troubles) => troubles.forEach((trouble) => this.#listeners.onTrouble(trouble)));
   }
 }
 

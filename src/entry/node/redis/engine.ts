@@ -5,6 +5,7 @@ import {
   type KeyQuestion,
   type Question,
   type Save,
+  type SaveReply,
   type SessionReply,
   type WriteBegin,
   type WriteBegun,
@@ -12,11 +13,11 @@ import {
 } from '../../../store/shared/engine.ts';
 import type { OpenState, Window } from '../../../store/store.ts';
 import type { StoreAddress } from '../../../core/store-address.ts';
-import { type Call, Connection, type Reports } from './connection.ts';
+import { type ScriptCall, Connection, type Listeners } from './connection.ts';
 import type { ScriptName } from './scripts.ts';
 import { Shares } from './shares.ts';
 
-interface RedisEngineOptions extends Pick<Reports, 'onTrouble'> {
+interface RedisEngineOptions extends Pick<Listeners, 'onTrouble'> {
   readonly connection: Pick<Connection, 'run' | 'isOpen' | 'close'>;
   readonly shares: Shares;
   /** How long the store is not relied on after it was replaced. */
@@ -27,7 +28,7 @@ interface RedisEngineOptions extends Pick<Reports, 'onTrouble'> {
   readonly onChange: (isThere: boolean) => void;
 }
 
-interface OpenOptions extends Reports, Pick<RedisEngineOptions, 'windowMs' | 'onChange'> {
+interface OpenOptions extends Listeners, Pick<RedisEngineOptions, 'windowMs' | 'onChange'> {
   readonly address: StoreAddress;
   readonly settlingMs?: number;
 }
@@ -37,7 +38,7 @@ const SHARES = 1_024;
 /** Longer than other instances take to connect again. */
 const SETTLING_MS = 1_000;
 
-type Argument = Call['args'][number];
+type Argument = ScriptCall['args'][number];
 
 /** How soon shares that did not answer are asked again. */
 const AGAIN_MS = 500;
@@ -112,7 +113,7 @@ export class RedisEngine implements Engine {
       keys: [`l:${account}`, `h:${account}`, `c:${account}:${key}`],
       args,
     });
-    return text(saved) as 'kept' | 'full' | 'void';
+    return text(saved) as SaveReply;
   }
 
   async beginWrite(account: string, write: WriteBegin): Promise<WriteBegun> {
@@ -182,14 +183,14 @@ export class RedisEngine implements Engine {
     await this.#ask('hello', share, { keys: [], args: [] }).catch(() => this.#options.shares.missed(share));
   }
 
-  #askOf(name: ScriptName, account: string, { keys, args }: Call): Promise<unknown[]> {
+  #askOf(name: ScriptName, account: string, { keys, args }: ScriptCall): Promise<unknown[]> {
     return this.#ask(name, this.#options.shares.of(account), { keys: [`a:${account}`, ...keys], args });
   }
 
-  async #ask(name: ScriptName, share: number, { keys, args }: Call): Promise<unknown[]> {
+  async #ask(name: ScriptName, share: number, { keys, args }: ScriptCall): Promise<unknown[]> {
     const { connection, shares, windowMs } = this.#options;
     const askedAt = performance.now();
-    const { token, agoMs } = shares.known(share, askedAt);
+    const { token, agoMs } = shares.idOf(share, askedAt);
     const head: Argument[] = [seed(), token, agoMs, windowMs];
     const named = ['id', ...keys].map((key) => nameOf(share, key));
     try {

@@ -1,5 +1,5 @@
 import { BlockList, isIP, type Socket, SocketAddress } from 'node:net';
-import { customerOf } from '../../../core/address.ts';
+import { clientAt } from '../../../core/address.ts';
 
 /** For all clients without a usable address: together they count as one client. */
 const UNKNOWN = 'unknown';
@@ -65,4 +65,4 @@ function canonical(text: string): string | undefined {
   return shortest.startsWith(MAPPED_IPV4) && shortest.includes('.') ? shortest.slice(MAPPED_IPV4.length) : shortest;
 }
 
-const clientOf = (address: string | undefined) => (address === undefined ? UNKNOWN : customerOf(address));
+const clientOf = (address: string | undefined) => (address === undefined ? UNKNOWN : clientAt(address));

@@ -2,7 +2,7 @@ import { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Bag } from '../../../core/bag.ts';
 import type { Backlog } from '../../../middleware/request.ts';
-import { addressOwner, type Owner } from '../../../store/owner.ts';
+import { addressOwner, type Owner } from '../../../store/store.ts';
 import { peerOf } from './address.ts';
 
 /** What all clients together may have been sent and not taken yet, and the part of it that one owner may have. */

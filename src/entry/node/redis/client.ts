@@ -1,0 +1,91 @@
+import { Cluster, Redis } from 'ioredis';
+import type { StoreAddress } from '../../../core/store-address.ts';
+
+/** A node that owes a reply for so long is disconnected and looked for again. */
+const SILENCE_MS = 2_000;
+const MOST_RECONNECT_MS = 500;
+const FIRST_RECONNECT_MS = 10;
+
+const retryStrategy = (times: number) => (times === 1 ? FIRST_RECONNECT_MS : Math.min(50 * times, MOST_RECONNECT_MS));
+
+/** Sees each error first. Returns whether to connect again, to the current primary. */
+function reconnecting(): (error: Error) => boolean {
+  let before = -Infinity;
+  return (error) => {
+    // While a slot moves. Under this name ioredis does not retry it on a random node.
+    if (error.message.startsWith('TRYAGAIN')) error.message = `ERR ${error.message}`;
+    if (!error.message.startsWith('READONLY') || performance.now() - before < MOST_RECONNECT_MS) return false;
+    before = performance.now();
+    return true;
+  };
+}
+
+const optionsOf = ({ tls, user, password }: StoreAddress) => ({
+  ...(tls && { tls: {} }),
+  ...(user !== undefined && { username: user }),
+  ...(password !== undefined && { password }),
+  protocol: 2 as const,
+  lazyConnect: true,
+  enableOfflineQueue: false,
+  autoResendUnfulfilledCommands: false,
+  maxRetriesPerRequest: 0,
+  connectTimeout: 1_000,
+  socketTimeout: SILENCE_MS,
+  reconnectOnError: reconnecting(),
+});
+
+/** It fails fast, and connects again by itself. */
+export function clientOf(address: StoreAddress): Redis | Cluster {
+  const options = optionsOf(address);
+  const { kind, tls, nodes, master = '', db } = address;
+  if (kind === 'one') return new Redis({ ...options, ...nodes[0], db, retryStrategy });
+  if (kind === 'sentinel')
+    return new Redis({
+      ...options,
+      db,
+      retryStrategy,
+      sentinels: [...nodes],
+      name: master,
+      ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
+      sentinelCommandTimeout: 1_000,
+      sentinelRetryStrategy: retryStrategy,
+      failoverDetector: true,
+    });
+  return new Cluster([...nodes], {
+    redisOptions: options, // no retryStrategy: a lost node is found again through the others
+    lazyConnect: true,
+    scaleReads: 'master',
+    enableOfflineQueue: false,
+    clusterRetryStrategy: retryStrategy,
+    slotsRefreshInterval: 5_000,
+    maxRedirections: 3, // after MOVED and ASK
+    retryDelayOnClusterDown: 0,
+    retryDelayOnFailover: 0,
+    ...(tls && { dnsLookup: (host, found) => found(null, host) }), // the certificate is for the name
+  });
+}
+
+/** Codes of a node's settings that are wrong, as far as it shows them. */
+export async function troublesOf(node: Redis): Promise<readonly string[]> {
+  const [info, writable, replicas] = await Promise.all([
+    node.info().catch(() => ''),
+    settingOf(node, 'replica-read-only'),
+    settingOf(node, 'min-replicas-to-write'),
+  ]);
+  const of = (field: string) => new RegExp(`^${field}:(.*?)\\r?$`, 'm').exec(info)?.[1];
+  const attached = Number(of('connected_slaves') ?? 0);
+  const troubles = {
+    // Records and marks would be evicted.
+    EVICTS: Number(of('maxmemory') ?? 0) > 0 && of('maxmemory_policy') !== 'noeviction',
+    NOT_PERSISTENT: of('aof_enabled') === '0',
+    REPLICA_WRITABLE: writable === 'no',
+    // A primary that is cut off with some of its replicas would go on taking writes.
+    FEW_MIN_REPLICAS: replicas !== undefined && attached > Number(replicas),
+  };
+  return Object.entries(troubles).flatMap(([word, isSo]) => (isSo ? [word] : []));
+}
+
+async function settingOf(node: Redis, name: string): Promise<string | undefined> {
+  const reply = await node.config('GET', name).catch(() => undefined);
+  return Array.isArray(reply) ? (reply as readonly string[])[1] : undefined;
+}
