@@ -32,7 +32,7 @@ export interface Written extends WriteAnswer {
 
 const KEY_MS = 24 * 60 * 60 * 1000;
 /** How long the upstream may still carry out a write that got no answer. */
-const LATE_MS = 60_000;
+export const LATE_MS = 60_000;
 
 /** A write as the store knows it. */
 export async function newWriteOf(

@@ -6,7 +6,16 @@ import type { Call, OperationInput } from '../upstream/call.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import { ClientLeft } from '../upstream/request-context.ts';
-import { again, countEnd, needsStore, newWriteOf, type Write, type Writer, type Written } from './idempotency.ts';
+import {
+  again,
+  countEnd,
+  LATE_MS,
+  needsStore,
+  newWriteOf,
+  type Write,
+  type Writer,
+  type Written,
+} from './idempotency.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { RateLimit } from './rate-limit.ts';
 import type { Accepted } from './reader.ts';
@@ -89,7 +98,8 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
   if (known) return known;
   const end = async (how: WriteEnd) => {
     countEnd(tools, newWrite, how);
-    if (isStored) return tools.store.endWrite(newWrite, how);
+    if (isStored)
+      return tools.store.endWrite(how === 'unknown' ? stillOpen(newWrite, tools.clock.now()) : newWrite, how);
     // It was not stored before, but invalidates reads that are under way: reported once, with a mark that expires now.
     const isReported = wanted.writer.account !== undefined && how !== 'not_sent';
     if (isReported) await tools.store.endWrite({ ...newWrite, until: tools.clock.now() }, how);
@@ -154,6 +164,12 @@ function endOf(error: unknown): WriteEnd {
   if (error.isUnsent) return 'not_sent';
   if (error.status === 401 || error.status === 403) return 'credential_refused';
   return error.status < 500 ? 'refused' : 'unknown';
+}
+
+/** After a stall its mark may be over before anybody knows that the outcome is not known. */
+function stillOpen(newWrite: NewWrite, now: number): NewWrite {
+  const keyMs = newWrite.now + newWrite.keyMs - now;
+  return { ...newWrite, now, keyMs, until: Math.max(newWrite.until, now + LATE_MS) };
 }
 
 /** A fault of ours is its cause, which is logged where it is answered. */
