@@ -175,7 +175,8 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
   if (replay) return replay;
   const end = async (how: WriteEnd) => {
     countEnd(tools, newWrite, how);
-    if (isStored) return tools.store.endWrite(newWrite, how);
+    if (isStored)
+      return tools.store.endWrite(how === 'unknown' ? stillOpen(newWrite, tools.clock.now()) : newWrite, how);
     // It was not stored before, but invalidates reads that are under way: reported once, with a mark that expires now.
     const isReported = writer.account !== undefined && how !== 'not_sent';
     if (isReported) await tools.store.endWrite({ ...newWrite, until: tools.clock.now() }, how);
@@ -262,6 +263,12 @@ function endOf(error: unknown): WriteEnd {
   if (error.isUnsent) return 'not_sent';
   if (error.status === 401 || error.status === 403) return 'credential_refused';
   return error.status < 500 ? 'refused' : 'unknown';
+}
+
+/** After a stall its mark may be over before anybody knows that the outcome is not known. */
+function stillOpen(newWrite: NewWrite, now: number): NewWrite {
+  const keyMs = newWrite.now + newWrite.keyMs - now;
+  return { ...newWrite, now, keyMs, until: Math.max(newWrite.until, now + LATE_MS) };
 }
 
 /** A fault of ours is its cause, which is logged where it is answered. */

@@ -110,7 +110,8 @@ export class Writes<Value = Uint8Array> {
     const { nonce, tags, end, markMs, dropEverything } = write;
     this.#endRecord(write, now);
     const mark = this.#marks.get(nonce);
-    if (end === 'unknown') this.#mark({ ...(mark ?? markOf(write, now, now)), isUnknown: true });
+    const stands = mark && mark.until > now ? mark : markOf(write, now, now);
+    if (end === 'unknown') this.#mark({ ...stands, isUnknown: true });
     else if (mark) this.#unmark(nonce);
     else if (end === 'not_sent') this.#rows.put('gone', nonce, { facts: true, until: now + markMs });
     if (dropEverything) this.#renew([EVERYTHING]);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { gist, good, goodGist, openShop } from './helpers.ts';
 import { clockOfDeadlines } from '../support/clock.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
-import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
+import { barrier, hang, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { writeIds } from '../support/table.ts';
 
@@ -35,3 +35,21 @@ test.each(cases)(
     expect(gist(await shop.keyed(id))).toBe(goodGist(id, 1));
   },
 );
+
+test('a purchase whose outcome nobody knows after a stall is not sent again for 60 s', async () => {
+  const clock = clockOfDeadlines();
+  let stalledMs = 0;
+  const shop = await openShop({}, { clock: { ...clock, now: () => clock.now() + stalledMs } });
+  shop.upstream.once(callOf('purchasePlan'), hang());
+  const first = shop.ask('purchasePlan');
+  await shop.upstream.waitForCalls(1);
+  stalledMs = 100_000; // longer than the request and its mark may last
+  shop.advance(5);
+  expect(gist(await first)).toBe('504 upstream_timeout unknown');
+  shop.script('purchasePlan', good('purchasePlan', 1));
+  expect(gist(await shop.ask('purchasePlan'))).toBe('409 outcome_unknown');
+  shop.advance(59);
+  expect(gist(await shop.ask('purchasePlan'))).toBe('409 outcome_unknown');
+  shop.advance(20);
+  expect(gist(await shop.ask('purchasePlan'))).toBe(goodGist('purchasePlan', 1));
+});

@@ -157,6 +157,9 @@ export class Expectation {
   passTo(now: number): void {
     for (const call of this.underWay.filter(({ sentAt }) => sentAt + TIMEOUT_MS <= now)) {
       this.#over(call.id, '504 upstream_timeout unknown');
+      // A wait of hours is a stall: it is known only at its end that the outcome is not.
+      const known = this.#purchases.get(call.id);
+      if (known && known.until <= now) this.#purchases.set(call.id, { ...known, until: now + LATE_MS });
       this.#settle(call, 'unknown');
     }
   }

@@ -116,6 +116,18 @@ describe('one account', () => {
     expect(records.count).toBe(2); // that one, and one that is under way
   });
 
+  test('takes no room from others where long answers come to many writes that were begun at once', async () => {
+    const records = new Records();
+    for (const account of ['busy', 'busier', 'busiest']) {
+      const writes = Array.from({ length: 900 }, (_, n) => nth(n, { account, nonce: `${account} ${n}` }));
+      for (const write of writes) await records.claim(write);
+      for (const write of writes) await records.settle(write, LARGE);
+      expect((await records.claim({ ...writes[0]!, nonce: 'again' }))?.outcome).toEqual(LARGE);
+      expect((await records.claim({ ...writes[899]!, nonce: 'again' }))?.outcome).toBe('unknown');
+    }
+    for (let n = 0; n < 100; n += 1) expect(await records.refusalOf(neighbour(n))).toBeUndefined();
+  });
+
   test('has room for the answers that are longest, each of which is kept', async () => {
     const records = new Records();
     const count = await records.fill(nth, LARGE);

@@ -18,6 +18,8 @@ const SWEEP_MS = 1_000;
 const ROW_BYTES = 500;
 /** Of a longer answer the record says only that the write was sent. */
 const MAX_CHARACTERS = 65_536;
+/** The same where there is no room any more: many writes may have begun while there was. */
+const SHORT_CHARACTERS = 512;
 
 interface WritesOfAccount {
   readonly rows: MemoryRows;
@@ -137,8 +139,10 @@ class MemoryRows implements WriteRows<WriteRecord> {
   }
 
   put<Kind extends keyof WriteKinds>(kind: Kind, name: string, row: Row<WriteKinds[Kind], WriteRecord>): void {
-    const [key, kept] = [`${kind} ${name}`, { ...row, value: row.value && shortened(row.value) }];
+    const key = `${kind} ${name}`;
     this.#delete(key);
+    const most = this.#roomOf(this.#owner).hasRoomFor(this.#owner, PART) ? MAX_CHARACTERS : SHORT_CHARACTERS;
+    const kept = { ...row, value: row.value && shortened(row.value, most) };
     this.#rows.set(key, kept);
     this.#hold(bytesOfRow(key, kept));
   }
@@ -185,5 +189,5 @@ const textOf = (outcome?: WriteRecord['outcome']) => (typeof outcome === 'object
 const bytesOfRow = (key: string, { value }: Row<unknown, WriteRecord>) =>
   bytesOf(key) + bytesOf(textOf(value?.outcome)) + ROW_BYTES;
 
-const shortened = (record: WriteRecord): WriteRecord =>
-  textOf(record.outcome).length > MAX_CHARACTERS ? { ...record, outcome: 'unknown' } : record;
+const shortened = (record: WriteRecord, most: number): WriteRecord =>
+  textOf(record.outcome).length > most ? { ...record, outcome: 'unknown' } : record;
