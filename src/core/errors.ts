@@ -99,7 +99,7 @@ export interface ErrorItem {
 
 /** How an upstream call failed, for retries, circuit and idempotency; clients never see it. */
 export type Fault =
-  /** A gate of ours did not let it through. */
+  /** We did not let it through: a gate, a limit, the store, its time was up. */
   | 'not_sent'
   /** No connection: refused, or none in time. */
   | 'refused'
@@ -131,7 +131,7 @@ interface Particulars {
   readonly cause?: unknown;
 }
 
-/** Anything that ends a request without an answer. Turned into a problem by `problem.ts`, and nowhere else. */
+/** Anything that ends a request without an answer. An answer is made of it in `middleware/reply.ts`. */
 export class GatewayError extends Error {
   readonly code: string;
   readonly status: number;

@@ -51,7 +51,7 @@ function freshLeg(reader: Reader, read: Read): GoodLeg | undefined {
 /** Reads one section, at once if it can be. */
 export const readLeg = (tools: LegTools, read: Read): Soon<Leg> => freshLeg(tools.reader, read) ?? askLeg(tools, read);
 
-/** Refusals and failures become a bad leg; rejects only if the client has left. */
+/** Refusals and failures become a bad leg; rejects if the client has left, or with a fault of ours. */
 async function askLeg({ gateway, clock, reader }: LegTools, read: Read): Promise<Leg> {
   const startedAt = clock.now();
   try {

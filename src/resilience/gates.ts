@@ -7,7 +7,7 @@ import type { UpstreamAnswer, UpstreamCall } from '../upstream/call.ts';
 /** One attempt at a call of the upstream, as gates see it. */
 export interface Attempt {
   readonly call: UpstreamCall;
-  /** While it passes the gates the current time, then when it was sent; in milliseconds of the process's clock. */
+  /** When it began to pass the gates, or the last one let it wait no longer; in milliseconds of the process's clock. */
   now: number;
   /** Ends this attempt; the call's signal does too. */
   readonly controller: AbortController;

@@ -73,7 +73,7 @@ export const problemCode = documented(z.union([ownCode, z.string().check(z.maxLe
   examples: ['not_found'],
 });
 
-/** `core/problem.ts` in the words of the document. */
+/** What `problemOf` makes, in the words of the document. */
 export const problemSchema = model(
   'Problem',
   {

@@ -92,8 +92,8 @@ export interface Snapshot {
   /** Of the session that was asked for. */
   readonly session?: SessionState | undefined;
   /**
-   * The valid copy, of any age, that came when the request began; undefined if there is none, or the key was not asked
-   * for. `now` in milliseconds of this process's clock.
+   * The valid copy, of any age, as far as it is known without asking: in one process what is there now, over a shared
+   * store what has come for the keys that were asked for. `now` in milliseconds of this process's clock.
    */
   copy(key: CacheKey, now: number): Entry | undefined;
   lookup(key: CacheKey, now: number): Promise<Found>;
