@@ -1,5 +1,6 @@
 import { type Clock, onAbort } from '../core/runtime.ts';
 import { GatewayError } from '../core/errors.ts';
+import { Tally } from '../core/tally.ts';
 import type { Metrics } from '../core/metrics.ts';
 import { isAddress, type Owner } from '../store/store.ts';
 import type { Attempt, Gate, Settled } from './gates.ts';
@@ -46,7 +47,7 @@ class Slots {
   readonly #tools: SlotsTools;
   readonly #accounts: Pool;
   readonly #strangers: Pool;
-  readonly #held = new Map<Owner, number>();
+  readonly #held = new Tally();
   #free: number;
   #waiting = 0;
   #waitingSince = 0;
@@ -83,15 +84,13 @@ class Slots {
 
   #mayHaveMore(owner: Owner): boolean {
     const { used, max } = this.#poolOf(owner);
-    const held = this.#held.get(owner) ?? 0;
+    const held = this.#held.of(owner);
     const isInShare = held === 0 || held + 1 <= (this.#free + held) * SHARE;
     return this.#free > 0 && used < max && isInShare;
   }
 
   #count(owner: Owner, change: 1 | -1): void {
-    const held = (this.#held.get(owner) ?? 0) + change;
-    if (held === 0) this.#held.delete(owner);
-    else this.#held.set(owner, held);
+    this.#held.add(owner, change);
     this.#poolOf(owner).used += change;
     this.#free -= change;
     if (this.#free === 0) this.#fullSince ??= this.#tools.clock.now();
@@ -134,7 +133,7 @@ class Slots {
     for (const { used, max, queues } of [this.#accounts, this.#strangers]) {
       if (used >= max) continue;
       for (const [owner, [first]] of queues) {
-        const held = this.#held.get(owner) ?? 0;
+        const held = this.#held.of(owner);
         if (held < fewest) [next, fewest] = [first, held];
         if (held === 0) break;
       }

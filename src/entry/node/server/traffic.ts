@@ -1,11 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import { Bag } from '../../../core/bag.ts';
+import { Tally } from '../../../core/tally.ts';
 import type { addresses } from './address.ts';
 import { rest } from './connections.ts';
-
-/** Addresses that are remembered at least. */
-const MANY = 10_000;
 
 const PROBE = /^\/(?:livez|readyz)\/?(?:\?|$)/;
 
@@ -26,7 +24,7 @@ export class Traffic {
   readonly #addressOf: ReturnType<typeof addresses>;
   readonly #inFlight = new Bag<ServerResponse>();
   /** Requests that take room, by address, and all of them. */
-  readonly #shares = new Map<string, { taken: number }>();
+  readonly #taken = new Tally();
   #size = 0;
   /** Connections so far. */
   #accepted = 0;
@@ -58,26 +56,16 @@ export class Traffic {
   take({ socket, headers, url = '' }: IncomingMessage): (() => void) | undefined {
     if (this.#most === Infinity || PROBE.test(url)) return () => undefined;
     const address = this.#addressOf(socket.remoteAddress, String(headers['x-forwarded-for'] ?? ''));
-    const share = this.#shareOf(address);
-    const isFull = this.#size >= this.#most || (this.#size * 2 >= this.#most && share.taken * 4 >= this.#most);
+    const isHalfFull = this.#size * 2 >= this.#most;
+    const isFull = this.#size >= this.#most || (isHalfFull && this.#taken.of(address) * 4 >= this.#most);
     if (isFull) return undefined;
-    this.#size++;
-    share.taken++;
-    return () => {
-      this.#size--;
-      share.taken--;
-    };
+    this.#count(address, 1);
+    return () => this.#count(address, -1);
   }
 
-  /** Shares of nobody are dropped together: a map in which one entry comes and goes with each request costs 5 µs of a hit. */
-  #shareOf(address: string): { taken: number } {
-    const known = this.#shares.get(address);
-    if (known) return known;
-    if (this.#shares.size >= MANY)
-      for (const [one, { taken }] of this.#shares) if (taken === 0) this.#shares.delete(one);
-    const share = { taken: 0 };
-    this.#shares.set(address, share);
-    return share;
+  #count(address: string, change: 1 | -1): void {
+    this.#size += change;
+    this.#taken.add(address, change);
   }
 
   /** Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`. */
