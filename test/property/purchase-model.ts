@@ -160,7 +160,7 @@ export class Expectation {
       // A wait of hours is a stall: it is known only at its end that the outcome is not.
       const known = this.#purchases.get(call.id);
       if (known && known.until <= now) this.#purchases.set(call.id, { ...known, until: now + LATE_MS });
-      this.#settle(call, 'unknown');
+      this.#settle(call, 'unknown', now + 1); // it is told of once, however late
     }
   }
 
@@ -172,12 +172,13 @@ export class Expectation {
     return call;
   }
 
-  #settle(call: Sent, state: Record['state']): void {
+  #settle(call: Sent, state: Record['state'], least = 0): void {
     const known = this.#purchases.get(call.id);
     if (known && state === 'unknown') this.#purchases.set(call.id, { ...known, isUnknown: true });
     else this.#purchases.delete(call.id);
     const slot = slotOf(call);
-    if (slot !== undefined) this.#records.set(slot, { ask: call.ask, expiresAt: call.sentAt + DAY_MS, state });
+    const expiresAt = Math.max(call.sentAt + DAY_MS, least);
+    if (slot !== undefined) this.#records.set(slot, { ask: call.ask, expiresAt, state });
   }
 
   #free(id: string, call: Wanted): void {
