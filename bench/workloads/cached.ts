@@ -1,15 +1,11 @@
-import { gatewayEnv, startContender, startGateway, startUpstream } from '../harness/gateway.ts';
+import { startContender, startGateway, startUpstream } from '../harness/gateway.ts';
 import { startNginx } from '../harness/nginx.ts';
 import { ask, compare, type Contender } from '../harness/rounds.ts';
-import { node, type Server, start } from '../harness/servers.ts';
+import type { Server } from '../harness/servers.ts';
 import { hot, isHit, READ, type Workload } from '../harness/workload.ts';
 
 const LIMIT = 'bare node:http';
 const PORTICO = 'Portico';
-const THROUGH_HONO = 'Portico through Hono';
-
-const startThroughHono = (upstream: Server) =>
-  start({ command: node('bench/contenders/portico-through-hono.ts'), env: gatewayEnv(upstream.url) });
 
 /** One account asks for 1.2 KB that are held, and whether they are still what it knows. */
 export const cached: Workload = {
@@ -18,20 +14,13 @@ export const cached: Workload = {
     const upstream = await startUpstream();
     const limit = held(LIMIT, await startContender('bare'));
     const portico = held(PORTICO, await startGateway(upstream));
-    const throughHono = held(THROUGH_HONO, await startThroughHono(upstream));
     const nginx = await startNginx(upstream.url);
-    const contenders = [limit, portico, throughHono, ...(nginx ? [held('nginx proxy_cache', nginx)] : [])];
+    const contenders = [limit, portico, ...(nginx ? [held('nginx proxy_cache', nginx)] : [])];
     const reads = await compare({ title: 'cached read of 1.2 KB', contenders, pace: goal });
     const known = await Promise.all([limit, portico].map(unchanged));
     await compare({ title: '304', contenders: known, pace: hot(other) });
     return [
       { figure: 'cached read, CPU: of bare node:http', value: reads.share(PORTICO, LIMIT), goal: 0.85, is: 'at least' },
-      {
-        figure: 'cached read through Hono, CPU: of bare node:http',
-        value: reads.share(THROUGH_HONO, LIMIT),
-        goal: 0.7,
-        is: 'at least',
-      },
     ];
   },
 };
