@@ -46,7 +46,7 @@ export function reply(c: Context<Env>, answer: Answer): Response {
   const request = c.get('request');
   const { body } = answer;
   const { backlog } = request.tools;
-  if (request.route.isRead && backlog?.isFull(c.env, request.owner ?? addressOwner(request.address))) {
+  if (request.route.mayBeRefused && backlog?.isFull(c.env, request.owner ?? addressOwner(request.address))) {
     if (body instanceof ReadableStream) void body.cancel();
     request.tools.metrics.refused('unsent');
     throw GatewayError.of('overloaded', { retryAfter: 1, detail: UNREAD });

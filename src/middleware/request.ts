@@ -48,8 +48,8 @@ export interface RouteFacts {
   readonly name: string;
   /** In logs and metrics. */
   readonly operation?: string | undefined;
-  /** It changes nothing. */
-  readonly isRead?: boolean;
+  /** While too much of its owner's earlier answers is unread: a read may, a write tells what has happened, a probe is answered. */
+  readonly mayBeRefused?: boolean;
   /** It tells of sessions, or begins or ends one; its handler reads the cookie. */
   readonly isSession?: true;
 }

@@ -40,7 +40,7 @@ const KEYED = { code: 'not_allowed', message: 'a batch takes no idempotency key'
 /** `maxBytes`: of all bodies of a batch together. */
 export function batchRoute(gateway: Gateway, maxBytes: number): Route {
   return routeOf(batchDescription, {
-    isRead: true,
+    mayBeRefused: true,
     async handle(c) {
       const request = c.get('request');
       const reader = await gateway.reader(request);

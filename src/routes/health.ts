@@ -29,13 +29,14 @@ const RETRY_SECONDS = 5;
 
 /** `/livez`: the process runs. `/readyz`: it takes requests. The upstream's health is in neither. */
 export function healthRoutes(readiness: Readiness): Route[] {
-  return [
+  const probes = [
     pageAt(live.path, async () => jsonAnswer({ status: 'live' })),
     pageAt(ready.path, async () => {
       if (!readiness.isReady()) throw GatewayError.of('not_ready', { retryAfter: RETRY_SECONDS });
       return jsonAnswer({ status: 'ready' });
     }),
   ];
+  return probes.map((probe) => ({ ...probe, mayBeRefused: false }));
 }
 
 /** Reads everything that is measured, in a format of the runtime's choice. */

@@ -18,7 +18,7 @@ export const pageAt = (path: string, answerOf: (request: ClientRequest) => Promi
   method: 'GET',
   path,
   name: path,
-  isRead: true,
+  mayBeRefused: true,
   handle: async (c) => reply(c, await answerOf(c.get('request'))),
 });
 
@@ -34,7 +34,7 @@ export const routeOf = (
   path: path.replace(/\{(\w+)\}/, ':portico_$1').replace(/\/$/, ''),
   name: path,
   operation: operationId,
-  isRead: method === 'get',
+  mayBeRefused: method === 'get',
   ...(security === undefined && { takesCredential: true }),
   ...rest,
 });

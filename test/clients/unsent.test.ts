@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { expectProblem } from '../http/problem.ts';
+import { startGateway } from '../support/gateway.ts';
+import { call } from '../support/http.ts';
 import { requestText } from '../support/raw-client.ts';
 import { secret } from '../support/secrets.ts';
 import { openWorld, type World } from '../support/world.ts';
@@ -79,4 +81,12 @@ test('of streams that an account does not take those beyond its share are broken
   const whole = ends.filter((end) => end.includes('{"complete":true}')).length;
   expect(whole).toBeGreaterThan(0);
   expect(whole).toBeLessThan(MANY);
+});
+
+test.each(['/livez', '/readyz'])('a probe is answered however much is unread: %s', async (path) => {
+  const full = { isFull: () => true, metered: (_: object, body: ReadableStream<Uint8Array>) => body };
+  const gateway = await startGateway(world.upstream.url, { backlog: full });
+  onTestFinished(() => gateway.close());
+  expect((await call(gateway.url, { path })).status).toBe(200);
+  expect((await call(gateway.url, { path: '/problems' })).status).toBe(503);
 });
