@@ -1,14 +1,20 @@
-import { type Handler, Hono } from 'hono';
+import { type Context, type Handler, Hono } from 'hono';
 import { GatewayError } from './core/errors.ts';
 import { noMetrics } from './core/metrics.ts';
-import type { MakeOpener } from './core/runtime.ts';
+import { andThen, type MakeOpener } from './core/runtime.ts';
 import type { GatewayDeps } from './gateway/reader.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { boundedBody } from './middleware/body.ts';
 import { Cors, isPreflight } from './middleware/cors.ts';
 import { problem, refuser } from './middleware/reply.ts';
-import { type Env, request, type RequestTools, type RouteFacts } from './middleware/request.ts';
+import {
+  beginRequest,
+  type ClientRequest,
+  type Env,
+  type RequestTools,
+  type RouteFacts,
+} from './middleware/request.ts';
 import { Sessions } from './middleware/session.ts';
 import { batchRoute } from './routes/batch.ts';
 import { type DocsAssets, docsRoutes, type TrialAccount } from './routes/docs.ts';
@@ -65,51 +71,63 @@ interface MountTools extends RequestTools {
 }
 
 /**
- * Middleware stands before each route and not before all: `route()` would copy that to the app that this one is mounted in.
- * `below`: patterns of what is ours too, so that nothing else is at such a path, wherever the app is mounted. `alone`: what is
- * answered only where the app is not mounted, as every unknown path is.
+ * Our middleware stands before each route and not before all: `route()` would copy that to the app that this one is mounted
+ * in. `below`: patterns of what is ours too, so that nothing else is at such a path, wherever the app is mounted. `alone`:
+ * what is answered only where the app is not mounted, as every unknown path is.
  */
 function mount(routes: readonly Route[], tools: MountTools, below: string[] = [], alone: readonly Route[] = []) {
   const app = new Hono<Env>().onError(problem);
-  const before = beforeAll(tools);
+  const nowhere = handlerOf({ name: NOWHERE, handle: unknown }, tools);
   addRoutes(app, routes, tools);
-  app.on(ALL, below, ...before(NOWHERE), unknown);
+  app.on(ALL, below, nowhere);
   const whole = new Hono<Env>().onError(problem);
   addRoutes(whole, alone, tools);
-  whole.use(...before(NOWHERE)).all('*', unknown);
+  whole.all('*', nowhere);
   return app.notFound((c) => whole.fetch(c.req.raw, c.env));
 }
 
-const beforeAll = (tools: MountTools) => (facts: RouteFacts) => [
-  accessLog,
-  request(facts, tools),
-  ...(tools.cors ? [tools.cors.handle] : []),
-];
-
 function addRoutes(app: Hono<Env>, routes: readonly Route[], tools: MountTools): void {
-  const { cors, sessions, config } = tools;
-  const before = beforeAll(tools);
-  const bounded = boundedBody(config.maxBodyBytes);
   for (const [path, ways] of Map.groupBy(routes, (route) => route.path)) {
     const paths = path === '/' ? [path] : [path, `${path}/`]; // a strict app that this one is mounted in tells them apart
-    for (const route of ways) {
-      const cookies = sessions && route.takesCredential ? [sessions.handle] : [];
-      const bodies = route.method === 'GET' ? [] : [bounded];
-      app.on(route.method, paths, ...before(route), ...cookies, ...bodies, route.handle);
-    }
+    for (const route of ways) app.on(route.method, paths, handlerOf(route, tools));
     const allowed = ways.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
-    app.on(ALL, paths, ...before(NOWHERE), notAllowed(allowed, cors));
+    app.on(ALL, paths, handlerOf({ name: NOWHERE, handle: notAllowed(allowed, tools.cors) }, tools));
   }
+}
+
+type Handled = RouteFacts & Pick<Route, 'handle'> & Partial<Route>;
+
+/**
+ * A route with all that stands before it and after it, as one handler of Hono's: for each further one it would make three
+ * promises, and an answer from the cache needs none.
+ */
+function handlerOf(route: Handled, tools: MountTools): Handler<Env> {
+  const { cors, config } = tools;
+  const sessions = route.takesCredential ? tools.sessions : undefined;
+  const checkBody = route.method && route.method !== 'GET' ? boundedBody(config.maxBodyBytes) : undefined;
+  const handle = (c: Context<Env, string>) => andThen(checkBody?.(c), () => route.handle(c));
+  const inSession = (c: Context<Env, string>, request: ClientRequest) =>
+    andThen(sessions?.enter(request), () =>
+      andThen(handle(c), (response) => sessions?.renew(request, response) ?? response),
+    );
+  return (c: Context<Env, string>) => {
+    const request = beginRequest(c, route, tools);
+    const answer = cors?.preflight(c) ?? (sessions ? inSession(c, request) : handle(c));
+    return andThen(answer, (response) => {
+      accessLog(request, response.status);
+      return response;
+    });
+  };
 }
 
 /** Hono's name for any method. */
 const ALL = 'ALL';
 
-const NOWHERE: RouteFacts = { name: '(none)' };
+const NOWHERE = '(none)';
 
 const KNOWN_METHODS = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE', 'PUT', 'OPTIONS']);
 
-const unknown: Handler<Env> = ({ req }) => {
+const unknown: Route['handle'] = ({ req }) => {
   throw GatewayError.of(KNOWN_METHODS.has(req.method) ? 'unknown_endpoint' : 'method_not_implemented');
 };
 
@@ -118,7 +136,7 @@ const NO_ORIGIN =
 
 /** A 405 to a preflight says what the page's author has to know. */
 const notAllowed =
-  (allowed: string, cors: Cors | undefined): Handler<Env> =>
+  (allowed: string, cors: Cors | undefined): Route['handle'] =>
   (c) => {
     const detail = cors && isPreflight(c.get('request')) ? NO_ORIGIN : undefined;
     throw GatewayError.of('method_not_allowed', { headers: { Allow: allowed }, ...(detail && { detail }) });

@@ -1,21 +1,15 @@
-import type { MiddlewareHandler } from 'hono';
 import type { StatusClass } from '../core/metrics.ts';
-import type { ClientRequest, Env } from './request.ts';
+import type { ClientRequest } from './request.ts';
 
 /** Not in any RFC, but the usual status for a client that has left. It is only logged. */
 export const CLIENT_LEFT = 499;
 
-/** Gives each request its line in the log when it is over, and counts it. */
-export const accessLog: MiddlewareHandler<Env> = async (c, next) => {
-  await next();
-  const request = c.get('request');
-  const { status } = c.res;
-  if (!request.isStream || request.isEnded) return finish(request, status);
-  request.onEnd = () => record(request, status);
-};
-
-/** Ends a request and records it. */
-export function finish(request: ClientRequest, status: number): void {
+/** Gives a request its line in the log, and counts it, when it is over: now, or when its stream has ended. */
+export function accessLog(request: ClientRequest, status: number): void {
+  if (request.isStream && !request.isEnded) {
+    request.onEnd = () => record(request, status);
+    return;
+  }
   request.end();
   record(request, status);
 }

@@ -1,4 +1,4 @@
-import type { MiddlewareHandler } from 'hono';
+import type { Context } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { GatewayError } from '../core/errors.ts';
 import type { ClientRequest, Env } from './request.ts';
@@ -34,12 +34,11 @@ export async function unreadTextOf(request: ClientRequest): Promise<string> {
 }
 
 /** Refuses bodies of more than `maxSize` bytes. One that a host has read already is bounded by the host. */
-export function boundedBody(maxSize: number): MiddlewareHandler<Env> {
+export function boundedBody(maxSize: number): (c: Context<Env, string>) => Promise<void> {
   const limited = bodyLimit({ maxSize, onError: tooLarge });
-  return async (c, next) => {
+  return async (c) => {
     // That reads what comes in chunks.
     if (!c.req.raw.bodyUsed) await inTime(c.get('request'), () => limited(c, async () => undefined));
-    await next();
   };
 }
 

@@ -1,4 +1,4 @@
-import type { MiddlewareHandler } from 'hono';
+import type { Context } from 'hono';
 import type { Config } from '../config.ts';
 import type { Logger } from '../core/logger.ts';
 import { isAllowed, isOrigin } from '../core/address.ts';
@@ -54,14 +54,14 @@ export class Cors {
     Object.assign(headers, this.#headersFor(request.header('origin')));
   }
 
-  /** Answers preflights before anything else, and tells the operator of pages that may not read their answers. */
-  readonly handle: MiddlewareHandler<Env> = (c, next) => {
+  /** Answers a preflight, before anything else, and tells the operator of pages that may not read their answers. */
+  preflight(c: Context<Env>): Response | undefined {
     const request = c.get('request');
     this.#watch(request);
-    if (!isPreflight(request) || !this.#hasAny) return next();
+    if (!this.#hasAny || !isPreflight(request)) return undefined;
     const isListed = this.#headersFor(request.header('origin')) !== undefined;
-    return Promise.resolve(reply(c, { status: 204, headers: isListed ? PREFLIGHT : {}, body: null }));
-  };
+    return reply(c, { status: 204, headers: isListed ? PREFLIGHT : {}, body: null });
+  }
 
   #headersFor(origin: string | undefined): Readonly<Record<string, string>> | undefined {
     if (origin === undefined) return undefined;

@@ -2,7 +2,7 @@ import type { Context, ErrorHandler } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
 import { ClientLeft, GatewayError, PROBLEM_TYPE, problemOf } from '../core/errors.ts';
 import { addressOwner, secondsLeft } from '../store/store.ts';
-import { CLIENT_LEFT, finish } from './access-log.ts';
+import { accessLog, CLIENT_LEFT } from './access-log.ts';
 import { ClientRequest, type Env, type Head, type RequestTools } from './request.ts';
 
 type Headers = Readonly<Record<string, string>>;
@@ -74,15 +74,20 @@ const FAULT = 500;
 /** The app's `onError`: the one place where errors become answers. */
 export const problem: ErrorHandler<Env> = (error, c) => {
   const request = c.get('request');
-  if (error instanceof ClientLeft || (!(error instanceof GatewayError) && request.hasLeft)) {
-    request.code = 'client_left';
-    return new Response(null, { status: CLIENT_LEFT }); // nobody reads it
-  }
+  const hasLeft = error instanceof ClientLeft || (!(error instanceof GatewayError) && request.hasLeft);
+  const response = hasLeft ? new Response(null, { status: CLIENT_LEFT }) : problemResponse(c, error); // that nobody reads
+  if (hasLeft) request.code = 'client_left';
+  accessLog(request, response.status);
+  return response;
+};
+
+function problemResponse(c: Context<Env>, error: Error): Response {
+  const request = c.get('request');
   const told = error instanceof GatewayError ? error : GatewayError.of('internal_error', { cause: error });
   if (told.status === FAULT) logFault(request, told.cause);
   const answer = problemAnswer(request, told);
   return responseOf(c, answer, answer.body);
-};
+}
 
 /** A bug of ours. The client gets no details; the log gets the stack. */
 function logFault({ requestId, trace, tools: { logger } }: ClientRequest, thrown: unknown): void {
@@ -102,7 +107,7 @@ const framesOf = ({ stack = '' }: Error) =>
 export const refuser = (tools: RequestTools) => (head: Head, error: GatewayError) => {
   const request = new ClientRequest(head, { name: '(none)' }, tools);
   const answer = problemAnswer(request, error);
-  finish(request, answer.status);
+  accessLog(request, answer.status);
   return { status: answer.status, headers: headersOf(request, answer), body: answer.body };
 };
 

@@ -1,4 +1,4 @@
-import type { Context, MiddlewareHandler } from 'hono';
+import type { Context } from 'hono';
 import { basePath } from 'hono/route';
 import type { Config } from '../config.ts';
 import { ClientLeft, GatewayError } from '../core/errors.ts';
@@ -126,7 +126,7 @@ export class ClientRequest implements RequestContext {
     this.query = hasQuery ? url.slice(mark + 1, end) : '';
     this.hostOrigin = url.slice(0, start);
     this.#hono = hono;
-    this.isFirst = hono?.req.routeIndex === 1; // after `accessLog`
+    this.isFirst = hono?.req.routeIndex === 0;
     this.startedAt = tools.clock.now();
     const given = requestIdOf(head.header('x-request-id'));
     this.requestId = given ?? crypto.randomUUID();
@@ -260,15 +260,14 @@ const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]*)+$/;
 /**
  * Gives a request its id, trace and deadline, as `c.get('request')`. Hono's router decodes a path; one that has to be
  * decoded is not ours.
+ * @throws GatewayError `unknown_endpoint`
  */
-export const request =
-  (route: RouteFacts, tools: RequestTools): MiddlewareHandler<Env> =>
-  (c, next) => {
-    c.env ??= {}; // `app.request()` gives none
-    // A middleware before ours may have changed the headers of the `Request`, without another in its place.
-    const head = (c.req.routeIndex === 1 ? tools.headOf?.(c.env, c.req.raw) : undefined) ?? c.req;
-    const made = new ClientRequest(head, route, tools, c);
-    c.set('request', made);
-    if (!PLAIN_PATH.test(made.path)) throw GatewayError.of('unknown_endpoint');
-    return next();
-  };
+export function beginRequest(c: Context<Env>, route: RouteFacts, tools: RequestTools): ClientRequest {
+  c.env ??= {}; // `app.request()` gives none
+  // A middleware before ours may have changed the headers of the `Request`, without another in its place.
+  const head = (c.req.routeIndex === 0 ? tools.headOf?.(c.env, c.req.raw) : undefined) ?? c.req;
+  const request = new ClientRequest(head, route, tools, c);
+  c.set('request', request);
+  if (!PLAIN_PATH.test(request.path)) throw GatewayError.of('unknown_endpoint');
+  return request;
+}

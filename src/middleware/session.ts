@@ -1,12 +1,11 @@
-import type { MiddlewareHandler } from 'hono';
 import type { Config } from '../config.ts';
 import { base64Url, bytesOfBase64Url, Sealing } from '../core/crypto.ts';
 import { GatewayError } from '../core/errors.ts';
 import { isAllowed } from '../core/address.ts';
-import type { Clock, MakeOpener } from '../core/runtime.ts';
+import { andThen, type Clock, type MakeOpener, type Soon } from '../core/runtime.ts';
 import { hasJsonType } from './body.ts';
 import { isOwn } from './cors.ts';
-import type { ClientRequest, Env, Session } from './request.ts';
+import type { ClientRequest, Session } from './request.ts';
 
 const COOKIE = '__Host-Http-portico';
 const ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict';
@@ -63,21 +62,21 @@ export class Sessions {
    * Opens the session of a request that comes by cookie.
    * @throws GatewayError `unauthenticated`, `origin_rejected`, `unsupported_media_type`
    */
-  async enter(request: ClientRequest): Promise<void> {
+  enter(request: ClientRequest): Soon<void> {
     const value = this.cookieIn(request);
-    if (value !== undefined) request.session = await this.open(value);
+    return value === undefined ? undefined : andThen(this.open(value), (session) => void (request.session = session));
   }
 
-  /** Opens the session that a request comes by. A good answer that is no stream prolongs it, at most once a day. */
-  readonly handle: MiddlewareHandler<Env> = async (c, next) => {
-    const request = c.get('request');
-    await this.enter(request);
-    await next();
+  /** A good answer that is no stream prolongs the session that it came by, at most once a day. */
+  renew(request: ClientRequest, response: Response): Soon<Response> {
     const { session, isStream } = request;
-    if (!session || isStream || !c.res.ok) return;
-    const cookie = await this.#renewal(request, session);
-    if (cookie !== undefined) c.header('Set-Cookie', cookie, { append: true }); // a host may have set one too
-  };
+    if (!session || isStream || response.status >= 300 || this.#latest(session) - session.expiresAt < DAY_SECONDS)
+      return response;
+    return this.#renewal(request, session).then((cookie) => {
+      if (cookie !== undefined) response.headers.append('Set-Cookie', cookie); // a host may have set one too
+      return response;
+    });
+  }
 
   /**
    * The value of the cookie that a request comes by; undefined without one. With `Authorization` it is not looked at.
@@ -104,14 +103,17 @@ export class Sessions {
   }
 
   /**
-   * A `Set-Cookie` that gives a session more time; undefined if it would gain less than a day, or may have ended while the
-   * request was under way. The store is asked last: a sign-out that is over by then is not undone in the browser.
+   * A `Set-Cookie` that gives a session more time; undefined if it may have ended while the request was under way. The
+   * store is asked last: a sign-out that is over by then is not undone in the browser.
    */
   async #renewal(request: ClientRequest, session: Session): Promise<string | undefined> {
-    const expiresAt = Math.min(this.#now() + LIFE_SECONDS, session.begunAt + MOST_SECONDS);
-    if (expiresAt - session.expiresAt < DAY_SECONDS) return undefined;
-    const cookie = await this.cookieOf({ ...session, expiresAt });
+    const cookie = await this.cookieOf({ ...session, expiresAt: this.#latest(session) });
     return (await this.#deps.isLiving(request, session)) ? cookie : undefined;
+  }
+
+  /** Until when a session may be prolonged, in seconds since 1970. */
+  #latest({ begunAt }: Session): number {
+    return Math.min(this.#now() + LIFE_SECONDS, begunAt + MOST_SECONDS);
   }
 
   /** A `Set-Cookie`. */
@@ -121,8 +123,11 @@ export class Sessions {
   }
 
   /** @throws GatewayError `unauthenticated` if the cookie was not sealed by us, or has expired */
-  async open(value: string): Promise<Session> {
-    const text = value.length > MAX_COOKIE ? undefined : await this.#textOf(value);
+  open(value: string): Soon<Session> {
+    return andThen(value.length > MAX_COOKIE ? undefined : this.#textOf(value), (text) => this.#sessionIn(text));
+  }
+
+  #sessionIn(text: string | undefined): Session {
     const [id = '', epoch = '', begunAt, expiresAt, token = ''] = text?.split(' ') ?? [];
     const session = { id, epoch: Number(epoch), token, begunAt: Number(begunAt), expiresAt: Number(expiresAt) };
     if (text === undefined) throw refused('The session cookie cannot be opened. Sign in again.');
@@ -131,7 +136,7 @@ export class Sessions {
     return session;
   }
 
-  #textOf(value: string): string | undefined | Promise<string | undefined> {
+  #textOf(value: string): Soon<string | undefined> {
     if (this.#openNow) return this.#openNow(COOKIE, value);
     const bytes = bytesOfBase64Url(value);
     return bytes && this.#sealing.open(COOKIE, bytes);

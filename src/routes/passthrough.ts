@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { cacheStatusOf, cacheWordOf, type Reading } from '../cache/reader.ts';
+import { andThen } from '../core/runtime.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Written } from '../gateway/write.ts';
 import { jsonTextOf, unreadTextOf } from '../middleware/body.ts';
@@ -26,11 +27,14 @@ export function passthroughRoutes(gateway: Gateway): Route[] {
 const inputOf = ({ id, query }: ClientRequest): OperationInput => ({ id, query });
 
 function readBy(operation: Operation, gateway: Gateway): Route['handle'] {
-  return async (c) => {
+  return (c) => {
     const request = c.get('request');
     const read = { operation, input: inputOf(request) };
-    const reader = await gateway.reader(request, () => [read]);
-    return reply(c, readAnswer(request, reader.fresh(read) ?? (await gateway.read(read, reader))));
+    const answered = (reading: Reading) => reply(c, readAnswer(request, reading));
+    return andThen(
+      gateway.reader(request, () => [read]),
+      (reader) => andThen(reader.fresh(read) ?? gateway.read(read, reader), answered),
+    );
   };
 }
 
