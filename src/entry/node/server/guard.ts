@@ -12,9 +12,9 @@ const MAX_BYTES = 16_384;
 
 /** Why a request is refused before the app sees it; undefined if it is not. */
 export function refusalOf(incoming: IncomingMessage): ErrorCode | undefined {
-  const { rawHeaders, url = '' } = incoming;
+  const { rawHeaders, headers, url = '' } = incoming;
   if (rawHeaders.length > 2 * MAX_HEADERS || sizeOf(incoming) > MAX_BYTES) return 'request_header_fields_too_large';
-  const host = valueOf('host', rawHeaders) ?? '';
+  const { host = '' } = headers;
   const target = url.startsWith('/') ? url : originForm(url, host);
   if (originOf(host) === undefined || target === undefined || isMisframed(incoming)) return 'bad_request';
   incoming.url = target; // of an absolute one the adapter would make another
@@ -22,22 +22,20 @@ export function refusalOf(incoming: IncomingMessage): ErrorCode | undefined {
   return isKept(path) ? undefined : 'unknown_endpoint';
 }
 
-/** A head as Node's parser read it. Headers are looked up only when they are asked for. */
+/** A head as Node's parser read it. */
 export class MessageHead implements Head {
-  readonly #incoming: IncomingMessage;
+  readonly method: string;
   readonly url: string;
+  readonly #headers: IncomingMessage['headers'];
 
-  constructor(incoming: IncomingMessage, url: string) {
-    this.#incoming = incoming;
+  constructor({ method = '', headers }: IncomingMessage, url: string) {
+    this.method = method;
     this.url = url;
-  }
-
-  get method(): string {
-    return this.#incoming.method ?? '';
+    this.#headers = headers;
   }
 
   header(name: string): string | undefined {
-    return valueOf(name, this.#incoming.rawHeaders);
+    return this.#headers[name] as string | undefined; // only `Set-Cookie` is a list
   }
 }
 
@@ -92,9 +90,9 @@ const isKept = (path: string): boolean =>
  * HTTP/0.9 and HTTP/2.0, codings in front of `chunked`, and any coding at all from a client of HTTP/1.0 (RFC 9112 section
  * 6.1 wants that connection closed).
  */
-export function isMisframed({ rawHeaders, httpVersionMajor, httpVersionMinor }: IncomingMessage): boolean {
+export function isMisframed({ headers, httpVersionMajor, httpVersionMinor }: IncomingMessage): boolean {
   if (httpVersionMajor !== 1) return true;
-  const coding = valueOf('transfer-encoding', rawHeaders);
+  const { 'transfer-encoding': coding } = headers;
   if (coding === undefined) return false;
   return httpVersionMinor === 0 || coding.toLowerCase() !== 'chunked';
 }
@@ -109,18 +107,6 @@ function originOf(host: string): string | undefined {
   const isSame = url?.hostname === host.replace(/:\d+$/, '').toLowerCase();
   last = { host, origin: isSame ? url.origin : undefined };
   return last.origin;
-}
-
-/** The value of a header by its name in lower case; several are joined with a comma and a space, cookies with a semicolon. */
-function valueOf(wanted: string, rawHeaders: readonly string[]): string | undefined {
-  let value: string | undefined;
-  for (let at = 0; at < rawHeaders.length; at += 2) {
-    const name = rawHeaders[at];
-    if (name?.length !== wanted.length || (name !== wanted && name.toLowerCase() !== wanted)) continue;
-    value =
-      value === undefined ? rawHeaders[at + 1] : `${value}${wanted === 'cookie' ? ';' : ','} ${rawHeaders[at + 1]}`;
-  }
-  return value;
 }
 
 /** RFC 9112 section 3.2: an absolute target is fine as long as it names the same host as `Host`. */

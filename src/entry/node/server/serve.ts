@@ -49,6 +49,7 @@ const LIMITS = {
   keepAliveTimeout: 65_000, // longer than load balancers keep idle connections
   maxHeaderSize: 65_536, // we refuse smaller ones
   requireHostHeader: false, // ours answers with a problem
+  joinDuplicateHeaders: true, // else the second is dropped in silence
 } as const;
 
 /** Connections that the kernel keeps until they are accepted. Any more try again after a second. */
