@@ -81,8 +81,6 @@ export class ClientRequest implements RequestContext {
   /** As the client wrote them, without the question mark. */
   readonly path: string;
   readonly query: string;
-  /** Scheme and host that the client used. */
-  readonly hostOrigin: string;
   readonly requestId: string;
   readonly startedAt: number;
   /** Whether no other middleware came before ours. */
@@ -124,7 +122,6 @@ export class ClientRequest implements RequestContext {
     this.tools = tools;
     this.path = url.slice(start, hasQuery ? mark : end);
     this.query = hasQuery ? url.slice(mark + 1, end) : '';
-    this.hostOrigin = url.slice(0, start);
     this.#hono = hono;
     this.isFirst = hono?.req.routeIndex === 0;
     this.startedAt = tools.clock.now();
@@ -140,6 +137,12 @@ export class ClientRequest implements RequestContext {
   /** Of its problems. */
   get instance(): string {
     return this.path;
+  }
+
+  /** Scheme and host that the client used. */
+  get hostOrigin(): string {
+    const { url } = this.head;
+    return url.slice(0, url.indexOf('/', url.indexOf('://') + 3));
   }
 
   header(name: string): string | undefined {

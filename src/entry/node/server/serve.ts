@@ -103,17 +103,17 @@ function guarded({ app, refuse, unsent, waitUntil, onOverload }: ServeOptions, t
   return (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const refused = refusalOf(incoming);
     if (refused && isMisframed(incoming)) closeAfter(outgoing);
-    const leave = refused ? undefined : traffic.take(incoming);
-    traffic.begin(outgoing, leave);
+    const hasRoom = traffic.begin(outgoing, refused !== undefined);
     if (refused) return turnAway(incoming, outgoing, GatewayError.of(refused));
+    if (!hasRoom) {
+      onOverload?.();
+      return turnAway(incoming, outgoing, OVERLOADED);
+    }
     // It rejects where a host's handler sets a header that cannot be sent; an error that nobody handles ends the process.
-    if (leave)
-      return void listener(incoming, outgoing).then(
-        () => unsent.look(outgoing),
-        () => outgoing.destroy(),
-      );
-    onOverload?.();
-    turnAway(incoming, outgoing, OVERLOADED);
+    void listener(incoming, outgoing).then(
+      () => unsent.look(outgoing),
+      () => outgoing.destroy(),
+    );
   };
 }
 

@@ -40,30 +40,32 @@ export class Traffic {
     this.#accepted++;
   }
 
-  /** `leave`: called when the request is over. */
-  begin(outgoing: ServerResponse, leave?: () => void): void {
+  /** Notes a request until it is over. Returns whether there was room for it; a probe needs none, nor does a `refused` one. */
+  begin(outgoing: ServerResponse, isRefused: boolean): boolean {
     if (this.#isDraining) closeAfter(outgoing);
-    const end = this.#inFlight.add(outgoing);
+    const { req } = outgoing;
+    const needsRoom = !isRefused && this.#most < Infinity && !PROBE.test(req.url ?? '');
+    const address = needsRoom ? this.#addressOf(req.socket.remoteAddress, forwardedIn(req)) : '';
+    const hasRoom = !needsRoom || this.#hasRoom(address);
+    const taken = needsRoom && hasRoom ? 1 : 0;
+    this.#count(address, taken);
+    const leave = this.#inFlight.add(outgoing);
     outgoing.on('close', () => {
-      end();
-      leave?.();
-      rest(outgoing.req.socket);
+      leave();
+      this.#count(address, -taken);
+      rest(req.socket);
       this.#lastAt = Date.now();
     });
+    return hasRoom;
   }
 
-  /** Takes a place for a request. Returns what gives it back; undefined if there is none. A probe needs none. */
-  take({ socket, headers, url = '' }: IncomingMessage): (() => void) | undefined {
-    if (this.#most === Infinity || PROBE.test(url)) return () => undefined;
-    const address = this.#addressOf(socket.remoteAddress, String(headers['x-forwarded-for'] ?? ''));
+  #hasRoom(address: string): boolean {
     const isHalfFull = this.#size * 2 >= this.#most;
-    const isFull = this.#size >= this.#most || (isHalfFull && this.#taken.of(address) * 4 >= this.#most);
-    if (isFull) return undefined;
-    this.#count(address, 1);
-    return () => this.#count(address, -1);
+    return this.#size < this.#most && !(isHalfFull && this.#taken.of(address) * 4 >= this.#most);
   }
 
-  #count(address: string, change: 1 | -1): void {
+  #count(address: string, change: number): void {
+    if (change === 0) return;
     this.#size += change;
     this.#taken.add(address, change);
   }
@@ -97,6 +99,8 @@ export class Traffic {
     } while (this.#accepted > before && Date.now() < endAt);
   }
 }
+
+const forwardedIn = ({ headers }: IncomingMessage) => String(headers['x-forwarded-for'] ?? '');
 
 /** Tells the client not to send another request on this connection. */
 export function closeAfter(outgoing: ServerResponse): void {
