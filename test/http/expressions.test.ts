@@ -242,12 +242,18 @@ const run = (expression: RegExp, text: string) =>
 function msOf(expression: RegExp, text: string, enough: number): number {
   let least = Infinity;
   for (let tries = 0; tries < TRIES && least > enough; tries++) {
-    const begin = performance.now();
+    const begin = threadMs();
     run(expression, text);
-    least = Math.min(least, performance.now() - begin);
+    least = Math.min(least, threadMs() - begin);
     if (tries > 0 && least > 100 * enough) break;
   }
   return least;
+}
+
+/** Time of this thread alone: others may keep the machine busy. */
+function threadMs(): number {
+  const { user, system } = process.threadCpuUsage();
+  return (user + system) / 1000;
 }
 
 const madeOf = (source: string, { made }: Worst): readonly RegExp[] => {
