@@ -70,14 +70,17 @@ export class Traffic {
     this.#taken.add(address, change);
   }
 
-  /** Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`. */
+  /**
+   * Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`. Clients are told to
+   * close only when no more is accepted: those that connect again at once would be reset with the listener.
+   */
   async drain(graceMs: number, ends: { stopAccepting: () => void; cutAll: () => void }): Promise<void> {
-    this.#isDraining = true;
-    this.#lastAt = Date.now();
-    const endAt = this.#lastAt + graceMs;
-    for (const outgoing of this.#inFlight) closeAfter(outgoing);
+    const endAt = Date.now() + graceMs;
     await this.#emptyBacklog();
     ends.stopAccepting();
+    this.#isDraining = true;
+    this.#lastAt = Date.now();
+    for (const outgoing of this.#inFlight) closeAfter(outgoing);
     while (!this.#isQuiet() && Date.now() < endAt) await sleep(POLL_MS);
     ends.cutAll();
   }
