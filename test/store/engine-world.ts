@@ -88,4 +88,4 @@ export async function engineWorld(settings?: Readonly<Record<string, string>>): 
 }
 
 /** Resolves once the instance gets an answer. */
-export const ready = async ({ engine }: OpenedEngine) => vi.waitFor(() => engine.snapshot('any', { keys: [] }), 5_000);
+export const ready = async ({ engine }: OpenedEngine) => vi.waitFor(() => engine.snapshot('any', { keys: [] }), 45_000);

@@ -3,7 +3,7 @@ import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { startSentinel, type TestSentinel } from '../support/sentinel.ts';
 import { asker } from './engine-asker.ts';
 import { engineContract } from './engine-contract.ts';
-import { Instances, LONG_WINDOW_MS, passWindow, WINDOW_MS } from './engine-world.ts';
+import { Instances, LONG_WINDOW_MS, passWindow, ready, WINDOW_MS } from './engine-world.ts';
 
 describe.skipIf(!hasRedis)(`Sentinel${SKIPPED}`, () => {
   let sentinel: TestSentinel;
@@ -18,15 +18,16 @@ describe.skipIf(!hasRedis)(`Sentinel${SKIPPED}`, () => {
   });
 
   engineContract('keeps the contract of the engine', async () => {
-    const { engine } = await instances.open(sentinel.url);
-    await vi.waitFor(() => engine.snapshot('any', { keys: [] }), 5_000);
+    const one = await instances.open(sentinel.url);
+    await ready(one);
     await sentinel.primary.pass(WINDOW_MS);
-    return { engine, pass: (ms) => sentinel.primary.pass(ms), slackMs: 3_000 };
+    return { engine: one.engine, pass: (ms) => sentinel.primary.pass(ms), slackMs: 3_000 };
   });
 
   it('leads to the replica when the primary is gone, which is another store', async () => {
     instances.close(); // one that comes later from the store before begins the window anew
     const one = await instances.open(sentinel.url, LONG_WINDOW_MS);
+    await ready(one);
     await passWindow(sentinel.primary, LONG_WINDOW_MS);
     const its = asker(one.engine, 'account');
     const known = await its.keep('kept');
