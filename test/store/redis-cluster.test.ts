@@ -4,7 +4,7 @@ import { moveSlot, startCluster, type TestCluster } from '../support/cluster.ts'
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { asker } from './engine-asker.ts';
 import { engineContract } from './engine-contract.ts';
-import { Instances, WINDOW_MS } from './engine-world.ts';
+import { Instances, LONG_WINDOW_MS, WINDOW_MS } from './engine-world.ts';
 
 const shares = new Shares(1_024);
 const idOf = (account: string) => `portico:{${shares.of(account)}}:id`;
@@ -82,15 +82,18 @@ describe.skipIf(!hasRedis)(`Cluster${SKIPPED}`, () => {
   it('promotes a replica, which is another store for all shares of the node, and for no others', async () => {
     const [first, second] = cluster.masters;
     const [[lost = '', too = ''], [other = '']] = [(await accountsOn(first)).slice(1), await accountsOn(second)];
-    const one = await open(5_000);
+    instances.close(); // one that comes later from the store before begins the window anew
+    const one = await open(LONG_WINDOW_MS);
+    await cluster.pass(LONG_WINDOW_MS);
     const [its, also, others] = [lost, too, other].map((name) => asker(one.engine, name));
     if (!its || !also || !others) throw new Error('there are too few accounts');
     const known = { its: await its.keep('a'), also: await also.keep('b'), others: await others.keep('c') };
     await its.begin({ tags: ['u'], purchase: 'bought' });
-    await first?.client.call('WAIT', '1', '1000');
+    await first?.client.call('WAIT', '1', '0');
     await first?.kill();
-    await vi.waitFor(() => its.snapshot(), { timeout: 15_000, interval: 20 });
-    await vi.waitFor(() => expect(one.isThere()).toBe(true), { timeout: 5_000, interval: 5 });
+    await cluster.promote();
+    await vi.waitFor(() => its.snapshot(), { timeout: 45_000, interval: 20 });
+    await vi.waitFor(() => expect(one.isThere()).toBe(true), { timeout: 45_000, interval: 5 });
     expect((await its.snapshot()).reply).toBeUndefined();
     expect((await also.snapshot()).reply).toBeUndefined();
     expect((await its.begin({ purchase: 'bought' })).is).toBe('equal');
@@ -98,7 +101,7 @@ describe.skipIf(!hasRedis)(`Cluster${SKIPPED}`, () => {
     await vi.waitFor(async () =>
       expect(await others.look()).toMatchObject({ version: known.others.version, copy: {} }),
     );
-    await cluster.replica.pass(5_000);
+    await cluster.replica.pass(LONG_WINDOW_MS);
     expect((await its.look()).version).not.toBe(known.its.version);
     expect(one.changes.slice(0, 2)).toEqual([false, true]);
   });

@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { hasRedis, SKIPPED, startRedis, type TestRedis } from '../support/redis.ts';
+import { startScriptedSentinel } from '../support/scripted-sentinel.ts';
 import { asker, valueOf } from './engine-asker.ts';
 import { Instances, openInstance, ready, WINDOW_MS } from './engine-world.ts';
 
@@ -222,6 +224,27 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     expect([...one.troubles]).toContain(word);
     expect([...one.troubles]).not.toContain('UNKNOWN');
     expect(await msOf(() => one.engine.snapshot('any', { keys: [] }))).toBeLessThan(1_000);
+  });
+
+  it('is found again when a sentinel tells of the new primary while it is asked for it', async () => {
+    const sentinel = await startScriptedSentinel(redis.port);
+    closing.push(() => sentinel.close());
+    const one = await open(sentinel.url);
+    for (let n = 0; n < 3; n++) {
+      await vi.waitFor(() => expect(sentinel.listening()).toBe(1), 5_000);
+      const before = sentinel.asked();
+      sentinel.tellWhileAsked();
+      await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+      await vi.waitFor(() => expect(sentinel.asked()).toBeGreaterThan(before), 5_000);
+      await vi.waitFor(() => expect(one.isThere()).toBe(false), { timeout: 5_000, interval: 5 });
+      await ready(one);
+    }
+    expect([...one.troubles]).not.toContain('UNKNOWN');
+    const before = sentinel.asked();
+    one.close();
+    await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+    await sleep(500);
+    expect([sentinel.asked(), sentinel.listening()]).toEqual([before, 0]);
   });
 
   it('reports wrong settings', async () => {

@@ -40,6 +40,7 @@ export class Connection {
   readonly #listeners: Listeners;
   readonly #keepAlive: NodeJS.Timeout;
   #isSelected = false;
+  #isClosed = false;
   /** Commands without a reply. */
   #owed = 0;
   /** Ends with the first attempt to connect again after a connection was closed that owed nothing. */
@@ -65,6 +66,10 @@ export class Connection {
       if (this.#isIdle) return; // it is closed next
       listeners.onTrouble(reasonOf(error));
       if (!this.isOpen) lose(); // without a sentinel there is nothing that closes
+    });
+    // ioredis gives up where a sentinel tells of a new primary while it is asked for it.
+    client.on('end', () => {
+      if (!this.#isClosed) client.connect().catch(() => undefined);
     });
     if (client instanceof Cluster) this.#watchNodes(client, onReady);
     else
@@ -116,6 +121,7 @@ export class Connection {
   }
 
   close(): void {
+    this.#isClosed = true;
     clearInterval(this.#keepAlive);
     this.#isSelected = false;
     this.#return();
