@@ -303,7 +303,7 @@ describe('under load', () => {
 
   it('nor are those whose connection the kernel had taken before the process came to it', async () => {
     upstream.on(READ, json(200, SUBSCRIPTION));
-    const gateway = await start();
+    const gateway = await start({ RATE_LIMIT_PER_MINUTE: '0' });
     gateway.signal('SIGSTOP');
     const request = get(gateway.port, secret());
     const sockets = await Promise.all(Array.from({ length: CLIENTS }, () => openSocket(gateway.port)));

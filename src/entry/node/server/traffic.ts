@@ -7,9 +7,12 @@ import { rest } from './connections.ts';
 
 const PROBE = /^\/(?:livez|readyz)\/?(?:\?|$)/;
 
-/** How long there has to be no request before idle connections are closed: a request may be on its way. */
-const QUIET_MS = 250;
-const POLL_MS = 25;
+/**
+ * How long there has to be no request before idle connections are closed: a request may be on its way. In several looks,
+ * since after a stall of the process the first one is before anything is read.
+ */
+const QUIET_LOOKS = 10;
+const LOOK_MS = 25;
 
 /** Turns of the event loop without a new connection after which the backlog is empty. */
 const QUIET_TURNS = 5;
@@ -28,7 +31,8 @@ export class Traffic {
   #size = 0;
   /** Connections so far. */
   #accepted = 0;
-  #lastAt = 0;
+  /** Requests so far. */
+  #begun = 0;
   #isDraining = false;
 
   constructor(most: number, addressOf: ReturnType<typeof addresses>) {
@@ -42,6 +46,7 @@ export class Traffic {
 
   /** Notes a request until it is over. Returns whether there was room for it; a probe needs none, nor does a `refused` one. */
   begin(outgoing: ServerResponse, isRefused: boolean): boolean {
+    this.#begun++;
     if (this.#isDraining) closeAfter(outgoing);
     const { req } = outgoing;
     const needsRoom = !isRefused && this.#most < Infinity && !PROBE.test(req.url ?? '');
@@ -54,7 +59,6 @@ export class Traffic {
       leave();
       this.#count(address, -taken);
       rest(req.socket);
-      this.#lastAt = Date.now();
     });
     return hasRoom;
   }
@@ -76,30 +80,34 @@ export class Traffic {
    */
   async drain(graceMs: number, ends: { stopAccepting: () => void; cutAll: () => void }): Promise<void> {
     const endAt = Date.now() + graceMs;
-    await this.#emptyBacklog();
-    ends.stopAccepting();
+    const isEmpty = await this.#emptyBacklog();
+    if (isEmpty) ends.stopAccepting();
     this.#isDraining = true;
-    this.#lastAt = Date.now();
     for (const outgoing of this.#inFlight) closeAfter(outgoing);
-    while (!this.#isQuiet() && Date.now() < endAt) await sleep(POLL_MS);
+    if (!isEmpty) {
+      await this.#emptyBacklog(); // with fewer requests to answer meanwhile
+      ends.stopAccepting();
+    }
+    for (let quiet = 0; quiet < QUIET_LOOKS && Date.now() < endAt;) {
+      const before = this.#begun;
+      await sleep(LOOK_MS);
+      quiet = this.#inFlight.size === 0 && this.#begun === before ? quiet + 1 : 0;
+    }
     ends.cutAll();
-  }
-
-  #isQuiet(): boolean {
-    return this.#inFlight.size === 0 && Date.now() - this.#lastAt >= QUIET_MS;
   }
 
   /**
    * Connections that the kernel has taken would be reset with the listener. Node accepts one or so in a turn; a flood
-   * of new ones is given up on after a second.
+   * of new ones is given up on after a second. Returns whether there are no more.
    */
-  async #emptyBacklog(): Promise<void> {
+  async #emptyBacklog(): Promise<boolean> {
     const endAt = Date.now() + MAX_BACKLOG_MS;
     let before: number;
     do {
       before = this.#accepted;
       for (let turns = 0; turns < QUIET_TURNS; turns++) await turn();
     } while (this.#accepted > before && Date.now() < endAt);
+    return this.#accepted === before;
   }
 }
 
