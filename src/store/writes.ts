@@ -45,8 +45,6 @@ export interface Row<Facts, Value> {
 /** Where it is kept, by name: in this process, or in SQLite. Expired rows are not found. */
 export interface WriteRows<Value> {
   find<Kind extends keyof WriteKinds>(kind: Kind, name: string, now: number): WriteKinds[Kind] | undefined;
-  /** Expired ones too. */
-  all(kind: 'mark'): readonly Mark[];
   /** Of a record that was found. */
   valueOf(kind: 'record', name: string): Value;
   put<Kind extends keyof WriteKinds>(kind: Kind, name: string, row: Row<WriteKinds[Kind], Value>): void;
@@ -61,11 +59,11 @@ export class Writes<Value = Uint8Array> {
   readonly #marks: Map<string, Mark>;
   readonly #renew: (tags: readonly Tag[]) => void;
 
-  /** `renew`: gives tags new versions. */
-  constructor(rows: WriteRows<Value>, renew: (tags: readonly Tag[]) => void) {
+  /** `renew`: gives tags new versions. `marks`: those that are there already. */
+  constructor(rows: WriteRows<Value>, renew: (tags: readonly Tag[]) => void, marks: readonly Mark[] = []) {
     this.#rows = rows;
     this.#renew = renew;
-    this.#marks = new Map(rows.all('mark').map((mark) => [mark.nonce, mark]));
+    this.#marks = new Map(marks.map((mark) => [mark.nonce, mark]));
   }
 
   /** Whether no copy with these tags may be used or kept. */

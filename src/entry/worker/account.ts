@@ -45,7 +45,7 @@ export class Account extends DurableObject {
     this.#versions = new Versions(versions);
     this.#areVersionsKept = versions !== undefined;
     this.#windows = new Windows(this.#rows);
-    this.#writes = new Writes(this.#rows, (tags) => this.#renew(tags));
+    this.#writes = new Writes(this.#rows, (tags) => this.#renew(tags), this.#rows.all('mark'));
   }
 
   snapshot({ window, budget, session, sessionEpoch = 0, keys }: Question): SnapshotReply {
