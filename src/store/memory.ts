@@ -31,7 +31,6 @@ import {
 import { begunOf } from './writes.ts';
 
 const FULL_RETRY_SECONDS = 60;
-const MAX_TAGS = 16;
 const MAX_OWN_TAG = 64;
 const COPIES_PART = 7 / 8; // the rest is for accounts
 
@@ -110,7 +109,7 @@ export class MemoryStore implements Store {
 /** Invalidates every answer, and every read under way, that has one of these tags. */
 function invalidate({ accounts, copies }: MemoryParts, account: AccountId, tags: readonly Tag[]): void {
   copies.deleteOf(account, tags);
-  accounts.heldVersions(account)?.renew(tags, MAX_TAGS);
+  accounts.renew(account, tags);
 }
 
 /** The first is the key's own, for answers that are dropped alone. Cut off, since clients may send long ones. */
@@ -153,10 +152,10 @@ class MemorySnapshot implements Snapshot {
     if (drop === 'everything') invalidate(this.#parts, account, [EVERYTHING]);
     if (drop === 'key') {
       copies.delete(key);
-      accounts.heldVersions(account)?.renew(tagsOf(key).slice(0, 1), MAX_TAGS);
+      accounts.renew(account, tagsOf(key).slice(0, 1));
     }
     const isHidden = found.isHidden === true || writes.covers(account, tags);
-    const holds = !isHidden && accounts.heldVersions(account)?.of(tagsOf(key)) === found.version;
+    const holds = !isHidden && accounts.versionsOf(account, this.#owner).of(tagsOf(key)) === found.version;
     return { stored: holds && entry !== undefined && copies.set(key, found, entry), holds };
   }
 }

@@ -75,14 +75,19 @@ export class MemorySessions {
 
   /** Where there are too many accounts, all sessions are over, and nothing need be known of any. */
   #makeRoom(now: number): void {
-    for (let many = Infinity; many >= 1; many = Math.min(many / 2, MAX_REVOKED)) {
-      for (const [account, sessions] of [...this.#accounts.entries()]) {
+    for (let many = Infinity; many >= 1;) {
+      let most = 0;
+      const held = [...this.#accounts.entries()]; // it is not to be changed while it is iterated
+      for (const [account, sessions] of held) {
+        const { size } = sessions.revoked;
         dropEnded(sessions, now);
         if (sessions.revoked.size >= many) endAll(sessions);
         if (sessions.until <= now) this.#accounts.delete(account);
-        else this.#keep(account, sessions);
+        else if (sessions.revoked.size < size) this.#keep(account, sessions);
+        most = Math.max(most, sessions.revoked.size);
       }
       if (this.#accounts.calculatedSize <= MAX_ENTRIES - LEAST_FREED) return;
+      many = Math.min(many / 2, most);
     }
     this.#accounts.clear();
     this.#epoch = ++this.#highest;
