@@ -1,7 +1,7 @@
 import { type LRUCache, PART, recent } from '../bounded.ts';
 import { addressOwner, isAddress, requestsBy } from '../store.ts';
 import type { AccountId, OwnedAccount, Owner, Span, Tag, Window, WindowUse } from '../store.ts';
-import { Versions } from '../versions.ts';
+import { Versions } from '../writes.ts';
 
 /** What one process knows of an account; its copies, marks and records aside. */
 interface State {
