@@ -43,15 +43,10 @@ export class MemoryWrites {
 
   /** `cooldownMs`: how much longer the upstream wants no calls of the account. */
   begin(write: NewWrite, cooldownMs: number): WriteBegun<WriteRecord> {
-    const { now } = write;
-    const rows = this.#of(write);
-    const begin = beginOf(write, Infinity); // a record under way does not expire, however long that is
-    rows.writes.expire(now);
-    const begun = rows.writes.begin(begin, now, cooldownMs);
-    if (begun.is !== 'full') return begun;
-    rows.dropExpired(now);
-    this.#sweep(now);
-    return rows.writes.begin(begin, now, cooldownMs);
+    const { writes } = this.#of(write);
+    writes.expire(write.now);
+    // A record under way does not expire, however long that is.
+    return writes.begin(beginOf(write, Infinity), write.now, cooldownMs);
   }
 
   end(write: NewWrite, end: WriteEnd): void {
@@ -63,17 +58,18 @@ export class MemoryWrites {
     this.accounts.get(account)?.give(account);
   }
 
-  #of(write: NewWrite): MemoryRows {
-    return this.accounts.get(write.account) ?? new MemoryRows(this, write);
-  }
-
-  #sweep(now: number): void {
+  /** Drops what has expired, of all accounts. */
+  sweep(now: number): void {
     if (Math.abs(now - this.#sweptAt) < SWEEP_MS) return;
     this.#sweptAt = now;
     for (const rows of this.accounts.values()) {
       rows.writes.expire(now);
       rows.dropExpired(now);
     }
+  }
+
+  #of(write: NewWrite): MemoryRows {
+    return this.accounts.get(write.account) ?? new MemoryRows(this, write);
   }
 }
 
@@ -132,8 +128,12 @@ class MemoryRows implements WriteRows<WriteRecord> {
   }
 
   /** A write without a key is remembered for a minute only: it still has room where those with one have none. */
-  hasRoomFor({ record }: WriteBegin<WriteRecord>): boolean {
-    return this.#hasRoom(record ? PART : 2 * PART);
+  hasRoomFor({ record }: WriteBegin<WriteRecord>, now: number): boolean {
+    const part = record ? PART : 2 * PART;
+    if (this.#hasRoom(part)) return true;
+    this.dropExpired(now);
+    this.#process.sweep(now);
+    return this.#hasRoom(part);
   }
 
   /** They are in that one's share from now on. */
