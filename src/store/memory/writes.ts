@@ -82,7 +82,6 @@ class MemoryRows implements WriteRows<WriteRecord> {
   readonly #account: AccountId;
   readonly #rows = new Map<string, Kept>();
   #owner: Owner;
-  #bytes = 0;
 
   constructor(process: MemoryWrites, { account, owner }: OwnedAccount) {
     this.writes = new Writes(this, (tags) => process.renew(account, tags));
@@ -111,7 +110,7 @@ class MemoryRows implements WriteRows<WriteRecord> {
     const value = row.value && shortened(row.value, most);
     const bytes = bytesOf(key) + bytesOf(textOf(value)) + ROW_BYTES;
     this.#rows.set(key, { ...row, value, bytes });
-    this.#hold(bytes);
+    this.#room.add(this.#owner, bytes);
     this.#process.accounts.set(this.#account, this);
   }
 
@@ -138,14 +137,14 @@ class MemoryRows implements WriteRows<WriteRecord> {
 
   /** They are in that one's share from now on. */
   give(owner: Owner): void {
-    const bytes = this.#bytes;
-    this.#hold(-bytes);
+    const bytes = [...this.#rows.values()].reduce((sum, row) => sum + row.bytes, 0);
+    this.#room.add(this.#owner, -bytes);
     this.#owner = owner;
-    this.#hold(bytes);
+    this.#room.add(owner, bytes);
   }
 
   #delete(key: string): void {
-    this.#hold(-(this.#rows.get(key)?.bytes ?? 0));
+    this.#room.add(this.#owner, -(this.#rows.get(key)?.bytes ?? 0));
     this.#rows.delete(key);
     if (this.#rows.size === 0) this.#process.accounts.delete(this.#account);
   }
@@ -156,11 +155,6 @@ class MemoryRows implements WriteRows<WriteRecord> {
 
   #hasRoom(part: number): boolean {
     return this.#room.hasRoomFor(this.#owner, part);
-  }
-
-  #hold(bytes: number): void {
-    this.#bytes += bytes;
-    this.#room.add(this.#owner, bytes);
   }
 }
 
