@@ -2,31 +2,28 @@ import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
 import { MemorySessions } from './memory/sessions.ts';
 import { MemoryWrites } from './memory/writes.ts';
-import {
-  type AccountId,
-  type Begun,
-  BUDGET,
-  type CacheKey,
-  type Entry,
-  EVERYTHING,
-  type Fetched,
-  type Found,
-  hidden,
-  type OwnedAccount,
-  isSessionOver,
-  type NewWrite,
-  type Owner,
-  type Revoked,
-  type RevokeRequest,
-  type Saved,
-  type SessionState,
-  type Snapshot,
-  type SnapshotRequest,
-  type Store,
-  type Tag,
-  type Usage,
-  type WindowUse,
-  type WriteEnd,
+import { BUDGET, EVERYTHING, hidden, isSessionOver } from './store.ts';
+import type {
+  AccountId,
+  Begun,
+  CacheKey,
+  Entry,
+  Fetched,
+  Found,
+  NewWrite,
+  OwnedAccount,
+  Owner,
+  RevokeRequest,
+  Revoked,
+  Saved,
+  SessionState,
+  Snapshot,
+  SnapshotRequest,
+  Store,
+  Tag,
+  Usage,
+  WindowUse,
+  WriteEnd,
 } from './store.ts';
 import { begunOf } from './writes.ts';
 

@@ -1,15 +1,7 @@
 import { GatewayError } from '../core/errors.ts';
 import { MAX_MARKS, type WriteBegin, type WriteBegun, type WriteEnded } from './shared/engine.ts';
-import {
-  type Begun,
-  EVERYTHING,
-  type NewWrite,
-  type OpenState,
-  type Tag,
-  type Version,
-  type WriteEnd,
-  type WriteRecord,
-} from './store.ts';
+import { EVERYTHING } from './store.ts';
+import type { Begun, NewWrite, OpenState, Tag, Version, WriteEnd, WriteRecord } from './store.ts';
 
 const NONE: ReadonlyMap<Tag, string> = new Map();
 

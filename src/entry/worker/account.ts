@@ -1,23 +1,20 @@
 import { DurableObject, type DurableObjectState } from 'cloudflare:workers';
 import { epochOf, EVERYTHING, isSessionOver, SESSION_MS, type Window } from '../../store/store.ts';
 import { Versions, Writes } from '../../store/writes.ts';
-import {
-  type Change,
-  type KeyQuestion,
-  type KeyReply,
-  MAX_COOLDOWN_MS,
-  MAX_REVOKED,
-  MAX_TAGS,
-  MAX_VALUE_BYTES,
-  type Question,
-  type Save,
-  type SaveReply,
-  type SessionReply,
-  type SnapshotReply,
-  type Use,
-  type WriteBegin,
-  type WriteBegun,
-  type WriteEnded,
+import { MAX_COOLDOWN_MS, MAX_REVOKED, MAX_TAGS, MAX_VALUE_BYTES } from '../../store/shared/engine.ts';
+import type {
+  Change,
+  KeyQuestion,
+  KeyReply,
+  Question,
+  Save,
+  SaveReply,
+  SessionReply,
+  SnapshotReply,
+  Use,
+  WriteBegin,
+  WriteBegun,
+  WriteEnded,
 } from '../../store/shared/engine.ts';
 import { Leases } from './leases.ts';
 import { FOREVER, Rows } from './rows.ts';
