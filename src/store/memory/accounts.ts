@@ -97,7 +97,6 @@ export class MemoryAccounts {
   }
 
   #of(account: AccountId, owner: Owner): State {
-    if (!isAddress(owner)) this.accept(account);
     const state = this.#find(account);
     if (state) return state;
     const made: State = { owner, versions: new Versions(), windows: {}, coolsUntil: 0 };
