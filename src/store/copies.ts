@@ -60,9 +60,8 @@ export class Copies {
   }
 
   usage() {
-    const all = [...this.#accounts.values()];
-    const bytes = all.reduce((sum, { calculatedSize }) => sum + calculatedSize, 0);
-    return { bytes, entries: all.reduce((sum, { size }) => sum + size, 0), accounts: all.length };
+    const entries = [...this.#accounts.values()].reduce((sum, { size }) => sum + size, 0);
+    return { bytes: this.#accounts.calculatedSize, entries, accounts: this.#accounts.size };
   }
 
   #noCopies(): LRUCache<string, Copy> {

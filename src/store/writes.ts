@@ -1,14 +1,39 @@
 import { GatewayError } from '../core/errors.ts';
 import { MAX_MARKS, type WriteBegin, type WriteBegun, type WriteEnded } from './shared/engine.ts';
-import {
-  type Begun,
-  EVERYTHING,
-  type NewWrite,
-  type OpenState,
-  type Tag,
-  type WriteEnd,
-  type WriteRecord,
-} from './store.ts';
+import { EVERYTHING } from './store.ts';
+import type { Begun, NewWrite, OpenState, Tag, Version, WriteEnd, WriteRecord } from './store.ts';
+
+const NONE: ReadonlyMap<Tag, string> = new Map();
+
+/** The versions of one account's tags. Each is random, so that none ever comes back. */
+export class Versions {
+  #epoch: string;
+  #tags: ReadonlyMap<Tag, string>;
+
+  /** `facts`: of an earlier instance. */
+  constructor(facts?: Versions['facts']) {
+    this.#epoch = facts?.epoch ?? crypto.randomUUID();
+    this.#tags = facts ? new Map(facts.tags) : NONE;
+  }
+
+  of(tags: readonly Tag[]): Version {
+    return [this.#epoch, ...tags.map((tag) => this.#tags.get(tag) ?? '0')].join('.');
+  }
+
+  /** With more than `max` tags all are renewed. Returns whether they were. */
+  renew(tags: readonly Tag[], max: number): boolean {
+    const version = crypto.randomUUID();
+    const renewed = new Map([...this.#tags, ...tags.map((tag) => [tag, version] as const)]);
+    const isAll = tags.includes(EVERYTHING) || renewed.size > max;
+    if (isAll) this.#epoch = version;
+    this.#tags = isAll ? NONE : renewed;
+    return isAll;
+  }
+
+  get facts(): { readonly epoch: string; readonly tags: readonly (readonly [Tag, string])[] } {
+    return { epoch: this.#epoch, tags: [...this.#tags] };
+  }
+}
 
 /** A write that is under way or of unknown outcome, as objects store it. Instants in milliseconds of one clock. */
 export interface Mark {
@@ -45,8 +70,6 @@ export interface Row<Facts, Value> {
 /** Where it is kept, by name: in this process, or in SQLite. Expired rows are not found. */
 export interface WriteRows<Value> {
   find<Kind extends keyof WriteKinds>(kind: Kind, name: string, now: number): WriteKinds[Kind] | undefined;
-  /** Expired ones too. */
-  all(kind: 'mark'): readonly Mark[];
   /** Of a record that was found. */
   valueOf(kind: 'record', name: string): Value;
   put<Kind extends keyof WriteKinds>(kind: Kind, name: string, row: Row<WriteKinds[Kind], Value>): void;
@@ -61,11 +84,11 @@ export class Writes<Value = Uint8Array> {
   readonly #marks: Map<string, Mark>;
   readonly #renew: (tags: readonly Tag[]) => void;
 
-  /** `renew`: gives tags new versions. */
-  constructor(rows: WriteRows<Value>, renew: (tags: readonly Tag[]) => void) {
+  /** `renew`: gives tags new versions. `marks`: those that are there already. */
+  constructor(rows: WriteRows<Value>, renew: (tags: readonly Tag[]) => void, marks: readonly Mark[] = []) {
     this.#rows = rows;
     this.#renew = renew;
-    this.#marks = new Map(rows.all('mark').map((mark) => [mark.nonce, mark]));
+    this.#marks = new Map(marks.map((mark) => [mark.nonce, mark]));
   }
 
   /** Whether no copy with these tags may be used or kept. */

@@ -1,23 +1,20 @@
 import { DurableObject, type DurableObjectState } from 'cloudflare:workers';
 import { epochOf, EVERYTHING, isSessionOver, SESSION_MS, type Window } from '../../store/store.ts';
-import { Versions } from '../../store/versions.ts';
-import { Writes } from '../../store/writes.ts';
-import {
-  type Change,
-  type KeyQuestion,
-  type KeyReply,
-  MAX_COOLDOWN_MS,
-  MAX_REVOKED,
-  MAX_TAGS,
-  MAX_VALUE_BYTES,
-  type Question,
-  type Save,
-  type SaveReply,
-  type SessionReply,
-  type SnapshotReply,
-  type WriteBegin,
-  type WriteBegun,
-  type WriteEnded,
+import { Versions, Writes } from '../../store/writes.ts';
+import { MAX_COOLDOWN_MS, MAX_REVOKED, MAX_TAGS, MAX_VALUE_BYTES } from '../../store/shared/engine.ts';
+import type {
+  Change,
+  KeyQuestion,
+  KeyReply,
+  Question,
+  Save,
+  SaveReply,
+  SessionReply,
+  SnapshotReply,
+  Use,
+  WriteBegin,
+  WriteBegun,
+  WriteEnded,
 } from '../../store/shared/engine.ts';
 import { Leases } from './leases.ts';
 import { FOREVER, Rows } from './rows.ts';
@@ -31,8 +28,6 @@ export class Account extends DurableObject {
   readonly #now: () => number;
   readonly #rows: Rows;
   #versions: Versions;
-  /** Not before the first copy is kept: made-up credentials leave nothing in SQLite. */
-  #areVersionsKept: boolean;
   readonly #windows: Windows;
   readonly #writes: Writes;
   readonly #leases = new Leases();
@@ -41,23 +36,21 @@ export class Account extends DurableObject {
     super(ctx, env);
     this.#now = now;
     this.#rows = new Rows(ctx.storage);
-    const [versions] = this.#rows.all('versions');
-    this.#versions = new Versions(versions);
-    this.#areVersionsKept = versions !== undefined;
+    this.#versions = new Versions(this.#rows.all('versions')[0]);
     this.#windows = new Windows(this.#rows);
-    this.#writes = new Writes(this.#rows, (tags) => this.#renew(tags));
+    this.#writes = new Writes(this.#rows, (tags) => this.#renew(tags), this.#rows.all('mark'));
   }
 
   snapshot({ window, budget, session, sessionEpoch = 0, keys }: Question): SnapshotReply {
     const now = this.#begin();
-    const { use, isRefused } = this.#count(window, now);
+    const use = window && this.#windows.count(window, now);
     return {
       now,
       use,
       budget: budget && this.#windows.look(budget, now),
       cooldownMs: this.#cooldownMs(now),
       session: session === undefined ? undefined : this.#sessionOf(session, sessionEpoch, now),
-      keys: isRefused ? [] : keys.map((question) => this.#reply(question, now)),
+      keys: isOver(window, use) ? [] : keys.map((question) => this.#reply(question, now)),
     };
   }
 
@@ -82,9 +75,9 @@ export class Account extends DurableObject {
 
   beginWrite(write: WriteBegin): WriteBegun {
     const now = this.#begin();
-    const { use, isRefused } = this.#count(write.window, now);
-    if (isRefused) return { use, is: 'limit' };
-    const { session } = write;
+    const { window, session } = write;
+    const use = window && this.#windows.count(window, now);
+    if (isOver(window, use)) return { use, is: 'limit' };
     const isRevoked = session && isSessionOver(session, this.#sessionOf(session.id, session.epoch, now));
     return { use, ...(isRevoked ? { is: 'revoked' } : this.#writes.begin(write, now, this.#cooldownMs(now))) };
   }
@@ -113,7 +106,6 @@ export class Account extends DurableObject {
   override async alarm(): Promise<void> {
     if (this.#rows.sweep(this.#begin())) return;
     this.#versions = new Versions();
-    this.#areVersionsKept = false;
     await this.#rows.clear();
   }
 
@@ -129,15 +121,13 @@ export class Account extends DurableObject {
     if (this.#areVersionsKept) this.#keepVersions();
   }
 
-  #keepVersions(): void {
-    this.#areVersionsKept = true;
-    this.#rows.put('versions', '', { facts: this.#versions.facts, until: FOREVER });
+  /** Not before the first copy is: made-up credentials leave nothing in SQLite. */
+  get #areVersionsKept(): boolean {
+    return this.#rows.all('versions').length > 0;
   }
 
-  #count(window: Window | undefined, now: number) {
-    if (!window) return { use: undefined, isRefused: false };
-    const use = this.#windows.count(window, now);
-    return { use, isRefused: use.used > window.limit };
+  #keepVersions(): void {
+    this.#rows.put('versions', '', { facts: this.#versions.facts, until: FOREVER });
   }
 
   #sessionOf(id: string, epoch: number, now: number): SessionReply {
@@ -191,3 +181,6 @@ export class Account extends DurableObject {
     return { version, copy: { askedAt: copy.askedAt, ageMs: now - copy.keptAt, value }, lease };
   }
 }
+
+const isOver = (window: Window | undefined, use: Use | undefined): boolean =>
+  window !== undefined && use !== undefined && use.used > window.limit;

@@ -32,11 +32,11 @@ export function durableEngine(accounts: AccountsBinding | undefined): Engine {
 const KEYRING = 'keyring';
 const SECRET_MS = 140;
 
-/** A secret that an object keeps. Undefined where that does not answer. */
-export async function secretOf(accounts: AccountsBinding, clock: Clock): Promise<string | undefined> {
+/** The secret that an object keeps, or none where that does not answer. */
+export async function secretsOf(accounts: AccountsBinding, clock: Clock): Promise<readonly string[]> {
   try {
-    return await within(clock, SECRET_MS, accounts.get(accounts.idFromName(KEYRING)).secret());
+    return [await within(clock, SECRET_MS, accounts.get(accounts.idFromName(KEYRING)).secret())];
   } catch {
-    return undefined;
+    return [];
   }
 }

@@ -1,7 +1,6 @@
 import type { DurableObjectStorage, SqlValue } from 'cloudflare:workers';
 import { LEAST_RECORD_BYTES, MAX_COPIES, MAX_HELD_BYTES, type WriteBegin } from '../../store/shared/engine.ts';
-import type { Versions } from '../../store/versions.ts';
-import type { Row, WriteKinds, WriteRows } from '../../store/writes.ts';
+import type { Row, Versions, WriteKinds, WriteRows } from '../../store/writes.ts';
 
 /** The JSON of each kind of row. Names and fields are those in SQLite. */
 interface Kinds extends WriteKinds {
@@ -89,9 +88,8 @@ export class Rows implements WriteRows<Uint8Array> {
   hasRoom(kind: Held, name: string, bytes: number, now: number): boolean {
     const [least, room] = [LEAST_BYTES[kind], MAX_HELD_BYTES - bytes];
     if (this.#held[kind] <= room) return true;
-    const query = `SELECT SUM(MAX(LENGTH(value), ?)) AS held FROM kept WHERE kind = ? AND name <> ? AND until > ?`;
-    const [row] = this.#ask<{ held: number | null }>(query, least, kind, name, now);
-    this.#held[kind] = row?.held ?? 0;
+    const query = `SELECT TOTAL(MAX(LENGTH(value), ?)) AS held FROM kept WHERE kind = ? AND name <> ? AND until > ?`;
+    this.#held[kind] = this.#ask<{ held: number }>(query, least, kind, name, now)[0]?.held ?? 0;
     return this.#held[kind] <= room;
   }
 

@@ -9,7 +9,7 @@ import { SharedStore } from '../../store/shared.ts';
 import { Sealer } from '../../store/shared/sealer.ts';
 import type { Store } from '../../store/store.ts';
 import { type AssetsBinding, assetsOf, clock, consoleLogger, webDigest } from './deps.ts';
-import { type AccountsBinding, durableEngine, secretOf } from './engine.ts';
+import { type AccountsBinding, durableEngine, secretsOf } from './engine.ts';
 import { type Fetch, fetchTransport } from './transport.ts';
 
 /** Bindings of `wrangler.toml`, besides the variables of `config.ts`. */
@@ -69,11 +69,10 @@ async function stateOf(
 ): Promise<{ store: Store; secrets: readonly string[]; isKept: boolean }> {
   const { cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
   if (!accounts) return { store: new MemoryStore({ maxBytes }), secrets: config.secrets, isKept: true };
-  const given = config.secrets.length > 0 ? config.secrets : [await secretOf(accounts, clock)];
-  const usable = given.filter((secret) => secret !== undefined);
-  const isKept = usable.length > 0;
+  const kept = config.secrets.length > 0 ? config.secrets : await secretsOf(accounts, clock);
+  const isKept = kept.length > 0;
   // Without a secret no account can be named: requests that need the store are refused, others are served.
-  const secrets = isKept ? usable : [crypto.randomUUID() + crypto.randomUUID()];
+  const secrets = isKept ? kept : [crypto.randomUUID() + crypto.randomUUID()];
   const engine = durableEngine(isKept ? accounts : undefined);
   const sealer = new Sealer(secrets, upstream);
   const hasBudget = config.upstreamBudgetPerMinute > 0;

@@ -40,6 +40,7 @@ async function bodyOf(response: Response, { maxBodyBytes, signal }: UpstreamRequ
   try {
     return { text: await decode(reader, maxBodyBytes) };
   } catch (error) {
+    leave(error);
     if (error instanceof RangeError) return { flaw: 'too_large' };
     // The decoder throws a TypeError for what is not UTF-8; the platform any error for a stream that broke.
     return { flaw: error instanceof TypeError ? 'charset' : 'cut_short' };
@@ -55,10 +56,7 @@ async function decode(reader: ReadableStreamDefaultReader<Uint8Array>, maxBytes:
   let size = 0;
   for (let part = await reader.read(); !part.done; part = await reader.read()) {
     size += part.value.length;
-    if (size > maxBytes) {
-      await reader.cancel().catch(() => undefined);
-      throw new RangeError('too large');
-    }
+    if (size > maxBytes) throw new RangeError('too large');
     text += decoder.decode(part.value, { stream: true });
   }
   return text + decoder.decode();

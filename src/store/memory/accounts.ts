@@ -1,29 +1,20 @@
 import { type LRUCache, PART, recent } from '../bounded.ts';
-import {
-  type AccountId,
-  addressOwner,
-  type OwnedAccount,
-  isAddress,
-  type Owner,
-  requestsBy,
-  type Span,
-  type Window,
-  type WindowUse,
-} from '../store.ts';
-import { Versions } from '../versions.ts';
+import { addressOwner, isAddress, requestsBy } from '../store.ts';
+import type { AccountId, OwnedAccount, Owner, Span, Tag, Window, WindowUse } from '../store.ts';
+import { Versions } from '../writes.ts';
 
 /** What one process knows of an account; its copies, marks and records aside. */
 interface State {
   /** In whose share it was made. */
   readonly owner: Owner;
-  /** Absent until a copy is looked up. */
-  versions: Versions | undefined;
+  readonly versions: Versions;
   readonly windows: Record<Window['name'], { used: number; endsAt: number }>;
   coolsUntil: number;
 }
 
 const LEAST_ACCOUNTS = 50_000;
 const ACCOUNT_BYTES = 1_024;
+const MAX_TAGS = 16;
 
 /** Ends that differ by less than this, in several replies, are ends of the same window. */
 const SAME_END_MS = 1_000;
@@ -47,13 +38,13 @@ export class MemoryAccounts {
     this.#others = recent(this.#max, ({ owner }, account) => this.#unlist(owner, account));
   }
 
+  /** New ones for an account that was evicted: what was found of it before is then invalid. */
   versionsOf(account: AccountId, owner: Owner): Versions {
-    return (this.#of(account, owner).versions ??= new Versions());
+    return this.#of(account, owner).versions;
   }
 
-  /** Undefined for an account that was evicted: what was found of it before is then invalid. */
-  heldVersions(account: AccountId): Versions | undefined {
-    return this.#find(account)?.versions;
+  renew(account: AccountId, tags: readonly Tag[]): void {
+    this.#find(account)?.versions.renew(tags, MAX_TAGS);
   }
 
   take(owned: OwnedAccount, { name, lengthMs }: Span, now: number): WindowUse {
@@ -106,10 +97,9 @@ export class MemoryAccounts {
   }
 
   #of(account: AccountId, owner: Owner): State {
-    if (!isAddress(owner)) this.accept(account);
     const state = this.#find(account);
     if (state) return state;
-    const made: State = { owner, versions: undefined, windows: {}, coolsUntil: 0 };
+    const made: State = { owner, versions: new Versions(), windows: {}, coolsUntil: 0 };
     if (isAddress(owner)) this.#list(owner, account);
     (isAddress(owner) ? this.#others : this.#accepted).set(account, made);
     return made;

@@ -1,3 +1,4 @@
+import { LRUCache } from '../bounded.ts';
 import { MAX_REVOKED } from '../shared/engine.ts';
 import { type AccountId, type Revoked, SESSION_MS, type SessionId, type SessionState } from '../store.ts';
 
@@ -21,49 +22,40 @@ interface Sessions {
  * goes on.
  */
 export class MemorySessions {
-  /** What was changed last is last. */
-  readonly #accounts = new Map<AccountId, Sessions>();
-  readonly #forgets: boolean;
+  /** Counts those that have ended by themselves until there is no room. */
+  readonly #accounts: LRUCache<AccountId, Sessions>;
   /** Of every account, and the highest of any. */
   #epoch = 0;
   #highest = 0;
-  /** Entries at most: those that have ended by themselves are counted until there is no room. */
-  #held = 0;
 
   constructor({ forgets }: { readonly forgets: boolean }) {
-    this.#forgets = forgets;
+    const maxSize = forgets ? MAX_ENTRIES : Number.MAX_SAFE_INTEGER;
+    this.#accounts = new LRUCache({ maxSize, sizeCalculation: ({ revoked }) => 1 + revoked.size });
   }
 
   revoke(account: AccountId, { id, epoch }: Revoked, now: number): void {
-    const before = this.#accounts.get(account);
-    const sessions = before ?? { epoch: this.#epoch, until: 0, revoked: new Map() };
-    this.#held -= before ? entriesOf(before) : 0;
+    const sessions = this.#accounts.peek(account) ?? { epoch: this.#epoch, until: 0, revoked: new Map() };
     if (epoch > sessions.epoch) sessions.revoked.clear(); // they are of lower ones
     sessions.epoch = Math.max(sessions.epoch, epoch);
     sessions.until = now + SESSION_MS;
     if (id !== undefined) sessions.revoked.set(id, sessions.until);
     if (sessions.revoked.size > MAX_REVOKED) dropEnded(sessions, now);
     if (sessions.revoked.size > MAX_REVOKED) endAll(sessions);
-    this.#highest = Math.max(this.#highest, sessions.epoch);
-    this.#accounts.delete(account);
-    this.#accounts.set(account, sessions);
-    this.#held += entriesOf(sessions);
-    if (this.#held <= MAX_ENTRIES) return;
-    if (this.#forgets) this.#forget();
-    else this.#makeRoom(now);
+    this.#keep(account, sessions);
+    if (this.#accounts.calculatedSize > MAX_ENTRIES) this.#makeRoom(now);
   }
 
   /** A session of a higher epoch than is known shows that there was such a one. */
   stateOf(account: AccountId, session: SessionId, now: number): SessionState {
     if (session.epoch > this.#epochOf(account)) this.revoke(account, { epoch: session.epoch }, now);
-    const sessions = this.#accounts.get(account);
+    const sessions = this.#accounts.peek(account);
     if (sessions) sessions.until = now + SESSION_MS;
     return { isRevoked: sessions?.revoked.has(session.id) === true, epoch: this.#epochOf(account) };
   }
 
   /** All that may still matter, what was changed last first. */
   *all(now: number): Generator<readonly [AccountId, Revoked]> {
-    for (const [account, { epoch, revoked, until }] of [...this.#accounts].toReversed()) {
+    for (const [account, { epoch, revoked, until }] of this.#accounts.entries()) {
       const ids = [...revoked].flatMap(([id, endsAt]) => (endsAt > now ? id : []));
       if (ids.length === 0 && until > now) yield [account, { epoch }];
       for (const id of ids) yield [account, { id, epoch }];
@@ -71,36 +63,36 @@ export class MemorySessions {
   }
 
   #epochOf(account: AccountId): number {
-    return this.#accounts.get(account)?.epoch ?? this.#epoch;
+    return this.#accounts.peek(account)?.epoch ?? this.#epoch;
   }
 
-  #forget(): void {
-    for (const [account, sessions] of this.#accounts) {
-      if (this.#held <= MAX_ENTRIES) return;
-      this.#accounts.delete(account);
-      this.#held -= entriesOf(sessions);
-    }
+  /** An entry of lru-cache keeps the size that it had when it was set. */
+  #keep(account: AccountId, sessions: Sessions): void {
+    this.#highest = Math.max(this.#highest, sessions.epoch);
+    this.#accounts.delete(account);
+    this.#accounts.set(account, sessions);
   }
 
   /** Where there are too many accounts, all sessions are over, and nothing need be known of any. */
   #makeRoom(now: number): void {
-    for (let many = Infinity; many >= 1; many = Math.min(many / 2, MAX_REVOKED)) {
-      for (const [account, sessions] of this.#accounts) {
+    for (let many = Infinity; many >= 1;) {
+      let most = 0;
+      const held = [...this.#accounts.entries()]; // it is not to be changed while it is iterated
+      for (const [account, sessions] of held) {
+        const { size } = sessions.revoked;
         dropEnded(sessions, now);
+        if (sessions.revoked.size >= many) endAll(sessions);
         if (sessions.until <= now) this.#accounts.delete(account);
-        else if (sessions.revoked.size >= many) endAll(sessions);
-        this.#highest = Math.max(this.#highest, sessions.epoch);
+        else if (sessions.revoked.size < size) this.#keep(account, sessions);
+        most = Math.max(most, sessions.revoked.size);
       }
-      this.#held = [...this.#accounts.values()].reduce((sum, sessions) => sum + entriesOf(sessions), 0);
-      if (this.#held <= MAX_ENTRIES - LEAST_FREED) return;
+      if (this.#accounts.calculatedSize <= MAX_ENTRIES - LEAST_FREED) return;
+      many = Math.min(many / 2, most);
     }
     this.#accounts.clear();
-    this.#held = 0;
     this.#epoch = ++this.#highest;
   }
 }
-
-const entriesOf = ({ revoked }: Sessions) => 1 + revoked.size;
 
 function endAll(sessions: Sessions): void {
   sessions.epoch++;

@@ -1,14 +1,7 @@
 import { bytesOf, Holdings, PART } from '../bounded.ts';
 import type { WriteBegin, WriteBegun } from '../shared/engine.ts';
-import {
-  type AccountId,
-  isAddress,
-  type NewWrite,
-  type Owner,
-  type Tag,
-  type WriteEnd,
-  type WriteRecord,
-} from '../store.ts';
+import { isAddress } from '../store.ts';
+import type { AccountId, NewWrite, OwnedAccount, Owner, Tag, WriteEnd, WriteRecord } from '../store.ts';
 import { beginOf, endedOf, type Row, type WriteKinds, type WriteRows, Writes } from '../writes.ts';
 
 /** Of all rows of a process. Credentials that were never accepted have half as much, of their own. */
@@ -21,103 +14,80 @@ const MAX_CHARACTERS = 65_536;
 /** The same where there is no room any more: many writes may have begun while there was. */
 const SHORT_CHARACTERS = 512;
 
-interface WritesOfAccount {
-  readonly rows: MemoryRows;
-  readonly writes: Writes<WriteRecord>;
-}
-
 /** The writes of all accounts of this process. */
 export class MemoryWrites {
-  readonly #accounts = new Map<AccountId, WritesOfAccount>();
-  readonly #room = new Holdings(MAX_BYTES);
-  readonly #roomOfOthers = new Holdings(MAX_BYTES / 2);
-  readonly #renew: (account: AccountId, tags: readonly Tag[]) => void;
+  /** Those that have rows. */
+  readonly accounts = new Map<AccountId, MemoryRows>();
+  /** For rows, in bytes. */
+  readonly room = new Holdings(MAX_BYTES);
+  readonly roomOfOthers = new Holdings(MAX_BYTES / 2);
+  /** Called when what has these tags is no longer valid. */
+  readonly renew: (account: AccountId, tags: readonly Tag[]) => void;
   #sweptAt = -Infinity;
 
-  /** `renew`: called when what has these tags is no longer valid. */
-  constructor(renew: (account: AccountId, tags: readonly Tag[]) => void) {
-    this.#renew = renew;
+  constructor(renew: MemoryWrites['renew']) {
+    this.renew = renew;
   }
 
   get records(): number {
-    return [...this.#accounts.values()].reduce((sum, { rows }) => sum + rows.records, 0);
+    return [...this.accounts.values()].reduce((sum, { records }) => sum + records, 0);
   }
 
   /** Whether no copy with these tags may be used or kept. Without `now`, as it was when somebody last asked. */
   covers(account: AccountId, tags: readonly Tag[], now?: number): boolean {
-    const writes = this.#accounts.get(account)?.writes;
+    const writes = this.accounts.get(account)?.writes;
     if (!writes) return false;
     if (now !== undefined) writes.expire(now);
-    this.#forgetIfEmpty(account);
     return writes.covers(tags);
   }
 
   /** `cooldownMs`: how much longer the upstream wants no calls of the account. */
   begin(write: NewWrite, cooldownMs: number): WriteBegun<WriteRecord> {
-    const { account, now } = write;
-    const { rows, writes } = this.#of(write);
-    writes.expire(now);
-    const begin = beginOf(write, Infinity); // a record under way does not expire, however long that is
-    let begun = writes.begin(begin, now, cooldownMs);
-    if (begun.is === 'full') {
-      rows.dropExpired(now);
-      this.#sweep(now);
-      begun = writes.begin(begin, now, cooldownMs);
-    }
-    if (rows.size > 0) this.#accounts.set(account, { rows, writes }); // it may have been swept
-    this.#forgetIfEmpty(account);
-    return begun;
+    const { writes } = this.#of(write);
+    writes.expire(write.now);
+    // A record under way does not expire, however long that is.
+    return writes.begin(beginOf(write, Infinity), write.now, cooldownMs);
   }
 
   end(write: NewWrite, end: WriteEnd): void {
     this.#of(write).writes.end(endedOf(write, end, write.now), write.now);
-    this.#forgetIfEmpty(write.account);
   }
 
-  /** The account's records and marks are in its own share from now on. */
+  /** The account's rows are in its own share from now on. */
   accept(account: AccountId): void {
-    this.#accounts.get(account)?.rows.give(account);
+    this.accounts.get(account)?.give(account);
   }
 
-  #of({ account, owner }: NewWrite): WritesOfAccount {
-    const before = this.#accounts.get(account);
-    if (before) return before;
-    const rows = new MemoryRows((one) => (isAddress(one) ? this.#roomOfOthers : this.#room), owner);
-    const made = { rows, writes: new Writes(rows, (tags) => this.#renew(account, tags)) };
-    this.#accounts.set(account, made);
-    return made;
-  }
-
-  #sweep(now: number): void {
+  /** Drops what has expired, of all accounts. */
+  sweep(now: number): void {
     if (Math.abs(now - this.#sweptAt) < SWEEP_MS) return;
     this.#sweptAt = now;
-    for (const [account, { rows, writes }] of this.#accounts) {
-      writes.expire(now);
+    for (const rows of this.accounts.values()) {
+      rows.writes.expire(now);
       rows.dropExpired(now);
-      this.#forgetIfEmpty(account);
     }
   }
 
-  #forgetIfEmpty(account: AccountId): void {
-    if (this.#accounts.get(account)?.rows.size === 0) this.#accounts.delete(account);
+  #of(write: NewWrite): MemoryRows {
+    return this.accounts.get(write.account) ?? new MemoryRows(this, write);
   }
 }
 
+type Kept = Row<unknown, WriteRecord> & { readonly bytes: number };
+
 /** Marks and records of one account of this process. None is evicted: where there is no room, a write is refused. */
 class MemoryRows implements WriteRows<WriteRecord> {
-  readonly #rows = new Map<string, Row<unknown, WriteRecord>>();
-  readonly #roomOf: (owner: Owner) => Holdings;
+  readonly writes: Writes<WriteRecord>;
+  readonly #process: MemoryWrites;
+  readonly #account: AccountId;
+  readonly #rows = new Map<string, Kept>();
   #owner: Owner;
-  #held = 0;
 
-  /** `roomOf`: what rows of an owner are counted in, in bytes. */
-  constructor(roomOf: (owner: Owner) => Holdings, owner: Owner) {
-    this.#roomOf = roomOf;
+  constructor(process: MemoryWrites, { account, owner }: OwnedAccount) {
+    this.writes = new Writes(this, (tags) => process.renew(account, tags));
+    this.#process = process;
+    this.#account = account;
     this.#owner = owner;
-  }
-
-  get size(): number {
-    return this.#rows.size;
   }
 
   get records(): number {
@@ -129,11 +99,6 @@ class MemoryRows implements WriteRows<WriteRecord> {
     return row && row.until > now ? (row.facts as WriteKinds[Kind]) : undefined;
   }
 
-  /** None, when an account begins. */
-  all(): readonly [] {
-    return [];
-  }
-
   valueOf(kind: 'record', name: string): WriteRecord {
     return this.#rows.get(`${kind} ${name}`)?.value ?? { fingerprint: '', outcome: 'unknown' };
   }
@@ -141,10 +106,12 @@ class MemoryRows implements WriteRows<WriteRecord> {
   put<Kind extends keyof WriteKinds>(kind: Kind, name: string, row: Row<WriteKinds[Kind], WriteRecord>): void {
     const key = `${kind} ${name}`;
     this.#delete(key);
-    const most = this.#roomOf(this.#owner).hasRoomFor(this.#owner, PART) ? MAX_CHARACTERS : SHORT_CHARACTERS;
-    const kept = { ...row, value: row.value && shortened(row.value, most) };
-    this.#rows.set(key, kept);
-    this.#hold(bytesOfRow(key, kept));
+    const most = this.#hasRoom(PART) ? MAX_CHARACTERS : SHORT_CHARACTERS;
+    const value = row.value && shortened(row.value, most);
+    const bytes = bytesOf(key) + bytesOf(textOf(value)) + ROW_BYTES;
+    this.#rows.set(key, { ...row, value, bytes });
+    this.#room.add(this.#owner, bytes);
+    this.#process.accounts.set(this.#account, this);
   }
 
   drop(kind: keyof WriteKinds, name: string): void {
@@ -160,34 +127,38 @@ class MemoryRows implements WriteRows<WriteRecord> {
   }
 
   /** A write without a key is remembered for a minute only: it still has room where those with one have none. */
-  hasRoomFor({ record }: WriteBegin<WriteRecord>): boolean {
-    return this.#roomOf(this.#owner).hasRoomFor(this.#owner, record ? PART : 2 * PART);
+  hasRoomFor({ record }: WriteBegin<WriteRecord>, now: number): boolean {
+    const part = record ? PART : 2 * PART;
+    if (this.#hasRoom(part)) return true;
+    this.dropExpired(now);
+    this.#process.sweep(now);
+    return this.#hasRoom(part);
   }
 
   /** They are in that one's share from now on. */
   give(owner: Owner): void {
-    const held = this.#held;
-    this.#hold(-held);
+    const bytes = [...this.#rows.values()].reduce((sum, row) => sum + row.bytes, 0);
+    this.#room.add(this.#owner, -bytes);
     this.#owner = owner;
-    this.#hold(held);
+    this.#room.add(owner, bytes);
   }
 
   #delete(key: string): void {
-    const row = this.#rows.get(key);
-    if (row) this.#hold(-bytesOfRow(key, row));
+    this.#room.add(this.#owner, -(this.#rows.get(key)?.bytes ?? 0));
     this.#rows.delete(key);
+    if (this.#rows.size === 0) this.#process.accounts.delete(this.#account);
   }
 
-  #hold(bytes: number): void {
-    this.#held += bytes;
-    this.#roomOf(this.#owner).add(this.#owner, bytes);
+  get #room(): Holdings {
+    return isAddress(this.#owner) ? this.#process.roomOfOthers : this.#process.room;
+  }
+
+  #hasRoom(part: number): boolean {
+    return this.#room.hasRoomFor(this.#owner, part);
   }
 }
 
-const textOf = (outcome?: WriteRecord['outcome']) => (typeof outcome === 'object' ? (outcome.text ?? '') : '');
-
-const bytesOfRow = (key: string, { value }: Row<unknown, WriteRecord>) =>
-  bytesOf(key) + bytesOf(textOf(value?.outcome)) + ROW_BYTES;
+const textOf = (record?: WriteRecord) => (typeof record?.outcome === 'object' ? (record.outcome.text ?? '') : '');
 
 const shortened = (record: WriteRecord, most: number): WriteRecord =>
-  textOf(record.outcome).length > most ? { ...record, outcome: 'unknown' } : record;
+  textOf(record).length > most ? { ...record, outcome: 'unknown' } : record;
