@@ -119,12 +119,12 @@ function sectionText({ overview, fields }: CompositionRequest, name: string, leg
 
 /** The error of a section that failed, in the terms of a problem. */
 function errorOf({ error }: BadLeg) {
-  const { code, status, kind, detail, retryAfter } = error;
+  const { code, status, detail, isRetryable, retryAfter } = error;
   return {
     code,
     status,
     detail,
-    retryable: kind.retryable,
+    retryable: isRetryable,
     ...(retryAfter !== undefined && { retry_after: retryAfter }),
   };
 }
