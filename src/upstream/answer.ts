@@ -1,5 +1,5 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
-import { isTooDeep } from '../core/json.ts';
+import { isTooDeep, parsedJson } from '../core/json.ts';
 import type { Keeping, UpstreamAnswer, UpstreamCall, Validators } from './call.ts';
 import { localLinks } from './links.ts';
 import type { Operation } from './operation.ts';
@@ -52,12 +52,8 @@ function jsonAnswer(operation: Operation, raw: RawAnswer, upstream: URL): Upstre
   }
   const { text } = raw.body;
   if (isTooDeep(text)) throw unusable('The upstream answered with JSON nested too deeply.');
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw unusable('The upstream answered with something that is not JSON.');
-  }
+  const value = parsedJson(text);
+  if (value === undefined) throw unusable('The upstream answered with something that is not JSON.');
   const local = operation.paged ? localLinks(text, { upstream, path: operation.path }) : { text, links: [] };
   return { ...local, ...keptAs(raw), status: raw.status, value, notModified: false };
 }
