@@ -198,7 +198,7 @@ export interface ProblemContext {
   readonly requestId: string;
 }
 
-/** The body of every answer that is neither 2xx nor 304 (RFC 9457, `contract.md` section 4). */
+/** The body, as JSON has it, of every answer that is neither 2xx nor 304 (RFC 9457, `contract.md` section 4). */
 export function problemOf(error: GatewayError, { instance, mount, requestId }: ProblemContext) {
   const { code, status, detail, retryAfter, isRetryable } = error;
   const { errors = [], outcome, section } = error.particulars;
@@ -211,9 +211,9 @@ export function problemOf(error: GatewayError, { instance, mount, requestId }: P
     instance,
     request_id: requestId,
     retryable: isRetryable,
-    ...(retryAfter !== undefined && { retry_after: retryAfter }),
-    ...(outcome && { outcome }),
-    ...(section !== undefined && { section }),
+    retry_after: retryAfter,
+    outcome,
+    section,
     errors,
   };
 }

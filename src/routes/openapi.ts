@@ -205,7 +205,7 @@ const doc = {
       name,
       in: place,
       required: place === 'path',
-      description: z.globalRegistry.get(field)?.description ?? 'goes to the upstream as it is',
+      description: z.globalRegistry.get(field)?.description ?? '',
       ...(field instanceof z.ZodMiniArray && ({ style: 'form', explode: false } as const)),
       schema: tidied<object>(z.toJSONSchema(field, { io: 'input' })),
     }));

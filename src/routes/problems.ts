@@ -59,25 +59,25 @@ const ownCode = documented(z.enum(ERROR_CODES), {
 const OTHERS = new RegExp(String.raw`${CODE.source}|^status_\d{3}$`);
 
 /** `code` of a problem. */
-export const problemCode = documented(z.union([ownCode, z.string().check(z.maxLength(64), z.regex(OTHERS))]), {
+const problemCode = documented(z.union([ownCode, z.string().check(z.maxLength(64), z.regex(OTHERS))]), {
   description:
     "the gateway's, or any other that the upstream has sent with a 4xx; `status_<status>` for a 4xx without a name",
-  examples: ['not_found'],
+  examples: ['upstream_unavailable'],
 });
 
 /** What `problemOf` makes, in the words of the document. */
 export const problemSchema = model(
   'Problem',
   {
-    type: text('path of a description of the code', '/problems/not_found'),
-    title: text('the same for every problem of the code', 'Not found'),
-    status: integer('as in the status line', 404),
+    type: text('path of a description of the code', '/problems/upstream_unavailable'),
+    title: text('the same for every problem of the code', 'Upstream unavailable'),
+    status: integer('its HTTP status', 503),
     code: problemCode,
-    detail: text('what happened, for people', 'The upstream has no such thing.'),
+    detail: text('what happened, for people', 'The upstream is not available right now.'),
     instance: text('path of the request', '/api/v2/payment/transaction/1201/'),
     request_id: text('as in `X-Request-Id`', '01981f0e-7d2c-7000-8000-5f3b9c0d1e2f'),
-    retryable: flag('whether the same request may succeed later', false),
-    retry_after: z.optional(integer('seconds, as in `Retry-After`', 12)),
+    retryable: flag('whether the same request may succeed later', true),
+    retry_after: z.optional(integer('seconds, as in `Retry-After`', 5)),
     outcome: documented(z.optional(z.literal('unknown')), {
       description: 'the write was sent and got no readable answer: it may have happened',
     }),

@@ -133,16 +133,15 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   },
   'src/routes/openapi.ts': { '/[\\w-]+/g': OURS },
   'src/routes/problems.ts': { 'new RegExp(String.raw`${CODE.source}|^status_\\d{3}$`)': OURS },
-  'src/routes/overviews/composition.ts': {
-    '/^fields\\[([^]*)\\]$/': client(']', { before: 'fields[', after: 'a' }),
+  'src/routes/overviews.ts': {
     '/^(section|field)/i': client('sectio'),
     '/(^|[,;]\\s*)handling\\s*=\\s*"?strict"?\\s*($|[,;])/i': client(' ', {
       before: ', handling = strict',
       after: 'a',
     }),
+    '/[\\r\\n]+\\s*/g': upstream('1,\n'),
   },
-  'src/routes/overviews.ts': { '/[\\r\\n]+\\s*/g': upstream('1,\n') },
-  'src/routes/overviews/description.ts': { '/^get/': OURS },
+  'src/routes/overview-description.ts': { '/^get/': OURS },
   'src/routes/passthrough.ts': {
     'new RegExp(`^${form}$`)': OURS,
     '/^[\\x21-\\x7e]{1,255}$/': OURS,

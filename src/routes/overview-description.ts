@@ -1,0 +1,141 @@
+import * as z from 'zod/mini';
+import type { Overview, Section } from '../gateway/overviews.ts';
+import { documentedFields } from '../gateway/compose.ts';
+import { documented, exampleOf, flag, integer, model, text } from '../upstream/fields.ts';
+import type { Description, Doc } from './openapi.ts';
+import { problemSchema } from './problems.ts';
+
+const state = documented(z.enum(['fresh', 'stale', 'failed', 'skipped', 'not_applicable']), {
+  description: '`skipped`: what it depends on failed; `not_applicable`: there is none, which is no error',
+});
+
+const age = z.optional(integer('seconds since the upstream sent it', 0));
+const sectionMeta = model('SectionMeta', { state, age });
+
+const failure = z.pick(problemSchema, {
+  code: true,
+  status: true,
+  detail: true,
+  retryable: true,
+  retry_after: true,
+}).shape;
+const named = { section: text('its name', 'payment_method'), ...failure };
+const sectionError = model('SectionError', named, 'A section that failed.');
+const lineError = model('LineError', failure, 'Why a section failed.');
+
+/** One member for each section. A type knows nothing of the query: it tells of an answer that has all the required ones. */
+function bySection({ sections }: Overview, schemaOf: (section: Section) => z.core.$ZodType, description: string) {
+  const members = Object.entries(sections).map(([name, section]) => {
+    return [name, section.required ? schemaOf(section) : z.optional(schemaOf(section))] as const;
+  });
+  return documented(z.object(Object.fromEntries(members)), { description });
+}
+
+const answerOf = ({ operation }: Section) => operation.answer ?? z.null();
+
+const DATA =
+  'Every section asked for. An optional one is null when it failed, and `payment_method` without a card. Only with ' +
+  '`sections` or `fields` may sections, or fields of them, be missing that are required here.';
+
+const errors = documented(z.array(sectionError), { examples: [[]] });
+
+const answerSchema = (overview: Overview) =>
+  model(nameOf(overview), {
+    data: bySection(overview, (one) => (one.required ? answerOf(one) : z.nullable(answerOf(one))), DATA),
+    errors,
+    meta: z.object({
+      complete: flag('no section failed', true),
+      sections: bySection(overview, () => sectionMeta, 'the same sections as in `data`'),
+    }),
+  });
+
+const nameOf = ({ id }: Overview) => id.replace(/^get/, '');
+
+/** An overview as one JSON text: all there, and with a section that failed. */
+function jsonOf(overview: Overview, doc: Doc) {
+  const schema = answerSchema(overview);
+  const complete = exampleOf(schema) as z.infer<typeof schema>;
+  const section = Object.keys(overview.sections).at(-1) ?? '';
+  const partial: typeof complete = {
+    data: { ...complete.data, [section]: null },
+    errors: [{ ...(exampleOf(sectionError) as z.infer<typeof sectionError>), section }],
+    meta: { complete: false, sections: { ...complete.meta.sections, [section]: { state: 'failed' } } },
+  };
+  const examples = { complete: { value: complete }, partial: { value: partial } };
+  return { 'application/json': { schema: doc.reference(schema), examples } };
+}
+
+const LINE =
+  'One line. An answer as `application/x-ndjson` is a line for each section the moment it is there, and at the end ' +
+  '`{"complete":true}`, without which it was cut off. OpenAPI 3.1 has no words for such a sequence.';
+
+/** The lines that a section may have. */
+function linesOfSection([name, section]: [string, Section]) {
+  const head = { section: z.literal(name) };
+  const good = z.object({ ...head, state: z.enum(['fresh', 'stale']), data: answerOf(section) });
+  const nothing = documented(z.null(), { examples: [null] });
+  const none = z.object({ ...head, state: z.literal('not_applicable'), data: nothing });
+  const bad = z.object({ ...head, state: z.enum(['failed', 'skipped']), error: lineError });
+  return [good, ...(section.cardOf === undefined ? [] : [none]), ...(section.required ? [] : [bad])];
+}
+
+/** An overview as lines: what one of them may be. */
+function linesOf(overview: Overview, doc: Doc) {
+  const lines = [...Object.entries(overview.sections).flatMap(linesOfSection), z.object({ complete: z.literal(true) })];
+  const schema = documented(z.union(lines), { id: `${nameOf(overview)}Line`, description: LINE });
+  const examples = lines.map((line) => {
+    const value = exampleOf(line) as { section?: string; state?: string };
+    return [value.section === undefined ? 'last' : `${value.section}, ${value.state}`, { value }] as const;
+  });
+  return { 'application/x-ndjson': { schema: doc.reference(schema), examples: Object.fromEntries(examples) } };
+}
+
+const DESCRIPTION =
+  'Sections are read at the same time and answered from the same cache as the calls behind them. One that fails is ' +
+  'null and named in `errors`, unless it is required: then the whole fails.';
+
+const ANSWER =
+  'The sections, as lines where `Accept` prefers `application/x-ndjson`. `no-store` and without `ETag` as lines or ' +
+  'when a section failed.';
+
+export const overviewDescription = (overview: Overview): Description => ({
+  method: 'get',
+  path: overview.path,
+  operationId: overview.id,
+  tags: ['Composed'],
+  summary: overview.summary,
+  details: (doc) => ({
+    description: `${DESCRIPTION} Required here: ${requiredOf(overview).join(', ')}.`,
+    parameters: [
+      ...doc.parameters('query', queryOf(overview)),
+      ...doc.parameters('header', { ...doc.conditional, Prefer }),
+    ],
+    responses: {
+      ...doc.cached({ ...jsonOf(overview, doc), ...linesOf(overview, doc) }, ANSWER),
+      ...doc.refused,
+    },
+  }),
+});
+
+const requiredOf = ({ sections }: Overview) => Object.keys(sections).filter((name) => sections[name]?.required);
+
+const Prefer = documented(z.string(), { description: '`handling=strict`: any section that fails fails the whole' });
+
+/** What each parameter of the query chooses from: sections, or fields of one. */
+export function choicesOf({ sections }: Overview): ReadonlyMap<string, ReadonlySet<string>> {
+  const fields = Object.entries(sections).map(
+    ([name, { operation }]) => [`fields[${name}]`, documentedFields(operation)] as const,
+  );
+  return new Map([['sections', new Set(Object.keys(sections))], ...fields]);
+}
+
+const CHOICE =
+  'what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. ' +
+  'Fields of a page are those of its items';
+
+const queryOf = (overview: Overview) =>
+  Object.fromEntries(
+    Array.from(choicesOf(overview), ([parameter, names]) => {
+      return [parameter, documented(z.array(z.enum([...names])), { description: CHOICE })];
+    }),
+  );
