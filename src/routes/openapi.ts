@@ -18,17 +18,8 @@ const KEEPING_IDS =
 const DESCRIPTION = `A backend-for-frontend gateway. Every endpoint of the upstream is here at its own path, with or
 without the trailing slash, and its answers are the upstream's, digit for digit. Combinations of several are under \`/bff/v1\`.
 
-**Credential.** \`Authorization: Token <key>\` or \`Authorization: Bearer <key>\`. Where \`SESSIONS\` is on, a browser on the
-same site may use a session's cookie instead.
-
-**Errors.** Every error is \`application/problem+json\` (RFC 9457) with a \`code\` that
-\`/problems/{code}\` describes.
-
 **Writes** are sent to the upstream once. A POST with an \`Idempotency-Key\` may be repeated for 24 hours, and gets
 its first answer again. A write whose outcome nobody knows is a problem with \`"outcome":"unknown"\`. It is not sent again.
-
-**Limits.** Each account has a limit of requests a minute. \`RateLimit\` and \`RateLimit-Policy\` say how many are left. 429 and 503
-carry \`Retry-After\`, except for a write of unknown outcome.
 
 **Ids** are integers that may go beyond 2^53 (\`format: int64\`). The gateway passes them on digit for digit, in answers and in
 paths. JavaScript keeps 53 bits: \`JSON.parse\`, \`response.json()\` and clients generated from this document round longer ones,
@@ -40,8 +31,8 @@ and their types say \`number\`. If yours can be that large, read the text of the
 these headers: ${EXPOSED.replaceAll(/[\w-]+/g, '`$&`')}. A preflight needs no
 credential and names all methods and headers that the gateway takes. Without listed origins there is no CORS.
 
-**Every answer** has an \`X-Request-Id\`, yours if you send one, and \`Server-Timing\`. HEAD works where GET does.
-Query parameters that are not documented go to the upstream as they are.`;
+**Every answer** has an \`X-Request-Id\`, yours if you send one, \`Server-Timing\`, and \`RateLimit\` where a limit applies. HEAD works
+where GET does. Query parameters that are not documented go to the upstream as they are.`;
 
 /** In the order of the document. */
 const TAGS = {

@@ -12,16 +12,10 @@ const state = documented(z.enum(['fresh', 'stale', 'failed', 'skipped', 'not_app
 const age = z.optional(integer('seconds since the upstream sent it', 0));
 const sectionMeta = model('SectionMeta', { state, age });
 
-const failure = z.pick(problemSchema, {
-  code: true,
-  status: true,
-  detail: true,
-  retryable: true,
-  retry_after: true,
-}).shape;
-const named = { section: text('its name', 'payment_method'), ...failure };
+const why = z.pick(problemSchema, { code: true, status: true, detail: true, retryable: true, retry_after: true }).shape;
+const named = { section: text('its name', 'payment_method'), ...why };
 const sectionError = model('SectionError', named, 'A section that failed.');
-const lineError = model('LineError', failure, 'Why a section failed.');
+const lineError = model('LineError', why, 'Why a section failed.');
 
 /** One member for each section. A type knows nothing of the query: it tells of an answer that has all the required ones. */
 function bySection({ sections }: Overview, schemaOf: (section: Section) => z.core.$ZodType, description: string) {

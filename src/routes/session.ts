@@ -8,7 +8,7 @@ import { type Answer, jsonAnswer, NO_STORE, reply } from '../middleware/reply.ts
 import type { ClientRequest, Session } from '../middleware/request.ts';
 import { CLEARED, MAX_TOKEN, type Sessions } from '../middleware/session.ts';
 import { documented, model, text, timestamp } from '../upstream/fields.ts';
-import { checkBody, invalid } from '../upstream/input.ts';
+import { checkBody, checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import { operations } from '../upstream/operations/index.ts';
 import type { Description } from './openapi.ts';
@@ -18,6 +18,8 @@ const key = z.string().check(z.regex(/^[\x21-\x7e]+$/, 'expected visible ASCII c
 
 const given = documented(key, { description: 'a key of the upstream', examples: ['<TOKEN>'] });
 const sessionBody = documented(z.strictObject({ token: given }), { id: 'NewSession' });
+
+const everywhere = documented(z.enum(['true', 'false']), { description: 'whether every session of this key ends' });
 
 type AnswerOf = (request: ClientRequest, gateway: Gateway, sessions: Sessions) => Promise<Answer>;
 
@@ -47,7 +49,8 @@ async function signOut(request: ClientRequest, gateway: Gateway, sessions: Sessi
   const cookie = sessions.cookieIn(request);
   sessions.checkOrigin(request);
   checkAuthorization(request);
-  const isEverywhere = everywhereOf(request.query);
+  checkInput({ query: { everywhere } }, { query: request.query });
+  const isEverywhere = new URLSearchParams(request.query).get('everywhere') === 'true';
   try {
     if (cookie !== undefined) await end(await sessions.open(cookie), request, gateway, isEverywhere);
   } catch (error) {
@@ -64,13 +67,6 @@ async function end(session: Session, request: ClientRequest, gateway: Gateway, i
   const revoked = isEverywhere ? { epoch: session.epoch + 1 } : session;
   if (await gateway.sessions.revoke(request, account, revoked)) return;
   throw GatewayError.of('store_unavailable', { retryAfter: 1, headers: { 'Set-Cookie': CLEARED } });
-}
-
-/** @throws GatewayError `validation_failed` */
-function everywhereOf(query: string): boolean {
-  const value = new URLSearchParams(query).get('everywhere');
-  if (value === null || value === 'true' || value === 'false') return value === 'true';
-  throw invalid([{ code: 'invalid_value', message: 'expected true or false', field: 'everywhere' }]);
 }
 
 type TokenOf = (request: ClientRequest, gateway: Gateway) => Promise<string>;
@@ -134,8 +130,6 @@ const looking: Description = {
     return { responses: { 200: { description: 'Whether it is.', headers: doc.unstored, content }, ...doc.refused } };
   },
 };
-
-const everywhere = documented(z.enum(['true', 'false']), { description: 'whether every session of this key ends' });
 
 const ending: Description = {
   ...ofCookie,

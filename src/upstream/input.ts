@@ -15,7 +15,7 @@ const MAX_ITEMS = 50;
  * Checks a client's query and body against the document. What the document does not list is passed on.
  * @throws GatewayError `validation_failed` with one entry per bad parameter or field, `malformed_json`
  */
-export function checkInput(operation: Operation, input: OperationInput): void {
+export function checkInput(operation: Pick<Operation, 'query' | 'body'>, input: OperationInput): void {
   const errors = operation.query && input.query !== '' ? queryErrors(operation.query, input.query) : [];
   if (errors.length > 0) throw invalid(errors);
   if (operation.body && (input.body !== undefined || !operation.body.optional)) {

@@ -66,14 +66,16 @@ export interface Row {
   readonly notCompared?: ReadonlySet<string>;
   /** Fields of the answer or the body that are secrets: an answer with one is never cached. */
   readonly secrets?: readonly string[];
-  readonly summary: string;
+  /** Without one, its name in words is its summary. */
+  readonly summary?: string;
   readonly description?: string;
 }
 
 /** A row with its name, which is also its `operationId`, log field, policy key and test title. */
-export interface Operation extends Omit<Row, 'idForm'> {
+export interface Operation extends Omit<Row, 'idForm' | 'summary'> {
   readonly id: string;
   readonly tag: string;
+  readonly summary: string;
   readonly method: Method;
   readonly path: string;
   /** Present exactly when the path has `{id}`. */
@@ -88,10 +90,17 @@ export function nameRows<const T extends Record<string, Row>>(tag: string, rows:
     const [method = '', path = ''] = row.at.split(' ');
     const idForm = path.includes('{id}') ? (row.idForm ?? 'digits') : undefined;
     const cache = row.group && !row.isUncached ? GROUPS[row.group] : undefined;
-    return [id, { ...row, id, tag, method, path, idForm, cache }];
+    return [id, { summary: wordsOf(id), ...row, id, tag, method, path, idForm, cache }];
   });
   // The same keys and rows, each with its key as `id`.
   return Object.fromEntries(named) as { readonly [K in keyof T]: T[K] & Operation & { id: K } };
+}
+
+/** `getApiKey` becomes `Get API key`. */
+function wordsOf(id: string): string {
+  const words = id.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+  const written = words.replace(/ (api|id|ip) /, (word) => word.toUpperCase());
+  return written.charAt(0).toUpperCase() + written.slice(1);
 }
 
 /** What an `<ID>` in a path may be (`contract.md` section 2); anything else is an unknown endpoint. */

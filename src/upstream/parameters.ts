@@ -1,24 +1,15 @@
 import * as z from 'zod/mini';
-import { documented } from './fields.ts';
+import { documented, textLike } from './fields.ts';
 
 /** Query parameters arrive as text; these check the text and leave it as it is. */
 
-export const idText = documented(z.string().check(z.regex(/^-?\d{1,19}$/, 'expected an integer')), {
-  type: 'integer',
-  format: 'int64',
-});
+export const idText = textLike(/^-?\d{1,19}$/, { type: 'integer', format: 'int64' }, 'expected an integer');
 
 const positiveIntegerText = (description: string) =>
-  documented(z.string().check(z.regex(/^0*[1-9]\d{0,18}$/, 'expected an integer of 1 or more')), {
-    type: 'integer',
-    minimum: 1,
-    description,
-  });
+  textLike(/^0*[1-9]\d{0,18}$/, { type: 'integer', minimum: 1, description }, 'expected an integer of 1 or more');
 
 export const booleanText = (description: string) =>
-  documented(z.string().check(z.regex(/^([Tt]rue|TRUE|[Ff]alse|FALSE|1|0)$/, 'expected True or False')), {
-    description,
-  });
+  textLike(/^([Tt]rue|TRUE|[Ff]alse|FALSE|1|0)$/, { description }, 'expected True or False');
 
 // A `+` that the client did not encode arrives as a space.
 const INSTANT = /^(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+ -]\d\d:?\d\d)?)?$/i;

@@ -149,7 +149,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   'src/routes/route.ts': { '/\\{(\\w+)\\}/': OURS, '/\\/$/': OURS },
   'src/routes/session.ts': { '/^[\\x21-\\x7e]+$/': client('a', { after: ' ' }) },
   'src/store/bounded.ts': { '/[^\\u0000-\\u00ff]/': upstream('a') },
-  'src/upstream/answer.ts': {
+  'src/upstream/client.ts': {
     '/([\\w-]+)(?:=(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,;]*)))?/g': client('a="\\"', { after: '\\' }),
     '/^-?\\d+$/': client('1', { after: 'a' }),
     '/^\\d+/': client('1'),
@@ -161,8 +161,9 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(\\d+ )?\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?$/': upstream('1', { after: ' a' }),
     '/^-?\\d+(\\.\\d+)?$/': upstream('1', { before: '1.', after: 'a' }),
   },
-  'src/upstream/issues.ts': { '/^(Invalid|Too) /': OURS, '/, ([^,]*)$/': OURS },
+  'src/upstream/issues.ts': { '/^(Invalid|Too) /': OURS },
   'src/upstream/links.ts': { '/\\/$/': OURS, '/^https?:$/': upstream('http') },
+  'src/upstream/operation.ts': { '/[A-Z]/g': OURS, '/ (api|id|ip) /': OURS },
   'src/upstream/operations/index.ts': {
     '/\\/$/': OURS,
     'new RegExp(`^${path}$`)': client('1', {

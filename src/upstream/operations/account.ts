@@ -17,7 +17,6 @@ export const account = nameRows('Account', {
     answer: apiKey,
     group: 'apiKeys',
     secrets: ['key'],
-    summary: 'Read an API key',
   },
   createApiKey: {
     at: 'POST /api/v2/apikey/',
@@ -25,7 +24,6 @@ export const account = nameRows('Account', {
     answer: apiKey,
     invalidates: ['apiKeys'],
     secrets: ['key'],
-    summary: 'Create an API key',
   },
 });
 
@@ -50,7 +48,6 @@ export const notification = nameRows('Notifications', {
     },
     ...pageOf(notificationResource),
     group: 'notifications',
-    summary: 'List notifications',
   },
 });
 
@@ -97,13 +94,11 @@ export const verification = nameRows('Verification', {
     answer: idVerification,
     invalidates: ['verificationFlows'],
     secrets: ['client_secret'],
-    summary: 'Start ID verification',
   },
   getVerificationFlow: {
     at: 'GET /api/v2/verification/flow/{id}/',
     answer: verificationFlow,
     group: 'verificationFlows',
-    summary: 'Read an account verification flow',
   },
 });
 

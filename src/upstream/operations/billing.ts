@@ -125,13 +125,11 @@ export const billing = nameRows('Billing', {
     query: listFilters,
     ...pageOf(paymentMethod),
     group: 'paymentMethods',
-    summary: 'List payment methods',
   },
   getPaymentMethod: {
     at: 'GET /api/v2/payment/method/{id}/',
     answer: paymentMethod,
     group: 'paymentMethods',
-    summary: 'Read a payment method',
     description: 'The id of the active payment method is in the subscription.',
   },
   deletePaymentMethod: {
@@ -146,27 +144,23 @@ export const billing = nameRows('Billing', {
     query: listFilters,
     ...pageOf(transaction),
     group: 'transactions',
-    summary: 'List transactions',
   },
   getTransaction: {
     at: 'GET /api/v2/payment/transaction/{id}/',
     answer: transaction,
     group: 'transactions',
-    summary: 'Read a transaction',
   },
   listPendingPayments: {
     at: 'GET /api/v2/payment/pending/',
     query: listFilters,
     ...pageOf(pendingPayment),
     group: 'pendingPayments',
-    summary: 'List pending payments',
   },
   getPendingPayment: {
     at: 'GET /api/v2/payment/pending/{id}/',
     answer: pendingPayment,
     group: 'pendingPayments',
     isUncached: true,
-    summary: 'Read a pending payment',
     description: 'This is what one polls after a purchase.',
   },
   purchasePlan: {
@@ -184,6 +178,5 @@ export const billing = nameRows('Billing', {
     at: 'GET /api/v2/subscription/',
     answer: subscription,
     group: 'subscription',
-    summary: 'Read the subscription',
   },
 });

@@ -91,7 +91,6 @@ export const proxy = nameRows('Proxy', {
     query: planId,
     answer: ipAuthorization,
     group: 'ipAuthorizations',
-    summary: 'Read an IP authorization',
   },
   deleteIpAuthorization: {
     at: 'DELETE /api/v2/proxy/ipauthorization/{id}/',
@@ -99,14 +98,12 @@ export const proxy = nameRows('Proxy', {
     query: planId,
     answer: null,
     invalidates: [{ item: 'ipAuthorizations' }],
-    summary: 'Delete an IP authorization',
   },
   refreshProxyList: {
     at: 'POST /api/v2/proxy/list/refresh/',
     query: planId,
     answer: null,
     invalidates: ['subusers'],
-    summary: 'Refresh the proxy list',
     description: 'Spends one of the plan’s on-demand refreshes.',
   },
   listProxyActivity: {
@@ -125,7 +122,6 @@ export const proxy = nameRows('Proxy', {
     },
     ...pageOf(activity),
     group: 'proxyActivity',
-    summary: 'List proxy activity',
     description: 'Pages by `starting_after` instead of `page`.',
   },
 });

@@ -98,7 +98,6 @@ export const referral = nameRows('Referral', {
     at: 'GET /api/v2/referral/config/',
     answer: config,
     group: 'referralConfig',
-    summary: 'Read the referral config',
   },
   updateReferralConfig: {
     at: 'PATCH /api/v2/referral/config/',
@@ -120,32 +119,27 @@ export const referral = nameRows('Referral', {
     },
     ...pageOf(credit),
     group: 'referralCredits',
-    summary: 'List referral credits',
   },
   getReferralCredit: {
     at: 'GET /api/v2/referral/credit/{id}/',
     answer: credit,
     group: 'referralCredits',
-    summary: 'Read a referral credit',
   },
   listEarnOuts: {
     at: 'GET /api/v2/referral/earnout/',
     query: paging,
     ...pageOf(earnOut),
     group: 'earnOuts',
-    summary: 'List earn-outs',
   },
   getEarnOut: {
     at: 'GET /api/v2/referral/earnout/{id}/',
     answer: earnOut,
     group: 'earnOuts',
-    summary: 'Read an earn-out',
   },
   listReferralChannels: {
     at: 'GET /api/v2/referral/channel/',
     answer: documented(z.array(channel), { id: 'ReferralChannelList' }),
     group: 'referralChannels',
-    summary: 'List referral channels',
     description: 'A plain array, ordered by id.',
   },
 });
