@@ -58,6 +58,7 @@ const CREDENTIALS = {
 export function documentOf(routes: readonly Description[]): object {
   const api = new OpenAPIHono();
   const registry = api.openAPIRegistry;
+  named.clear();
   for (const { details, ...head } of routes) {
     const { responses, ...about } = details(doc);
     registry.registerPath({ ...head, ...about, responses: { ...responses, default: shared('Problem') } });
@@ -150,10 +151,14 @@ const LIMITED = { 429: shared('RateLimited') };
 
 type Schema = z.core.$ZodType;
 
+/** What the document that is being made refers to. */
+const named = new Set<Schema>();
+
 /** @throws Error for a schema without a name */
 function reference(schema: Schema): { $ref: string } {
   const name = z.globalRegistry.get(schema)?.id;
   if (name === undefined) throw new Error('a schema in the document needs a name: documented(schema, { id })');
+  named.add(schema);
   return { $ref: SCHEMAS + name };
 }
 
@@ -198,24 +203,26 @@ const doc = {
       required: place === 'path',
       description: z.globalRegistry.get(field)?.description ?? '',
       ...(field instanceof z.ZodMiniArray && ({ style: 'form', explode: false } as const)),
-      schema: tidied<object>(z.toJSONSchema(field, { io: 'input' })),
+      schema: jsonSchemaOf(field),
     }));
   },
 };
 
 export type Doc = typeof doc;
 
-/** All that have a name. By zod itself: zod-to-openapi reads no schema of zod/mini. */
-const namedSchemas = (): Readonly<Record<string, object>> =>
-  tidied(z.toJSONSchema(z.globalRegistry, { io: 'input', uri: (name) => SCHEMAS + name }).schemas);
+/** All that was referred to, and what it is made of. By zod itself: zod-to-openapi reads no schema of zod/mini. */
+const namedSchemas = (): Readonly<Record<string, object>> => jsonSchemaOf(z.union([...named])).$defs ?? {};
 
 type JsonSchema = Readonly<Partial<Record<'type' | 'pattern' | 'enum', unknown>>> & { readonly anyOf?: JsonSchema[] };
 
-const tidied = <T>(schema: T) => JSON.parse(JSON.stringify(schema), tidy) as T;
+function jsonSchemaOf(schema: Schema): { readonly $defs?: Record<string, object> } {
+  const text = JSON.stringify(z.toJSONSchema(schema, { io: 'input' }));
+  return JSON.parse(text.replaceAll('#/$defs/', SCHEMAS), tidied) as object;
+}
 
 /** Writes `anyOf: [{type: 'string'}, {type: 'null'}]` as `type: ['string', 'null']`; leaves out what OpenAPI implies. */
-function tidy(key: string, value: JsonSchema | null): unknown {
-  if (key === '$schema' || key === '$id') return undefined;
+function tidied(key: string, value: JsonSchema | null): unknown {
+  if (key === '$schema') return undefined;
   if (value?.type === 'integer') return { ...value, pattern: undefined }; // that of its text in a query
   const [first, second, ...more] = value?.anyOf ?? [];
   const isPlain = typeof first?.type === 'string' && first.enum === undefined;
