@@ -57,11 +57,12 @@ const listed = z.pipe(
   z.transform((text) => text.split(',').map((part) => part.trim())),
 );
 
+const listOf = (isOne: (part: string) => boolean, expected: string) =>
+  listed.check(z.refine((parts) => parts.every(isOne), expected));
+
 const address = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()]);
 
-const addressList = listed.check(
-  z.refine((parts) => parts.every((part) => address.safeParse(part).success), 'comma-separated addresses or CIDRs'),
-);
+const addressList = listOf((part) => address.safeParse(part).success, 'comma-separated addresses or CIDRs');
 
 const ANY_ORIGIN =
   'scheme://host[:port] of a page, as browsers send it, in lower case, such as https://app.example (no wildcards; or * alone)';
@@ -81,9 +82,7 @@ function expectedOrigin(parts: readonly string[]): string {
 
 const LEAST_SECRET = 32;
 const A_SECRET = `a secret of ${LEAST_SECRET} characters or more`;
-const secretList = listed.check(
-  z.refine((parts) => parts.every(({ length }) => length >= LEAST_SECRET), `comma-separated, each ${A_SECRET}`),
-);
+const secretList = listOf(({ length }) => length >= LEAST_SECRET, `comma-separated, each ${A_SECRET}`);
 
 /** The variables by the names that they have in `Config`: `upstreamBaseUrl` is `UPSTREAM_BASE_URL`. */
 const variables = z.object({

@@ -81,7 +81,7 @@ const TRANSIENT = new Set([408, 425, 429, 502, 503, 504]);
 
 /** Whether the same request may succeed later without any change. */
 export const isTransient = (code: string, status: number) =>
-  TRANSIENT.has(status) || code === 'idempotency_in_progress';
+  TRANSIENT.has(status) || (status === 409 && code === 'idempotency_in_progress');
 
 /** One entry of `errors`: `field` is a dotted path, or null when it is about the whole. */
 export interface ErrorItem {

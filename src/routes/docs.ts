@@ -44,8 +44,10 @@ ${rows.join('\n')}
 `;
 }
 
+const keyEntered = ({ key }: TrialAccount) => `\n  onComplete: () => page.preauthorizeApiKey('Token', 'Token ${key}'),`;
+
 /** Without the badge of a remote validator, and without storing credentials beyond the page. */
-const startOf = (accounts: readonly TrialAccount[], mount: string) => `const page = SwaggerUIBundle({
+const startOf = ([first]: readonly TrialAccount[], mount: string) => `const page = SwaggerUIBundle({
   url: '${mount}/openapi.json',
   dom_id: '#docs',
   deepLinking: true,
@@ -53,10 +55,7 @@ const startOf = (accounts: readonly TrialAccount[], mount: string) => `const pag
   defaultModelsExpandDepth: 0,
   displayRequestDuration: true,
   validatorUrl: null,
-  tryItOutEnabled: ${accounts.length > 0},${accounts
-    .slice(0, 1)
-    .map(({ key }) => `\n  onComplete: () => page.preauthorizeApiKey('Token', 'Token ${key}'),`)
-    .join('')}
+  tryItOutEnabled: ${first !== undefined},${first ? keyEntered(first) : ''}
 });
 `;
 
