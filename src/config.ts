@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import { isOrigin } from './core/address.ts';
+import { parsedJson } from './core/json.ts';
 import { STORE_ADDRESS, storeAddressOf } from './core/store-address.ts';
 import type { CachePolicy, Operation } from './upstream/operation.ts';
 import { allOperations } from './upstream/operations/index.ts';
@@ -21,22 +22,18 @@ const integer = (least: number, most: number) =>
     return value >= least && value <= most ? value : undefined;
   });
 const integerVariable = (least: number, most: number, otherwise: number) => z._default(integer(least, most), otherwise);
-
-const flagOf = (text: string) => (text === 'true' || text === 'false' ? text === 'true' : undefined);
-
+const flag = z.stringbool({ truthy: ['true'], falsy: ['false'], case: 'sensitive', error: 'true or false' });
 const portVariable = (otherwise: number) => integerVariable(0, 65_535, otherwise);
 const msVariable = (otherwise: number) => integerVariable(1, 600_000, otherwise);
 const hostVariable = z._default(z.string(), '127.0.0.1');
 
 const httpUrl = readAs('an http:// or https:// URL', (text) => {
-  const url = URL.parse(text);
+  const url = URL.parse(text.replace(/\/+$/, ''));
   return url && /^https?:$/.test(url.protocol) ? url : undefined;
 }).check(
   z.refine((url) => url.username === '' && url.password === '', 'a URL without a user name or password'),
   z.refine((url) => url.search === '' && url.hash === '', 'a URL without query or fragment'),
 );
-
-const withoutTrailingSlashes = (url: URL) => new URL(url.href.replace(/\/+$/, ''));
 
 const originUrl = z.pipe(
   httpUrl.check(z.refine((url) => url.pathname === '/', 'an origin, without a path')),
@@ -51,13 +48,7 @@ const policy = z.union(
 
 const cacheable = allOperations.filter(({ cache }) => cache).map(({ id }) => [id, z.optional(policy)] as const);
 
-const json = readAs('a JSON object', (text) => {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
-});
+const json = readAs('a JSON object', parsedJson);
 
 const cachePolicy = z.pipe(json, z.strictObject(Object.fromEntries(cacheable)));
 
@@ -66,11 +57,12 @@ const listed = z.pipe(
   z.transform((text) => text.split(',').map((part) => part.trim())),
 );
 
+const listOf = (isOne: (part: string) => boolean, expected: string) =>
+  listed.check(z.refine((parts) => parts.every(isOne), expected));
+
 const address = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()]);
 
-const addressList = listed.check(
-  z.refine((parts) => parts.every((part) => address.safeParse(part).success), 'comma-separated addresses or CIDRs'),
-);
+const addressList = listOf((part) => address.safeParse(part).success, 'comma-separated addresses or CIDRs');
 
 const ANY_ORIGIN =
   'scheme://host[:port] of a page, as browsers send it, in lower case, such as https://app.example (no wildcards; or * alone)';
@@ -89,9 +81,8 @@ function expectedOrigin(parts: readonly string[]): string {
 }
 
 const LEAST_SECRET = 32;
-const areSecrets = (parts: string[]) => parts.every((part) => part.length >= LEAST_SECRET);
-
-const secretList = listed.check(z.refine(areSecrets, `comma-separated secrets of ${LEAST_SECRET} characters or more`));
+const A_SECRET = `a secret of ${LEAST_SECRET} characters or more`;
+const secretList = listOf(({ length }) => length >= LEAST_SECRET, `comma-separated, each ${A_SECRET}`);
 
 /** The variables by the names that they have in `Config`: `upstreamBaseUrl` is `UPSTREAM_BASE_URL`. */
 const variables = z.object({
@@ -99,7 +90,7 @@ const variables = z.object({
   port: portVariable(8787),
   adminHost: hostVariable,
   adminPort: portVariable(8788),
-  upstreamBaseUrl: z.optional(z.pipe(httpUrl, z.transform(withoutTrailingSlashes))),
+  upstreamBaseUrl: z.optional(httpUrl),
   upstreamTimeoutMs: msVariable(5000),
   requestTimeoutMs: msVariable(10_000),
   upstreamMaxConnections: integerVariable(1, 65_535, 256),
@@ -119,7 +110,7 @@ const variables = z.object({
   trustedProxies: z._default(addressList, []),
   logLevel: z._default(z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']), 'info'),
   shutdownGraceMs: integerVariable(0, 600_000, 10_000),
-  sessions: z._default(readAs('true or false', flagOf), false),
+  sessions: z._default(flag, false),
   /** 0 takes a free one; undefined if it is left to the entry. */
   sandboxPort: z.optional(integer(0, 65_535)),
 });
@@ -162,19 +153,25 @@ function asText(value: unknown): unknown {
   return isPlain ? JSON.stringify(value) : value;
 }
 
+const problemIf = (isOne: boolean, variable: string, expected: string) => (isOne ? [{ variable, expected }] : []);
+
 /** Problems that depend on two variables. */
 function conflictsIn(given: Variables): ConfigProblem[] {
-  const conflicts: ConfigProblem[] = [];
-  // In production the sandbox must not start by default.
-  if (given['NODE_ENV'] === 'production' && given['UPSTREAM_BASE_URL'] === undefined)
-    conflicts.push({ variable: 'UPSTREAM_BASE_URL', expected: 'a URL, since NODE_ENV is production' });
-  if (given['STORE_URL'] !== undefined && given['SECRETS'] === undefined)
-    conflicts.push({ variable: 'SECRETS', expected: 'a secret of 32 characters or more, since STORE_URL is set' });
-  if (given['SESSIONS'] === 'true' && given['SECRETS'] === undefined)
-    conflicts.push({ variable: 'SECRETS', expected: 'a secret of 32 characters or more, since SESSIONS is true' });
-  if (given['SESSIONS'] === 'true' && /^\s*\*\s*$/.test(String(given['ALLOWED_ORIGINS'])))
-    conflicts.push({ variable: 'ALLOWED_ORIGINS', expected: 'origins and no *, since SESSIONS is true' });
-  return conflicts;
+  const lacks = (name: string) => given[name] === undefined;
+  const isProduction = given['NODE_ENV'] === 'production';
+  const hasSessions = given['SESSIONS'] === 'true';
+  const allowsAny = /^\s*\*\s*$/.test(String(given['ALLOWED_ORIGINS']));
+  return [
+    // In production the sandbox must not start by default.
+    ...problemIf(
+      isProduction && lacks('UPSTREAM_BASE_URL'),
+      'UPSTREAM_BASE_URL',
+      'a URL, since NODE_ENV is production',
+    ),
+    ...problemIf(!lacks('STORE_URL') && lacks('SECRETS'), 'SECRETS', `${A_SECRET}, since STORE_URL is set`),
+    ...problemIf(hasSessions && lacks('SECRETS'), 'SECRETS', `${A_SECRET}, since SESSIONS is true`),
+    ...problemIf(hasSessions && allowsAny, 'ALLOWED_ORIGINS', 'origins and no *, since SESSIONS is true'),
+  ];
 }
 
 function problemOf(issue: z.core.$ZodIssue): ConfigProblem {

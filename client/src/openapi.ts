@@ -112,7 +112,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Sign in with a social identity provider */
+        /** Log in with a social identity provider */
         post: operations["loginSession"];
         delete?: never;
         options?: never;
@@ -145,7 +145,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read an API key
+         * Get API key
          * @description Never held in the cache.
          */
         get: operations["getApiKey"];
@@ -166,7 +166,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Create an API key */
+        /** Create API key */
         post: operations["createApiKey"];
         delete?: never;
         options?: never;
@@ -206,7 +206,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a payment method
+         * Get payment method
          * @description The id of the active payment method is in the subscription. Held for the account: fresh for 30 s, then up to 300 s while it is refreshed and up to 3600 s while the upstream fails, unless the operator has set other times.
          */
         get: operations["getPaymentMethod"];
@@ -246,7 +246,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a transaction
+         * Get transaction
          * @description Held for the account: fresh for 30 s, then up to 60 s while it is refreshed and up to 3600 s while the upstream fails, unless the operator has set other times.
          */
         get: operations["getTransaction"];
@@ -286,8 +286,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a pending payment
-         * @description Never cached: this is what one polls after a purchase. Never held in the cache.
+         * Get pending payment
+         * @description This is what one polls after a purchase. Never held in the cache.
          */
         get: operations["getPendingPayment"];
         put?: never;
@@ -326,7 +326,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read the subscription
+         * Get subscription
          * @description Held for the account: fresh for 30 s, then up to 300 s while it is refreshed and up to 3600 s while the upstream fails, unless the operator has set other times.
          */
         get: operations["getSubscription"];
@@ -346,7 +346,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read the referral config
+         * Get referral config
          * @description Held for the account: fresh for 30 s, then up to 300 s while it is refreshed and up to 3600 s while the upstream fails, unless the operator has set other times.
          */
         get: operations["getReferralConfig"];
@@ -387,7 +387,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read a referral credit
+         * Get referral credit
          * @description Held for the account: fresh for 30 s, then up to 60 s while it is refreshed and up to 3600 s while the upstream fails, unless the operator has set other times.
          */
         get: operations["getReferralCredit"];
@@ -407,7 +407,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * List earn-outs
+         * List earn outs
          * @description Held for the account: fresh for 30 s, then up to 60 s while it is refreshed and up to 3600 s while the upstream fails, unless the operator has set other times.
          */
         get: operations["listEarnOuts"];
@@ -427,7 +427,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read an earn-out
+         * Get earn out
          * @description Held for the account: fresh for 30 s, then up to 60 s while it is refreshed and up to 3600 s while the upstream fails, unless the operator has set other times.
          */
         get: operations["getEarnOut"];
@@ -507,13 +507,13 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read an IP authorization
+         * Get IP authorization
          * @description Held for the account: fresh for 10 s, then up to 30 s while it is refreshed and up to 600 s while the upstream fails, unless the operator has set other times.
          */
         get: operations["getIpAuthorization"];
         put?: never;
         post?: never;
-        /** Delete an IP authorization */
+        /** Delete IP authorization */
         delete: operations["deleteIpAuthorization"];
         options?: never;
         head?: never;
@@ -530,7 +530,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Refresh the proxy list
+         * Refresh proxy list
          * @description Spends one of the plan’s on-demand refreshes.
          */
         post: operations["refreshProxyList"];
@@ -605,7 +605,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read an account verification flow
+         * Get verification flow
          * @description Never held in the cache.
          */
         get: operations["getVerificationFlow"];
@@ -768,7 +768,7 @@ export interface components {
             expiration_month?: number;
             /**
              * Format: date-time
-             * @description when it was saved
+             * @description when it was made
              */
             created_at: string;
             /**
@@ -898,13 +898,13 @@ export interface components {
             section: string;
             /** @description the gateway's, or any other that the upstream has sent with a 4xx; `status_<status>` for a 4xx without a name */
             code: components["schemas"]["ProblemCode"] | string;
-            /** @description as in a problem */
+            /** @description its HTTP status */
             status: number;
             /** @description what happened, for people */
             detail: string;
-            /** @description whether it may succeed later */
+            /** @description whether the same request may succeed later */
             retryable: boolean;
-            /** @description seconds; where waiting helps */
+            /** @description seconds, as in `Retry-After` */
             retry_after?: number;
         };
         /**
@@ -978,13 +978,13 @@ export interface components {
         LineError: {
             /** @description the gateway's, or any other that the upstream has sent with a 4xx; `status_<status>` for a 4xx without a name */
             code: components["schemas"]["ProblemCode"] | string;
-            /** @description as in a problem */
+            /** @description its HTTP status */
             status: number;
             /** @description what happened, for people */
             detail: string;
-            /** @description whether it may succeed later */
+            /** @description whether the same request may succeed later */
             retryable: boolean;
-            /** @description seconds; where waiting helps */
+            /** @description seconds, as in `Retry-After` */
             retry_after?: number;
         };
         BillingOverview: {
@@ -1074,7 +1074,7 @@ export interface components {
             expiration_month?: number;
             /**
              * Format: date-time
-             * @description when it was saved
+             * @description when it was made
              */
             created_at: string;
             /**
@@ -1708,7 +1708,7 @@ export interface components {
             type: string;
             /** @description the same for every problem of the code */
             title: string;
-            /** @description as in the status line */
+            /** @description its HTTP status */
             status: number;
             /** @description the gateway's, or any other that the upstream has sent with a 4xx; `status_<status>` for a 4xx without a name */
             code: components["schemas"]["ProblemCode"] | string;
@@ -1924,7 +1924,7 @@ export interface components {
             type: string;
             /** @description the same for every problem of the code */
             title: string;
-            /** @description as in the status line */
+            /** @description its HTTP status */
             status?: number;
             /** @description the gateway's, or any other that the upstream has sent with a 4xx; `status_<status>` for a 4xx without a name */
             code: components["schemas"]["ProblemCode"] | string;
@@ -2011,15 +2011,15 @@ export interface operations {
     getAccountOverview: {
         parameters: {
             query?: {
-                /** @description sections to answer, comma-separated, and no others, even where the schema requires them; all when left out */
+                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 sections?: ("subscription" | "payment_method" | "notifications" | "referral_config")[];
-                /** @description fields of subscription to answer, comma-separated, and no others, even where the schema requires them; all when left out */
+                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 "fields[subscription]"?: ("id" | "plan" | "payment_method" | "free_credits" | "term" | "start_date" | "end_date" | "renewals_paid" | "renewals_enabled" | "failed_payment_times" | "account_discount_percentage" | "promotion_available_first_time_renewal_25_off" | "customizable" | "paused" | "reactivation_date" | "reactivation_period_left" | "promo_type" | "promo_value" | "retention_discount_resi_20_available" | "throttled" | "created_at" | "updated_at")[];
-                /** @description fields of payment_method to answer, comma-separated, and no others, even where the schema requires them; all when left out */
+                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 "fields[payment_method]"?: ("id" | "type" | "brand" | "last4" | "name" | "expiration_year" | "expiration_month" | "created_at" | "updated_at" | "line" | "city" | "state" | "postal_code" | "country")[];
-                /** @description fields of notifications items to answer, comma-separated, and no others, even where the schema requires them; all when left out */
+                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 "fields[notifications]"?: ("id" | "type" | "is_dismissable" | "context" | "created_at" | "updated_at" | "dismissed_at")[];
-                /** @description fields of referral_config to answer, comma-separated, and no others, even where the schema requires them; all when left out */
+                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 "fields[referral_config]"?: ("id" | "mode" | "wallet_payout_email" | "id_verification_required" | "credits_earned" | "payouts_earned" | "total_credits_earned" | "total_payouts_earned" | "number_of_users_referred" | "number_of_users_upgraded" | "earn_out_frequency" | "next_earn_out_date" | "minimum_earn_out_amount" | "referral_code" | "referral_url" | "promo_type" | "promo_value" | "referral_maximum_credits" | "referral_credit_ratio" | "referral_payment_pending_days" | "created_at" | "updated_at")[];
             };
             header?: never;
@@ -2043,15 +2043,15 @@ export interface operations {
     getBillingOverview: {
         parameters: {
             query?: {
-                /** @description sections to answer, comma-separated, and no others, even where the schema requires them; all when left out */
+                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 sections?: ("subscription" | "payment_method" | "transactions" | "pending_payments")[];
-                /** @description fields of subscription to answer, comma-separated, and no others, even where the schema requires them; all when left out */
+                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 "fields[subscription]"?: ("id" | "plan" | "payment_method" | "free_credits" | "term" | "start_date" | "end_date" | "renewals_paid" | "renewals_enabled" | "failed_payment_times" | "account_discount_percentage" | "promotion_available_first_time_renewal_25_off" | "customizable" | "paused" | "reactivation_date" | "reactivation_period_left" | "promo_type" | "promo_value" | "retention_discount_resi_20_available" | "throttled" | "created_at" | "updated_at")[];
-                /** @description fields of payment_method to answer, comma-separated, and no others, even where the schema requires them; all when left out */
+                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 "fields[payment_method]"?: ("id" | "type" | "brand" | "last4" | "name" | "expiration_year" | "expiration_month" | "created_at" | "updated_at" | "line" | "city" | "state" | "postal_code" | "country")[];
-                /** @description fields of transactions items to answer, comma-separated, and no others, even where the schema requires them; all when left out */
+                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 "fields[transactions]"?: ("id" | "status" | "payment_method" | "reason" | "amount" | "credits_used" | "credits_gained" | "refund_amount" | "refund_date" | "created_at" | "updated_at")[];
-                /** @description fields of pending_payments items to answer, comma-separated, and no others, even where the schema requires them; all when left out */
+                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 "fields[pending_payments]"?: ("id" | "status" | "failure_reason" | "payment_method" | "plan" | "transaction" | "is_renewal" | "term" | "created_at" | "updated_at" | "completed_at")[];
             };
             header?: never;
@@ -2075,15 +2075,15 @@ export interface operations {
     getReferralOverview: {
         parameters: {
             query?: {
-                /** @description sections to answer, comma-separated, and no others, even where the schema requires them; all when left out */
+                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 sections?: ("referral_config" | "credits" | "earn_outs" | "channels")[];
-                /** @description fields of referral_config to answer, comma-separated, and no others, even where the schema requires them; all when left out */
+                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 "fields[referral_config]"?: ("id" | "mode" | "wallet_payout_email" | "id_verification_required" | "credits_earned" | "payouts_earned" | "total_credits_earned" | "total_payouts_earned" | "number_of_users_referred" | "number_of_users_upgraded" | "earn_out_frequency" | "next_earn_out_date" | "minimum_earn_out_amount" | "referral_code" | "referral_url" | "promo_type" | "promo_value" | "referral_maximum_credits" | "referral_credit_ratio" | "referral_payment_pending_days" | "created_at" | "updated_at")[];
-                /** @description fields of credits items to answer, comma-separated, and no others, even where the schema requires them; all when left out */
+                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 "fields[credits]"?: ("id" | "user_id" | "mode" | "amount" | "status" | "referral_channel" | "referral_channel_code" | "created_at" | "updated_at" | "reverted_at")[];
-                /** @description fields of earn_outs items to answer, comma-separated, and no others, even where the schema requires them; all when left out */
+                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 "fields[earn_outs]"?: ("id" | "mode" | "wallet_payout_email" | "amount" | "status" | "error_reason" | "created_at" | "updated_at")[];
-                /** @description fields of channels to answer, comma-separated, and no others, even where the schema requires them; all when left out */
+                /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 "fields[channels]"?: ("id" | "code" | "description" | "promo_type" | "promo_value" | "is_active" | "is_recurring" | "start_date" | "end_date" | "total_uses" | "total_commission" | "total_revenue" | "initial_rate" | "ongoing_rate" | "initial_rate_period_days" | "max_earnings_per_referred" | "created_at")[];
             };
             header?: never;
@@ -2556,7 +2556,7 @@ export interface operations {
                 /** @description goes to the upstream as it is */
                 status?: string;
                 /** @description channel id; empty: credits without one */
-                referral_channel?: number | string;
+                referral_channel?: number | "";
                 /** @description a leading - means descending */
                 ordering?: "id" | "-id" | "mode" | "-mode" | "amount" | "-amount" | "status" | "-status" | "created_at" | "-created_at" | "updated_at" | "-updated_at" | "reverted_at" | "-reverted_at";
             };

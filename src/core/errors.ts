@@ -1,94 +1,87 @@
 interface ErrorKind {
   readonly status: number;
-  readonly title: string;
   readonly description: string;
-  /** Whether the same request may succeed later without any change. */
-  readonly retryable: boolean;
+  readonly title?: string | undefined;
 }
 
 /** Without a title of its own, its code in words is its title. */
-const kindOf = (retryable: boolean) => (status: number, description: string, title?: string) => {
-  return { status, description, title, retryable };
-};
-
-const final = kindOf(false);
-const transient = kindOf(true);
+const kind = (status: number, description: string, title?: string): ErrorKind => ({ status, description, title });
 
 /** Every code of ours (`contract.md` section 4). The first one of a status is the name of that status. */
 const KINDS = {
-  bad_request: final(400, 'The request cannot be understood.'),
-  malformed_json: final(400, 'The request body is not valid JSON.', 'Malformed JSON'),
-  validation_failed: final(400, 'Parts of the request are not as documented. `errors` names each.'),
-  unauthenticated: final(401, 'The request has no usable key, or the upstream does not accept it.'),
-  payment_required: final(402, 'The upstream asks for a payment.'),
-  forbidden: final(403, 'The upstream does not allow this for the account.'),
-  origin_rejected: final(
-    403,
-    'A request by cookie, or a session call, came from an origin that is not allowed, or did not say from which.',
-  ),
-  not_found: final(404, 'The upstream does not have it.'),
-  unknown_endpoint: final(404, 'There is nothing at this path.'),
-  method_not_allowed: final(405, 'The path does not take this method. `Allow` names those that it takes.'),
-  not_acceptable: final(406, 'The upstream cannot answer in the form asked for.'),
-  request_timeout: transient(408, 'The request did not arrive in time.'),
-  conflict: final(409, 'The upstream says that this does not fit the state of the account.'),
-  idempotency_in_progress: transient(
+  bad_request: kind(400, 'The request cannot be understood.'),
+  malformed_json: kind(400, 'The request body is not valid JSON.', 'Malformed JSON'),
+  validation_failed: kind(400, 'Parts of the request are not as documented. `errors` names each.'),
+  unauthenticated: kind(401, 'The request has no usable key, or the upstream does not accept it.'),
+  payment_required: kind(402, 'The upstream asks for a payment.'),
+  forbidden: kind(403, 'The upstream does not allow this for the account.'),
+  origin_rejected: kind(403, 'The origin of a request by cookie, or of a session call, is not allowed or not said.'),
+  not_found: kind(404, 'The upstream does not have it.'),
+  unknown_endpoint: kind(404, 'There is nothing at this path.'),
+  method_not_allowed: kind(405, 'The path does not take this method. `Allow` names those that it takes.'),
+  not_acceptable: kind(406, 'The upstream cannot answer in the form asked for.'),
+  request_timeout: kind(408, 'The request did not arrive in time.'),
+  conflict: kind(409, 'The upstream says that this does not fit the state of the account.'),
+  idempotency_in_progress: kind(409, 'The first request with this key, or an equal purchase, is still under way.'),
+  outcome_unknown: kind(
     409,
-    'The first request with this key, or an equal purchase, is still under way.',
-    'Still in progress',
+    'Nobody knows how it ended the first time. The write may have happened, so it is not sent again.',
   ),
-  outcome_unknown: final(
-    409,
-    'The first request with this key, or an equal purchase, was sent, and nobody knows how it ended. The write may have happened, so it is not sent again.',
-  ),
-  gone: final(410, 'The upstream no longer has it.'),
-  precondition_failed: final(412, 'The upstream says that a condition of the request does not hold.'),
-  payload_too_large: final(
-    413,
-    'The request body is too large, or, in a batch, what this item would add to the answer.',
-  ),
-  unsupported_media_type: final(415, 'Send the body as `application/json`.'),
-  im_a_teapot: final(418, 'The upstream refuses to brew coffee.', 'I’m a teapot'),
-  unprocessable_content: final(422, 'The upstream understood the request and refused it.'),
-  idempotency_key_reused: final(422, 'This idempotency key was used before, with another body or at another endpoint.'),
-  locked: final(423, 'The upstream says that it is locked.'),
-  failed_dependency: final(424, 'The upstream says that something this depends on has failed.'),
-  too_early: transient(425, 'The upstream does not want to act on this yet.'),
-  upgrade_required: final(426, 'The upstream wants another protocol.'),
-  precondition_required: final(428, 'The upstream wants a conditional request.'),
-  rate_limited: transient(429, 'Too many requests. Wait as long as `Retry-After` says.'),
-  request_header_fields_too_large: final(431, 'The head of the request is too large.'),
-  unavailable_for_legal_reasons: final(451, 'The upstream may not show this.'),
-  internal_error: final(500, 'The gateway has failed. This is a bug.'),
-  method_not_implemented: final(501, 'No path takes this method.'),
-  upstream_bad_response: transient(502, 'The upstream’s answer cannot be used.', 'Bad response from upstream'),
-  upstream_unreachable: transient(502, 'The upstream could not be reached, or the connection was lost.'),
-  upstream_unavailable: transient(503, 'The upstream is not available right now.'),
-  overloaded: transient(503, 'There are more requests than can be served. Wait as long as `Retry-After` says.'),
-  store_unavailable: transient(503, 'This needs the shared store, which does not answer.'),
-  not_ready: transient(503, 'This instance is shutting down.'),
-  upstream_timeout: transient(504, 'The upstream did not answer in time.'),
-  paid_plan_active: final(
+  gone: kind(410, 'The upstream no longer has it.'),
+  precondition_failed: kind(412, 'The upstream says that a condition of the request does not hold.'),
+  payload_too_large: kind(413, 'The request body is too large, or what an item of a batch would add to the answer.'),
+  unsupported_media_type: kind(415, 'Send the body as `application/json`.'),
+  im_a_teapot: kind(418, 'The upstream refuses to brew coffee.', 'I’m a teapot'),
+  unprocessable_content: kind(422, 'The upstream understood the request and refused it.'),
+  idempotency_key_reused: kind(422, 'This idempotency key was used before, with another body or at another endpoint.'),
+  locked: kind(423, 'The upstream says that it is locked.'),
+  failed_dependency: kind(424, 'The upstream says that something this depends on has failed.'),
+  too_early: kind(425, 'The upstream does not want to act on this yet.'),
+  upgrade_required: kind(426, 'The upstream wants another protocol.'),
+  precondition_required: kind(428, 'The upstream wants a conditional request.'),
+  rate_limited: kind(429, 'Too many requests. Wait as long as `Retry-After` says.'),
+  request_header_fields_too_large: kind(431, 'The head of the request is too large.'),
+  unavailable_for_legal_reasons: kind(451, 'The upstream may not show this.'),
+  internal_error: kind(500, 'The gateway has failed. This is a bug.'),
+  method_not_implemented: kind(501, 'No path takes this method.'),
+  upstream_bad_response: kind(502, 'The upstream’s answer cannot be used.', 'Bad response from upstream'),
+  upstream_unreachable: kind(502, 'The upstream could not be reached, or the connection was lost.'),
+  upstream_unavailable: kind(503, 'The upstream is not available right now.'),
+  overloaded: kind(503, 'There are more requests than can be served. Wait as long as `Retry-After` says.'),
+  store_unavailable: kind(503, 'This needs the shared store, which does not answer.'),
+  not_ready: kind(503, 'This instance is shutting down.'),
+  upstream_timeout: kind(504, 'The upstream did not answer in time.'),
+  paid_plan_active: kind(
     400,
     'The card cannot be removed while a paid plan is active. Cancel auto-renewal instead, which removes the card.',
     'A paid plan is active',
   ),
-  '2fa_needed': final(
-    403,
-    'The upstream wants a second factor from the account holder.',
-    'Two-factor authentication needed',
-  ),
-  account_suspended: final(403, 'The upstream has suspended the account.'),
-  api_key_not_allowed: final(403, 'The upstream does not allow this with an API key.', 'API key not allowed'),
+  '2fa_needed': kind(403, 'The account holder has to give a second factor.', 'Two-factor authentication needed'),
+  account_suspended: kind(403, 'The upstream has suspended the account.'),
+  api_key_not_allowed: kind(403, 'The upstream does not allow this with an API key.', 'API key not allowed'),
 };
 
 export type ErrorCode = keyof typeof KINDS;
 
-export const ERRORS = Object.fromEntries(
-  Object.entries(KINDS).map(([code, kind]) => [code, { ...kind, title: kind.title ?? titleOf(code) }]),
-) as Record<ErrorCode, ErrorKind>;
+export const ERRORS: Readonly<Record<ErrorCode, ErrorKind>> = KINDS;
 
 export const ERROR_CODES = Object.keys(ERRORS).filter(isErrorCode);
+
+export function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(KINDS, code);
+}
+
+/** `card_declined` becomes `Card declined`. */
+export function titleOf(code: string): string {
+  const words = code.replaceAll(/[_-]/g, ' ');
+  return (isErrorCode(code) && ERRORS[code].title) || words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+const TRANSIENT = new Set([408, 425, 429, 502, 503, 504]);
+
+/** Whether the same request may succeed later without any change. */
+export const isTransient = (code: string, status: number) =>
+  TRANSIENT.has(status) || (status === 409 && code === 'idempotency_in_progress');
 
 /** One entry of `errors`: `field` is a dotted path, or null when it is about the whole. */
 export interface ErrorItem {
@@ -133,33 +126,26 @@ interface Particulars {
 
 /** Anything that ends a request without an answer. An answer is made of it in `middleware/reply.ts`. */
 export class GatewayError extends Error {
+  override readonly name = 'GatewayError';
   readonly code: string;
   readonly status: number;
-  readonly kind: ErrorKind;
   readonly particulars: Particulars;
 
-  private constructor(code: string, kind: ErrorKind, particulars: Particulars) {
+  private constructor(code: string, status: number, particulars: Particulars) {
     super(code, particulars.cause === undefined ? undefined : { cause: particulars.cause });
-    this.name = 'GatewayError';
     this.code = code;
-    this.status = kind.status;
-    this.kind = kind;
+    this.status = status;
     this.particulars = particulars;
   }
 
   static of(code: ErrorCode, particulars: Particulars = {}): GatewayError {
-    return new GatewayError(code, ERRORS[code], particulars);
+    return new GatewayError(code, ERRORS[code].status, particulars);
   }
 
   /** An upstream 4xx, under the upstream's own code, if it has one, and its status. */
   static refusal(own: string | undefined, status: number, particulars: Particulars): GatewayError {
     const named = ERROR_CODES.find((one) => ERRORS[one].status === status);
-    const code = own ?? named ?? `status_${status}`;
-    // A code of ours with another status is the upstream's own code, with its own meaning.
-    const ours = isErrorCode(code) && ERRORS[code].status === status ? ERRORS[code] : undefined;
-    const title = ours?.title ?? titleOf(code);
-    const retryable = named !== undefined && ERRORS[named].retryable;
-    return new GatewayError(code, { description: title, ...ours, status, title, retryable }, particulars);
+    return new GatewayError(own ?? named ?? `status_${status}`, status, particulars);
   }
 
   /** Whether nothing was sent to the upstream. */
@@ -168,9 +154,11 @@ export class GatewayError extends Error {
     return fault !== undefined && UNSENT.has(fault);
   }
 
-  /** What happened, for people: the error's own words, else those of its code. */
+  /** What happened, for people. A code of ours with another status is the upstream's own, with its own meaning. */
   get detail(): string {
-    return this.particulars.detail ?? this.kind.description;
+    const { code, status, particulars } = this;
+    const ours = isErrorCode(code) && ERRORS[code].status === status ? ERRORS[code].description : titleOf(code);
+    return particulars.detail ?? ours;
   }
 
   /** Seconds; undefined if a write may have happened, since that must not be repeated. */
@@ -178,21 +166,18 @@ export class GatewayError extends Error {
     return this.particulars.outcome === undefined ? this.particulars.retryAfter : undefined;
   }
 
+  get isRetryable(): boolean {
+    return this.particulars.outcome === undefined && isTransient(this.code, this.status);
+  }
+
   with(particulars: Particulars): GatewayError {
-    return new GatewayError(this.code, this.kind, { ...this.particulars, ...particulars });
+    return new GatewayError(this.code, this.status, { ...this.particulars, ...particulars });
   }
 }
 
 /** The client went away before its answer. */
 export class ClientLeft extends Error {
-  constructor() {
-    super('client left');
-    this.name = 'ClientLeft';
-  }
-}
-
-export function isErrorCode(code: string): code is ErrorCode {
-  return Object.hasOwn(ERRORS, code);
+  override readonly name = 'ClientLeft';
 }
 
 /** What a code of the upstream's own looks like. */
@@ -204,12 +189,6 @@ export const CODE = /^(\d{1,2})?[a-z]{1,20}([_-][a-z]{1,20})*$/;
  */
 export const isCode = (text: string) => text.length <= 64 && CODE.test(text);
 
-/** `card_declined` becomes `Card declined`. */
-export function titleOf(code: string): string {
-  const words = code.replaceAll(/[_-]/g, ' ');
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
-
 export const PROBLEM_TYPE = 'application/problem+json';
 
 /** `instance` is the path of the request, `mount` the one that the app is mounted under. */
@@ -219,23 +198,22 @@ export interface ProblemContext {
   readonly requestId: string;
 }
 
-/** The body of every answer that is neither 2xx nor 304 (RFC 9457, `contract.md` section 4). */
+/** The body, as JSON has it, of every answer that is neither 2xx nor 304 (RFC 9457, `contract.md` section 4). */
 export function problemOf(error: GatewayError, { instance, mount, requestId }: ProblemContext) {
-  const { code, status, kind, detail, retryAfter } = error;
+  const { code, status, detail, retryAfter, isRetryable } = error;
   const { errors = [], outcome, section } = error.particulars;
   return {
     type: `${mount}/problems/${code}`,
-    title: kind.title,
+    title: titleOf(code),
     status,
     code,
     detail,
     instance,
     request_id: requestId,
-    // A write that may have happened must not be repeated.
-    retryable: kind.retryable && outcome === undefined,
-    ...(retryAfter !== undefined && { retry_after: retryAfter }),
-    ...(outcome && { outcome }),
-    ...(section !== undefined && { section }),
+    retryable: isRetryable,
+    retry_after: retryAfter,
+    outcome,
+    section,
     errors,
   };
 }

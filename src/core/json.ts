@@ -176,13 +176,14 @@ function hasMore(text: string, one: string, other: string, than: number): boolea
   return false;
 }
 
-/** Whether it is JSON, and not nested too deeply. */
-export function isJson(text: string): boolean {
-  if (isTooDeep(text)) return false;
+/** The value; undefined if the text is not JSON. */
+export function parsedJson(text: string): unknown {
   try {
-    JSON.parse(text);
-    return true;
+    return JSON.parse(text) as unknown;
   } catch {
-    return false;
+    return undefined;
   }
 }
+
+/** Whether it is JSON, and not nested too deeply. */
+export const isJson = (text: string): boolean => !isTooDeep(text) && parsedJson(text) !== undefined;

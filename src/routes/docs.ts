@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Answer } from '../middleware/reply.ts';
-import { about, pageAt, type Route } from './route.ts';
+import { about, htmlAnswer, pageAt, type Route } from './route.ts';
 
 type DocsAsset = 'swagger-ui-bundle.js' | 'swagger-ui.css';
 
@@ -15,27 +15,23 @@ export interface TrialAccount {
   readonly description: string;
 }
 
-/** `mount`: the path that the app is mounted under. */
-const pageOf = (accounts: readonly TrialAccount[], mount: string) => `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Portico API</title>
-<link rel="icon" href="data:,">
-<link rel="stylesheet" href="${mount}/docs/swagger-ui.css">
+const POLICY = "; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'none'";
+
+/** `mount`: the path that the app is mounted under. Swagger UI's icons are in its style sheet and its script. */
+const pageOf = (accounts: readonly TrialAccount[], mount: string) =>
+  htmlAnswer(
+    'Portico API',
+    POLICY,
+    `<link rel="stylesheet" href="${mount}/docs/swagger-ui.css">
 <script src="${mount}/docs/swagger-ui-bundle.js" defer></script>
 <script src="${mount}/docs/start.js" defer></script>
-</head>
-<body>
-<noscript>
+`,
+    `<noscript>
 <h1>Portico API</h1>
 <p>This page needs JavaScript. The same is in <a href="${mount}/openapi.json">${mount}/openapi.json</a>.</p>
 </noscript>
-${accounts.length > 0 ? tableOf(accounts) : ''}<main id="docs"></main>
-</body>
-</html>
-`;
+${accounts.length > 0 ? tableOf(accounts) : ''}<main id="docs"></main>`,
+  );
 
 function tableOf(accounts: readonly TrialAccount[]): string {
   const rows = accounts.map(({ key, description }) => `<tr><td><code>${key}</code></td><td>${description}</td></tr>`);
@@ -48,8 +44,10 @@ ${rows.join('\n')}
 `;
 }
 
+const keyEntered = ({ key }: TrialAccount) => `\n  onComplete: () => page.preauthorizeApiKey('Token', 'Token ${key}'),`;
+
 /** Without the badge of a remote validator, and without storing credentials beyond the page. */
-const startOf = (accounts: readonly TrialAccount[], mount: string) => `const page = SwaggerUIBundle({
+const startOf = ([first]: readonly TrialAccount[], mount: string) => `const page = SwaggerUIBundle({
   url: '${mount}/openapi.json',
   dom_id: '#docs',
   deepLinking: true,
@@ -57,25 +55,10 @@ const startOf = (accounts: readonly TrialAccount[], mount: string) => `const pag
   defaultModelsExpandDepth: 0,
   displayRequestDuration: true,
   validatorUrl: null,
-  tryItOutEnabled: ${accounts.length > 0},${accounts
-    .slice(0, 1)
-    .map(({ key }) => `\n  onComplete: () => page.preauthorizeApiKey('Token', 'Token ${key}'),`)
-    .join('')}
+  tryItOutEnabled: ${first !== undefined},${first ? keyEntered(first) : ''}
 });
 `;
 
-const PAGE_POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  'img-src data:', // Swagger UI's icons are in its style sheet and its script
-  "connect-src 'self'",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join('; ');
-
-const REVALIDATED = { 'Cache-Control': 'no-cache' } as const;
 const KEPT = { 'Cache-Control': 'public, max-age=3600' } as const;
 const SCRIPT = { 'Content-Type': 'text/javascript; charset=utf-8' } as const;
 const STYLE = { 'Content-Type': 'text/css; charset=utf-8' } as const;
@@ -86,13 +69,10 @@ export const docsDescription = about('/docs', 'getDocsPage', 'This document as a
 
 /** A page that shows the OpenAPI document without any other host (`contract.md` section 10). */
 export function docsRoutes(assets: DocsAssets, accounts: readonly TrialAccount[] = []): Route[] {
-  const html = { 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': PAGE_POLICY };
   return [
-    pageAt(docsDescription.path, async ({ mount }) => {
-      return { status: 200, headers: { ...REVALIDATED, ...html }, body: pageOf(accounts, mount) };
-    }),
+    pageAt(docsDescription.path, async ({ mount }) => pageOf(accounts, mount)),
     pageAt('/docs/start.js', async ({ mount }) => {
-      return { status: 200, headers: { ...REVALIDATED, ...SCRIPT }, body: startOf(accounts, mount) };
+      return { status: 200, headers: { 'Cache-Control': 'no-cache', ...SCRIPT }, body: startOf(accounts, mount) };
     }),
     pageAt('/docs/swagger-ui-bundle.js', () => assetAnswer(assets, 'swagger-ui-bundle.js', SCRIPT)),
     pageAt('/docs/swagger-ui.css', () => assetAnswer(assets, 'swagger-ui.css', STYLE)),

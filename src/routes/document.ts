@@ -7,7 +7,7 @@ import { docsDescription } from './docs.ts';
 import { healthDescriptions } from './health.ts';
 import { homeDescription } from './home.ts';
 import type { Description } from './openapi.ts';
-import { overviewDescription } from './overviews/description.ts';
+import { overviewDescription } from './overview-description.ts';
 import { passthroughDescription } from './passthrough.ts';
 import { problemsDescriptions } from './problems.ts';
 import { about, pageAt, type Route } from './route.ts';

@@ -18,17 +18,8 @@ const KEEPING_IDS =
 const DESCRIPTION = `A backend-for-frontend gateway. Every endpoint of the upstream is here at its own path, with or
 without the trailing slash, and its answers are the upstream's, digit for digit. Combinations of several are under \`/bff/v1\`.
 
-**Credential.** \`Authorization: Token <key>\` or \`Authorization: Bearer <key>\`. Where \`SESSIONS\` is on, a browser on the
-same site may use a session's cookie instead.
-
-**Errors.** Every error is \`application/problem+json\` (RFC 9457) with a \`code\` that
-\`/problems/{code}\` describes.
-
 **Writes** are sent to the upstream once. A POST with an \`Idempotency-Key\` may be repeated for 24 hours, and gets
 its first answer again. A write whose outcome nobody knows is a problem with \`"outcome":"unknown"\`. It is not sent again.
-
-**Limits.** Each account has a limit of requests a minute. \`RateLimit\` and \`RateLimit-Policy\` say how many are left. 429 and 503
-carry \`Retry-After\`, except for a write of unknown outcome.
 
 **Ids** are integers that may go beyond 2^53 (\`format: int64\`). The gateway passes them on digit for digit, in answers and in
 paths. JavaScript keeps 53 bits: \`JSON.parse\`, \`response.json()\` and clients generated from this document round longer ones,
@@ -40,11 +31,11 @@ and their types say \`number\`. If yours can be that large, read the text of the
 these headers: ${EXPOSED.replaceAll(/[\w-]+/g, '`$&`')}. A preflight needs no
 credential and names all methods and headers that the gateway takes. Without listed origins there is no CORS.
 
-**Every answer** has an \`X-Request-Id\`, yours if you send one, and \`Server-Timing\`. HEAD works where GET does.
-Query parameters that are not documented go to the upstream as they are.`;
+**Every answer** has an \`X-Request-Id\`, yours if you send one, \`Server-Timing\`, and \`RateLimit\` where a limit applies. HEAD works
+where GET does. Query parameters that are not documented go to the upstream as they are.`;
 
-/** What the tags say, in the order of the document; one that the table adds comes last, and may do without. */
-const TAGS: Readonly<Record<string, string>> = {
+/** In the order of the document. */
+const TAGS = {
   Composed: 'Several reads in one answer.',
   Session: 'Cookies for browsers, where `SESSIONS` is on: no script ever sees the key.',
   Account: 'API keys.',
@@ -57,39 +48,31 @@ const TAGS: Readonly<Record<string, string>> = {
   About: 'The gateway itself. No credential.',
 };
 
-const SESSION = 'A session, where `SESSIONS` is on.';
-
 const CREDENTIALS = {
   Token: { type: 'apiKey', in: 'header', name: 'Authorization', description: '`Token <key>`, the word included.' },
   Bearer: { type: 'http', scheme: 'bearer', description: 'The key.' },
-  Session: { type: 'apiKey', in: 'cookie', name: '__Host-Http-portico', description: SESSION },
+  Session: { type: 'apiKey', in: 'cookie', name: '__Host-Http-portico', description: 'Where `SESSIONS` is on.' },
 } as const;
 
 /** The OpenAPI 3.1 document of all that the gateway answers. Loaded when it is first asked for. */
 export function documentOf(routes: readonly Description[]): object {
   const api = new OpenAPIHono();
   const registry = api.openAPIRegistry;
-  const doc = new Doc();
+  named.clear();
+  for (const { details, ...head } of routes) {
+    const { responses, ...about } = details(doc);
+    registry.registerPath({ ...head, ...about, responses: { ...responses, default: shared('Problem') } });
+  }
   for (const [name, scheme] of Object.entries(CREDENTIALS)) registry.registerComponent('securitySchemes', name, scheme);
   for (const [name, answer] of Object.entries(ANSWERS)) registry.registerComponent('responses', name, answer);
-  for (const { details, ...head } of routes) {
-    const { responses, parameters = [], ...about } = details(doc);
-    const own = { ...head, ...about, ...(parameters.length > 0 && { parameters }) };
-    registry.registerPath({ ...own, responses: { ...responses, default: shared('Problem') } });
-  }
-  for (const [name, schema] of Object.entries(doc.schemas())) registry.registerComponent('schemas', name, schema);
+  for (const [name, schema] of Object.entries(namedSchemas())) registry.registerComponent('schemas', name, schema);
   return api.getOpenAPI31Document({
     openapi: '3.1.0',
     info: { title: 'Portico', version: '1', description: DESCRIPTION },
     servers: [{ url: '/' }],
     security: [{ Token: [] }, { Bearer: [] }, { Session: [] }],
-    tags: tagsOf(routes),
+    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
   });
-}
-
-function tagsOf(routes: readonly Description[]) {
-  const names = new Set([...Object.keys(TAGS), ...routes.flatMap(({ tags }) => tags)]);
-  return Array.from(names, (name) => ({ name, ...(TAGS[name] !== undefined && { description: TAGS[name] }) }));
 }
 
 type HeaderTexts = Record<string, { description: string; schema: { type: 'string' | 'integer' }; example: unknown }>;
@@ -105,11 +88,6 @@ const VALIDATED = {
 } as const;
 
 const told = (description: string) => documented(z.string(), { description });
-
-const CONDITIONAL = {
-  'If-None-Match': told('ETag of the copy that you have; 304 if it still holds'),
-  'Cache-Control': told('`no-cache`: a fresh copy; `no-store`: neither from the cache nor into it'),
-};
 
 const RETRY_AFTER = {
   'Retry-After': { description: 'Seconds; where waiting helps.', schema: { type: 'integer' }, example: 12 },
@@ -127,87 +105,95 @@ const PARTICULARS: Partial<Record<ErrorCode, object>> = {
   rate_limited: { retryAfter: 12 },
 };
 
+const REQUEST_ID = '01981f0e-7d2c-7000-8000-5f3b9c0d1e2f';
+
 /** A problem as a client gets it. `instance`: the path of its request. */
 const problemExample = (code: ErrorCode, instance: string): Problem =>
-  problemOf(GatewayError.of(code, PARTICULARS[code]), {
-    instance,
-    mount: '',
-    requestId: '01981f0e-7d2c-7000-8000-5f3b9c0d1e2f',
-  });
+  problemOf(GatewayError.of(code, PARTICULARS[code]), { instance, mount: '', requestId: REQUEST_ID });
 
 const SCHEMAS = '#/components/schemas/';
 
-/** An answer with any of some problems. `paths`: of requests that get them. */
-function anyOf(description: string, paths: Partial<Record<ErrorCode, string>>, headers?: HeaderTexts) {
-  const all = Object.entries(paths) as [ErrorCode, string][];
-  const examples = Object.fromEntries(all.map(([code, path]) => [code, { value: problemExample(code, path) }]));
+/** An answer with any of some problems, as a request of this path gets them. */
+function anyOf(description: string, path: string, codes: readonly ErrorCode[], headers?: HeaderTexts) {
+  const examples = Object.fromEntries(codes.map((code) => [code, { value: problemExample(code, path) }]));
   const content = { [PROBLEM_TYPE]: { schema: { $ref: `${SCHEMAS}Problem` }, examples } };
   return { description, ...(headers && { headers }), content };
 }
 
 const LIST = '/api/v2/payment/transaction/';
-const ONE = '/api/v2/payment/transaction/1201/';
 const PURCHASE = '/api/v2/subscription/checkout/purchase/';
-const TWICE = { idempotency_in_progress: PURCHASE, outcome_unknown: PURCHASE, conflict: PURCHASE };
-const REUSED = { idempotency_key_reused: PURCHASE, unprocessable_content: PURCHASE };
-const ANY = { validation_failed: LIST, not_found: ONE, rate_limited: LIST, upstream_timeout: LIST };
 
 /** Answers that many calls share, by the names of their components. */
 const ANSWERS = {
-  RateLimited: anyOf('Too many requests, or the upstream wants fewer.', { rate_limited: LIST }, LIMIT),
+  RateLimited: anyOf('Too many requests, or the upstream wants fewer.', LIST, ['rate_limited'], LIMIT),
   NotTwice: anyOf(
     'The first request with this key is under way, or nobody knows how it ended; or the upstream refused.',
-    TWICE,
+    PURCHASE,
+    ['idempotency_in_progress', 'outcome_unknown', 'conflict'],
   ),
-  KeyReused: anyOf('The key was used with another body; or the upstream refused.', REUSED),
+  KeyReused: anyOf('The key was used with another body; or the upstream refused.', PURCHASE, [
+    'idempotency_key_reused',
+    'unprocessable_content',
+  ]),
   // Some generators take a default answer whose description has the word "success" for a good one too.
-  Problem: anyOf('Any other problem (RFC 9457). `/problems/{code}` describes each code.', ANY, RETRY_AFTER),
-  Unauthenticated: anyOf('No usable credential, or the upstream refused it.', { unauthenticated: LIST }, CHALLENGE),
+  Problem: anyOf(
+    'Any other problem (RFC 9457). `/problems/{code}` describes each code.',
+    LIST,
+    ['validation_failed', 'rate_limited', 'upstream_timeout'],
+    RETRY_AFTER,
+  ),
+  Unauthenticated: anyOf('No usable credential, or the upstream refused it.', LIST, ['unauthenticated'], CHALLENGE),
 };
 
 const shared = (name: keyof typeof ANSWERS) => ({ $ref: `#/components/responses/${name}` });
 
+const LIMITED = { 429: shared('RateLimited') };
+
 type Schema = z.core.$ZodType;
 
+/** What the document that is being made refers to. */
+const named = new Set<Schema>();
+
+/** @throws Error for a schema without a name */
+function reference(schema: Schema): { $ref: string } {
+  const name = z.globalRegistry.get(schema)?.id;
+  if (name === undefined) throw new Error('a schema in the document needs a name: documented(schema, { id })');
+  named.add(schema);
+  return { $ref: SCHEMAS + name };
+}
+
 /** What descriptions are written with. */
-export class Doc {
-  readonly #named = new Set<Schema>();
-
+const doc = {
+  header,
+  reference,
+  problem: problemExample,
   /** Headers of an answer that nobody may keep. */
-  readonly unstored = { 'Cache-Control': header('Not to be kept.', 'no-store') };
+  unstored: { 'Cache-Control': header('Not to be kept.', 'no-store') },
   /** What any call whose requests are counted may answer. */
-  readonly limited = { 429: shared('RateLimited') };
+  limited: LIMITED,
   /** What any call that takes a credential may answer. */
-  readonly refused = { 401: shared('Unauthenticated'), ...this.limited };
+  refused: { 401: shared('Unauthenticated'), ...LIMITED },
   /** What a write with an idempotency key may answer. */
-  readonly keyed = { 409: shared('NotTwice'), 422: shared('KeyReused') };
-
+  keyed: { 409: shared('NotTwice'), 422: shared('KeyReused') },
   /** What a client may ask of the cache. */
-  readonly conditional = CONDITIONAL;
-  readonly header = header;
-  readonly problem = problemExample;
-
-  /** @throws Error for a schema without a name */
-  reference(schema: Schema): { $ref: string } {
-    const name = z.globalRegistry.get(schema)?.id;
-    if (name === undefined) throw new Error('a schema in the document needs a name: documented(schema, { id })');
-    this.#named.add(schema);
-    return { $ref: `${SCHEMAS}${name}` };
-  }
+  conditional: {
+    'If-None-Match': told('ETag of the copy that you have; 304 if it still holds'),
+    'Cache-Control': told('`no-cache`: a fresh copy; `no-store`: neither from the cache nor into it'),
+  },
 
   json(schema: Schema, example: unknown = exampleOf(schema)) {
-    return { 'application/json': { schema: this.reference(schema), example } };
-  }
+    return { 'application/json': { schema: reference(schema), example } };
+  },
 
   good(description: string, content: Record<string, object>) {
     return { responses: { 200: { description, content } } };
-  }
+  },
 
   /** The answers of a read that the gateway may hold. */
   cached(content: Record<string, object>, description = 'As the upstream sent it.') {
     const gone = 'The copy that `If-None-Match` names still holds. No body.';
     return { 200: { description, headers: VALIDATED, content }, 304: { description: gone, headers: VALIDATED } };
-  }
+  },
 
   /** A list in a query is `a,b` in one parameter. */
   parameters(place: 'path' | 'query' | 'header', fields: Readonly<Record<string, Schema>>) {
@@ -215,17 +201,17 @@ export class Doc {
       name,
       in: place,
       required: place === 'path',
-      description: z.globalRegistry.get(field)?.description ?? 'goes to the upstream as it is',
+      description: z.globalRegistry.get(field)?.description ?? '',
       ...(field instanceof z.ZodMiniArray && ({ style: 'form', explode: false } as const)),
       schema: jsonSchemaOf(field),
     }));
-  }
+  },
+};
 
-  /** All that was referred to, and what it is made of. By zod itself: zod-to-openapi reads no schema of zod/mini. */
-  schemas(): Readonly<Record<string, object>> {
-    return jsonSchemaOf(z.union([...this.#named])).$defs ?? {};
-  }
-}
+export type Doc = typeof doc;
+
+/** All that was referred to, and what it is made of. By zod itself: zod-to-openapi reads no schema of zod/mini. */
+const namedSchemas = (): Readonly<Record<string, object>> => jsonSchemaOf(z.union([...named])).$defs ?? {};
 
 type JsonSchema = Readonly<Partial<Record<'type' | 'pattern' | 'enum', unknown>>> & { readonly anyOf?: JsonSchema[] };
 

@@ -80,11 +80,9 @@ function writtenAnswer({ status, text, replayed }: Written): Answer {
   return { status, headers: { ...headers, 'Content-Type': JSON_TYPE }, body: text };
 }
 
-/** An endpoint of the upstream, of its row. Gives names to the schemas of bodies, pages and lists. */
+/** An endpoint of the upstream, of its row. */
 export function passthroughDescription(operation: Operation): Description {
-  const { id, method, path, tag, summary, credential, body, answer } = operation;
-  if (body) name(body.schema, `${id.charAt(0).toUpperCase()}${id.slice(1)}Body`);
-  if (answer) name(answer, collectionName(answer));
+  const { id, method, path, tag, summary, credential, body } = operation;
   return {
     method: method.toLowerCase() as Lowercase<typeof method>,
     path,
@@ -143,16 +141,4 @@ function goodAnswers({ method, answer, cache }: Operation, doc: Doc) {
   if (cache) return doc.cached(content);
   // Which 2xx status a write has is the upstream's to say; its documentation does not.
   return { [method === 'GET' ? '200' : '2XX']: { description: 'As the upstream sent it.', headers, content } };
-}
-
-function name(schema: z.core.$ZodType, id: string | undefined): void {
-  if (id !== undefined) z.globalRegistry.add(schema, { ...z.globalRegistry.get(schema), id });
-}
-
-/** A page of `Transaction` is a `TransactionPage`, an array of `ReferralChannel` a `ReferralChannelList`. */
-function collectionName(answer: z.core.$ZodType): string | undefined {
-  const isPage = answer instanceof z.ZodMiniObject;
-  const items: unknown = isPage ? answer.shape['results'] : answer;
-  const item = items instanceof z.ZodMiniArray ? z.globalRegistry.get(items.def.element)?.id : undefined;
-  return item && `${item}${isPage ? 'Page' : 'List'}`;
 }

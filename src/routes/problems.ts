@@ -2,10 +2,10 @@ import * as z from 'zod/mini';
 import {
   CODE,
   ERROR_CODES,
-  type ErrorCode,
   ERRORS,
   GatewayError,
   isErrorCode,
+  isTransient,
   type Problem,
   titleOf,
 } from '../core/errors.ts';
@@ -20,37 +20,29 @@ const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
  * @param upstreamCodes codes of the upstream's own that this instance has seen
  */
 export const problemsRoutes = (upstreamCodes: ReadonlySet<string>): readonly Route[] => [
-  pageAt(list.path, async ({ mount }) =>
-    jsonAnswer(
-      { problems: [...ownProblems(mount), ...Array.from(upstreamCodes, (code) => upstreamsOwn(code, mount))] },
-      { 'Cache-Control': 'no-cache' },
-    ),
-  ),
+  pageAt(list.path, async ({ mount }) => {
+    const problems = [...ERROR_CODES, ...upstreamCodes].map((code) => descriptionOf(code, mount));
+    return jsonAnswer({ problems }, { 'Cache-Control': 'no-cache' });
+  }),
   routeOf(one, {
     operation: undefined,
     handle(c) {
       const code = c.req.param('portico_code') ?? '';
-      const { mount } = c.get('request');
-      if (isErrorCode(code)) return reply(c, jsonAnswer(descriptionOf(code, mount), CACHED));
-      if (!upstreamCodes.has(code)) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
-      return reply(c, jsonAnswer(upstreamsOwn(code, mount), CACHED));
+      const isKnown = isErrorCode(code) || upstreamCodes.has(code);
+      if (!isKnown) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
+      return reply(c, jsonAnswer(descriptionOf(code, c.get('request').mount), CACHED));
     },
   }),
 ];
 
-/** `mount`: the path that the app is mounted under. */
-const ownProblems = (mount = '') => ERROR_CODES.map((one) => descriptionOf(one, mount));
-
-function descriptionOf(code: ErrorCode, mount = '') {
-  const { title, status, retryable, description } = ERRORS[code];
-  return { type: `${mount}/problems/${code}`, title, status, code, detail: description, retryable };
-}
-
 const OF_UPSTREAM = 'A code of the upstream’s own, sent on as it came; the `detail` of the problem says what it means.';
 
-const upstreamsOwn = (code: string, mount: string) => {
-  return { type: `${mount}/problems/${code}`, title: titleOf(code), code, detail: OF_UPSTREAM, retryable: false };
-};
+/** `mount`: the path that the app is mounted under. */
+function descriptionOf(code: string, mount = '') {
+  const { status, description } = isErrorCode(code) ? ERRORS[code] : { description: OF_UPSTREAM };
+  const retryable = status !== undefined && isTransient(code, status);
+  return { type: `${mount}/problems/${code}`, title: titleOf(code), status, code, detail: description, retryable };
+}
 
 const errorItem = z.object({
   code: text('what is wrong', 'invalid_format'),
@@ -67,25 +59,25 @@ const ownCode = documented(z.enum(ERROR_CODES), {
 const OTHERS = new RegExp(String.raw`${CODE.source}|^status_\d{3}$`);
 
 /** `code` of a problem. */
-export const problemCode = documented(z.union([ownCode, z.string().check(z.maxLength(64), z.regex(OTHERS))]), {
+const problemCode = documented(z.union([ownCode, z.string().check(z.maxLength(64), z.regex(OTHERS))]), {
   description:
     "the gateway's, or any other that the upstream has sent with a 4xx; `status_<status>` for a 4xx without a name",
-  examples: ['not_found'],
+  examples: ['upstream_unavailable'],
 });
 
 /** What `problemOf` makes, in the words of the document. */
 export const problemSchema = model(
   'Problem',
   {
-    type: text('path of a description of the code', '/problems/not_found'),
-    title: text('the same for every problem of the code', 'Not found'),
-    status: integer('as in the status line', 404),
+    type: text('path of a description of the code', '/problems/upstream_unavailable'),
+    title: text('the same for every problem of the code', 'Upstream unavailable'),
+    status: integer('its HTTP status', 503),
     code: problemCode,
-    detail: text('what happened, for people', 'The upstream has no such thing.'),
+    detail: text('what happened, for people', 'The upstream is not available right now.'),
     instance: text('path of the request', '/api/v2/payment/transaction/1201/'),
     request_id: text('as in `X-Request-Id`', '01981f0e-7d2c-7000-8000-5f3b9c0d1e2f'),
-    retryable: flag('whether the same request may succeed later', false),
-    retry_after: z.optional(integer('seconds, as in `Retry-After`', 12)),
+    retryable: flag('whether the same request may succeed later', true),
+    retry_after: z.optional(integer('seconds, as in `Retry-After`', 5)),
     outcome: documented(z.optional(z.literal('unknown')), {
       description: 'the write was sent and got no readable answer: it may have happened',
     }),
@@ -105,7 +97,7 @@ const descriptionSchema = documented(z.partial(z.pick(problemSchema, ofDescripti
 const listSchema = model('ProblemList', { problems: z.array(descriptionSchema) });
 
 const list = about('/problems', 'listProblems', 'All problem codes of the gateway', (doc) => {
-  const content = doc.json(listSchema, { problems: ownProblems() });
+  const content = doc.json(listSchema, { problems: ERROR_CODES.map((code) => descriptionOf(code)) });
   return doc.good('All codes, each with its title, status and description.', content);
 });
 

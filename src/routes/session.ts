@@ -8,19 +8,18 @@ import { type Answer, jsonAnswer, NO_STORE, reply } from '../middleware/reply.ts
 import type { ClientRequest, Session } from '../middleware/request.ts';
 import { CLEARED, MAX_TOKEN, type Sessions } from '../middleware/session.ts';
 import { documented, model, text, timestamp } from '../upstream/fields.ts';
-import { checkBody, invalid } from '../upstream/input.ts';
+import { checkBody, checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import { operations } from '../upstream/operations/index.ts';
 import type { Description } from './openapi.ts';
 import { type Route, routeOf } from './route.ts';
 
-const PATH = '/bff/v1/session';
-
 const key = z.string().check(z.regex(/^[\x21-\x7e]+$/, 'expected visible ASCII characters'), z.maxLength(MAX_TOKEN));
 
-const sessionBody = z.strictObject({
-  token: documented(key, { description: 'a key of the upstream', examples: ['<TOKEN>'] }),
-});
+const given = documented(key, { description: 'a key of the upstream', examples: ['<TOKEN>'] });
+const sessionBody = documented(z.strictObject({ token: given }), { id: 'NewSession' });
+
+const everywhere = documented(z.enum(['true', 'false']), { description: 'whether every session of this key ends' });
 
 type AnswerOf = (request: ClientRequest, gateway: Gateway, sessions: Sessions) => Promise<Answer>;
 
@@ -50,7 +49,8 @@ async function signOut(request: ClientRequest, gateway: Gateway, sessions: Sessi
   const cookie = sessions.cookieIn(request);
   sessions.checkOrigin(request);
   checkAuthorization(request);
-  const isEverywhere = everywhereOf(request.query);
+  checkInput({ query: { everywhere } }, { query: request.query });
+  const isEverywhere = new URLSearchParams(request.query).get('everywhere') === 'true';
   try {
     if (cookie !== undefined) await end(await sessions.open(cookie), request, gateway, isEverywhere);
   } catch (error) {
@@ -69,51 +69,38 @@ async function end(session: Session, request: ClientRequest, gateway: Gateway, i
   throw GatewayError.of('store_unavailable', { retryAfter: 1, headers: { 'Set-Cookie': CLEARED } });
 }
 
-/** @throws GatewayError `validation_failed` */
-function everywhereOf(query: string): boolean {
-  const value = new URLSearchParams(query).get('everywhere');
-  if (value === null || value === 'true' || value === 'false') return value === 'true';
-  throw invalid([{ code: 'invalid_value', message: 'expected true or false', field: 'everywhere' }]);
-}
+type TokenOf = (request: ClientRequest, gateway: Gateway) => Promise<string>;
 
-async function signInWithToken(request: ClientRequest, gateway: Gateway, sessions: Sessions): Promise<Answer> {
-  sessions.checkOrigin(request);
-  const id = crypto.randomUUID();
-  await gateway.sessions.prepare(request, id, true);
-  const { token } = checkBody(sessionBody, (await jsonTextOf(request)) ?? '');
-  return signedIn(request, gateway, sessions, { token, id, isProven: false });
-}
-
-function signInWith(operation: Operation): AnswerOf {
-  return async (request, gateway, sessions) => {
+/** The session that the browser had before, if any, is over once this one has begun. */
+const beginningWith =
+  (tokenOf: TokenOf, isProven: boolean): AnswerOf =>
+  async (request, gateway, sessions) => {
     sessions.checkOrigin(request);
+    const id = crypto.randomUUID();
+    await gateway.sessions.prepare(request, id, !isProven);
+    const token = await tokenOf(request, gateway);
+    const former = await sessions.former(request);
+    const { account, epoch } = await signIn(gateway, request, { token, id, isProven });
+    if (former) await gateway.sessions.revoke(request, await gateway.sessions.accountOf(former.token), former);
+    const session = sessions.begin(id, epoch, token);
+    const { body, headers } = jsonAnswer(stateOf(session, account));
+    return { status: 201, headers: { ...headers, 'Set-Cookie': await sessions.cookieOf(session) }, body };
+  };
+
+const tokenInBody: TokenOf = async (request) => checkBody(sessionBody, (await jsonTextOf(request)) ?? '').token;
+
+const tokenFrom =
+  (operation: Operation): TokenOf =>
+  async (request, gateway) => {
     const input = async () => {
       request.checkIdempotencyKey();
       return { query: '', body: await jsonTextOf(request) };
     };
-    const id = crypto.randomUUID();
-    await gateway.sessions.prepare(request, id, false);
     const written = await gateway.write(operation, input, request);
     const { data } = z.object({ token: key }).safeParse(JSON.parse(written.text ?? 'null'));
-    if (data) return signedIn(request, gateway, sessions, { token: data.token, id, isProven: true });
+    if (data) return data.token;
     throw GatewayError.of('upstream_bad_response', { detail: 'The upstream gave no token that fits into a cookie.' });
   };
-}
-
-/** The session that the browser had before, if any, is over once this one has begun. */
-async function signedIn(
-  request: ClientRequest,
-  gateway: Gateway,
-  sessions: Sessions,
-  given: Parameters<typeof signIn>[2],
-): Promise<Answer> {
-  const former = await sessions.former(request);
-  const { account, epoch } = await signIn(gateway, request, given);
-  if (former) await gateway.sessions.revoke(request, await gateway.sessions.accountOf(former.token), former);
-  const session = sessions.begin(given.id, epoch, given.token);
-  const { body, headers } = jsonAnswer(stateOf(session, account));
-  return { status: 201, headers: { ...headers, 'Set-Cookie': await sessions.cookieOf(session) }, body };
-}
 
 const sessionSchema = model('Session', {
   authenticated: z.literal(true),
@@ -125,29 +112,16 @@ const stateSchema = documented(z.union([sessionSchema, z.object({ authenticated:
   id: 'SessionState',
 });
 
-const SET_COOKIE = { description: 'The session, for browsers only.', schema: { type: 'string' } } as const;
+const SET_COOKIE = {
+  'Set-Cookie': { description: 'The session, for browsers only.', schema: { type: 'string' } },
+} as const;
 
-const COMMON = { tags: ['Session'], path: PATH, security: [{ Session: [] }, {}] };
+const PATH = '/bff/v1/session';
 
-const beginning = (rest: string, operationId: string, summary: string, body: z.core.$ZodType): Description => ({
-  ...COMMON,
-  method: 'post',
-  path: PATH + rest,
-  operationId,
-  security: [],
-  summary,
-  details(doc) {
-    const description = 'Signed in. The key is in the cookie and nowhere else.';
-    const headers = { ...doc.unstored, 'Set-Cookie': SET_COOKIE };
-    return {
-      request: { body: { required: true, content: doc.json(body) } },
-      responses: { 201: { description, headers, content: doc.json(sessionSchema) }, ...doc.refused },
-    };
-  },
-});
+const ofCookie = { tags: ['Session'], path: PATH, security: [{ Session: [] }, {}] };
 
 const looking: Description = {
-  ...COMMON,
+  ...ofCookie,
   method: 'get',
   operationId: 'getSession',
   summary: 'Whether this browser is signed in',
@@ -157,30 +131,49 @@ const looking: Description = {
   },
 };
 
-const everywhere = documented(z.enum(['true', 'false']), { description: 'whether every session of this key ends' });
-
 const ending: Description = {
-  ...COMMON,
+  ...ofCookie,
   method: 'delete',
   operationId: 'deleteSession',
   summary: 'Sign out',
   details(doc) {
-    const gone = { description: 'Signed out. The cookie is cleared.', headers: { 'Set-Cookie': SET_COOKIE } };
+    const gone = { description: 'Signed out. The cookie is cleared.', headers: SET_COOKIE };
     return { parameters: doc.parameters('query', { everywhere }), responses: { 204: gone, ...doc.refused } };
   },
 };
 
+const beginning = (rest: string, operationId: string, summary: string, body: z.core.$ZodType): Description => ({
+  tags: ['Session'],
+  method: 'post',
+  path: PATH + rest,
+  operationId,
+  security: [],
+  summary,
+  details(doc) {
+    const description = 'Signed in. The key is in the cookie and nowhere else.';
+    const headers = { ...doc.unstored, ...SET_COOKIE };
+    return {
+      request: { body: { required: true, content: doc.json(body) } },
+      responses: { 201: { description, headers, content: doc.json(sessionSchema) }, ...doc.refused },
+    };
+  },
+});
+
 const { loginSocial, registerSocial } = operations;
-const newSession = documented(sessionBody, { id: 'NewSession' });
-const WITH_LOGIN = 'Sign in with a social identity provider';
-const WITH_REGISTER = 'Register with a social identity provider';
+
+/** With the call of the upstream that gives the token. */
+const beginningBy = (rest: string, operationId: string, operation: typeof loginSocial | typeof registerSocial) =>
+  [
+    beginning(rest, operationId, operation.summary, operation.body.schema),
+    beginningWith(tokenFrom(operation), true),
+  ] as const;
 
 /** What there is, and what answers it. */
 const calls: readonly (readonly [Description, AnswerOf])[] = [
   [looking, look],
-  [beginning('', 'createSession', 'Sign in with a key', newSession), signInWithToken],
-  [beginning('/login', 'loginSession', WITH_LOGIN, loginSocial.body.schema), signInWith(loginSocial)],
-  [beginning('/register', 'registerSession', WITH_REGISTER, registerSocial.body.schema), signInWith(registerSocial)],
+  [beginning('', 'createSession', 'Sign in with a key', sessionBody), beginningWith(tokenInBody, false)],
+  beginningBy('/login', 'loginSession', loginSocial),
+  beginningBy('/register', 'registerSession', registerSocial),
   [ending, signOut],
 ];
 

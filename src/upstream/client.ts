@@ -1,9 +1,18 @@
 import { type ErrorCode, type Fault, GatewayError } from '../core/errors.ts';
+import { isTooDeep, parsedJson } from '../core/json.ts';
 import type { Clock } from '../core/runtime.ts';
-import { answerOf } from './answer.ts';
-import type { Exchange, OperationInput, UpstreamCall } from './call.ts';
-import { type RawAnswer, type Transport, TransportError, type TransportFault } from './transport.ts';
+import type { Exchange, Keeping, OperationInput, UpstreamAnswer, UpstreamCall, Validators } from './call.ts';
+import { localLinks } from './links.ts';
 import type { Operation } from './operation.ts';
+import { refusalOf, retryAfterOf } from './refusal.ts';
+import {
+  type BodyFlaw,
+  headerOf,
+  type RawAnswer,
+  type Transport,
+  TransportError,
+  type TransportFault,
+} from './transport.ts';
 
 interface ClientOptions {
   readonly transport: Transport;
@@ -35,7 +44,7 @@ export function upstreamClient({ transport, clock, maxBodyBytes, upstream }: Cli
     } catch (error) {
       throw error instanceof TransportError ? unreached(error) : error;
     }
-    return answerOf(call, raw, { now: clock.now(), upstream });
+    return answerOf(call, raw, clock.now(), upstream);
   };
 }
 
@@ -78,3 +87,100 @@ function newSpanId(): string {
   const random = crypto.randomUUID();
   return random.slice(0, 8) + random.slice(24, 32);
 }
+
+/**
+ * Tells good answers, refusals and failures apart. Nothing else looks at the upstream's status.
+ * @throws GatewayError the upstream's 4xx as a refusal, else `upstream_bad_response`, `upstream_unavailable` or
+ *   `upstream_timeout`
+ */
+function answerOf(call: UpstreamCall, raw: RawAnswer, now: number, upstream: URL): UpstreamAnswer {
+  const { operation, validators, context } = call;
+  const { status } = raw;
+  const isGood = status >= 200 && status < 300;
+  const isBodiless = status === 204 || status === 205 || (isGood && isEmpty(raw) && operation.answer === null);
+  if (isBodiless) return { ...EMPTY, isStorable: false, status };
+  if (isGood) return jsonAnswer(operation, raw, upstream);
+  if (status === 304 && validators) return { ...EMPTY, ...keptAs(raw), status, notModified: true };
+  if (status < 400 || status >= 500) throw failure(raw, now);
+  const credential = operation.credential === 'none' ? undefined : context.credential;
+  throw refusalOf(raw, { now, credential, upstream });
+}
+
+const isEmpty = ({ body }: RawAnswer) => 'text' in body && body.text === '';
+
+const UNAVAILABLE_SECONDS = 5;
+
+const FLAWS: Readonly<Record<BodyFlaw, string>> = {
+  cut_short: 'The upstream broke off in the middle of its answer.',
+  too_large: 'The upstream answered with more than this server takes.',
+  coding: 'The upstream answered in a coding that cannot be read.',
+  charset: 'The upstream answered with text that is not UTF-8.',
+};
+
+const EMPTY = { text: null, links: [], value: undefined, validators: {}, notModified: false } as const;
+
+const keptAs = (raw: RawAnswer) => ({ ...keepingOf(raw), validators: validatorsOf(raw) });
+
+function jsonAnswer(operation: Operation, raw: RawAnswer, upstream: URL): UpstreamAnswer {
+  if ('flaw' in raw.body) {
+    const fault = raw.body.flaw === 'cut_short' ? 'failed' : 'unusable';
+    throw GatewayError.of('upstream_bad_response', { fault, detail: FLAWS[raw.body.flaw] });
+  }
+  const { text } = raw.body;
+  if (isTooDeep(text)) throw unusable('The upstream answered with JSON nested too deeply.');
+  const value = parsedJson(text);
+  if (value === undefined) throw unusable('The upstream answered with something that is not JSON.');
+  const local = operation.paged ? localLinks(text, { upstream, path: operation.path }) : { text, links: [] };
+  return { ...local, ...keptAs(raw), status: raw.status, value, notModified: false };
+}
+
+const unusable = (detail: string) => GatewayError.of('upstream_bad_response', { fault: 'unusable', detail });
+
+const MAX_VALIDATOR = 256;
+
+const isKept = (validator: string) => validator !== '' && validator.length <= MAX_VALIDATOR;
+
+function validatorsOf(raw: RawAnswer): Validators {
+  const etag = headerOf(raw, 'etag') ?? '';
+  const lastModified = headerOf(raw, 'last-modified') ?? '';
+  return { ...(isKept(etag) && { etag }), ...(isKept(lastModified) && { lastModified }) };
+}
+
+function failure(raw: RawAnswer, now: number): GatewayError {
+  const { status } = raw;
+  const fault = faultOf(status);
+  if (status === 504) return GatewayError.of('upstream_timeout', { fault });
+  if (status !== 503) return GatewayError.of('upstream_bad_response', { fault });
+  const retryAfter = retryAfterOf(raw, { now, otherwise: UNAVAILABLE_SECONDS });
+  return GatewayError.of('upstream_unavailable', { fault, retryAfter });
+}
+
+function faultOf(status: number): Fault {
+  if (status < 500) return 'unusable';
+  return status >= 502 && status <= 504 ? 'unavailable' : 'failed';
+}
+
+/** A name, perhaps with a value in quotes or without (RFC 9111, section 5.2). */
+const DIRECTIVE = /([\w-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s,;]*)))?/g;
+/** Seconds; a larger value counts as this (RFC 9111, section 1.2.2). */
+const MAX_SECONDS = 2 ** 31;
+
+/** Reads the upstream's `no-store`, `no-cache` and `max-age`. Other directives and unusable values are ignored. */
+function keepingOf(raw: RawAnswer): Keeping {
+  const header = headerOf(raw, 'cache-control');
+  if (header === undefined) return STORABLE;
+  let isStorable = true;
+  const limits: number[] = []; // in seconds
+  for (const [, name, quoted, bare = ''] of header.toLowerCase().matchAll(DIRECTIVE)) {
+    const value = quoted ?? bare;
+    if (name === 'no-store') isStorable = false;
+    if (name === 'no-cache') limits.push(0);
+    if (name === 'max-age' && /^-?\d+$/.test(value)) limits.push(Number(value) - ageOf(raw));
+  }
+  if (limits.length === 0) return { isStorable };
+  return { isStorable, maxFreshMs: Math.min(MAX_SECONDS, Math.max(0, Math.min(...limits))) * 1000 };
+}
+
+const STORABLE: Keeping = { isStorable: true };
+
+const ageOf = (raw: RawAnswer) => Number(/^\d+/.exec(headerOf(raw, 'age') ?? '')?.[0] ?? 0);

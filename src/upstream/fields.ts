@@ -30,28 +30,27 @@ export const text = (...about: Note<string>) => documented(z.string(), note(abou
 
 export const flag = (...about: Note<boolean>) => documented(z.boolean(), note(about));
 
+/** A text of one form. `expected`: what is said of any other. */
+export const textLike = (form: RegExp, meta: z.core.GlobalMeta, expected?: string) =>
+  documented(z.string().check(z.regex(form, expected)), meta);
+
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)$/;
 
 /** ISO 8601 date-time with a numeric offset and microseconds (`upstream-api.md`, Conventions). */
-export const timestamp = (...about: Note<string>) =>
-  documented(z.string().check(z.regex(TIMESTAMP)), { format: 'date-time', ...note(about) });
-
-/** The instant of examples. */
-export const INSTANT = '2026-06-09T11:50:08.101337-07:00';
+export const timestamp = (description: string, example = '2026-06-09T11:50:08.101337-07:00') =>
+  textLike(TIMESTAMP, { format: 'date-time', ...note([description, example]) });
 
 /** Fields of most resources. */
 export const dated = {
-  created_at: timestamp('when it was made', INSTANT),
-  updated_at: timestamp('when it last changed', INSTANT),
+  created_at: timestamp('when it was made'),
+  updated_at: timestamp('when it last changed'),
 };
 
 /** A duration written `[DD] [HH:MM:SS]`, for example `"7 00:00:00"`. */
-export const duration = (...about: Note<string>) =>
-  documented(z.string().check(z.regex(/^(\d+ )?\d\d:\d\d:\d\d(\.\d+)?$/)), note(about));
+export const duration = (...about: Note<string>) => textLike(/^(\d+ )?\d\d:\d\d:\d\d(\.\d+)?$/, note(about));
 
 /** A decimal that the document calls a string in JSON. */
-export const decimal = (...about: Note<string>) =>
-  documented(z.string().check(z.regex(/^-?\d+(\.\d+)?$/)), note(about));
+export const decimal = (...about: Note<string>) => textLike(/^-?\d+(\.\d+)?$/, note(about));
 
 /** An object whose keys are codes and whose values are counts: country code to integer, protocol to integer. */
 export const counts = (...about: Note<Record<string, number>>) =>
@@ -72,7 +71,7 @@ const pageUrl = (description: string) => documented(z.nullable(z.string()), { de
 
 /** The answer of a paginated list (`upstream-api.md`, Conventions). Activity has no `previous`. */
 export const pageOf = <T extends z.ZodMiniType>(item: T) => {
-  const answer = z.looseObject({
+  const answer = resource(`${z.globalRegistry.get(item)?.id}Page`, {
     count: integer('number of items in all pages', 1),
     next: pageUrl('URL of the next page'),
     previous: z.optional(pageUrl('URL of the previous page')),

@@ -1,7 +1,7 @@
 import type { ZodMiniType } from 'zod/mini';
 import { canonical } from '../core/canonical.ts';
 import { type ErrorItem, GatewayError } from '../core/errors.ts';
-import { extentOf, MAX_DEPTH } from '../core/json.ts';
+import { extentOf, MAX_DEPTH, parsedJson } from '../core/json.ts';
 import { itemOf, itemsOfIssue } from './issues.ts';
 import type { Operation } from './operation.ts';
 import type { OperationInput } from './call.ts';
@@ -15,7 +15,7 @@ const MAX_ITEMS = 50;
  * Checks a client's query and body against the document. What the document does not list is passed on.
  * @throws GatewayError `validation_failed` with one entry per bad parameter or field, `malformed_json`
  */
-export function checkInput(operation: Operation, input: OperationInput): void {
+export function checkInput(operation: Pick<Operation, 'query' | 'body'>, input: OperationInput): void {
   const errors = operation.query && input.query !== '' ? queryErrors(operation.query, input.query) : [];
   if (errors.length > 0) throw invalid(errors);
   if (operation.body && (input.body !== undefined || !operation.body.optional)) {
@@ -49,12 +49,8 @@ function parseJson(text: string): unknown {
   const { depth, values } = extentOf(text);
   if (depth > MAX_DEPTH) throw GatewayError.of('malformed_json', { detail: 'The body is nested too deeply.' });
   if (values > MAX_VALUES) throw invalid([{ code: 'too_big', message: `more than ${MAX_VALUES} values`, field: null }]);
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch {
-    throw GatewayError.of('malformed_json');
-  }
+  const value = parsedJson(text);
+  if (value === undefined) throw GatewayError.of('malformed_json');
   if (canonical(text).hasDuplicateNames) {
     throw GatewayError.of('malformed_json', { detail: 'A name stands twice in the body.' });
   }

@@ -21,6 +21,9 @@ const TYPES: Readonly<Record<string, string>> = {
   record: 'an object',
 };
 
+/** British, since others have a comma before the last. */
+const OR = new Intl.ListFormat('en-GB', { type: 'disjunction' });
+
 /** An issue in our words. Messages that schemas bring themselves stay as they are. */
 function messageOf(issue: core.$ZodIssue): string {
   const { code, message } = issue;
@@ -29,11 +32,7 @@ function messageOf(issue: core.$ZodIssue): string {
     return message.endsWith('received undefined')
       ? 'is missing'
       : `expected ${TYPES[issue.expected] ?? issue.expected}`;
-  if (code === 'invalid_value')
-    return `expected ${issue.values
-      .map(String)
-      .join(', ')
-      .replace(/, ([^,]*)$/, ' or $1')}`;
+  if (code === 'invalid_value') return `expected ${OR.format(issue.values.map(String))}`;
   if ('origin' in issue && issue.origin === 'number' && code === 'too_small')
     return `expected ${issue.minimum} or more`;
   const unit = 'origin' in issue && issue.origin === 'array' ? 'items' : 'characters';

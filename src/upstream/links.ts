@@ -1,4 +1,4 @@
-import { cut, membersOf, stringAt } from '../core/json.ts';
+import { membersOf, stringAt } from '../core/json.ts';
 
 const LINKS = new Set(['next', 'previous']);
 
@@ -38,16 +38,14 @@ function localLink(link: string, { upstream, path }: Page): string | undefined {
 
 /** The text with the gateway's origin, which few texts need, in its links. */
 export function withOrigin(
-  { text, links }: { text: string; links: readonly number[] },
+  { text, links }: { readonly text: string; readonly links: readonly number[] },
   request: { readonly origin: string },
 ): string {
-  if (links.length === 0) return text;
-  const { origin } = request;
   let copied = 0;
-  const parts = links.map((place) => {
-    const part = cut(text, { start: copied, end: place }) + origin;
+  let whole = '';
+  for (const place of links) {
+    whole += text.slice(copied, place) + request.origin;
     copied = place;
-    return part;
-  });
-  return parts.join('') + text.slice(copied);
+  }
+  return copied === 0 ? text : whole + text.slice(copied);
 }

@@ -1,35 +1,28 @@
 import * as z from 'zod/mini';
-import { documented } from './fields.ts';
+import { documented, textLike } from './fields.ts';
 
 /** Query parameters arrive as text; these check the text and leave it as it is. */
 
-export const idText = documented(z.string().check(z.regex(/^-?\d{1,19}$/, 'expected an integer')), {
-  type: 'integer',
-  format: 'int64',
-});
+export const idText = textLike(/^-?\d{1,19}$/, { type: 'integer', format: 'int64' }, 'expected an integer');
 
-const positiveIntegerText = documented(
-  z.string().check(z.regex(/^0*[1-9]\d{0,18}$/, 'expected an integer of 1 or more')),
-  { type: 'integer', minimum: 1 },
-);
+const positiveIntegerText = (description: string) =>
+  textLike(/^0*[1-9]\d{0,18}$/, { type: 'integer', minimum: 1, description }, 'expected an integer of 1 or more');
 
-export const booleanText = documented(
-  z.string().check(z.regex(/^([Tt]rue|TRUE|[Ff]alse|FALSE|1|0)$/, 'expected True or False')),
-  {
-    description: 'True or False',
-  },
-);
+export const booleanText = (description: string) =>
+  textLike(/^([Tt]rue|TRUE|[Ff]alse|FALSE|1|0)$/, { description }, 'expected True or False');
 
 // A `+` that the client did not encode arrives as a space.
 const INSTANT = /^(\d{4}-\d\d-\d\d)([T ]\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+ -]\d\d:?\d\d)?)?$/i;
 
 const isInstant = (text: string) => !Number.isNaN(Date.parse(INSTANT.exec(text)?.[1] ?? ''));
 
-export const timestampText = documented(z.string().check(z.refine(isInstant, 'expected an ISO 8601 date-time')), {
-  format: 'date-time',
-});
+export const timestampText = (description: string) =>
+  documented(z.string().check(z.refine(isInstant, 'expected an ISO 8601 date-time')), {
+    format: 'date-time',
+    description,
+  });
 
-export const anyText = z.string();
+export const anyText = (description = 'goes to the upstream as it is') => documented(z.string(), { description });
 
 /** `ordering`: one of the documented fields, a `-` before it means descending. */
 export const orderingText = (...fields: string[]) =>
@@ -42,6 +35,6 @@ export const planId = {
 };
 
 export const paging = {
-  page: documented(positiveIntegerText, { description: 'page number, from 1' }),
-  page_size: documented(positiveIntegerText, { description: 'items in a page; 25 when left out' }),
+  page: positiveIntegerText('page number, from 1'),
+  page_size: positiveIntegerText('items in a page; 25 when left out'),
 };

@@ -1,9 +1,13 @@
 import * as z from 'zod/mini';
 import { type ErrorItem, GatewayError, isCode } from '../core/errors.ts';
+import { parsedJson } from '../core/json.ts';
 import { headerOf, type RawAnswer } from './transport.ts';
 
 /** For these the upstream's own code is ignored: clients rely on ours. */
 const FIXED_NAMES = new Set([401, 429]);
+
+/** Errors are short. A longer body is not parsed: its values could take a hundred times its size. */
+const MAX_BODY = 65_536;
 
 const MARKUP = /<[a-z!/?][^>]*>?/i;
 const MAX_ITEMS = 50;
@@ -37,7 +41,8 @@ interface RefusalContext {
 export function refusalOf(raw: RawAnswer, { now, credential, upstream }: RefusalContext): GatewayError {
   const { status, body } = raw;
   const conceal = concealing(credential, upstream);
-  const findings = findingsIn(parsed('text' in body ? body.text : ''), null, 0)
+  const isShort = 'text' in body && body.text.length <= MAX_BODY;
+  const findings = findingsIn(isShort ? parsedJson(body.text) : undefined, null, 0)
     .slice(0, MAX_ITEMS)
     .map((finding) => concealed(finding, conceal));
   const code = codeFor(status, findings);
@@ -56,18 +61,6 @@ function codeFor(status: number, findings: readonly Finding[]): string | undefin
   if (own && !FIXED_NAMES.has(status)) return own;
   const namesFields = status === 400 && findings.some(({ field }) => field !== null);
   return namesFields ? 'validation_failed' : undefined;
-}
-
-/** Errors are short. A longer body is not parsed: its values could take a hundred times its size. */
-const MAX_BODY = 65_536;
-
-function parsed(body: string): unknown {
-  if (body.length > MAX_BODY) return undefined;
-  try {
-    return JSON.parse(body) as unknown;
-  } catch {
-    return undefined; // HTML, a stack, nothing: not for clients
-  }
 }
 
 /** Members that are the object's own error; with a list, `code` and `detail` are fields. */

@@ -133,16 +133,15 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   },
   'src/routes/openapi.ts': { '/[\\w-]+/g': OURS },
   'src/routes/problems.ts': { 'new RegExp(String.raw`${CODE.source}|^status_\\d{3}$`)': OURS },
-  'src/routes/overviews/composition.ts': {
-    '/^fields\\[([^]*)\\]$/': client(']', { before: 'fields[', after: 'a' }),
+  'src/routes/overviews.ts': {
     '/^(section|field)/i': client('sectio'),
     '/(^|[,;]\\s*)handling\\s*=\\s*"?strict"?\\s*($|[,;])/i': client(' ', {
       before: ', handling = strict',
       after: 'a',
     }),
+    '/[\\r\\n]+\\s*/g': upstream('1,\n'),
   },
-  'src/routes/overviews.ts': { '/[\\r\\n]+\\s*/g': upstream('1,\n') },
-  'src/routes/overviews/description.ts': { '/^get/': OURS },
+  'src/routes/overview-description.ts': { '/^get/': OURS },
   'src/routes/passthrough.ts': {
     'new RegExp(`^${form}$`)': OURS,
     '/^[\\x21-\\x7e]{1,255}$/': OURS,
@@ -150,7 +149,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   'src/routes/route.ts': { '/\\{(\\w+)\\}/': OURS, '/\\/$/': OURS },
   'src/routes/session.ts': { '/^[\\x21-\\x7e]+$/': client('a', { after: ' ' }) },
   'src/store/bounded.ts': { '/[^\\u0000-\\u00ff]/': upstream('a') },
-  'src/upstream/answer.ts': {
+  'src/upstream/client.ts': {
     '/([\\w-]+)(?:=(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s,;]*)))?/g': client('a="\\"', { after: '\\' }),
     '/^-?\\d+$/': client('1', { after: 'a' }),
     '/^\\d+/': client('1'),
@@ -162,8 +161,9 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(\\d+ )?\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?$/': upstream('1', { after: ' a' }),
     '/^-?\\d+(\\.\\d+)?$/': upstream('1', { before: '1.', after: 'a' }),
   },
-  'src/upstream/issues.ts': { '/^(Invalid|Too) /': OURS, '/, ([^,]*)$/': OURS },
+  'src/upstream/issues.ts': { '/^(Invalid|Too) /': OURS },
   'src/upstream/links.ts': { '/\\/$/': OURS, '/^https?:$/': upstream('http') },
+  'src/upstream/operation.ts': { '/[A-Z]/g': OURS, '/ (api|id|ip) /': OURS },
   'src/upstream/operations/index.ts': {
     '/\\/$/': OURS,
     'new RegExp(`^${path}$`)': client('1', {

@@ -1,18 +1,5 @@
 import * as z from 'zod/mini';
-import {
-  counts,
-  dated,
-  documented,
-  flag,
-  identifier,
-  INSTANT,
-  integer,
-  number,
-  pageOf,
-  resource,
-  text,
-  timestamp,
-} from '../fields.ts';
+import { counts, dated, flag, identifier, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 import { anyText, paging } from '../parameters.ts';
 
@@ -28,16 +15,14 @@ const card = {
 const embeddedPaymentMethod = resource('EmbeddedPaymentMethod', {
   id: identifier('identifier', 1071),
   ...card,
-  created_at: timestamp('when it was saved', INSTANT),
-  updated_at: timestamp('when it last changed', INSTANT),
+  ...dated,
 });
 
 const paymentMethod = resource('PaymentMethod', {
   id: identifier('identifier', 1071),
   type: text('kind of payment method', 'ProcessorCard'),
   ...card,
-  created_at: timestamp('when it was saved', INSTANT),
-  updated_at: timestamp('when it last changed', INSTANT),
+  ...dated,
   line: z.optional(text('billing address line', '1 Main Street')),
   city: z.optional(text('city', 'Springfield')),
   state: z.optional(z.nullable(text('state', 'OR'))),
@@ -54,7 +39,7 @@ const transaction = resource('Transaction', {
   credits_used: number('USD of credits spent', 0),
   credits_gained: number('USD of credits gained', 0),
   refund_amount: number('USD refunded', 0),
-  refund_date: z.nullable(timestamp('when it was refunded', INSTANT)),
+  refund_date: z.nullable(timestamp('when it was refunded')),
   ...dated,
 });
 
@@ -69,9 +54,9 @@ const pendingPayment = resource(
     transaction: z.nullable(identifier('id of the transaction', 1201)),
     is_renewal: flag('whether it renews a term', false),
     term: text('`monthly` is the one documented', 'monthly'),
-    created_at: timestamp('when it was begun', INSTANT),
-    updated_at: timestamp('when it last changed', INSTANT),
-    completed_at: z.nullable(timestamp('when it was completed; null while pending', INSTANT)),
+    created_at: timestamp('when it was begun'),
+    updated_at: timestamp('when it last changed'),
+    completed_at: z.nullable(timestamp('when it was completed; null while pending')),
   },
   'A payment that has been begun but not completed.',
 );
@@ -82,7 +67,7 @@ const subscription = resource('Subscription', {
   payment_method: z.nullable(identifier('id of the payment method; null without a card', 1071)),
   free_credits: number('account credits in USD', 10),
   term: text('decides the amount of the next renewal', 'monthly'),
-  start_date: timestamp('start of the current renewal term', INSTANT),
+  start_date: timestamp('start of the current renewal term'),
   end_date: timestamp('end of the current renewal term', '2026-07-09T11:50:08.101337-07:00'),
   renewals_paid: integer('number of paid 30-day renewals', 1),
   renewals_enabled: flag('renewed by itself at the end of the term', true),
@@ -91,7 +76,7 @@ const subscription = resource('Subscription', {
   promotion_available_first_time_renewal_25_off: flag('whether the 25% first-renewal discount is available', false),
   customizable: flag('false where support staff customize the plan', true),
   paused: flag('whether it is paused', false),
-  reactivation_date: z.nullable(timestamp('when a paused subscription resumes', INSTANT)),
+  reactivation_date: z.nullable(timestamp('when a paused subscription resumes')),
   reactivation_period_left: z.nullable(text('period left when it was paused', '7 00:00:00')),
   promo_type: z.nullable(text('promotion the account receives', 'first_time_value_off')),
   promo_value: z.nullable(integer('value of that promotion', 5)),
@@ -100,7 +85,7 @@ const subscription = resource('Subscription', {
   ...dated,
 });
 
-const purchase = z.looseObject({
+const purchase = resource('PurchasePlanBody', {
   proxy_type: z.optional(text('proxy type', 'shared')),
   proxy_subtype: z.optional(text('proxy subtype', 'default')),
   proxy_countries: z.optional(counts('country code to number of proxies', { US: 5 })),
@@ -131,7 +116,7 @@ const purchaseAnswer = resource('PurchaseAnswer', {
   processor_payment_method: z.optional(z.nullable(text("id of the processor's payment method", '<METHOD>'))),
 });
 
-const listFilters = { ...paging, ordering: documented(anyText, { description: 'allowed fields: not documented' }) };
+const listFilters = { ...paging, ordering: anyText('allowed fields: not documented') };
 
 /** Payment methods, transactions, pending payments, subscription and purchase (endpoints 3 to 11). */
 export const billing = nameRows('Billing', {
@@ -139,16 +124,12 @@ export const billing = nameRows('Billing', {
     at: 'GET /api/v2/payment/method/',
     query: listFilters,
     ...pageOf(paymentMethod),
-    cache: { fresh: 30, stale: 300, onError: 3600 },
     group: 'paymentMethods',
-    summary: 'List payment methods',
   },
   getPaymentMethod: {
     at: 'GET /api/v2/payment/method/{id}/',
     answer: paymentMethod,
-    cache: { fresh: 30, stale: 300, onError: 3600 },
     group: 'paymentMethods',
-    summary: 'Read a payment method',
     description: 'The id of the active payment method is in the subscription.',
   },
   deletePaymentMethod: {
@@ -162,31 +143,25 @@ export const billing = nameRows('Billing', {
     at: 'GET /api/v2/payment/transaction/',
     query: listFilters,
     ...pageOf(transaction),
-    cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'transactions',
-    summary: 'List transactions',
   },
   getTransaction: {
     at: 'GET /api/v2/payment/transaction/{id}/',
     answer: transaction,
-    cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'transactions',
-    summary: 'Read a transaction',
   },
   listPendingPayments: {
     at: 'GET /api/v2/payment/pending/',
     query: listFilters,
     ...pageOf(pendingPayment),
-    cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'pendingPayments',
-    summary: 'List pending payments',
   },
   getPendingPayment: {
     at: 'GET /api/v2/payment/pending/{id}/',
     answer: pendingPayment,
     group: 'pendingPayments',
-    summary: 'Read a pending payment',
-    description: 'Never cached: this is what one polls after a purchase.',
+    isUncached: true,
+    description: 'This is what one polls after a purchase.',
   },
   purchasePlan: {
     at: 'POST /api/v2/subscription/checkout/purchase/',
@@ -202,8 +177,6 @@ export const billing = nameRows('Billing', {
   getSubscription: {
     at: 'GET /api/v2/subscription/',
     answer: subscription,
-    cache: { fresh: 30, stale: 300, onError: 3600 },
     group: 'subscription',
-    summary: 'Read the subscription',
   },
 });

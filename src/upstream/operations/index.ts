@@ -1,11 +1,8 @@
 import { ID_FORMS, type Method, type Operation } from '../operation.ts';
-import { account } from './account.ts';
+import { account, notification, social, verification } from './account.ts';
 import { billing } from './billing.ts';
-import { notification } from './notification.ts';
 import { proxy } from './proxy.ts';
 import { referral } from './referral.ts';
-import { social } from './social.ts';
-import { verification } from './verification.ts';
 
 /** The upstream's 29 endpoints, by operation id. Everything else reads this table. */
 export const operations = {

@@ -1,17 +1,5 @@
 import * as z from 'zod/mini';
-import {
-  counts,
-  dated,
-  documented,
-  identifier,
-  INSTANT,
-  integer,
-  number,
-  pageOf,
-  resource,
-  text,
-  timestamp,
-} from '../fields.ts';
+import { counts, dated, identifier, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
 import { nameRows } from '../operation.ts';
 import { anyText, paging, planId, timestampText } from '../parameters.ts';
 
@@ -36,7 +24,7 @@ const aggregateStats = resource('AggregateStats', {
   protocols_used: counts('protocol to requests', { http: 120 }),
   average_concurrency: number('average concurrency', 1.5),
   average_rps: number('average requests a second', 0.25),
-  last_request_sent_at: z.nullable(timestamp('when the last request was sent', INSTANT)),
+  last_request_sent_at: z.nullable(timestamp('when the last request was sent')),
 });
 
 const subuser = resource('Subuser', {
@@ -47,21 +35,21 @@ const subuser = resource('Subuser', {
   max_thread_count: integer('most concurrent threads', 50),
   aggregate_stats: aggregateStats,
   ...dated,
-  stats_start_date: timestamp('start of the statistics window', INSTANT),
-  stats_end_date: timestamp('end of the statistics window', INSTANT),
-  bandwidth_use_start_date: timestamp('start of the bandwidth window', INSTANT),
-  bandwidth_use_end_date: timestamp('end of the bandwidth window', INSTANT),
+  stats_start_date: timestamp('start of the statistics window'),
+  stats_end_date: timestamp('end of the statistics window'),
+  bandwidth_use_start_date: timestamp('start of the bandwidth window'),
+  bandwidth_use_end_date: timestamp('end of the bandwidth window'),
 });
 
 const ipAuthorization = resource('IpAuthorization', {
   id: z.union([identifier('identifier', 1091), text('identifier', '1091')]),
   ip_address: text('IP address', '198.51.100.7'),
-  created_at: timestamp('when it was made', INSTANT),
-  last_used_at: z.nullable(timestamp('when it was last used', INSTANT)),
+  created_at: timestamp('when it was made'),
+  last_used_at: z.nullable(timestamp('when it was last used')),
 });
 
 const activity = resource('ProxyActivity', {
-  timestamp: timestamp('when the request was made', INSTANT),
+  timestamp: timestamp('when the request was made'),
   protocol: text('protocol', 'http'),
   request_duration: number('duration; the unit is not documented', 0.25),
   handshake_duration: number('duration; the unit is not documented', 0.02),
@@ -87,7 +75,6 @@ export const proxy = nameRows('Proxy', {
     at: 'GET /api/v2/subuser/{id}/',
     query: planId,
     answer: subuser,
-    cache: { fresh: 10, stale: 30, onError: 600 },
     group: 'subusers',
     summary: 'Read a sub-user and its statistics',
   },
@@ -103,9 +90,7 @@ export const proxy = nameRows('Proxy', {
     idForm: 'slug',
     query: planId,
     answer: ipAuthorization,
-    cache: { fresh: 10, stale: 30, onError: 600 },
     group: 'ipAuthorizations',
-    summary: 'Read an IP authorization',
   },
   deleteIpAuthorization: {
     at: 'DELETE /api/v2/proxy/ipauthorization/{id}/',
@@ -113,34 +98,30 @@ export const proxy = nameRows('Proxy', {
     query: planId,
     answer: null,
     invalidates: [{ item: 'ipAuthorizations' }],
-    summary: 'Delete an IP authorization',
   },
   refreshProxyList: {
     at: 'POST /api/v2/proxy/list/refresh/',
     query: planId,
     answer: null,
     invalidates: ['subusers'],
-    summary: 'Refresh the proxy list',
     description: 'Spends one of the plan’s on-demand refreshes.',
   },
   listProxyActivity: {
     at: 'GET /api/v2/proxy/activity/',
     query: {
       ...planId,
-      timestamp__lte: documented(timestampText, { description: 'default now; a future one adds projected records' }),
-      timestamp__gte: documented(timestampText, { description: 'default six days ago; at most 90 days back' }),
-      search: anyText,
-      error_reason: documented(anyText, { description: '`*`: any request with an error' }),
-      starting_after: documented(timestampText, { description: 'timestamp of the last record of the page before' }),
-      bytes__gte: anyText,
-      bytes__lte: anyText,
-      verification_category: anyText,
+      timestamp__lte: timestampText('default now; a future one adds projected records'),
+      timestamp__gte: timestampText('default six days ago; at most 90 days back'),
+      search: anyText(),
+      error_reason: anyText('`*`: any request with an error'),
+      starting_after: timestampText('timestamp of the last record of the page before'),
+      bytes__gte: anyText(),
+      bytes__lte: anyText(),
+      verification_category: anyText(),
       page_size: paging.page_size,
     },
     ...pageOf(activity),
-    cache: { fresh: 10, stale: 30, onError: 600 },
     group: 'proxyActivity',
-    summary: 'List proxy activity',
     description: 'Pages by `starting_after` instead of `page`.',
   },
 });

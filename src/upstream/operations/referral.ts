@@ -6,7 +6,6 @@ import {
   duration,
   flag,
   identifier,
-  INSTANT,
   integer,
   number,
   pageOf,
@@ -29,7 +28,7 @@ const config = resource('ReferralConfig', {
   number_of_users_referred: number('unique users referred', 3),
   number_of_users_upgraded: number('unique users who upgraded', 1),
   earn_out_frequency: duration('time between earn-outs', '7 00:00:00'),
-  next_earn_out_date: timestamp('when the next earn-out is', INSTANT),
+  next_earn_out_date: timestamp('when the next earn-out is'),
   minimum_earn_out_amount: number('USD needed for an earn-out', 10),
   referral_code: text('unique code of the user', 'abc123'),
   referral_url: text('URL that carries the code', 'https://provider.example/?referral_code=abc123'),
@@ -50,7 +49,7 @@ const credit = resource('ReferralCredit', {
   referral_channel: z.nullable(identifier('id of the channel that produced it', 2)),
   referral_channel_code: z.nullable(text('code of that channel', 'SAVE20')),
   ...dated,
-  reverted_at: z.nullable(timestamp('when it was reverted', INSTANT)),
+  reverted_at: z.nullable(timestamp('when it was reverted')),
 });
 
 const earnOut = resource('EarnOut', {
@@ -71,8 +70,8 @@ const channel = resource('ReferralChannel', {
   promo_value: decimal('0 to 1 for percent_off, USD for value_off', '0.20'),
   is_active: flag('false: new users cannot apply it', true),
   is_recurring: flag('true: at every renewal; false: first purchase only', false),
-  start_date: timestamp('from when it is applicable', INSTANT),
-  end_date: z.nullable(timestamp('after it the code cannot be applied', INSTANT)),
+  start_date: timestamp('from when it is applicable'),
+  end_date: z.nullable(timestamp('after it the code cannot be applied')),
   total_uses: integer('distinct redemptions', 12),
   total_commission: number('USD commission earned', 30.25),
   total_revenue: number('USD paid net of refunds', 121),
@@ -80,7 +79,7 @@ const channel = resource('ReferralChannel', {
   ongoing_rate: decimal('commission rate after it', '0.10'),
   initial_rate_period_days: integer('days from the first transaction', 90),
   max_earnings_per_referred: decimal('most USD of commission from one user', '250.00'),
-  created_at: timestamp('when it was made', INSTANT),
+  created_at: timestamp('when it was made'),
 });
 
 const changes = documented(
@@ -90,7 +89,7 @@ const changes = documented(
       wallet_payout_email: documented(z.optional(z.nullable(z.email())), { examples: ['someone@wallet.example'] }),
     })
     .check(z.refine((body) => Object.keys(body).length > 0, 'expected mode, wallet_payout_email or both')),
-  { minProperties: 1 },
+  { id: 'UpdateReferralConfigBody', minProperties: 1 },
 );
 
 /** The referral and affiliate program (`upstream-api.md`, endpoints 12 to 18). */
@@ -98,9 +97,7 @@ export const referral = nameRows('Referral', {
   getReferralConfig: {
     at: 'GET /api/v2/referral/config/',
     answer: config,
-    cache: { fresh: 30, stale: 300, onError: 3600 },
     group: 'referralConfig',
-    summary: 'Read the referral config',
   },
   updateReferralConfig: {
     at: 'PATCH /api/v2/referral/config/',
@@ -113,46 +110,36 @@ export const referral = nameRows('Referral', {
     at: 'GET /api/v2/referral/credit/',
     query: {
       ...paging,
-      mode: anyText,
-      status: anyText,
-      referral_channel: documented(z.union([idText, anyText.check(z.maxLength(0))], 'expected an integer'), {
+      mode: anyText(),
+      status: anyText(),
+      referral_channel: documented(z.union([idText, z.literal('')], 'expected an integer'), {
         description: 'channel id; empty: credits without one',
       }),
       ordering: orderingText('id', 'mode', 'amount', 'status', 'created_at', 'updated_at', 'reverted_at'),
     },
     ...pageOf(credit),
-    cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'referralCredits',
-    summary: 'List referral credits',
   },
   getReferralCredit: {
     at: 'GET /api/v2/referral/credit/{id}/',
     answer: credit,
-    cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'referralCredits',
-    summary: 'Read a referral credit',
   },
   listEarnOuts: {
     at: 'GET /api/v2/referral/earnout/',
     query: paging,
     ...pageOf(earnOut),
-    cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'earnOuts',
-    summary: 'List earn-outs',
   },
   getEarnOut: {
     at: 'GET /api/v2/referral/earnout/{id}/',
     answer: earnOut,
-    cache: { fresh: 30, stale: 60, onError: 3600 },
     group: 'earnOuts',
-    summary: 'Read an earn-out',
   },
   listReferralChannels: {
     at: 'GET /api/v2/referral/channel/',
-    answer: z.array(channel),
-    cache: { fresh: 30, stale: 300, onError: 3600 },
+    answer: documented(z.array(channel), { id: 'ReferralChannelList' }),
     group: 'referralChannels',
-    summary: 'List referral channels',
     description: 'A plain array, ordered by id.',
   },
 });

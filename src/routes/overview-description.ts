@@ -1,9 +1,9 @@
 import * as z from 'zod/mini';
-import type { Overview, Section } from '../../gateway/overviews.ts';
-import { documentedFields } from '../../gateway/compose.ts';
-import { documented, exampleOf, flag, integer, model, text } from '../../upstream/fields.ts';
-import type { Description, Doc } from '../openapi.ts';
-import { problemCode } from '../problems.ts';
+import type { Overview, Section } from '../gateway/overviews.ts';
+import { documentedFields } from '../gateway/compose.ts';
+import { documented, exampleOf, flag, integer, model, text } from '../upstream/fields.ts';
+import type { Description, Doc } from './openapi.ts';
+import { problemSchema } from './problems.ts';
 
 const state = documented(z.enum(['fresh', 'stale', 'failed', 'skipped', 'not_applicable']), {
   description: '`skipped`: what it depends on failed; `not_applicable`: there is none, which is no error',
@@ -12,17 +12,10 @@ const state = documented(z.enum(['fresh', 'stale', 'failed', 'skipped', 'not_app
 const age = z.optional(integer('seconds since the upstream sent it', 0));
 const sectionMeta = model('SectionMeta', { state, age });
 
-const failure = {
-  code: documented(problemCode, { examples: ['upstream_timeout'] }),
-  status: integer('as in a problem', 504),
-  detail: text('what happened, for people', 'The upstream gave no full answer in time.'),
-  retryable: flag('whether it may succeed later', true),
-  retry_after: z.optional(integer('seconds; where waiting helps', 12)),
-};
-
-const named = { section: text('its name', 'payment_method'), ...failure };
+const why = z.pick(problemSchema, { code: true, status: true, detail: true, retryable: true, retry_after: true }).shape;
+const named = { section: text('its name', 'payment_method'), ...why };
 const sectionError = model('SectionError', named, 'A section that failed.');
-const lineError = model('LineError', failure, 'Why a section failed.');
+const lineError = model('LineError', why, 'Why a section failed.');
 
 /** One member for each section. A type knows nothing of the query: it tells of an answer that has all the required ones. */
 function bySection({ sections }: Overview, schemaOf: (section: Section) => z.core.$ZodType, description: string) {
@@ -57,10 +50,9 @@ function jsonOf(overview: Overview, doc: Doc) {
   const schema = answerSchema(overview);
   const complete = exampleOf(schema) as z.infer<typeof schema>;
   const section = Object.keys(overview.sections).at(-1) ?? '';
-  const { code, status, detail, retryable } = doc.problem('upstream_timeout', overview.path);
   const partial: typeof complete = {
     data: { ...complete.data, [section]: null },
-    errors: [{ section, code, status, detail, retryable }],
+    errors: [{ ...(exampleOf(sectionError) as z.infer<typeof sectionError>), section }],
     meta: { complete: false, sections: { ...complete.meta.sections, [section]: { state: 'failed' } } },
   };
   const examples = { complete: { value: complete }, partial: { value: partial } };
@@ -123,15 +115,21 @@ const requiredOf = ({ sections }: Overview) => Object.keys(sections).filter((nam
 
 const Prefer = documented(z.string(), { description: '`handling=strict`: any section that fails fails the whole' });
 
-function queryOf({ sections }: Overview) {
-  const fields = Object.entries(sections).map(([name, { operation }]) => {
-    const what = `fields of ${name}${operation.paged ? ' items' : ''} to answer`;
-    return [`fields[${name}]`, namesParameter(documentedFields(operation), what)] as const;
-  });
-  return { sections: namesParameter(Object.keys(sections), 'sections to answer'), ...Object.fromEntries(fields) };
+/** What each parameter of the query chooses from: sections, or fields of one. */
+export function choicesOf({ sections }: Overview): ReadonlyMap<string, ReadonlySet<string>> {
+  const fields = Object.entries(sections).map(
+    ([name, { operation }]) => [`fields[${name}]`, documentedFields(operation)] as const,
+  );
+  return new Map([['sections', new Set(Object.keys(sections))], ...fields]);
 }
 
-function namesParameter(names: Iterable<string>, what: string) {
-  const description = `${what}, comma-separated, and no others, even where the schema requires them; all when left out`;
-  return documented(z.array(z.enum([...names])), { description });
-}
+const CHOICE =
+  'what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. ' +
+  'Fields of a page are those of its items';
+
+const queryOf = (overview: Overview) =>
+  Object.fromEntries(
+    Array.from(choicesOf(overview), ([parameter, names]) => {
+      return [parameter, documented(z.array(z.enum([...names])), { description: CHOICE })];
+    }),
+  );
