@@ -40,14 +40,10 @@ interface Asked {
   readonly value?: Uint8Array | undefined;
 }
 
-/** What the scripts reply, but for values. */
-interface Replies {
-  readonly snapshot: SnapshotReply;
-  readonly save: SaveReply;
-  readonly beginWrite: WriteBegun;
-  readonly endWrite: true;
-  readonly change: true;
-}
+/** The calls whose reply is JSON, values aside. */
+type Call = Exclude<keyof Engine, 'session' | 'onAnother'>;
+
+type ReplyTo<Name extends Call> = Awaited<ReturnType<Engine[Name]>>;
 
 /** In a cluster: few enough to ask all at once, enough to spread evenly. */
 const SHARES = 1_024;
@@ -182,11 +178,11 @@ export class RedisEngine implements Engine {
     this.#options.onChange(isThere);
   }
 
-  async #askOf<Name extends keyof Replies>(name: Name, account: string, { call, keys, value }: Asked) {
+  async #askOf<Name extends Call>(name: Name, account: string, { call, keys, value }: Asked) {
     const args = [JSON.stringify(call), ...(value ? [bytesOf(value)] : [])];
     const named = { keys: [`a:${account}`, ...keys], args };
     const [json, ...values] = await this.#ask(name, this.#options.shares.of(account), named);
-    return { reply: JSON.parse(String(json)) as Replies[Name], values: values as (Buffer | null)[] };
+    return { reply: JSON.parse(String(json)) as ReplyTo<Name>, values: values as (Buffer | null)[] };
   }
 
   /** Sends the id of the share that was seen last, and learns the one in the reply. */
@@ -198,7 +194,10 @@ export class RedisEngine implements Engine {
     try {
       const call = { keys: named, args: [seed(), token, agoMs, windowMs, ...args] };
       const [id, ...reply] = (await connection.run(name, call)) as unknown[];
-      if (token !== '' && token !== String(id)) this.#noteAnother();
+      if (token !== '' && token !== String(id)) {
+        this.#options.onTrouble('ANOTHER_STORE');
+        this.#onAnother?.();
+      }
       const doubted = shares.learn(share, String(id), askedAt);
       if (doubted.length > 0) void this.#hello(doubted);
       return reply;
@@ -208,11 +207,6 @@ export class RedisEngine implements Engine {
     } finally {
       this.#tellChange();
     }
-  }
-
-  #noteAnother(): void {
-    this.#options.onTrouble('ANOTHER_STORE');
-    this.#onAnother?.();
   }
 }
 
