@@ -1,13 +1,12 @@
 import { DurableObject, type DurableObjectState } from 'cloudflare:workers';
-import { epochOf, EVERYTHING, isSessionOver, SESSION_MS, type Window } from '../../store/store.ts';
+import { epochOf, EVERYTHING, isSessionOver, SESSION_MS, type Window, MAX_REVOKED } from '../../store/store.ts';
 import { Versions } from '../../store/versions.ts';
-import { Writes } from '../../store/writes.ts';
+import { Writes, type WriteBegin, type WriteBegun, type WriteEnded } from '../../store/writes.ts';
 import {
   type Change,
   type KeyQuestion,
   type KeyReply,
   MAX_COOLDOWN_MS,
-  MAX_REVOKED,
   MAX_TAGS,
   MAX_VALUE_BYTES,
   type Question,
@@ -15,9 +14,6 @@ import {
   type SaveReply,
   type SessionReply,
   type SnapshotReply,
-  type WriteBegin,
-  type WriteBegun,
-  type WriteEnded,
 } from '../../store/shared/engine.ts';
 import { Leases } from './leases.ts';
 import { FOREVER, Rows } from './rows.ts';

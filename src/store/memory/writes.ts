@@ -1,5 +1,4 @@
 import { bytesOf, Holdings, PART } from '../bounded.ts';
-import type { WriteBegin, WriteBegun } from '../shared/engine.ts';
 import {
   type AccountId,
   isAddress,
@@ -9,7 +8,16 @@ import {
   type WriteEnd,
   type WriteRecord,
 } from '../store.ts';
-import { beginOf, endedOf, type Row, type WriteKinds, type WriteRows, Writes } from '../writes.ts';
+import {
+  beginOf,
+  endedOf,
+  type Row,
+  type WriteKinds,
+  type WriteRows,
+  Writes,
+  type WriteBegin,
+  type WriteBegun,
+} from '../writes.ts';
 
 /** Of all rows of a process. Credentials that were never accepted have half as much, of their own. */
 const MAX_BYTES = 67_108_864;

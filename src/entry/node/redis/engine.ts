@@ -8,10 +8,8 @@ import type {
   SaveReply,
   SessionReply,
   SnapshotReply,
-  WriteBegin,
-  WriteBegun,
-  WriteEnded,
 } from '../../../store/shared/engine.ts';
+import type { WriteBegin, WriteBegun, WriteEnded } from '../../../store/writes.ts';
 import type { StoreAddress } from '../../../core/store-address.ts';
 import { Connection, type Listeners, type ScriptCall } from './connection.ts';
 import type { ScriptName } from './scripts.ts';

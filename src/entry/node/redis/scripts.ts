@@ -1,12 +1,6 @@
-import {
-  LEASE_MS,
-  MAX_COOLDOWN_MS,
-  MAX_COPIES,
-  MAX_LEASES,
-  MAX_MARKS,
-  MAX_REVOKED,
-} from '../../../store/shared/engine.ts';
-import { SESSION_MS } from '../../../store/store.ts';
+import { LEASE_MS, MAX_COOLDOWN_MS, MAX_COPIES, MAX_LEASES } from '../../../store/shared/engine.ts';
+import { MAX_MARKS } from '../../../store/writes.ts';
+import { SESSION_MS, MAX_REVOKED } from '../../../store/store.ts';
 import { ACCOUNT, EPOCH_OF, HELD_COPIES, HELD_RECORDS, IDENTITY, LEASES } from './lua.ts';
 
 /** The calls of an engine, and `hello`, which exchanges the id of a share and nothing else. */
