@@ -1,5 +1,4 @@
-import { type Clock, onAbort, within } from '../../core/runtime.ts';
-import type { Copies } from '../copies.ts';
+import { onAbort, within } from '../../core/runtime.ts';
 import type { MemoryAccounts } from '../memory/accounts.ts';
 import {
   type SnapshotRequest,
@@ -8,7 +7,6 @@ import {
   type Entry,
   type Fetched,
   type Found,
-  freshFor,
   hidden,
   type Saved,
   type SessionState,
@@ -16,35 +14,22 @@ import {
   type Window,
   type WindowUse,
 } from '../store.ts';
-import {
-  type Engine,
-  type KeyQuestion,
-  type KeyReply,
-  LEASE_MS,
-  MAX_VALUE_BYTES,
-  type Save,
-  type SnapshotReply,
-  useOf,
-} from './engine.ts';
+import { type Engine, type KeyQuestion, type KeyReply, LEASE_MS, type SnapshotReply, useOf } from './engine.ts';
+import { entryOf, type KeyParts, questionOf, saveOf } from './keys.ts';
 import type { Reports } from './reports.ts';
-import type { Sealer } from './sealer.ts';
 import type { SharedSessions } from './sessions.ts';
 
-export interface SharedStoreOptions {
+export interface SharedStoreOptions extends Omit<KeyParts, 'copies'> {
   readonly engine: Engine;
-  readonly sealer: Sealer;
   /** Bounds the copies of answers that this instance keeps, keys and bodies together. */
   readonly maxBytes: number;
-  readonly clock: Clock;
   /** How long another instance's fetch is waited for at most. */
   readonly waitMs: number;
   /** Whether calls of the upstream are counted. */
   readonly hasBudget: boolean;
 }
 
-export interface SharedParts extends SharedStoreOptions {
-  /** Each is used only where the engine's reply has the same version. */
-  readonly copies: Copies;
+export interface SharedParts extends SharedStoreOptions, KeyParts {
   readonly limits: MemoryAccounts;
   readonly reports: Reports;
   readonly sessions: SharedSessions;
@@ -75,6 +60,12 @@ interface State {
   waitedFor?: { readonly lease: string; readonly end: () => void } | undefined;
 }
 
+/** `isPoll`: for another's lease, which does not count as time that the request spends on the store. */
+interface Asking {
+  readonly window?: Window | undefined;
+  readonly isPoll?: boolean;
+}
+
 /** What a request, and the fetches that it has begun, see of a shared store. */
 export class SharedSnapshot implements Snapshot {
   use: WindowUse | undefined;
@@ -86,7 +77,7 @@ export class SharedSnapshot implements Snapshot {
   /** Found under a mark: equal reads share a call only within this request. */
   readonly #hidden = hidden(this.#nonce);
   readonly #states = new Map<string, State>();
-  #together: { readonly keys: CacheKey[]; readonly asked: Promise<unknown> } | undefined;
+  #together: { readonly states: State[]; readonly asked: Promise<unknown> } | undefined;
   #leftMs = READ_MS;
   #isPolling = false;
   #isEnded = false;
@@ -100,10 +91,8 @@ export class SharedSnapshot implements Snapshot {
   async begin(): Promise<this> {
     const { copies, limits, sessions, clock } = this.#parts;
     const { window, session, now, keys = () => [] } = this.#request;
-    const reply = await this.#ask(
-      keys((key) => copies.get(key)?.entry),
-      window,
-    );
+    const named = keys((key) => copies.get(key)?.entry).map((key) => this.#stateOf(key));
+    const reply = await this.#ask(named, { window });
     const state = reply ? reply.session : await this.#sessionAlone();
     if (session) this.session = sessions.learn(this.#request, session, state);
     this.use = reply?.use && useOf(reply.use, clock.now());
@@ -139,9 +128,9 @@ export class SharedSnapshot implements Snapshot {
     const lease = state?.lease === this.#nonce ? this.#nonce : undefined;
     if (!drop && found.isHidden) return { stored: false, holds: false };
     if (!entry && !drop && !lease && !found.entry) return { stored: false, holds: true };
-    const { engine, copies, reports } = this.#parts;
+    const { engine, copies, reports, sealer } = this.#parts;
     const { account } = this.#request;
-    const save = { ...(await this.#saveOf(key, found, entry)), lease, drop };
+    const save = { ...(await saveOf(sealer, key, found, entry)), lease, drop };
     if (drop === 'everything') {
       await this.#inTime(reports.refuse(account, () => engine.save(account, save)));
       return { stored: false, holds: false };
@@ -169,23 +158,22 @@ export class SharedSnapshot implements Snapshot {
 
   /** One round trip for all keys that are looked up at the same moment. */
   #askTogether(key: CacheKey): Promise<unknown> {
-    const keys: CacheKey[] = this.#together?.keys ?? [];
-    keys.push(key);
+    const states: State[] = this.#together?.states ?? [];
+    states.push(this.#stateOf(key));
     this.#together ??= {
-      keys,
+      states,
       asked: Promise.resolve().then(() => {
         this.#together = undefined;
-        return this.#ask(keys);
+        return this.#ask(states);
       }),
     };
     return this.#together.asked;
   }
 
   /** Takes over the reply. Where it does not come in time, nothing is known of the keys, and its leases are given back. */
-  async #ask(keys: readonly CacheKey[], window?: Window, isPoll = false): Promise<SnapshotReply | undefined> {
+  async #ask(states: readonly State[], { window, isPoll = false }: Asking = {}): Promise<SnapshotReply | undefined> {
     const { engine, hasBudget } = this.#parts;
     const { account, session } = this.#request;
-    const states = keys.map((key) => this.#stateOf(key));
     if (isPoll || this.#leftMs > 0) {
       const budget = hasBudget ? BUDGET : undefined;
       const ofSession = session && { session: session.id, sessionEpoch: session.epoch };
@@ -193,7 +181,7 @@ export class SharedSnapshot implements Snapshot {
       const replying = engine.snapshot(account, { window, budget, ...ofSession, keys: questions });
       const reply = await this.#inTime(replying, isPoll);
       if (reply) return this.#learn(states, questions, reply);
-      const late = replying.then((told) => states.forEach((state, i) => this.#giveBack(state, told.keys[i]?.lease)));
+      const late = replying.then(({ keys }) => states.forEach((state, i) => this.#giveBack(state, keys[i]?.lease)));
       this.#request.waitUntil(late.catch(nothing));
     }
     for (const state of states) state.found = state.lease = undefined;
@@ -207,15 +195,8 @@ export class SharedSnapshot implements Snapshot {
   }
 
   async #questionOf({ key, waitedFor }: State): Promise<KeyQuestion> {
-    const { sealer, copies, clock } = this.#parts;
-    const copy = copies.get(key);
-    const isFresh = copy !== undefined && copy.entry.storedAt + freshFor(copy.entry, key.freshMs) > clock.now();
-    return {
-      ...(await sealer.namedKey(key)),
-      have: copy && { version: copy.version, askedAt: copy.askedAt, isFresh },
-      lease: this.#request.fetches && key.lifeMs > 0 ? this.#nonce : undefined,
-      waitedFor: waitedFor?.lease,
-    };
+    const lease = this.#request.fetches && key.lifeMs > 0 ? this.#nonce : undefined;
+    return { ...(await questionOf(this.#parts, key)), lease, waitedFor: waitedFor?.lease };
   }
 
   async #learn(states: readonly State[], questions: readonly KeyQuestion[], reply: SnapshotReply) {
@@ -243,33 +224,11 @@ export class SharedSnapshot implements Snapshot {
   ): Promise<Found> {
     if (!reply || this.#parts.reports.isRefused(this.#request.account)) return this.#hidden;
     const { version, copy, lease } = reply;
-    const entry = await this.#entryOf(key, reply, now);
+    const entry = await entryOf(this.#parts, key, reply, now);
     const isNewer = entry !== undefined && (copy?.askedAt ?? 0) > (asked?.have?.askedAt ?? 0);
     const isMadeElsewhere = asked?.waitedFor !== undefined && lease === undefined && isNewer;
     const isLeasedElsewhere = lease !== undefined && lease !== this.#nonce;
     return { entry, version, askedAt: now, isLeasedElsewhere, isMadeElsewhere };
-  }
-
-  async #entryOf(key: CacheKey, { version, copy }: KeyReply, now: number): Promise<Entry | undefined> {
-    const { copies, sealer, clock } = this.#parts;
-    let own = copies.get(key);
-    if (own && own.askedAt > now) {
-      copies.delete(key); // the engine's clock was set back: none that is newer would take its place
-      own = undefined;
-    }
-    if (!copy?.value) return own?.version === version ? own.entry : undefined;
-    const storedAt = clock.now() - copy.ageMs;
-    const entry = await sealer.openCopy(key, copy.value, storedAt);
-    if (entry) copies.set(key, { version, askedAt: copy.askedAt }, entry);
-    return entry;
-  }
-
-  async #saveOf(key: CacheKey, { version, askedAt }: Found, entry: Entry | undefined): Promise<Save> {
-    const { sealer } = this.#parts;
-    const value = entry && (await sealer.sealCopy(key, entry));
-    const isKept = value !== undefined && value.length <= MAX_VALUE_BYTES;
-    const copy = isKept ? { value, freshMs: freshFor(entry, key.freshMs), lifeMs: key.lifeMs } : undefined;
-    return { ...(await sealer.namedKey(key)), version, askedAt, copy };
   }
 
   /** A reply, if it comes while the request has time left for the store; else that goes on in the background. */
@@ -306,11 +265,7 @@ export class SharedSnapshot implements Snapshot {
       await new Promise<void>((resolve) => void clock.after(ms, resolve));
       const waiting = [...this.#states.values()].filter(({ waitedFor }) => waitedFor);
       if (waiting.length === 0) break;
-      await this.#ask(
-        waiting.map(({ key }) => key),
-        undefined,
-        true,
-      );
+      await this.#ask(waiting, { isPoll: true });
       for (const { lease, waitedFor } of waiting)
         if (lease !== waitedFor?.lease || clock.now() >= until) waitedFor?.end();
     }

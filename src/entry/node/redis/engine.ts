@@ -192,12 +192,12 @@ export class RedisEngine implements Engine {
     try {
       const call = { keys: named, args: [seed(), token, agoMs, windowMs, ...args] };
       const [id, ...reply] = (await connection.run(name, call)) as unknown[];
+      const doubted = shares.learn(share, String(id), askedAt);
+      if (doubted.length > 0) void this.#hello(doubted);
       if (token !== '' && token !== String(id)) {
         this.#options.onTrouble('ANOTHER_STORE');
         this.#onAnother?.();
       }
-      const doubted = shares.learn(share, String(id), askedAt);
-      if (doubted.length > 0) void this.#hello(doubted);
       return reply;
     } catch (error) {
       shares.missed(share);

@@ -88,15 +88,15 @@ local function answer(reply, ...)
   return { token, cjson.encode(reply), ... }
 end
 
-local function fieldsOf(kind)
+local function fieldsOf(hash, kind)
   local fields = {}
-  for _, field in ipairs(redis.call('HKEYS', account)) do
+  for _, field in ipairs(redis.call('HKEYS', hash)) do
     if string.sub(field, 1, 1) == kind then fields[#fields + 1] = field end
   end
   return fields
 end
 local function renewAll()
-  local tags = fieldsOf('t')
+  local tags = fieldsOf(account, 't')
   if #tags > 0 then redis.call('HDEL', account, unpack(tags)) end
   epoch = seed
   redis.call('HSET', account, 'i', token, 'e', epoch)
@@ -109,7 +109,7 @@ local function renew(tags)
     if tag == '*' then return renewAll() end
     redis.call('HSET', account, 't' .. tag, seed)
   end
-  if redis.call('HLEN', account) > ${MAX_TAGS} and #fieldsOf('t') > ${MAX_TAGS} then renewAll() end
+  if redis.call('HLEN', account) > ${MAX_TAGS} and #fieldsOf(account, 't') > ${MAX_TAGS} then renewAll() end
 end
 local function versionOf(tags)
   local names = {}
@@ -159,11 +159,12 @@ local function markOf(nonce)
   end
 end
 local function isMarked(tags)
-  local asked = {}
-  for _, tag in ipairs(tags) do asked[tag] = true end
   for _, mark in ipairs(marks) do
-    for _, tag in ipairs(mark[TAGS]) do
-      if tag == '*' or asked[tag] then return true end
+    for _, hidden in ipairs(mark[TAGS]) do
+      if hidden == '*' then return true end
+      for _, tag in ipairs(tags) do
+        if tag == hidden then return true end
+      end
     end
   end
   return false
@@ -240,18 +241,13 @@ end
 -- declared, but in the slot of those that are; while that moves a deletion may be refused.
 local function makeRoom(most)
   local left = 0
-  for _, field in ipairs(redis.call('HKEYS', held)) do
-    local key = string.match(field, '^c(.+)$')
-    if key then
-      local bytes, ends = heldCopy(key)
-      local isKept = ends > now and left + bytes <= most / 2
-      if isKept then left = left + bytes
-      elseif ends <= now or type(redis.pcall('DEL', KEYS[2]:gsub(':a:', ':c:', 1) .. ':' .. key)) == 'number' then
-        redis.call('HDEL', held, field)
-      else
-        left = left + bytes
-      end
-    end
+  for _, field in ipairs(fieldsOf(held, 'c')) do
+    local key = string.sub(field, 2)
+    local bytes, ends = heldCopy(key)
+    local isKept = ends > now and left + bytes <= most / 2
+    local isOver = ends <= now
+      or not isKept and type(redis.pcall('DEL', KEYS[2]:gsub(':a:', ':c:', 1) .. ':' .. key)) == 'number'
+    if isOver then redis.call('HDEL', held, field) else left = left + bytes end
   end
   redis.call('HSET', held, 'C', left)
 end

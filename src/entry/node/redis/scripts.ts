@@ -181,10 +181,10 @@ if asked.spent then count('b', asked.spent, 1) end
 if revoked then
   local state = sessionOf(revoked.id or '', revoked.epoch, revoked.lifeMs)
   if revoked.id then redis.call('HSET', account, 's' .. revoked.id, now + revoked.lifeMs) end
-  for _, field in ipairs(fieldsOf('s')) do
+  for _, field in ipairs(fieldsOf(account, 's')) do
     if tonumber(redis.call('HGET', account, field)) <= now then redis.call('HDEL', account, field) end
   end
-  local left = fieldsOf('s')
+  local left = fieldsOf(account, 's')
   if #left > ${MAX_REVOKED} then
     redis.call('HSET', account, 'x', state.epoch + 1)
     redis.call('HDEL', account, unpack(left))
