@@ -1,7 +1,7 @@
 import { type WaitUntil, within } from '../core/runtime.ts';
 import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
-import { NotAsked, useOf, type WriteBegun, type WriteEnded } from './shared/engine.ts';
+import { NotAsked, useOf } from './shared/engine.ts';
 import { BEGIN_MS, Reports } from './shared/reports.ts';
 import { SharedSessions } from './shared/sessions.ts';
 import { SharedSnapshot, type SharedStoreOptions, type SharedParts } from './shared/snapshot.ts';
@@ -22,7 +22,7 @@ import {
   type WindowUse,
   type WriteEnd,
 } from './store.ts';
-import { beginOf, begunOf, endedOf, unavailable } from './writes.ts';
+import { beginOf, begunOf, endedOf, unavailable, type WriteBegun, type WriteEnded } from './writes.ts';
 
 /** How long an answer waits for the engine to acknowledge the end of its write. */
 const END_MS = 200;

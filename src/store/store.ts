@@ -145,6 +145,9 @@ export interface Revoked {
 /** No session lasts longer. */
 export const SESSION_MS = 30 * 24 * 60 * 60 * 1000;
 
+/** Revoked sessions of an account that are kept one by one; with more, all of the account are revoked. */
+export const MAX_REVOKED = 256;
+
 /** What the store has to know of any request. */
 interface StoreRequest extends OwnedAccount {
   readonly now: number;
@@ -181,6 +184,12 @@ export interface Window extends Span {
 export interface WindowUse {
   readonly used: number;
   readonly endsAt: number;
+}
+
+/** The same, as a store says it whose clock is another one. */
+export interface Use {
+  readonly used: number;
+  readonly leftMs: number;
 }
 
 /** Until the window ends; at least 1. */

@@ -1,7 +1,17 @@
 import { GatewayError } from '../core/errors.ts';
-import { MAX_MARKS, type WriteBegin, type WriteBegun, type WriteEnded } from './shared/engine.ts';
-import { EVERYTHING } from './store.ts';
-import type { Begun, NewWrite, OpenState, Tag, Version, WriteEnd, WriteRecord } from './store.ts';
+import {
+  type Begun,
+  EVERYTHING,
+  type NewWrite,
+  type OpenState,
+  type SessionId,
+  type Tag,
+  type Use,
+  type Window,
+  type Version,
+  type WriteEnd,
+  type WriteRecord,
+} from './store.ts';
 
 const NONE: ReadonlyMap<Tag, string> = new Map();
 
@@ -33,6 +43,54 @@ export class Versions {
   get facts(): { readonly epoch: string; readonly tags: readonly (readonly [Tag, string])[] } {
     return { epoch: this.#epoch, tags: [...this.#tags] };
   }
+}
+
+/** Marks of an account; beyond them writes are refused. */
+export const MAX_MARKS = 1_000;
+
+/** `Value`: that of a record; sealed where it leaves the process. */
+export interface WriteBegin<Value = Uint8Array> {
+  readonly nonce: string;
+  readonly window?: Window | undefined;
+  /** While the mark stands, no copy with one of these is used or kept. */
+  readonly tags: readonly string[];
+  /** How long the request may take. After that an unsettled mark or record is of unknown outcome. */
+  readonly busyMs: number;
+  /** How long the mark stands where no end is reported. */
+  readonly markMs: number;
+  readonly record?: { readonly key: string; readonly value: Value; readonly lifeMs: number } | undefined;
+  /** Hash of what a purchase buys. One without a key is equal to any with a mark, one with a key to those without. */
+  readonly purchase?: string | undefined;
+  /** The session that it came by, as in a question. */
+  readonly session?: SessionId | undefined;
+}
+
+/**
+ * Nothing is stored but with `begun`. `revoked`: its session is over. `over`: the write has ended already. `limit`: the
+ * window is used up. `record`: the key is taken. `equal`: an equal purchase is not over. `cooldown`: the upstream wants no
+ * calls. `another_store`: records may be missing. `full`: there is no room.
+ */
+export type WriteBegun<Value = Uint8Array> = { readonly use?: Use | undefined } & (
+  | { readonly is: 'begun' | 'over' | 'limit' | 'full' | 'revoked' }
+  /** `leftMs`: until the store can be relied on. */
+  | { readonly is: 'another_store'; readonly leftMs: number }
+  | { readonly is: 'cooldown'; readonly cooldownMs: number }
+  | { readonly is: 'equal'; readonly standing: OpenState }
+  /** `isOver`: the time of the recorded request has passed. */
+  | { readonly is: 'record'; readonly value: Value; readonly isOver: boolean }
+);
+
+export interface WriteEnded<Value = Uint8Array> extends Pick<WriteBegin, 'nonce' | 'tags' | 'purchase'> {
+  /**
+   * `done`: settles the record, removes the mark. `refused`: removes both. `unknown`: settles the record, leaves the mark
+   * until its time. `not_sent`: removes both. All but `not_sent` give the tags new versions, again when a mark expires.
+   */
+  readonly end: 'done' | 'refused' | 'unknown' | 'not_sent';
+  /** How much longer the mark stands, or its nonce is remembered. */
+  readonly markMs: number;
+  readonly record?: { readonly key: string; readonly value?: Value | undefined; readonly lifeMs: number } | undefined;
+  /** The credential was refused. */
+  readonly dropEverything?: boolean | undefined;
 }
 
 /** A write that is under way or of unknown outcome, as objects store it. Instants in milliseconds of one clock. */

@@ -3,17 +3,8 @@ import { join } from 'node:path';
 import { build } from 'esbuild';
 import { Pool } from 'undici';
 import { vi } from 'vitest';
-import type {
-  Change,
-  Engine,
-  Question,
-  Save,
-  SaveReply,
-  SnapshotReply,
-  WriteBegin,
-  WriteBegun,
-  WriteEnded,
-} from '../../src/store/shared/engine.ts';
+import type { Change, Engine, Question, Save, SaveReply, SnapshotReply } from '../../src/store/shared/engine.ts';
+import type { WriteBegin, WriteBegun, WriteEnded } from '../../src/store/writes.ts';
 import { compatibility, workerd } from './bare-worker.ts';
 import { emptyFolder, ROOT, run, type Running } from './node-gateway.ts';
 import { freePort } from '../support/ports.ts';

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { MAX_VALUE_BYTES, type Save, type WriteBegin, type WriteEnded } from '../../src/store/shared/engine.ts';
+import { MAX_VALUE_BYTES, type Save } from '../../src/store/shared/engine.ts';
+import type { WriteBegin, WriteEnded } from '../../src/store/writes.ts';
 import { engineContract } from '../store/engine-contract.ts';
 import { withBuffers } from '../support/buffers.ts';
 import { ObjectWorld } from './durable-object-world.ts';

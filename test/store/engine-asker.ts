@@ -1,13 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type {
-  Engine,
-  KeyQuestion,
-  KeyReply,
-  Save,
-  WriteBegin,
-  WriteBegun,
-  WriteEnded,
-} from '../../src/store/shared/engine.ts';
+import type { Engine, KeyQuestion, KeyReply, Save } from '../../src/store/shared/engine.ts';
+import type { WriteBegin, WriteBegun, WriteEnded } from '../../src/store/writes.ts';
 
 /** An engine under test, whose time passes with `pass`, and a little on its own. */
 export interface TestedEngine {

@@ -6,12 +6,9 @@ import {
   type Question,
   type Save,
   type SaveReply,
-  type WriteBegin,
-  type WriteBegun,
-  type WriteEnded,
 } from '../../src/store/shared/engine.ts';
 import { EVERYTHING as ALL } from '../../src/store/store.ts';
-import type { Mark } from '../../src/store/writes.ts';
+import type { Mark, WriteBegin, WriteBegun, WriteEnded } from '../../src/store/writes.ts';
 
 interface Copy {
   readonly version: string;

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { MAX_REVOKED } from '../../src/store/shared/engine.ts';
-import { SESSION_MS } from '../../src/store/store.ts';
+import { SESSION_MS, MAX_REVOKED } from '../../src/store/store.ts';
 import { type Asker, asker, COPY, type TestedEngine, valueOf } from './engine-asker.ts';
 
 const LIFE_MS = 600_000;

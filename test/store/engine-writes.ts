@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { MAX_MARKS, MAX_TAGS } from '../../src/store/shared/engine.ts';
+import { MAX_TAGS } from '../../src/store/shared/engine.ts';
+import { MAX_MARKS } from '../../src/store/writes.ts';
 import { EVERYTHING as ALL } from '../../src/store/store.ts';
 import { type Asker, asker, type TestedEngine, valueOf } from './engine-asker.ts';
 

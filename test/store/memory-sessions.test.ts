@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
-import { isSessionOver, type Revoked, type SessionId, SESSION_MS } from '../../src/store/store.ts';
-import { MAX_REVOKED } from '../../src/store/shared/engine.ts';
+import { isSessionOver, type Revoked, type SessionId, SESSION_MS, MAX_REVOKED } from '../../src/store/store.ts';
 import { START_MS } from '../support/clock.ts';
 
 /** As many as a process keeps. */

@@ -1,11 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import {
-  type KeyQuestion,
-  MAX_VALUE_BYTES,
-  type Save,
-  type WriteBegin,
-  type WriteEnded,
-} from '../../src/store/shared/engine.ts';
+import { type KeyQuestion, MAX_VALUE_BYTES, type Save } from '../../src/store/shared/engine.ts';
+import type { WriteBegin, WriteEnded } from '../../src/store/writes.ts';
 import { withBuffers } from '../support/buffers.ts';
 import { type ObjectEngine, objectEngine } from '../support/object-storage.ts';
 import { engineContract } from './engine-contract.ts';

@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Engine, KeyReply, WriteBegun } from '../../src/store/shared/engine.ts';
+import type { Engine, KeyReply } from '../../src/store/shared/engine.ts';
+import type { WriteBegun } from '../../src/store/writes.ts';
 import { EVERYTHING as ALL } from '../../src/store/store.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { ModelAccount } from './engine-model.ts';

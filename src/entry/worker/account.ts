@@ -1,20 +1,26 @@
 import { DurableObject, type DurableObjectState } from 'cloudflare:workers';
-import { epochOf, EVERYTHING, isSessionOver, SESSION_MS, type Window } from '../../store/store.ts';
-import { Versions, Writes } from '../../store/writes.ts';
-import { MAX_COOLDOWN_MS, MAX_REVOKED, MAX_TAGS, MAX_VALUE_BYTES } from '../../store/shared/engine.ts';
-import type {
-  Change,
-  KeyQuestion,
-  KeyReply,
-  Question,
-  Save,
-  SaveReply,
-  SessionReply,
-  SnapshotReply,
-  Use,
-  WriteBegin,
-  WriteBegun,
-  WriteEnded,
+import {
+  epochOf,
+  EVERYTHING,
+  isSessionOver,
+  SESSION_MS,
+  type Use,
+  type Window,
+  MAX_REVOKED,
+} from '../../store/store.ts';
+import { Versions, Writes, type WriteBegin, type WriteBegun, type WriteEnded } from '../../store/writes.ts';
+import {
+  type Change,
+  type KeyQuestion,
+  type KeyReply,
+  MAX_COOLDOWN_MS,
+  MAX_TAGS,
+  MAX_VALUE_BYTES,
+  type Question,
+  type Save,
+  type SaveReply,
+  type SessionReply,
+  type SnapshotReply,
 } from '../../store/shared/engine.ts';
 import { Leases } from './leases.ts';
 import { FOREVER, Rows } from './rows.ts';

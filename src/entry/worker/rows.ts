@@ -1,6 +1,6 @@
 import type { DurableObjectStorage, SqlValue } from 'cloudflare:workers';
-import { LEAST_RECORD_BYTES, MAX_COPIES, MAX_HELD_BYTES, type WriteBegin } from '../../store/shared/engine.ts';
-import type { Row, Versions, WriteKinds, WriteRows } from '../../store/writes.ts';
+import { LEAST_RECORD_BYTES, MAX_COPIES, MAX_HELD_BYTES } from '../../store/shared/engine.ts';
+import type { Versions, Row, WriteKinds, WriteRows, WriteBegin } from '../../store/writes.ts';
 
 /** The JSON of each kind of row. Names and fields are those in SQLite. */
 interface Kinds extends WriteKinds {

@@ -1,5 +1,4 @@
-import type { Use } from '../../store/shared/engine.ts';
-import type { Span } from '../../store/store.ts';
+import type { Span, Use } from '../../store/store.ts';
 import type { Rows } from './rows.ts';
 
 interface Open {

@@ -1,6 +1,5 @@
 import { LRUCache } from '../bounded.ts';
-import { MAX_REVOKED } from '../shared/engine.ts';
-import { type AccountId, type Revoked, SESSION_MS, type SessionId, type SessionState } from '../store.ts';
+import { type AccountId, type Revoked, SESSION_MS, type SessionId, type SessionState, MAX_REVOKED } from '../store.ts';
 
 /** Accounts and revoked sessions together; each takes some hundred bytes. */
 const MAX_ENTRIES = 100_000;

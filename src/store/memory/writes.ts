@@ -1,8 +1,16 @@
 import { bytesOf, Holdings, PART } from '../bounded.ts';
-import type { WriteBegin, WriteBegun } from '../shared/engine.ts';
 import { isAddress } from '../store.ts';
 import type { AccountId, NewWrite, OwnedAccount, Owner, Tag, WriteEnd, WriteRecord } from '../store.ts';
-import { beginOf, endedOf, type Row, type WriteKinds, type WriteRows, Writes } from '../writes.ts';
+import {
+  beginOf,
+  endedOf,
+  type Row,
+  type WriteBegin,
+  type WriteBegun,
+  type WriteKinds,
+  type WriteRows,
+  Writes,
+} from '../writes.ts';
 
 /** Of all rows of a process. Credentials that were never accepted have half as much, of their own. */
 const MAX_BYTES = 67_108_864;

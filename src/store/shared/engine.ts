@@ -1,4 +1,5 @@
-import type { OpenState, SessionId, SessionState, Span, Window, WindowUse } from '../store.ts';
+import type { SessionState, Span, Use, Window, WindowUse } from '../store.ts';
+import type { WriteBegin, WriteBegun, WriteEnded } from '../writes.ts';
 
 /**
  * Keeps what instances share: Redis, or a Durable Object for each account. Each call is one round trip, atomic, and of
@@ -19,12 +20,6 @@ export interface Engine {
   session?(account: string, id: string): Promise<SessionReply>;
   /** Calls back where the store turns out to be another one, or to have lost what it had. Absent where that cannot be. */
   onAnother?(listener: () => void): void;
-}
-
-/** This one included. */
-export interface Use {
-  readonly used: number;
-  readonly leftMs: number;
 }
 
 /** By this process's clock. */
@@ -95,51 +90,6 @@ export interface Save {
  */
 export type SaveReply = 'kept' | 'full' | 'void';
 
-/** `Value`: that of a record; sealed where it leaves the process. */
-export interface WriteBegin<Value = Uint8Array> {
-  readonly nonce: string;
-  readonly window?: Window | undefined;
-  /** While the mark stands, no copy with one of these is used or kept. */
-  readonly tags: readonly string[];
-  /** How long the request may take. After that an unsettled mark or record is of unknown outcome. */
-  readonly busyMs: number;
-  /** How long the mark stands where no end is reported. */
-  readonly markMs: number;
-  readonly record?: { readonly key: string; readonly value: Value; readonly lifeMs: number } | undefined;
-  /** Hash of what a purchase buys. One without a key is equal to any with a mark, one with a key to those without. */
-  readonly purchase?: string | undefined;
-  /** The session that it came by, as in a question. */
-  readonly session?: SessionId | undefined;
-}
-
-/**
- * Nothing is stored but with `begun`. `revoked`: its session is over. `over`: the write has ended already. `limit`: the window is used up. `record`: the
- * key is taken. `equal`: an equal purchase is not over. `cooldown`: the upstream wants no calls. `another_store`: records
- * may be missing. `full`: there is no room.
- */
-export type WriteBegun<Value = Uint8Array> = { readonly use?: Use | undefined } & (
-  | { readonly is: 'begun' | 'over' | 'limit' | 'full' | 'revoked' }
-  /** `leftMs`: until the store can be relied on. */
-  | { readonly is: 'another_store'; readonly leftMs: number }
-  | { readonly is: 'cooldown'; readonly cooldownMs: number }
-  | { readonly is: 'equal'; readonly standing: OpenState }
-  /** `isOver`: the time of the recorded request has passed. */
-  | { readonly is: 'record'; readonly value: Value; readonly isOver: boolean }
-);
-
-export interface WriteEnded<Value = Uint8Array> extends Pick<WriteBegin, 'nonce' | 'tags' | 'purchase'> {
-  /**
-   * `done`: settles the record, removes the mark. `refused`: removes both. `unknown`: settles the record, leaves the mark
-   * until its time. `not_sent`: removes both. All but `not_sent` give the tags new versions, again when a mark expires.
-   */
-  readonly end: 'done' | 'refused' | 'unknown' | 'not_sent';
-  /** How much longer the mark stands, or its nonce is remembered. */
-  readonly markMs: number;
-  readonly record?: { readonly key: string; readonly value?: Value | undefined; readonly lifeMs: number } | undefined;
-  /** The credential was refused. */
-  readonly dropEverything?: boolean | undefined;
-}
-
 export interface Change {
   /** A lease to prolong, if it has still this nonce. */
   readonly renewed?: { readonly key: string; readonly lease: string } | undefined;
@@ -175,12 +125,6 @@ export const MAX_COPIES = 4_096;
 
 /** A record counts as at least so much: its name and its place take that. */
 export const LEAST_RECORD_BYTES = 512;
-
-/** Marks of an account; beyond them writes are refused. */
-export const MAX_MARKS = 1_000;
-
-/** Revoked sessions of an account that are kept one by one; with more, all of the account are revoked. */
-export const MAX_REVOKED = 256;
 
 /** Leases of an account; beyond them all are forgotten, which costs calls of the upstream only. */
 export const MAX_LEASES = 256;

@@ -43,14 +43,16 @@ export class Reports {
   }
 
   /** Tried once by each refused request, and again and again by one of an account. */
-  refuse(account: AccountId, send: Send): Promise<void> {
-    const refusal = this.#note(account, send);
-    return refusal.isReported ? this.#tell(account, refusal, send) : this.#report(account, refusal);
+  refuse(account: AccountId, send: Send): Promise<unknown> {
+    const tell = this.refusing(account, send);
+    return this.refused(account) ?? tell();
   }
 
   /** The same request, which tells of a refused credential too. */
   refusing(account: AccountId, send: Send): Send {
-    const refusal = this.#note(account, send);
+    const refusal = this.#refused.peek(account) ?? { send, isReported: false };
+    refusal.send = send;
+    this.#refused.set(account, refusal);
     return () => this.#tell(account, refusal, send);
   }
 
@@ -66,13 +68,6 @@ export class Reports {
     }
     this.pending--;
     return isAcknowledged;
-  }
-
-  #note(account: AccountId, send: Send): Refusal {
-    const refusal = this.#refused.peek(account) ?? { send, isReported: false };
-    refusal.send = send;
-    this.#refused.set(account, refusal);
-    return refusal;
   }
 
   /** Until its last request is acknowledged, or it has fallen out of the map. */

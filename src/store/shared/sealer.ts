@@ -1,7 +1,8 @@
 import { base64Url, type Bytes, deriveKey, HMAC, Sealing } from '../../core/crypto.ts';
 import { LRUCache } from '../bounded.ts';
 import { type CacheKey, type Entry, EVERYTHING, type NewWrite, type Tag, type WriteRecord } from '../store.ts';
-import { MAX_VALUE_BYTES, type WriteBegin, type WriteEnded } from './engine.ts';
+import { MAX_VALUE_BYTES } from './engine.ts';
+import type { WriteBegin, WriteEnded } from '../writes.ts';
 
 /** Of remembered names, in characters. */
 const MAX_NAMES_LENGTH = 4_194_304;

@@ -67,25 +67,20 @@ export function clientOf(address: StoreAddress): Redis | Cluster {
 
 /** Codes of a node's settings that are wrong, as far as it shows them. */
 export async function troublesOf(node: Redis): Promise<readonly string[]> {
-  const [info, writable, replicas] = await Promise.all([
+  const [info, settings] = await Promise.all([
     node.info().catch(() => ''),
-    settingOf(node, 'replica-read-only'),
-    settingOf(node, 'min-replicas-to-write'),
+    node.call('CONFIG', 'GET', 'replica-read-only', 'min-replicas-to-write').then(String, () => ''),
   ]);
+  const leastReplicas = /min-replicas-to-write,(\d+)/.exec(settings)?.[1];
   const of = (field: string) => new RegExp(`^${field}:(.*?)\\r?$`, 'm').exec(info)?.[1];
   const attached = Number(of('connected_slaves') ?? 0);
   const troubles = {
     // Records and marks would be evicted.
     EVICTS: Number(of('maxmemory') ?? 0) > 0 && of('maxmemory_policy') !== 'noeviction',
     NOT_PERSISTENT: of('aof_enabled') === '0',
-    REPLICA_WRITABLE: writable === 'no',
+    REPLICA_WRITABLE: settings.includes('replica-read-only,no'),
     // A primary that is cut off with some of its replicas would go on taking writes.
-    FEW_MIN_REPLICAS: replicas !== undefined && attached > Number(replicas),
+    FEW_MIN_REPLICAS: leastReplicas !== undefined && attached > Number(leastReplicas),
   };
   return Object.entries(troubles).flatMap(([word, isSo]) => (isSo ? [word] : []));
-}
-
-async function settingOf(node: Redis, name: string): Promise<string | undefined> {
-  const reply = await node.config('GET', name).catch(() => undefined);
-  return Array.isArray(reply) ? (reply as readonly string[])[1] : undefined;
 }

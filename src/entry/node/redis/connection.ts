@@ -72,16 +72,7 @@ export class Connection {
       if (!this.#isClosed) client.connect().catch(() => undefined);
     });
     if (client instanceof Cluster) this.#watchNodes(client, onReady);
-    else
-      client.on(
-        'ready',
-        () =>
-          void this.#select(client, address.db).then((is) => {
-            if (!is) return;
-            this.#return();
-            onReady();
-          }),
-      );
+    else client.on('ready', () => void this.#select(client, address.db, onReady));
   }
 
   /** Of a cluster it is not known which of its nodes owe something. */
@@ -129,16 +120,17 @@ export class Connection {
   }
 
   /** Here and not by ioredis, which goes on in database 0 where it may not select another. */
-  async #select(node: Redis, db: number): Promise<boolean> {
+  async #select(node: Redis, db: number, onReady: () => void): Promise<void> {
     try {
       if (db > 0) await node.select(db);
       this.#isSelected = true;
       this.#prepare(node);
+      this.#return();
+      onReady();
     } catch (error) {
       this.#listeners.onTrouble(reasonOf(error));
       node.disconnect(true);
     }
-    return this.#isSelected;
   }
 
   #return(): void {

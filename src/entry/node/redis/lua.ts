@@ -18,51 +18,55 @@ export const NODE_LENGTH = 8;
  * What all scripts but `session` begin with. They refuse to run on a replica and on a primary without its replicas, since
  * they may write; `allow-oom` lets them run where memory is full, and they look at the memory themselves.
  *
- * KEYS: id of the share; account; its leases, or the note that a write has ended; then copies, or what the account holds and a
- * copy or record. The account
- * is one hash:
+ * KEYS: id of the share; account; then what the script names. The account is one hash:
  * `i` token of the id under which its versions were made, `e` epoch, `t<tag>` version of a tag, `m` marks (packed),
  * `c` end of the cooldown, `w<name>` and `b<name>` windows and budgets (count, end), `s<id>` until when a session is
  * remembered as revoked, `x` epoch of the sessions.
- * Leases are a hash of their own (nonce, version, end by key), which expires with the last of them.
- * What an account holds is a hash: `c<key>` a copy (bytes, end), `C` their sum, `R` bytes of its records by the hour in which
- * they end (packed). It expires with the last of them.
  * A copy is a short header (version, asked at, kept at, fresh until, packed), then its value. A record is a line
  * (nonce, until when it is under way or 0), then its value.
  *
  * The clock may be set back. What is from later than now, or ends later than it could, was written before that: a copy is
  * none, a window, lease or cooldown is over, and a mark stands for its whole time from now on.
  *
- * ARGV of each: random text for new versions; the token of the id that the caller saw last, empty where it saw none, `?`
- * where there may have been another meanwhile; how long ago that was; how long a replaced store is not relied on.
- * Each replies with the token of the id first.
+ * ARGV: random text for new versions; the token of the id that the caller saw last, empty where it saw none, `?`
+ * where there may have been another meanwhile; how long ago that was; how long a replaced store is not relied on; the call
+ * in JSON, as `store/shared/engine.ts` has it; the value of its copy or record. Replies: the token of the id; the reply in
+ * JSON; the values that belong to it.
  */
 export const IDENTITY = `#!lua flags=allow-oom
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local seed, known, knownAt, window = ARGV[1], ARGV[2], now - ARGV[3], tonumber(ARGV[4])
+local seed, known, ago, window, asked, value = unpack(ARGV)
+local knownAt = now - ago
+window = tonumber(window)
 
-local info = redis.call('INFO', 'server', 'replication')
-local function hash(field) -- 40 digits; searching a pattern takes longer than the rest of a script
+local replication = redis.call('INFO', 'replication')
+local function hash(info, field) -- 40 digits; searching a pattern takes longer than the rest of a script
   local _, at = string.find(info, field .. ':', 1, true)
   return string.sub(info, at + 1, at + 40)
 end
-local run, line = hash('run_id'), hash('master_replid')
-local new = string.sub(run, 1, ${NODE_LENGTH}) .. seed -- tokens show which shares are on one node
+local line = hash(replication, 'master_replid')
 local id = redis.call('GET', KEYS[1]) or ''
-local idRun, idLine, token, since, past = string.match(id, '^(%S+) (%S+) (%S+) (%d+) ?(.*)$')
+local run, idLine, token, since, past = string.match(id, '^(%S+) (%S+) (%S+) (%d+) ?(.*)$')
 since = tonumber(since)
--- A primary that gets its first replica begins a new line of replication too; only a promoted one remembers another.
-local isSame = idRun == run and (idLine == line or string.find(info, 'master_replid2:0+%s'))
-if not isSame then
-  local isOld = string.match(info, 'uptime_in_seconds:(%-?%d+)') * 1000 > window
-  token, past, since = new, '', id == '' and known == '' and isOld and 0 or now
-elseif known ~= '' and known ~= token and since < knownAt and not string.find(past, known, 1, true) then
-  -- The caller has seen another store, unless this one had that token before.
-  token, past, since = new, string.sub(token .. ' ' .. past, 1, 250), knownAt
-elseif since > now then
-  since = now -- the clock was set back
+local function another(from, before)
+  token, since, past = string.sub(run, 1, ${NODE_LENGTH}) .. seed, from, before -- tokens show which shares are on one node
 end
+-- Each primary begins a line of replication when it starts, is promoted, or gets its first replica. In the last case it is
+-- the same, and remembers no other line.
+if idLine ~= line or not string.find(replication, 'role:master', 1, true) then
+  local server, idRun = redis.call('INFO', 'server'), run
+  run = hash(server, 'run_id')
+  if run ~= idRun or not string.find(replication, 'master_replid2:0+%s') then
+    local isOld = string.match(server, 'uptime_in_seconds:(%-?%d+)') * 1000 > window
+    another(id == '' and known == '' and isOld and 0 or now, '')
+  end
+end
+-- The caller has seen another store, unless this one had that token before.
+if known ~= '' and known ~= token and since < knownAt and not string.find(past, known, 1, true) then
+  another(knownAt, string.sub(token .. ' ' .. past, 1, 250))
+end
+since = math.min(since, now) -- the clock was set back
 local renewed = run .. ' ' .. line .. ' ' .. token .. ' ' .. since .. ' ' .. past
 if renewed ~= id then redis.call('SET', KEYS[1], renewed) end
 `;
@@ -70,7 +74,8 @@ if renewed ~= id then redis.call('SET', KEYS[1], renewed) end
 export const ACCOUNT = `${IDENTITY}${EPOCH_OF}
 local HEADER, HEADER_BYTES = '>c16I6I6I6', 34
 local isOther = now - since < window
-local account, leases = KEYS[2], KEYS[3]
+local account = KEYS[2]
+asked = cjson.decode(asked)
 local made, epoch, packed, cooldown = unpack(redis.call('HMGET', account, 'i', 'e', 'm', 'c'))
 if made ~= token then epoch = false end
 cooldown = math.max(0, (tonumber(cooldown) or 0) - now)
@@ -78,37 +83,33 @@ if cooldown > ${MAX_COOLDOWN_MS} then cooldown = 0 end
 
 local life = 0
 local function keep(ms) life = math.max(life, ms) end
-local function answer(reply)
+local function answer(reply, ...)
   if life > 0 and redis.call('PTTL', account) < life then redis.call('PEXPIRE', account, math.ceil(life)) end
-  return reply
+  return { token, cjson.encode(reply), ... }
 end
 
-local function renewAll()
-  epoch = seed
-  for _, field in ipairs(redis.call('HKEYS', account)) do
-    if string.sub(field, 1, 1) == 't' then redis.call('HDEL', account, field) end
+local function fieldsOf(hash, kind)
+  local fields = {}
+  for _, field in ipairs(redis.call('HKEYS', hash)) do
+    if string.sub(field, 1, 1) == kind then fields[#fields + 1] = field end
   end
+  return fields
+end
+local function renewAll()
+  local tags = fieldsOf(account, 't')
+  if #tags > 0 then redis.call('HDEL', account, unpack(tags)) end
+  epoch = seed
   redis.call('HSET', account, 'i', token, 'e', epoch)
   keep(120000) -- without copies an account is soon forgotten
 end
 -- Without an epoch there are no versions; they are made when one is asked for.
 local function renew(tags)
-  if not epoch or #tags == 0 then return end
+  if not epoch then return end
   for _, tag in ipairs(tags) do
     if tag == '*' then return renewAll() end
+    redis.call('HSET', account, 't' .. tag, seed)
   end
-  for _, tag in ipairs(tags) do redis.call('HSET', account, 't' .. tag, seed) end
-  if redis.call('HLEN', account) <= ${MAX_TAGS} then return end
-  local kept = 0
-  for _, field in ipairs(redis.call('HKEYS', account)) do
-    if string.sub(field, 1, 1) == 't' then kept = kept + 1 end
-  end
-  if kept > ${MAX_TAGS} then renewAll() end
-end
-local function slice(from, to)
-  local part = {}
-  for i = from, to do part[#part + 1] = ARGV[i] end
-  return part
+  if redis.call('HLEN', account) > ${MAX_TAGS} and #fieldsOf(account, 't') > ${MAX_TAGS} then renewAll() end
 end
 local function versionOf(tags)
   local names = {}
@@ -142,7 +143,7 @@ local function without(isOver)
   marks = left
   return over
 end
-for _, mark in ipairs(without(function(mark) return mark[STANDS] <= now end)) do
+for _, mark in ipairs(packed and without(function(mark) return mark[STANDS] <= now end) or {}) do
   renew(mark[TAGS])
   packed = 'old'
 end
@@ -158,17 +159,20 @@ local function markOf(nonce)
   end
 end
 local function isMarked(tags)
-  local asked = {}
-  for _, tag in ipairs(tags) do asked[tag] = true end
   for _, mark in ipairs(marks) do
-    for _, tag in ipairs(mark[TAGS]) do
-      if tag == '*' or asked[tag] then return true end
+    for _, hidden in ipairs(mark[TAGS]) do
+      if hidden == '*' then return true end
+      for _, tag in ipairs(tags) do
+        if tag == hidden then return true end
+      end
     end
   end
   return false
 end
 
-local function count(field, length, more)
+-- Kind w: of windows, b: of budgets.
+local function count(kind, span, more)
+  local field, length = kind .. span.name, math.ceil(span.lengthMs)
   local used, ends = string.match(redis.call('HGET', account, field) or '', '^(%d+) (%d+)$')
   if not used or tonumber(ends) <= now or tonumber(ends) > now + length then used, ends = 0, now + length end
   used = used + more
@@ -176,15 +180,16 @@ local function count(field, length, more)
     redis.call('HSET', account, field, used .. ' ' .. ends)
     keep(ends - now)
   end
-  return used, ends - now
+  return { used = used, leftMs = ends - now }
 end
+local function isUsedUp(window, use) return window and use.used > window.limit end
 -- The epoch of all is at least the session's, and kept while sessions are used, which they are every seven days.
 local function sessionOf(id, least, life)
   local revoked, stored = unpack(redis.call('HMGET', account, 's' .. id, 'x'))
-  local epochOfAll = math.max(epochOf(stored), tonumber(least) or 0)
+  local epochOfAll = math.max(epochOf(stored), least or 0)
   if epochOfAll > epochOf(stored) then redis.call('HSET', account, 'x', epochOfAll) end
   if epochOfAll > 0 and redis.call('PTTL', account) < life / 2 then keep(life) end
-  return revoked and 1 or 0, epochOfAll
+  return { isRevoked = revoked ~= false, epoch = epochOfAll }
 end
 local function headerOf(copy)
   local header = redis.call('GETRANGE', copy, 0, HEADER_BYTES - 1)
@@ -197,21 +202,26 @@ local function memory()
   if most == 0 then return 0, ${MAX_HELD_BYTES} end
   return string.match(memory, 'used_memory:(%d+)') / most, most / 16
 end
-local function endLease(key, nonce)
-  local held = nonce ~= '' and redis.call('HGET', leases, key)
-  if held and string.match(held, '^%S+') == nonce then redis.call('HDEL', leases, key) end
-end
+`;
+
+/** KEYS[3]: leases of the account, a hash of its own (nonce, version, end by key), which expires with the last of them. */
+export const LEASES = `
+local leases = KEYS[3]
+local function leaseOf(key) return string.match(redis.call('HGET', leases, key) or '', '^(%S+) (%S+) (%d+)$') end
 local function setLease(key, nonce, version)
   redis.call('HSET', leases, key, nonce .. ' ' .. version .. ' ' .. now + ${LEASE_MS})
   redis.call('PEXPIRE', leases, ${LEASE_MS})
 end
 `;
 
-/** What an account holds: KEYS[4]. */
+/**
+ * KEYS[4]: what an account holds, a hash: `c<key>` a copy (bytes, end), `C` their sum, `R` bytes of its records by the hour in
+ * which they end (packed). It expires with the last of them.
+ */
 const HELD = `
 local held = KEYS[4]
 local function keepHeld(ms)
-  if redis.call('PTTL', held) < tonumber(ms) then redis.call('PEXPIRE', held, ms) end
+  if redis.call('PTTL', held) < ms then redis.call('PEXPIRE', held, ms) end
 end
 `;
 
@@ -231,18 +241,13 @@ end
 -- declared, but in the slot of those that are; while that moves a deletion may be refused.
 local function makeRoom(most)
   local left = 0
-  for _, field in ipairs(redis.call('HKEYS', held)) do
-    local key = string.match(field, '^c(.+)$')
-    if key then
-      local bytes, ends = heldCopy(key)
-      local isKept = ends > now and left + bytes <= most / 2
-      if isKept then left = left + bytes
-      elseif ends <= now or type(redis.pcall('DEL', KEYS[2]:gsub(':a:', ':c:', 1) .. ':' .. key)) == 'number' then
-        redis.call('HDEL', held, field)
-      else
-        left = left + bytes
-      end
-    end
+  for _, field in ipairs(fieldsOf(held, 'c')) do
+    local key = string.sub(field, 2)
+    local bytes, ends = heldCopy(key)
+    local isKept = ends > now and left + bytes <= most / 2
+    local isOver = ends <= now
+      or not isKept and type(redis.pcall('DEL', KEYS[2]:gsub(':a:', ':c:', 1) .. ':' .. key)) == 'number'
+    if isOver then redis.call('HDEL', held, field) else left = left + bytes end
   end
   redis.call('HSET', held, 'C', left)
 end
@@ -270,6 +275,7 @@ local function setRecord(record, text, life)
   local known = redis.call('GET', record)
   if known then add(now + redis.call('PTTL', record), -weightOf(known)) end
   if text then
+    life = math.ceil(life)
     redis.call('SET', record, text, 'PX', life)
     add(now + life, weightOf(text))
   else
