@@ -1,7 +1,7 @@
-import { childOf, type Clock, onAbort } from '../core/runtime.ts';
+import { type Clock, onAbort } from '../core/runtime.ts';
 import { type Fault, GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
-import type { CallUpstream, Exchange, UpstreamCall } from '../upstream/call.ts';
+import type { CallUpstream, UpstreamCall } from '../upstream/call.ts';
 import type { Attempt, Gate, Outcome, Settled } from './gates.ts';
 import { accountOf, clientOf, type Recent, RecentCalls } from './recent.ts';
 
@@ -11,7 +11,7 @@ interface GuardedCallOptions {
   /** Asked in this order before each attempt; what they return is called in reverse order after it. */
   readonly gates: readonly Gate[];
   /** One request to the upstream and its answer. */
-  readonly exchange: Exchange;
+  readonly exchange: CallUpstream;
   readonly attemptTimeoutMs: number;
   readonly random?: (() => number) | undefined;
 }
@@ -27,7 +27,7 @@ export function guardedCall(options: GuardedCallOptions): CallUpstream {
   return async (call) => {
     let failure: unknown;
     for (let tries = 1; ; tries++) {
-      const attempt: Attempt = { call, now: clock.now(), controller: childOf(call.signal) };
+      const attempt: Attempt = { call, now: clock.now() };
       if (tries === 1) retries.count(call, attempt.now);
       const admitted: Settled[] = [];
       let stopTimer: (() => void) | undefined;
@@ -45,9 +45,9 @@ export function guardedCall(options: GuardedCallOptions): CallUpstream {
           if (settled) admitted.push(settled);
         }
         stopTimer = clock.after(Math.min(attemptTimeoutMs, call.endsAt - attempt.now), () =>
-          attempt.controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout' })),
+          call.controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout' })),
         );
-        const answer = await exchange(call, attempt.controller.signal);
+        const answer = await exchange(call);
         settle({ answer, now: clock.now() });
         return answer;
       } catch (error) {
@@ -56,9 +56,9 @@ export function guardedCall(options: GuardedCallOptions): CallUpstream {
         // If a gate refused the retry, the error of the attempt before says more.
         if (tries > 1 && isNotSent(error)) throw failure;
         failure = error;
-        const pauseMs = attempt.controller.signal.aborted ? undefined : retries.pauseAfter(error, call, { tries, now });
+        const pauseMs = call.controller.signal.aborted ? undefined : retries.pauseAfter(error, call, { tries, now });
         if (pauseMs === undefined) throw error;
-        await pause(clock, pauseMs, call.signal);
+        await pause(clock, pauseMs, call.controller.signal);
       }
     }
   };
@@ -90,7 +90,7 @@ const BUDGET_LEAST = 3;
 /** The part of what is left of them that one account, or one client, may have where there are others. */
 const PART = 1 / 2;
 
-const RETRIED: ReadonlySet<Fault | undefined> = new Set<Fault>(['refused', 'broken', 'unavailable']);
+const RETRIED: ReadonlySet<Fault | undefined> = new Set<Fault>(['no_connection', 'broken', 'unavailable']);
 
 /**
  * Decides whether a GET is tried again: if the upstream could not be reached or is unavailable, and within the request's
