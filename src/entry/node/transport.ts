@@ -73,7 +73,7 @@ class Collector implements Dispatcher.DispatchHandler {
   /** Called when the request is about to be written; before that nothing was sent. And by a decoder, with its own. */
   onRequestStart(controller: Dispatcher.DispatchController): void {
     try {
-      if (!this.#controller) this.#request.beforeFirstByte?.();
+      if (!this.#decoder) this.#request.beforeFirstByte?.();
     } catch (error) {
       this.#fail(error);
     }
