@@ -128,7 +128,7 @@ export class ReadThrough {
 
   #join(lookup: Lookup, flight: string, waiter?: AbortSignal): Promise<Result> {
     const { waitUntil } = lookup.reader.context;
-    return this.#flights.join(flight, { start: (signal) => this.#fetch(lookup, signal), waiter, waitUntil });
+    return this.#flights.join(flight, { start: (controller) => this.#fetch(lookup, controller), waiter, waitUntil });
   }
 
   /** Requests with `no-cache` do not join ordinary calls, which may have been sent before them. Any may join theirs. */
@@ -145,14 +145,14 @@ export class ReadThrough {
    * If another instance is fetching the same, waits for its answer. The end of a fetch is always reported to the store,
    * since other instances may wait for it.
    */
-  async #fetch(lookup: Lookup, signal: AbortSignal): Promise<Result> {
+  async #fetch(lookup: Lookup, controller: AbortController): Promise<Result> {
     const { key, policy, reader, found } = lookup;
     const isShared = policy !== undefined && reader.context.wants === 'any';
-    const leased = (isShared && (await reader.snapshot.lease?.(key, found, signal))) || found;
+    const leased = (isShared && (await reader.snapshot.lease?.(key, found, controller.signal))) || found;
     const made = leased === found ? undefined : this.#madeMeanwhile(leased, policy);
     if (made) return { status: 200, entry: made, isStored: true, isCollapsed: true };
     try {
-      const { status, entry, isStorable } = await this.#call(lookup, leased.entry, signal);
+      const { status, entry, isStorable } = await this.#call(lookup, leased.entry, controller);
       const isKept = entry !== null && status === 200 && isStorable;
       if (!policy && (isKept || !leased.entry)) return { status, entry, isStored: false };
       const fetched: Fetched = isKept ? { entry } : { drop: leased.entry && 'key' };
@@ -177,12 +177,12 @@ export class ReadThrough {
   }
 
   /** `entry`: the copy that the upstream may confirm. */
-  async #call({ operation, input, reader, policy }: Lookup, entry: Entry | undefined, signal: AbortSignal) {
+  async #call({ operation, input, reader, policy }: Lookup, entry: Entry | undefined, controller: AbortController) {
     const { clock, call, digest, timeoutMs } = this.#options;
     const { account, owner, context } = reader;
     const validators = entry && hasAny(entry.validators) ? entry.validators : undefined;
     const endsAt = clock.now() + timeoutMs;
-    const answer = await call({ context, account, owner, operation, input, validators, signal, endsAt });
+    const answer = await call({ context, account, owner, operation, input, validators, controller, endsAt });
     const { status, isStorable, notModified } = answer;
     const now = clock.now();
     if (notModified && entry) return { status: 200, isStorable, entry: confirmed(entry, answer, now) };

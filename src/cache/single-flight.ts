@@ -1,18 +1,19 @@
 import { onAbort, type WaitUntil } from '../core/runtime.ts';
 
 interface Flight<T> {
-  /** Replaced once the work is over: V8 keeps the old tables of a map, and what they refer to, for a while. */
+  /** This and `abandon` are replaced once the work is over: V8 keeps the old tables of a map, and what they refer to, for a while. */
   result: Promise<T>;
   waiting: number;
   /** Aborts the work, with the reason of the last waiter that left. */
-  readonly abandon: (reason: unknown) => void;
+  abandon: (reason: unknown) => void;
 }
 
 const OVER = new Promise<never>(() => undefined);
+const nothing = () => undefined;
 
 interface Joining<T> {
   /** Begins the work; called only if no equal work is under way. */
-  readonly start: (signal: AbortSignal) => Promise<T>;
+  readonly start: (controller: AbortController) => Promise<T>;
   /** Aborted when the waiter leaves, which then gets its reason. Absent: the waiter never leaves. */
   readonly waiter?: AbortSignal | undefined;
   readonly waitUntil: WaitUntil;
@@ -60,12 +61,13 @@ export class SingleFlight<T> {
     const remove = () => {
       if (this.#flights.get(key) === flight) this.#flights.delete(key);
       flight.result = OVER;
+      flight.abandon = nothing;
     };
     const abandon = (reason: unknown) => {
       remove();
       abandoned.resolve(reason);
     };
-    const flight: Flight<T> = { result: start(controller.signal), waiting: 0, abandon };
+    const flight: Flight<T> = { result: start(controller), waiting: 0, abandon };
     this.#flights.set(key, flight);
     waitUntil(flight.result.then(remove, remove)); // removed before any waiter continues
     return flight;

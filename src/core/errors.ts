@@ -94,21 +94,23 @@ export interface ErrorItem {
 export type Fault =
   /** We did not let it through: a gate, a limit, the store, its time was up. */
   | 'not_sent'
-  /** No connection: refused, or none in time. */
-  | 'refused'
-  | 'unconnected'
+  /** There was no connection, or none in time. */
+  | 'no_connection'
+  | 'connect_timeout'
   /** The connection went away before an answer. */
   | 'broken'
+  /** What came is not HTTP. */
+  | 'malformed'
   | 'timeout'
   /** The upstream said 502, 503 or 504. */
   | 'unavailable'
-  /** It said another 5xx, broke off in the middle of its answer, or what came is not HTTP. */
+  /** It said another 5xx, or broke off in the middle of its answer. */
   | 'failed'
   /** It answered with something unusable. */
   | 'unusable';
 
 /** Faults which prove that the upstream never saw the call. */
-const UNSENT: ReadonlySet<Fault> = new Set(['not_sent', 'refused', 'unconnected']);
+const UNSENT: ReadonlySet<Fault> = new Set(['not_sent', 'no_connection', 'connect_timeout']);
 
 interface Particulars {
   readonly detail?: string | undefined;

@@ -1,18 +1,16 @@
 import type { Reader, Reading, RequestContext } from '../cache/reader.ts';
 import { ReadThrough } from '../cache/read-through.ts';
 import { andThen, type Soon } from '../core/runtime.ts';
-import { acceptedAccounts, budget, cooldown, type Gate, inTime, measured, collectCodes } from '../resilience/gates.ts';
+import { gateList } from '../resilience/gate-list.ts';
+import { acceptedAccounts, type Gate } from '../resilience/gates.ts';
 import { isSessionOver } from '../store/store.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
-import type { OperationInput, Read, Whose } from '../upstream/call.ts';
+import type { OperationInput, Read } from '../upstream/call.ts';
 import { type GatewayDeps, rateLimit, readers, type ReadsOf } from './reader.ts';
 import { accountSessions, endingSessions, endSession, sessionOver } from './sessions.ts';
 import { write, type Written } from './write.ts';
-import { Circuit } from '../resilience/circuit.ts';
-import { watchDrift } from '../resilience/drift.ts';
 import { guardedCall } from '../resilience/guarded-call.ts';
-import { slots } from '../resilience/slots.ts';
 import { upstreamClient } from '../upstream/client.ts';
 
 export type Gateway = ReturnType<typeof createGateway>;
@@ -61,37 +59,9 @@ export function createGateway(deps: GatewayDeps) {
 
 /** The call of the upstream, with its retries and the gates before each attempt. */
 function upstreamCall(deps: GatewayDeps, accepted: Gate) {
-  const { config, clock, metrics } = deps;
-  const codes = new Set<string>();
-  const circuit = new Circuit(deps);
-  const cooling = cooldown(deps);
-  // In the order in which they are asked.
-  const gates: readonly Gate[] = [
-    cooling.assertOver,
-    circuit.gate,
-    slots(deps, deps.slots),
-    cooling.gate, // again: a 429 may have come while the call waited for its slot
-    inTime,
-    budget(deps, config.upstreamBudgetPerMinute),
-    accepted,
-    endingSessions(deps.store),
-    collectCodes(codes),
-    watchDrift(deps.logger),
-    measured(metrics),
-  ];
+  const { config, clock, metrics, store } = deps;
+  const { upstreamBudgetPerMinute: budgetPerMinute, upstreamTimeoutMs: attemptTimeoutMs } = config;
+  const { gates, ...asked } = gateList({ ...deps, budgetPerMinute, told: [accepted, endingSessions(store)] });
   const exchange = upstreamClient({ ...deps, maxBodyBytes: config.upstreamMaxBodyBytes });
-  return {
-    codes: codes as ReadonlySet<string>,
-    call: guardedCall({ clock, metrics, gates, exchange, attemptTimeoutMs: config.upstreamTimeoutMs }),
-    isCircuitOpen: (call: Whose) => circuit.isOpen(call),
-    /**
-     * Refuses calls that the cooldown or the circuit would refuse, for writes, which are stored before they are sent.
-     * @throws GatewayError
-     */
-    assertAllowed: (call: Whose): void => {
-      const now = clock.now();
-      cooling.assertOver({ call, now });
-      circuit.assertClosed(call, now);
-    },
-  };
+  return { ...asked, call: guardedCall({ clock, metrics, gates, exchange, attemptTimeoutMs }) };
 }

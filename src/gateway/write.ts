@@ -248,7 +248,7 @@ async function send({ call }: WriteTools, { operation, input, writer, isLate }: 
   };
   const hooks = { beforeSend, beforeFirstByte };
   try {
-    return await call({ context, account, owner, operation, input, signal: controller.signal, endsAt, ...hooks });
+    return await call({ context, account, owner, operation, input, controller, endsAt, ...hooks });
   } catch (error) {
     throw !isSent && error instanceof GatewayError ? error.with({ fault: 'not_sent' }) : error;
   } finally {

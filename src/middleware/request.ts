@@ -105,6 +105,7 @@ export class ClientRequest implements RequestContext {
   readonly #hasOwnId: boolean;
   #trace: Trace | undefined;
   #credential: string | undefined;
+  #address: string | undefined;
   #mount: string | undefined;
   #abort: AbortController | undefined;
   #stopTimer: (() => void) | undefined;
@@ -188,7 +189,7 @@ export class ClientRequest implements RequestContext {
   }
 
   get address(): string {
-    return this.tools.addressOf(this.#hono?.env ?? {}, (name) => this.header(name));
+    return (this.#address ??= this.tools.addressOf(this.#hono?.env ?? {}, (name) => this.header(name)));
   }
 
   get mount(): string {

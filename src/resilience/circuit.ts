@@ -1,4 +1,4 @@
-import { type Fault, GatewayError } from '../core/errors.ts';
+import { GatewayError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import { type Attempt, type Gate, isGivenUp, type Outcome } from './gates.ts';
@@ -108,15 +108,13 @@ export class Circuit {
   }
 }
 
-const BAD: ReadonlySet<Fault> = new Set(['refused', 'unconnected', 'broken', 'timeout', 'unavailable', 'failed']);
-
 /** What a call has shown about the upstream's health; `nothing` if it was not sent or was given up. */
 function signOf(attempt: Attempt, { answer, error }: Outcome): 'good' | 'bad' | 'nothing' {
   if (answer) return 'good';
   if (!(error instanceof GatewayError)) return 'nothing';
   const { fault } = error.particulars;
-  if (fault === 'not_sent' || isGivenUp(attempt, error)) return 'nothing';
-  return fault !== undefined && BAD.has(fault) ? 'bad' : 'good';
+  if (fault === 'not_sent' || isGivenUp(attempt)) return 'nothing';
+  return fault === undefined || fault === 'unusable' ? 'good' : 'bad'; // a refusal of the upstream's has no fault
 }
 
 /**

@@ -9,8 +9,6 @@ export interface Attempt {
   readonly call: UpstreamCall;
   /** When it began to pass the gates, or the last one let it wait no longer; in milliseconds of the process's clock. */
   now: number;
-  /** Ends this attempt; the call's signal does too. */
-  readonly controller: AbortController;
 }
 
 /** How an attempt ended: an answer, or what it failed with. */
@@ -30,8 +28,9 @@ export type Settled = (attempt: Attempt, outcome: Outcome) => void;
 export type Gate = (attempt: Attempt) => Settled | undefined | Promise<Settled>;
 
 /** Whether we ended the call for another reason than a timeout: that says nothing about the upstream. */
-export function isGivenUp({ call }: Attempt, error: GatewayError | undefined): boolean {
-  return call.signal.aborted && error?.particulars.fault !== 'timeout';
+export function isGivenUp({ call: { controller } }: Attempt): boolean {
+  const reason: unknown = controller.signal.reason;
+  return controller.signal.aborted && !(reason instanceof GatewayError && reason.particulars.fault === 'timeout');
 }
 
 /** Refuses what was held up until its time was over. */
@@ -140,6 +139,6 @@ export function measured(metrics: Metrics): Gate {
 function outcomeOf(attempt: Attempt, { answer, error }: Outcome): CallOutcome {
   if (answer) return 'good';
   const failure = error instanceof GatewayError ? error : undefined;
-  if (isGivenUp(attempt, failure)) return 'abandoned';
+  if (isGivenUp(attempt)) return 'abandoned';
   return failure && failure.status < 500 ? 'refused' : 'failed';
 }

@@ -1,7 +1,7 @@
-import { childOf, type Clock, onAbort } from '../core/runtime.ts';
+import { type Clock, onAbort } from '../core/runtime.ts';
 import { type Fault, GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
-import type { CallUpstream, Exchange, UpstreamCall } from '../upstream/call.ts';
+import type { CallUpstream, UpstreamCall } from '../upstream/call.ts';
 import type { Attempt, Gate, Outcome, Settled } from './gates.ts';
 import { accountOf, clientOf, type Recent, RecentCalls } from './recent.ts';
 
@@ -11,7 +11,7 @@ interface GuardedCallOptions {
   /** Asked in this order before each attempt; what they return is called in reverse order after it. */
   readonly gates: readonly Gate[];
   /** One request to the upstream and its answer. */
-  readonly exchange: Exchange;
+  readonly exchange: CallUpstream;
   readonly attemptTimeoutMs: number;
   readonly random?: (() => number) | undefined;
 }
@@ -22,13 +22,13 @@ interface GuardedCallOptions {
  */
 export function guardedCall(options: GuardedCallOptions): CallUpstream {
   const { clock, gates, exchange, attemptTimeoutMs } = options;
-  const retries = new Retries(options.metrics, options.random);
+  const retry = retries(options);
 
   return async (call) => {
     let failure: unknown;
     for (let tries = 1; ; tries++) {
-      const attempt: Attempt = { call, now: clock.now(), controller: childOf(call.signal) };
-      if (tries === 1) retries.count(call, attempt.now);
+      const attempt: Attempt = { call, now: clock.now() };
+      if (tries === 1) retry.count(call, attempt.now);
       const admitted: Settled[] = [];
       let stopTimer: (() => void) | undefined;
       const settle = (outcome: Outcome) => {
@@ -45,9 +45,9 @@ export function guardedCall(options: GuardedCallOptions): CallUpstream {
           if (settled) admitted.push(settled);
         }
         stopTimer = clock.after(Math.min(attemptTimeoutMs, call.endsAt - attempt.now), () =>
-          attempt.controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout' })),
+          call.controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout' })),
         );
-        const answer = await exchange(call, attempt.controller.signal);
+        const answer = await exchange(call);
         settle({ answer, now: clock.now() });
         return answer;
       } catch (error) {
@@ -56,9 +56,9 @@ export function guardedCall(options: GuardedCallOptions): CallUpstream {
         // If a gate refused the retry, the error of the attempt before says more.
         if (tries > 1 && isNotSent(error)) throw failure;
         failure = error;
-        const pauseMs = attempt.controller.signal.aborted ? undefined : retries.pauseAfter(error, call, { tries, now });
+        const pauseMs = retry.pauseAfter(error, call, { tries, now });
         if (pauseMs === undefined) throw error;
-        await pause(clock, pauseMs, call.signal);
+        await pause(clock, pauseMs, call.controller.signal);
       }
     }
   };
@@ -90,49 +90,39 @@ const BUDGET_LEAST = 3;
 /** The part of what is left of them that one account, or one client, may have where there are others. */
 const PART = 1 / 2;
 
-const RETRIED: ReadonlySet<Fault | undefined> = new Set<Fault>(['refused', 'broken', 'unavailable']);
+const RETRIED: ReadonlySet<Fault | undefined> = new Set<Fault>(['no_connection', 'broken', 'unavailable']);
 
 /**
  * Decides whether a GET is tried again: if the upstream could not be reached or is unavailable, and within the request's
  * deadline. A budget keeps retries from tripling the load of an upstream in trouble, and nobody takes all of it from
- * others. Pauses have full jitter.
+ * others. Pauses have full jitter. `random`: from 0 to 1.
  */
-class Retries {
-  readonly #recent = new RecentCalls(BUDGET_MS);
-  readonly #metrics: Metrics;
-  readonly #random: () => number;
-
-  /** `random`: from 0 to 1. */
-  constructor(metrics: Metrics, random = Math.random) {
-    this.#metrics = metrics;
-    this.#random = random;
-  }
-
-  /** Counts a call; the retry budget is a share of these. */
-  count(call: UpstreamCall, now: number): void {
-    if (call.operation.method === 'GET') this.#recent.count('calls', now, call);
-  }
-
-  /**
-   * Milliseconds to wait before the next attempt; undefined if there is to be none.
-   * @param tries attempts so far
-   */
-  pauseAfter(error: unknown, call: UpstreamCall, { tries, now }: { tries: number; now: number }): number | undefined {
-    const isRetried = error instanceof GatewayError && RETRIED.has(error.particulars.fault);
-    if (!isRetried || call.operation.method !== 'GET') return undefined;
-    const pauseMs = this.#random() * FIRST_PAUSE_MS * 2 ** (tries - 1);
-    if (tries > MAX_RETRIES || now + pauseMs >= call.endsAt || !this.#isInBudget(call, now)) return undefined;
-    this.#recent.count('marked', now, call);
-    this.#metrics.retried(call.operation.id);
-    return pauseMs;
-  }
-
-  #isInBudget(call: UpstreamCall, now: number): boolean {
-    const { accounts, clients } = this.#recent;
-    const { calls, marked } = accounts.totals(now);
+function retries({ metrics, random = Math.random }: Pick<GuardedCallOptions, 'metrics' | 'random'>) {
+  const recent = new RecentCalls(BUDGET_MS);
+  const isInBudget = (call: UpstreamCall, now: number) => {
+    const { calls, marked } = recent.accounts.totals(now);
     const left = Math.max(BUDGET_LEAST, Math.floor(calls * BUDGET_SHARE)) - marked;
-    const mayHave = (recent: Recent, name: string) =>
-      recent.names(now).all === 1 ? left > 0 : recent.of(name, now).marked < left * PART;
-    return mayHave(accounts, accountOf(call)) && mayHave(clients, clientOf(call));
-  }
+    const mayHave = (by: Recent, name: string) =>
+      by.names(now).all === 1 ? left > 0 : by.of(name, now).marked < left * PART;
+    return mayHave(recent.accounts, accountOf(call)) && mayHave(recent.clients, clientOf(call));
+  };
+  return {
+    /** Counts a call; the budget is a share of these. */
+    count(call: UpstreamCall, now: number): void {
+      if (call.operation.method === 'GET') recent.count('calls', now, call);
+    },
+    /**
+     * Milliseconds to wait before the next attempt; undefined if there is to be none.
+     * @param tries attempts so far
+     */
+    pauseAfter(error: unknown, call: UpstreamCall, { tries, now }: { tries: number; now: number }): number | undefined {
+      const isRetried = error instanceof GatewayError && RETRIED.has(error.particulars.fault);
+      if (!isRetried || call.operation.method !== 'GET' || call.controller.signal.aborted) return undefined;
+      const pauseMs = random() * FIRST_PAUSE_MS * 2 ** (tries - 1);
+      if (tries > MAX_RETRIES || now + pauseMs >= call.endsAt || !isInBudget(call, now)) return undefined;
+      recent.count('marked', now, call);
+      metrics.retried(call.operation.id);
+      return pauseMs;
+    },
+  };
 }

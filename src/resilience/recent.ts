@@ -23,6 +23,8 @@ export class Recent {
   readonly #all: Count = { calls: 0, marked: 0 };
   /** The sums of all steps. */
   readonly #sums: Counts = new Map();
+  /** The number of the oldest step that is not over. */
+  #first = 0;
 
   constructor(spanMs: number) {
     this.#stepMs = spanMs / STEPS;
@@ -33,9 +35,10 @@ export class Recent {
     const isToldApart = this.#sums.has(name) || this.#sums.size < MAX_NAMES - 1;
     const key = isToldApart ? name : OTHERS;
     const number = Math.floor(now / this.#stepMs);
-    const step = this.#steps.get(number) ?? new Map<string, Count>();
-    this.#steps.set(number, step);
-    for (const count of [this.#all, countIn(this.#sums, key), countIn(step, key)]) count[what]++;
+    const step = this.#steps.get(number) ?? this.#begin(number);
+    this.#all[what]++;
+    countIn(this.#sums, key)[what]++;
+    countIn(step, key)[what]++;
   }
 
   totals(now: number): Readonly<Count> {
@@ -64,8 +67,16 @@ export class Recent {
     return worst;
   }
 
+  #begin(number: number): Counts {
+    const step: Counts = new Map();
+    this.#steps.set(number, step);
+    return step;
+  }
+
   #forget(now: number): void {
     const first = Math.floor(now / this.#stepMs) - STEPS + 1;
+    if (first === this.#first) return;
+    this.#first = first;
     for (const [number, step] of this.#steps) {
       if (number >= first) return;
       this.#steps.delete(number);
@@ -82,7 +93,9 @@ export class Recent {
 }
 
 function countIn(counts: Counts, name: string): Count {
-  const count = counts.get(name) ?? { calls: 0, marked: 0 };
+  const known = counts.get(name);
+  if (known) return known;
+  const count = { calls: 0, marked: 0 };
   counts.set(name, count);
   return count;
 }

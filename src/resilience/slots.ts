@@ -97,7 +97,7 @@ class Slots {
   }
 
   #wait({ call, now }: Attempt): Promise<Settled> {
-    const { owner, signal } = call;
+    const { owner, controller } = call;
     const waitMs = this.#maxWaitMs(now);
     const { promise, resolve, reject } = Promise.withResolvers<Settled>();
     const waiter = { owner, start: () => resolve(this.#release) };
@@ -108,7 +108,7 @@ class Slots {
       if (this.#leave(waiter)) reject(reason);
     };
     const stopTimer = this.#tools.clock.after(waitMs, () => leave(this.#overloaded()));
-    const stay = onAbort(signal, leave);
+    const stay = onAbort(controller.signal, leave);
     return promise.finally(() => {
       stopTimer();
       stay();

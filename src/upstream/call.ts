@@ -77,16 +77,13 @@ export interface UpstreamCall extends Whose {
   readonly beforeSend?: () => void;
   /** Called right before the first byte is sent; what it throws ends the call with nothing sent. */
   readonly beforeFirstByte?: (() => void) | undefined;
-  /** Ends the call with all its attempts; it then rejects with the reason. */
-  readonly signal: AbortSignal;
+  /** Ends the call with all its attempts; it then rejects with the reason. Aborted too where an attempt takes too long. */
+  readonly controller: AbortController;
   /** When it has to be over, in milliseconds of the process's clock. */
   readonly endsAt: number;
 }
 
 export type CallUpstream = (call: UpstreamCall) => Promise<UpstreamAnswer>;
-
-/** One attempt at a call; `signal` ends it. */
-export type Exchange = (call: UpstreamCall, signal: AbortSignal) => Promise<UpstreamAnswer>;
 
 /** Limits that the upstream sets on keeping its answer; they only ever shorten what the cache would do. */
 export interface Keeping {

@@ -1,18 +1,11 @@
-import { type ErrorCode, type Fault, GatewayError } from '../core/errors.ts';
+import { type Fault, GatewayError } from '../core/errors.ts';
 import { isTooDeep, parsedJson } from '../core/json.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { Exchange, Keeping, OperationInput, UpstreamAnswer, UpstreamCall, Validators } from './call.ts';
+import type { CallUpstream, Keeping, OperationInput, UpstreamAnswer, UpstreamCall, Validators } from './call.ts';
 import { localLinks } from './links.ts';
 import type { Operation } from './operation.ts';
 import { refusalOf, retryAfterOf } from './refusal.ts';
-import {
-  type BodyFlaw,
-  headerOf,
-  type RawAnswer,
-  type Transport,
-  TransportError,
-  type TransportFault,
-} from './transport.ts';
+import { type BodyFlaw, headerOf, type RawAnswer, type Transport } from './transport.ts';
 
 interface ClientOptions {
   readonly transport: Transport;
@@ -24,40 +17,23 @@ interface ClientOptions {
 
 /**
  * The innermost call: one request, one answer, no policy.
- * @throws GatewayError see `answerOf`; `upstream_unreachable` without a connection
+ * @throws GatewayError see `noAnswer` and `answerOf`
  */
-export function upstreamClient({ transport, clock, maxBodyBytes, upstream }: ClientOptions): Exchange {
-  return async (call, signal) => {
-    const { operation, input, beforeFirstByte } = call;
+export function upstreamClient({ transport, clock, maxBodyBytes, upstream }: ClientOptions): CallUpstream {
+  return async (call) => {
+    const { operation, input, controller, beforeFirstByte } = call;
     call.beforeSend?.();
-    let raw: RawAnswer;
-    try {
-      raw = await transport({
-        method: operation.method,
-        path: targetOf(operation, input),
-        headers: headersOf(call),
-        body: input.body,
-        signal,
-        maxBodyBytes,
-        beforeFirstByte,
-      });
-    } catch (error) {
-      throw error instanceof TransportError ? unreached(error) : error;
-    }
+    const raw = await transport({
+      method: operation.method,
+      path: targetOf(operation, input),
+      headers: headersOf(call),
+      body: input.body,
+      signal: controller.signal,
+      maxBodyBytes,
+      beforeFirstByte,
+    });
     return answerOf(call, raw, clock.now(), upstream);
   };
-}
-
-const FAULTS = {
-  refused: ['upstream_unreachable', 'refused'],
-  broken: ['upstream_unreachable', 'broken'],
-  malformed: ['upstream_bad_response', 'failed'],
-  timeout: ['upstream_timeout', 'unconnected'],
-} as const satisfies Record<TransportFault, readonly [ErrorCode, Fault]>;
-
-function unreached(cause: TransportError): GatewayError {
-  const [code, fault] = FAULTS[cause.fault];
-  return GatewayError.of(code, { fault, cause });
 }
 
 /** Path and query below `{base_url}`, from the template alone, so that no raw path ever gets upstream. */

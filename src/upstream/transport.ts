@@ -1,3 +1,5 @@
+import { type ErrorCode, type Fault, GatewayError } from '../core/errors.ts';
+
 /** One exchange with the upstream. The URL is ours, from the operation's template; headers are an allow-list. */
 export interface UpstreamRequest {
   readonly method: string;
@@ -35,19 +37,13 @@ export type Body = { readonly text: string } | { readonly flaw: BodyFlaw };
 /** Undici's dispatcher on Node, `fetch` on Workers, the sandbox in process. Never follows a redirect, never retries. */
 export type Transport = (request: UpstreamRequest) => Promise<RawAnswer>;
 
-/**
- * `refused`: no connection, so nothing was sent. `broken`: it went away before an answer.
- * `malformed`: what came is not HTTP.
- * `timeout`: no connection in time.
- */
-export type TransportFault = 'refused' | 'broken' | 'malformed' | 'timeout';
+const CODES = {
+  no_connection: 'upstream_unreachable',
+  connect_timeout: 'upstream_timeout',
+  broken: 'upstream_unreachable',
+  malformed: 'upstream_bad_response',
+} as const satisfies Partial<Record<Fault, ErrorCode>>;
 
-export class TransportError extends Error {
-  readonly fault: TransportFault;
-
-  constructor(fault: TransportFault, cause?: unknown) {
-    super(fault, { cause });
-    this.name = 'TransportError';
-    this.fault = fault;
-  }
-}
+/** What an exchange rejects with where no answer came, unless its signal ended it. */
+export const noAnswer = (fault: keyof typeof CODES, cause?: unknown): GatewayError =>
+  GatewayError.of(CODES[fault], { fault, cause });

@@ -1,10 +1,10 @@
 import { recordOf } from '../support/pairs.ts';
-import { type RawAnswer, type Transport, TransportError, type TransportFault } from '../../src/upstream/transport.ts';
+import { noAnswer, type RawAnswer, type Transport } from '../../src/upstream/transport.ts';
 
 /** What an upstream makes of a write, and what the gateway has to make of that. */
 interface Ending {
   /** What the transport comes back or fails with; a `bug` is a fault of ours. */
-  readonly sends: RawAnswer | TransportFault | 'bug';
+  readonly sends: RawAnswer | Parameters<typeof noAnswer>[0] | 'bug';
   readonly status: number;
   /** Of the problem; a definite answer has none. */
   readonly code?: string;
@@ -42,8 +42,8 @@ export const ENDINGS = {
   unpayable: refused(422, 'plan_sold_out'),
   cutRefusal: refused(402, 'payment_required', { status: 402, headers: {}, body: { flaw: 'cut_short' } }),
   limited: refused(429, 'rate_limited', raw(429, '', { 'retry-after': String(HOLD_SECONDS) })),
-  unreachable: { sends: 'refused', status: 502, code: 'upstream_unreachable', proves: 'nothing_happened' },
-  unconnected: { sends: 'timeout', status: 504, code: 'upstream_timeout', proves: 'nothing_happened' },
+  unreachable: { sends: 'no_connection', status: 502, code: 'upstream_unreachable', proves: 'nothing_happened' },
+  unconnected: { sends: 'connect_timeout', status: 504, code: 'upstream_timeout', proves: 'nothing_happened' },
   failed: unknown(raw(500, '{"detail":"Oops."}'), 502, 'upstream_bad_response'),
   badGateway: unknown(raw(502, ''), 502, 'upstream_bad_response'),
   unavailable: unknown(raw(503, '', { 'retry-after': '1' }), 503, 'upstream_unavailable'),
@@ -109,7 +109,7 @@ export class Till {
         const { sends, proves } = endingOf(name);
         if (proves === 'nothing' && isChargedIfUnknown) this.#charge(call);
         if (sends === 'bug') reject(new TypeError('a bug'));
-        else if (typeof sends === 'string') reject(new TransportError(sends));
+        else if (typeof sends === 'string') reject(noAnswer(sends));
         else resolve(proves === 'done' ? this.#receipt(call, sends) : sends);
       },
     };

@@ -1,7 +1,7 @@
 import { recordOf } from '../support/pairs.ts';
 import { matchPath, type OperationId } from '../../src/upstream/operations/index.ts';
 import type { Method } from '../../src/upstream/operation.ts';
-import { type RawAnswer, type Transport, TransportError, type UpstreamRequest } from '../../src/upstream/transport.ts';
+import { noAnswer, type RawAnswer, type Transport, type UpstreamRequest } from '../../src/upstream/transport.ts';
 import { rowOf } from '../support/table.ts';
 
 /** How a held call ends. */
@@ -91,7 +91,7 @@ export class HeldUpstream {
     const account = this.#accountOf((headers['authorization'] ?? '').replace('Token ', ''));
     if (!operation || account === undefined) {
       this.unexpected.push(`${method} ${path}`);
-      return Promise.reject(new TransportError('broken'));
+      return Promise.reject(noAnswer('broken'));
     }
     const good = this.#goodAnswer({ account, operation, id: match?.id ?? '' }, request);
     const { promise, resolve, reject } = Promise.withResolvers<RawAnswer>();
@@ -111,7 +111,7 @@ export class HeldUpstream {
       requestId: headers['x-request-id'] ?? '',
       end(outcome) {
         over();
-        if (outcome === 'broken') reject(new TransportError('broken'));
+        if (outcome === 'broken') reject(noAnswer('broken'));
         else resolve(outcome === 'good' ? good : ANSWERS[outcome]);
       },
     };

@@ -34,7 +34,7 @@ export const callFor = (clock: Clock, changes: Partial<UpstreamCall> = {}): Upst
   operation: operations.getSubscription,
   input: { query: '' },
   context: contextOf(clock),
-  signal: new AbortController().signal,
+  controller: new AbortController(),
   endsAt: clock.now() + 10_000,
   ...changes,
 });

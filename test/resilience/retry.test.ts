@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { TransportError } from '../../src/upstream/transport.ts';
+import { noAnswer } from '../../src/upstream/transport.ts';
 import { inProcess } from '../gateway/in-process.ts';
 import { expectProblem } from '../http/problem.ts';
 import { attemptsOf } from './helpers.ts';
@@ -79,7 +79,7 @@ describe.each(readIds)('%s', (id) => {
     let attempts = 0;
     const gateway = inProcess({
       async transport() {
-        if (++attempts < 3) throw new TransportError('refused');
+        if (++attempts < 3) throw noAnswer('no_connection');
         return { status: 200, headers: {}, body: { text: bodyOf(id, 'third') } };
       },
       clock: clockOfDeadlines(),

@@ -56,8 +56,8 @@ class Ledger {
 
   come(owner: string): void {
     const controller = new AbortController();
-    const call = callFor(this.clock, { account: owner, owner, signal: controller.signal });
-    const attempt: Attempt = { call, now: this.clock.now(), controller };
+    const call = callFor(this.clock, { account: owner, owner, controller });
+    const attempt: Attempt = { call, now: this.clock.now() };
     const guest: Guest = { owner, attempt, leave: () => controller.abort(new Error('left')) };
     const answer = this.#gate(attempt);
     if (!(answer instanceof Promise)) return this.#serve(guest, answer!);

@@ -5,9 +5,9 @@ import { GatewayError } from '../../core/errors.ts';
 import {
   type Body,
   headerOf,
+  noAnswer,
   type RawAnswer,
   type Transport,
-  TransportError,
   type UpstreamRequest,
 } from '../../upstream/transport.ts';
 
@@ -23,11 +23,10 @@ export function undiciTransport(upstream: URL, config: Pick<Config, 'upstreamMax
     bodyTimeout: 0,
     connectTimeout: config.upstreamTimeoutMs,
   });
-  const dispatcher = pool.compose(decompress);
   const transport: Transport = (request) => {
     const collector = new Collector(request);
     const { method, path, headers, body = null } = request;
-    if (!collector.isSettled) dispatcher.dispatch({ method, path: prefix + path, headers, body }, collector);
+    if (!collector.isSettled) pool.dispatch({ method, path: prefix + path, headers, body }, collector);
     return collector.settled.promise;
   };
   return { transport, close: () => pool.destroy() };
@@ -40,13 +39,26 @@ process.emitWarning = () => undefined;
 const decompress = interceptors.decompress({ skipErrorResponses: false });
 process.emitWarning = warn;
 
-/** Collects one answer. Settles once, with what comes first: with the answer, the signal's reason, or a `TransportError`. */
+/** What decodes an answer before the handler gets it. Undici makes one only for a dispatch. */
+function decoderFor(handler: Dispatcher.DispatchHandler): Dispatcher.DispatchHandler | undefined {
+  let decoder: Dispatcher.DispatchHandler | undefined;
+  const dispatch = decompress((_, one) => {
+    decoder = one;
+    return true;
+  });
+  dispatch({ method: 'GET', path: '/' }, handler);
+  return decoder;
+}
+
+/** Collects one answer. Settles once, with what comes first: with the answer, the signal's reason, or `noAnswer`. */
 class Collector implements Dispatcher.DispatchHandler {
   readonly #request: UpstreamRequest;
   readonly settled = Promise.withResolvers<RawAnswer>();
   #stay = () => {};
   readonly #chunks: Buffer[] = [];
   #controller: Dispatcher.DispatchController | undefined;
+  /** Only of a coded answer: every other one would pay for it too. What comes from it comes with its own controller. */
+  #decoder: Dispatcher.DispatchHandler | undefined;
   #interim = 0;
   #status = 0;
   #headers: RawAnswer['headers'] = {};
@@ -58,10 +70,10 @@ class Collector implements Dispatcher.DispatchHandler {
     this.#stay = onAbort(request.signal, (reason) => this.#aborted(reason));
   }
 
-  /** Called when the request is about to be written; before that nothing was sent. */
+  /** Called when the request is about to be written; before that nothing was sent. And by a decoder, with its own. */
   onRequestStart(controller: Dispatcher.DispatchController): void {
     try {
-      this.#request.beforeFirstByte?.();
+      if (!this.#decoder) this.#request.beforeFirstByte?.();
     } catch (error) {
       this.#fail(error);
     }
@@ -69,14 +81,20 @@ class Collector implements Dispatcher.DispatchHandler {
     if (this.isSettled) controller.abort(new Error('ended before it was sent'));
   }
 
-  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: RawAnswer['headers']): void {
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: RawAnswer['headers']): void {
     if (status === 101 || this.#interim > MOST_INTERIM) throw new Error('bad response');
     if (status < 200) return void this.#interim++; // nobody asked for it
+    if (headers['content-encoding'] !== undefined && !this.#decoder) {
+      this.#decoder = decoderFor(this);
+      this.#decoder?.onRequestStart?.(controller, {});
+      return this.#decoder?.onResponseStart?.(controller, status, headers);
+    }
     this.#status = status;
     this.#headers = headers; // undici gives their names in lower case
   }
 
-  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (controller !== this.#controller) return this.#decoder?.onResponseData?.(controller, chunk);
     this.#size += chunk.length;
     this.#chunks.push(chunk);
     if (this.#size <= this.#request.maxBodyBytes) return;
@@ -84,16 +102,18 @@ class Collector implements Dispatcher.DispatchHandler {
     this.#controller?.abort(new Error('too large'));
   }
 
-  onResponseEnd(): void {
+  onResponseEnd(controller: Dispatcher.DispatchController): void {
+    if (controller !== this.#controller) return this.#decoder?.onResponseEnd?.(controller, {});
     const coding = headerOf({ headers: this.#headers }, 'content-encoding')?.trim().toLowerCase() ?? '';
     const isPlain = coding === '' || coding === 'identity' || this.#size === 0;
     const [only, ...more] = this.#chunks;
     this.#answer(isPlain ? textOf(only && more.length === 0 ? only : Buffer.concat(this.#chunks, this.#size)) : CODED);
-    this.#controller?.abort(OVER);
+    if (this.#decoder) this.#controller?.abort(OVER);
   }
 
-  onResponseError(_: Dispatcher.DispatchController, error: Error & { code?: string }): void {
-    if (this.#status === 0) this.#fail(this.#faultOf(error));
+  onResponseError(controller: Dispatcher.DispatchController, error: Error & { code?: string }): void {
+    if (this.#decoder && controller !== this.#controller) return this.#decoder.onResponseError?.(controller, error);
+    if (this.#status === 0) this.#fail(this.#failureOf(error));
     else this.#answer(OF_DECODER.test(error.code ?? '') ? CODED : { flaw: 'cut_short' });
   }
 
@@ -119,18 +139,19 @@ class Collector implements Dispatcher.DispatchHandler {
     this.#stay();
   }
 
-  #faultOf(error: Error & { code?: string }): TransportError {
+  #failureOf(error: Error & { code?: string }): GatewayError {
     const code = error.code ?? '';
-    if (!this.#controller) return new TransportError(code === 'UND_ERR_CONNECT_TIMEOUT' ? 'timeout' : 'refused', error);
+    if (!this.#controller)
+      return noAnswer(code === 'UND_ERR_CONNECT_TIMEOUT' ? 'connect_timeout' : 'no_connection', error);
     const isHttp = ![code, error.name, error.message].some((text) => NOT_HTTP.test(text));
-    return new TransportError(isHttp ? 'broken' : 'malformed', error);
+    return noAnswer(isHttp ? 'broken' : 'malformed', error);
   }
 }
 
 /** A timeout while waiting for a connection proves that nothing was sent. */
 const unsent = (reason: unknown) =>
   reason instanceof GatewayError && reason.particulars.fault === 'timeout'
-    ? new TransportError('timeout', reason)
+    ? noAnswer('connect_timeout', reason)
     : reason;
 
 /** How a code, name or message of undici's begins where what came is not HTTP. */

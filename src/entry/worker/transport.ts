@@ -1,5 +1,5 @@
 import { onAbort } from '../../core/runtime.ts';
-import { type Body, type Transport, TransportError, type UpstreamRequest } from '../../upstream/transport.ts';
+import { type Body, noAnswer, type Transport, type UpstreamRequest } from '../../upstream/transport.ts';
 
 /** Anything that answers requests as `fetch` does: the network, or the sandbox in this isolate. */
 export type Fetch = (request: Request) => Promise<Response> | Response;
@@ -17,7 +17,7 @@ export function fetchTransport(upstream: URL, fetchIt: Fetch): Transport {
       return { status, headers: Object.fromEntries(headers), body: await bodyOf(response, request) };
     } catch (error) {
       signal.throwIfAborted();
-      throw new TransportError('broken', error);
+      throw noAnswer('broken', error);
     }
   };
 }
