@@ -1,13 +1,13 @@
 import { GatewayError, problemOf } from '../core/errors.ts';
 import type { Soon } from '../core/runtime.ts';
-import type { Reader, Reading, RequestContext } from '../cache/reader.ts';
+import type { Reader, Reading } from '../cache/reader.ts';
 import { type Entry, isAddress } from '../store/store.ts';
-import type { Read } from '../upstream/call.ts';
+import type { Read, RequestContext } from '../upstream/call.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { matchPath } from '../upstream/operations/index.ts';
 import { targetOf } from '../upstream/client.ts';
 import type { Gateway } from './gateway.ts';
-import { isRefusal } from './legs.ts';
+import { isRefusal } from './compose.ts';
 
 export interface BatchItem {
   readonly id: string;

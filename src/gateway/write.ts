@@ -1,4 +1,4 @@
-import { invalidatedBy, type Quota, type RequestContext } from '../cache/reader.ts';
+import { invalidatedBy } from '../cache/keys.ts';
 import { canonical } from '../core/canonical.ts';
 import { ClientLeft, type ErrorCode, GatewayError } from '../core/errors.ts';
 import { isJson } from '../core/json.ts';
@@ -13,11 +13,12 @@ import {
   type WriteEnd,
   type WriteRecord,
 } from '../store/store.ts';
-import type { CallUpstream, OperationInput } from '../upstream/call.ts';
+import type { CallUpstream, OperationInput, Quota, RequestContext } from '../upstream/call.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import { allOperations } from '../upstream/operations/index.ts';
-import type { Accepted, GatewayDeps, RateLimit } from './reader.ts';
+import type { GatewayDeps } from './deps.ts';
+import type { Accepted, RateLimit } from './readers.ts';
 import { sessionOver } from './sessions.ts';
 
 interface WriteTools extends GatewayDeps {

@@ -29,7 +29,7 @@ function readBy(operation: Operation, gateway: Gateway): Route['handle'] {
   return async (c) => {
     const request = c.get('request');
     const read = { operation, input: inputOf(request) };
-    const reader = await gateway.reader(request, () => [read]);
+    const reader = await gateway.reader(request, [read]);
     return reply(c, readAnswer(request, reader.fresh(read) ?? (await gateway.read(read, reader))));
   };
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { GatewayError } from '../core/errors.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { signIn } from '../gateway/sign-in.ts';
+import type { NewSession } from '../gateway/sessions.ts';
 import { jsonTextOf } from '../middleware/body.ts';
 import { credentialOf } from '../middleware/headers.ts';
 import { type Answer, jsonAnswer, NO_STORE, reply } from '../middleware/reply.ts';
@@ -105,10 +105,10 @@ async function signedIn(
   request: ClientRequest,
   gateway: Gateway,
   sessions: Sessions,
-  given: Parameters<typeof signIn>[2],
+  given: NewSession,
 ): Promise<Answer> {
   const former = await sessions.former(request);
-  const { account, epoch } = await signIn(gateway, request, given);
+  const { account, epoch } = await gateway.sessions.begin(request, given);
   if (former) await gateway.sessions.revoke(request, await gateway.sessions.accountOf(former.token), former);
   const session = sessions.begin(given.id, epoch, given.token);
   const { body, headers } = jsonAnswer(stateOf(session, account));

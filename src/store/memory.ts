@@ -64,6 +64,10 @@ export class MemoryStore implements Store {
     return new MemorySnapshot(this.#parts, owner, use, state);
   }
 
+  copyOf(key: CacheKey): Entry | undefined {
+    return this.#parts.copies.get(key)?.entry;
+  }
+
   async beginWrite(write: NewWrite): Promise<Begun> {
     const { account, window, now, session } = write;
     const { accounts, writes } = this.#parts;

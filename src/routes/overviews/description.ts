@@ -1,9 +1,9 @@
 import * as z from 'zod/mini';
 import type { Overview, Section } from '../../gateway/overviews.ts';
-import { documentedFields } from '../../gateway/compose.ts';
 import { documented, exampleOf, flag, integer, model, text } from '../../upstream/fields.ts';
 import type { Description, Doc } from '../openapi.ts';
 import { problemCode } from '../problems.ts';
+import { documentedFields } from './selection.ts';
 
 const state = documented(z.enum(['fresh', 'stale', 'failed', 'skipped', 'not_applicable']), {
   description: '`skipped`: what it depends on failed; `not_applicable`: there is none, which is no error',

@@ -1,7 +1,10 @@
 import type { ErrorItem, GatewayError } from '../../core/errors.ts';
-import { type Composition, documentedFields, planOf } from '../../gateway/compose.ts';
+import { cut, itemsOf, memberOf, membersOf } from '../../core/json.ts';
+import { type Composition, planOf } from '../../gateway/compose.ts';
 import type { Overview } from '../../gateway/overviews.ts';
 import { invalid } from '../../upstream/input.ts';
+import type { Operation } from '../../upstream/operation.ts';
+import type { core } from 'zod/mini';
 
 /** What a client asked for, with the fields that it wants of each section; or nothing, and why it is refused. */
 export interface CompositionRequest extends Composition {
@@ -60,3 +63,29 @@ const unknown = (name: string, field: string): ErrorItem => ({
   message: `${JSON.stringify(name.slice(0, 64))} does not exist here`,
   field,
 });
+
+/** Trims a section to some fields: the object, every item of an array, every item of a page. Values stay as they are. */
+export function project(operation: Operation, text: string, fields: ReadonlySet<string>): string {
+  const results = operation.paged ? memberOf(text, 'results') : undefined;
+  if (!results) return trim(text, fields);
+  return text.slice(0, results.start) + trim(cut(text, results), fields) + text.slice(results.end);
+}
+
+function trim(text: string, fields: ReadonlySet<string>): string {
+  if (/^\s*\[/.test(text)) return `[${Array.from(itemsOf(text), (item) => trim(cut(text, item), fields)).join(',')}]`;
+  if (!/^\s*\{/.test(text)) return text;
+  const kept = [...membersOf(text)].filter(({ name }) => fields.has(name));
+  return `{${kept.map((member) => `${JSON.stringify(member.name)}:${cut(text, member)}`).join(',')}}`;
+}
+
+/** The documented fields of an operation's answer, or of its items if it is a list. */
+export function documentedFields({ answer }: Operation): ReadonlySet<string> {
+  return new Set(Object.keys(shapeOf(answer)));
+}
+
+function shapeOf(answer: core.$ZodType | null | undefined): core.$ZodShape {
+  const def = (answer as core.$ZodTypes | null | undefined)?._zod.def;
+  if (def?.type === 'array') return shapeOf(def.element);
+  if (def?.type !== 'object') return {};
+  return def.shape['results'] ? shapeOf(def.shape['results']) : def.shape;
+}
