@@ -39,7 +39,7 @@ export function cardIn(list: Entry, id: string): string | undefined {
   const searched = cards.get(list);
   if (searched?.id === id) return searched.card;
   const results = memberOf(list.text, 'results');
-  const items = results ? Array.from(itemsOf(list.text, results.start), (span) => cut(list.text, span)) : [];
+  const items = results ? itemsOf(list.text, results.start).map((span) => cut(list.text, span)) : [];
   const card = items.find((item) => idIn(item, 'id') === id);
   cards.set(list, { id, card });
   return card;

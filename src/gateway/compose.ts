@@ -101,11 +101,11 @@ export function compose(tools: Composing, composition: Composition): Legs {
   return legs;
 }
 
-/** Rejects where it fails the whole. */
+/** Rejects where it fails the whole. Where another section's failure has ended it, that one is named. */
 async function vetted(leg: Promise<Leg>, section: string, composition: Composition): Promise<Leg> {
   const done = await leg;
   const isFatal = isBad(done) && (isRefusal(done.error) || vitalOf(composition).includes(section));
-  if (isFatal) throw done.error.with({ section });
+  if (isFatal) throw done.error.with({ section: done.error.particulars.section ?? section });
   return done;
 }
 

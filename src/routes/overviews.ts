@@ -1,7 +1,7 @@
 import { accepts } from 'hono/accepts';
 import type { Context } from 'hono';
 import { cacheWordOf } from '../cache/reader.ts';
-import { allOf, andThen, type Digest, type Soon } from '../core/runtime.ts';
+import { andThen, type Digest, type Soon } from '../core/runtime.ts';
 import { type BadLeg, compose, isBad, isGood, type Leg, type Legs, readsOf, vitalOf } from '../gateway/compose.ts';
 import type { GatewayDeps } from '../gateway/deps.ts';
 import type { Gateway } from '../gateway/gateway.ts';
@@ -32,10 +32,12 @@ function answering(overview: Overview, gateway: Gateway, { clock, digest }: Runt
     if (asked.error) throw asked.error;
     const legs = compose({ gateway, clock, reader }, asked);
     if (wantsLines(c)) return reply(c, await ndjsonAnswer(request, asked, legs));
-    const parts = new Map<string, Soon<Leg>>();
-    const partIn = (name: string) => (leg: Leg) => partOf(asked, name, leg, digest);
-    for (const [name, leg] of legs) parts.set(name, andThen(leg, partIn(name)));
-    return reply(c, overviewAnswer(request, asked, await allOf(parts)));
+    const parts = new Map<string, Leg>();
+    for (const [name, leg] of legs) {
+      const part = partOf(asked, name, leg instanceof Promise ? await leg : leg, digest);
+      parts.set(name, part instanceof Promise ? await part : part);
+    }
+    return reply(c, overviewAnswer(request, asked, parts));
   };
 }
 

@@ -72,9 +72,12 @@ export function project(operation: Operation, text: string, fields: ReadonlySet<
 }
 
 function trim(text: string, fields: ReadonlySet<string>): string {
-  if (/^\s*\[/.test(text)) return `[${Array.from(itemsOf(text), (item) => trim(cut(text, item), fields)).join(',')}]`;
+  if (/^\s*\[/.test(text))
+    return `[${itemsOf(text)
+      .map((item) => trim(cut(text, item), fields))
+      .join(',')}]`;
   if (!/^\s*\{/.test(text)) return text;
-  const kept = [...membersOf(text)].filter(({ name }) => fields.has(name));
+  const kept = membersOf(text).filter(({ name }) => fields.has(name));
   return `{${kept.map((member) => `${JSON.stringify(member.name)}:${cut(text, member)}`).join(',')}}`;
 }
 
