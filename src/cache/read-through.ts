@@ -163,9 +163,11 @@ export class ReadThrough {
   /** `copy`: what the upstream may confirm. */
   #call({ read, reader }: Lookup, copy: Entry | undefined, signal: AbortSignal): Promise<UpstreamAnswer> {
     const { clock, call, timeoutMs } = this.#options;
+    const { operation, input } = read;
     const { account, owner, context } = reader;
     const validators = copy && hasAny(copy.validators) ? copy.validators : undefined;
-    return call({ ...read, context, account, owner, validators, signal, endsAt: clock.now() + timeoutMs });
+    const endsAt = clock.now() + timeoutMs;
+    return call({ context, account, owner, operation, input, validators, signal, endsAt });
   }
 }
 

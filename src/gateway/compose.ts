@@ -5,7 +5,7 @@ import type { Entry } from '../store/store.ts';
 import type { CopyOf, Read } from '../upstream/call.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { CARD_ID, cardBy, cardIdIn, cardIn, cardReads, CARDS, SUBSCRIPTION } from './cards.ts';
-import type { Overview } from './overviews.ts';
+import type { Overview, Section } from './overviews.ts';
 
 /** What a client wants of an overview. */
 export interface Composition {
@@ -13,31 +13,22 @@ export interface Composition {
   /** Sections asked for, in the overview's order. */
   readonly wanted: readonly string[];
   /** Those, and what they depend on. */
-  readonly sections: readonly Planned[];
+  readonly sections: Sections;
   /** Any failed section fails the whole (`Prefer: handling=strict`, RFC 7240). */
   readonly strict: boolean;
 }
 
-interface Planned {
-  readonly name: string;
-  readonly cardOf: string;
-  /** Absent for a card, whose reads depend on its subscription. */
-  readonly read: Read | undefined;
-}
+type Sections = readonly (readonly [name: string, section: Section])[];
 
 /** The sections that have to be read for those that are wanted. */
-export function planOf({ sections }: Overview, wanted: readonly string[]): Planned[] {
+export function sectionsFor(wanted: readonly string[], { sections }: Overview): Sections {
   const needed = new Set(wanted.flatMap((name) => [name, sections[name]?.cardOf]));
-  return Object.entries(sections)
-    .filter(([name]) => needed.has(name))
-    .map(([name, { cardOf, operation, query = '' }]) => {
-      return { name, cardOf: cardOf ?? '', read: cardOf === undefined ? { operation, input: { query } } : undefined };
-    });
+  return Object.entries(sections).filter(([name]) => needed.has(name));
 }
 
 /** All reads that will probably be needed, judging by the copies that this instance has. */
-export const readsOf = ({ sections }: Pick<Composition, 'sections'>, copyOf: CopyOf): Read[] =>
-  sections.flatMap(({ read }) => read ?? cardReads(copyOf));
+export const readsOf = (sections: Sections, copyOf: CopyOf): Read[] =>
+  sections.flatMap(([, section]) => (section.cardOf === undefined ? section : cardReads(copyOf)));
 
 /** The sections whose failure fails the whole. */
 export function vitalOf({ overview, wanted, strict }: Composition): string[] {
@@ -93,8 +84,9 @@ interface Composing {
 export function compose(tools: Composing, composition: Composition): Legs {
   const part = { ...tools, reader: tools.reader.part() };
   const legs = new Map<string, Soon<Leg>>();
-  for (const { name, cardOf, read } of composition.sections) {
-    const leg = read ? readLeg(part, read) : cardLeg(part, legs.get(cardOf));
+  for (const [name, section] of composition.sections) {
+    const { cardOf } = section;
+    const leg = cardOf === undefined ? readLeg(part, section) : cardLeg(part, legs.get(cardOf));
     legs.set(name, leg instanceof Promise ? vetted(leg, name, composition) : leg);
   }
   for (const leg of legs.values()) if (leg instanceof Promise) leg.catch((error: unknown) => part.reader.giveUp(error));

@@ -7,7 +7,7 @@ import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { OperationInput, Read, RequestContext, Whose } from '../upstream/call.ts';
 import type { GatewayDeps } from './deps.ts';
-import { rateLimit, readers, type Reads } from './readers.ts';
+import { rateLimit, readers, type Reads } from './who.ts';
 import { accountSessions, endingSessions, endSession, sessionOver } from './sessions.ts';
 import { write, type Written } from './write.ts';
 import { Circuit } from '../resilience/circuit.ts';

@@ -11,10 +11,10 @@ import {
   type Store,
 } from '../store/store.ts';
 import type { Read, RequestContext, Whose } from '../upstream/call.ts';
-import { planOf, readsOf } from './compose.ts';
+import { readsOf } from './compose.ts';
 import type { GatewayDeps } from './deps.ts';
 import { accountOverview } from './overviews.ts';
-import type { Accepted, RateLimit, ReaderOf } from './readers.ts';
+import type { Accepted, RateLimit, ReaderOf } from './who.ts';
 
 /** For a request whose session was revoked. */
 export const sessionOver = (): GatewayError =>
@@ -39,8 +39,7 @@ export function endingSessions(store: Pick<Store, 'revoke'>): Gate {
 }
 
 /** What the first overview after a sign-in will read, the subscription first. */
-const sections = planOf(accountOverview, Object.keys(accountOverview.sections));
-const [FIRST, ...OTHERS] = readsOf({ sections }, () => undefined) as [Read, ...Read[]];
+const [FIRST, ...OTHERS] = readsOf(Object.entries(accountOverview.sections), () => undefined) as [Read, ...Read[]];
 
 interface SessionTools {
   readonly accepted: Accepted;

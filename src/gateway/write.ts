@@ -10,7 +10,7 @@ import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import { allOperations } from '../upstream/operations/index.ts';
 import type { GatewayDeps } from './deps.ts';
-import type { Accepted, RateLimit } from './readers.ts';
+import type { Accepted, RateLimit } from './who.ts';
 import { sessionOver } from './sessions.ts';
 
 interface WriteTools extends GatewayDeps {

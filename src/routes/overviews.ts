@@ -28,7 +28,7 @@ function answering(overview: Overview, gateway: Gateway, { clock, digest }: Runt
   return async (c) => {
     const request = c.get('request');
     const asked = askedOf(request.query, request.header('prefer'));
-    const reader = await gateway.reader(request, (copyOf) => readsOf(asked, copyOf));
+    const reader = await gateway.reader(request, (copyOf) => readsOf(asked.sections, copyOf));
     if (asked.error) throw asked.error;
     const legs = compose({ gateway, clock, reader }, asked);
     if (wantsLines(c)) return reply(c, await ndjsonAnswer(request, asked, legs));

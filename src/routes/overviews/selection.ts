@@ -1,6 +1,6 @@
 import type { ErrorItem, GatewayError } from '../../core/errors.ts';
 import { cut, itemsOf, memberOf, membersOf } from '../../core/json.ts';
-import { type Composition, planOf } from '../../gateway/compose.ts';
+import { type Composition, sectionsFor } from '../../gateway/compose.ts';
 import type { Overview } from '../../gateway/overviews.ts';
 import { invalid } from '../../upstream/input.ts';
 import type { Operation } from '../../upstream/operation.ts';
@@ -23,7 +23,13 @@ const STRICT = /(^|[,;]\s*)handling\s*=\s*"?strict"?\s*($|[,;])/i;
  */
 export function compositionsOf(overview: Overview): (query: string, prefer: string | undefined) => CompositionRequest {
   const all = Object.keys(overview.sections);
-  const whole = { overview, wanted: all, sections: planOf(overview, all), fields: new Map(), strict: false };
+  const whole = {
+    overview,
+    wanted: all,
+    sections: Object.entries(overview.sections),
+    fields: new Map(),
+    strict: false,
+  };
   return (query, prefer = '') => (query === '' && prefer === '' ? whole : compositionOf(overview, query, prefer));
 }
 
@@ -44,7 +50,7 @@ function compositionOf(overview: Overview, query: string, prefer: string): Compo
   }
   const error = errors.length > 0 ? invalid(errors) : undefined;
   const wanted = all.filter((name) => !error && (asked.size === 0 || asked.has(name)));
-  return { overview, wanted, sections: planOf(overview, wanted), fields, strict: STRICT.test(prefer), error };
+  return { overview, wanted, sections: sectionsFor(wanted, overview), fields, strict: STRICT.test(prefer), error };
 }
 
 const namesIn = (list: string) => [...new Set(list.split(',').map((name) => name.trim()))];
