@@ -152,6 +152,7 @@ const readCard = (tools: Composing, subscription: Soon<Leg>, freshList?: Leg): P
   timed(tools.clock, async () => {
     const part = tools.reader.part();
     const reading = freshList ?? readCards({ ...tools, reader: part });
+    let isRead = false;
     try {
       // If the list is refused with 401 or 403, there is no need to wait for the subscription.
       const source = await Promise.race([subscription, Promise.resolve(reading).then(() => subscription)]);
@@ -160,9 +161,10 @@ const readCard = (tools: Composing, subscription: Soon<Leg>, freshList?: Leg): P
       if (id === undefined) return NO_CARD;
       if (!CARD_ID.test(id)) throw unusable('The card has no usable id.');
       const list = await reading;
+      isRead = true;
       return (list && cardLegIn(list, id)) ?? (await readLeg(tools, cardBy(id)));
     } finally {
-      part.giveUp(new Error('the list is no longer needed'));
+      if (!isRead) part.giveUp(new Error('the list is no longer needed'));
     }
   });
 
