@@ -2,7 +2,7 @@ import { type Context, type Handler, Hono } from 'hono';
 import { GatewayError } from './core/errors.ts';
 import { noMetrics } from './core/metrics.ts';
 import { andThen, type MakeOpener } from './core/runtime.ts';
-import type { GatewayDeps } from './gateway/reader.ts';
+import type { GatewayDeps } from './gateway/deps.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { accessLog } from './middleware/access-log.ts';
 import { boundedBody } from './middleware/body.ts';

@@ -1,20 +1,9 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Digest } from '../core/runtime.ts';
 import type { CacheKey, Entry, Fetched, Found } from '../store/store.ts';
-import type { CallUpstream, OperationInput, Read } from '../upstream/call.ts';
+import type { CallUpstream, OperationInput, Read, UpstreamAnswer } from '../upstream/call.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
-import {
-  ageOf,
-  cacheKeyOf,
-  confirmed,
-  entryOf,
-  freshMsOf,
-  type Reader,
-  type ReaderOptions,
-  type Reading,
-  readingOf,
-  usabilityOf,
-} from './reader.ts';
+import { ageOf, freshMsOf, type Reader, type ReaderOptions, type Reading, readingOf } from './reader.ts';
 import { SingleFlight } from './single-flight.ts';
 
 export interface ReadThroughOptions extends ReaderOptions {
@@ -29,7 +18,8 @@ export interface ReadThroughOptions extends ReaderOptions {
 }
 
 /** A read, and what the store has found for it. */
-interface Lookup extends Read {
+interface Lookup {
+  readonly read: Read;
   readonly reader: Reader;
   readonly key: CacheKey;
   /** Undefined if the answer is not to be kept. */
@@ -61,8 +51,6 @@ interface Failed {
 export class ReadThrough {
   readonly #options: ReadThroughOptions;
   readonly #flights = new SingleFlight<Result>();
-  /** Of calls for requests with `no-store`, which nobody joins. */
-  #count = 0;
 
   constructor(options: ReadThroughOptions) {
     this.#options = options;
@@ -70,45 +58,44 @@ export class ReadThrough {
   }
 
   /** @throws GatewayError `validation_failed`, a refusal or a failure of the upstream */
-  async read({ operation, input }: Read, reader: Reader): Promise<Reading> {
+  async read(read: Read, reader: Reader): Promise<Reading> {
     const { policyOf, isCircuitOpen, clock } = this.#options;
-    const policy = policyOf(operation);
-    const key = cacheKeyOf(reader.account, { operation, input }, policy);
-    const found = await reader.snapshot.lookup(key, clock.now());
-    const lookup: Lookup = { operation, input, reader, key, policy, found };
-    const { entry } = found;
     const { wants } = reader.context;
+    const key = reader.keyOf(read);
+    const found = await reader.snapshot.lookup(key, clock.now());
+    const policy = policyOf(read.operation);
+    const { entry } = found;
     // Neither answered from the cache nor put in it.
     if (wants === 'no-store')
-      return this.#ask({ ...lookup, policy: undefined, found: { ...found, entry: undefined } }, 'request');
+      return this.#ask({ read, reader, key, policy: undefined, found: { ...found, entry: undefined } }, 'request');
+    const lookup: Lookup = { read, reader, key, policy, found };
     if (!policy) return this.#ask(lookup, 'bypass');
     if (wants === 'no-cache') return this.#ask(lookup, 'request');
     if (!entry) return this.#ask(lookup, 'miss');
     const freshMs = freshMsOf(entry, policy, clock.now());
-    const usability = usabilityOf(freshMs, policy);
-    if (usability === 'fresh') return this.#answer(entry, freshMs);
-    const isEnough = usability === 'stale' || (usability === 'on-error' && isCircuitOpen(reader));
-    if (!isEnough) return this.#ask(lookup, 'stale');
-    // Refreshes in the background; no request waits for it or can cancel it.
-    if (!found.isLeasedElsewhere) void this.#join(lookup, this.#flightOf(lookup));
-    return this.#answer(entry, freshMs);
-  }
-
-  /** From a copy. */
-  #answer(entry: Entry, freshMs: number): Reading {
-    this.#options.metrics.readDone(freshMs > 0 ? 'hit' : 'stale');
-    return readingOf(entry, freshMs, this.#options.clock.now());
+    const isUsable = isWithin(policy.stale, freshMs) || (isWithin(policy.onError, freshMs) && isCircuitOpen(reader));
+    if (!isUsable) return this.#ask(lookup, 'stale');
+    // Refreshed in the background; no request waits for it or can cancel it.
+    if (freshMs <= 0 && !found.isLeasedElsewhere)
+      void this.#join(lookup, (controller) => this.#fetch(lookup, controller));
+    return readingOf(entry, freshMs, this.#options);
   }
 
   async #ask(lookup: Lookup, fwd: NonNullable<Reading['fwd']>): Promise<Reading> {
     const { check, metrics, clock } = this.#options;
-    const { operation, input, reader, policy } = lookup;
-    check(operation, input);
-    const flight = this.#flightOf(lookup);
-    const isJoined = this.#flights.has(flight);
-    const done = await this.#join(lookup, flight, reader.signal).catch((error: unknown) =>
-      this.#abandoned(lookup, error),
-    );
+    const { read, reader, policy } = lookup;
+    check(read.operation, read.input);
+    let isJoined = true;
+    const start = (controller: AbortController) => {
+      isJoined = false;
+      return this.#fetch(lookup, controller);
+    };
+    let done: Result;
+    try {
+      done = await this.#join(lookup, start, reader.signal);
+    } catch (error) {
+      done = await this.#abandoned(lookup, error);
+    }
     const older = 'error' in done ? this.#olderCopy(lookup, done) : undefined;
     if (older) return older;
     const isCollapsed = isJoined || ('isCollapsed' in done && done.isCollapsed);
@@ -123,45 +110,16 @@ export class ReadThrough {
   #olderCopy({ policy, reader, found: { entry } }: Lookup, { error, holds }: Failed): Reading | undefined {
     if (!policy || !entry || !holds || reader.context.wants === 'no-cache' || !isFailure(error)) return undefined;
     const freshMs = freshMsOf(entry, policy, this.#options.clock.now());
-    return usabilityOf(freshMs, policy) === 'expired' ? undefined : this.#answer(entry, freshMs);
+    const isUsable = isWithin(Math.max(policy.stale, policy.onError), freshMs);
+    return isUsable ? readingOf(entry, freshMs, this.#options) : undefined;
   }
 
-  #join(lookup: Lookup, flight: string, waiter?: AbortSignal): Promise<Result> {
-    const { waitUntil } = lookup.reader.context;
-    return this.#flights.join(flight, { start: (controller) => this.#fetch(lookup, controller), waiter, waitUntil });
-  }
-
-  /** Requests with `no-cache` do not join ordinary calls, which may have been sent before them. Any may join theirs. */
-  #flightOf({ key, reader, found }: Lookup): string {
-    const { wants } = reader.context;
-    if (wants === 'no-store') return `no-store ${++this.#count}`;
+  /** `no-cache` joins no ordinary call, which may have been sent before it; `no-store` none at all. */
+  #join({ key, reader, found }: Lookup, start: (controller: AbortController) => Promise<Result>, waiter?: AbortSignal) {
+    const { wants, waitUntil } = reader.context;
     // The version is part of it, so that a read after a write never joins a call from before the write.
-    const flight = `${key.account} ${found.version} ${key.key}`;
-    const anew = `no-cache ${flight}`;
-    return wants === 'no-cache' || this.#flights.has(anew) ? anew : flight;
-  }
-
-  /**
-   * If another instance is fetching the same, waits for its answer. The end of a fetch is always reported to the store,
-   * since other instances may wait for it.
-   */
-  async #fetch(lookup: Lookup, controller: AbortController): Promise<Result> {
-    const { key, policy, reader, found } = lookup;
-    const isShared = policy !== undefined && reader.context.wants === 'any';
-    const leased = (isShared && (await reader.snapshot.lease?.(key, found, controller.signal))) || found;
-    const made = leased === found ? undefined : this.#madeMeanwhile(leased, policy);
-    if (made) return { status: 200, entry: made, isStored: true, isCollapsed: true };
-    try {
-      const { status, entry, isStorable } = await this.#call(lookup, leased.entry, controller);
-      const isKept = entry !== null && status === 200 && isStorable;
-      if (!policy && (isKept || !leased.entry)) return { status, entry, isStored: false };
-      const fetched: Fetched = isKept ? { entry } : { drop: leased.entry && 'key' };
-      return { status, entry, isStored: (await reader.snapshot.save(key, leased, fetched)).stored };
-    } catch (error) {
-      const drop = dropOf(error);
-      const isReported = policy !== undefined || drop !== undefined;
-      return { error, holds: !isReported || (await reader.snapshot.save(key, leased, { drop })).holds };
-    }
+    const flight = wants === 'no-store' ? crypto.randomUUID() : `${key.account} ${found.version} ${key.key}`;
+    return this.#flights.join(flight, { start, isAnew: wants === 'no-cache', waiter, waitUntil });
   }
 
   /** The reader itself has given up: its client has left, or its time is up. */
@@ -170,24 +128,64 @@ export class ReadThrough {
     return { error, holds: version === found.version && entry !== undefined };
   }
 
+  /**
+   * If another instance is fetching the same, waits for its answer. The end of a fetch is always reported to the store,
+   * since other instances may wait for it.
+   */
+  async #fetch(lookup: Lookup, controller: AbortController): Promise<Result> {
+    const { key, policy, reader, found } = lookup;
+    const { snapshot } = reader;
+    const isShared = policy !== undefined && reader.context.wants === 'any';
+    const leased = isShared && snapshot.lease ? await snapshot.lease(key, found, controller.signal) : found;
+    const made = leased === found ? undefined : this.#madeMeanwhile(leased, policy);
+    if (made) return { status: 200, entry: made, isStored: true, isCollapsed: true };
+    try {
+      const answer = await this.#call(lookup, leased.entry, controller);
+      const status = answer.notModified ? 200 : answer.status;
+      const etag = policy && answer.text !== null ? `"${await this.#options.digest.body(answer.text)}"` : '';
+      const entry = entryOf(answer, leased.entry, { etag, storedAt: this.#options.clock.now() });
+      const isKept = entry !== null && status === 200 && answer.isStorable;
+      if (!policy && (isKept || !leased.entry)) return { status, entry, isStored: false };
+      const fetched: Fetched = isKept ? { entry } : { drop: leased.entry && 'key' };
+      return { status, entry, isStored: (await snapshot.save(key, leased, fetched)).stored };
+    } catch (error) {
+      const drop = dropOf(error);
+      const isReported = policy !== undefined || drop !== undefined;
+      return { error, holds: !isReported || (await snapshot.save(key, leased, { drop })).holds };
+    }
+  }
+
   /** The copy that another instance, or this one, has made before the lease was over. */
   #madeMeanwhile({ isMadeElsewhere, entry }: Found, policy: CachePolicy | undefined): Entry | undefined {
     const isFresh = entry && policy && freshMsOf(entry, policy, this.#options.clock.now()) > 0;
     return isMadeElsewhere || isFresh ? entry : undefined;
   }
 
-  /** `entry`: the copy that the upstream may confirm. */
-  async #call({ operation, input, reader, policy }: Lookup, entry: Entry | undefined, controller: AbortController) {
-    const { clock, call, digest, timeoutMs } = this.#options;
+  /** `copy`: what the upstream may confirm. */
+  #call({ read, reader }: Lookup, copy: Entry | undefined, controller: AbortController): Promise<UpstreamAnswer> {
+    const { clock, call, timeoutMs } = this.#options;
+    const { operation, input } = read;
     const { account, owner, context } = reader;
-    const validators = entry && hasAny(entry.validators) ? entry.validators : undefined;
+    const validators = copy && hasAny(copy.validators) ? copy.validators : undefined;
     const endsAt = clock.now() + timeoutMs;
-    const answer = await call({ context, account, owner, operation, input, validators, controller, endsAt });
-    const { status, isStorable, notModified } = answer;
-    const now = clock.now();
-    if (notModified && entry) return { status: 200, isStorable, entry: confirmed(entry, answer, now) };
-    return { status, isStorable, entry: await entryOf(answer, now, policy ? digest : undefined) };
+    return call({ context, account, owner, operation, input, validators, controller, endsAt });
   }
+}
+
+/** Whether a copy is fresh, or has not been stale for so many seconds. */
+const isWithin = (seconds: number, freshMs: number) => -freshMs < seconds * 1000;
+
+/** The copy that the upstream has confirmed with a 304; else what it answered, or null without a body. */
+function entryOf(
+  answer: UpstreamAnswer,
+  copy: Entry | undefined,
+  made: Pick<Entry, 'etag' | 'storedAt'>,
+): Entry | null {
+  const { text, links, validators, maxFreshMs, notModified } = answer;
+  const bound = maxFreshMs === undefined ? {} : { maxFreshMs };
+  if (notModified && copy)
+    return { ...copy, ...bound, storedAt: made.storedAt, validators: { ...copy.validators, ...validators } };
+  return text === null ? null : { text, links, validators, ...made, ...bound };
 }
 
 /** A refusal means that the copy is no longer valid, or that the account may no longer see any. */

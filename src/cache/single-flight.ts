@@ -4,6 +4,7 @@ interface Flight<T> {
   /** This and `abandon` are replaced once the work is over: V8 keeps the old tables of a map, and what they refer to, for a while. */
   result: Promise<T>;
   waiting: number;
+  readonly isAnew: boolean;
   /** Aborts the work, with the reason of the last waiter that left. */
   abandon: (reason: unknown) => void;
 }
@@ -12,8 +13,10 @@ const OVER = new Promise<never>(() => undefined);
 const nothing = () => undefined;
 
 interface Joining<T> {
-  /** Begins the work; called only if no equal work is under way. */
+  /** Begins the work; called only if there is none to join. */
   readonly start: (controller: AbortController) => Promise<T>;
+  /** Joins only what was begun as new too. Any may join what it begins. */
+  readonly isAnew: boolean;
   /** Aborted when the waiter leaves, which then gets its reason. Absent: the waiter never leaves. */
   readonly waiter?: AbortSignal | undefined;
   readonly waitUntil: WaitUntil;
@@ -30,29 +33,30 @@ export class SingleFlight<T> {
     return this.#flights.size;
   }
 
-  has(key: string): boolean {
-    return this.#flights.has(key);
-  }
-
   join(key: string, joining: Joining<T>): Promise<T> {
-    const { waiter, waitUntil } = joining;
+    const { isAnew, waiter, waitUntil } = joining;
     // A waiter that has left already begins nothing.
     if (waiter?.aborted) return Promise.reject(waiter.reason);
-    const flight = this.#flights.get(key) ?? this.#start(key, joining);
-    const { result } = flight;
+    const equal = this.#flights.get(key);
+    const flight = equal && (equal.isAnew || !isAnew) ? equal : this.#start(key, joining);
     flight.waiting++;
+    const { result } = flight;
     if (!waiter) return result;
-    const left = Promise.withResolvers<never>();
-    const stay = onAbort(waiter, (reason) => {
-      left.reject(reason);
-      if (--flight.waiting > 0) return;
-      waitUntil(result.catch(() => undefined)); // keeps this request alive until it has ended
-      flight.abandon(reason);
+    return new Promise((resolve, reject) => {
+      const stay = onAbort(waiter, (reason) => {
+        reject(reason);
+        if (--flight.waiting > 0) return;
+        waitUntil(result.catch(() => undefined)); // keeps this request alive until it has ended
+        flight.abandon(reason);
+      });
+      void result.then((value) => {
+        stay();
+        resolve(value);
+      }, reject);
     });
-    return Promise.race([result, left.promise]).finally(stay);
   }
 
-  #start(key: string, { start, waitUntil }: Joining<T>): Flight<T> {
+  #start(key: string, { start, isAnew, waitUntil }: Joining<T>): Flight<T> {
     const controller = new AbortController();
     // On Workers a request may not abort what another one has begun. Through a promise, this runs in the
     // request that began the work.
@@ -67,7 +71,7 @@ export class SingleFlight<T> {
       remove();
       abandoned.resolve(reason);
     };
-    const flight: Flight<T> = { result: start(controller), waiting: 0, abandon };
+    const flight: Flight<T> = { result: start(controller), waiting: 0, isAnew, abandon };
     this.#flights.set(key, flight);
     waitUntil(flight.result.then(remove, remove)); // removed before any waiter continues
     return flight;

@@ -3,15 +3,11 @@ const decoder = new TextDecoder();
 
 export type Bytes = Uint8Array<ArrayBuffer>;
 
-interface KeyUse {
-  /** What the key is for: each use has an independent key. */
-  readonly info: string;
-  readonly algorithm: AesKeyGenParams | HmacKeyGenParams;
-  readonly usages: KeyUsage[];
-}
-
-/** Derives a key from a secret (HKDF, RFC 5869). */
-export async function deriveKey(secret: string, { info, algorithm, usages }: KeyUse): Promise<CryptoKey> {
+/** Derives a key from a secret (HKDF, RFC 5869). `info` says what it is for: each use has an independent key. */
+export async function deriveKey(
+  secret: string,
+  { info, algorithm, usages }: { info: string; algorithm: AesKeyGenParams | HmacKeyGenParams; usages: KeyUsage[] },
+): Promise<CryptoKey> {
   const material = await crypto.subtle.importKey('raw', encoder.encode(secret), 'HKDF', false, ['deriveKey']);
   const hkdf = { name: 'HKDF', hash: 'SHA-256', salt: new Uint8Array(), info: encoder.encode(info) };
   return crypto.subtle.deriveKey(hkdf, material, algorithm, false, usages);

@@ -77,53 +77,42 @@ export function endOfScalar(text: string, at: number): number {
 /** The members of an object, in order; none where there is no object at `at`. */
 export function membersOf(text: string, at = 0): Member[] {
   const members: Member[] = [];
-  walkMembers(text, at, (nameStart, start, end) => {
-    const name = stringAt(text, { start: nameStart, end: endOfString(text, nameStart) });
-    members.push({ name, start, end });
+  walk(text, at, OPEN_BRACE, (position) => {
+    const colon = endOfString(text, position);
+    const start = skipSpace(text, skipSpace(text, colon) + 1);
+    const end = endOfValue(text, start);
+    members.push({ name: stringAt(text, { start: position, end: colon }), start, end });
+    return end;
   });
   return members;
 }
 
-function walkMembers(text: string, at: number, visit: (nameStart: number, start: number, end: number) => void): void {
-  let position = skipSpace(text, at);
-  if (text.charCodeAt(position) !== OPEN_BRACE) return;
-  position = skipSpace(text, position + 1);
-  while (text.charCodeAt(position) === QUOTE) {
-    const start = skipSpace(text, skipSpace(text, endOfString(text, position)) + 1);
+/** The items of an array, in order; none where there is no array at `at`. */
+export function itemsOf(text: string, at = 0): Span[] {
+  const items: Span[] = [];
+  walk(text, at, OPEN_BRACKET, (start) => {
     const end = endOfValue(text, start);
-    visit(position, start, end);
-    position = skipSpace(text, skipSpace(text, end) + 1);
-  }
+    items.push({ start, end });
+    return end;
+  });
+  return items;
 }
 
-/** The items of an array, in order; none where there is no array at `at`. */
-export function* itemsOf(text: string, at = 0): Generator<Span> {
+/** `take` is given the place of each member or item, and returns its end. */
+function walk(text: string, at: number, opening: number, take: (position: number) => number): void {
   let position = skipSpace(text, at);
-  if (text.charCodeAt(position) !== OPEN_BRACKET) return;
+  if (text.charCodeAt(position) !== opening) return;
   position = skipSpace(text, position + 1);
-  while (position < text.length && text.charCodeAt(position) !== CLOSE_BRACKET) {
-    const end = endOfValue(text, position);
-    yield { start: position, end };
-    const next = skipSpace(text, end);
-    if (text.charCodeAt(next) === CLOSE_BRACKET) return;
-    position = skipSpace(text, next + 1);
+  while (position < text.length && !closes(text.charCodeAt(position))) {
+    position = skipSpace(text, take(position));
+    if (text.charCodeAt(position) === COMMA) position = skipSpace(text, position + 1);
   }
 }
 
 /** The value of a member; the last one of a name counts, as in `JSON.parse`. */
-export function memberOf(text: string, name: string, at = 0): Span | undefined {
-  let last: Span | undefined;
-  walkMembers(text, at, (nameStart, start, end) => {
-    if (isName(text, nameStart, name)) last = { start, end };
-  });
-  return last;
-}
-
-/** Decodes a name only if it has escapes. */
-function isName(text: string, start: number, name: string): boolean {
-  const end = endOfString(text, start);
-  if (end - start === name.length + 2 && text.startsWith(name, start + 1)) return true;
-  return text.slice(start, end).includes('\\') && stringAt(text, { start, end }) === name;
+export function memberOf(text: string, name: string): Span | undefined {
+  const member = membersOf(text).findLast((one) => one.name === name);
+  return member && { start: member.start, end: member.end };
 }
 
 export const cut = (text: string, { start, end }: Span) => text.slice(start, end);

@@ -34,16 +34,6 @@ export function andThen<T, U>(value: Soon<T>, next: (value: T) => Soon<U>): Soon
   return value instanceof Promise ? value.then(next) : next(value);
 }
 
-/** All of them, at once if all are there. */
-export function allOf<K, V>(values: ReadonlyMap<K, Soon<V>>): Soon<ReadonlyMap<K, V>> {
-  for (const value of values.values()) if (value instanceof Promise) return awaited(values);
-  return values as ReadonlyMap<K, V>;
-}
-
-async function awaited<K, V>(values: ReadonlyMap<K, Soon<V>>): Promise<ReadonlyMap<K, V>> {
-  return new Map(await Promise.all(Array.from(values, async ([key, value]) => [key, await value] as const)));
-}
-
 /**
  * Runs the listener with the reason when the signal is aborted, or at once if it already is. Returns what removes it,
  * for a signal that lives longer.

@@ -1,4 +1,4 @@
-import type { Reader, Reading, RequestContext } from '../cache/reader.ts';
+import type { Reader, Reading } from '../cache/reader.ts';
 import { ReadThrough } from '../cache/read-through.ts';
 import { andThen, type Soon } from '../core/runtime.ts';
 import { gateList } from '../resilience/gate-list.ts';
@@ -6,8 +6,9 @@ import { acceptedAccounts, type Gate } from '../resilience/gates.ts';
 import { isSessionOver } from '../store/store.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
-import type { OperationInput, Read } from '../upstream/call.ts';
-import { type GatewayDeps, rateLimit, readers, type ReadsOf } from './reader.ts';
+import type { OperationInput, Read, RequestContext } from '../upstream/call.ts';
+import type { GatewayDeps } from './deps.ts';
+import { rateLimit, readers, type Reads } from './who.ts';
 import { accountSessions, endingSessions, endSession, sessionOver } from './sessions.ts';
 import { write, type Written } from './write.ts';
 import { guardedCall } from '../resilience/guarded-call.ts';
@@ -25,13 +26,22 @@ export function createGateway(deps: GatewayDeps) {
   const limit = rateLimit(deps, config.rateLimitPerMinute);
   const readerOf = readers(deps, accepted);
   const writeTools = { ...deps, ...upstream, limit, accepted };
+  /** A GET that no fresh copy answers, through the cache. @throws GatewayError */
+  const read = async (one: Read, reader: Reader): Promise<Reading> => {
+    try {
+      return await cache.read(one, reader);
+    } catch (error) {
+      endSession(store, reader, error); // the call may be another request's, of another session
+      throw error;
+    }
+  };
   return {
     /**
      * Counts the request and asks the store for the keys of what it will read; without waiting where state and hashes
      * are this process's.
      * @throws GatewayError `unauthenticated`, `rate_limited`
      */
-    reader(context: RequestContext, reads: ReadsOf = () => []): Soon<Reader> {
+    reader(context: RequestContext, reads: Reads = []): Soon<Reader> {
       const { session } = context;
       return andThen(readerOf(context, reads, { window: limit.account, session }), (reader) => {
         limit.apply(context, limit.account, reader.snapshot.use);
@@ -39,16 +49,8 @@ export function createGateway(deps: GatewayDeps) {
         return reader;
       });
     },
-    sessions: accountSessions(deps, { accepted, limit, readerOf }),
-    /** A GET that no fresh copy answers, through the cache. @throws GatewayError */
-    async read(read: Read, reader: Reader): Promise<Reading> {
-      try {
-        return await cache.read(read, reader);
-      } catch (error) {
-        endSession(store, reader, error); // the call may be another request's, of another session
-        throw error;
-      }
-    },
+    read,
+    sessions: accountSessions(deps, { accepted, limit, readerOf, read }),
     /** Anything else: counted, then sent once, never through the cache. @throws GatewayError, also what `input` throws */
     write: (operation: Operation, input: () => Promise<OperationInput>, context: RequestContext): Promise<Written> =>
       write(writeTools, { operation, input, context }),

@@ -1,17 +1,17 @@
+import type { Read } from '../upstream/call.ts';
 import type { Operation } from '../upstream/operation.ts';
 import { operations } from '../upstream/operations/index.ts';
 
-/** One read, or the payment method that a subscription names. */
-export interface Section {
-  /** What it reads; for a card only what it looks like. */
-  readonly operation: Operation;
-  /** Query of the read, without the question mark. */
-  readonly query?: string;
+/** One read, or the payment method that a subscription names: then the read only tells what it looks like. */
+export interface Section extends Read {
   /** Its failure fails the whole. */
   readonly required?: true;
   /** Makes it a card: the section, before this one, whose `payment_method` is the card's id. */
   readonly cardOf?: string;
 }
+
+/** `query`: without the question mark. */
+const read = (operation: Operation, query = ''): Section => ({ operation, input: { query } });
 
 /** A composed endpoint as data (`contract.md` section 6). */
 export interface Overview {
@@ -22,8 +22,8 @@ export interface Overview {
   readonly sections: Readonly<Record<string, Section>>;
 }
 
-const SUBSCRIPTION: Section = { operation: operations.getSubscription, required: true };
-const CARD: Section = { operation: operations.getPaymentMethod, cardOf: 'subscription' };
+const SUBSCRIPTION: Section = { ...read(operations.getSubscription), required: true };
+const CARD: Section = { ...read(operations.getPaymentMethod), cardOf: 'subscription' };
 
 export const accountOverview: Overview = {
   id: 'getAccountOverview',
@@ -32,8 +32,8 @@ export const accountOverview: Overview = {
   sections: {
     subscription: SUBSCRIPTION,
     payment_method: CARD,
-    notifications: { operation: operations.listNotifications, query: 'dismissed_at__isnull=True' },
-    referral_config: { operation: operations.getReferralConfig },
+    notifications: read(operations.listNotifications, 'dismissed_at__isnull=True'),
+    referral_config: read(operations.getReferralConfig),
   },
 };
 
@@ -44,8 +44,8 @@ const billingOverview: Overview = {
   sections: {
     subscription: SUBSCRIPTION,
     payment_method: CARD,
-    transactions: { operation: operations.listTransactions },
-    pending_payments: { operation: operations.listPendingPayments },
+    transactions: read(operations.listTransactions),
+    pending_payments: read(operations.listPendingPayments),
   },
 };
 
@@ -54,10 +54,10 @@ export const referralOverview: Overview = {
   path: '/bff/v1/referral-overview',
   summary: 'Referral config, credits, earn-outs and channels',
   sections: {
-    referral_config: { operation: operations.getReferralConfig, required: true },
-    credits: { operation: operations.listReferralCredits },
-    earn_outs: { operation: operations.listEarnOuts },
-    channels: { operation: operations.listReferralChannels },
+    referral_config: { ...read(operations.getReferralConfig), required: true },
+    credits: read(operations.listReferralCredits),
+    earn_outs: read(operations.listEarnOuts),
+    channels: read(operations.listReferralChannels),
   },
 };
 

@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts';
-import type { Reader, RequestContext } from '../cache/reader.ts';
+import type { Reader, Reading } from '../cache/reader.ts';
 import type { Soon } from '../core/runtime.ts';
 import type { Gate, Settled } from '../resilience/gates.ts';
 import {
@@ -10,8 +10,11 @@ import {
   type SessionId,
   type Store,
 } from '../store/store.ts';
-import type { Read, Whose } from '../upstream/call.ts';
-import type { Accepted, GatewayDeps, RateLimit, ReaderOf } from './reader.ts';
+import type { Read, RequestContext, Whose } from '../upstream/call.ts';
+import { readsOf } from './compose.ts';
+import type { GatewayDeps } from './deps.ts';
+import { accountOverview } from './overviews.ts';
+import type { Accepted, RateLimit, ReaderOf } from './who.ts';
 
 /** For a request whose session was revoked. */
 export const sessionOver = (): GatewayError =>
@@ -35,41 +38,73 @@ export function endingSessions(store: Pick<Store, 'revoke'>): Gate {
   return () => settled;
 }
 
+/** What the first overview after a sign-in will read, the subscription first. */
+const [FIRST, ...OTHERS] = readsOf(Object.entries(accountOverview.sections), () => undefined) as [Read, ...Read[]];
+
 interface SessionTools {
   readonly accepted: Accepted;
   readonly limit: RateLimit;
   readonly readerOf: ReaderOf;
+  readonly read: (read: Read, reader: Reader) => Promise<Reading>;
 }
 
 /** What beginning and ending sessions needs of the gateway. */
-export function accountSessions({ store, clock, digest }: GatewayDeps, { accepted, limit, readerOf }: SessionTools) {
+export function accountSessions(deps: GatewayDeps, { accepted, limit, readerOf, read }: SessionTools) {
+  const { store, clock, digest } = deps;
   /** On whose behalf the store is asked. */
   const asking = (account: AccountId, context: RequestContext) => {
     return { account, owner: accepted.ownerOf(account, context), now: clock.now(), waitUntil: context.waitUntil };
   };
+
+  /** The first read shows whether the account may read at all: a refused one costs one call, not four. */
+  const warm = async (context: RequestContext, first: Promise<unknown>): Promise<void> => {
+    try {
+      await first;
+      const reader = await readerOf(context, OTHERS, { window: undefined });
+      await Promise.allSettled(OTHERS.map((other) => read(other, reader)));
+      reader.snapshot.end?.();
+    } catch {
+      // The first overview tells.
+    }
+  };
+
   return {
     accountOf: (token: string): Soon<AccountId> => digest.account(token),
-    /** Of reads that their client has not asked for: they are not counted. `id`: of a session that begins. */
-    reader: (context: RequestContext, reads: readonly Read[], id?: string): Soon<Reader> =>
-      readerOf(context, () => reads, { window: undefined, session: id === undefined ? undefined : { id, epoch: 0 } }),
     /**
      * Before a session begins. `isCounted`: by its address, if nothing else counts it.
      * @throws GatewayError `rate_limited`, `store_unavailable`: only the store knows what the session's epoch is
      */
     async prepare(context: RequestContext, id: string, isCounted: boolean): Promise<void> {
-      const account = await digest.account(addressOwner(context.address));
+      const asked = asking(await digest.account(addressOwner(context.address)), context);
       const window = isCounted ? limit.address : undefined;
-      const { use, session } = await store.snapshot({
-        ...asking(account, context),
-        window,
-        session: { id, epoch: 0 },
-      });
+      const { use, session } = await store.snapshot({ ...asked, window, session: { id, epoch: 0 } });
       if (isCounted) limit.apply(context, limit.address, use);
       if (session?.isLocal) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
     },
+    /**
+     * Begins a session with a token: learns the epoch of the account's sessions, and reads what its first overview will
+     * want, in the background and not counted. `isProven`: the upstream has just given the token; else it has to answer one
+     * read with it first.
+     * @throws GatewayError what that read is refused with
+     */
+    async begin(context: RequestContext, { token, id, isProven }: NewSession) {
+      const account = (context.account = await digest.account(token));
+      const own = contextOf(context, { credential: token, account, wants: isProven ? 'any' : 'no-cache' });
+      const first = await readerOf(own, [FIRST], { window: undefined, session: { id, epoch: 0 } });
+      if (first.snapshot.session?.isLocal) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
+      const reading = read(FIRST, first);
+      try {
+        if (!isProven) await reading;
+      } finally {
+        context.upstreamCalls += own.upstreamCalls;
+        context.upstreamMs += own.upstreamMs;
+      }
+      context.waitUntil(warm(contextOf(context, { credential: token, account, wants: 'any' }), reading));
+      return { account, epoch: first.snapshot.session?.epoch ?? 0 };
+    },
     /** Who signs out: that is not counted. @throws GatewayError `unauthenticated` if the session is over already */
     async assertOpen(context: RequestContext, session: SessionId): Promise<AccountId> {
-      const { account, snapshot } = await readerOf(context, () => [], { window: undefined, session });
+      const { account, snapshot } = await readerOf(context, [], { window: undefined, session });
       if (isSessionOver(session, snapshot.session)) throw sessionOver();
       return account;
     },
@@ -84,4 +119,23 @@ export function accountSessions({ store, clock, digest }: GatewayDeps, { accepte
     revoke: (context: RequestContext, account: AccountId, revoked: Revoked): Promise<boolean> =>
       store.revoke(asking(account, context), revoked),
   };
+}
+
+/** A session that is to begin with a token of the upstream. */
+export interface NewSession {
+  readonly token: string;
+  readonly id: string;
+  readonly isProven: boolean;
+}
+
+/** The request, as if it had come with this token. Its account is not counted. */
+function contextOf(
+  context: RequestContext,
+  as: Pick<RequestContext, 'credential' | 'account' | 'wants'>,
+): RequestContext {
+  const { requestId, trace, userAgent, address, origin, mount, startedAt, endsAt, waitUntil } = context;
+  // What does not prove the token goes on when the request is over.
+  const signal = as.wants === 'no-cache' ? context.signal : new AbortController().signal;
+  const client = { requestId, trace, userAgent, address, origin, mount, startedAt, endsAt, waitUntil, signal };
+  return { ...client, ...as, upstreamCalls: 0, upstreamMs: 0 };
 }

@@ -1,42 +1,24 @@
-import { invalidatedBy, type Quota, type RequestContext } from '../cache/reader.ts';
+import { invalidatedBy } from '../cache/keys.ts';
 import { canonical } from '../core/canonical.ts';
 import { ClientLeft, type ErrorCode, GatewayError } from '../core/errors.ts';
 import { isJson } from '../core/json.ts';
 import type { IdempotencyOutcome } from '../core/metrics.ts';
 import { type Clock, onAbort } from '../core/runtime.ts';
-import {
-  type AccountId,
-  addressOwner,
-  type NewWrite,
-  type Owner,
-  type WriteAnswer,
-  type WriteEnd,
-  type WriteRecord,
-} from '../store/store.ts';
-import type { CallUpstream, OperationInput } from '../upstream/call.ts';
+import { addressOwner, type NewWrite, type WriteAnswer, type WriteEnd, type WriteRecord } from '../store/store.ts';
+import type { CallUpstream, OperationInput, RequestContext, Whose } from '../upstream/call.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import { allOperations } from '../upstream/operations/index.ts';
-import type { Accepted, GatewayDeps, RateLimit } from './reader.ts';
+import type { GatewayDeps } from './deps.ts';
+import type { Accepted, RateLimit } from './who.ts';
 import { sessionOver } from './sessions.ts';
 
 interface WriteTools extends GatewayDeps {
   readonly call: CallUpstream;
   /** @throws GatewayError if a call of this account would not be let through */
-  assertAllowed(writer: Writer): void;
+  assertAllowed(writer: Whose): void;
   readonly limit: RateLimit;
   readonly accepted: Accepted;
-}
-
-/** Who writes. The request is counted together with its write. */
-interface Writer {
-  readonly context: RequestContext;
-  /** Absent for the social calls, which take no credential. */
-  readonly account: AccountId | undefined;
-  /** The account, or for those a hash of the client's address. */
-  readonly storedAs: AccountId;
-  readonly owner: Owner;
-  readonly quota: Quota | undefined;
 }
 
 /** What a client asks for. */
@@ -46,17 +28,11 @@ interface WriteRequest {
   readonly context: RequestContext;
 }
 
+/** Who writes. The request is counted together with its write. */
+type Writer = Awaited<ReturnType<typeof writerOf>>;
+
 /** A write that has been checked and may be sent. */
-interface Ready {
-  readonly operation: Operation;
-  readonly input: OperationInput;
-  readonly writer: Writer;
-  /** As the store knows it. */
-  readonly newWrite: NewWrite;
-  /** Whether it has to be stored before it is sent. */
-  readonly isStored: boolean;
-  readonly isLate: () => boolean;
-}
+type Ready = Awaited<ReturnType<typeof readied>>;
 
 export interface Written extends WriteAnswer {
   /** The answer to an earlier request with the same key. */
@@ -70,18 +46,19 @@ export interface Written extends WriteAnswer {
  */
 export async function write(tools: WriteTools, asked: WriteRequest): Promise<Written> {
   const writer = await writerOf(tools, asked);
-  const ready = await readied(tools, asked, writer).catch(async (error: unknown) => {
-    await count(tools, writer); // refused requests count too
-    throw error;
-  });
-  if (!ready.isStored) await count(tools, writer);
+  let ready: Ready | undefined;
+  try {
+    ready = await readied(tools, asked, writer);
+  } finally {
+    if (!ready?.isStored) await count(tools, writer); // refused requests count too
+  }
   const written = carryOut(tools, ready);
   asked.context.waitUntil(written.catch(() => undefined));
   return written;
 }
 
-async function writerOf({ digest, limit, accepted }: WriteTools, asked: WriteRequest): Promise<Writer> {
-  const { operation, context } = asked;
+async function writerOf({ digest, limit, accepted }: WriteTools, { operation, context }: WriteRequest) {
+  // The social calls take no credential: what is stored of them is stored by the client's address.
   const takesNone = operation.credential === 'none';
   const account = takesNone ? undefined : (context.account ??= await digest.account(context.credential));
   // Credentials contain no space, so the hash of an address never equals that of a credential.
@@ -90,10 +67,17 @@ async function writerOf({ digest, limit, accepted }: WriteTools, asked: WriteReq
   return { context, account, storedAs, owner, quota: account === undefined ? limit.address : limit.account };
 }
 
-async function readied(tools: WriteTools, asked: WriteRequest, earlier: Writer): Promise<Ready> {
-  const { operation, context } = asked;
+/** @throws GatewayError `rate_limited` */
+async function count({ store, clock, limit }: WriteTools, writer: Writer): Promise<void> {
+  const { storedAs: account, owner, quota: window, context } = writer;
+  if (!window) return;
+  const { use } = await store.snapshot({ account, owner, now: clock.now(), window, waitUntil: context.waitUntil });
+  limit.apply(context, window, use);
+}
+
+async function readied(tools: WriteTools, { operation, input: body, context }: WriteRequest, earlier: Writer) {
   const isLate = lateness(tools.clock, context.endsAt);
-  const input = await asked.input();
+  const input = await body();
   // The account may have been accepted while the body came.
   const writer = { ...earlier, owner: tools.accepted.ownerOf(earlier.account, context) };
   checkInput(operation, input);
@@ -101,7 +85,8 @@ async function readied(tools: WriteTools, asked: WriteRequest, earlier: Writer):
   const newWrite = await newWriteOf(tools, operation, input, writer);
   // With a key, the write may be a repetition, which gets its answer even while no call is let through.
   if (newWrite.key === undefined) tools.assertAllowed(writer);
-  return { operation, input, writer, newWrite, isStored: needsStore(operation, newWrite), isLate };
+  const isStored = needsStore(operation, newWrite); // before it is sent
+  return { ...writer, operation, input, newWrite, isStored, isLate };
 }
 
 /**
@@ -161,33 +146,16 @@ function needsStore({ invalidates = [] }: Operation, { key, isPurchase, session 
   return isCached || isPurchase || key !== undefined || session !== undefined;
 }
 
-/** @throws GatewayError `rate_limited` */
-async function count({ store, clock, limit }: WriteTools, writer: Writer): Promise<void> {
-  const { storedAs: account, owner, quota: window, context } = writer;
-  if (!window) return;
-  const { use } = await store.snapshot({ account, owner, now: clock.now(), window, waitUntil: context.waitUntil });
-  limit.apply(context, window, use);
-}
-
 async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
-  const { newWrite, isStored, writer } = ready;
-  const replay = isStored ? await begin(tools, writer, newWrite) : undefined;
+  const replay = ready.isStored ? await begin(tools, ready) : undefined;
   if (replay) return replay;
-  const end = async (how: WriteEnd) => {
-    countEnd(tools, newWrite, how);
-    if (isStored)
-      return tools.store.endWrite(how === 'unknown' ? stillOpen(newWrite, tools.clock.now()) : newWrite, how);
-    // It was not stored before, but invalidates reads that are under way: reported once, with a mark that expires now.
-    const isReported = writer.account !== undefined && how !== 'not_sent';
-    if (isReported) await tools.store.endWrite({ ...newWrite, until: tools.clock.now() }, how);
-  };
   try {
     const { status, text } = await send(tools, ready);
-    await end({ status, text });
+    await end(tools, ready, { status, text });
     return { status, text, replayed: false };
   } catch (error) {
     const how = endOf(error);
-    await end(how);
+    await end(tools, ready, how);
     throw how === 'unknown' ? ofUnknownOutcome(error) : error;
   }
 }
@@ -196,14 +164,15 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
  * Stores the write. Returns the answer that an earlier request with its key got.
  * @throws GatewayError `rate_limited`, `store_unavailable`, see `again`
  */
-async function begin(tools: WriteTools, writer: Writer, newWrite: NewWrite): Promise<Written | undefined> {
+async function begin(tools: WriteTools, ready: Ready): Promise<Written | undefined> {
+  const { newWrite, context, quota } = ready;
   const { use, record, isLimited, isRevoked, refusal } = await tools.store.beginWrite(newWrite);
-  tools.limit.apply(writer.context, writer.quota, use);
+  tools.limit.apply(context, quota, use);
   if (refusal) throw refusal;
   if (isRevoked) throw sessionOver();
   if (record) return again(tools, record, newWrite);
   if (!isLimited) return undefined;
-  tools.assertAllowed(writer);
+  tools.assertAllowed(ready);
   throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // the cooldown has just ended
 }
 
@@ -224,16 +193,9 @@ function again({ metrics }: GatewayDeps, record: WriteRecord, { fingerprint }: N
   return { ...outcome, replayed: true };
 }
 
-function countEnd({ metrics }: GatewayDeps, { key, isPurchase }: NewWrite, end: WriteEnd): void {
-  if (key === undefined && !isPurchase) return;
-  if (typeof end === 'object') metrics.idempotency('answered');
-  else metrics.idempotency(end === 'unknown' ? 'unknown' : 'released');
-}
-
 /** A client that leaves cancels the write only until it is sent. */
-async function send({ call }: WriteTools, { operation, input, writer, isLate }: Ready): Promise<WriteAnswer> {
-  const { account, owner, context } = writer;
-  const { endsAt } = context;
+async function send({ call }: WriteTools, ready: Ready): Promise<WriteAnswer> {
+  const { context, isLate, account, owner, operation, input } = ready;
   let isSent = false;
   const controller = new AbortController();
   const stay = onAbort(context.signal, (reason) => {
@@ -246,9 +208,9 @@ async function send({ call }: WriteTools, { operation, input, writer, isLate }: 
   const beforeFirstByte = () => {
     if (isLate()) throw GatewayError.of('upstream_timeout', { fault: 'not_sent' });
   };
-  const hooks = { beforeSend, beforeFirstByte };
+  const hooks = { beforeSend, beforeFirstByte, controller, endsAt: context.endsAt };
   try {
-    return await call({ context, account, owner, operation, input, controller, endsAt, ...hooks });
+    return await call({ context, account, owner, operation, input, ...hooks });
   } catch (error) {
     throw !isSent && error instanceof GatewayError ? error.with({ fault: 'not_sent' }) : error;
   } finally {
@@ -256,13 +218,34 @@ async function send({ call }: WriteTools, { operation, input, writer, isLate }: 
   }
 }
 
-/** How a write that failed has ended. After a fault of ours the outcome is unknown. */
-function endOf(error: unknown): WriteEnd {
+/**
+ * All ways in which a write ends, besides with its answer:
+ *
+ * | end | what has happened | its key |
+ * | --- | --- | --- |
+ * | `not_sent` | a gate, the connection, its client or its time prevented it | is free again |
+ * | `refused` | the upstream answered with a 4xx | is free again |
+ * | `credential_refused` | the same with 401 or 403: no copy of the account is valid any more | is free again |
+ * | `unknown` | no answer, an unusable one, a 5xx, or a fault of ours | answers 409, so does an equal purchase |
+ */
+function endOf(error: unknown): Exclude<WriteEnd, WriteAnswer> {
   if (error instanceof ClientLeft) return 'not_sent'; // a client that leaves cancels only what was not sent
   if (!(error instanceof GatewayError)) return 'unknown';
   if (error.isUnsent) return 'not_sent';
   if (error.status === 401 || error.status === 403) return 'credential_refused';
   return error.status < 500 ? 'refused' : 'unknown';
+}
+
+/** Counts the end and reports it to the store. */
+async function end(tools: WriteTools, { newWrite, isStored, account }: Ready, how: WriteEnd): Promise<void> {
+  const { store, clock, metrics } = tools;
+  const counted = how === 'unknown' ? 'unknown' : 'released';
+  if (newWrite.key !== undefined || newWrite.isPurchase)
+    metrics.idempotency(typeof how === 'object' ? 'answered' : counted);
+  const now = clock.now();
+  if (isStored) return store.endWrite(how === 'unknown' ? stillOpen(newWrite, now) : newWrite, how);
+  // It was not stored before, but invalidates reads that are under way: reported once, with a mark that expires now.
+  if (account !== undefined && how !== 'not_sent') await store.endWrite({ ...newWrite, until: now }, how);
 }
 
 /** After a stall its mark may be over before anybody knows that the outcome is not known. */

@@ -6,9 +6,8 @@ import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock, WaitUntil } from '../core/runtime.ts';
 import type { AccountId, Owner, SessionId, Snapshot } from '../store/store.ts';
-import type { Trace } from '../upstream/call.ts';
+import type { RequestContext, Trace } from '../upstream/call.ts';
 import { invalid } from '../upstream/input.ts';
-import type { RequestContext } from '../cache/reader.ts';
 import { credentialOf, requestIdOf, traceOf, wantsOf } from './headers.ts';
 
 /** Of the app and all that is mounted in it. What a runtime puts into `c.env` is for that runtime's own code. */

@@ -1,9 +1,9 @@
 import * as z from 'zod/mini';
 import type { Overview, Section } from '../gateway/overviews.ts';
-import { documentedFields } from '../gateway/compose.ts';
 import { documented, exampleOf, flag, integer, model, text } from '../upstream/fields.ts';
 import type { Description, Doc } from './openapi.ts';
 import { problemSchema } from './problems.ts';
+import { choicesOf } from './selection.ts';
 
 const state = documented(z.enum(['fresh', 'stale', 'failed', 'skipped', 'not_applicable']), {
   description: '`skipped`: what it depends on failed; `not_applicable`: there is none, which is no error',
@@ -114,14 +114,6 @@ export const overviewDescription = (overview: Overview): Description => ({
 const requiredOf = ({ sections }: Overview) => Object.keys(sections).filter((name) => sections[name]?.required);
 
 const Prefer = documented(z.string(), { description: '`handling=strict`: any section that fails fails the whole' });
-
-/** What each parameter of the query chooses from: sections, or fields of one. */
-export function choicesOf({ sections }: Overview): ReadonlyMap<string, ReadonlySet<string>> {
-  const fields = Object.entries(sections).map(
-    ([name, { operation }]) => [`fields[${name}]`, documentedFields(operation)] as const,
-  );
-  return new Map([['sections', new Set(Object.keys(sections))], ...fields]);
-}
 
 const CHOICE =
   'what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. ' +

@@ -1,19 +1,18 @@
 import { accepts } from 'hono/accepts';
 import type { Context } from 'hono';
 import { cacheWordOf } from '../cache/reader.ts';
-import { ClientLeft, type ErrorItem, type GatewayError } from '../core/errors.ts';
-import { allOf, andThen, type Digest, type Soon } from '../core/runtime.ts';
-import { compose, type Composition, type Legs, planOf, project, readsOf, vitalOf } from '../gateway/compose.ts';
-import type { GatewayDeps } from '../gateway/reader.ts';
+import { ClientLeft } from '../core/errors.ts';
+import { andThen, type Digest, type Soon } from '../core/runtime.ts';
+import { type BadLeg, compose, isBad, isGood, type Leg, type Legs, readsOf, vitalOf } from '../gateway/compose.ts';
+import type { GatewayDeps } from '../gateway/deps.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { allOverviews, type Overview } from '../gateway/overviews.ts';
-import { type BadLeg, isBad, isGood, type Leg } from '../gateway/legs.ts';
 import { noneMatch } from '../middleware/headers.ts';
 import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../middleware/reply.ts';
 import type { ClientRequest, Env } from '../middleware/request.ts';
-import { invalid } from '../upstream/input.ts';
-import { choicesOf, overviewDescription } from './overview-description.ts';
+import { overviewDescription } from './overview-description.ts';
 import { type Route, routeOf } from './route.ts';
+import { type CompositionRequest, compositionsOf, project } from './selection.ts';
 
 type Runtime = Pick<GatewayDeps, 'clock' | 'digest'>;
 
@@ -29,64 +28,17 @@ function answering(overview: Overview, gateway: Gateway, { clock, digest }: Runt
   return async (c) => {
     const request = c.get('request');
     const asked = askedOf(request.query, request.header('prefer'));
-    const reader = await gateway.reader(request, (copyOf) => readsOf(asked, copyOf));
+    const reader = await gateway.reader(request, (copyOf) => readsOf(asked.sections, copyOf));
     if (asked.error) throw asked.error;
     const legs = compose({ gateway, clock, reader }, asked);
     if (wantsLines(c)) return reply(c, await ndjsonAnswer(request, asked, legs));
-    const parts = new Map<string, Soon<Leg>>();
-    const partIn = (name: string) => (leg: Leg) => partOf(asked, name, leg, digest);
-    for (const [name, leg] of legs) parts.set(name, andThen(leg, partIn(name)));
-    return reply(c, overviewAnswer(request, asked, await allOf(parts)));
+    const parts = new Map<string, Leg>();
+    for (const [name, leg] of legs) {
+      const part = partOf(asked, name, leg instanceof Promise ? await leg : leg, digest);
+      parts.set(name, part instanceof Promise ? await part : part);
+    }
+    return reply(c, overviewAnswer(request, asked, parts));
   };
-}
-
-/** What a client asked for, with the fields that it wants of each section; or nothing, and why it is refused. */
-interface CompositionRequest extends Composition {
-  /** By `fields[section]`. */
-  readonly fields: ReadonlyMap<string, ReadonlySet<string>>;
-  readonly error?: GatewayError | undefined;
-}
-
-/** Misspelt parameters are refused: ignoring them would cost calls that the client meant to save. */
-const LIKE_OURS = /^(section|field)/i;
-const STRICT = /(^|[,;]\s*)handling\s*=\s*"?strict"?\s*($|[,;])/i;
-
-/**
- * Reads `?sections=a,b`, `?fields[section]=x,y` and `Prefer: handling=strict`. The error is `validation_failed`, for a
- * section or field that does not exist; it is returned, not thrown, so that the request is counted before it is refused.
- */
-function compositionsOf(overview: Overview): (query: string, prefer: string | undefined) => CompositionRequest {
-  const all = Object.keys(overview.sections);
-  const choices = choicesOf(overview);
-  const whole = { overview, wanted: all, sections: planOf(overview, all), fields: new Map(), strict: false };
-  return (query, prefer = '') => {
-    if (query === '' && prefer === '') return whole;
-    const { asked: fields, errors } = askedIn(query, choices);
-    const sections = fields.get('sections');
-    const error = errors.length > 0 ? invalid(errors) : undefined;
-    const wanted = all.filter((name) => !error && (sections?.has(name) ?? true));
-    return { overview, wanted, sections: planOf(overview, wanted), fields, strict: STRICT.test(prefer), error };
-  };
-}
-
-/** The names that each parameter of ours lists, and what is wrong with them. */
-function askedIn(query: string, choices: ReturnType<typeof choicesOf>) {
-  const asked = new Map<string, Set<string>>();
-  const errors: ErrorItem[] = [];
-  const isUnknown = (name: string, field: string) =>
-    errors.push({ code: 'unknown_name', message: `${JSON.stringify(name.slice(0, 64))} does not exist here`, field });
-  for (const [parameter, value] of new URLSearchParams(query)) {
-    const own = choices.get(parameter);
-    if (!own && LIKE_OURS.test(parameter)) isUnknown(parameter, parameter);
-    if (!own) continue;
-    const names = value.split(',').map((name) => name.trim());
-    for (const name of names) if (!own.has(name)) isUnknown(name, parameter);
-    asked.set(
-      parameter,
-      names.reduce((all, name) => all.add(name), asked.get(parameter) ?? new Set<string>()),
-    );
-  }
-  return { asked, errors };
 }
 
 /** Whether the client asks for NDJSON. Most clients accept anything, or JSON. */

@@ -31,9 +31,8 @@ function readBy(operation: Operation, gateway: Gateway): Route['handle'] {
     const request = c.get('request');
     const read = { operation, input: inputOf(request) };
     const answered = (reading: Reading) => reply(c, readAnswer(request, reading));
-    return andThen(
-      gateway.reader(request, () => [read]),
-      (reader) => andThen(reader.fresh(read) ?? gateway.read(read, reader), answered),
+    return andThen(gateway.reader(request, [read]), (reader) =>
+      andThen(reader.fresh(read) ?? gateway.read(read, reader), answered),
     );
   };
 }

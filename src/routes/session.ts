@@ -1,7 +1,6 @@
 import * as z from 'zod/mini';
 import { GatewayError } from '../core/errors.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { signIn } from '../gateway/sign-in.ts';
 import { jsonTextOf } from '../middleware/body.ts';
 import { credentialOf } from '../middleware/headers.ts';
 import { type Answer, jsonAnswer, NO_STORE, reply } from '../middleware/reply.ts';
@@ -80,7 +79,7 @@ const beginningWith =
     await gateway.sessions.prepare(request, id, !isProven);
     const token = await tokenOf(request, gateway);
     const former = await sessions.former(request);
-    const { account, epoch } = await signIn(gateway, request, { token, id, isProven });
+    const { account, epoch } = await gateway.sessions.begin(request, { token, id, isProven });
     if (former) await gateway.sessions.revoke(request, await gateway.sessions.accountOf(former.token), former);
     const session = sessions.begin(id, epoch, token);
     const { body, headers } = jsonAnswer(stateOf(session, account));

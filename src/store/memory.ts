@@ -54,6 +54,10 @@ export class MemoryStore implements Store {
     return new MemorySnapshot(this, owner, use, state);
   }
 
+  copyOf(key: CacheKey): Entry | undefined {
+    return this.copies.get(key)?.entry;
+  }
+
   async beginWrite(write: NewWrite): Promise<Begun> {
     const { account, window, now, session } = write;
     const use = window && this.accounts.take(write, window, now);

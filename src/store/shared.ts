@@ -9,6 +9,8 @@ import {
   type AccountId,
   type Begun,
   BUDGET,
+  type CacheKey,
+  type Entry,
   hidden,
   isSessionOver,
   type NewWrite,
@@ -65,6 +67,10 @@ export class SharedStore implements Store {
     const refused = this.#parts.reports.refused(request.account);
     if (refused) request.waitUntil(refused);
     return new SharedSnapshot(this.#parts, request).begin();
+  }
+
+  copyOf(key: CacheKey): Entry | undefined {
+    return this.#parts.copies.get(key)?.entry;
   }
 
   async beginWrite(write: NewWrite): Promise<Begun> {

@@ -160,8 +160,8 @@ interface StoreRequest extends OwnedAccount {
 
 /** What a request asks of the store when it begins. */
 export interface SnapshotRequest extends StoreRequest {
-  /** The cache keys that it will look up. `copyOf` gives the copies that this instance has, valid or not. */
-  readonly keys?: ((copyOf: (key: CacheKey) => Entry | undefined) => readonly CacheKey[]) | undefined;
+  /** The cache keys that it will look up. */
+  readonly keys?: readonly CacheKey[] | undefined;
   /** Whether it will fetch what is missing, unless another instance is doing so. */
   readonly fetches?: boolean;
 }
@@ -250,6 +250,8 @@ export interface Begun {
 export interface Store {
   /** All that a request needs to begin, in one round trip. Leaves out what the store does not answer. */
   snapshot(request: SnapshotRequest): Soon<Snapshot>;
+  /** The copy that this instance has, valid or not. */
+  copyOf(key: CacheKey): Entry | undefined;
   /** Counts a write, claims its key and marks what it invalidates, before it is sent. Never rejects. */
   beginWrite(write: NewWrite): Promise<Begun>;
   /** Removes the mark, unless the outcome is unknown: then it stays until it expires. Never rejects. */

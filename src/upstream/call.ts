@@ -1,5 +1,5 @@
 import type { WaitUntil } from '../core/runtime.ts';
-import type { AccountId, Entry, Owner, SessionId } from '../store/store.ts';
+import type { AccountId, Entry, Owner, SessionId, Snapshot, Window, WindowUse } from '../store/store.ts';
 import type { Operation } from './operation.ts';
 
 /** The trace that a request belongs to (W3C Trace Context). */
@@ -9,8 +9,8 @@ export interface Trace {
   readonly tracestate: string | undefined;
 }
 
-/** What calls need of the request that they are made for. */
-export interface CallContext {
+/** One client request, for all code that works on it. Instants are in milliseconds of the process's clock. */
+export interface RequestContext {
   readonly requestId: string;
   readonly trace: Trace;
   /**
@@ -22,13 +22,37 @@ export interface CallContext {
   readonly session?: SessionId | undefined;
   readonly userAgent: string | undefined;
   readonly idempotencyKey?: string | undefined;
+  /** `no-cache`: a fresh copy, which is stored. `no-store`: neither answered from the cache nor put in it. */
+  readonly wants: 'any' | 'no-cache' | 'no-store';
   /** The client's IP address. */
   readonly address: string;
+  /** What links begin with: scheme, host and mount path. */
+  readonly origin: string;
+  /** The path that the gateway is mounted under; empty where it stands alone. */
+  readonly mount: string;
   readonly startedAt: number;
+  /** When `REQUEST_TIMEOUT_MS` is over. */
+  readonly endsAt: number;
+  /** Aborted when the client leaves or the request's time is up. */
+  readonly signal: AbortSignal;
   readonly waitUntil: WaitUntil;
+
+  /** Set once it is known. */
+  account: AccountId | undefined;
+  /** Whose share of what is bounded it takes; set once it is known. */
+  owner?: Owner | undefined;
+  /** What it sees of the store; set once it has been counted. */
+  snapshot?: Snapshot | undefined;
+  /** The limit that it was counted in; absent if none applies. */
+  limitUse?: { readonly quota: Quota; readonly use: WindowUse } | undefined;
   /** Upstream calls made for it so far, and their time. */
   upstreamCalls: number;
   upstreamMs: number;
+}
+
+/** How many requests are allowed in a window. `by`: the name that clients see. */
+export interface Quota extends Window {
+  readonly by: 'account' | 'address';
 }
 
 /** What a client asked of an operation. */
@@ -61,7 +85,7 @@ export interface Validators {
 /** Whose call it is. */
 export interface Whose {
   /** The request that it was begun for. Other requests may wait for it too. */
-  readonly context: CallContext;
+  readonly context: RequestContext;
   /** Absent for the social calls. */
   readonly account: AccountId | undefined;
   /** Whose share of the bounded resources it takes. */

@@ -37,7 +37,7 @@ const OURS = 'ours';
 
 /** Every regular expression of the gateway as it is written, by its file. */
 const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeof OURS>>>> = {
-  'src/cache/reader.ts': { '/^0+(?=\\d)/': client('0', { after: 'x' }) },
+  'src/cache/keys.ts': { '/^0+(?=\\d)/': client('0', { after: 'x' }) },
   'src/config.ts': {
     '/[A-Z]/g': OURS,
     '/^\\d+$/': OURS,
@@ -98,11 +98,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(Z_|ZSTD_|ERR__)/': OURS,
   },
   'src/entry/worker/transport.ts': { '/\\/$/': OURS },
-  'src/gateway/legs.ts': { '/^[0-9]{1,19}$/': upstream('1') },
-  'src/gateway/compose.ts': {
-    '/^\\s*\\[/': upstream(' ', { after: '1' }),
-    '/^\\s*\\{/': upstream(' ', { after: '1' }),
-  },
+  'src/gateway/cards.ts': { '/^[0-9]{1,19}$/': upstream('1') },
   'src/middleware/body.ts': {
     '/^application\\/json\\s*(?:;|$)/i': client(' ', { before: 'application/json', after: '!' }),
     '/;\\s*charset\\s*=\\s*"?([^";\\s]+)/i': client('; charset  ='),
@@ -133,14 +129,16 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   },
   'src/routes/openapi.ts': { '/[\\w-]+/g': OURS },
   'src/routes/problems.ts': { 'new RegExp(String.raw`${CODE.source}|^status_\\d{3}$`)': OURS },
-  'src/routes/overviews.ts': {
+  'src/routes/selection.ts': {
+    '/^\\s*\\[/': upstream(' ', { after: '1' }),
+    '/^\\s*\\{/': upstream(' ', { after: '1' }),
     '/^(section|field)/i': client('sectio'),
     '/(^|[,;]\\s*)handling\\s*=\\s*"?strict"?\\s*($|[,;])/i': client(' ', {
       before: ', handling = strict',
       after: 'a',
     }),
-    '/[\\r\\n]+\\s*/g': upstream('1,\n'),
   },
+  'src/routes/overviews.ts': { '/[\\r\\n]+\\s*/g': upstream('1,\n') },
   'src/routes/overview-description.ts': { '/^get/': OURS },
   'src/routes/passthrough.ts': {
     'new RegExp(`^${form}$`)': OURS,

@@ -50,7 +50,8 @@ export const legsOf = ({ sections }: Overview): readonly LegScript[] =>
     const { path, id } = section.operation;
     const operation = id as OperationId; // the table's rows are named by its keys
     const text = exampleBody(operation);
-    const target = section.query === undefined ? path : `${path}?${section.query}`;
+    const { query } = section.input;
+    const target = query === '' ? path : `${path}?${query}`;
     const required = section.required === true;
     return { section: name, operation, path: target, upstream: text, text, required, isCard: false };
   });

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { accountOverview, allOverviews, referralOverview } from '../../src/gateway/overviews.ts';
-import { documentedFields, project } from '../../src/gateway/compose.ts';
+import { documentedFields, project } from '../../src/routes/selection.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
 import { operations } from '../../src/upstream/operations/index.ts';
 import {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { cacheKeyOf, invalidatedBy } from '../../src/cache/reader.ts';
+import { cacheKeyOf, invalidatedBy } from '../../src/cache/keys.ts';
 import { EVERYTHING } from '../../src/store/store.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
 import { allOperations, operations } from '../../src/upstream/operations/index.ts';

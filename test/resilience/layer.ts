@@ -1,7 +1,6 @@
 import { noMetrics } from '../../src/core/metrics.ts';
 import type { Clock } from '../../src/core/runtime.ts';
-import type { CallUpstream, UpstreamAnswer, UpstreamCall } from '../../src/upstream/call.ts';
-import type { RequestContext } from '../../src/cache/reader.ts';
+import type { CallUpstream, RequestContext, UpstreamAnswer, UpstreamCall } from '../../src/upstream/call.ts';
 import { operations } from '../../src/upstream/operations/index.ts';
 
 const contextOf = (clock: Clock): RequestContext => ({

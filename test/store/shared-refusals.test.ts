@@ -36,7 +36,7 @@ const request = (store: SharedStore, key: CacheKey): Promise<Snapshot> =>
     owner: key.account,
     now: START_MS,
     window: undefined,
-    keys: () => [key],
+    keys: [key],
     fetches: true,
     waitUntil: () => undefined,
   });

@@ -64,6 +64,7 @@ export const watchedStore = (store: Store): WatchedStore => {
   return {
     ...turnstiles,
     snapshot: (request) => andThen(store.snapshot(request), watched),
+    copyOf: (key) => store.copyOf(key),
     beginWrite: (write) => passing(turnstiles.begins, store.beginWrite(write)),
     endWrite: (write, end) => passing(turnstiles.ends, store.endWrite(write, end)),
     coolDown: (...args) => store.coolDown(...args),

@@ -184,8 +184,9 @@ test.each(documented.filter(({ method }) => method !== 'GET').map(({ id }) => id
   },
 );
 
-const CARD: Section = { cardOf: 'subscription', operation: operations.getPaymentMethod };
-const read = (operation: Operation, more: Partial<Section> = {}) => ({ operation, ...more });
+const ALL = { query: '' };
+const CARD: Section = { cardOf: 'subscription', operation: operations.getPaymentMethod, input: ALL };
+const read = (operation: Operation, more: Partial<Section> = {}) => ({ operation, input: ALL, ...more });
 const SUBSCRIPTION = read(operations.getSubscription, { required: true });
 
 /** `contract.md` section 6. */
@@ -195,7 +196,7 @@ const OVERVIEWS: readonly (readonly [path: string, sections: Readonly<Record<str
     {
       subscription: SUBSCRIPTION,
       payment_method: CARD,
-      notifications: read(operations.listNotifications, { query: 'dismissed_at__isnull=True' }),
+      notifications: read(operations.listNotifications, { input: { query: 'dismissed_at__isnull=True' } }),
       referral_config: read(operations.getReferralConfig),
     },
   ],

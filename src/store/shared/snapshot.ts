@@ -89,9 +89,9 @@ export class SharedSnapshot implements Snapshot {
 
   /** Asks for the keys that the request has named, and counts it in its window. */
   async begin(): Promise<this> {
-    const { copies, limits, sessions, clock } = this.#parts;
-    const { window, session, now, keys = () => [] } = this.#request;
-    const named = keys((key) => copies.get(key)?.entry).map((key) => this.#stateOf(key));
+    const { limits, sessions, clock } = this.#parts;
+    const { window, session, now, keys = [] } = this.#request;
+    const named = keys.map((key) => this.#stateOf(key));
     const reply = await this.#ask(named, { window });
     const state = reply ? reply.session : await this.#sessionAlone();
     if (session) this.session = sessions.learn(this.#request, session, state);

@@ -1,62 +1,41 @@
-import type { Config } from '../config.ts';
-import type { Logger } from '../core/logger.ts';
-import type { Metrics } from '../core/metrics.ts';
-import { andThen, type Clock, type Digest, type Soon } from '../core/runtime.ts';
-import { requestsBy, secondsLeft, type SnapshotRequest, type Store, type WindowUse } from '../store/store.ts';
-import type { Transport } from '../upstream/transport.ts';
-import { cacheKeyOf, type Quota, Reader, type RequestContext } from '../cache/reader.ts';
-import type { acceptedAccounts } from '../resilience/gates.ts';
-import type { CopyOf, Read } from '../upstream/call.ts';
+import { cacheKeyOf } from '../cache/keys.ts';
+import { Reader } from '../cache/reader.ts';
 import { GatewayError } from '../core/errors.ts';
-
-/** What a runtime gives for reads and writes. */
-export interface GatewayDeps {
-  readonly config: Config;
-  /** The upstream's `{base_url}`: configured, or the sandbox's. */
-  readonly upstream: URL;
-  readonly transport: Transport;
-  readonly store: Store;
-  readonly clock: Clock;
-  readonly digest: Digest;
-  readonly logger: Logger;
-  readonly metrics: Metrics;
-  /** Upstream calls under way at once; undefined if the platform limits them. */
-  readonly slots: number | undefined;
-}
+import { andThen, type Soon } from '../core/runtime.ts';
+import type { acceptedAccounts } from '../resilience/gates.ts';
+import { requestsBy, secondsLeft, type SnapshotRequest, type WindowUse } from '../store/store.ts';
+import type { CopyOf, Quota, Read, RequestContext } from '../upstream/call.ts';
+import type { GatewayDeps } from './deps.ts';
 
 /** The accounts that the upstream has accepted: whose share a request takes. */
 export type Accepted = ReturnType<typeof acceptedAccounts>;
 
-/** What a request will read, judging by the copies that this instance has. */
-export type ReadsOf = (copyOf: CopyOf) => readonly Read[];
+/** What a request will read; where it depends, judging by the copies that this instance has. */
+export type Reads = readonly Read[] | ((copyOf: CopyOf) => readonly Read[]);
 
 export type ReaderOf = ReturnType<typeof readers>;
 
 /** Makes readers, each by one question to the store: for what it will read, its window, if any, and its session. */
 export function readers({ config, store, clock, digest, metrics }: GatewayDeps, accepted: Accepted) {
   const { policyOf } = config;
+  const options = { clock, metrics, policyOf };
   return (
     context: RequestContext,
-    reads: ReadsOf,
+    named: Reads,
     { window, session }: Pick<SnapshotRequest, 'window' | 'session'>,
   ): Soon<Reader> =>
     andThen(context.account ?? digest.account(context.credential), (account) => {
       context.account = account;
       const owner = (context.owner = accepted.ownerOf(account, context));
       const keyOf = (read: Read) => cacheKeyOf(account, read, policyOf(read.operation));
-      const asked = store.snapshot({
-        account,
-        owner,
-        now: clock.now(),
-        window,
-        keys: (copyOf) => reads((read) => copyOf(keyOf(read))).map(keyOf),
-        fetches: context.wants === 'any',
-        session,
-        waitUntil: context.waitUntil,
-      });
+      const reads = typeof named === 'function' ? named((read) => store.copyOf(keyOf(read))) : named;
+      const keys = reads.map(keyOf);
+      const { wants, waitUntil } = context;
+      const fetches = wants === 'any';
+      const asked = store.snapshot({ account, owner, now: clock.now(), window, keys, fetches, session, waitUntil });
       return andThen(asked, (snapshot) => {
         context.snapshot = snapshot;
-        return new Reader({ context, account, owner, snapshot }, { clock, metrics, policyOf });
+        return new Reader({ context, account, owner, snapshot, reads, keys }, options);
       });
     });
 }

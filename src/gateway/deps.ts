@@ -1,0 +1,21 @@
+import type { Config } from '../config.ts';
+import type { Logger } from '../core/logger.ts';
+import type { Metrics } from '../core/metrics.ts';
+import type { Clock, Digest } from '../core/runtime.ts';
+import type { Store } from '../store/store.ts';
+import type { Transport } from '../upstream/transport.ts';
+
+/** What a runtime gives for reads and writes. */
+export interface GatewayDeps {
+  readonly config: Config;
+  /** The upstream's `{base_url}`: configured, or the sandbox's. */
+  readonly upstream: URL;
+  readonly transport: Transport;
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly digest: Digest;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** Upstream calls under way at once; undefined if the platform limits them. */
+  readonly slots: number | undefined;
+}
