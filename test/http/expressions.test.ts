@@ -76,7 +76,10 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^ReplyError|Last error: ReplyError/': OURS,
     '/(?:^|ReplyError: )(?:ERR )?([A-Z_]{3,40})\\b/': OURS,
   },
-  'src/entry/node/redis/client.ts': { "new RegExp(`^${field}:(.*?)\\\\r?$`, 'm')": OURS },
+  'src/entry/node/redis/client.ts': {
+    "new RegExp(`^${field}:(.*?)\\\\r?$`, 'm')": OURS,
+    '/min-replicas-to-write,(\\d+)/': OURS,
+  },
   'src/entry/node/server/connections.ts': { '/^Max open files +(\\d+)/m': OURS },
   'src/entry/node/server/address.ts': {
     '/^(?:\\[(?<ipv6>[^\\]]+)\\](?::\\d+)?|(?<ipv4>[\\d.]+):\\d+)$/': client('1', { after: ':' }),
