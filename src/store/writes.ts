@@ -27,7 +27,9 @@ export class Versions {
   }
 
   of(tags: readonly Tag[]): Version {
-    return [this.#epoch, ...tags.map((tag) => this.#tags.get(tag) ?? '0')].join('.');
+    let version = this.#epoch;
+    for (const tag of tags) version += `.${this.#tags.get(tag) ?? '0'}`;
+    return version;
   }
 
   /** With more than `max` tags all are renewed. Returns whether they were. */
