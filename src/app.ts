@@ -71,8 +71,7 @@ interface MountTools extends RequestTools {
 }
 
 /**
- * Our middleware stands before each route and not before all: `route()` would copy that to the app that this one is mounted
- * in. `below`: patterns of what is ours too, so that nothing else is at such a path, wherever the app is mounted. `alone`:
+ * There is no middleware before all routes: `route()` would copy it to the app that this one is mounted in. `below`: patterns of what is ours too, so that nothing else is at such a path, wherever the app is mounted. `alone`:
  * what is answered only where the app is not mounted, as every unknown path is.
  */
 function mount(routes: readonly Route[], tools: MountTools, below: string[] = [], alone: readonly Route[] = []) {
@@ -113,6 +112,7 @@ function handlerOf(route: Handled, tools: MountTools): Handler<Env> {
   return (c: Context<Env, string>) => {
     const request = beginRequest(c, route, tools);
     const answer = cors?.preflight(c) ?? (sessions ? inSession(c, request) : handle(c));
+    // What throws is ended by `problem`.
     return andThen(answer, (response) => {
       accessLog(request, response.status);
       return response;

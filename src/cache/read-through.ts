@@ -136,22 +136,23 @@ export class ReadThrough {
     const { key, policy, reader, found } = lookup;
     const { snapshot } = reader;
     const isShared = policy !== undefined && reader.context.wants === 'any';
-    const leased = isShared && snapshot.lease ? await snapshot.lease(key, found, controller.signal) : found;
-    const made = leased === found ? undefined : this.#madeMeanwhile(leased, policy);
+    // The same object where nobody else was fetching.
+    const latest = isShared && snapshot.lease ? await snapshot.lease(key, found, controller.signal) : found;
+    const made = latest === found ? undefined : this.#madeMeanwhile(latest, policy);
     if (made) return { status: 200, entry: made, isStored: true, isCollapsed: true };
     try {
-      const answer = await this.#call(lookup, leased.entry, controller);
+      const answer = await this.#call(lookup, latest.entry, controller);
       const status = answer.notModified ? 200 : answer.status;
       const etag = policy && answer.text !== null ? `"${await this.#options.digest.body(answer.text)}"` : '';
-      const entry = entryOf(answer, leased.entry, { etag, storedAt: this.#options.clock.now() });
+      const entry = entryOf(answer, latest.entry, { etag, storedAt: this.#options.clock.now() });
       const isKept = entry !== null && status === 200 && answer.isStorable;
-      if (!policy && (isKept || !leased.entry)) return { status, entry, isStored: false };
-      const fetched: Fetched = isKept ? { entry } : { drop: leased.entry && 'key' };
-      return { status, entry, isStored: (await snapshot.save(key, leased, fetched)).stored };
+      if (!policy && (isKept || !latest.entry)) return { status, entry, isStored: false };
+      const fetched: Fetched = isKept ? { entry } : { drop: latest.entry && 'key' };
+      return { status, entry, isStored: (await snapshot.save(key, latest, fetched)).stored };
     } catch (error) {
       const drop = dropOf(error);
       const isReported = policy !== undefined || drop !== undefined;
-      return { error, holds: !isReported || (await snapshot.save(key, leased, { drop })).holds };
+      return { error, holds: !isReported || (await snapshot.save(key, latest, { drop })).holds };
     }
   }
 

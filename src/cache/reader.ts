@@ -100,6 +100,7 @@ export class Reader {
     return this.snapshot.copy(this.keyOf(read), this.#options.clock.now());
   }
 
+  /** That of a read that was named at the beginning is made already: it is told by being the same object. */
   keyOf(read: Read): CacheKey {
     const at = this.reads.indexOf(read);
     const made = at < 0 ? undefined : this.keys[at];

@@ -75,9 +75,9 @@ async function count({ store, clock, limit }: WriteTools, writer: Writer): Promi
   limit.apply(context, window, use);
 }
 
-async function readied(tools: WriteTools, { operation, input: body, context }: WriteRequest, earlier: Writer) {
+async function readied(tools: WriteTools, { operation, input: readInput, context }: WriteRequest, earlier: Writer) {
   const isLate = lateness(tools.clock, context.endsAt);
-  const input = await body();
+  const input = await readInput();
   // The account may have been accepted while the body came.
   const writer = { ...earlier, owner: tools.accepted.ownerOf(earlier.account, context) };
   checkInput(operation, input);

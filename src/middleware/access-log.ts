@@ -4,7 +4,7 @@ import type { ClientRequest } from './request.ts';
 /** Not in any RFC, but the usual status for a client that has left. It is only logged. */
 export const CLIENT_LEFT = 499;
 
-/** Gives a request its line in the log, and counts it, when it is over: now, or when its stream has ended. */
+/** Ends a request, or lets its stream end it: what it holds is given back, it gets its line in the log, and is counted. */
 export function accessLog(request: ClientRequest, status: number): void {
   if (request.isStream && !request.isEnded) {
     request.onEnd = () => record(request, status);

@@ -1,7 +1,7 @@
 import type { Context, ErrorHandler } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
 import { ClientLeft, GatewayError, PROBLEM_TYPE, problemOf } from '../core/errors.ts';
-import { addressOwner, secondsLeft } from '../store/store.ts';
+import { addressOwner, type Owner, secondsLeft } from '../store/store.ts';
 import { accessLog, CLIENT_LEFT } from './access-log.ts';
 import { ClientRequest, type Env, type Head, type RequestTools } from './request.ts';
 
@@ -46,12 +46,21 @@ export function reply(c: Context<Env>, answer: Answer): Response {
   const request = c.get('request');
   const { body } = answer;
   const { backlog } = request.tools;
-  if (request.route.mayBeRefused && backlog?.isFull(c.env, request.owner ?? addressOwner(request.address))) {
+  const owner = noteOwner(c);
+  if (request.route.mayBeRefused && backlog?.isFull(owner)) {
     if (body instanceof ReadableStream) void body.cancel();
     request.tools.metrics.refused('unsent');
     throw GatewayError.of('overloaded', { retryAfter: 1, detail: UNREAD });
   }
   return responseOf(c, answer, body instanceof ReadableStream && backlog ? backlog.metered(c.env, body) : body);
+}
+
+/** Says whose answer it is, for what its client is slow to take of it. */
+function noteOwner(c: Context<Env>): Owner {
+  const request = c.get('request');
+  const owner = request.owner ?? addressOwner(request.address);
+  request.tools.backlog?.note(c.env, owner);
+  return owner;
 }
 
 /**
@@ -71,7 +80,7 @@ function responseOf(c: Context<Env>, answer: Answer, body: Answer['body']): Resp
 /** Every other 5xx has another status. */
 const FAULT = 500;
 
-/** The app's `onError`: the one place where errors become answers. */
+/** The app's `onError`: the one place where errors become answers. What `handlerOf` throws ends here, with its line in the log. */
 export const problem: ErrorHandler<Env> = (error, c) => {
   const request = c.get('request');
   const hasLeft = error instanceof ClientLeft || (!(error instanceof GatewayError) && request.hasLeft);
@@ -86,6 +95,7 @@ function problemResponse(c: Context<Env>, error: Error): Response {
   const told = error instanceof GatewayError ? error : GatewayError.of('internal_error', { cause: error });
   if (told.status === FAULT) logFault(request, told.cause);
   const answer = problemAnswer(request, told);
+  noteOwner(c);
   return responseOf(c, answer, answer.body);
 }
 

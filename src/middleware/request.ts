@@ -18,8 +18,10 @@ export interface Env {
 
 /** What clients have been sent and have not taken yet. */
 export interface Backlog {
-  /** Notes whose answer it is, and tells whether so much of the owner's is unsent that this one may not be sent too. */
-  isFull(env: object, owner: Owner): boolean;
+  /** Notes whose answer it is. */
+  note(env: object, owner: Owner): void;
+  /** Whether so much of the owner's is unsent that no further answer to a read may be sent. */
+  isFull(owner: Owner): boolean;
   /** The same stream, whose bytes count until they are taken. */
   metered(env: object, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array>;
 }
@@ -47,7 +49,10 @@ export interface RouteFacts {
   readonly name: string;
   /** In logs and metrics. */
   readonly operation?: string | undefined;
-  /** While too much of its owner's earlier answers is unread: a read may, a write tells what has happened, a probe is answered. */
+  /**
+   * While too much of its owner's earlier answers is unread. Not for writes, whose answer tells what has happened, nor for
+   * probes.
+   */
   readonly mayBeRefused?: boolean;
   /** It tells of sessions, or begins or ends one; its handler reads the cookie. */
   readonly isSession?: true;
@@ -82,7 +87,7 @@ export class ClientRequest implements RequestContext {
   readonly query: string;
   readonly requestId: string;
   readonly startedAt: number;
-  /** Whether no other middleware came before ours. */
+  /** Whether no middleware of a host came before. */
   readonly isFirst: boolean;
   account: AccountId | undefined;
   owner: Owner | undefined;
@@ -270,7 +275,7 @@ export function beginRequest(c: Context<Env>, route: RouteFacts, tools: RequestT
   // A middleware before ours may have changed the headers of the `Request`, without another in its place.
   const head = (c.req.routeIndex === 0 ? tools.headOf?.(c.env, c.req.raw) : undefined) ?? c.req;
   const request = new ClientRequest(head, route, tools, c);
-  c.set('request', request);
+  c.set('request', request); // `problem` needs it
   if (!PLAIN_PATH.test(request.path)) throw GatewayError.of('unknown_endpoint');
   return request;
 }

@@ -30,7 +30,7 @@ export function gateList(options: GateListOptions) {
     cooling.assertOver, // an account that the upstream's last 429 told to wait: rate_limited
     circuit.gate, // those for whom the circuit is open, since the upstream fails: upstream_unavailable
     slots(options, options.slots), // what has waited too long for a slot: overloaded
-    cooling.gate, // as the first: a 429 may have come while the call waited for its slot
+    cooling.gate, // as the first: a 429 may have come while the call waited for its slot; this one hears of a 429 of its own
     inTime, // what has no time left after that: upstream_timeout
     budget(options, budgetPerMinute), // an account that has used up its calls of this minute: rate_limited
     ...told, // nothing, as all that follow

@@ -67,7 +67,10 @@ export function cooldown({ metrics, store }: GateOptions) {
     const detail = 'The upstream has asked for fewer calls of this account.';
     throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: Math.ceil(leftMs / 1000), detail });
   };
-  const gate: Gate = (attempt) => assertOver(attempt) ?? settled;
+  const gate: Gate = (attempt) => {
+    assertOver(attempt);
+    return settled;
+  };
   return { assertOver, gate };
 }
 

@@ -46,10 +46,10 @@ async function start(atEnd: AtEnd, { mostUnsentBytes, ...bounds }: Bounds = {}) 
     .get('/big', (c) => c.body(BIG))
     .get('/half', (c) => streamOf(c, BIG))
     .get('/of/:owner', (c) => {
-      unsent.isFull(c.env, c.req.param('owner'));
+      unsent.note(c.env, c.req.param('owner'));
       return c.body(BIG);
     })
-    .get('/full/:owner', (c) => c.body(`${unsent.isFull(c.env, c.req.param('owner'))}`))
+    .get('/full/:owner', (c) => c.body(`${unsent.isFull(c.req.param('owner'))}`))
     .get('/streamed', (c) => streamOf(c))
     .get('/late', async (c) => {
       await goOn.promise;

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { expectProblem } from '../http/problem.ts';
+import type { Backlog } from '../../src/middleware/request.ts';
 import { startGateway } from '../support/gateway.ts';
 import { call } from '../support/http.ts';
 import { requestText } from '../support/raw-client.ts';
@@ -83,8 +84,28 @@ test('of streams that an account does not take those beyond its share are broken
   expect(whole).toBeLessThan(MANY);
 });
 
+const NOTHING_UNSENT: Backlog = { note: () => undefined, isFull: () => false, metered: (_, body) => body };
+
+test('every answer is noted for its account, that to a write and a problem too', async () => {
+  const owners: string[] = [];
+  const note = (_: object, owner: string) => void owners.push(owner);
+  const gateway = await startGateway(world.upstream.url, { backlog: { ...NOTHING_UNSENT, note } });
+  onTestFinished(() => gateway.close());
+  const token = secret();
+  const ask = (method: string, path: string) => call(gateway.url, { method, path, token });
+  await ask('GET', SUBSCRIPTION); // accepted from here on
+  await ask('GET', SUBSCRIPTION);
+  await ask('POST', '/api/v2/proxy/list/refresh/');
+  await ask('GET', '/api/v2/unknown/');
+  await ask('GET', `${OVERVIEW}?sections=nothing`);
+  const [, account, ofWrite, ofNobody, ofProblem] = owners;
+  expect(owners).toHaveLength(5);
+  expect([ofWrite, ofProblem]).toEqual([account, account]);
+  expect(ofNobody).not.toBe(account);
+});
+
 test.each(['/livez', '/readyz'])('a probe is answered however much is unread: %s', async (path) => {
-  const full = { isFull: () => true, metered: (_: object, body: ReadableStream<Uint8Array>) => body };
+  const full = { ...NOTHING_UNSENT, isFull: () => true };
   const gateway = await startGateway(world.upstream.url, { backlog: full });
   onTestFinished(() => gateway.close());
   expect((await call(gateway.url, { path })).status).toBe(200);

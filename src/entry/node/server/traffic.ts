@@ -44,7 +44,7 @@ export class Traffic {
     this.#accepted++;
   }
 
-  /** Notes a request until it is over. Returns whether there was room for it; a probe needs none, nor does a `refused` one. */
+  /** Notes a request until it is over. Returns false only where it needs room and there is none: probes and refused ones need none. */
   begin(outgoing: ServerResponse, isRefused: boolean): boolean {
     this.#begun++;
     if (this.#isDraining) closeAfter(outgoing);

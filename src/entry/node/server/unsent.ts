@@ -43,10 +43,15 @@ export class Unsent implements Backlog {
     this.#mostBytes = mostBytes;
   }
 
-  isFull(env: object, owner: Owner): boolean {
+  note(env: object, owner: Owner): void {
     const outgoing = outgoingIn(env);
     if (outgoing) outgoing[OWNER] = owner;
-    return outgoing !== undefined && this.#isOver(owner);
+  }
+
+  /** No owner can be over its share as long as all together have no more than that. */
+  isFull(owner: Owner): boolean {
+    const most = this.#mostBytes * SHARE;
+    return this.#bytes > most && (this.#owners.get(owner) ?? 0) > most;
   }
 
   /** Reads what there is, since it is in memory anyway, and breaks off if too much of the owner's is unsent by then. */
@@ -76,18 +81,12 @@ export class Unsent implements Backlog {
       for (let part = await reader.read(); !part.done; part = await reader.read()) {
         to.enqueue(part.value);
         this.#recount(one);
-        if (this.#isOver(one.owner)) return void outgoing.destroy();
+        if (this.isFull(one.owner)) return void outgoing.destroy();
       }
       to.close();
     } catch (error) {
       to.error(error);
     }
-  }
-
-  /** No owner can be over its share as long as all together have no more than that. */
-  #isOver(owner: Owner): boolean {
-    const most = this.#mostBytes * SHARE;
-    return this.#bytes > most && (this.#owners.get(owner) ?? 0) > most;
   }
 
   #add(outgoing: Owned, queued: () => number = () => 0): Waiting {
