@@ -71,7 +71,7 @@ interface MountTools extends RequestTools {
 }
 
 /**
- * Our middleware stands before each route and not before all: `route()` would copy that to the app that this one is mounted
+ * What comes first stands before each route and not before all: `route()` would copy that to the app that this one is mounted
  * in. `below`: patterns of what is ours too, so that nothing else is at such a path, wherever the app is mounted. `alone`:
  * what is answered only where the app is not mounted, as every unknown path is.
  */
