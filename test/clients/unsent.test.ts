@@ -92,12 +92,12 @@ test('every answer is noted for its account, that to a write and a problem too',
   const gateway = await startGateway(world.upstream.url, { backlog: { ...NOTHING_UNSENT, note } });
   onTestFinished(() => gateway.close());
   const token = secret();
-  const ask = (method: string, path: string) => call(gateway.url, { method, path, token });
-  await ask('GET', SUBSCRIPTION); // accepted from here on
-  await ask('GET', SUBSCRIPTION);
-  await ask('POST', '/api/v2/proxy/list/refresh/');
-  await ask('GET', '/api/v2/unknown/');
-  await ask('GET', `${OVERVIEW}?sections=nothing`);
+  const send = (method: string, path: string) => call(gateway.url, { method, path, token });
+  await send('GET', SUBSCRIPTION); // accepted from here on
+  await send('GET', SUBSCRIPTION);
+  await send('POST', '/api/v2/proxy/list/refresh/');
+  await send('GET', '/api/v2/unknown/');
+  await send('GET', `${OVERVIEW}?sections=nothing`);
   const [, account, ofWrite, ofNobody, ofProblem] = owners;
   expect(owners).toHaveLength(5);
   expect([ofWrite, ofProblem]).toEqual([account, account]);
