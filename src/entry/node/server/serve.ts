@@ -98,7 +98,7 @@ function guarded({ app, refuse, unsent, waitUntil, onOverload }: ServeOptions, t
   });
   const turnAway = (incoming: IncomingMessage, outgoing: ServerResponse, error: GatewayError) => {
     const { status, headers, body } = refuse(new MessageHead(incoming, urlOfRefused(incoming)), error);
-    outgoing.writeHead(status, headers).end(body);
+    outgoing.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) }).end(body);
   };
   return (incoming: IncomingMessage, outgoing: ServerResponse) => {
     const refused = refusalOf(incoming);
