@@ -38,7 +38,7 @@ async function start(): Promise<void> {
   const { deps, unsent, idle, scrape, close } = nodeDeps(given, store, logger.dropped);
   for (const variable of config.ignored) logger.warn({ variable }, 'variable has no effect yet');
   const { host, port, trustedProxies, adminHost, adminPort, upstreamMaxConnections } = config;
-  const shared = { refuse: createRefuser(deps), unsent, waitUntil: deps.waitUntil };
+  const shared = { isGateway: true, refuse: createRefuser(deps), unsent, waitUntil: deps.waitUntil };
   const bounds = {
     trustedProxies,
     mostConnections: mostConnections(upstreamMaxConnections),

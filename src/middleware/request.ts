@@ -272,8 +272,7 @@ const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]*)+$/;
  */
 export function beginRequest(c: Context<Env>, route: RouteFacts, tools: RequestTools): ClientRequest {
   c.env ??= {}; // `app.request()` gives none
-  // A middleware before ours may have changed the headers of the `Request`, without another in its place.
-  const head = (c.req.routeIndex === 0 ? tools.headOf?.(c.env, c.req.raw) : undefined) ?? c.req;
+  const head = tools.headOf?.(c.env, c.req.raw) ?? c.req;
   const request = new ClientRequest(head, route, tools, c);
   c.set('request', request); // `problem` needs it
   if (!PLAIN_PATH.test(request.path)) throw GatewayError.of('unknown_endpoint');

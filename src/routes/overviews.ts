@@ -1,7 +1,6 @@
 import { accepts } from 'hono/accepts';
 import type { Context } from 'hono';
 import { cacheWordOf } from '../cache/reader.ts';
-import { ClientLeft } from '../core/errors.ts';
 import { andThen, type Digest, type Soon } from '../core/runtime.ts';
 import { type BadLeg, compose, isBad, isGood, type Leg, type Legs, readsOf, vitalOf } from '../gateway/compose.ts';
 import type { GatewayDeps } from '../gateway/deps.ts';
@@ -148,7 +147,7 @@ function streamOf(request: ClientRequest, asked: CompositionRequest, legs: Legs)
       const lines = asked.wanted.map(async (name) => send(lineOf(asked, name, await legs.get(name))));
       const outcomes = await Promise.allSettled(lines);
       request.end();
-      if (request.signal.reason instanceof ClientLeft) return; // the client does not read any more
+      if (request.hasLeft) return; // nobody reads it any more
       if (outcomes.every(({ status }) => status === 'fulfilled')) send('{"complete":true}');
       controller.close();
     },

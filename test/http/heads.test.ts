@@ -73,6 +73,15 @@ describe('a head that is refused', () => {
     await expectServing();
   });
 
+  test.each(['GET', 'HEAD'])('with the length of what it says: %s', async (method) => {
+    const socket = await openSocket(stage.gateway.port);
+    await socket.write(head(`${method} ${PATH}`, 'Host: a/b\r\n'));
+    const { headers } = await socket.readResponse({ head: method === 'HEAD' });
+    socket.destroy();
+    expect(Number(headers['content-length'])).toBeGreaterThan(100);
+    expect(headers).not.toHaveProperty('transfer-encoding');
+  });
+
   test.each([
     ['a target without a slash', () => head('GET api/v2/subscription/', HOST)],
     ['a bad version', () => get(HOST).replace('HTTP/1.1', 'HTTP/3.7')],

@@ -4,6 +4,8 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { createApp } from '../../src/app.ts';
+import type { ServeOptions } from '../../src/entry/node/server/serve.ts';
+import type { Env } from '../../src/middleware/request.ts';
 import { LISTED } from './cors.ts';
 import { expectProblem } from './problem.ts';
 import { call, type CallOptions } from '../support/http.ts';
@@ -51,7 +53,7 @@ describe('in a host app on Node', () => {
   });
 });
 
-type Around = (app: ReturnType<typeof createApp>) => Hono;
+type Around = (app: ReturnType<typeof createApp>) => ServeOptions['app'];
 
 /** A gateway in a host of the test's own. */
 const openHost = async (around: Around) => {
@@ -144,24 +146,40 @@ test('a request that the host puts in the place of the client’s is the one tha
   expect(JSON.parse(calls[1]!.body)).toEqual(body);
 });
 
-test('headers that the host changes where they are count as changed', async () => {
-  const other = secret('of-another-account');
-  const around: Around = (app) =>
+const setting = (token: string | undefined, { headers }: Request) =>
+  token === undefined ? headers.delete('authorization') : headers.set('authorization', `Token ${token}`);
+
+/** Ways of a host to change the credential of a request where it is. */
+const changing: Readonly<Record<string, (app: ReturnType<typeof createApp>, token?: string) => ReturnType<Around>>> = {
+  'in a middleware': (app, token) =>
     new Hono()
       .use((c, next) => {
-        if (c.req.path === READ) c.req.raw.headers.set('authorization', `Token ${other}`);
-        else c.req.raw.headers.delete('authorization');
+        setting(token, c.req.raw);
         return next();
       })
-      .route('/', app);
-  const { ask } = await openHost(around);
+      .route('/', app),
+  'in a handler that asks the gateway': (app, token) =>
+    new Hono<Env>().all('*', (c) => {
+      setting(token, c.req.raw);
+      return app.fetch(c.req.raw, c.env, c.executionCtx);
+    }),
+  'in front of the app': (app, token) => ({
+    fetch(request, ...rest) {
+      setting(token, request);
+      return app.fetch(request, ...rest);
+    },
+  }),
+};
+
+test.each(Object.entries(changing))('headers that the host changes where they are count: %s', async (_, change) => {
+  const other = secret('of-another-account');
   const asked = upstream.calls.length;
-  expect((await ask(READ, { token: secret('of-the-client') })).status).toBe(200);
+  const client = { token: secret('of-the-client') };
+  const setTo = await openHost((app) => change(app, other));
+  expect((await setTo.ask(READ, client)).status).toBe(200);
   expect(upstream.calls.slice(asked).map(({ headers }) => headers['authorization'])).toEqual([`Token ${other}`]);
-  expectProblem(await ask('/api/v2/payment/transaction/', { token: secret('of-the-client') }), {
-    status: 401,
-    code: 'unauthenticated',
-  });
+  const { ask } = await openHost((app) => change(app));
+  expectProblem(await ask(READ, client), { status: 401, code: 'unauthenticated' });
 });
 
 test.each([

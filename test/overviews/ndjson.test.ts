@@ -74,6 +74,16 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
     expect(world.upstream.calls).toHaveLength(legs.length);
   });
 
+  test('leaves no timer behind, neither cold nor from copies', async () => {
+    const clock = manualClock();
+    const world = await openOverviews({}, { clock });
+    for (const count of [1, 2]) {
+      expect((await (await open(world, path)).rest()).at(-1)).toBe(COMPLETE);
+      await loggedAs(world, path, count);
+      expect([count, clock.pending()]).toEqual([count, 0]);
+    }
+  });
+
   test('sends each the moment it is there', async () => {
     const world = await openOverviews();
     const gates = optional.map((leg) => [leg, holdAll(world, [leg])] as const);

@@ -35,7 +35,7 @@ interface TestGatewayOptions extends Partial<Omit<Deps, 'upstream' | 'config' | 
 
 /** The gateway as `entry/node.ts` builds it, on a free port, with a log that is kept. */
 export async function startGateway(upstreamUrl: string, options: TestGatewayOptions = {}): Promise<TestGateway> {
-  const { env = {}, admin: isWanted = false, around = (app) => app, ...replaced } = options;
+  const { env = {}, admin: isWanted = false, around, ...replaced } = options;
   const config = configOf({ UPSTREAM_BASE_URL: upstreamUrl, ...env });
   const lines: LogLine[] = [];
   const logger = keepingLogger(lines);
@@ -50,8 +50,9 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const { waitUntil } = deps;
   const shared = { refuse: createRefuser(deps), unsent, waitUntil, host: '127.0.0.1', port: 0 };
   const on = { ...shared, trustedProxies: config.trustedProxies };
-  const listener = await serve({ app: around(createApp(deps)), ...on });
-  const admin = isWanted ? await serve({ app: createAdminApp(deps, built.scrape), ...on }) : undefined;
+  const app = createApp(deps);
+  const listener = await serve({ app: around?.(app) ?? app, isGateway: !around, ...on });
+  const admin = isWanted ? await serve({ app: createAdminApp(deps, built.scrape), isGateway: true, ...on }) : undefined;
   return {
     url: listener.url,
     port: Number(new URL(listener.url).port),

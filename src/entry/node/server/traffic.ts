@@ -16,7 +16,7 @@ const LOOK_MS = 25;
 
 /** Turns of the event loop without a new connection after which the backlog is empty. */
 const QUIET_TURNS = 5;
-const MAX_BACKLOG_MS = 1_000;
+const MAX_BACKLOG_MS = 3_000;
 
 /**
  * The requests under way on a listener: how many there may be, and how many of one address when half of the room is taken.
@@ -80,12 +80,12 @@ export class Traffic {
    */
   async drain(graceMs: number, ends: { stopAccepting: () => void; cutAll: () => void }): Promise<void> {
     const endAt = Date.now() + graceMs;
-    const isEmpty = await this.#emptyBacklog();
+    const isEmpty = await this.#emptyBacklog(graceMs / 4);
     if (isEmpty) ends.stopAccepting();
     this.#isDraining = true;
     for (const outgoing of this.#inFlight) closeAfter(outgoing);
     if (!isEmpty) {
-      await this.#emptyBacklog(); // with fewer requests to answer meanwhile
+      await this.#emptyBacklog(graceMs / 4); // with fewer requests to answer meanwhile
       ends.stopAccepting();
     }
     for (let quiet = 0; quiet < QUIET_LOOKS && Date.now() < endAt;) {
@@ -98,10 +98,10 @@ export class Traffic {
 
   /**
    * Connections that the kernel has taken would be reset with the listener. Node accepts one or so in a turn; a flood
-   * of new ones is given up on after a second. Returns whether there are no more.
+   * of new ones is given up on after some seconds. Returns whether there are no more.
    */
-  async #emptyBacklog(): Promise<boolean> {
-    const endAt = Date.now() + MAX_BACKLOG_MS;
+  async #emptyBacklog(mostMs: number): Promise<boolean> {
+    const endAt = Date.now() + Math.min(MAX_BACKLOG_MS, mostMs);
     let before: number;
     do {
       before = this.#accepted;
