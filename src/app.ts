@@ -5,7 +5,7 @@ import { andThen, type MakeOpener } from './core/runtime.ts';
 import type { GatewayDeps } from './gateway/deps.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { accessLog } from './middleware/access-log.ts';
-import { boundedBody } from './middleware/body.ts';
+import { limitBody } from './middleware/body.ts';
 import { Cors, isPreflight } from './middleware/cors.ts';
 import { problem, refuser } from './middleware/reply.ts';
 import {
@@ -52,7 +52,8 @@ export function createApp(deps: Deps): Hono<Env> {
     ...docsRoutes(deps.docsAssets, deps.trialAccounts),
     ...healthRoutes(deps.readiness),
   ];
-  return mount(routes, { ...deps, cors: new Cors(deps), sessions }, ['/api/*', '/bff/*'], [homeRoute]);
+  const tools = { ...deps, cors: new Cors(deps), sessions, limitBody: limitBody(config.maxBodyBytes) };
+  return mount(routes, tools, ['/api/*', '/bff/*'], [homeRoute]);
 }
 
 /** How a server refuses what it does not hand to the app. Not counted with what routes answer. */
@@ -65,7 +66,6 @@ export function createAdminApp(deps: Deps, scrape: Scrape): Hono<Env> {
 }
 
 interface MountTools extends RequestTools {
-  readonly config: Deps['config'];
   readonly cors?: Cors;
   readonly sessions?: Sessions | undefined;
 }
@@ -102,17 +102,15 @@ type Handled = RouteFacts & Pick<Route, 'handle'> & Partial<Route>;
  * promises, and an answer from the cache needs none.
  */
 function handlerOf(route: Handled, tools: MountTools): Handler<Env> {
-  const { cors, config } = tools;
+  const { cors } = tools;
   const sessions = route.takesCredential ? tools.sessions : undefined;
-  const checkBody = route.method && route.method !== 'GET' ? boundedBody(config.maxBodyBytes) : undefined;
-  const handle = (c: Context<Env, string>) => andThen(checkBody?.(c), () => route.handle(c));
   const inSession = (c: Context<Env, string>, request: ClientRequest) =>
     andThen(sessions?.enter(request), () =>
-      andThen(handle(c), (response) => sessions?.renew(request, response) ?? response),
+      andThen(route.handle(c), (response) => sessions?.renew(request, response) ?? response),
     );
   return (c: Context<Env, string>) => {
     const request = beginRequest(c, route, tools);
-    const answer = cors?.preflight(c) ?? (sessions ? inSession(c, request) : handle(c));
+    const answer = cors?.preflight(c) ?? (sessions ? inSession(c, request) : route.handle(c));
     // What throws is ended by `problem`.
     return andThen(answer, (response) => {
       accessLog(request, response.status);

@@ -1,7 +1,6 @@
-import type { Context } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { GatewayError } from '../core/errors.ts';
-import type { ClientRequest, Env } from './request.ts';
+import type { ClientRequest, RequestTools } from './request.ts';
 
 const JSON_TYPE = /^application\/json\s*(?:;|$)/i;
 const CHARSET = /;\s*charset\s*=\s*"?([^";\s]+)/i;
@@ -15,7 +14,7 @@ export const hasJsonType = (request: ClientRequest): boolean =>
 
 /**
  * The JSON text of a request body; undefined when there is none.
- * @throws GatewayError `unsupported_media_type`, `request_timeout`, and `malformed_json` for bytes that are not UTF-8
+ * @throws GatewayError `payload_too_large`, `unsupported_media_type`, `request_timeout`, and `malformed_json` for bytes that are not UTF-8
  */
 export async function jsonTextOf(request: ClientRequest): Promise<string | undefined> {
   const bytes = await inTime(request, () => request.body());
@@ -28,19 +27,16 @@ export async function jsonTextOf(request: ClientRequest): Promise<string | undef
   }
 }
 
-/** A body that the operation does not take, only to compare requests by: its characters are the bytes. */
+/**
+ * A body that the operation does not take, only to compare requests by: its characters are the bytes.
+ * @throws GatewayError `payload_too_large`, `request_timeout`
+ */
 export async function unreadTextOf(request: ClientRequest): Promise<string> {
   return new TextDecoder('latin1').decode(await inTime(request, () => request.body()));
 }
 
-/** Refuses bodies of more than `maxSize` bytes. One that a host has read already is bounded by the host. */
-export function boundedBody(maxSize: number): (c: Context<Env, string>) => Promise<void> {
-  const limited = bodyLimit({ maxSize, onError: tooLarge });
-  return async (c) => {
-    // That reads what comes in chunks.
-    if (!c.req.raw.bodyUsed) await inTime(c.get('request'), () => limited(c, async () => undefined));
-  };
-}
+/** Refuses bodies of more than `maxSize` bytes. Of one that comes in chunks it reads so much. */
+export const limitBody = (maxSize: number): RequestTools['limitBody'] => bodyLimit({ maxSize, onError: tooLarge });
 
 const tooLarge = (): never => {
   throw GatewayError.of('payload_too_large');

@@ -1,4 +1,4 @@
-import type { Context } from 'hono';
+import type { Context, Next } from 'hono';
 import { basePath } from 'hono/route';
 import type { Config } from '../config.ts';
 import { ClientLeft, GatewayError } from '../core/errors.ts';
@@ -40,6 +40,8 @@ export interface RequestTools {
   readonly waitUntil: WaitUntil;
   /** Absent where the platform sends answers. */
   readonly backlog?: Backlog | undefined;
+  /** hono/body-limit. Absent where no body is read. */
+  readonly limitBody?: ((c: Context<Env>, next: Next) => Promise<unknown>) | undefined;
   readonly cors?: { add(headers: Record<string, string>, request: ClientRequest): void } | undefined;
 }
 
@@ -229,9 +231,12 @@ export class ClientRequest implements RequestContext {
     return abort;
   }
 
-  /** Bytes of the body; the app has bounded them. */
-  body(): Promise<ArrayBuffer> {
-    return this.#hono ? this.#hono.req.arrayBuffer() : Promise.resolve(new ArrayBuffer(0));
+  /** Bytes of the body. One that a host has read already is bounded by the host. @throws GatewayError `payload_too_large` */
+  async body(): Promise<ArrayBuffer> {
+    const c = this.#hono;
+    if (!c) return new ArrayBuffer(0);
+    if (!c.req.raw.bodyUsed) await this.tools.limitBody?.(c, async () => undefined);
+    return c.req.arrayBuffer();
   }
 
   /** Whether the client has gone away. */
