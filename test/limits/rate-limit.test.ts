@@ -46,6 +46,14 @@ describe('RATE_LIMIT_PER_MINUTE', () => {
     expect(await world.ask(PLAIN, { token: secret() })).toMatchObject({ status: 200 });
   });
 
+  test.for(['/api/v2/apikey/', '/bff/v1/batch'])('counts a body that is too large: %s', async (path) => {
+    const { gateway, token, upstream } = await openLimited(1);
+    const tooLarge = { path, method: 'POST', token, body: 'x'.repeat(70_000) };
+    expect((await call(gateway.url, tooLarge)).status).toBe(413);
+    expect(limitedFor(await call(gateway.url, tooLarge))).toBe(60);
+    expect(upstream.calls).toEqual([]);
+  });
+
   test('counts what no store has room for, and says so', async () => {
     const store = new MemoryStore({ maxBytes: 1_048_576 });
     const stranger = { owner: 'address 127.0.0.1', until: Infinity };

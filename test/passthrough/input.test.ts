@@ -167,7 +167,6 @@ describe.each(bodied.map(({ id }) => id))('%s', (id) => {
       }),
     );
     expectProblem(answer, { status: 413, code: 'payload_too_large', instance: path });
-    expect(answer.headers['ratelimit']).toMatch(/^"a/); // it is counted
     expect(stage.upstream.calls).toEqual([]);
   });
 
@@ -184,7 +183,6 @@ describe.each(bodied.map(({ id }) => id))('%s', (id) => {
     const chunk = `4000\r\n${' '.repeat(0x4000)}\r\n`;
     const answer = await stage.raw(`${head}${chunk.repeat(4)}1\r\n \r\n`);
     expectProblem(answer, { status: 413, code: 'payload_too_large', instance: path });
-    expect(answer.headers['ratelimit']).toMatch(/^"a/); // it is counted
     expect(stage.upstream.calls).toEqual([]);
   });
 
