@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { getRequestListener } from '@hono/node-server';
 import type { Hono } from 'hono';
@@ -11,6 +10,7 @@ import type { Env } from '../../../middleware/request.ts';
 import { addresses, proxies } from './address.ts';
 import { Connections } from './connections.ts';
 import { isMisframed, MessageHead, note, refusalOf, urlOfRefused } from './guard.ts';
+import { listen } from './listen.ts';
 import { inTurn, lastOf } from './pipeline.ts';
 import { closeAfter, Traffic } from './traffic.ts';
 import type { Unsent } from './unsent.ts';
@@ -54,9 +54,6 @@ const LIMITS = {
   joinDuplicateHeaders: true, // else the second is dropped in silence
 } as const;
 
-/** Connections that the kernel keeps until they are accepted. Any more try again after a second. */
-const BACKLOG = 4_096;
-
 /** The kernel takes some hundred KB at a time, so a slow reader may seem to stand still for long. */
 const STALLED_AFTER_MS = 20_000;
 
@@ -75,13 +72,11 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     .on('checkExpectation', answer)
     .on('clientError', refuseUnparsable)
     .on('connect', (_, socket) => refuseUnparsable({}, socket));
-  await once(server.listen({ host, port, backlog: BACKLOG }), 'listening');
+  const stopAccepting = await listen(server, { host, port });
   const stopCutting = unsent.cutStalled(stalledAfterMs);
   return {
     url: urlOf(server, host),
     async drain(graceMs) {
-      // `net`'s close ends only listening; that of `http` would also drop requests on their way.
-      const stopAccepting = () => void NetServer.prototype.close.call(server);
       await traffic.drain(graceMs, { stopAccepting, cutAll: () => server.closeAllConnections() });
       server.close(); // ends the timer that checks its connections
       stopCutting();
