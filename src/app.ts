@@ -71,9 +71,9 @@ interface MountTools extends RequestTools {
 }
 
 /**
- * There is no middleware before all routes: `route()` would copy it to the app that this one is mounted in. `below`: patterns
- * of what is ours too, so that nothing else is at such a path, wherever the app is mounted. `alone`:
- * what is answered only where the app is not mounted, as every unknown path is.
+ * There is no middleware before all routes: `route()` would copy it to the app that this one is mounted in.
+ * `below`: patterns of what is ours too, so that nothing else is at such a path, wherever the app is mounted.
+ * `alone`: what is answered only where the app is not mounted, as every unknown path is.
  */
 function mount(routes: readonly Route[], tools: MountTools, below: string[] = [], alone: readonly Route[] = []) {
   const app = new Hono<Env>().onError(problem);
