@@ -4,7 +4,7 @@ import { noMetrics } from './core/metrics.ts';
 import { andThen, type MakeOpener } from './core/runtime.ts';
 import type { GatewayDeps } from './gateway/deps.ts';
 import { createGateway } from './gateway/gateway.ts';
-import { accessLog } from './middleware/access-log.ts';
+import { endRequest } from './middleware/access-log.ts';
 import { limitBody } from './middleware/body.ts';
 import { Cors, isPreflight } from './middleware/cors.ts';
 import { problem, refuser } from './middleware/reply.ts';
@@ -113,7 +113,7 @@ function handlerOf(route: Handled, tools: MountTools): Handler<Env> {
     const answer = cors?.preflight(c) ?? (sessions ? inSession(c, request) : route.handle(c));
     // What throws is ended by `problem`.
     return andThen(answer, (response) => {
-      accessLog(request, response.status);
+      endRequest(request, response.status);
       return response;
     });
   };

@@ -5,7 +5,7 @@ import type { ClientRequest } from './request.ts';
 export const CLIENT_LEFT = 499;
 
 /** Ends a request, or lets its stream end it: what it holds is given back, it gets its line in the log, and is counted. */
-export function accessLog(request: ClientRequest, status: number): void {
+export function endRequest(request: ClientRequest, status: number): void {
   if (request.isStream && !request.isEnded) {
     request.onEnd = () => record(request, status);
     return;

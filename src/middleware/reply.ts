@@ -2,7 +2,7 @@ import type { Context, ErrorHandler } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
 import { ClientLeft, GatewayError, PROBLEM_TYPE, problemOf } from '../core/errors.ts';
 import { addressOwner, type Owner, secondsLeft } from '../store/store.ts';
-import { accessLog, CLIENT_LEFT } from './access-log.ts';
+import { endRequest, CLIENT_LEFT } from './access-log.ts';
 import { ClientRequest, type Env, type Head, type RequestTools } from './request.ts';
 
 type Headers = Readonly<Record<string, string>>;
@@ -86,7 +86,7 @@ export const problem: ErrorHandler<Env> = (error, c) => {
   const hasLeft = error instanceof ClientLeft || (!(error instanceof GatewayError) && request.hasLeft);
   const response = hasLeft ? new Response(null, { status: CLIENT_LEFT }) : problemResponse(c, error); // that nobody reads
   if (hasLeft) request.code = 'client_left';
-  accessLog(request, response.status);
+  endRequest(request, response.status);
   return response;
 };
 
@@ -117,7 +117,7 @@ const framesOf = ({ stack = '' }: Error) =>
 export const refuser = (tools: RequestTools) => (head: Head, error: GatewayError) => {
   const request = new ClientRequest(head, { name: '(none)' }, tools);
   const answer = problemAnswer(request, error);
-  accessLog(request, answer.status);
+  endRequest(request, answer.status);
   return { status: answer.status, headers: headersOf(request, answer), body: answer.body };
 };
 
