@@ -189,6 +189,8 @@ export interface WindowUse {
 /** The same, as a store says it whose clock is another one. */
 export interface Use {
   readonly used: number;
+  /** How many of those were counted in advance, for the requests that come next. */
+  readonly advance?: number | undefined;
   readonly leftMs: number;
 }
 

@@ -73,13 +73,18 @@ export interface WriteBegin<Value = Uint8Array> {
  * calls. `another_store`: records may be missing. `full`: there is no room.
  */
 export type WriteBegun<Value = Uint8Array> = { readonly use?: Use | undefined } & (
-  | { readonly is: 'begun' | 'over' | 'limit' | 'full' | 'revoked' }
+  | { readonly is: 'begun' | 'over' | 'limit' | 'full' }
+  /** `sinceMs`: how long ago that was announced to other instances, where it is known. */
+  | { readonly is: 'revoked'; readonly sinceMs?: number | undefined }
   /** `leftMs`: until the store can be relied on. */
   | { readonly is: 'another_store'; readonly leftMs: number }
   | { readonly is: 'cooldown'; readonly cooldownMs: number }
   | { readonly is: 'equal'; readonly standing: OpenState }
-  /** `isOver`: the time of the recorded request has passed. */
-  | { readonly is: 'record'; readonly value: Value; readonly isOver: boolean }
+  /**
+   * `isOver`: the time of the recorded request has passed. `sinceMs`: how long ago the recorded write was announced to other
+   * instances, where it is settled and that is known.
+   */
+  | { readonly is: 'record'; readonly value: Value; readonly isOver: boolean; readonly sinceMs?: number | undefined }
 );
 
 export interface WriteEnded<Value = Uint8Array> extends Pick<WriteBegin, 'nonce' | 'tags' | 'purchase'> {

@@ -78,7 +78,7 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
     const token = await primed();
     relay.leadTo(elsewhere.port);
     await writeThrough(a, 'updateReferralConfig', { token });
-    const id = () => fleet.redis.client.get('portico:{0}:id');
+    const id = () => fleet.redis.client.hget('portico:{0}:id', 'id');
     const before = await id();
     relay.leadTo(fleet.redis.port);
     await vi.waitFor(async () => expect(await id()).not.toBe(before), 10_000); // it has said what it saw

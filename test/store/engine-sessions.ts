@@ -23,17 +23,17 @@ export function sessionContract(current: () => { readonly tested: TestedEngine; 
 
   describe('a session', () => {
     it('is not revoked until it is, and is told of only where it is asked for', async () => {
-      expect(await stateOf('one')).toEqual(OPEN);
+      expect(await stateOf('one')).toMatchObject(OPEN);
       await revoke('one');
-      expect(await stateOf('one')).toEqual({ isRevoked: true, epoch: 0 });
+      expect(await stateOf('one')).toMatchObject({ isRevoked: true, epoch: 0 });
       expect((await tested.engine.snapshot(its.account, { keys: [] })).session).toBeUndefined();
     });
 
     it('is revoked alone, and twice as well as once', async () => {
       await revoke('one');
       await revoke('one');
-      expect(await stateOf('other')).toEqual(OPEN);
-      expect(await stateOf('one', asker(tested.engine).account)).toEqual(OPEN);
+      expect(await stateOf('other')).toMatchObject(OPEN);
+      expect(await stateOf('one', asker(tested.engine).account)).toMatchObject(OPEN);
     });
 
     it('comes with what else is asked for', async () => {
@@ -66,7 +66,7 @@ export function sessionContract(current: () => { readonly tested: TestedEngine; 
       await revoke('one');
       await revokeAll(1);
       await tested.pass(LIFE_MS + tested.slackMs);
-      expect(await stateOf('one')).toEqual(OPEN);
+      expect(await stateOf('one')).toMatchObject(OPEN);
     });
 
     it('that was revoked earlier is not forgotten with a later one of a shorter life', async () => {
@@ -83,25 +83,25 @@ export function sessionContract(current: () => { readonly tested: TestedEngine; 
       await revokeAll(2);
       await revoke('one');
       await revokeAll(1);
-      expect(await stateOf('one')).toEqual({ isRevoked: true, epoch: 2 });
+      expect(await stateOf('one')).toMatchObject({ isRevoked: true, epoch: 2 });
       await revokeAll(3);
       await revokeAll(2);
-      expect(await stateOf('other')).toEqual({ isRevoked: false, epoch: 3 });
-      expect(await stateOf('one', asker(tested.engine).account)).toEqual(OPEN);
+      expect(await stateOf('other')).toMatchObject({ isRevoked: false, epoch: 3 });
+      expect(await stateOf('one', asker(tested.engine).account)).toMatchObject(OPEN);
     });
 
     it('is at least that of any session that is asked for, or that writes', async () => {
       await revokeAll(1);
-      expect(await stateOf('one', its.account, 3)).toEqual({ isRevoked: false, epoch: 3 });
-      expect(await stateOf('other', its.account, 2)).toEqual({ isRevoked: false, epoch: 3 });
+      expect(await stateOf('one', its.account, 3)).toMatchObject({ isRevoked: false, epoch: 3 });
+      expect(await stateOf('other', its.account, 2)).toMatchObject({ isRevoked: false, epoch: 3 });
       expect((await its.begin({ session: { id: 'third', epoch: 4 } })).is).toBe('begun');
       expect((await its.begin({ session: { id: 'one', epoch: 3 } })).is).toBe('revoked');
-      expect(await stateOf('other')).toEqual({ isRevoked: false, epoch: 4 });
+      expect(await stateOf('other')).toMatchObject({ isRevoked: false, epoch: 4 });
     });
 
     it('comes with a session that is revoked too', async () => {
       await tested.engine.change(its.account, { revoked: { id: 'one', epoch: 2, lifeMs: LIFE_MS } });
-      expect(await stateOf('one')).toEqual({ isRevoked: true, epoch: 2 });
+      expect(await stateOf('one')).toMatchObject({ isRevoked: true, epoch: 2 });
     });
 
     it('is kept while sessions are used, each of which may last for 30 days', async () => {
@@ -111,7 +111,7 @@ export function sessionContract(current: () => { readonly tested: TestedEngine; 
         expect(await stateOf('one')).toMatchObject({ epoch: 1 });
       }
       await tested.pass(SESSION_MS + tested.slackMs);
-      expect(await stateOf('one')).toEqual(OPEN);
+      expect(await stateOf('one')).toMatchObject(OPEN);
     });
 
     it('does not change the versions of copies', async () => {
@@ -124,19 +124,19 @@ export function sessionContract(current: () => { readonly tested: TestedEngine; 
     it(`is a higher one after more than ${MAX_REVOKED} sessions, and stays while few more are revoked`, async () => {
       for (let n = 0; n < MAX_REVOKED; n++) await revoke(`session ${n}`);
       await revoke('session 0'); // it is known
-      expect(await stateOf('session 0')).toEqual({ isRevoked: true, epoch: 0 });
+      expect(await stateOf('session 0')).toMatchObject({ isRevoked: true, epoch: 0 });
       await revoke('one more');
-      expect(await stateOf('new')).toEqual({ isRevoked: false, epoch: 1 });
+      expect(await stateOf('new')).toMatchObject({ isRevoked: false, epoch: 1 });
       await revoke('another');
-      expect(await stateOf('another')).toEqual({ isRevoked: true, epoch: 1 });
-      expect(await stateOf('new')).toEqual({ isRevoked: false, epoch: 1 });
+      expect(await stateOf('another')).toMatchObject({ isRevoked: true, epoch: 1 });
+      expect(await stateOf('new')).toMatchObject({ isRevoked: false, epoch: 1 });
     });
 
     it('does not end with sessions that have', async () => {
       for (let n = 0; n < MAX_REVOKED; n++) await revoke(`session ${n}`, 1_000);
       await tested.pass(1_000 + tested.slackMs);
       await revoke('one more');
-      expect(await stateOf('new')).toEqual(OPEN);
+      expect(await stateOf('new')).toMatchObject(OPEN);
     });
   });
 

@@ -45,9 +45,12 @@ export class Instances {
 
 /** Ends the time in which a replaced store is not relied on; call it when all instances have noticed. */
 export async function passWindow(redis: TestRedis, ms = LONG_MS): Promise<void> {
-  await vi.waitFor(() => redis.client.get('portico:{0}:id').then((id) => id ?? Promise.reject(new Error('no id'))), {
-    timeout: 10_000,
-  });
+  await vi.waitFor(
+    () => redis.client.hget('portico:{0}:id', 'id').then((id) => id ?? Promise.reject(new Error('no id'))),
+    {
+      timeout: 10_000,
+    },
+  );
   await redis.pass(ms);
 }
 
@@ -66,6 +69,8 @@ export async function startOldRedis(settings?: Readonly<Record<string, string>>)
 export interface EngineWorld {
   readonly redis: TestRedis;
   open(windowMs?: number): Promise<OpenedEngine>;
+  /** In another database, or as a user (`name:password@`). */
+  openAt(db: number, user?: string): Promise<OpenedEngine>;
   close(): Promise<void>;
 }
 
@@ -80,6 +85,7 @@ export async function engineWorld(settings?: Readonly<Record<string, string>>): 
       await passWindow(redis, windowMs ?? WINDOW_MS);
       return one;
     },
+    openAt: (db, user = '') => instances.open(`${redis.url.replace('//', `//${user}`)}/${db}`),
     async close() {
       instances.close();
       await redis.close();

@@ -54,6 +54,20 @@ describe.skipIf(!hasRedis)(`Cluster${SKIPPED}`, () => {
     }
   });
 
+  it('numbers and publishes nothing, and counts nothing in advance', async () => {
+    const { engine } = await open();
+    const its = asker(engine);
+    const id = idOf(its.account);
+    await its.begin();
+    const window = { name: 'minute', lengthMs: 60_000, limit: 100 };
+    for (const used of [1, 2, 3]) {
+      const { use } = await engine.snapshot(its.account, { window, advance: 16, keys: [] });
+      expect(use).toEqual({ used, leftMs: expect.any(Number) });
+    }
+    const master = await cluster.masterOf(id);
+    expect(await master?.client.hmget(id, 'n', 'v')).toEqual([null, '2']);
+  });
+
   it('has no store for an account while its slot moves, and another one afterwards', async () => {
     const [first, second] = cluster.masters;
     if (!first || !second) throw new Error('there is no master');

@@ -9,7 +9,7 @@ import { asker, valueOf } from './engine-asker.ts';
 import { Instances, type OpenedEngine, ready, WINDOW_MS } from './engine-world.ts';
 
 /** The store's id, without earlier tokens. */
-const tokenOf = async ({ client }: TestRedis) => (await client.get('portico:{0}:id'))?.split(' ')[2];
+const tokenOf = async ({ client }: TestRedis) => (await client.hget('portico:{0}:id', 'id'))?.split(' ')[2];
 
 /** While the store is not relied on: no copy, nothing kept, no key taken, nothing bought; all else goes on. */
 const expectWindow = async ({ engine }: OpenedEngine, account: string, known: { version: string; askedAt: number }) => {
@@ -91,8 +91,10 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
       "string.gsub($&, '(uptime_in_seconds:)', '%1-')",
     );
     expect(began).not.toBe(SCRIPTS.hello);
-    expect(await redis.client.eval(began, 1, 'portico:{0}:id', 'seed', '', 0, SHORT_MS)).toEqual([
+    expect(await redis.client.eval(began, 1, 'portico:{0}:id', 'seed', '', 0, SHORT_MS, '')).toEqual([
       expect.stringMatching(/seed$/),
+      0,
+      0,
     ]);
   });
 
@@ -242,8 +244,8 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
     const one = await open(redis.url, SHORT_MS);
     const its = asker(one.engine, 'account');
     await its.keep('kept');
-    const [run, line, token] = (await redis.client.get('portico:{0}:id'))?.split(' ') ?? [];
-    await redis.client.set('portico:{0}:id', `${run} ${line} ${token} ${Date.now() + 3_600_000} `);
+    const [run, line, token] = (await redis.client.hget('portico:{0}:id', 'id'))?.split(' ') ?? [];
+    await redis.client.hset('portico:{0}:id', 'id', `${run} ${line} ${token} ${Date.now() + 3_600_000} `);
     expect((await its.snapshot()).reply).toBeUndefined();
     await sleep(SHORT_MS);
     expect(await its.look()).toBeDefined();

@@ -83,6 +83,7 @@ describe('an engine of many shares', () => {
     tokens = new Map([0, 1, 2, 3].map((share) => [`{${share}}`, token('one', 'a')]));
     engine = new RedisEngine({
       shares: new Shares(4),
+      channel: '',
       windowMs: 0,
       settlingMs: 0,
       onChange: () => undefined,
@@ -96,7 +97,7 @@ describe('an engine of many shares', () => {
           const id = tokens.get(share);
           await hold;
           if (id === undefined || (name === 'hello' && isSilent)) throw new Error('gone');
-          return name === 'hello' ? [id] : [id, '{"now":1,"cooldownMs":0,"keys":[{"version":"version"}]}'];
+          return name === 'hello' ? [id, 0, 0] : [id, 0, '{"now":1,"cooldownMs":0,"keys":[{"version":"version"}]}'];
         },
       },
     });

@@ -160,8 +160,8 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     await redis.client.config('SET', 'min-replicas-to-write', '1');
     await expect(its.snapshot()).rejects.toThrow(/NOREPLICAS/);
     await expect(its.begin()).rejects.toThrow(/NOREPLICAS/);
-    expect(await one.engine.session(its.account, 'over')).toEqual({ isRevoked: true, epoch: 2 });
-    expect(await one.engine.session(its.account, 'other')).toEqual({ isRevoked: false, epoch: 2 });
+    expect(await one.engine.session(its.account, 'over')).toMatchObject({ isRevoked: true, epoch: 2 });
+    expect(await one.engine.session(its.account, 'other')).toMatchObject({ isRevoked: false, epoch: 2 });
     expect(await one.engine.session('unknown', 'other')).toEqual({ isRevoked: false, epoch: 0 });
     expect([one.isThere(), one.troubles.has('NOREPLICAS')]).toEqual([false, true]);
     await replicaOf(redis);
@@ -298,7 +298,7 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     );
     expect(lives.filter(([, expires]) => !expires)).toEqual([['portico:{0}:id', false]]);
     expect(lives.map(([key]) => key)).toEqual(
-      expect.arrayContaining(['portico:{0}:g:fourth:n', 'portico:{0}:a:third']),
+      expect.arrayContaining(['portico:{0}:g:fourth:n', 'portico:{0}:w:third']),
     );
   });
 

@@ -36,10 +36,15 @@ export interface TestRedis {
 const PASS = `
 local ms = tonumber(ARGV[1])
 local function shift(text) return tostring(math.max(0, tonumber(text) - ms)) end
+local function shiftLast(key)
+  local all = redis.call('HGETALL', key)
+  for i = 1, #all, 2 do redis.call('HSET', key, all[i], (string.gsub(all[i + 1], '%d+$', shift))) end
+end
 local shifted = {
   id = function(key)
-    local run, line, token, since, past = string.match(redis.call('GET', key), '^(%S+) (%S+) (%S+) (%d+)(.*)$')
-    redis.call('SET', key, table.concat({ run, line, token, shift(since) }, ' ') .. past)
+    local id = redis.call('HGET', key, 'id')
+    local run, line, token, since, past = string.match(id, '^(%S+) (%S+) (%S+) (%d+)(.*)$')
+    redis.call('HSET', key, 'id', table.concat({ run, line, token, shift(since) }, ' ') .. past)
   end,
   a = function(key)
     local all = redis.call('HGETALL', key)
@@ -51,14 +56,11 @@ local shifted = {
         for _, mark in ipairs(marks) do mark[3], mark[4], mark[8] = mark[3] - ms, mark[4] - ms, mark[8] - ms end
         redis.call('HSET', key, field, cmsgpack.pack(marks))
       end
-      if kind == 'c' then redis.call('HSET', key, field, shift(value)) end
-      if string.find(kind, '[wb]') then redis.call('HSET', key, field, (string.gsub(value, '%d+$', shift))) end
+      if kind == 'c' or kind == 'X' then redis.call('HSET', key, field, shift(value)) end
     end
   end,
-  l = function(key)
-    local all = redis.call('HGETALL', key)
-    for i = 1, #all, 2 do redis.call('HSET', key, all[i], (string.gsub(all[i + 1], '%d+$', shift))) end
-  end,
+  l = shiftLast,
+  w = shiftLast,
   g = function() end,
   h = function(key)
     for _, field in ipairs(redis.call('HKEYS', key)) do
@@ -76,8 +78,9 @@ local shifted = {
     redis.call('SETRANGE', key, 0, struct.pack('>c16I6I6I6', version, asked - math.min(ms, 0), kept - ms, fresh - ms))
   end,
   r = function(key)
-    local nonce, busy, value = string.match(redis.call('GET', key), '^(%S+) (%d+)\\n(.*)$')
-    if busy ~= '0' then redis.call('SET', key, nonce .. ' ' .. math.max(1, busy - ms) .. '\\n' .. value, 'KEEPTTL') end
+    local nonce, busy, announced, value = string.match(redis.call('GET', key), '^(%S+) (%d+) (%d+)\\n(.*)$')
+    if busy ~= '0' then busy = math.max(1, busy - ms) end
+    redis.call('SET', key, nonce .. ' ' .. busy .. ' ' .. shift(announced) .. '\\n' .. value, 'KEEPTTL')
   end,
 }
 for _, key in ipairs(redis.call('KEYS', 'portico:*')) do

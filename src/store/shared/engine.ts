@@ -37,11 +37,16 @@ export interface KeyQuestion {
   readonly waitedFor?: string | undefined;
 }
 
-export type SessionReply = Omit<SessionState, 'isLocal'>;
+export interface SessionReply extends Omit<SessionState, 'isLocal'> {
+  /** How long ago a session of the account was revoked, or the epoch raised. Absent where it is not known. */
+  readonly sinceMs?: number | undefined;
+}
 
 export interface Question {
   /** Over its limit no key is looked up. */
   readonly window?: Window | undefined;
+  /** How many further requests to count in `window` at once, if it has begun and so many are left. */
+  readonly advance?: number | undefined;
   /** Read, not counted in. */
   readonly budget?: Span | undefined;
   /** Id of a session, and its epoch. A higher one than is known has been lost: it is taken over. */

@@ -39,7 +39,7 @@ export interface RedisServer {
 const OLD = `
 local info = redis.call('INFO', 'server', 'replication')
 local run, line = string.match(info, 'run_id:(%x+)'), string.match(info, 'master_replid:(%x+)')
-redis.call('SET', 'portico:{0}:id', run .. ' ' .. line .. ' ' .. string.sub(run, 1, 8) .. 'bench 0 ')`;
+redis.call('HSET', 'portico:{0}:id', 'v', 2, 'id', run .. ' ' .. line .. ' ' .. string.sub(run, 1, 8) .. 'bench 0 ')`;
 
 /** A real redis-server on a free port and a core of its own, which keeps nothing on disk. */
 export async function startRedis(core: number): Promise<RedisServer> {

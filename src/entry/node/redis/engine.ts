@@ -18,6 +18,8 @@ import { Shares } from './shares.ts';
 interface RedisEngineOptions extends Pick<Listeners, 'onTrouble'> {
   readonly connection: Pick<Connection, 'run' | 'isOpen' | 'close'>;
   readonly shares: Shares;
+  /** On which changes are published; empty where they are not. */
+  readonly channel: string;
   /** How long the store is not relied on after it was replaced. */
   readonly windowMs: number;
   /** How long no copy is used after a lost connection: others may have found another store meanwhile, and report it. */
@@ -36,6 +38,13 @@ interface Asked {
   readonly call: object;
   readonly keys: readonly string[];
   readonly value?: Uint8Array | undefined;
+}
+
+/** The id of the share, the number of its changes so far, and what else there is. */
+interface Replied {
+  readonly token: string;
+  readonly number: number;
+  readonly reply: readonly unknown[];
 }
 
 /** The calls whose reply is JSON, values aside. */
@@ -76,7 +85,9 @@ export class RedisEngine implements Engine {
     const onReady = () => void engine.askIds();
     const connection = new Connection({ address, onReady, onLost: () => engine.#lost(), ...options });
     const shares = new Shares(address.kind === 'cluster' ? SHARES : 1);
-    const engine = new RedisEngine({ connection, shares, settlingMs, ...options });
+    // Its name has the database, since channels are the same in all. In a cluster a change would go to all nodes.
+    const channel = address.kind === 'cluster' ? '' : `portico:changes:${address.db}`;
+    const engine = new RedisEngine({ connection, shares, channel, settlingMs, ...options });
     await connection.open();
     return engine;
   }
@@ -93,7 +104,7 @@ export class RedisEngine implements Engine {
 
   async snapshot(account: string, question: Question): Promise<SnapshotReply> {
     const { shares } = this.#options;
-    const keys = [`l:${account}`, ...question.keys.map(({ key }) => `c:${account}:${key}`)];
+    const keys = [`l:${account}`, `w:${account}`, ...question.keys.map(({ key }) => `c:${account}:${key}`)];
     const { reply, values } = await this.#askOf('snapshot', account, { keys, call: question });
     const isDoubted = shares.isDoubted(shares.of(account)) || performance.now() < this.#settledAt;
     // Lua says `false` for what is not there, and writes an empty list as an object.
@@ -108,7 +119,7 @@ export class RedisEngine implements Engine {
   }
 
   async beginWrite(account: string, write: WriteBegin): Promise<WriteBegun> {
-    const { reply, values } = await this.#askOf('beginWrite', account, askedOf(account, write));
+    const { reply, values } = await this.#askOf('beginWrite', account, askedOf(account, write, [`w:${account}`]));
     return reply.is === 'record' ? { ...reply, value: values[0] ?? Buffer.alloc(0) } : reply;
   }
 
@@ -117,7 +128,7 @@ export class RedisEngine implements Engine {
   }
 
   async change(account: string, change: Change): Promise<void> {
-    await this.#askOf('change', account, { keys: [`l:${account}`], call: change });
+    await this.#askOf('change', account, { keys: [`l:${account}`, `w:${account}`], call: change });
   }
 
   /** It tells nothing of the store itself: whether that is there, or another one. */
@@ -179,26 +190,27 @@ export class RedisEngine implements Engine {
   async #askOf<Name extends Call>(name: Name, account: string, { call, keys, value }: Asked) {
     const args = [JSON.stringify(call), ...(value ? [bytesOf(value)] : [])];
     const named = { keys: [`a:${account}`, ...keys], args };
-    const [json, ...values] = await this.#ask(name, this.#options.shares.of(account), named);
+    const { reply } = await this.#ask(name, this.#options.shares.of(account), named);
+    const [json, ...values] = reply;
     return { reply: JSON.parse(String(json)) as ReplyTo<Name>, values: values as (Buffer | null)[] };
   }
 
   /** Sends the id of the share that was seen last, and learns the one in the reply. */
-  async #ask(name: ScriptName, share: number, { keys, args }: ScriptCall = { keys: [], args: [] }): Promise<unknown[]> {
-    const { connection, shares, windowMs } = this.#options;
+  async #ask(name: ScriptName, share: number, { keys, args }: ScriptCall = { keys: [], args: [] }): Promise<Replied> {
+    const { connection, shares, channel, windowMs } = this.#options;
     const askedAt = performance.now();
     const { token, agoMs } = shares.idOf(share, askedAt);
     const named = ['id', ...keys].map((key) => nameOf(share, key));
     try {
-      const call = { keys: named, args: [seed(), token, agoMs, windowMs, ...args] };
-      const [id, ...reply] = (await connection.run(name, call)) as unknown[];
+      const call = { keys: named, args: [seed(), token, agoMs, windowMs, channel, ...args] };
+      const [id, number, ...reply] = (await connection.run(name, call)) as [Buffer, number, ...unknown[]];
       const doubted = shares.learn(share, String(id), askedAt);
       if (doubted.length > 0) void this.#hello(doubted);
       if (token !== '' && token !== String(id)) {
         this.#options.onTrouble('ANOTHER_STORE');
         this.#onAnother?.();
       }
-      return reply;
+      return { token: String(id), number, reply };
     } catch (error) {
       shares.missed(share);
       throw error;
@@ -213,7 +225,12 @@ const bytesOf = (value: Uint8Array) => Buffer.from(value.buffer, value.byteOffse
 const withValue = (key: KeyReply, value: Buffer | null | undefined): KeyReply =>
   key.copy && value ? { ...key, copy: { ...key.copy, value } } : key;
 
-function askedOf(account: string, { record, ...call }: WriteBegin | WriteEnded): Asked {
-  const keys = [`g:${account}:${call.nonce}`, `h:${account}`, ...(record ? [`r:${account}:${record.key}`] : [])];
+function askedOf(account: string, { record, ...call }: WriteBegin | WriteEnded, more: readonly string[] = []): Asked {
+  const keys = [
+    `g:${account}:${call.nonce}`,
+    `h:${account}`,
+    ...more,
+    ...(record ? [`r:${account}:${record.key}`] : []),
+  ];
   return { keys, call: { ...call, record: record && { lifeMs: record.lifeMs } }, value: record?.value };
 }

@@ -1,15 +1,16 @@
-import {
-  LEASE_MS,
-  LEAST_RECORD_BYTES,
-  MAX_COOLDOWN_MS,
-  MAX_HELD_BYTES,
-  MAX_TAGS,
-} from '../../../store/shared/engine.ts';
+import { MAX_COOLDOWN_MS, MAX_HELD_BYTES, MAX_TAGS } from '../../../store/shared/engine.ts';
+
+export const NOW = `local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 
 /** Epoch of an account's sessions, of which earlier releases had random text. */
 export const EPOCH_OF = `
 local function epochOf(stored) return stored and (tonumber(stored) or 1) or 0 end
+local function sinceOf(instant) return tonumber(instant) and math.max(0, now - instant) end
 `;
+
+/** Raised where instances of an earlier version would read what scripts write in another way, or would not announce it. */
+const PROTOCOL = 2;
 
 /** The first characters of a token, the same for all shares of a node. */
 export const NODE_LENGTH = 8;
@@ -18,25 +19,26 @@ export const NODE_LENGTH = 8;
  * What all scripts but `session` begin with. They refuse to run on a replica and on a primary without its replicas, since
  * they may write; `allow-oom` lets them run where memory is full, and they look at the memory themselves.
  *
- * KEYS: id of the share; account; then what the script names. The account is one hash:
+ * KEYS: id of the share; account; then what the script names. The id is a hash: `id`, a line of what is known of it, `n`
+ * number of changes so far, `v` version of the protocol. The account is one hash:
  * `i` token of the id under which its versions were made, `e` epoch, `t<tag>` version of a tag, `m` marks (packed),
- * `c` end of the cooldown, `w<name>` and `b<name>` windows and budgets (count, end), `s<id>` until when a session is
- * remembered as revoked, `x` epoch of the sessions.
+ * `c` end of the cooldown, `s<id>` until when a session is remembered as revoked, `x` epoch of the sessions, `X` when
+ * something was last revoked.
  * A copy is a short header (version, asked at, kept at, fresh until, packed), then its value. A record is a line
- * (nonce, until when it is under way or 0), then its value.
+ * (nonce, until when it is under way or 0, when its write was announced), then its value.
  *
  * The clock may be set back. What is from later than now, or ends later than it could, was written before that: a copy is
  * none, a window, lease or cooldown is over, and a mark stands for its whole time from now on.
  *
  * ARGV: random text for new versions; the token of the id that the caller saw last, empty where it saw none, `?`
- * where there may have been another meanwhile; how long ago that was; how long a replaced store is not relied on; the call
- * in JSON, as `store/shared/engine.ts` has it; the value of its copy or record. Replies: the token of the id; the reply in
- * JSON; the values that belong to it.
+ * where there may have been another meanwhile; how long ago that was; how long a replaced store is not relied on; the
+ * channel on which changes are published, empty where they are not; the call in JSON, as `store/shared/engine.ts` has it; the
+ * value of its copy or record. Replies: the token of the id; the number of changes, this one included; the reply in JSON; the
+ * values that belong to it.
  */
 export const IDENTITY = `#!lua flags=allow-oom
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local seed, known, ago, window, asked, value = unpack(ARGV)
+${NOW}
+local seed, known, ago, window, channel, asked, value = unpack(ARGV)
 local knownAt = now - ago
 window = tonumber(window)
 
@@ -46,7 +48,18 @@ local function hash(info, field) -- 40 digits; searching a pattern takes longer 
   return string.sub(info, at + 1, at + 40)
 end
 local line = hash(replication, 'master_replid')
-local id = redis.call('GET', KEYS[1]) or ''
+local stored = redis.pcall('HMGET', KEYS[1], 'id', 'n', 'v')
+-- Text, of an earlier version: it is none. An instance of that version that still runs cannot read the hash in its place, so
+-- it has no store: it would change things without announcing them.
+if stored.err then
+  redis.call('DEL', KEYS[1])
+  stored = {}
+end
+local id, number, protocol = stored[1] or '', tonumber(stored[2] or 0), tonumber(stored[3] or 0)
+if protocol > ${PROTOCOL} then
+  return redis.error_reply('PROTOCOL The store is used by gateways of a later version (protocol ' .. protocol
+    .. ', this one has ${PROTOCOL}): upgrade this gateway.')
+end
 local run, idLine, token, since, past = string.match(id, '^(%S+) (%S+) (%S+) (%d+) ?(.*)$')
 since = tonumber(since)
 local function another(from, before)
@@ -68,7 +81,7 @@ if known ~= '' and known ~= token and since < knownAt and not string.find(past, 
 end
 since = math.min(since, now) -- the clock was set back
 local renewed = run .. ' ' .. line .. ' ' .. token .. ' ' .. since .. ' ' .. past
-if renewed ~= id then redis.call('SET', KEYS[1], renewed) end
+if renewed ~= id or protocol < ${PROTOCOL} then redis.call('HSET', KEYS[1], 'id', renewed, 'v', ${PROTOCOL}) end
 `;
 
 export const ACCOUNT = `${IDENTITY}${EPOCH_OF}
@@ -83,9 +96,16 @@ if cooldown > ${MAX_COOLDOWN_MS} then cooldown = 0 end
 
 local life = 0
 local function keep(ms) life = math.max(life, ms) end
+-- Whether the marks, versions or revoked sessions of the account, or the epoch of these, differ from what others may know.
+local isChange = false
 local function answer(reply, ...)
   if life > 0 and redis.call('PTTL', account) < life then redis.call('PEXPIRE', account, math.ceil(life)) end
-  return { token, cjson.encode(reply), ... }
+  if isChange and channel ~= '' then
+    number = number + 1
+    redis.call('HSET', KEYS[1], 'n', number)
+    redis.pcall('PUBLISH', channel, number .. ' ' .. token .. ' ' .. string.match(account, ':a:(.*)$')) -- the user may not
+  end
+  return { token, number, cjson.encode(reply), ... }
 end
 
 local function fieldsOf(hash, kind)
@@ -170,26 +190,17 @@ local function isMarked(tags)
   return false
 end
 
--- Kind w: of windows, b: of budgets.
-local function count(kind, span, more)
-  local field, length = kind .. span.name, math.ceil(span.lengthMs)
-  local used, ends = string.match(redis.call('HGET', account, field) or '', '^(%d+) (%d+)$')
-  if not used or tonumber(ends) <= now or tonumber(ends) > now + length then used, ends = 0, now + length end
-  used = used + more
-  if more > 0 then
-    redis.call('HSET', account, field, used .. ' ' .. ends)
-    keep(ends - now)
-  end
-  return { used = used, leftMs = ends - now }
-end
 local function isUsedUp(window, use) return window and use.used > window.limit end
 -- The epoch of all is at least the session's, and kept while sessions are used, which they are every seven days.
 local function sessionOf(id, least, life)
-  local revoked, stored = unpack(redis.call('HMGET', account, 's' .. id, 'x'))
+  local revoked, stored, changedAt = unpack(redis.call('HMGET', account, 's' .. id, 'x', 'X'))
   local epochOfAll = math.max(epochOf(stored), least or 0)
-  if epochOfAll > epochOf(stored) then redis.call('HSET', account, 'x', epochOfAll) end
+  if epochOfAll > epochOf(stored) then
+    isChange, changedAt = true, now
+    redis.call('HSET', account, 'x', epochOfAll, 'X', now)
+  end
   if epochOfAll > 0 and redis.call('PTTL', account) < life / 2 then keep(life) end
-  return { isRevoked = revoked ~= false, epoch = epochOfAll }
+  return { isRevoked = revoked ~= false, epoch = epochOfAll, sinceMs = sinceOf(changedAt) }
 end
 local function headerOf(copy)
   local header = redis.call('GETRANGE', copy, 0, HEADER_BYTES - 1)
@@ -201,87 +212,5 @@ local function memory()
   local most = tonumber(string.match(memory, 'maxmemory:(%d+)'))
   if most == 0 then return 0, ${MAX_HELD_BYTES} end
   return string.match(memory, 'used_memory:(%d+)') / most, most / 16
-end
-`;
-
-/** KEYS[3]: leases of the account, a hash of its own (nonce, version, end by key), which expires with the last of them. */
-export const LEASES = `
-local leases = KEYS[3]
-local function leaseOf(key) return string.match(redis.call('HGET', leases, key) or '', '^(%S+) (%S+) (%d+)$') end
-local function setLease(key, nonce, version)
-  redis.call('HSET', leases, key, nonce .. ' ' .. version .. ' ' .. now + ${LEASE_MS})
-  redis.call('PEXPIRE', leases, ${LEASE_MS})
-end
-`;
-
-/**
- * KEYS[4]: what an account holds, a hash: `c<key>` a copy (bytes, end), `C` their sum, `R` bytes of its records by the hour in
- * which they end (packed). It expires with the last of them.
- */
-const HELD = `
-local held = KEYS[4]
-local function keepHeld(ms)
-  if redis.call('PTTL', held) < ms then redis.call('PEXPIRE', held, ms) end
-end
-`;
-
-/** A copy that is gone is not looked for: it is forgotten with its end, when room is needed. */
-export const HELD_COPIES = `${HELD}
-local function heldCopy(key)
-  local bytes, ends = string.match(redis.call('HGET', held, 'c' .. key) or '', '^(%d+) (%d+)$')
-  return tonumber(bytes or 0), tonumber(ends or 0)
-end
-local function hold(key, bytes, life)
-  local sum = (redis.call('HGET', held, 'C') or 0) + bytes - heldCopy(key)
-  if bytes > 0 then redis.call('HSET', held, 'c' .. key, bytes .. ' ' .. now + life) else redis.call('HDEL', held, 'c' .. key) end
-  redis.call('HSET', held, 'C', math.max(0, sum))
-  keepHeld(life)
-end
--- Deletes copies of the account until they take half of what they may, so that the next time is far off. Their keys are not
--- declared, but in the slot of those that are; while that moves a deletion may be refused.
-local function makeRoom(most)
-  local left = 0
-  for _, field in ipairs(fieldsOf(held, 'c')) do
-    local key = string.sub(field, 2)
-    local bytes, ends = heldCopy(key)
-    local isKept = ends > now and left + bytes <= most / 2
-    local isOver = ends <= now
-      or not isKept and type(redis.pcall('DEL', KEYS[2]:gsub(':a:', ':c:', 1) .. ':' .. key)) == 'number'
-    if isOver then redis.call('HDEL', held, field) else left = left + bytes end
-  end
-  redis.call('HSET', held, 'C', left)
-end
-`;
-
-/** Sums by the hour, since records end by themselves and are never deleted to make room. */
-export const HELD_RECORDS = `${HELD}
-local HOUR = 3600000
-local function weightOf(text) return math.max(#text, ${LEAST_RECORD_BYTES}) end
-local function heldRecords()
-  local packed = redis.call('HGET', held, 'R')
-  local left, sum = {}, 0
-  for hour, bytes in pairs(packed and cmsgpack.unpack(packed) or {}) do
-    if (hour + 1) * HOUR > now then left[hour], sum = bytes, sum + bytes end
-  end
-  return left, sum
-end
-local function setRecord(record, text, life)
-  local hours = heldRecords()
-  local function add(ends, bytes)
-    local hour = math.floor(ends / HOUR)
-    local sum = (hours[hour] or 0) + bytes
-    hours[hour] = sum > 0 and sum or nil
-  end
-  local known = redis.call('GET', record)
-  if known then add(now + redis.call('PTTL', record), -weightOf(known)) end
-  if text then
-    life = math.ceil(life)
-    redis.call('SET', record, text, 'PX', life)
-    add(now + life, weightOf(text))
-  else
-    redis.call('DEL', record)
-  end
-  if next(hours) then redis.call('HSET', held, 'R', cmsgpack.pack(hours)) else redis.call('HDEL', held, 'R') end
-  if text then keepHeld(life) end
 end
 `;

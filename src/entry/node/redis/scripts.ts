@@ -1,21 +1,22 @@
 import { LEASE_MS, MAX_COOLDOWN_MS, MAX_COPIES, MAX_LEASES } from '../../../store/shared/engine.ts';
 import { MAX_MARKS } from '../../../store/writes.ts';
 import { SESSION_MS, MAX_REVOKED } from '../../../store/store.ts';
-import { ACCOUNT, EPOCH_OF, HELD_COPIES, HELD_RECORDS, IDENTITY, LEASES } from './lua.ts';
+import { HELD_COPIES, HELD_RECORDS, LEASES, windowsAt } from './hashes.ts';
+import { ACCOUNT, EPOCH_OF, IDENTITY, NOW } from './lua.ts';
 
-/** The calls of an engine, and `hello`, which exchanges the id of a share and nothing else. */
+/** The calls of an engine, and `hello`, which exchanges the id of a share, and says whether it has replicas (1 or 0). */
 const hello = `${IDENTITY}
-return { token }`;
+return { token, number, string.find(replication, 'connected_slaves:0', 1, true) and 0 or 1 }`;
 
-/** KEYS: leases, copies. Replies with the values of copies that the instance does not have, in the order of the keys. */
-const snapshot = `${ACCOUNT}${LEASES}
+/** KEYS: leases, windows, copies. Replies with the values of copies that the instance does not have, in the order of the keys. */
+const snapshot = `${ACCOUNT}${LEASES}${windowsAt(4)}
 local reply = { now = now, cooldownMs = cooldown, keys = {} }
 -- The last fiftieth of the memory is for known accounts: made-up credentials must not take the room of records.
-if not made and redis.call('EXISTS', account) == 0 and memory() > 0.98 then
+if not made and redis.call('EXISTS', account, windows) == 0 and memory() > 0.98 then
   reply.session = { isRevoked = false, epoch = 0 }
   return answer(reply)
 end
-if asked.window then reply.use = count('w', asked.window, 1) end
+if asked.window then reply.use = count('w', asked.window, 1, asked.advance) end
 if asked.budget then reply.budget = count('b', asked.budget, 0) end
 if asked.session then reply.session = sessionOf(asked.session, asked.sessionEpoch, ${SESSION_MS}) end
 if isUsedUp(asked.window, reply.use) then return answer(reply) end
@@ -55,7 +56,7 @@ for i, question in ipairs(asked.keys) do
   if not isOther and not isMarked(question.tags) then
     if not epoch then renewAll() end
     keep(120000)
-    reply.keys[i], values[i] = lookUp(KEYS[3 + i], question)
+    reply.keys[i], values[i] = lookUp(KEYS[4 + i], question)
   end
 end
 return answer(reply, unpack(values))`;
@@ -64,6 +65,7 @@ return answer(reply, unpack(values))`;
 const save = `${ACCOUNT}${LEASES}${HELD_COPIES}
 local copyKey, key, version, tags, copy = KEYS[5], asked.key, asked.version, asked.tags, asked.copy
 if asked.lease and leaseOf(key) == asked.lease then redis.call('HDEL', leases, key) end
+isChange = asked.drop and epoch
 if asked.drop == 'everything' then renew({ '*' }) end
 if asked.drop == 'key' then
   if redis.call('DEL', copyKey) == 1 then hold(key, 0, 1) end
@@ -73,7 +75,7 @@ end
 if asked.askedAt > now + 1000 then return answer('void') end
 if isOther or not epoch or isMarked(tags) or versionOf(tags) ~= version then return answer('void') end
 if not copy then return answer('full') end
-local knownVersion, knownAskedAt, keptAt = headerOf(copyKey)
+local knownVersion, knownAskedAt, keptAt, freshUntil = headerOf(copyKey)
 if knownVersion == version and knownAskedAt > asked.askedAt and keptAt <= now then return answer('void') end
 local used, most = memory()
 if not knownVersion and used > 0.75 then return answer('full') end
@@ -86,11 +88,13 @@ hold(key, bytes, life)
 local header = struct.pack(HEADER, version, asked.askedAt, now, now + copy.freshMs)
 redis.call('SET', copyKey, header .. value, 'PX', life)
 keep(life)
+-- Who has the one before, and is not told, would go on giving it.
+isChange = isChange or knownVersion == version and freshUntil > now
 return answer('kept')`;
 
-/** KEYS: the note that the write has ended, what is held, record or none. Replies with the value of the record. */
-const beginWrite = `${ACCOUNT}${HELD_RECORDS}
-local ended, record, nonce, purchase, session = KEYS[3], KEYS[5], asked.nonce, asked.purchase or '', asked.session
+/** KEYS: the note that the write has ended, what is held, windows, record or none. Replies with the value of the record. */
+const beginWrite = `${ACCOUNT}${HELD_RECORDS}${windowsAt(5)}
+local ended, record, nonce, purchase, session = KEYS[3], KEYS[6], asked.nonce, asked.purchase or '', asked.session
 local use = asked.window and count('w', asked.window, 1)
 local function result(is, more, ...)
   local reply = more or {}
@@ -100,7 +104,7 @@ end
 if isUsedUp(asked.window, use) then return result('limit') end
 if session then
   local state = sessionOf(session.id, session.epoch, ${SESSION_MS})
-  if state.isRevoked or state.epoch > session.epoch then return result('revoked') end
+  if state.isRevoked or state.epoch > session.epoch then return result('revoked', { sinceMs = state.sinceMs }) end
 end
 
 if redis.call('EXISTS', ended) == 1 then return result('over') end
@@ -108,11 +112,14 @@ local mark = markOf(nonce)
 if mark then return result(mark[STATE] == 'w' and 'begun' or 'over') end
 local recorded = record and redis.call('GET', record)
 if recorded then
-  local owner, busyUntil, text = string.match(recorded, '^(%S+) (%d+)\\n(.*)$')
+  -- Without its third word it is of an earlier version.
+  local owner, busyUntil, announcedAt, text = string.match(recorded, '^(%S+) (%d+) ?(%d*)\\n(.*)$')
   if owner ~= nonce then
     local owned = markOf(owner)
     local isBusy = tonumber(busyUntil) > now and owned and owned[BUSY] > now
-    return result('record', { isOver = busyUntil ~= '0' and not isBusy }, text)
+    local isSettled = busyUntil == '0'
+    local since = isSettled and sinceOf(announcedAt) or nil
+    return result('record', { isOver = not isSettled and not isBusy, sinceMs = since }, text)
   end
   if busyUntil == '0' then return result('over') end
 end
@@ -132,17 +139,22 @@ if #marks >= ${MAX_MARKS} or part >= 1 then return result('full') end
 local busy = now + math.ceil(asked.busyMs)
 if record then
   local _, sum = heldRecords()
-  local text = nonce .. ' ' .. busy .. '\\n' .. value
+  local text = nonce .. ' ' .. busy .. ' ' .. now .. '\\n' .. value
   if sum + weightOf(text) > most then return result('full') end
   setRecord(record, text, asked.record.lifeMs)
 end
 setMark({ nonce, 'w', busy, now + math.ceil(asked.markMs), purchase, record and 1 or 0, asked.tags, now })
+isChange = true
 return result('begun')`;
 
 /** KEYS: the note that the write has ended, what is held, record or none. */
 const endWrite = `${ACCOUNT}${HELD_RECORDS}
 local ended, record, nonce, how, stands = KEYS[3], KEYS[5], asked.nonce, asked['end'], math.ceil(asked.markMs)
 local mark = markOf(nonce)
+-- While its mark stands nobody relies on what it invalidates.
+isChange = not mark and (how == 'unknown' or how ~= 'not_sent' and epoch)
+  or asked.dropEverything and (epoch or #marks > 0)
+local announcedAt = mark and mark[SET] or now
 if how == 'unknown' then
   mark = mark or { nonce, 'u', now, now + stands, asked.purchase or '', record and 1 or 0, asked.tags, now }
   mark[STATE] = 'u'
@@ -161,12 +173,12 @@ local owner = record and string.match(redis.call('GETRANGE', record, 0, 127), '^
 if record and (how == 'refused' or how == 'not_sent') then
   if owner == nonce then setRecord(record) end
 elseif record and value and (not owner or owner == nonce) then
-  setRecord(record, nonce .. ' 0\\n' .. value, asked.record.lifeMs)
+  setRecord(record, nonce .. ' 0 ' .. announcedAt .. '\\n' .. value, asked.record.lifeMs)
 end
 return answer(true)`;
 
-/** KEYS: leases. */
-const change = `${ACCOUNT}${LEASES}
+/** KEYS: leases, windows. */
+const change = `${ACCOUNT}${LEASES}${windowsAt(4)}
 local renewed, revoked = asked.renewed, asked.revoked
 if renewed then
   local nonce, version = leaseOf(renewed.key)
@@ -180,7 +192,13 @@ end
 if asked.spent then count('b', asked.spent, 1) end
 if revoked then
   local state = sessionOf(revoked.id or '', revoked.epoch, revoked.lifeMs)
-  if revoked.id then redis.call('HSET', account, 's' .. revoked.id, now + revoked.lifeMs) end
+  if revoked.id then
+    redis.call('HSET', account, 's' .. revoked.id, now + revoked.lifeMs)
+    if not state.isRevoked then
+      isChange = true
+      redis.call('HSET', account, 'X', now)
+    end
+  end
   for _, field in ipairs(fieldsOf(account, 's')) do
     if tonumber(redis.call('HGET', account, field)) <= now then redis.call('HDEL', account, field) end
   end
@@ -194,9 +212,10 @@ end
 return answer(true)`;
 
 /** It runs where the others are refused. KEYS: account, and nothing before. ARGV: id of a session. Replies in JSON. */
-const session = `#!lua flags=no-writes,allow-oom${EPOCH_OF}
-local revoked, stored = unpack(redis.call('HMGET', KEYS[1], 's' .. ARGV[1], 'x'))
-return cjson.encode({ isRevoked = revoked ~= false, epoch = epochOf(stored) })`;
+const session = `#!lua flags=no-writes,allow-oom
+${NOW}${EPOCH_OF}
+local revoked, stored, changedAt = unpack(redis.call('HMGET', KEYS[1], 's' .. ARGV[1], 'x', 'X'))
+return cjson.encode({ isRevoked = revoked ~= false, epoch = epochOf(stored), sinceMs = sinceOf(changedAt) })`;
 
 export const SCRIPTS = { hello, snapshot, save, beginWrite, endWrite, change, session } as const;
 
