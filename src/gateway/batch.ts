@@ -9,13 +9,37 @@ import { matchPath } from '../upstream/operations/index.ts';
 import { isRefusal } from './compose.ts';
 import type { Gateway } from './gateway.ts';
 
-export interface BatchItem {
+/** An item as a client asks for it. */
+interface Asked {
   readonly id: string;
   /** A pass-through path with its query. */
   readonly path: string;
 }
 
+/** With what it reads, or why it reads nothing. */
+export interface BatchItem extends Asked {
+  readonly read: Read | GatewayError;
+}
+
 type ItemOutcome = Reading | GatewayError;
+
+/** Items with equal targets share a read. */
+export function itemsOf(asked: readonly Asked[]): BatchItem[] {
+  const reads = new Map<string, Read>();
+  return asked.map(({ id, path }) => {
+    const read = readAt(path);
+    if (read instanceof GatewayError) return { id, path, read };
+    const target = targetOf(read.operation, read.input);
+    const shared = reads.get(target) ?? read;
+    reads.set(target, shared);
+    return { id, path, read: shared };
+  });
+}
+
+/** Each once. */
+export const readsIn = (items: readonly BatchItem[]): Read[] => [
+  ...new Set(items.flatMap(({ read }) => (read instanceof GatewayError ? [] : read))),
+];
 
 /** Answers every item, as JSON in the order asked. `maxBytes`: of all bodies together. */
 export async function answerBatch(
@@ -43,17 +67,16 @@ export async function answerBatch(
 }
 
 /**
- * Reads every item; items with equal paths share a read. Until the upstream has accepted the credential, items are read
- * one after another, and a 401 or 403 is then the answer to all that are left; after that the rest is read at once.
+ * Reads every item. Until the upstream has accepted the credential, items are read one after another, and a 401 or 403 is
+ * then the answer to all that are left; after that the rest is read at once.
  */
 async function outcomesOf(gateway: Gateway, reader: Reader, items: readonly BatchItem[]): Promise<ItemOutcome[]> {
-  const readings = new Map<string, Soon<Reading>>();
-  const outcomeOf = async (path: string): Promise<ItemOutcome> => {
+  const readings = new Map<Read, Soon<Reading>>();
+  const outcomeOf = async ({ read }: BatchItem): Promise<ItemOutcome> => {
+    if (read instanceof GatewayError) return read;
     try {
-      const read = readAt(path);
-      const target = targetOf(read.operation, read.input);
-      const reading = readings.get(target) ?? reader.fresh(read) ?? gateway.read(read, reader);
-      readings.set(target, reading);
+      const reading = readings.get(read) ?? reader.fresh(read) ?? gateway.read(read, reader);
+      readings.set(read, reading);
       return await reading;
     } catch (error) {
       if (error instanceof GatewayError) return error;
@@ -63,8 +86,8 @@ async function outcomesOf(gateway: Gateway, reader: Reader, items: readonly Batc
   const outcomes: Promise<ItemOutcome>[] = [];
   let isAccepted = !isAddress(reader.owner);
   let refusal: GatewayError | undefined;
-  for (const { path } of items) {
-    const outcome = refusal ? Promise.resolve(refusal) : outcomeOf(path);
+  for (const item of items) {
+    const outcome = refusal ? Promise.resolve(refusal) : outcomeOf(item);
     outcomes.push(outcome);
     if (isAccepted) continue;
     const first = await outcome;
@@ -74,14 +97,14 @@ async function outcomesOf(gateway: Gateway, reader: Reader, items: readonly Batc
   return Promise.all(outcomes);
 }
 
-/** @throws GatewayError `unknown_endpoint`, `method_not_allowed` if the path has no GET */
-function readAt(target: string): Read {
+/** What is read at a path with its query, or why nothing is: `unknown_endpoint`, `method_not_allowed`. */
+function readAt(target: string): Read | GatewayError {
   const mark = target.indexOf('?');
   const path = mark < 0 ? target : target.slice(0, mark);
   const match = matchPath(path);
-  if (!match) throw GatewayError.of('unknown_endpoint');
+  if (!match) return GatewayError.of('unknown_endpoint');
   const operation = match.methods.get('GET');
-  if (!operation) throw GatewayError.of('method_not_allowed');
+  if (!operation) return GatewayError.of('method_not_allowed');
   return { operation, input: { id: match.id, query: mark < 0 ? '' : target.slice(mark + 1) } };
 }
 

@@ -1,9 +1,11 @@
 import * as z from 'zod/mini';
 import { ERRORS } from '../core/errors.ts';
-import { answerBatch } from '../gateway/batch.ts';
+import type { Reader } from '../cache/reader.ts';
+import { answerBatch, type BatchItem, itemsOf, readsIn } from '../gateway/batch.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { jsonTextOf } from '../middleware/body.ts';
 import { NO_STORE, reply } from '../middleware/reply.ts';
+import type { ClientRequest } from '../middleware/request.ts';
 import { documented, exampleOf, model, text } from '../upstream/fields.ts';
 import { checkBody, invalid } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
@@ -43,13 +45,24 @@ export function batchRoute(gateway: Gateway, maxBytes: number): Route {
     mayBeRefused: true,
     async handle(c) {
       const request = c.get('request');
-      const reader = await gateway.reader(request);
-      if (request.idempotencyKey !== undefined) throw invalid([KEYED]);
-      const { requests } = checkBody(batchBody, (await jsonTextOf(request)) ?? '');
-      const body = await answerBatch(gateway, reader, requests, maxBytes);
+      let items: readonly BatchItem[] = [];
+      let reader: Reader;
+      try {
+        items = await itemsIn(request);
+      } finally {
+        reader = await gateway.reader(request, readsIn(items)); // what is refused for its body counts too
+      }
+      const body = await answerBatch(gateway, reader, items, maxBytes);
       return reply(c, { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body });
     },
   });
+}
+
+/** @throws GatewayError `unauthenticated`, `validation_failed`, and what `jsonTextOf` and `checkBody` throw */
+async function itemsIn(request: ClientRequest): Promise<BatchItem[]> {
+  void request.credential; // without one the body is not read
+  if (request.idempotencyKey !== undefined) throw invalid([KEYED]);
+  return itemsOf(checkBody(batchBody, (await jsonTextOf(request)) ?? '').requests);
 }
 
 export const batchDescription: Description = {

@@ -111,6 +111,15 @@ describe('a batch that is refused as a whole', () => {
     expect(upstream.calls).toHaveLength(0);
   });
 
+  test('without a credential before its body comes', async () => {
+    const { gateway } = await openBatch();
+    const socket = await openSocket(gateway.port);
+    await socket.write(`POST ${PATH} HTTP/1.1\r\nHost: gateway\r\nContent-Type: application/json\r\n`);
+    await socket.write('Content-Length: 100\r\n\r\n');
+    expect((await socket.readResponse()).status).toBe(401);
+    socket.destroy();
+  });
+
   test.each(['GET', 'PUT', 'DELETE', 'PATCH'])('with %s', async (method) => {
     const { get } = await openBatch();
     expect(await get(PATH, { method })).toMatchObject({ status: 405, headers: { allow: 'POST' } });

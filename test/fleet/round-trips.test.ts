@@ -1,13 +1,26 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ScriptName } from '../../src/entry/node/redis/scripts.ts';
+import { PATH as BATCH, responsesOf, transaction } from '../batch/helpers.ts';
 import { cacheStatusOf } from '../cache/helpers.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
+import type { TextAnswer } from '../support/http.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
+import { barrier, hold, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
+import { isOf } from '../support/versioned-upstream.ts';
 import { ask, bought, buy, fleetOfFile, isHit, newOrder } from './fleet.ts';
 import { type Relay, startRelay } from './relay.ts';
 
 const OVERVIEWS = ['account-overview', 'billing-overview', 'referral-overview'].map((name) => `/bff/v1/${name}`);
+
+const [FIRST = '', ...OTHERS] = Array.from({ length: 20 }, (_, n) => transaction(n + 1));
+
+interface BatchAsked {
+  readonly paths: readonly string[];
+  readonly through: NodeGateway;
+}
+
+const statusesOf = (answer: TextAnswer) => responsesOf(answer).map(({ status }) => status);
 
 /** With a limit and a budget, which are counted on the way. */
 const ENV = { RATE_LIMIT_PER_MINUTE: '1000', UPSTREAM_BUDGET_PER_MINUTE: '0' };
@@ -38,6 +51,11 @@ describe.skipIf(!hasRedis)(`round trips to the store${SKIPPED}`, () => {
   const read = (token: string, path?: string) =>
     ask(at, 'getSubscription', { token, ...(path !== undefined && { path }) });
 
+  const batch = (token: string, { paths = [FIRST, ...OTHERS], through = at }: Partial<BatchAsked> = {}) => {
+    const body = { requests: paths.map((target, n) => ({ id: String(n), path: target })) };
+    return ask(through, 'getSubscription', { token, method: 'POST', path: BATCH, body });
+  };
+
   test('of a miss: two', async () => {
     expect(await during(() => read(secret()))).toEqual(['snapshot', 'save']);
   });
@@ -60,6 +78,49 @@ describe.skipIf(!hasRedis)(`round trips to the store${SKIPPED}`, () => {
     expect(rest.length).toBeLessThanOrEqual(fleet().callsOf(token).length);
     const again = await during(async () => expect(cacheStatusOf(await read(token, path))).toMatch(/^portico; hit/));
     expect(again).toEqual(['snapshot']);
+  });
+
+  test('of a batch of twenty for a new credential: three, one after the other', async () => {
+    const token = secret();
+    const gate = barrier();
+    const others = reply(hold(gate), fleet().answer());
+    fleet().upstream.on((call) => isOf(token, call) && call.path !== FIRST, others);
+    const asked = await during(async () => {
+      const answered = batch(token);
+      expect(await during(() => gate.count(OTHERS.length))).toEqual(['snapshot', 'save']);
+      gate.release();
+      expect(statusesOf(await answered)).toEqual([200, ...OTHERS.map(() => 200)]);
+    });
+    expect(asked).toEqual(['snapshot', 'save', ...OTHERS.map(() => 'save')]);
+  });
+
+  test('of one for a credential that the upstream has accepted: one, and a save for each', async () => {
+    const token = secret();
+    await read(token);
+    expect(await during(() => batch(token))).toEqual(['snapshot', 'save', ...OTHERS.map(() => 'save')]);
+  });
+
+  test.each(['its own', "another instance's"])('of twenty hits on %s copies: one', async (whose) => {
+    const token = secret();
+    await batch(token, { through: whose === 'its own' ? at : other });
+    const calls = fleet().callsOf(token).length;
+    const again = async () => expect(statusesOf(await batch(token))).toEqual([200, ...OTHERS.map(() => 200)]);
+    expect(await during(again)).toEqual(['snapshot']);
+    expect(fleet().callsOf(token)).toHaveLength(calls);
+  });
+
+  test('of equal items: those of one', async () => {
+    const paths = [FIRST, FIRST.slice(0, -1), `${FIRST}?`];
+    const all = async () => expect(statusesOf(await batch(secret(), { paths }))).toEqual([200, 200, 200]);
+    expect(await during(all)).toEqual(['snapshot', 'save']);
+  });
+
+  test.each([
+    ['refused', [], 400],
+    ['of nothing that can be read', ['/nothing', '/api/v2/subscription/checkout/purchase/'], 200],
+  ])('of a batch that is %s: one', async (_, paths, status) => {
+    const asking = async () => expect((await batch(secret(), { paths })).status).toBe(status);
+    expect(await during(asking)).toEqual(['snapshot']);
   });
 
   test('of a write: two, with a key or without', async () => {

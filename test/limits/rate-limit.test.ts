@@ -3,7 +3,7 @@ import { allOperations } from '../../src/upstream/operations/index.ts';
 import { limitedFor, limitOf, openLimited } from './helpers.ts';
 import { overviewTable } from '../overviews/helpers.ts';
 import { PLAIN } from '../resilience/helpers.ts';
-import { call } from '../support/http.ts';
+import { call, type CallOptions } from '../support/http.ts';
 import { callOf, markOf } from '../support/marked.ts';
 import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
@@ -51,6 +51,21 @@ describe('RATE_LIMIT_PER_MINUTE', () => {
     const tooLarge = { path, method: 'POST', token, body: 'x'.repeat(70_000) };
     expect((await call(gateway.url, tooLarge)).status).toBe(413);
     expect(limitedFor(await call(gateway.url, tooLarge))).toBe(60);
+    expect(upstream.calls).toEqual([]);
+  });
+
+  test.each<[string, Partial<CallOptions>, status: number]>([
+    ['its key', { headers: { 'Idempotency-Key': 'k1' } }, 400],
+    ['its type', { headers: { 'Content-Type': 'text/plain' } }, 415],
+    ['its JSON', { body: '{"requests":[' }, 400],
+    ['its items', { body: { requests: [] } }, 400],
+  ])('counts a batch that is refused for %s, and comes before that', async (_, options, status) => {
+    const { gateway, token, upstream } = await openLimited(1);
+    const body = { requests: [{ id: 'a', path: '/api/v2/subscription/' }] };
+    const bad = { path: '/bff/v1/batch', method: 'POST', token, body, ...options };
+    const answer = await call(gateway.url, bad);
+    expect([answer.status, limitOf(answer)]).toEqual([status, ['account', 1, 0, 60]]);
+    expect(limitedFor(await call(gateway.url, bad))).toBe(60);
     expect(upstream.calls).toEqual([]);
   });
 

@@ -43,6 +43,7 @@ const WAYS: readonly CallOptions[] = [
   ...overviewPaths.map((path) => ({ path })),
   { path: overviewPaths[0]!, headers: { accept: 'application/x-ndjson' } },
   { path: BATCH, body: batchOf(SUBSCRIPTION) },
+  { path: BATCH, body: batchOf() },
   EVERYWHERE,
 ];
 
