@@ -91,7 +91,8 @@ describe.skipIf(!hasRedis)(`round trips to the store${SKIPPED}`, () => {
       gate.release();
       expect(statusesOf(await answered)).toEqual([200, ...OTHERS.map(() => 200)]);
     });
-    expect(asked).toEqual(['snapshot', 'save', ...OTHERS.map(() => 'save')]);
+    // On a busy machine leases are renewed; no reply to that is waited for.
+    expect(asked.filter((name) => name !== 'change')).toEqual(['snapshot', 'save', ...OTHERS.map(() => 'save')]);
   });
 
   test('of one for a credential that the upstream has accepted: one, and a save for each', async () => {

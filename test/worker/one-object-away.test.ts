@@ -1,65 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { AccountsBinding } from '../../src/entry/worker/engine.ts';
-import { workerOf } from '../../src/entry/worker/serve.ts';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
-import { markOf } from '../support/marked.ts';
-import { objectEngine } from '../support/object-storage.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { requestOf, VersionedUpstream } from '../support/versioned-upstream.ts';
+import { World } from './world.ts';
 
 const READ = 'getReferralConfig';
 /** The contract allows a read 200 ms; the rest is its own, on a busy machine. */
 const MOST_READ_MS = 270;
-
-type Stub = ReturnType<AccountsBinding['get']>;
-
-/** Isolates over the same objects, of which some calls may be made to go wrong. */
-class World extends VersionedUpstream {
-  readonly #objects = objectEngine();
-  readonly #waitUntil: Promise<unknown>[] = [];
-  /** The objects in the order in which they were first asked. */
-  readonly asked: string[] = [];
-  /** Decides over a call before it is made. */
-  before: (object: string, method: string) => Promise<void> = async () => undefined;
-
-  isolate() {
-    const worker = workerOf();
-    const env = {
-      UPSTREAM_BASE_URL: this.upstream.url,
-      SECRETS: 'long enough to be the secret of all',
-      ACCOUNTS: { idFromName: (name: string) => name, get: (id: string) => this.#stub(id) },
-    };
-    return async (id: OperationId | '/livez', token = secret()) => {
-      const { path, method, body } = id === '/livez' ? { path: id } : requestOf(id);
-      const headers = { Authorization: `Token ${token}`, 'Content-Type': 'application/json' };
-      const init = { headers, ...(method !== undefined && { method }), ...(body !== undefined && { body }) };
-      const answer = await worker.fetch(new Request(`http://portico.test${path}`, init), env, {
-        waitUntil: (work) => void this.#waitUntil.push(work),
-        passThroughOnException() {},
-        props: {},
-      });
-      const text = await answer.text();
-      return { status: answer.status, text, mark: markOf(text), cache: answer.headers.get('cache-status') };
-    };
-  }
-
-  /** All that isolates do behind their answers. */
-  async idle(): Promise<void> {
-    while (this.#waitUntil.length > 0) await Promise.all(this.#waitUntil.splice(0));
-  }
-
-  #stub(id: string): Stub {
-    if (!this.asked.includes(id)) this.asked.push(id);
-    const real = this.#objects.binding.get(id) as Record<string, (asked: unknown) => Promise<unknown>>;
-    return new Proxy(real, {
-      get: (_, method: string) => async (asked: unknown) => {
-        await this.before(id, method);
-        return real[method]?.(asked);
-      },
-    }) as Stub;
-  }
-}
 
 let world: World;
 

@@ -1,0 +1,50 @@
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { transaction } from '../batch/helpers.ts';
+import { barrier, startUpstream } from '../support/scripted-upstream.ts';
+import { secret } from '../support/secrets.ts';
+import { World } from './world.ts';
+
+const TWENTY = Array.from({ length: 20 }, (_, n) => transaction(n + 1));
+const OTHERS = TWENTY.slice(1);
+
+let world: World;
+/** What the object is asked, in order; what renews a lease on a busy machine waits for no reply. */
+let asked: string[];
+let token: string;
+
+const note = (method: string) => void (method !== 'change' && asked.push(method));
+
+beforeEach(async () => {
+  world = new World(await startUpstream());
+  asked = [];
+  token = secret();
+  world.before = async (_, method) => note(method);
+});
+
+afterEach(() => world.upstream.close());
+
+test('a batch of twenty for a new credential makes three round trips, one after the other', async () => {
+  const gate = barrier();
+  world.before = async (_, method) => {
+    note(method);
+    if (asked.length > 2 && method === 'save') await gate.arrive();
+  };
+  const answered = world.isolate()(TWENTY, token);
+  await gate.count(OTHERS.length);
+  expect(asked).toEqual(['snapshot', 'save', ...OTHERS.map(() => 'save')]);
+  gate.release();
+  expect((await answered).status).toBe(200);
+  await world.idle();
+  expect(asked).toHaveLength(21);
+});
+
+test.each(['its own', "another isolate's"])('one of twenty hits on %s copies makes one', async (whose) => {
+  const [ask, other] = [world.isolate(), world.isolate()];
+  await (whose === 'its own' ? ask : other)(TWENTY, token);
+  await world.idle();
+  asked = [];
+  expect((await ask(TWENTY, token)).status).toBe(200);
+  await world.idle();
+  expect(asked).toEqual(['snapshot']);
+  expect(world.callsOf(token)).toHaveLength(20);
+});
