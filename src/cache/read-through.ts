@@ -92,7 +92,10 @@ export class ReadThrough {
     };
     let done: Result;
     try {
-      done = await this.#join(lookup, start, reader.signal);
+      const joined = this.#join(lookup, start, reader.signal);
+      // The call that it has joined may wait for its lease.
+      if (isJoined && hasLease(lookup)) void reader.snapshot.save(lookup.key, lookup.found, {});
+      done = await joined;
     } catch (error) {
       done = await this.#abandoned(lookup, error);
     }
@@ -172,6 +175,14 @@ export class ReadThrough {
     return call({ context, account, owner, operation, input, validators, controller, endsAt });
   }
 }
+
+/** Whether the request has the lease itself, which came with what it asked the store. */
+const hasLease = ({ policy, reader: { context, snapshot }, found }: Lookup): boolean =>
+  snapshot.lease !== undefined &&
+  policy !== undefined &&
+  context.wants === 'any' &&
+  !found.isHidden &&
+  !found.isLeasedElsewhere;
 
 /** Whether a copy is fresh, or has not been stale for so many seconds. */
 const isWithin = (seconds: number, freshMs: number) => -freshMs < seconds * 1000;

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { transaction } from '../batch/helpers.ts';
-import { barrier, startUpstream } from '../support/scripted-upstream.ts';
+import { barrier, type Call, hold, reply, startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
+import { isOf } from '../support/versioned-upstream.ts';
 import { World } from './world.ts';
 
 const TWENTY = Array.from({ length: 20 }, (_, n) => transaction(n + 1));
@@ -47,4 +48,27 @@ test.each(['its own', "another isolate's"])('one of twenty hits on %s copies mak
   await world.idle();
   expect(asked).toEqual(['snapshot']);
   expect(world.callsOf(token)).toHaveLength(20);
+});
+
+test('a batch that joins a call gives back its lease, for which that call waits', async () => {
+  const ask = world.isolate();
+  const [first = '', second = ''] = TWENTY;
+  const held = barrier();
+  const isFirst = (call: Call) => isOf(token, call) && call.path === first;
+  world.upstream.once(isFirst, reply(hold(held), world.answer()));
+  const batch = ask([first, second], token);
+  await held.reached;
+  const hasPolled = barrier();
+  const calls: number[] = [];
+  world.before = async (_, method) => {
+    if (method === 'snapshot') void hasPolled.arrive();
+    if (method === 'save') calls.push(world.callsOf(token).length);
+  };
+  const read = ask([second], token);
+  await hasPolled.count(2);
+  held.release();
+  expect((await batch).status).toBe(200);
+  expect((await read).status).toBe(200);
+  await world.idle();
+  expect(calls).toEqual([1, 1, 2]);
 });
