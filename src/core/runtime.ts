@@ -65,3 +65,16 @@ export function within<T>(clock: Clock, ms: number, reply: Promise<T>): Promise<
     reply.then(resolve, reject).finally(() => cancel());
   });
 }
+
+/** Resolves after so many milliseconds. */
+export const pause = (clock: Clock, ms: number): Promise<void> =>
+  new Promise((resolve) => void clock.after(ms, resolve));
+
+/**
+ * Milliseconds since this call, by the clock that has advanced further: one may stand still while the machine sleeps, and
+ * the other may be set back.
+ */
+export function stopwatch(clock: Pick<Clock, 'now' | 'wall'>): () => number {
+  const [now, wall] = [clock.now(), clock.wall()];
+  return () => Math.max(clock.now() - now, clock.wall() - wall);
+}

@@ -3,7 +3,7 @@ import { canonical } from '../core/canonical.ts';
 import { ClientLeft, type ErrorCode, GatewayError } from '../core/errors.ts';
 import { isJson } from '../core/json.ts';
 import type { IdempotencyOutcome } from '../core/metrics.ts';
-import { type Clock, onAbort } from '../core/runtime.ts';
+import { onAbort, stopwatch } from '../core/runtime.ts';
 import { addressOwner, type NewWrite, type WriteAnswer, type WriteEnd, type WriteRecord } from '../store/store.ts';
 import type { CallUpstream, OperationInput, RequestContext, Whose } from '../upstream/call.ts';
 import { checkInput } from '../upstream/input.ts';
@@ -76,7 +76,9 @@ async function count({ store, clock, limit }: WriteTools, writer: Writer): Promi
 }
 
 async function readied(tools: WriteTools, { operation, input: readInput, context }: WriteRequest, earlier: Writer) {
-  const isLate = lateness(tools.clock, context.endsAt);
+  const leftMs = context.endsAt - tools.clock.now();
+  const passed = stopwatch(tools.clock);
+  const isLate = () => passed() >= leftMs;
   const input = await readInput();
   // The account may have been accepted while the body came.
   const writer = { ...earlier, owner: tools.accepted.ownerOf(earlier.account, context) };
@@ -85,17 +87,8 @@ async function readied(tools: WriteTools, { operation, input: readInput, context
   const newWrite = await newWriteOf(tools, operation, input, writer);
   // With a key, the write may be a repetition, which gets its answer even while no call is let through.
   if (newWrite.key === undefined) tools.assertAllowed(writer);
-  const isStored = needsStore(operation, newWrite); // before it is sent
+  const isStored = needsStore(newWrite); // before it is sent
   return { ...writer, operation, input, newWrite, isStored, isLate };
-}
-
-/**
- * Whether the request's time is up, by the clock that has advanced further: one may stand still while the machine
- * sleeps, and the other may be set back.
- */
-function lateness(clock: Clock, endsAt: number): () => boolean {
-  const [now, wall] = [clock.now(), clock.wall()];
-  return () => Math.max(clock.now() - now, clock.wall() - wall) >= endsAt - now;
 }
 
 const KEY_MS = 24 * 60 * 60 * 1000;
@@ -117,6 +110,7 @@ async function newWriteOf(
     owner,
     window: quota,
     tags: account === undefined ? [] : invalidatedBy(operation, input),
+    hasCopies: account !== undefined && hasCopies(operation),
     nonce: crypto.randomUUID(),
     now: clock.now(),
     endsAt,
@@ -139,12 +133,13 @@ const cachedGroups = new Set(
   allOperations.filter(({ cache }: Operation) => cache).map(({ group }: Operation) => group),
 );
 
+/** Whether answers that it invalidates are cached at all. */
+const hasCopies = ({ invalidates = [] }: Operation): boolean =>
+  invalidates.some((one) => one === 'everything' || cachedGroups.has(typeof one === 'string' ? one : one.item));
+
 /** If it invalidates cached answers, has a key, is a purchase, or comes by cookie. */
-function needsStore({ invalidates = [] }: Operation, { key, isPurchase, session }: NewWrite): boolean {
-  const groups = invalidates.map((one) => (typeof one === 'string' ? one : one.item));
-  const isCached = groups.some((group) => group === 'everything' || cachedGroups.has(group));
-  return isCached || isPurchase || key !== undefined || session !== undefined;
-}
+const needsStore = (write: NewWrite): boolean =>
+  write.hasCopies || write.isPurchase || write.key !== undefined || write.session !== undefined;
 
 async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
   const replay = ready.isStored ? await begin(tools, ready) : undefined;

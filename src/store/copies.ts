@@ -1,11 +1,13 @@
 import { bytesOf, LRUCache, PART } from './bounded.ts';
 import { type AccountId, type CacheKey, type Entry, EVERYTHING, type Found, type Tag, type Version } from './store.ts';
 
-interface Copy {
+export interface Copy {
   readonly entry: Entry;
   readonly version: Version;
   readonly askedAt: number;
   readonly tags: readonly Tag[];
+  /** The view under which a shared store has confirmed it. */
+  view?: object | undefined;
 }
 
 /** Objects and validators. */

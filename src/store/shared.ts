@@ -1,10 +1,13 @@
-import { type WaitUntil, within } from '../core/runtime.ts';
+import { type Soon, type WaitUntil, within } from '../core/runtime.ts';
 import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
+import { Counting } from './shared/counting.ts';
+import { untilKnown } from './shared/changes.ts';
 import { NotAsked, useOf } from './shared/engine.ts';
 import { BEGIN_MS, Reports } from './shared/reports.ts';
 import { SharedSessions } from './shared/sessions.ts';
 import { SharedSnapshot, type SharedStoreOptions, type SharedParts } from './shared/snapshot.ts';
+import { Views } from './shared/views.ts';
 import {
   type AccountId,
   type Begun,
@@ -44,15 +47,21 @@ export class SharedStore implements Store {
   readonly #parts: SharedParts;
   /** Begun or ended here: while the engine does not answer, no read shares a call from before a write. */
   #writes = 0;
+  /** When writes under way were announced, by nonce, where other instances may not have heard of it at once. */
+  readonly #announced = new Map<string, number>();
 
   constructor(options: SharedStoreOptions) {
     const { engine, clock, maxBytes } = options;
     const reports = new Reports(clock);
+    const copies = new Copies(maxBytes);
+    const limits = new MemoryAccounts();
     this.#parts = {
       ...options,
       reports,
-      copies: new Copies(maxBytes),
-      limits: new MemoryAccounts(),
+      copies,
+      views: engine.changes && new Views(engine.changes, copies),
+      limits,
+      counting: new Counting({ engine, clock, limits }),
       sessions: new SharedSessions(engine, clock, reports),
       away: () => hidden(`away ${this.#writes}`),
     };
@@ -63,7 +72,12 @@ export class SharedStore implements Store {
     return this.#parts.reports.pending;
   }
 
-  snapshot(request: SnapshotRequest): Promise<Snapshot> {
+  /** Hits that asked nobody. */
+  get unaskedHits(): number {
+    return this.#parts.views?.hits ?? 0;
+  }
+
+  snapshot(request: SnapshotRequest): Soon<Snapshot> {
     const refused = this.#parts.reports.refused(request.account);
     if (refused) request.waitUntil(refused);
     return new SharedSnapshot(this.#parts, request).begin();
@@ -74,30 +88,49 @@ export class SharedStore implements Store {
   }
 
   async beginWrite(write: NewWrite): Promise<Begun> {
-    const { engine, clock, limits, sealer, sessions } = this.#parts;
+    const { engine, clock, limits, sealer, sessions, views } = this.#parts;
     const { account, window, now, key, until, session } = write;
-    if (session && isSessionOver(session, sessions.stateOf(account, session, now)))
+    if (session && isSessionOver(session, sessions.stateOf(account, session, now))) {
+      if (views) await untilKnown(clock, 0);
       return { use: undefined, isRevoked: true };
+    }
     this.#writes++;
-    const begin = await sealer.sealWrite(write, beginOf(write, write.keyMs));
+    views?.drop(account);
+    const advance = window && limits.takeAdvance(write, window);
+    const counted = advance ? { ...write, window: undefined } : write;
+    const begin = await sealer.sealWrite(write, beginOf(counted, write.keyMs));
     try {
-      return await this.#begunOf(write, await within(clock, BEGIN_MS, engine.beginWrite(account, begin)));
+      const begun = await within(clock, BEGIN_MS, engine.beginWrite(account, begin));
+      if (views && begun.is === 'begun' && write.hasCopies) this.#announced.set(write.nonce, clock.now());
+      if (views && begun.sinceMs !== undefined) await untilKnown(clock, begun.sinceMs);
+      const answer = await this.#begunOf(write, begun);
+      return { ...answer, use: advance ?? answer.use };
     } catch (error) {
       // It may have begun, or begin later.
       const isReported = !(error instanceof NotAsked) && this.pending < MAX_PENDING;
       const ended = { ...write, until: key === undefined ? until : clock.now() + UNSENT_KEY_MS };
       if (isReported) void this.#report(ended, await this.#endOf(write, 'not_sent'));
-      return { use: window && limits.take(write, window, now), refusal: unavailable(error, RETRY_SECONDS) };
+      return {
+        use: advance ?? (window && limits.take(write, window, now)),
+        refusal: unavailable(error, RETRY_SECONDS),
+      };
     }
   }
 
   async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
+    const { clock, views } = this.#parts;
     this.#writes++;
+    if (end === 'credential_refused') views?.drop(write.account);
+    const announcedAt = this.#announced.get(write.nonce) ?? -Infinity;
+    this.#announced.delete(write.nonce);
     const reported = this.#report(write, await this.#endOf(write, end));
-    await within(this.#parts.clock, END_MS, reported).catch(() => undefined);
+    const acknowledged = within(clock, END_MS, reported).catch(() => undefined);
+    const mayHaveHappened = typeof end === 'object' || end === 'unknown';
+    await Promise.all([acknowledged, mayHaveHappened && untilKnown(clock, clock.now() - announcedAt)]);
   }
 
   revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean> {
+    this.#parts.views?.drop(request.account);
     return this.#parts.sessions.revoke(request, revoked);
   }
 

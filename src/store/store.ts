@@ -124,6 +124,8 @@ export interface SessionState {
   readonly isRevoked: boolean;
   /** Of the account's sessions now: at least that of the session that was asked for; 0 if they were never all revoked. */
   readonly epoch: number;
+  /** How long ago a session of the account was revoked, or the epoch raised, in milliseconds, where the store knows. */
+  readonly sinceMs?: number | undefined;
   /** The shared store did not answer, or takes nothing new: others may know more. */
   readonly isLocal?: boolean;
 }
@@ -189,9 +191,9 @@ export interface WindowUse {
 /** The same, as a store says it whose clock is another one. */
 export interface Use {
   readonly used: number;
+  readonly leftMs: number;
   /** How many of those were counted in advance, for the requests that come next. */
   readonly advance?: number | undefined;
-  readonly leftMs: number;
 }
 
 /** Until the window ends; at least 1. */
@@ -216,6 +218,8 @@ export interface WriteRecord {
 export interface NewWrite extends StoreRequest {
   /** What it invalidates. Until it is over, reads of this are neither answered from a copy nor kept. */
   readonly tags: readonly Tag[];
+  /** Whether any of that is cached. */
+  readonly hasCopies: boolean;
   /** Unique to this write. */
   readonly nonce: string;
   /** When its request is over. */

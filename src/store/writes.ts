@@ -72,19 +72,18 @@ export interface WriteBegin<Value = Uint8Array> {
  * window is used up. `record`: the key is taken. `equal`: an equal purchase is not over. `cooldown`: the upstream wants no
  * calls. `another_store`: records may be missing. `full`: there is no room.
  */
-export type WriteBegun<Value = Uint8Array> = { readonly use?: Use | undefined } & (
-  | { readonly is: 'begun' | 'over' | 'limit' | 'full' }
-  /** `sinceMs`: how long ago that was announced to other instances, where it is known. */
-  | { readonly is: 'revoked'; readonly sinceMs?: number | undefined }
+export type WriteBegun<Value = Uint8Array> = {
+  readonly use?: Use | undefined;
+  /** How long ago that was announced which prevents it: a write that is over, or the end of its session. */
+  readonly sinceMs?: number | undefined;
+} & (
+  | { readonly is: 'begun' | 'over' | 'limit' | 'full' | 'revoked' }
   /** `leftMs`: until the store can be relied on. */
   | { readonly is: 'another_store'; readonly leftMs: number }
   | { readonly is: 'cooldown'; readonly cooldownMs: number }
   | { readonly is: 'equal'; readonly standing: OpenState }
-  /**
-   * `isOver`: the time of the recorded request has passed. `sinceMs`: how long ago the recorded write was announced to other
-   * instances, where it is settled and that is known.
-   */
-  | { readonly is: 'record'; readonly value: Value; readonly isOver: boolean; readonly sinceMs?: number | undefined }
+  /** `isOver`: the time of the recorded request has passed. */
+  | { readonly is: 'record'; readonly value: Value; readonly isOver: boolean }
 );
 
 export interface WriteEnded<Value = Uint8Array> extends Pick<WriteBegin, 'nonce' | 'tags' | 'purchase'> {

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import type { OperationId } from '../../src/upstream/operations/index.ts';
 import { cacheStatusOf } from '../cache/helpers.ts';
@@ -119,6 +120,9 @@ export async function prime(at: NodeGateway, id: OperationId, options: Asking): 
   }
   throw new Error(`${id} is never answered from a copy`);
 }
+
+/** For so long after a change was announced another instance may go by what it knew before (contract.md section 7). */
+export const passCurrent = () => sleep(130);
 
 /** Asks until the answer is none of the passing ones, and resolves with it. */
 export function untilNot(passing: readonly string[], asking: () => Promise<string>): Promise<string> {

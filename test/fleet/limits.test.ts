@@ -3,7 +3,7 @@ import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { ask, fleetOfFile, isHit, prime, testWhatIsKept } from './fleet.ts';
+import { ask, fleetOfFile, isHit, passCurrent, prime, testWhatIsKept, untilNot } from './fleet.ts';
 import { idOf } from '../support/marked.ts';
 import { isOf } from '../support/versioned-upstream.ts';
 
@@ -30,11 +30,11 @@ describe.skipIf(!hasRedis)(`limits of two instances${SKIPPED}`, () => {
     );
     const passed = answers.filter(({ status }) => status === 200).length;
     expect(answers.filter(({ status }) => status === 429)).toHaveLength(answers.length - passed);
-    // Where the store is late, on a busy machine, an instance counts on its own.
-    expect(passed).toBeGreaterThanOrEqual(PER_MINUTE);
+    // At most half of it is held in advance. Where the store is late, on a busy machine, an instance counts on its own.
+    expect(passed).toBeGreaterThanOrEqual(PER_MINUTE / 2);
     expect(passed).toBeLessThan(PER_MINUTE + 5);
     for (const at of [a, b]) {
-      expect((await read(at, token)).status).toBe(429);
+      await untilNot(['200'], async () => String((await read(at, token)).status)); // it may hold some
       expect((await read(at, secret())).status).toBe(200);
     }
   });
@@ -66,12 +66,14 @@ describe.skipIf(!hasRedis)(`limits of two instances${SKIPPED}`, () => {
       json(status, '{"detail":"No."}'),
     );
     expect((await read(a, token, 'getReferralConfig')).status).toBe(status);
+    await passCurrent();
     expect(isHit(await read(b, token))).toBe(false);
     fleet().upstream.once(
       (to) => isOf(token, to) && idOf(to) === 'getReferralConfig',
       json(status, '{"detail":"No."}'),
     );
     expect((await read(b, token, 'getReferralConfig')).status).toBe(status);
+    await passCurrent();
     expect(isHit(await read(a, token))).toBe(false);
   });
 

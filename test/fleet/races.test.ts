@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { allOperations, type OperationId } from '../../src/upstream/operations/index.ts';
 import { cacheStatusOf } from '../cache/helpers.ts';
-import { ask, fleetOfFile, isHit, prime, testWhatIsKept, writeThrough } from './fleet.ts';
+import { ask, fleetOfFile, isHit, passCurrent, prime, testWhatIsKept, writeThrough } from './fleet.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
 import type { TextAnswer } from '../support/http.ts';
 import { markOf, idOf } from '../support/marked.ts';
@@ -129,6 +129,7 @@ describe.skipIf(!hasRedis)(`across two instances${SKIPPED}`, () => {
       const writing = one.holdWrite(write);
       const written = one.write(b, write);
       await writing.reached;
+      await passCurrent();
       expect(isHit(await one.read(a, read))).toBe(false);
       writing.release();
       await written;

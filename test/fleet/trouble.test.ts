@@ -12,6 +12,7 @@ import {
   newOrder,
   openFleet,
   type Order,
+  passCurrent,
   prime,
   UNAVAILABLE,
   untilNot,
@@ -179,6 +180,7 @@ describe.skipIf(!hasRedis)(`the store${SKIPPED}`, () => {
     const orders = await twoOrders();
     const usual = await timed(READS, readNew);
     await begin();
+    await passCurrent();
 
     // Both copies are there, and neither is used.
     const held = await timed(4, async (at) => {

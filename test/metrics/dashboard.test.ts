@@ -39,10 +39,7 @@ let scraped: Scraped;
 
 /** What there is only where instances share a store. */
 function scrapeOfStore(): Promise<string> {
-  const { onCommand, instruments } = engineMetrics(
-    () => 1,
-    () => 0,
-  );
+  const { onCommand, instruments } = engineMetrics(() => ({ up: 1, pending: 0, unaskedHits: 0, changes: undefined }));
   onCommand('visit', 'good', 1);
   onCommand('visit', 'failed', 100);
   const registry = new Registry();

@@ -83,7 +83,7 @@ describe('an engine of many shares', () => {
     tokens = new Map([0, 1, 2, 3].map((share) => [`{${share}}`, token('one', 'a')]));
     engine = new RedisEngine({
       shares: new Shares(4),
-      channel: '',
+      channelName: '',
       windowMs: 0,
       settlingMs: 0,
       onChange: () => undefined,

@@ -30,7 +30,7 @@ function openWorld() {
   return { way, clock, store: sharedStore({ engine, clock }), other: sharedStore({ engine: objects, clock }) };
 }
 
-const request = (store: SharedStore, key: CacheKey): Promise<Snapshot> =>
+const request = async (store: SharedStore, key: CacheKey): Promise<Snapshot> =>
   store.snapshot({
     account: key.account,
     owner: key.account,

@@ -10,6 +10,7 @@ export const writeOf = (changes: Partial<NewWrite> = {}): NewWrite => ({
   owner: changes.account ?? 'account',
   window: undefined,
   tags: ['group'],
+  hasCopies: true,
   nonce: String(++nonces),
   now: 0,
   endsAt: 10_000,

@@ -100,10 +100,10 @@ export async function openStore({ config, upstream, logger }: Given): Promise<Op
   if (!address) return ownStore(config);
   const { RedisEngine } = await import('./redis/engine.ts'); // loaded only if it is used
   const windowMs = config.requestTimeoutMs + WINDOW_MARGIN_MS;
-  const { onCommand, instruments } = engineMetrics(
-    () => engine.up,
-    () => store.pending,
-  );
+  const { onCommand, instruments } = engineMetrics(() => {
+    const { pending, unaskedHits } = store;
+    return { up: engine.up, changes: engine.changes, pending, unaskedHits };
+  });
   const engine = await RedisEngine.open({ address, windowMs, onCommand, ...reports(logger) });
   const sealer = new Sealer(secrets, upstream.href);
   const hasBudget = config.upstreamBudgetPerMinute > 0;
@@ -119,6 +119,10 @@ export async function openStore({ config, upstream, logger }: Given): Promise<Op
   };
 }
 
+const NO_CHANNEL =
+  "every hit asks the store, since its user may not tell and hear of changes: add '+publish +subscribe +pubsub|numsub " +
+  "&portico:changes:*' to its ACL";
+
 /** Logs each change of a shared store, and the same trouble at most once a minute. */
 function reports(logger: Logger) {
   const last = new Map<string, number>();
@@ -128,7 +132,7 @@ function reports(logger: Logger) {
     onTrouble(reason: string) {
       if (performance.now() - (last.get(reason) ?? -Infinity) < SAME_TROUBLE_MS) return;
       last.set(reason, performance.now());
-      logger.warn({ reason }, 'trouble with the store');
+      logger.warn({ reason }, reason === 'NO_CHANNEL' ? NO_CHANNEL : 'trouble with the store');
     },
   };
 }

@@ -8,6 +8,7 @@ import {
   REFUSALS,
 } from '../../core/metrics.ts';
 import type { Scrape } from '../../routes/health.ts';
+import { type Changes, LOSSES } from '../../store/shared/changes.ts';
 import type { Usage } from '../../store/store.ts';
 import { allOperations } from '../../upstream/operations/index.ts';
 
@@ -26,6 +27,18 @@ const gauge = (name: string, help: string, read: () => number): Metric =>
     registers,
     collect() {
       this.set(read());
+    },
+  });
+
+/** The same, of what only grows. */
+const counted = (name: string, help: string, read: () => number): Metric =>
+  new Counter({
+    name,
+    help,
+    registers,
+    collect() {
+      this.reset();
+      this.inc(read());
     },
   });
 
@@ -119,24 +132,39 @@ export const usageMetrics = (usage: () => Usage, droppedLines: () => number): Me
   gauge('portico_accounts', 'Accounts of which something is held.', () => usage().accounts),
   gauge('portico_idempotency_records', 'Idempotency records.', () => usage().records),
   gauge('portico_limit_windows', 'Windows of limits and budgets.', () => usage().windows),
+  counted('portico_log_lines_dropped_total', 'Log lines that could not be written.', droppedLines),
+];
+
+const LISTENING = '1 while this instance hears of the changes of others. While it does not, every hit asks the store.';
+const LATE = 'Hits that had to ask, since this instance had not heard of all changes up to that moment.';
+
+const losses = (read: () => Changes['losses'] | undefined): Metric =>
   new Counter({
-    name: 'portico_log_lines_dropped_total',
-    help: 'Log lines that could not be written.',
+    name: 'portico_store_views_dropped_total',
+    help: 'Views that were dropped: one by a change of its account; all at once by the other reasons.',
+    labelNames: ['reason'],
     registers,
     collect() {
       this.reset();
-      this.inc(droppedLines());
+      for (const reason of LOSSES) this.inc({ reason }, read()?.[reason] ?? 0);
     },
-  }),
-];
+  });
 
 const PENDING = 'Reports of ended writes and refused credentials that the shared store has not acknowledged yet.';
 
-/**
- * Metrics of the shared store. `up` is the part of it that answers, 0 to 1; `pending` how many reports it has not
- * acknowledged. `onCommand` is to be called after each command.
- */
-export function engineMetrics(up: () => number, pending: () => number) {
+/** What the metrics of the shared store are read from. */
+interface StoreState {
+  /** The part of it that answers, 0 to 1. */
+  readonly up: number;
+  /** Reports that it has not acknowledged. */
+  readonly pending: number;
+  readonly unaskedHits: number;
+  /** Absent in a cluster. */
+  readonly changes: Changes | undefined;
+}
+
+/** Metrics of the shared store. `onCommand` is to be called after each command. */
+export function engineMetrics(state: () => StoreState) {
   const seconds = new Histogram<string>({
     name: 'portico_store_command_duration_seconds',
     help: 'From sending a command to the shared store to its reply.',
@@ -150,8 +178,12 @@ export function engineMetrics(up: () => number, pending: () => number) {
     onCommand: (command: string, outcome: 'good' | 'failed', ms: number) =>
       outcome === 'good' ? seconds.observe({ command }, ms / 1000) : failures.inc({ command }),
     instruments: [
-      gauge('portico_store_up', '1 while the shared store answers; of a cluster the part that does.', up),
-      gauge('portico_store_pending_writes', PENDING, pending),
+      gauge('portico_store_up', '1 while the shared store answers; of a cluster the part that does.', () => state().up),
+      gauge('portico_store_pending_writes', PENDING, () => state().pending),
+      gauge('portico_store_listening', LISTENING, () => Number(state().changes?.isListening ?? false)),
+      counted('portico_store_unasked_hits_total', 'Hits that asked nobody.', () => state().unaskedHits),
+      counted('portico_store_late_hits_total', LATE, () => state().changes?.missing ?? 0),
+      losses(() => state().changes?.losses),
       seconds,
       failures,
     ] satisfies Metric[],

@@ -3,12 +3,24 @@ import { addressOwner, isAddress, requestsBy } from '../store.ts';
 import type { AccountId, OwnedAccount, Owner, Span, Tag, Window, WindowUse } from '../store.ts';
 import { Versions } from '../writes.ts';
 
+/** Requests that the shared store has counted already. */
+interface Advance {
+  left: number;
+  readonly isOver: () => boolean;
+}
+
+interface WindowState {
+  used: number;
+  endsAt: number;
+  advance?: Advance;
+}
+
 /** What one process knows of an account; its copies, marks and records aside. */
 interface State {
   /** In whose share it was made. */
   readonly owner: Owner;
   readonly versions: Versions;
-  readonly windows: Record<Window['name'], { used: number; endsAt: number }>;
+  readonly windows: Record<Window['name'], WindowState>;
   coolsUntil: number;
 }
 
@@ -54,6 +66,19 @@ export class MemoryAccounts {
       window.endsAt = now + lengthMs;
     }
     return { used: ++window.used, endsAt: window.endsAt };
+  }
+
+  /** Counts a request that the store has counted in advance; undefined where none is left. */
+  takeAdvance(owned: OwnedAccount, { name }: Span): WindowUse | undefined {
+    const window = this.#windowOf(owned, name);
+    const { advance, endsAt } = window;
+    if (!advance || advance.left === 0 || advance.isOver()) return undefined;
+    advance.left--;
+    return { used: ++window.used, endsAt };
+  }
+
+  learnAdvance(owned: OwnedAccount, { name }: Span, advance: Advance): void {
+    this.#windowOf(owned, name).advance = advance;
   }
 
   /** What is known of the account is in its own share from now on. */

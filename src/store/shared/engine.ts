@@ -1,4 +1,5 @@
 import type { SessionState, Span, Use, Window, WindowUse } from '../store.ts';
+import type { Changes, Numbered } from './changes.ts';
 import type { WriteBegin, WriteBegun, WriteEnded } from '../writes.ts';
 
 /**
@@ -20,10 +21,14 @@ export interface Engine {
   session?(account: string, id: string): Promise<SessionReply>;
   /** Calls back where the store turns out to be another one, or to have lost what it had. Absent where that cannot be. */
   onAnother?(listener: () => void): void;
+  /** What was heard of changes. Absent where each read has to ask. */
+  readonly changes?: Changes | undefined;
 }
 
-/** By this process's clock. */
-export const useOf = ({ used, leftMs }: Use, now: number): WindowUse => ({ used, endsAt: now + leftMs });
+/** By this process's clock, and without what was counted in advance. */
+export const useOf = ({ used, leftMs, advance = 0 }: Use, now: number): WindowUse => {
+  return { used: used - advance, endsAt: now + leftMs };
+};
 
 export interface KeyQuestion {
   readonly key: string;
@@ -37,15 +42,14 @@ export interface KeyQuestion {
   readonly waitedFor?: string | undefined;
 }
 
-export interface SessionReply extends Omit<SessionState, 'isLocal'> {
-  /** How long ago a session of the account was revoked, or the epoch raised. Absent where it is not known. */
-  readonly sinceMs?: number | undefined;
-}
+export type SessionReply = Omit<SessionState, 'isLocal'>;
 
 export interface Question {
   /** Over its limit no key is looked up. */
   readonly window?: Window | undefined;
-  /** How many further requests to count in `window` at once, if it has begun and so many are left. */
+  /** How many requests to count in it: 1 unless it says so. */
+  readonly count?: number | undefined;
+  /** How many more to count in it at most, if it has begun before and so many are left. */
   readonly advance?: number | undefined;
   /** Read, not counted in. */
   readonly budget?: Span | undefined;
@@ -74,6 +78,8 @@ export interface SnapshotReply {
   readonly session?: SessionReply | undefined;
   /** In the order asked. Undefined where no copy may be used or kept: under a mark, or after the store was replaced. */
   readonly keys: readonly (KeyReply | undefined)[];
+  /** Where changes are numbered. */
+  readonly numbered?: Numbered | undefined;
 }
 
 export interface Save {

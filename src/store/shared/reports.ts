@@ -1,4 +1,4 @@
-import { type Clock, within } from '../../core/runtime.ts';
+import { type Clock, pause, within } from '../../core/runtime.ts';
 import { recent } from '../bounded.ts';
 import type { AccountId } from '../store.ts';
 
@@ -64,7 +64,7 @@ export class Reports {
       const tried = within(this.#clock, BEGIN_MS, send());
       await tried.then(() => (isAcknowledged = true)).catch(() => undefined);
       if (isAcknowledged || this.#clock.now() >= until) break;
-      await new Promise<void>((resolve) => void this.#clock.after(ms, resolve));
+      await pause(this.#clock, ms);
     }
     this.pending--;
     return isAcknowledged;

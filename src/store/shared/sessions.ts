@@ -1,4 +1,4 @@
-import { type Clock, within } from '../../core/runtime.ts';
+import { type Clock, pause, within } from '../../core/runtime.ts';
 import { MemorySessions } from '../memory/sessions.ts';
 import {
   type AccountId,
@@ -9,6 +9,7 @@ import {
   type SessionId,
   type SessionState,
 } from '../store.ts';
+import { untilKnown } from './changes.ts';
 import type { Engine } from './engine.ts';
 import type { Reports } from './reports.ts';
 
@@ -44,7 +45,9 @@ export class SharedSessions {
     this.#own.revoke(request.account, revoked, request.now);
     const reported = this.#report([request.account, revoked], this.#clock.now() + REPORT_MS);
     request.waitUntil(reported.then((isKnown) => isKnown || void this.#reportAll()));
-    return within(this.#clock, KNOWN_MS, reported).catch(() => false);
+    const isKnown = await within(this.#clock, KNOWN_MS, reported).catch(() => false);
+    if (isKnown && this.#engine.changes) await untilKnown(this.#clock, 0);
+    return isKnown;
   }
 
   /** As far as this instance knows. */
@@ -82,7 +85,7 @@ export class SharedSessions {
         const isKnown = await this.#report(report, -Infinity);
         if (!isKnown) failed.push(report);
         ms = isKnown ? PAUSE_MS : Math.min(2 * ms, MAX_PAUSE_MS);
-        await new Promise<void>((resolve) => void this.#clock.after(ms, resolve));
+        await pause(this.#clock, ms);
       }
       left = failed;
     }

@@ -1,4 +1,4 @@
-import { onAbort, within } from '../../core/runtime.ts';
+import { onAbort, pause, type Soon, within } from '../../core/runtime.ts';
 import type { MemoryAccounts } from '../memory/accounts.ts';
 import {
   type SnapshotRequest,
@@ -8,16 +8,21 @@ import {
   type Fetched,
   type Found,
   hidden,
+  isSessionOver,
   type Saved,
+  type SessionId,
   type SessionState,
   type Snapshot,
   type Window,
   type WindowUse,
 } from '../store.ts';
+import { untilKnown } from './changes.ts';
+import type { Counting } from './counting.ts';
 import { type Engine, type KeyQuestion, type KeyReply, LEASE_MS, type SnapshotReply, useOf } from './engine.ts';
 import { entryOf, type KeyParts, questionOf, saveOf } from './keys.ts';
 import type { Reports } from './reports.ts';
 import type { SharedSessions } from './sessions.ts';
+import type { Known, View, Views } from './views.ts';
 
 export interface SharedStoreOptions extends Omit<KeyParts, 'copies'> {
   readonly engine: Engine;
@@ -33,6 +38,9 @@ export interface SharedParts extends SharedStoreOptions, KeyParts {
   readonly limits: MemoryAccounts;
   readonly reports: Reports;
   readonly sessions: SharedSessions;
+  readonly counting: Counting;
+  /** Absent where each read asks the engine. */
+  readonly views: Views | undefined;
   /** What a lookup finds while the engine does not answer. */
   away(): Found;
 }
@@ -53,6 +61,8 @@ interface State {
   found?: Found | undefined;
   /** Nonce of the lease: the request's own, or another's. */
   lease?: string | undefined;
+  /** The view under which its version is known. */
+  view?: View | undefined;
   /** A fetch uses the request's lease, did so, or is about to. */
   isUsed?: boolean;
   stopRenewing?: () => void;
@@ -72,11 +82,11 @@ export class SharedSnapshot implements Snapshot {
   session: SessionState | undefined;
   readonly #parts: SharedParts;
   readonly #request: SnapshotRequest;
-  /** Of its leases. */
-  readonly #nonce = crypto.randomUUID();
-  /** Found under a mark: equal reads share a call only within this request. */
-  readonly #hidden = hidden(this.#nonce);
-  readonly #states = new Map<string, State>();
+  /** What answers without a question. */
+  #known: Known | undefined;
+  /** Under which the keys of the last reply are known. */
+  #view: View | undefined;
+  #made: { readonly nonce: string; readonly hidden: Found; readonly states: Map<string, State> } | undefined;
   #together: { readonly states: State[]; readonly asked: Promise<unknown> } | undefined;
   #leftMs = READ_MS;
   #isPolling = false;
@@ -87,49 +97,87 @@ export class SharedSnapshot implements Snapshot {
     this.#request = request;
   }
 
-  /** Asks for the keys that the request has named, and counts it in its window. */
-  async begin(): Promise<this> {
-    const { limits, sessions, clock } = this.#parts;
-    const { window, session, now, keys = [] } = this.#request;
-    const named = keys.map((key) => this.#stateOf(key));
-    const reply = await this.#ask(named, { window });
-    const state = reply ? reply.session : await this.#sessionAlone();
-    if (session) this.session = sessions.learn(this.#request, session, state);
-    this.use = reply?.use && useOf(reply.use, clock.now());
-    // The count goes on from there if the engine does not answer next time.
-    if (window && this.use) limits.learn(this.#request, window.name, this.use);
-    else if (window) this.use = limits.take(this.#request, window, now);
+  /** Counts the request in its window, and asks for the keys that it has named; at once where both are known. */
+  begin(): Soon<this> {
+    const { limits, views } = this.#parts;
+    const { window } = this.#request;
+    this.use = window && limits.takeAdvance(this.#request, window);
+    const uncounted = this.use ? undefined : window;
+    if (!views || !this.#isKnown()) return this.#asked(uncounted);
+    if (uncounted) return this.#counted(uncounted);
+    views.hits++;
     return this;
   }
 
+  /** Whether there is nothing to ask, its count aside. */
+  #isKnown(): boolean {
+    const { session, fetches, keys = [] } = this.#request;
+    if (keys.length === 0 && !session) return true;
+    this.#known = keys.length > 0 && fetches ? this.#parts.views?.known(this.#request) : undefined;
+    this.session = this.#known?.session;
+    return this.#known !== undefined;
+  }
+
+  async #counted(window: Window): Promise<this> {
+    const { limits, counting } = this.#parts;
+    const { now } = this.#request;
+    this.use = (await this.#inTime(counting.count(this.#request, window))) ?? limits.take(this.#request, window, now);
+    return this.#isKnown() ? this : this.#asked(); // something may have changed meanwhile
+  }
+
+  async #asked(window?: Window): Promise<this> {
+    const { limits, clock } = this.#parts;
+    const { session, now, keys = [] } = this.#request;
+    const states = keys.map((key) => this.#stateOf(key));
+    const reply = await this.#ask(states, { window });
+    if (session) await this.#learnSession(session, reply ? reply.session : await this.#sessionAlone());
+    if (!window) return this;
+    this.use = reply?.use && useOf(reply.use, clock.now());
+    // The count goes on from there if the engine does not answer next time.
+    if (this.use) limits.learn(this.#request, window.name, this.use);
+    else this.use = limits.take(this.#request, window, now);
+    return this;
+  }
+
+  /** What is told of a session's end is told when no instance lets it in any more. */
+  async #learnSession(session: SessionId, reply: SessionState | undefined): Promise<void> {
+    const { sessions, views, clock } = this.#parts;
+    const state = (this.session = sessions.learn(this.#request, session, reply));
+    if (this.#view && !state.isLocal) views?.learnSession(this.#view, session.id, state);
+    if (views && isSessionOver(session, state)) await untilKnown(clock, state.sinceMs ?? 0);
+  }
+
   copy({ key }: CacheKey): Entry | undefined {
-    return this.#states.get(key)?.found?.entry;
+    const at = this.#known ? (this.#request.keys ?? []).findIndex((named) => named.key === key) : -1;
+    return this.#known?.entries[at] ?? this.#made?.states.get(key)?.found?.entry;
   }
 
   async lookup(key: CacheKey): Promise<Found> {
-    if (!this.#states.get(key.key)?.found) await this.#askTogether(key);
-    return this.#states.get(key.key)?.found ?? this.#parts.away();
+    const { states } = this.#own;
+    if (!states.get(key.key)?.found) await this.#askTogether(key);
+    return states.get(key.key)?.found ?? this.#parts.away();
   }
 
   async lease({ key }: CacheKey, found: Found, signal: AbortSignal): Promise<Found> {
-    const state = this.#states.get(key);
+    const state = this.#own.states.get(key);
     if (!state?.found || found.isHidden) return found;
     state.isUsed = true; // the request may be over before the fetch begins
     const { lease } = state;
-    if (lease !== undefined && lease !== this.#nonce) await this.#wait(state, lease, signal);
-    if (state.lease === this.#nonce) this.#renew(state);
+    if (lease !== undefined && lease !== this.#own.nonce) await this.#wait(state, lease, signal);
+    if (state.lease === this.#own.nonce) this.#renew(state);
     return state.found ?? this.#parts.away();
   }
 
   async save(key: CacheKey, found: Found, { entry, drop }: Fetched): Promise<Saved> {
-    const state = this.#states.get(key.key);
+    const state = this.#own.states.get(key.key);
     state?.stopRenewing?.();
     if (state) state.isUsed = true;
-    const lease = state?.lease === this.#nonce ? this.#nonce : undefined;
+    const lease = state?.lease === this.#own.nonce ? this.#own.nonce : undefined;
     if (!drop && found.isHidden) return { stored: false, holds: false };
     if (!entry && !drop && !lease && !found.entry) return { stored: false, holds: true };
-    const { engine, copies, reports, sealer } = this.#parts;
+    const { engine, copies, reports, sealer, views, clock } = this.#parts;
     const { account } = this.#request;
+    if (drop) views?.drop(account);
     const save = { ...(await saveOf(sealer, key, found, entry)), lease, drop };
     if (drop === 'everything') {
       await this.#inTime(reports.refuse(account, () => engine.save(account, save)));
@@ -138,13 +186,21 @@ export class SharedSnapshot implements Snapshot {
     const saved = await this.#inTime(engine.save(account, save));
     const stored = entry !== undefined && (saved === 'kept' || saved === 'full');
     if (stored) copies.set(key, found, entry);
+    if (saved === 'kept') views?.confirm(account, state?.view, copies.get(key), clock.now());
     return { stored, holds: saved !== 'void' };
   }
 
   /** Gives back the leases that no fetch has used. */
   end(): void {
     this.#isEnded = true;
-    for (const state of this.#states.values()) this.#giveBack(state, state.lease);
+    for (const state of this.#made?.states.values() ?? []) this.#giveBack(state, state.lease);
+  }
+
+  /** Nonce of its leases; what it finds under a mark, so that equal reads share a call only within it; its keys. */
+  get #own() {
+    if (this.#made) return this.#made;
+    const nonce = crypto.randomUUID();
+    return (this.#made = { nonce, hidden: hidden(nonce), states: new Map<string, State>() });
   }
 
   /** Where the question was refused, and not late: a store that takes nothing new may still say whether a session is over. */
@@ -189,28 +245,33 @@ export class SharedSnapshot implements Snapshot {
   }
 
   #stateOf(key: CacheKey): State {
-    const state = this.#states.get(key.key) ?? { key };
-    this.#states.set(key.key, state);
+    const { states } = this.#own;
+    const state = states.get(key.key) ?? { key };
+    states.set(key.key, state);
     return state;
   }
 
   async #questionOf({ key, waitedFor }: State): Promise<KeyQuestion> {
-    const lease = this.#request.fetches && key.lifeMs > 0 ? this.#nonce : undefined;
+    const lease = this.#request.fetches && key.lifeMs > 0 ? this.#own.nonce : undefined;
     return { ...(await questionOf(this.#parts, key)), lease, waitedFor: waitedFor?.lease };
   }
 
   async #learn(states: readonly State[], questions: readonly KeyQuestion[], reply: SnapshotReply) {
-    const { limits, clock } = this.#parts;
-    const { cooldownMs, budget } = reply;
+    const { limits, clock, copies, views } = this.#parts;
+    const { cooldownMs, budget, numbered } = reply;
     const now = clock.now();
     if (cooldownMs > 0) limits.coolDown(this.#request, now + cooldownMs);
     if (budget && budget.used > 0) limits.learn(this.#request, BUDGET.name, useOf(budget, now));
     const found = await Promise.all(
       states.map(({ key }, i) => this.#foundOf(key, questions[i], reply.keys[i], reply.now)),
     );
+    const view = (this.#view = views?.learn(this.#request.account, numbered, clock.now()));
     for (const [i, state] of states.entries()) {
+      const copy = view && found[i]?.entry && copies.get(state.key);
+      if (copy && copy.version === reply.keys[i]?.version) copy.view = view;
       state.found = found[i];
       state.lease = reply.keys[i]?.lease;
+      state.view = view;
     }
     if (this.#isEnded) this.end();
     return reply;
@@ -222,12 +283,12 @@ export class SharedSnapshot implements Snapshot {
     reply: KeyReply | undefined,
     now: number,
   ): Promise<Found> {
-    if (!reply || this.#parts.reports.isRefused(this.#request.account)) return this.#hidden;
+    if (!reply || this.#parts.reports.isRefused(this.#request.account)) return this.#own.hidden;
     const { version, copy, lease } = reply;
     const entry = await entryOf(this.#parts, key, reply, now);
     const isNewer = entry !== undefined && (copy?.askedAt ?? 0) > (asked?.have?.askedAt ?? 0);
     const isMadeElsewhere = asked?.waitedFor !== undefined && lease === undefined && isNewer;
-    const isLeasedElsewhere = lease !== undefined && lease !== this.#nonce;
+    const isLeasedElsewhere = lease !== undefined && lease !== this.#own.nonce;
     return { entry, version, askedAt: now, isLeasedElsewhere, isMadeElsewhere };
   }
 
@@ -262,8 +323,8 @@ export class SharedSnapshot implements Snapshot {
     const until = clock.now() + waitMs;
     this.#isPolling = true;
     for (let ms = FIRST_PAUSE_MS; ; ms = Math.min(2 * ms, MAX_PAUSE_MS)) {
-      await new Promise<void>((resolve) => void clock.after(ms, resolve));
-      const waiting = [...this.#states.values()].filter(({ waitedFor }) => waitedFor);
+      await pause(clock, ms);
+      const waiting = [...this.#own.states.values()].filter(({ waitedFor }) => waitedFor);
       if (waiting.length === 0) break;
       await this.#ask(waiting, { isPoll: true });
       for (const { lease, waitedFor } of waiting)
@@ -277,7 +338,7 @@ export class SharedSnapshot implements Snapshot {
     const { engine, sealer, clock } = this.#parts;
     const { account, waitUntil } = this.#request;
     const renewed = async () =>
-      engine.change(account, { renewed: { key: await sealer.nameOf(state.key.key), lease: this.#nonce } });
+      engine.change(account, { renewed: { key: await sealer.nameOf(state.key.key), lease: this.#own.nonce } });
     state.stopRenewing = clock.after(RENEW_MS, () => {
       this.#renew(state);
       waitUntil(renewed().catch(nothing));
@@ -286,7 +347,7 @@ export class SharedSnapshot implements Snapshot {
 
   /** Ends the lease that came with a reply, if it is the request's and no fetch uses it. */
   #giveBack(state: State, lease: string | undefined): void {
-    if (lease !== this.#nonce || state.isUsed) return;
+    if (lease !== this.#own.nonce || state.isUsed) return;
     state.isUsed = true;
     const { engine, sealer } = this.#parts;
     const { account, waitUntil } = this.#request;

@@ -34,8 +34,11 @@ const optionsOf = ({ tls, user, password }: StoreAddress) => ({
   reconnectOnError: reconnecting(),
 });
 
-/** It fails fast, and connects again by itself. */
-export function clientOf(address: StoreAddress): Redis | Cluster {
+/** Where changes are told, which in a cluster they are not. Pub/sub knows no databases. */
+export const channelOf = ({ kind, db }: StoreAddress): string => (kind === 'cluster' ? '' : `portico:changes:${db}`);
+
+/** It fails fast, and connects again by itself. `isTold`: the sentinels tell it of a new primary. */
+export function clientOf(address: StoreAddress, isTold = true): Redis | Cluster {
   const options = optionsOf(address);
   const { kind, tls, nodes, master = '', db } = address;
   if (kind === 'one') return new Redis({ ...options, ...nodes[0], db, retryStrategy });
@@ -49,7 +52,7 @@ export function clientOf(address: StoreAddress): Redis | Cluster {
       ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
       sentinelCommandTimeout: 1_000,
       sentinelRetryStrategy: retryStrategy,
-      failoverDetector: true,
+      failoverDetector: isTold,
     });
   return new Cluster([...nodes], {
     redisOptions: options, // no retryStrategy: a lost node is found again through the others
@@ -65,10 +68,17 @@ export function clientOf(address: StoreAddress): Redis | Cluster {
   });
 }
 
-/** Codes of a node's settings that are wrong, as far as it shows them. */
-export async function troublesOf(node: Redis): Promise<readonly string[]> {
-  const [info, settings] = await Promise.all([
+const isRefused = (error: unknown) => error instanceof Error && error.name === 'ReplyError';
+
+/** Codes of a node's settings that are wrong, as far as it shows them. `channel`: on which changes are published, if any. */
+export async function troublesOf(node: Redis, channel: string): Promise<readonly string[]> {
+  const [info, mayPublish, settings] = await Promise.all([
     node.info().catch(() => ''),
+    channel === '' ||
+      node.publish(channel, '').then(
+        () => true,
+        (error: unknown) => !isRefused(error),
+      ),
     node.call('CONFIG', 'GET', 'replica-read-only', 'min-replicas-to-write').then(String, () => ''),
   ]);
   const leastReplicas = /min-replicas-to-write,(\d+)/.exec(settings)?.[1];
@@ -79,6 +89,7 @@ export async function troublesOf(node: Redis): Promise<readonly string[]> {
     EVICTS: Number(of('maxmemory') ?? 0) > 0 && of('maxmemory_policy') !== 'noeviction',
     NOT_PERSISTENT: of('aof_enabled') === '0',
     REPLICA_WRITABLE: settings.includes('replica-read-only,no'),
+    NO_CHANNEL: !mayPublish,
     // A primary that is cut off with some of its replicas would go on taking writes.
     FEW_MIN_REPLICAS: leastReplicas !== undefined && attached > Number(leastReplicas),
   };

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, type Redis } from 'ioredis';
 import type { StoreAddress } from '../../../core/store-address.ts';
 import { NotAsked } from '../../../store/shared/engine.ts';
-import { clientOf, troublesOf } from './client.ts';
+import { channelOf, clientOf, troublesOf } from './client.ts';
 import { SCRIPTS, type ScriptName } from './scripts.ts';
 
 export interface ScriptCall {
@@ -39,6 +39,7 @@ export class Connection {
   readonly #client: Redis | Cluster;
   readonly #listeners: Listeners;
   readonly #keepAlive: NodeJS.Timeout;
+  readonly #channel: string;
   #isSelected = false;
   #isClosed = false;
   /** Commands without a reply. */
@@ -49,6 +50,7 @@ export class Connection {
   constructor({ address, onReady, onLost, ...listeners }: ConnectionOptions) {
     this.#listeners = listeners;
     this.#client = clientOf(address);
+    this.#channel = channelOf(address);
     const client = this.#client;
     this.#keepAlive = setInterval(() => this.#ping(), KEEP_ALIVE_MS).unref();
     const lose = () => {
@@ -179,7 +181,9 @@ export class Connection {
 
   #prepare(node: Redis): void {
     for (const lua of Object.values(SCRIPTS)) node.script('LOAD', lua).catch(() => undefined);
-    void troublesOf(node).then((troubles) => troubles.forEach((trouble) => this.#listeners.onTrouble(trouble)));
+    void troublesOf(node, this.#channel).then((troubles) =>
+      troubles.forEach((trouble) => this.#listeners.onTrouble(trouble)),
+    );
   }
 }
 

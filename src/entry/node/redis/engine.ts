@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { type Clock, stopwatch } from '../../../core/runtime.ts';
+import type { Changes, Numbered } from '../../../store/shared/changes.ts';
 import type {
   Change,
   Engine,
@@ -11,6 +13,8 @@ import type {
 } from '../../../store/shared/engine.ts';
 import type { WriteBegin, WriteBegun, WriteEnded } from '../../../store/writes.ts';
 import type { StoreAddress } from '../../../core/store-address.ts';
+import { Channel } from './channel.ts';
+import { channelOf } from './client.ts';
 import { Connection, type Listeners, type ScriptCall } from './connection.ts';
 import type { ScriptName } from './scripts.ts';
 import { Shares } from './shares.ts';
@@ -19,7 +23,9 @@ interface RedisEngineOptions extends Pick<Listeners, 'onTrouble'> {
   readonly connection: Pick<Connection, 'run' | 'isOpen' | 'close'>;
   readonly shares: Shares;
   /** On which changes are published; empty where they are not. */
-  readonly channel: string;
+  readonly channelName: string;
+  /** Absent where each read asks. */
+  readonly channel?: Channel | undefined;
   /** How long the store is not relied on after it was replaced. */
   readonly windowMs: number;
   /** How long no copy is used after a lost connection: others may have found another store meanwhile, and report it. */
@@ -40,15 +46,13 @@ interface Asked {
   readonly value?: Uint8Array | undefined;
 }
 
-/** The id of the share, the number of its changes so far, and what else there is. */
 interface Replied {
-  readonly token: string;
-  readonly number: number;
+  readonly numbered: Numbered;
   readonly reply: readonly unknown[];
 }
 
 /** The calls whose reply is JSON, values aside. */
-type Call = Exclude<keyof Engine, 'session' | 'onAnother'>;
+type Call = Exclude<keyof Engine, 'session' | 'onAnother' | 'changes'>;
 
 type ReplyTo<Name extends Call> = Awaited<ReturnType<Engine[Name]>>;
 
@@ -56,10 +60,17 @@ type ReplyTo<Name extends Call> = Awaited<ReturnType<Engine[Name]>>;
 const SHARES = 1_024;
 /** Longer than other instances take to connect again. */
 const SETTLING_MS = 1_000;
+/**
+ * Where there are replicas, a primary that was silent for so long may have been replaced, and still answers what has waited in
+ * its socket: longer than it takes until it hears of it, or misses its replicas (`min-replicas-max-lag` of 2 s).
+ */
+const SILENCE_MS = 5_000;
 /** How soon shares that did not answer are asked again. */
 const AGAIN_MS = 500;
 
 const nameOf = (share: number, key: string) => `portico:{${share}}:${key}`;
+
+const machine: Pick<Clock, 'now' | 'wall'> = { now: () => performance.now(), wall: () => Date.now() };
 
 /** Of the versions that a script makes. */
 const seed = () => randomBytes(9).toString('base64url');
@@ -73,6 +84,11 @@ export class RedisEngine implements Engine {
   #isClosed = false;
   #wasThere = true;
   #settledAt = 0;
+  /** Since the last answer. */
+  #silence = stopwatch(machine);
+  /** After a silence no write is begun before. */
+  #reliedOnAt = 0;
+  #hasReplicas = false;
   #onAnother: (() => void) | undefined;
 
   constructor(options: RedisEngineOptions) {
@@ -85,11 +101,23 @@ export class RedisEngine implements Engine {
     const onReady = () => void engine.askIds();
     const connection = new Connection({ address, onReady, onLost: () => engine.#lost(), ...options });
     const shares = new Shares(address.kind === 'cluster' ? SHARES : 1);
-    // Its name has the database, since channels are the same in all. In a cluster a change would go to all nodes.
-    const channel = address.kind === 'cluster' ? '' : `portico:changes:${address.db}`;
-    const engine = new RedisEngine({ connection, shares, channel, settlingMs, ...options });
+    const beat = async () => void (connection.isOpen && (await engine.#hello([0])));
+    const onRefused = () => options.onTrouble('NO_CHANNEL');
+    const channel = address.kind === 'cluster' ? undefined : new Channel({ address, beat, onRefused });
+    const engine = new RedisEngine({
+      connection,
+      shares,
+      settlingMs,
+      channel,
+      channelName: channelOf(address),
+      ...options,
+    });
     await connection.open();
     return engine;
+  }
+
+  get changes(): Changes | undefined {
+    return this.#options.channel?.changes;
   }
 
   get isThere(): boolean {
@@ -105,30 +133,39 @@ export class RedisEngine implements Engine {
   async snapshot(account: string, question: Question): Promise<SnapshotReply> {
     const { shares } = this.#options;
     const keys = [`l:${account}`, `w:${account}`, ...question.keys.map(({ key }) => `c:${account}:${key}`)];
-    const { reply, values } = await this.#askOf('snapshot', account, { keys, call: question });
+    const { reply, values, numbered } = await this.#askOf('snapshot', account, { keys, call: question });
     const isDoubted = shares.isDoubted(shares.of(account)) || performance.now() < this.#settledAt;
     // Lua says `false` for what is not there, and writes an empty list as an object.
     const replies = Object.values<KeyReply | false | undefined>(reply.keys);
-    return { ...reply, keys: replies.map((key, i) => (key && !isDoubted ? withValue(key, values[i]) : undefined)) };
+    const found = replies.map((key, i) => (key && !isDoubted ? withValue(key, values[i]) : undefined));
+    return { ...reply, keys: found, numbered };
   }
 
   async save(account: string, { copy, ...save }: Save): Promise<SaveReply> {
     const call = { ...save, copy: copy && { freshMs: copy.freshMs, lifeMs: copy.lifeMs } };
     const keys = [`l:${account}`, `h:${account}`, `c:${account}:${save.key}`];
-    return (await this.#askOf('save', account, { keys, call, value: copy?.value })).reply;
+    const { reply, numbered } = await this.#askOf('save', account, { keys, call, value: copy?.value });
+    if (save.drop) this.changes?.changed(account, numbered);
+    return performance.now() < this.#settledAt ? 'void' : reply;
   }
 
   async beginWrite(account: string, write: WriteBegin): Promise<WriteBegun> {
-    const { reply, values } = await this.#askOf('beginWrite', account, askedOf(account, write, [`w:${account}`]));
+    const asked = askedOf(account, write, [`w:${account}`]);
+    const { reply, values, numbered } = await this.#askOf('beginWrite', account, asked);
+    this.changes?.changed(account, numbered);
+    if (performance.now() < this.#reliedOnAt) throw new Error('the store was silent for long and may be another one');
     return reply.is === 'record' ? { ...reply, value: values[0] ?? Buffer.alloc(0) } : reply;
   }
 
   async endWrite(account: string, write: WriteEnded): Promise<void> {
-    await this.#askOf('endWrite', account, askedOf(account, write));
+    const { numbered } = await this.#askOf('endWrite', account, askedOf(account, write));
+    this.changes?.changed(account, numbered);
   }
 
   async change(account: string, change: Change): Promise<void> {
-    await this.#askOf('change', account, { keys: [`l:${account}`, `w:${account}`], call: change });
+    const keys = [`l:${account}`, `w:${account}`];
+    const { numbered } = await this.#askOf('change', account, { keys, call: change });
+    if (change.revoked) this.changes?.changed(account, numbered);
   }
 
   /** It tells nothing of the store itself: whether that is there, or another one. */
@@ -153,6 +190,7 @@ export class RedisEngine implements Engine {
     this.#isClosed = true;
     clearInterval(this.#again);
     this.#options.connection.close();
+    this.#options.channel?.close();
   }
 
   async #hello(shares: Iterable<number>): Promise<void> {
@@ -177,6 +215,7 @@ export class RedisEngine implements Engine {
   #lost(): void {
     const { shares } = this.#options;
     for (const share of shares.all) shares.failing.add(share);
+    this.changes?.forget('away');
     this.#tellChange();
   }
 
@@ -190,27 +229,40 @@ export class RedisEngine implements Engine {
   async #askOf<Name extends Call>(name: Name, account: string, { call, keys, value }: Asked) {
     const args = [JSON.stringify(call), ...(value ? [bytesOf(value)] : [])];
     const named = { keys: [`a:${account}`, ...keys], args };
-    const { reply } = await this.#ask(name, this.#options.shares.of(account), named);
+    const { reply, numbered } = await this.#ask(name, this.#options.shares.of(account), named);
     const [json, ...values] = reply;
-    return { reply: JSON.parse(String(json)) as ReplyTo<Name>, values: values as (Buffer | null)[] };
+    return { reply: JSON.parse(String(json)) as ReplyTo<Name>, values: values as (Buffer | null)[], numbered };
+  }
+
+  #noteAnswer(): void {
+    if (this.#hasReplicas && this.#silence() >= SILENCE_MS) {
+      this.#settledAt = this.#reliedOnAt = performance.now() + SILENCE_MS;
+      this.changes?.forget('away');
+    }
+    this.#silence = stopwatch(machine);
   }
 
   /** Sends the id of the share that was seen last, and learns the one in the reply. */
   async #ask(name: ScriptName, share: number, { keys, args }: ScriptCall = { keys: [], args: [] }): Promise<Replied> {
-    const { connection, shares, channel, windowMs } = this.#options;
+    const { connection, shares, channel, channelName, windowMs } = this.#options;
     const askedAt = performance.now();
+    const sent = channel?.sent();
     const { token, agoMs } = shares.idOf(share, askedAt);
     const named = ['id', ...keys].map((key) => nameOf(share, key));
     try {
-      const call = { keys: named, args: [seed(), token, agoMs, windowMs, channel, ...args] };
+      const call = { keys: named, args: [seed(), token, agoMs, windowMs, channelName, ...args] };
       const [id, number, ...reply] = (await connection.run(name, call)) as [Buffer, number, ...unknown[]];
-      const doubted = shares.learn(share, String(id), askedAt);
+      this.#noteAnswer();
+      const numbered = { token: String(id), number };
+      if (sent) channel?.answered(numbered, sent);
+      const doubted = shares.learn(share, numbered.token, askedAt);
       if (doubted.length > 0) void this.#hello(doubted);
-      if (token !== '' && token !== String(id)) {
+      if (token !== '' && token !== numbered.token) {
         this.#options.onTrouble('ANOTHER_STORE');
         this.#onAnother?.();
       }
-      return { token: String(id), number, reply };
+      if (name === 'hello') this.#hasReplicas = reply[0] === 1;
+      return { numbered, reply };
     } catch (error) {
       shares.missed(share);
       throw error;

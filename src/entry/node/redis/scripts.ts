@@ -16,7 +16,7 @@ if not made and redis.call('EXISTS', account, windows) == 0 and memory() > 0.98 
   reply.session = { isRevoked = false, epoch = 0 }
   return answer(reply)
 end
-if asked.window then reply.use = count('w', asked.window, 1, asked.advance) end
+if asked.window then reply.use = count('w', asked.window, asked.count or 1, asked.advance) end
 if asked.budget then reply.budget = count('b', asked.budget, 0) end
 if asked.session then reply.session = sessionOf(asked.session, asked.sessionEpoch, ${SESSION_MS}) end
 if isUsedUp(asked.window, reply.use) then return answer(reply) end
