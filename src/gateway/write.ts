@@ -138,8 +138,8 @@ const hasCopies = ({ invalidates = [] }: Operation): boolean =>
   invalidates.some((one) => one === 'everything' || cachedGroups.has(typeof one === 'string' ? one : one.item));
 
 /** If it invalidates cached answers, has a key, is a purchase, or comes by cookie. */
-const needsStore = (write: NewWrite): boolean =>
-  write.hasCopies || write.isPurchase || write.key !== undefined || write.session !== undefined;
+const needsStore = ({ hasCopies: touchesCopies, isPurchase, key, session }: NewWrite): boolean =>
+  touchesCopies || isPurchase || key !== undefined || session !== undefined;
 
 async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
   const replay = ready.isStored ? await begin(tools, ready) : undefined;

@@ -6,7 +6,8 @@ import { untilKnown } from './shared/changes.ts';
 import { NotAsked, useOf } from './shared/engine.ts';
 import { BEGIN_MS, Reports } from './shared/reports.ts';
 import { SharedSessions } from './shared/sessions.ts';
-import { SharedSnapshot, type SharedStoreOptions, type SharedParts } from './shared/snapshot.ts';
+import type { SharedStoreOptions, SharedParts } from './shared/parts.ts';
+import { SharedSnapshot } from './shared/snapshot.ts';
 import { Views } from './shared/views.ts';
 import {
   type AccountId,

@@ -138,7 +138,8 @@ export class Changes {
     }
     this.#heard = Math.max(this.#heard, number);
     this.changed(account, { token, number });
-    while (this.#unheard[0] && this.#unheard[0].number <= this.#heard) this.#extend(this.#unheard.shift()!.last);
+    for (const { number: least, last } of this.#unheard) if (least <= this.#heard) this.#extend(last);
+    this.#unheard = this.#unheard.filter(({ number: least }) => least > this.#heard);
   }
 
   /** A change that this instance has made itself, by the reply to it. */

@@ -1,80 +1,23 @@
-import { onAbort, pause, type Soon, within } from '../../core/runtime.ts';
-import type { MemoryAccounts } from '../memory/accounts.ts';
+import type { Soon } from '../../core/runtime.ts';
 import {
-  type SnapshotRequest,
-  BUDGET,
   type CacheKey,
   type Entry,
   type Fetched,
   type Found,
-  hidden,
   isSessionOver,
   type Saved,
   type SessionId,
   type SessionState,
   type Snapshot,
+  type SnapshotRequest,
   type Window,
   type WindowUse,
 } from '../store.ts';
 import { untilKnown } from './changes.ts';
-import type { Counting } from './counting.ts';
-import { type Engine, type KeyQuestion, type KeyReply, LEASE_MS, type SnapshotReply, useOf } from './engine.ts';
-import { entryOf, type KeyParts, questionOf, saveOf } from './keys.ts';
-import type { Reports } from './reports.ts';
-import type { SharedSessions } from './sessions.ts';
-import type { Known, View, Views } from './views.ts';
-
-export interface SharedStoreOptions extends Omit<KeyParts, 'copies'> {
-  readonly engine: Engine;
-  /** Bounds the copies of answers that this instance keeps, keys and bodies together. */
-  readonly maxBytes: number;
-  /** How long another instance's fetch is waited for at most. */
-  readonly waitMs: number;
-  /** Whether calls of the upstream are counted. */
-  readonly hasBudget: boolean;
-}
-
-export interface SharedParts extends SharedStoreOptions, KeyParts {
-  readonly limits: MemoryAccounts;
-  readonly reports: Reports;
-  readonly sessions: SharedSessions;
-  readonly counting: Counting;
-  /** Absent where each read asks the engine. */
-  readonly views: Views | undefined;
-  /** What a lookup finds while the engine does not answer. */
-  away(): Found;
-}
-
-/** How long a request waits for all its store calls together, other than for leases. 200 are promised; timers are late. */
-const READ_MS = 190;
-const POLL_MS = 1_000;
-const FIRST_PAUSE_MS = 25;
-const MAX_PAUSE_MS = 400;
-const RENEW_MS = LEASE_MS / 3;
-
-const nothing = () => undefined;
-
-/** What a request knows of one cache key, and of the lease to fetch it. */
-interface State {
-  readonly key: CacheKey;
-  /** By the engine's last reply; undefined where there was none. */
-  found?: Found | undefined;
-  /** Nonce of the lease: the request's own, or another's. */
-  lease?: string | undefined;
-  /** The view under which its version is known. */
-  view?: View | undefined;
-  /** A fetch uses the request's lease, did so, or is about to. */
-  isUsed?: boolean;
-  stopRenewing?: () => void;
-  /** Another's lease, and what ends waiting for it. */
-  waitedFor?: { readonly lease: string; readonly end: () => void } | undefined;
-}
-
-/** `isPoll`: for another's lease, which does not count as time that the request spends on the store. */
-interface Asking {
-  readonly window?: Window | undefined;
-  readonly isPoll?: boolean;
-}
+import { useOf } from './engine.ts';
+import { Lookups } from './lookups.ts';
+import type { SharedParts } from './parts.ts';
+import type { Known } from './views.ts';
 
 /** What a request, and the fetches that it has begun, see of a shared store. */
 export class SharedSnapshot implements Snapshot {
@@ -84,13 +27,7 @@ export class SharedSnapshot implements Snapshot {
   readonly #request: SnapshotRequest;
   /** What answers without a question. */
   #known: Known | undefined;
-  /** Under which the keys of the last reply are known. */
-  #view: View | undefined;
-  #made: { readonly nonce: string; readonly hidden: Found; readonly states: Map<string, State> } | undefined;
-  #together: { readonly states: State[]; readonly asked: Promise<unknown> } | undefined;
-  #leftMs = READ_MS;
-  #isPolling = false;
-  #isEnded = false;
+  #made: Lookups | undefined;
 
   constructor(parts: SharedParts, request: SnapshotRequest) {
     this.#parts = parts;
@@ -105,7 +42,7 @@ export class SharedSnapshot implements Snapshot {
     const uncounted = this.use ? undefined : window;
     if (!views || !this.#isKnown()) return this.#asked(uncounted);
     if (uncounted) return this.#counted(uncounted);
-    views.hits++;
+    if (this.#known) views.hits++;
     return this;
   }
 
@@ -121,16 +58,16 @@ export class SharedSnapshot implements Snapshot {
   async #counted(window: Window): Promise<this> {
     const { limits, counting } = this.#parts;
     const { now } = this.#request;
-    this.use = (await this.#inTime(counting.count(this.#request, window))) ?? limits.take(this.#request, window, now);
+    this.use =
+      (await this.#lookups.inTime(counting.count(this.#request, window))) ?? limits.take(this.#request, window, now);
     return this.#isKnown() ? this : this.#asked(); // something may have changed meanwhile
   }
 
   async #asked(window?: Window): Promise<this> {
     const { limits, clock } = this.#parts;
-    const { session, now, keys = [] } = this.#request;
-    const states = keys.map((key) => this.#stateOf(key));
-    const reply = await this.#ask(states, { window });
-    if (session) await this.#learnSession(session, reply ? reply.session : await this.#sessionAlone());
+    const { session, now } = this.#request;
+    const reply = await this.#lookups.askFirst(window);
+    if (session) await this.#learnSession(session, reply ? reply.session : await this.#lookups.askSession());
     if (!window) return this;
     this.use = reply?.use && useOf(reply.use, clock.now());
     // The count goes on from there if the engine does not answer next time.
@@ -143,217 +80,34 @@ export class SharedSnapshot implements Snapshot {
   async #learnSession(session: SessionId, reply: SessionState | undefined): Promise<void> {
     const { sessions, views, clock } = this.#parts;
     const state = (this.session = sessions.learn(this.#request, session, reply));
-    if (this.#view && !state.isLocal) views?.learnSession(this.#view, session.id, state);
+    const { view } = this.#lookups;
+    if (view && !state.isLocal) views?.learnSession(view, session.id, state);
     if (views && isSessionOver(session, state)) await untilKnown(clock, state.sinceMs ?? 0);
   }
 
-  copy({ key }: CacheKey): Entry | undefined {
-    const at = this.#known ? (this.#request.keys ?? []).findIndex((named) => named.key === key) : -1;
-    return this.#known?.entries[at] ?? this.#made?.states.get(key)?.found?.entry;
+  copy(key: CacheKey): Entry | undefined {
+    const at = this.#known ? (this.#request.keys ?? []).findIndex((named) => named.key === key.key) : -1;
+    return this.#known?.entries[at] ?? this.#made?.copy(key);
   }
 
-  async lookup(key: CacheKey): Promise<Found> {
-    const { states } = this.#own;
-    if (!states.get(key.key)?.found) await this.#askTogether(key);
-    return states.get(key.key)?.found ?? this.#parts.away();
+  lookup(key: CacheKey): Promise<Found> {
+    return this.#lookups.lookup(key);
   }
 
-  async lease({ key }: CacheKey, found: Found, signal: AbortSignal): Promise<Found> {
-    const state = this.#own.states.get(key);
-    if (!state?.found || found.isHidden) return found;
-    state.isUsed = true; // the request may be over before the fetch begins
-    const { lease } = state;
-    if (lease !== undefined && lease !== this.#own.nonce) await this.#wait(state, lease, signal);
-    if (state.lease === this.#own.nonce) this.#renew(state);
-    return state.found ?? this.#parts.away();
+  lease(key: CacheKey, found: Found, signal: AbortSignal): Promise<Found> {
+    return this.#lookups.lease(key, found, signal);
   }
 
-  async save(key: CacheKey, found: Found, { entry, drop }: Fetched): Promise<Saved> {
-    const state = this.#own.states.get(key.key);
-    state?.stopRenewing?.();
-    if (state) state.isUsed = true;
-    const lease = state?.lease === this.#own.nonce ? this.#own.nonce : undefined;
-    if (!drop && found.isHidden) return { stored: false, holds: false };
-    if (!entry && !drop && !lease && !found.entry) return { stored: false, holds: true };
-    const { engine, copies, reports, sealer, views, clock } = this.#parts;
-    const { account } = this.#request;
-    if (drop) views?.drop(account);
-    const save = { ...(await saveOf(sealer, key, found, entry)), lease, drop };
-    if (drop === 'everything') {
-      await this.#inTime(reports.refuse(account, () => engine.save(account, save)));
-      return { stored: false, holds: false };
-    }
-    const saved = await this.#inTime(engine.save(account, save));
-    const stored = entry !== undefined && (saved === 'kept' || saved === 'full');
-    if (stored) copies.set(key, found, entry);
-    if (saved === 'kept') views?.confirm(account, state?.view, copies.get(key), clock.now());
-    return { stored, holds: saved !== 'void' };
+  save(key: CacheKey, found: Found, fetched: Fetched): Promise<Saved> {
+    return this.#lookups.save(key, found, fetched);
   }
 
-  /** Gives back the leases that no fetch has used. */
   end(): void {
-    this.#isEnded = true;
-    for (const state of this.#made?.states.values() ?? []) this.#giveBack(state, state.lease);
+    this.#made?.end();
   }
 
-  /** Nonce of its leases; what it finds under a mark, so that equal reads share a call only within it; its keys. */
-  get #own() {
-    if (this.#made) return this.#made;
-    const nonce = crypto.randomUUID();
-    return (this.#made = { nonce, hidden: hidden(nonce), states: new Map<string, State>() });
-  }
-
-  /** Where the question was refused, and not late: a store that takes nothing new may still say whether a session is over. */
-  async #sessionAlone(): Promise<SessionState | undefined> {
-    const { engine } = this.#parts;
-    const { account, session } = this.#request;
-    if (!session || !engine.session || this.#leftMs <= 0) return undefined;
-    const state = await this.#inTime(engine.session(account, session.id));
-    return state && { ...state, isLocal: true };
-  }
-
-  /** One round trip for all keys that are looked up at the same moment. */
-  #askTogether(key: CacheKey): Promise<unknown> {
-    const states: State[] = this.#together?.states ?? [];
-    states.push(this.#stateOf(key));
-    this.#together ??= {
-      states,
-      asked: Promise.resolve().then(() => {
-        this.#together = undefined;
-        return this.#ask(states);
-      }),
-    };
-    return this.#together.asked;
-  }
-
-  /** Takes over the reply. Where it does not come in time, nothing is known of the keys, and its leases are given back. */
-  async #ask(states: readonly State[], { window, isPoll = false }: Asking = {}): Promise<SnapshotReply | undefined> {
-    const { engine, hasBudget } = this.#parts;
-    const { account, session } = this.#request;
-    if (isPoll || this.#leftMs > 0) {
-      const budget = hasBudget ? BUDGET : undefined;
-      const ofSession = session && { session: session.id, sessionEpoch: session.epoch };
-      const questions = await Promise.all(states.map((state) => this.#questionOf(state)));
-      const replying = engine.snapshot(account, { window, budget, ...ofSession, keys: questions });
-      const reply = await this.#inTime(replying, isPoll);
-      if (reply) return this.#learn(states, questions, reply);
-      const late = replying.then(({ keys }) => states.forEach((state, i) => this.#giveBack(state, keys[i]?.lease)));
-      this.#request.waitUntil(late.catch(nothing));
-    }
-    for (const state of states) state.found = state.lease = undefined;
-    return undefined;
-  }
-
-  #stateOf(key: CacheKey): State {
-    const { states } = this.#own;
-    const state = states.get(key.key) ?? { key };
-    states.set(key.key, state);
-    return state;
-  }
-
-  async #questionOf({ key, waitedFor }: State): Promise<KeyQuestion> {
-    const lease = this.#request.fetches && key.lifeMs > 0 ? this.#own.nonce : undefined;
-    return { ...(await questionOf(this.#parts, key)), lease, waitedFor: waitedFor?.lease };
-  }
-
-  async #learn(states: readonly State[], questions: readonly KeyQuestion[], reply: SnapshotReply) {
-    const { limits, clock, copies, views } = this.#parts;
-    const { cooldownMs, budget, numbered } = reply;
-    const now = clock.now();
-    if (cooldownMs > 0) limits.coolDown(this.#request, now + cooldownMs);
-    if (budget && budget.used > 0) limits.learn(this.#request, BUDGET.name, useOf(budget, now));
-    const found = await Promise.all(
-      states.map(({ key }, i) => this.#foundOf(key, questions[i], reply.keys[i], reply.now)),
-    );
-    const view = (this.#view = views?.learn(this.#request.account, numbered, clock.now()));
-    for (const [i, state] of states.entries()) {
-      const copy = view && found[i]?.entry && copies.get(state.key);
-      if (copy && copy.version === reply.keys[i]?.version) copy.view = view;
-      state.found = found[i];
-      state.lease = reply.keys[i]?.lease;
-      state.view = view;
-    }
-    if (this.#isEnded) this.end();
-    return reply;
-  }
-
-  async #foundOf(
-    key: CacheKey,
-    asked: KeyQuestion | undefined,
-    reply: KeyReply | undefined,
-    now: number,
-  ): Promise<Found> {
-    if (!reply || this.#parts.reports.isRefused(this.#request.account)) return this.#own.hidden;
-    const { version, copy, lease } = reply;
-    const entry = await entryOf(this.#parts, key, reply, now);
-    const isNewer = entry !== undefined && (copy?.askedAt ?? 0) > (asked?.have?.askedAt ?? 0);
-    const isMadeElsewhere = asked?.waitedFor !== undefined && lease === undefined && isNewer;
-    const isLeasedElsewhere = lease !== undefined && lease !== this.#own.nonce;
-    return { entry, version, askedAt: now, isLeasedElsewhere, isMadeElsewhere };
-  }
-
-  /** A reply, if it comes while the request has time left for the store; else that goes on in the background. */
-  async #inTime<T>(replying: Promise<T>, isPoll = false): Promise<T | undefined> {
-    const { clock } = this.#parts;
-    const begunAt = clock.now();
-    this.#request.waitUntil(replying.catch(nothing));
-    if (!isPoll && this.#leftMs <= 0) return undefined;
-    const reply = await within(clock, isPoll ? POLL_MS : this.#leftMs, replying).catch(nothing);
-    if (!isPoll) this.#leftMs -= clock.now() - begunAt;
-    return reply;
-  }
-
-  /** Resolves when another's lease is over, or after `waitMs`. Rejects with the signal's reason. */
-  async #wait(state: State, lease: string, signal: AbortSignal): Promise<void> {
-    const over = Promise.withResolvers<void>();
-    state.waitedFor = { lease, end: over.resolve };
-    const stay = onAbort(signal, over.reject);
-    if (!this.#isPolling) this.#request.waitUntil(this.#poll());
-    try {
-      await over.promise;
-    } finally {
-      stay();
-      state.waitedFor = undefined;
-    }
-  }
-
-  /** Asks for all that is waited for in one question, with growing pauses. */
-  async #poll(): Promise<void> {
-    const { clock, waitMs } = this.#parts;
-    const until = clock.now() + waitMs;
-    this.#isPolling = true;
-    for (let ms = FIRST_PAUSE_MS; ; ms = Math.min(2 * ms, MAX_PAUSE_MS)) {
-      await pause(clock, ms);
-      const waiting = [...this.#own.states.values()].filter(({ waitedFor }) => waitedFor);
-      if (waiting.length === 0) break;
-      await this.#ask(waiting, { isPoll: true });
-      for (const { lease, waitedFor } of waiting)
-        if (lease !== waitedFor?.lease || clock.now() >= until) waitedFor?.end();
-    }
-    this.#isPolling = false;
-  }
-
-  /** Keeps the request's lease until its fetch ends. */
-  #renew(state: State): void {
-    const { engine, sealer, clock } = this.#parts;
-    const { account, waitUntil } = this.#request;
-    const renewed = async () =>
-      engine.change(account, { renewed: { key: await sealer.nameOf(state.key.key), lease: this.#own.nonce } });
-    state.stopRenewing = clock.after(RENEW_MS, () => {
-      this.#renew(state);
-      waitUntil(renewed().catch(nothing));
-    });
-  }
-
-  /** Ends the lease that came with a reply, if it is the request's and no fetch uses it. */
-  #giveBack(state: State, lease: string | undefined): void {
-    if (lease !== this.#own.nonce || state.isUsed) return;
-    state.isUsed = true;
-    const { engine, sealer } = this.#parts;
-    const { account, waitUntil } = this.#request;
-    const ended = sealer
-      .namedKey(state.key)
-      .then((named) => engine.save(account, { ...named, version: '', askedAt: 0, lease }));
-    waitUntil(ended.catch(nothing));
+  /** Made with the first question. */
+  get #lookups(): Lookups {
+    return (this.#made ??= new Lookups(this.#parts, this.#request));
   }
 }

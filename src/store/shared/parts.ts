@@ -1,0 +1,29 @@
+import type { MemoryAccounts } from '../memory/accounts.ts';
+import type { Found } from '../store.ts';
+import type { Counting } from './counting.ts';
+import type { Engine } from './engine.ts';
+import type { KeyParts } from './keys.ts';
+import type { Reports } from './reports.ts';
+import type { SharedSessions } from './sessions.ts';
+import type { Views } from './views.ts';
+
+export interface SharedStoreOptions extends Omit<KeyParts, 'copies'> {
+  readonly engine: Engine;
+  /** Bounds the copies of answers that this instance keeps, keys and bodies together. */
+  readonly maxBytes: number;
+  /** How long another instance's fetch is waited for at most. */
+  readonly waitMs: number;
+  /** Whether calls of the upstream are counted. */
+  readonly hasBudget: boolean;
+}
+
+export interface SharedParts extends SharedStoreOptions, KeyParts {
+  readonly limits: MemoryAccounts;
+  readonly reports: Reports;
+  readonly sessions: SharedSessions;
+  readonly counting: Counting;
+  /** Absent where each read asks the engine. */
+  readonly views: Views | undefined;
+  /** What a lookup finds while the engine does not answer. */
+  away(): Found;
+}
