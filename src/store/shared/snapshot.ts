@@ -81,8 +81,9 @@ export class SharedSnapshot implements Snapshot {
     const { sessions, views, clock } = this.#parts;
     const state = (this.session = sessions.learn(this.#request, session, reply));
     const { view } = this.#lookups;
-    if (view && !state.isLocal) views?.learnSession(view, session.id, state);
-    if (views && isSessionOver(session, state)) await untilKnown(clock, state.sinceMs ?? 0);
+    if (isSessionOver(session, state)) {
+      if (views) await untilKnown(clock, state.sinceMs ?? 0);
+    } else if (view && !state.isLocal) views?.learnSession(view, session.id, state);
   }
 
   copy(key: CacheKey): Entry | undefined {

@@ -1,5 +1,6 @@
 import { benchFleetReads } from './reads.ts';
 import { benchDistance } from './distance.ts';
+import { benchListeners } from './listeners.ts';
 import { redisBinary } from '../support/redis.ts';
 import { benchKinds } from './kinds.ts';
 import { benchStoreMemory } from './memory.ts';
@@ -14,6 +15,7 @@ if (redisBinary !== undefined) {
   await benchSnapshots();
   await benchStoreMemory();
   await benchDistance();
+  await benchListeners();
 } else {
   console.log(
     'Neither redis-server nor valkey-server is installed: nothing is measured of a store that instances share.',

@@ -18,7 +18,7 @@ const BEAT_MS = 50;
 const IDLE_MS = 1_000;
 /** Hits a second. With fewer, those that ask are enough. */
 const FEW = 30;
-/** Between two openings of the channel because messages were lost. */
+/** How soon after the last time the channel is opened again because messages were lost; longer where that did not help. */
 const REOPEN_MS = 1_000;
 
 /** Hears of changes over a connection of its own, and asks often enough to know that it has heard of all. */
@@ -30,6 +30,8 @@ export class Channel {
   #next: NodeJS.Timeout | undefined;
   #askedAt = 0;
   #reopenedAt = 0;
+  #reopenMs = REOPEN_MS;
+  #isRefused = false;
   #isClosed = false;
 
   constructor(options: ChannelOptions) {
@@ -55,8 +57,9 @@ export class Channel {
 
   answered(numbered: Numbered, sent: Sent): void {
     const isLost = this.changes.answered(numbered, sent);
-    if (!isLost || sent.at - this.#reopenedAt < REOPEN_MS) return;
+    if (!isLost || sent.at - this.#reopenedAt < this.#reopenMs) return;
     this.#reopenedAt = sent.at;
+    this.#reopenMs = Math.min(2 * this.#reopenMs, AGAIN_MS);
     this.#client.disconnect(true);
   }
 
@@ -76,9 +79,11 @@ export class Channel {
     try {
       await this.#client.subscribe(channelOf(address));
       this.changes.opened();
+      this.#isRefused = false;
     } catch (error) {
       if (!(error instanceof Error) || error.name !== 'ReplyError') return; // it was closed meanwhile
-      onRefused();
+      if (!this.#isRefused) onRefused();
+      this.#isRefused = true;
       clearTimeout(this.#again);
       this.#again = setTimeout(() => void this.#subscribe(), AGAIN_MS).unref();
     }
@@ -86,7 +91,9 @@ export class Channel {
 
   #hear(message: string): void {
     const [number, token = '', account = ''] = message.split(' ');
-    if (account !== '') this.changes.heard({ number: Number(number), token, account });
+    if (account === '') return;
+    this.#reopenMs = REOPEN_MS;
+    this.changes.heard({ number: Number(number), token, account });
   }
 
   #beatIn(ms: number): void {
