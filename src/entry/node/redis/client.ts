@@ -29,6 +29,7 @@ const optionsOf = ({ tls, user, password }: StoreAddress) => ({
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
+  autoResubscribe: false, // nobody would see that it fails
   connectTimeout: 1_000,
   socketTimeout: SILENCE_MS,
   reconnectOnError: reconnecting(),
