@@ -86,7 +86,7 @@ export class RedisEngine implements Engine {
   #settledAt = 0;
   /** Since the last answer. */
   #silence = stopwatch(machine);
-  /** After a silence no write is begun before. */
+  /** After a silence no write is begun before, and nothing is known of sessions. */
   #reliedOnAt = 0;
   #hasReplicas = false;
   #onAnother: (() => void) | undefined;
@@ -138,7 +138,8 @@ export class RedisEngine implements Engine {
     // Lua says `false` for what is not there, and writes an empty list as an object.
     const replies = Object.values<KeyReply | false | undefined>(reply.keys);
     const found = replies.map((key, i) => (key && !isDoubted ? withValue(key, values[i]) : undefined));
-    return { ...reply, keys: found, numbered };
+    const session = performance.now() < this.#reliedOnAt ? undefined : reply.session;
+    return { ...reply, session, keys: found, numbered };
   }
 
   async save(account: string, { copy, ...save }: Save): Promise<SaveReply> {
