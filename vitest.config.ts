@@ -13,6 +13,7 @@ const WITH_SERVERS = [
   'test/faults/{memory,workerd}.test.ts',
   'test/fleet/**/*.test.ts',
   'test/runtime/**/*.test.ts',
+  'test/property/views*.test.ts',
   'test/store/redis-*.test.ts',
   'test/support/collected.test.ts',
 ];
@@ -61,7 +62,13 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'random', include: RANDOM, env: { NO_SERVERS: 'true' }, testTimeout: 600_000 },
+        test: {
+          name: 'random',
+          include: RANDOM,
+          exclude: WITH_SERVERS,
+          env: { NO_SERVERS: 'true' },
+          testTimeout: 600_000,
+        },
       },
       {
         extends: true,
