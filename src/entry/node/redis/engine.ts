@@ -154,7 +154,7 @@ export class RedisEngine implements Engine {
     const asked = askedOf(account, write, [`w:${account}`]);
     const { reply, values, numbered } = await this.#askOf('beginWrite', account, asked);
     this.changes?.changed(account, numbered);
-    if (performance.now() < this.#reliedOnAt) throw new Error('the store was silent for long and may be another one');
+    this.#assertReliable();
     return reply.is === 'record' ? { ...reply, value: values[0] ?? Buffer.alloc(0) } : reply;
   }
 
@@ -166,7 +166,9 @@ export class RedisEngine implements Engine {
   async change(account: string, change: Change): Promise<void> {
     const keys = [`l:${account}`, `w:${account}`];
     const { numbered } = await this.#askOf('change', account, { keys, call: change });
-    if (change.revoked) this.changes?.changed(account, numbered);
+    if (!change.revoked) return;
+    this.changes?.changed(account, numbered);
+    this.#assertReliable();
   }
 
   /** It tells nothing of the store itself: whether that is there, or another one. */
@@ -233,6 +235,10 @@ export class RedisEngine implements Engine {
     const { reply, numbered } = await this.#ask(name, this.#options.shares.of(account), named);
     const [json, ...values] = reply;
     return { reply: JSON.parse(String(json)) as ReplyTo<Name>, values: values as (Buffer | null)[], numbered };
+  }
+
+  #assertReliable(): void {
+    if (performance.now() < this.#reliedOnAt) throw new Error('the store was silent for long and may be another one');
   }
 
   #noteAnswer(): void {
