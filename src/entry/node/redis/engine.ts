@@ -2,18 +2,19 @@ import { randomBytes } from 'node:crypto';
 import type {
   Change,
   Engine,
-  KeyReply,
   Question,
   Save,
   SaveReply,
   SessionReply,
   SnapshotReply,
 } from '../../../store/shared/engine.ts';
+import { bytesOf, questionArgs, saveArgs, snapshotOf } from './wire.ts';
 import type { WriteBegin, WriteBegun, WriteEnded } from '../../../store/writes.ts';
 import type { StoreAddress } from '../../../core/store-address.ts';
 import { Connection, type Listeners, type ScriptCall } from './connection.ts';
 import type { ScriptName } from './scripts.ts';
 import { Shares } from './shares.ts';
+import { Together } from './together.ts';
 
 interface RedisEngineOptions extends Pick<Listeners, 'onTrouble'> {
   readonly connection: Pick<Connection, 'run' | 'isOpen' | 'close'>;
@@ -48,7 +49,7 @@ interface Replied {
 }
 
 /** The calls whose reply is JSON, values aside. */
-type Call = Exclude<keyof Engine, 'session' | 'onAnother'>;
+type Call = 'beginWrite' | 'endWrite' | 'change';
 
 type ReplyTo<Name extends Call> = Awaited<ReturnType<Engine[Name]>>;
 
@@ -74,6 +75,7 @@ export class RedisEngine implements Engine {
   #wasThere = true;
   #settledAt = 0;
   #onAnother: (() => void) | undefined;
+  readonly #saving = new Together((account: string, saves: readonly Save[]) => this.#saveAll(account, saves));
 
   constructor(options: RedisEngineOptions) {
     this.#options = options;
@@ -105,17 +107,14 @@ export class RedisEngine implements Engine {
   async snapshot(account: string, question: Question): Promise<SnapshotReply> {
     const { shares } = this.#options;
     const keys = [`l:${account}`, `w:${account}`, ...question.keys.map(({ key }) => `c:${account}:${key}`)];
-    const { reply, values } = await this.#askOf('snapshot', account, { keys, call: question });
+    const { reply } = await this.#askFor('snapshot', account, { keys, args: questionArgs(question) });
     const isDoubted = shares.isDoubted(shares.of(account)) || performance.now() < this.#settledAt;
-    // Lua says `false` for what is not there, and writes an empty list as an object.
-    const replies = Object.values<KeyReply | false | undefined>(reply.keys);
-    return { ...reply, keys: replies.map((key, i) => (key && !isDoubted ? withValue(key, values[i]) : undefined)) };
+    const read = snapshotOf(question, reply);
+    return isDoubted ? { ...read, keys: read.keys.map(() => undefined) } : read;
   }
 
-  async save(account: string, { copy, ...save }: Save): Promise<SaveReply> {
-    const call = { ...save, copy: copy && { freshMs: copy.freshMs, lifeMs: copy.lifeMs } };
-    const keys = [`l:${account}`, `h:${account}`, `c:${account}:${save.key}`];
-    return (await this.#askOf('save', account, { keys, call, value: copy?.value })).reply;
+  save(account: string, save: Save): Promise<SaveReply> {
+    return this.#saving.add(account, save);
   }
 
   async beginWrite(account: string, write: WriteBegin): Promise<WriteBegun> {
@@ -187,10 +186,19 @@ export class RedisEngine implements Engine {
     this.#options.onChange(isThere);
   }
 
+  async #saveAll(account: string, saves: readonly Save[]): Promise<readonly SaveReply[]> {
+    const keys = [`l:${account}`, `h:${account}`, ...saves.map(({ key }) => `c:${account}:${key}`)];
+    const { reply } = await this.#askFor('save', account, { keys, args: saveArgs(saves) });
+    return reply.map((result) => String(result) as SaveReply);
+  }
+
+  #askFor(name: ScriptName, account: string, { keys, args }: ScriptCall): Promise<Replied> {
+    return this.#ask(name, this.#options.shares.of(account), { keys: [`a:${account}`, ...keys], args });
+  }
+
   async #askOf<Name extends Call>(name: Name, account: string, { call, keys, value }: Asked) {
     const args = [JSON.stringify(call), ...(value ? [bytesOf(value)] : [])];
-    const named = { keys: [`a:${account}`, ...keys], args };
-    const { reply } = await this.#ask(name, this.#options.shares.of(account), named);
+    const { reply } = await this.#askFor(name, account, { keys, args });
     const [json, ...values] = reply;
     return { reply: JSON.parse(String(json)) as ReplyTo<Name>, values: values as (Buffer | null)[] };
   }
@@ -219,11 +227,6 @@ export class RedisEngine implements Engine {
     }
   }
 }
-
-const bytesOf = (value: Uint8Array) => Buffer.from(value.buffer, value.byteOffset, value.byteLength);
-
-const withValue = (key: KeyReply, value: Buffer | null | undefined): KeyReply =>
-  key.copy && value ? { ...key, copy: { ...key.copy, value } } : key;
 
 function askedOf(account: string, { record, ...call }: WriteBegin | WriteEnded, more: readonly string[] = []): Asked {
   const keys = [

@@ -1,38 +1,40 @@
 import { LEASE_MS, LEAST_RECORD_BYTES } from '../../../store/shared/engine.ts';
 
 /**
- * KEYS[at]: windows and budgets of the account, a hash of its own (count and end; `w<name>`, `b<name>`), which
- * expires with the longest of them.
+ * KEYS[at]: windows and budgets of the account, a hash of its own (count and end; `w<name>`, `b<name>`), which expires with the
+ * longest of them.
  */
 export const windowsAt = (at: number) => `
 local windows = KEYS[${at}]
--- Counts in so much, and what can be taken in advance. That is at most half of what is left for all who listen together.
-local function count(kind, span, more, wanted)
-  local field, length = kind .. span.name, math.ceil(span.lengthMs)
-  local used, ends = string.match(redis.call('HGET', windows, field) or '', '^(%d+) (%d+)$')
-  local begins = not used or tonumber(ends) <= now or tonumber(ends) > now + length
-  if begins then used, ends = 0, now + length end
-  used = used + more
-  local half, advance = math.floor(((span.limit or 0) - used) / 2), nil
-  if wanted and channel ~= '' and not begins and half > 0 then
-    local listening = redis.pcall('PUBSUB', 'NUMSUB', channel)
-    if not listening.err then advance = math.min(wanted, math.floor(half / math.max(1, listening[2]))) end
-  end
-  if more > 0 then
-    used = used + (advance or 0)
-    redis.call('HSET', windows, field, used .. ' ' .. ends)
-    if begins and redis.call('PTTL', windows) < length then redis.call('PEXPIRE', windows, length) end
-  end
-  return { used = used, leftMs = ends - now, advance = advance }
+-- How much of one is used, when it ends, whether that is a new one.
+local function useOf(text, length)
+  local used, ends = string.match(text or '', '^(%d+) (%d+)$')
+  used, ends = tonumber(used), tonumber(ends)
+  if not used or ends <= now or ends > now + length then return 0, now + length, true end
+  return used, ends, false
+end
+local function setUse(field, used, ends, isNew)
+  redis.call('HSET', windows, field, used .. ' ' .. ends)
+  if isNew and redis.call('PTTL', windows) < ends - now then redis.call('PEXPIRE', windows, ends - now) end
+end
+`;
+
+/** Counts one more in a window (w) or a budget (b). */
+export const COUNT = `
+local function count(kind, span)
+  local field = kind .. span.name
+  local used, ends, isNew = useOf(redis.call('HGET', windows, field), math.ceil(span.lengthMs))
+  setUse(field, used + 1, ends, isNew)
+  return { used = used + 1, leftMs = ends - now }
 end
 `;
 
 /** KEYS[3]: leases of the account, a hash of its own (nonce, version, end by key), which expires with the last of them. */
 export const LEASES = `
 local leases = KEYS[3]
-local function leaseOf(key) return string.match(redis.call('HGET', leases, key) or '', '^(%S+) (%S+) (%d+)$') end
-local function setLease(key, nonce, version)
-  redis.call('HSET', leases, key, nonce .. ' ' .. version .. ' ' .. now + ${LEASE_MS})
+local function partsOf(lease) return string.match(lease or '', '^(%S+) (%S+) (%d+)$') end
+local function setLeases(...)
+  redis.call('HSET', leases, ...)
   redis.call('PEXPIRE', leases, ${LEASE_MS})
 end
 `;
@@ -43,22 +45,26 @@ end
  */
 const HELD = `
 local held = KEYS[4]
-local function keepHeld(ms)
-  if redis.call('PTTL', held) < ms then redis.call('PEXPIRE', held, ms) end
-end
 `;
 
 /** A copy that is gone is not looked for: it is forgotten with its end, when room is needed. */
 export const HELD_COPIES = `${HELD}
-local function heldCopy(key)
-  local bytes, ends = string.match(redis.call('HGET', held, 'c' .. key) or '', '^(%d+) (%d+)$')
-  return tonumber(bytes or 0), tonumber(ends or 0)
+local sum, sizes, hadEnd
+local function readHeld(keys)
+  local names = { 'C' }
+  for i, key in ipairs(keys) do names[i + 1] = 'c' .. key end
+  local found = redis.call('HMGET', held, unpack(names))
+  hadEnd, sum, sizes = found[1], tonumber(found[1] or 0), {}
+  for i, key in ipairs(keys) do sizes[key] = tonumber(string.match(found[i + 1] or '', '^%d+') or 0) end
 end
 local function hold(key, bytes, life)
-  local sum = (redis.call('HGET', held, 'C') or 0) + bytes - heldCopy(key)
-  if bytes > 0 then redis.call('HSET', held, 'c' .. key, bytes .. ' ' .. now + life) else redis.call('HDEL', held, 'c' .. key) end
-  redis.call('HSET', held, 'C', math.max(0, sum))
-  keepHeld(life)
+  sum, sizes[key] = math.max(0, sum + bytes - sizes[key]), bytes
+  if bytes > 0 then
+    redis.call('HSET', held, 'c' .. key, bytes .. ' ' .. now + life, 'C', sum)
+  else
+    redis.call('HDEL', held, 'c' .. key)
+    redis.call('HSET', held, 'C', sum)
+  end
 end
 -- Deletes copies of the account until they take half of what they may, so that the next time is far off. Their keys are not
 -- declared, but in the slot of those that are; while that moves a deletion may be refused.
@@ -66,7 +72,8 @@ local function makeRoom(most)
   local left = 0
   for _, field in ipairs(fieldsOf(held, 'c')) do
     local key = string.sub(field, 2)
-    local bytes, ends = heldCopy(key)
+    local bytes, ends = string.match(redis.call('HGET', held, field), '^(%d+) (%d+)$')
+    bytes, ends = tonumber(bytes), tonumber(ends)
     local isKept = ends > now and left + bytes <= most / 2
     local isOver = ends <= now
       or not isKept and type(redis.pcall('DEL', KEYS[2]:gsub(':a:', ':c:', 1) .. ':' .. key)) == 'number'
@@ -105,6 +112,6 @@ local function setRecord(record, text, life)
     redis.call('DEL', record)
   end
   if next(hours) then redis.call('HSET', held, 'R', cmsgpack.pack(hours)) else redis.call('HDEL', held, 'R') end
-  if text then keepHeld(life) end
+  if text then prolong(held, life) end
 end
 `;

@@ -1,110 +1,203 @@
 import { LEASE_MS, MAX_COOLDOWN_MS, MAX_COPIES, MAX_LEASES } from '../../../store/shared/engine.ts';
 import { MAX_MARKS } from '../../../store/writes.ts';
 import { SESSION_MS, MAX_REVOKED } from '../../../store/store.ts';
-import { HELD_COPIES, HELD_RECORDS, LEASES, windowsAt } from './hashes.ts';
-import { ACCOUNT, EPOCH_OF, IDENTITY, NOW } from './lua.ts';
+import { COUNT, HELD_COPIES, HELD_RECORDS, LEASES, windowsAt } from './hashes.ts';
+import { accountOf, ASKED, EPOCH_OF, HIDDEN, IDENTITY, MARKS, MEMORY, NOW, OWN_MARK, SESSION_OF } from './lua.ts';
 
 /** The calls of an engine, and `hello`, which exchanges the id of a share, and says whether it has replicas (1 or 0). */
 const hello = `${IDENTITY}
 return { token, number, string.find(replication, 'connected_slaves:0', 1, true) and 0 or 1 }`;
 
-/** KEYS: leases, windows, copies. Replies with the values of copies that the instance does not have, in the order of the keys. */
-const snapshot = `${ACCOUNT}${LEASES}${windowsAt(4)}
-local reply = { now = now, cooldownMs = cooldown, keys = {} }
+/**
+ * KEYS: leases, windows, copies. ARGV: name, length and limit of the window, and how many to count in advance; name and length
+ * of the budget; id and epoch of the session; for each key its name, the number of its tags, version, instant and freshness
+ * of the instance's own copy, the lease that it wants, and the one it waits for; fields of the account: those that all ask for,
+ * of the session, of the tags. Replies: now; cooldown; use, time left and advance of the window; use and time left of the
+ * budget; whether the session is revoked, epoch, since when; for each key its version, lease, instant and age of the copy, and
+ * its value where the instance does not have it.
+ */
+const snapshot = `${IDENTITY}
+local FIRST, EACH = 14, 7
+local count = #KEYS - 4
+local fields = FIRST + EACH * count
+local windowName, windowMs, limit, wanted, budgetName, budgetMs, session, sessionEpoch = unpack(ARGV, 6, 13)
+${accountOf('unpack(ARGV, fields)')}${EPOCH_OF}${MEMORY}${HIDDEN}${LEASES}${windowsAt(4)}
+local reply = { token, number, now, cooldown, false, false, false, false, false, false, false, false }
+local uses = redis.call('HMGET', windows, 'w' .. windowName, 'b' .. budgetName)
 -- The last fiftieth of the memory is for known accounts: made-up credentials must not take the room of records.
-if not made and redis.call('EXISTS', account, windows) == 0 and memory() > 0.98 then
-  reply.session = { isRevoked = false, epoch = 0 }
+if not made and not uses[1] and redis.call('EXISTS', account, windows) == 0 and memory() > 0.98 then
+  reply[10], reply[11] = 0, 0
   return answer(reply)
 end
-if asked.window then reply.use = count('w', asked.window, 1, asked.advance) end
-if asked.budget then reply.budget = count('b', asked.budget, 0) end
-if asked.session then reply.session = sessionOf(asked.session, asked.sessionEpoch, ${SESSION_MS}) end
-if isUsedUp(asked.window, reply.use) then return answer(reply) end
+local isUsedUp = false
+if windowName ~= '' then
+  local used, ends, isNew = useOf(uses[1], tonumber(windowMs))
+  used = used + 1
+  -- At most half of what is left for all together who listen for changes.
+  local half, advance = math.floor((limit - used) / 2), false
+  if tonumber(wanted) > 0 and channel ~= '' and not isNew and half > 0 then
+    local listening = redis.pcall('PUBSUB', 'NUMSUB', channel)
+    if not listening.err then advance = math.min(wanted, math.floor(half / math.max(1, listening[2]))) end
+  end
+  used, isUsedUp = used + (advance or 0), used > tonumber(limit)
+  setUse('w' .. windowName, used, ends, isNew)
+  reply[5], reply[6], reply[7] = used, ends - now, advance
+end
+if budgetName ~= '' then
+  local used, ends = useOf(uses[2], tonumber(budgetMs))
+  reply[8], reply[9] = used, ends - now
+end
+if session ~= '' then
+  ${SESSION_OF}
+  local isRevoked, epochOfAll, sinceMs = sessionOf(sessionEpoch, ${SESSION_MS}, found[5], found[6], found[7])
+  reply[10], reply[11], reply[12] = isRevoked, epochOfAll, sinceMs or false
+end
+if isUsedUp then return answer(reply) end
+
+local open = {} -- those without a fresh copy, that want a lease or wait for one
+local isNewEpoch = not epoch
+local field = fields + (session ~= '' and 7 or 4)
+for i = 1, count do
+  local from, to, copy = FIRST + EACH * (i - 1), 12 + 5 * (i - 1), KEYS[4 + i]
+  local key, tags, ownVersion, ownAskedAt, ownIsFresh, lease, waitedFor = unpack(ARGV, from, from + EACH - 1)
+  for place = to + 1, to + 5 do reply[place] = false end
+  if not isOther and not isHidden(field, tags) then
+    if not epoch then
+      renewAll()
+      found = {}
+    end
+    keep(120000)
+    local version = versionOf(field, tags, fields - 1)
+    local copyVersion, askedAt, keptAt, freshUntil
+    if not isNewEpoch then copyVersion, askedAt, keptAt, freshUntil = headerOf(copy) end
+    if copyVersion and keptAt > now then
+      redis.call('DEL', copy)
+      copyVersion = nil
+    end
+    local own = ownVersion == version and tonumber(ownAskedAt)
+    local isThere = copyVersion == version and not (own and askedAt < own)
+    local isFresh = isThere and freshUntil > now or own and ownIsFresh == '1'
+    reply[to + 1] = version
+    if isThere then
+      reply[to + 3], reply[to + 4] = askedAt, math.max(0, now - keptAt)
+      if askedAt ~= own then reply[to + 5] = redis.call('GETRANGE', copy, HEADER_BYTES, -1) end
+    end
+    if not isFresh and (lease ~= '' or waitedFor ~= '') then open[#open + 1] = i end
+  end
+  field = field + tags
+end
 
 -- A lease of another version is not waited for: what it fetches will not be kept.
-local function lease(question, version, isNew)
-  local key, wanted, waitedFor = question.key, question.lease, question.waitedFor
-  local nonce, under, ends = leaseOf(key)
-  local isHeld = nonce and under == version and tonumber(ends) > now and tonumber(ends) <= now + ${LEASE_MS}
-  if waitedFor and isHeld and nonce == waitedFor then return nonce end
-  if not wanted or waitedFor and isNew then return nil end
-  if isHeld and nonce ~= wanted then return not waitedFor and nonce or nil end
-  if not nonce and redis.call('HLEN', leases) >= ${MAX_LEASES} then redis.call('DEL', leases) end
-  setLease(key, wanted, version)
-  return wanted
-end
-local function lookUp(copy, question)
-  local version, have = versionOf(question.tags), question.have
-  local copyVersion, askedAt, keptAt, freshUntil = headerOf(copy)
-  if copyVersion and keptAt > now then
-    redis.call('DEL', copy)
-    copyVersion = nil
+if #open > 0 then
+  local names, known, taken, more = {}, {}, {}, 0
+  for j, i in ipairs(open) do names[j] = ARGV[FIRST + EACH * (i - 1)] end
+  for j, text in ipairs(redis.call('HMGET', leases, unpack(names))) do known[names[j]] = text end
+  for j, i in ipairs(open) do
+    local from, to = FIRST + EACH * (i - 1), 12 + 5 * (i - 1)
+    local lease, waitedFor, version, isNew = ARGV[from + 5], ARGV[from + 6], reply[to + 1], reply[to + 5]
+    local nonce, under, ends = partsOf(known[names[j]])
+    local isHeld = nonce and under == version and tonumber(ends) > now and tonumber(ends) <= now + ${LEASE_MS}
+    if isHeld and nonce == waitedFor then
+      reply[to + 2] = nonce
+    elseif lease ~= '' and not (waitedFor ~= '' and isNew) then
+      if isHeld and nonce ~= lease then
+        reply[to + 2] = waitedFor == '' and nonce
+      else
+        reply[to + 2] = lease
+        known[names[j]] = lease .. ' ' .. version .. ' ' .. now + ${LEASE_MS}
+        taken[#taken + 1], taken[#taken + 2] = names[j], known[names[j]]
+        if not nonce then more = more + 1 end
+      end
+    end
   end
-  local own = have and have.version == version and have
-  local isThere = copyVersion == version and not (own and askedAt < own.askedAt)
-  local isFresh = isThere and freshUntil > now or own and own.isFresh
-  local isNew = isThere and not (own and askedAt == own.askedAt)
-  local found = { version = version }
-  if not isFresh then found.lease = lease(question, version, isNew) end
-  if isThere then found.copy = { askedAt = askedAt, ageMs = math.max(0, now - keptAt) } end
-  return found, isNew and redis.call('GETRANGE', copy, HEADER_BYTES, -1)
+  if more > 0 and redis.call('HLEN', leases) + more > ${MAX_LEASES} then redis.call('DEL', leases) end
+  if #taken > 0 then setLeases(unpack(taken)) end
+end
+return answer(reply)`;
+
+/**
+ * KEYS: leases, what is held, copies. ARGV: for each copy its key, version, instant, lease, what to drop, the number of tags,
+ * how long it is fresh (empty without a copy) and lives, and its value; fields of the account, as above. They are saved one
+ * after the other. Replies for each what became of it.
+ */
+const save = `${IDENTITY}
+local FIRST, EACH = 6, 9
+local count = #KEYS - 4
+local fields = FIRST + EACH * count
+${accountOf('unpack(ARGV, fields)')}${MEMORY}${HIDDEN}${LEASES}${HELD_COPIES}
+local keys, over = {}, {}
+for i = 1, count do keys[i] = ARGV[FIRST + EACH * (i - 1)] end
+for i, lease in ipairs(redis.call('HMGET', leases, unpack(keys))) do
+  if lease and partsOf(lease) == ARGV[FIRST + EACH * (i - 1) + 3] then over[#over + 1] = keys[i] end
+end
+if #over > 0 then redis.call('HDEL', leases, unpack(over)) end
+
+local used, most
+local longest = 0
+local function keepCopy(key, copy, version, askedAt, freshMs, life, value)
+  local knownVersion, knownAskedAt, keptAt, freshUntil = headerOf(copy)
+  if knownVersion == version and knownAskedAt > askedAt and keptAt <= now then return 'void' end
+  if not used then used, most = memory() end
+  if not knownVersion and used > 0.75 then return 'full' end
+  if not sum then readHeld(keys) end
+  local bytes = math.ceil(math.max(#value, most / ${MAX_COPIES}))
+  if sum + bytes - sizes[key] > most then
+    makeRoom(most)
+    readHeld(keys)
+  end
+  if sum + bytes - sizes[key] > most then return 'full' end
+  hold(key, bytes, life)
+  redis.call('SET', copy, struct.pack(HEADER, version, askedAt, now, now + freshMs) .. value, 'PX', life)
+  longest = math.max(longest, life)
+  -- Who has the one before, and is not told, would go on giving it.
+  isChange = isChange or knownVersion == version and freshUntil > now
+  return 'kept'
 end
 
-local values = {}
-for i, question in ipairs(asked.keys) do
-  reply.keys[i], values[i] = false, false
-  if not isOther and not isMarked(question.tags) then
-    if not epoch then renewAll() end
-    keep(120000)
-    reply.keys[i], values[i] = lookUp(KEYS[4 + i], question)
+local reply = { token, number }
+local field = fields + 4
+for i = 1, count do
+  local from, copy, result = FIRST + EACH * (i - 1), KEYS[4 + i], 'void'
+  local key, version, askedAt, _, drop, tags, freshMs, lifeMs, value = unpack(ARGV, from, from + EACH - 1)
+  askedAt = tonumber(askedAt)
+  if drop ~= '' then
+    isChange = isChange or epoch
+    if drop == 'key' and redis.call('DEL', copy) == 1 then
+      if not sum then readHeld(keys) end
+      hold(key, 0)
+    end
+    if drop == 'everything' then renew({ '*' }) elseif tags ~= '0' then renew({ string.sub(ARGV[field], 2) }) end
+    found = read()
   end
+  -- More than a second later than now: the clock was set back meanwhile, and no later answer could take its place.
+  local isVoid = askedAt > now + 1000 or isOther or not epoch or isHidden(field, tags)
+  if not isVoid and versionOf(field, tags, fields - 1) == version then
+    result = freshMs == '' and 'full' or keepCopy(key, copy, version, askedAt, freshMs, tonumber(lifeMs), value)
+  end
+  reply[i + 2], field = result, field + tags
 end
-return answer(reply, unpack(values))`;
+if longest > 0 then
+  prolong(held, longest, hadEnd)
+  keep(longest)
+end
+return answer(reply)`;
 
-/** KEYS: leases, what is held, copy. Replies what became of the copy. */
-const save = `${ACCOUNT}${LEASES}${HELD_COPIES}
-local copyKey, key, version, tags, copy = KEYS[5], asked.key, asked.version, asked.tags, asked.copy
-if asked.lease and leaseOf(key) == asked.lease then redis.call('HDEL', leases, key) end
-isChange = asked.drop and epoch
-if asked.drop == 'everything' then renew({ '*' }) end
-if asked.drop == 'key' then
-  if redis.call('DEL', copyKey) == 1 then hold(key, 0, 1) end
-  renew({ tags[1] })
-end
--- More than a second later than now: the clock was set back meanwhile, and no later answer could take its place.
-if asked.askedAt > now + 1000 then return answer('void') end
-if isOther or not epoch or isMarked(tags) or versionOf(tags) ~= version then return answer('void') end
-if not copy then return answer('full') end
-local knownVersion, knownAskedAt, keptAt, freshUntil = headerOf(copyKey)
-if knownVersion == version and knownAskedAt > asked.askedAt and keptAt <= now then return answer('void') end
-local used, most = memory()
-if not knownVersion and used > 0.75 then return answer('full') end
-local bytes = math.ceil(math.max(#value, most / ${MAX_COPIES}))
-local function sum() return (redis.call('HGET', held, 'C') or 0) + bytes - heldCopy(key) end
-if sum() > most then makeRoom(most) end
-if sum() > most then return answer('full') end
-local life = math.max(1, math.ceil(copy.lifeMs))
-hold(key, bytes, life)
-local header = struct.pack(HEADER, version, asked.askedAt, now, now + copy.freshMs)
-redis.call('SET', copyKey, header .. value, 'PX', life)
-keep(life)
--- Who has the one before, and is not told, would go on giving it.
-isChange = isChange or knownVersion == version and freshUntil > now
-return answer('kept')`;
+/** What the scripts of writes and changes begin with: ARGV: the call in JSON; the value of its record. */
+const WRITES = `${accountOf("'i', 'e', 'm', 'c'")}${ASKED}${MARKS}${OWN_MARK}`;
 
 /** KEYS: the note that the write has ended, what is held, windows, record or none. Replies with the value of the record. */
-const beginWrite = `${ACCOUNT}${HELD_RECORDS}${windowsAt(5)}
+const beginWrite = `${IDENTITY}${WRITES}${EPOCH_OF}${SESSION_OF}${MEMORY}${HELD_RECORDS}${windowsAt(5)}${COUNT}
 local ended, record, nonce, purchase, session = KEYS[3], KEYS[6], asked.nonce, asked.purchase or '', asked.session
-local use = asked.window and count('w', asked.window, 1)
+local use = asked.window and count('w', asked.window)
 local function result(is, more, ...)
   local reply = more or {}
   reply.is, reply.use = is, use
-  return answer(reply, ...)
+  return answerJson(reply, ...)
 end
-if isUsedUp(asked.window, use) then return result('limit') end
+if use and use.used > asked.window.limit then return result('limit') end
 if session then
-  local state = sessionOf(session.id, session.epoch, ${SESSION_MS})
-  if state.isRevoked or state.epoch > session.epoch then return result('revoked', { sinceMs = state.sinceMs }) end
+  local isRevoked, epochOfAll, sinceMs = lookAt(session.id, session.epoch, ${SESSION_MS})
+  if isRevoked == 1 or epochOfAll > session.epoch then return result('revoked', { sinceMs = sinceMs }) end
 end
 
 if redis.call('EXISTS', ended) == 1 then return result('over') end
@@ -148,7 +241,7 @@ isChange = true
 return result('begun')`;
 
 /** KEYS: the note that the write has ended, what is held, record or none. */
-const endWrite = `${ACCOUNT}${HELD_RECORDS}
+const endWrite = `${IDENTITY}${WRITES}${HELD_RECORDS}
 local ended, record, nonce, how, stands = KEYS[3], KEYS[5], asked.nonce, asked['end'], math.ceil(asked.markMs)
 local mark = markOf(nonce)
 -- While its mark stands nobody relies on what it invalidates.
@@ -175,26 +268,26 @@ if record and (how == 'refused' or how == 'not_sent') then
 elseif record and value and (not owner or owner == nonce) then
   setRecord(record, nonce .. ' 0 ' .. announcedAt .. '\\n' .. value, asked.record.lifeMs)
 end
-return answer(true)`;
+return answerJson(true)`;
 
 /** KEYS: leases, windows. */
-const change = `${ACCOUNT}${LEASES}${windowsAt(4)}
+const change = `${IDENTITY}${WRITES}${EPOCH_OF}${SESSION_OF}${LEASES}${windowsAt(4)}${COUNT}
 local renewed, revoked = asked.renewed, asked.revoked
 if renewed then
-  local nonce, version = leaseOf(renewed.key)
-  if nonce == renewed.lease then setLease(renewed.key, nonce, version) end
+  local nonce, version = partsOf(redis.call('HGET', leases, renewed.key))
+  if nonce == renewed.lease then setLeases(renewed.key, nonce .. ' ' .. version .. ' ' .. now + ${LEASE_MS}) end
 end
 local cooling = math.min(math.ceil(asked.cooldownMs or 0), ${MAX_COOLDOWN_MS})
 if cooling > cooldown then
   redis.call('HSET', account, 'c', now + cooling)
   keep(cooling)
 end
-if asked.spent then count('b', asked.spent, 1) end
+if asked.spent then count('b', asked.spent) end
 if revoked then
-  local state = sessionOf(revoked.id or '', revoked.epoch, revoked.lifeMs)
+  local isRevoked, epochOfAll = lookAt(revoked.id or '', revoked.epoch, revoked.lifeMs)
   if revoked.id then
     redis.call('HSET', account, 's' .. revoked.id, now + revoked.lifeMs)
-    if not state.isRevoked then
+    if isRevoked == 0 then
       isChange = true
       redis.call('HSET', account, 'X', now)
     end
@@ -204,12 +297,12 @@ if revoked then
   end
   local left = fieldsOf(account, 's')
   if #left > ${MAX_REVOKED} then
-    redis.call('HSET', account, 'x', state.epoch + 1)
+    redis.call('HSET', account, 'x', epochOfAll + 1)
     redis.call('HDEL', account, unpack(left))
   end
   keep(revoked.lifeMs)
 end
-return answer(true)`;
+return answerJson(true)`;
 
 /** It runs where the others are refused. KEYS: account, and nothing before. ARGV: id of a session. Replies in JSON. */
 const session = `#!lua flags=no-writes,allow-oom

@@ -1,0 +1,75 @@
+import type { KeyReply, Question, Save, SnapshotReply } from '../../../store/shared/engine.ts';
+
+type Arg = string | number | Buffer;
+
+export const bytesOf = (value: Uint8Array) => Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+
+/** The fields of an account that each of these scripts asks for, with the versions of tags. */
+const fieldsOf = (all: readonly { readonly tags: readonly string[] }[], more: readonly string[] = []) => [
+  ...['i', 'e', 'm', 'c'],
+  ...more,
+  ...all.flatMap(({ tags }) => tags.map((tag) => `t${tag}`)),
+];
+
+/** As the script `snapshot` takes it. */
+export function questionArgs({ window, advance, budget, session, sessionEpoch, keys }: Question): readonly Arg[] {
+  return [
+    ...[window?.name ?? '', Math.ceil(window?.lengthMs ?? 0), window?.limit ?? 0, advance ?? 0],
+    ...[budget?.name ?? '', Math.ceil(budget?.lengthMs ?? 0), session ?? '', sessionEpoch ?? 0],
+    ...keys.flatMap(({ key, tags, have, lease = '', waitedFor = '' }) => [
+      ...[key, tags.length, have?.version ?? '', have?.askedAt ?? 0, Number(have?.isFresh ?? false), lease, waitedFor],
+    ]),
+    ...fieldsOf(keys, session === undefined ? [] : [`s${session}`, 'x', 'X']),
+  ];
+}
+
+/** As the script `save` takes them. */
+export function saveArgs(saves: readonly Save[]): readonly Arg[] {
+  const args = saves.flatMap(({ key, tags, version, askedAt, lease = '', drop = '', copy }): readonly Arg[] => [
+    ...[key, version, askedAt, lease, drop, tags.length],
+    ...(copy ? [copy.freshMs, Math.max(1, Math.ceil(copy.lifeMs)), bytesOf(copy.value)] : ['', '', '']),
+  ]);
+  return [...args, ...fieldsOf(saves)];
+}
+
+/** What a script replies: text comes as bytes, and null is what is not there. */
+type Item = Buffer | number | null;
+
+const numberOf = (item: Item | undefined) => (typeof item === 'number' ? item : undefined);
+const textOf = (item: Item | undefined) => (item instanceof Buffer ? item.toString('latin1') : undefined);
+
+const HEAD = 10;
+const EACH = 5;
+
+function useOf(used: Item | undefined, leftMs: Item | undefined, advance?: Item) {
+  if (typeof used !== 'number' || typeof leftMs !== 'number') return undefined;
+  return { used, leftMs, ...(typeof advance === 'number' && { advance }) };
+}
+
+/** What the script `snapshot` has replied, without token and number. */
+export function snapshotOf({ session }: Question, reply: readonly unknown[]): SnapshotReply {
+  const items = reply as readonly Item[];
+  const [now, cooldownMs, used, leftMs, advance, spent, spentLeftMs, isRevoked, epoch, sinceMs] = items;
+  const keys = Array.from({ length: (items.length - HEAD) / EACH }, (_, i) => keyOf(items, HEAD + EACH * i));
+  const state = { isRevoked: isRevoked === 1, epoch: numberOf(epoch) ?? 0, sinceMs: numberOf(sinceMs) };
+  return {
+    now: numberOf(now) ?? 0,
+    cooldownMs: numberOf(cooldownMs) ?? 0,
+    use: useOf(used, leftMs, advance),
+    budget: useOf(spent, spentLeftMs),
+    session: session === undefined ? undefined : state,
+    keys,
+  };
+}
+
+function keyOf(items: readonly Item[], from: number): KeyReply | undefined {
+  const [version, lease, askedAt, ageMs, value] = items.slice(from, from + EACH);
+  const name = textOf(version);
+  if (name === undefined) return undefined;
+  const copy = typeof askedAt === 'number' && {
+    askedAt,
+    ageMs: numberOf(ageMs) ?? 0,
+    ...(value instanceof Buffer && { value }),
+  };
+  return { version: name, ...(copy && { copy }), ...(lease instanceof Buffer && { lease: textOf(lease) }) };
+}
