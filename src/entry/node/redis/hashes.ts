@@ -15,7 +15,7 @@ local function useOf(text, length)
 end
 local function setUse(field, used, ends, isNew)
   redis.call('HSET', windows, field, used .. ' ' .. ends)
-  if isNew and redis.call('PTTL', windows) < ends - now then redis.call('PEXPIRE', windows, ends - now) end
+  if isNew then prolong(windows, ends - now) end
 end
 `;
 
@@ -35,7 +35,7 @@ local leases = KEYS[3]
 local function partsOf(lease) return string.match(lease or '', '^(%S+) (%S+) (%d+)$') end
 local function setLeases(...)
   redis.call('HSET', leases, ...)
-  redis.call('PEXPIRE', leases, ${LEASE_MS})
+  redis.call('PEXPIRE', leases, '${LEASE_MS}')
 end
 `;
 

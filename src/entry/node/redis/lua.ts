@@ -104,10 +104,9 @@ local isKnown = made
 if made ~= token then epoch = false end
 if cooldown > ${MAX_COOLDOWN_MS} then cooldown = 0 end
 
--- One that had an end before needs no look at it.
-local function prolong(key, ms, hadEnd)
-  if hadEnd then redis.call('PEXPIRE', key, ms, 'GT')
-  elseif redis.call('PTTL', key) < ms then redis.call('PEXPIRE', key, ms) end
+-- The end is no sooner than that; a new one has none yet.
+local function prolong(key, ms, hasEnd)
+  if hasEnd or redis.call('PEXPIRE', key, ms, 'NX') == 0 then redis.call('PEXPIRE', key, ms, 'GT') end
 end
 local life = 0
 local function keep(ms) life = math.max(life, math.ceil(ms)) end
@@ -227,9 +226,9 @@ local function versionOf(from, count, ahead)
   for i = from, from + count - 1 do version = version .. '.' .. (found[i - ahead] or '0') end
   return string.sub(redis.sha1hex(version), 1, 16)
 end
-local HEADER, HEADER_BYTES = '>c16I6I6I6', 34
+local HEADER = '>c16I6I6I6' -- 34 bytes
 local function headerOf(copy)
-  local header = redis.call('GETRANGE', copy, 0, HEADER_BYTES - 1)
+  local header = redis.call('GETRANGE', copy, '0', '33')
   if header ~= '' then return struct.unpack(HEADER, header) end
 end
 `;

@@ -21,11 +21,11 @@ local FIRST, EACH = 14, 7
 local count = #KEYS - 4
 local fields = FIRST + EACH * count
 local windowName, windowMs, limit, wanted, budgetName, budgetMs, session, sessionEpoch = unpack(ARGV, 6, 13)
-${accountOf('unpack(ARGV, fields)')}${EPOCH_OF}${MEMORY}${HIDDEN}${LEASES}${windowsAt(4)}
+${accountOf('unpack(ARGV, fields)')}${MEMORY}${HIDDEN}${LEASES}${windowsAt(4)}
 local reply = { token, number, now, cooldown, false, false, false, false, false, false, false, false }
 local uses = redis.call('HMGET', windows, 'w' .. windowName, 'b' .. budgetName)
 -- The last fiftieth of the memory is for known accounts: made-up credentials must not take the room of records.
-if not made and not uses[1] and redis.call('EXISTS', account, windows) == 0 and memory() > 0.98 then
+if not made and not uses[1] and memory() > 0.98 and redis.call('EXISTS', account, windows) == 0 then
   reply[10], reply[11] = 0, 0
   return answer(reply)
 end
@@ -48,7 +48,7 @@ if budgetName ~= '' then
   reply[8], reply[9] = used, ends - now
 end
 if session ~= '' then
-  ${SESSION_OF}
+  ${EPOCH_OF}${SESSION_OF}
   local isRevoked, epochOfAll, sinceMs = sessionOf(sessionEpoch, ${SESSION_MS}, found[5], found[6], found[7])
   reply[10], reply[11], reply[12] = isRevoked, epochOfAll, sinceMs or false
 end
@@ -80,7 +80,7 @@ for i = 1, count do
     reply[to + 1] = version
     if isThere then
       reply[to + 3], reply[to + 4] = askedAt, math.max(0, now - keptAt)
-      if askedAt ~= own then reply[to + 5] = redis.call('GETRANGE', copy, HEADER_BYTES, -1) end
+      if askedAt ~= own then reply[to + 5] = redis.call('GETRANGE', copy, '34', '-1') end
     end
     if not isFresh and (lease ~= '' or waitedFor ~= '') then open[#open + 1] = i end
   end
@@ -91,7 +91,7 @@ end
 if #open > 0 then
   local names, known, taken, more = {}, {}, {}, 0
   for j, i in ipairs(open) do names[j] = ARGV[FIRST + EACH * (i - 1)] end
-  for j, text in ipairs(redis.call('HMGET', leases, unpack(names))) do known[names[j]] = text end
+  for j, text in ipairs(not isNewEpoch and redis.call('HMGET', leases, unpack(names)) or {}) do known[names[j]] = text end
   for j, i in ipairs(open) do
     local from, to = FIRST + EACH * (i - 1), 12 + 5 * (i - 1)
     local lease, waitedFor, version, isNew = ARGV[from + 5], ARGV[from + 6], reply[to + 1], reply[to + 5]
@@ -110,7 +110,7 @@ if #open > 0 then
       end
     end
   end
-  if more > 0 and redis.call('HLEN', leases) + more > ${MAX_LEASES} then redis.call('DEL', leases) end
+  if more > 0 and not isNewEpoch and redis.call('HLEN', leases) + more > ${MAX_LEASES} then redis.call('DEL', leases) end
   if #taken > 0 then setLeases(unpack(taken)) end
 end
 return answer(reply)`;
@@ -135,11 +135,12 @@ if #over > 0 then redis.call('HDEL', leases, unpack(over)) end
 local used, most
 local longest = 0
 local function keepCopy(key, copy, version, askedAt, freshMs, life, value)
-  local knownVersion, knownAskedAt, keptAt, freshUntil = headerOf(copy)
+  if not sum then readHeld(keys) end
+  local knownVersion, knownAskedAt, keptAt, freshUntil
+  if sizes[key] > 0 then knownVersion, knownAskedAt, keptAt, freshUntil = headerOf(copy) end
   if knownVersion == version and knownAskedAt > askedAt and keptAt <= now then return 'void' end
   if not used then used, most = memory() end
   if not knownVersion and used > 0.75 then return 'full' end
-  if not sum then readHeld(keys) end
   local bytes = math.ceil(math.max(#value, most / ${MAX_COPIES}))
   if sum + bytes - sizes[key] > most then
     makeRoom(most)
