@@ -1,11 +1,11 @@
-import { LEASE_MS, LEAST_RECORD_BYTES } from '../../../store/shared/engine.ts';
+import { LEAST_RECORD_BYTES } from '../../../store/shared/engine.ts';
+import { prolong, VERSIONS } from './lua.ts';
 
 /**
- * KEYS[at]: windows and budgets of the account, a hash of its own (count and end; `w<name>`, `b<name>`), which expires with the
+ * Windows and budgets of the account, a hash of its own (count and end; `w<name>`, `b<name>`), which expires with the
  * longest of them.
  */
-export const windowsAt = (at: number) => `
-local windows = KEYS[${at}]
+export const USE = `
 -- How much of one is used, when it ends, whether that is a new one.
 local function useOf(text, length)
   local used, ends = string.match(text or '', '^(%d+) (%d+)$')
@@ -13,31 +13,28 @@ local function useOf(text, length)
   if not used or ends <= now or ends > now + length then return 0, now + length, true end
   return used, ends, false
 end
-local function setUse(field, used, ends, isNew)
-  redis.call('HSET', windows, field, used .. ' ' .. ends)
-  if isNew then prolong(windows, ends - now) end
+`;
+
+export const setUse = (field: string) => `
+redis.call('HSET', windows, ${field}, used .. ' ' .. ends)
+if isNew then
+  ${prolong('windows', 'ends - now', 'false')}
 end
 `;
 
 /** Counts one more in a window (w) or a budget (b). */
-export const COUNT = `
+export const COUNT = `${USE}
 local function count(kind, span)
   local field = kind .. span.name
   local used, ends, isNew = useOf(redis.call('HGET', windows, field), math.ceil(span.lengthMs))
-  setUse(field, used + 1, ends, isNew)
-  return { used = used + 1, leftMs = ends - now }
+  used = used + 1
+  ${setUse('field')}
+  return { used = used, leftMs = ends - now }
 end
 `;
 
-/** KEYS[3]: leases of the account, a hash of its own (nonce, version, end by key), which expires with the last of them. */
-export const LEASES = `
-local leases = KEYS[3]
-local function partsOf(lease) return string.match(lease or '', '^(%S+) (%S+) (%d+)$') end
-local function setLeases(...)
-  redis.call('HSET', leases, ...)
-  redis.call('PEXPIRE', leases, '${LEASE_MS}')
-end
-`;
+/** Of leases of the account, a hash of its own (nonce, version, end by key), which expires with the last of them. */
+export const LEASE = '^(%S+) (%S+) (%d+)$';
 
 /**
  * KEYS[4]: what an account holds, a hash: `c<key>` a copy (bytes, end), `C` their sum, `R` bytes of its records by the hour in
@@ -49,14 +46,11 @@ local held = KEYS[4]
 
 /** A copy that is gone is not looked for: it is forgotten with its end, when room is needed. */
 export const HELD_COPIES = `${HELD}
-local sum, sizes, hadEnd
-local function readHeld(keys)
-  local names = { 'C' }
-  for i, key in ipairs(keys) do names[i + 1] = 'c' .. key end
-  local found = redis.call('HMGET', held, unpack(names))
-  hadEnd, sum, sizes = found[1], tonumber(found[1] or 0), {}
-  for i, key in ipairs(keys) do sizes[key] = tonumber(string.match(found[i + 1] or '', '^%d+') or 0) end
-end
+local names, sizes = { 'C' }, {}
+for i, key in ipairs(keys) do names[i + 1] = 'c' .. key end
+local sizesThen = redis.call('HMGET', held, unpack(names))
+local hadEnd, sum = sizesThen[1], tonumber(sizesThen[1] or 0)
+for i, key in ipairs(keys) do sizes[key] = tonumber(string.match(sizesThen[i + 1] or '', '^%d+') or 0) end
 local function hold(key, bytes, life)
   sum, sizes[key] = math.max(0, sum + bytes - sizes[key]), bytes
   if bytes > 0 then
@@ -68,18 +62,26 @@ local function hold(key, bytes, life)
 end
 -- Deletes copies of the account until they take half of what they may, so that the next time is far off. Their keys are not
 -- declared, but in the slot of those that are; while that moves a deletion may be refused.
-local function makeRoom(most)
-  local left = 0
+local function hasRoom(wanted, bytes)
+  if sum + bytes - sizes[wanted] <= most then return true end
+  ${VERSIONS}
+  sum = 0
   for _, field in ipairs(fieldsOf(held, 'c')) do
     local key = string.sub(field, 2)
-    local bytes, ends = string.match(redis.call('HGET', held, field), '^(%d+) (%d+)$')
-    bytes, ends = tonumber(bytes), tonumber(ends)
-    local isKept = ends > now and left + bytes <= most / 2
+    local size, ends = string.match(redis.call('HGET', held, field), '^(%d+) (%d+)$')
+    size, ends = tonumber(size), tonumber(ends)
+    local isKept = ends > now and sum + size <= most / 2
     local isOver = ends <= now
       or not isKept and type(redis.pcall('DEL', KEYS[2]:gsub(':a:', ':c:', 1) .. ':' .. key)) == 'number'
-    if isOver then redis.call('HDEL', held, field) else left = left + bytes end
+    if isOver then
+      redis.call('HDEL', held, field)
+      if sizes[key] then sizes[key] = 0 end
+    else
+      sum = sum + size
+    end
   end
-  redis.call('HSET', held, 'C', left)
+  redis.call('HSET', held, 'C', sum)
+  return sum + bytes - sizes[wanted] <= most
 end
 `;
 
@@ -112,6 +114,8 @@ local function setRecord(record, text, life)
     redis.call('DEL', record)
   end
   if next(hours) then redis.call('HSET', held, 'R', cmsgpack.pack(hours)) else redis.call('HDEL', held, 'R') end
-  if text then prolong(held, life) end
+  if text then
+    ${prolong('held', 'life', 'false')}
+  end
 end
 `;

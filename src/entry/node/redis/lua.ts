@@ -93,37 +93,42 @@ if isAnother or idLine ~= line or since > now or protocol < ${PROTOCOL} then
 end
 `;
 
+/** The end is no sooner than that. `hasEnd`: a new one has none yet. */
+export const prolong = (key: string, ms: string, hasEnd: string) => `
+if ${hasEnd} or redis.call('PEXPIRE', ${key}, ${ms}, 'NX') == 0 then redis.call('PEXPIRE', ${key}, ${ms}, 'GT') end
+`;
+
 /** What is known of an account. `fields`: a list of its fields; the first four are `i`, `e`, `m` and `c`. */
 export const accountOf = (fields: string) => `
 local isOther = now - since < window
 local account = KEYS[2]
-local function read() return redis.call('HMGET', account, ${fields}) end
-local found = read()
+local found = redis.call('HMGET', account, ${fields})
 local made, epoch, packed, cooldown = found[1], found[2], found[3], math.max(0, tonumber(found[4] or 0) - now)
 local isKnown = made
 if made ~= token then epoch = false end
 if cooldown > ${MAX_COOLDOWN_MS} then cooldown = 0 end
-
--- The end is no sooner than that; a new one has none yet.
-local function prolong(key, ms, hasEnd)
-  if hasEnd or redis.call('PEXPIRE', key, ms, 'NX') == 0 then redis.call('PEXPIRE', key, ms, 'GT') end
-end
+-- How long the account is kept from now on, if that is longer than before.
 local life = 0
-local function keep(ms) life = math.max(life, math.ceil(ms)) end
 -- Whether the marks, versions or revoked sessions of the account, or the epoch of these, differ from what others may know.
 local isChange = false
--- Last of all. The first two of a reply are the token and the number.
-local function answer(reply)
-  if life > 0 then prolong(account, life, isKnown) end
-  if isChange and channel ~= '' then
-    number = number + 1
-    redis.call('HSET', KEYS[1], 'n', number)
-    redis.pcall('PUBLISH', channel, number .. ' ' .. token .. ' ' .. string.match(account, ':a:(.*)$')) -- the user may not
-  end
-  reply[2] = number
-  return reply
-end
+`;
 
+/** Last of all. The first two of a reply are the token and the number. */
+export const END = `
+if life > 0 then
+  ${prolong('account', 'life', 'isKnown')}
+end
+if isChange and channel ~= '' then
+  number = number + 1
+  redis.call('HSET', KEYS[1], 'n', number)
+  redis.pcall('PUBLISH', channel, number .. ' ' .. token .. ' ' .. string.match(account, ':a:(.*)$')) -- the user may not
+end
+reply[2] = number
+return reply`;
+
+/** To renew versions. */
+export const VERSIONS = `
+local function keep(ms) life = math.max(life, math.ceil(ms)) end
 local function fieldsOf(hash, kind)
   local fields = {}
   for _, field in ipairs(redis.call('HKEYS', hash)) do
@@ -152,7 +157,10 @@ end
 /** The call in JSON, as `store/shared/engine.ts` has it, and the value of its copy or record. */
 export const ASKED = `
 local asked, value = cjson.decode(ARGV[6]), ARGV[7]
-local function answerJson(reply, ...) return answer({ token, number, cjson.encode(reply), ... }) end
+local function answer(asJson, ...)
+  local reply = { token, number, cjson.encode(asJson), ... }
+  ${END}
+end
 `;
 
 /** Those of the account that stand; new versions for what expired ones have hidden. Only where some are there, or needed. */
@@ -203,52 +211,51 @@ local function markOf(nonce)
 end
 `;
 
-/** What marks hide, by the names that tags have in the account. Where marks have expired, all is read again. */
-export const HIDDEN = `
+/** What marks hide, by the names that tags have in the account. Where marks have expired, its fields are read again. */
+export const hiddenOf = (fields: string) => `
 local hidden
 if packed then
-  ${MARKS}
+  ${VERSIONS}${MARKS}
   hidden = {}
   for _, mark in ipairs(marks) do
     for _, tag in ipairs(mark[TAGS]) do hidden['t' .. tag] = true end
   end
-  if areOld then found = read() end
-end
--- Those of a key are ARGV from one place on; \`found\` has them further in front.
-local function isHidden(from, count)
-  for i = from, hidden and from + count - 1 or 0 do
-    if hidden[ARGV[i]] then return true end
-  end
-  return hidden and hidden['t*']
-end
-local function versionOf(from, count, ahead)
-  local version = epoch
-  for i = from, from + count - 1 do version = version .. '.' .. (found[i - ahead] or '0') end
-  return string.sub(redis.sha1hex(version), 1, 16)
-end
-local HEADER = '>c16I6I6I6' -- 34 bytes
-local function headerOf(copy)
-  local header = redis.call('GETRANGE', copy, '0', '33')
-  if header ~= '' then return struct.unpack(HEADER, header) end
+  if areOld then found = redis.call('HMGET', account, ${fields}) end
 end
 `;
+
+/** Whether a key whose tags are ARGV from `field` on is hidden. */
+export const IS_HIDDEN = `
+local isHidden = hidden and hidden['t*']
+for place = field, hidden and field + tags - 1 or 0 do isHidden = isHidden or hidden[ARGV[place]] end
+`;
+
+/** Its version. `found` begins with ARGV[fields]. */
+export const VERSION = `
+local current = epoch
+for place = field, field + tags - 1 do current = current .. '.' .. (found[place - fields + 1] or '0') end
+current = string.sub(redis.sha1hex(current), 1, 16)
+`;
+
+/** The header of a copy has 34 bytes. */
+export const HEADER = '>c16I6I6I6';
 
 /**
  * The epoch of all is at least the session's, and kept while sessions are used, which they are every seven days. Whether it is
  * revoked (1 or 0), the epoch, and how long ago something was revoked.
  */
 export const SESSION_OF = `
-local function sessionOf(least, life, revoked, stored, changedAt)
+local function sessionOf(least, lifeMs, revoked, stored, changedAt)
   local epochOfAll = math.max(epochOf(stored), tonumber(least or 0))
   if epochOfAll > epochOf(stored) then
     isChange, changedAt = true, now
     redis.call('HSET', account, 'x', epochOfAll, 'X', now)
   end
-  if epochOfAll > 0 and redis.call('PTTL', account) < life / 2 then keep(life) end
+  if epochOfAll > 0 and redis.call('PTTL', account) < lifeMs / 2 then life = math.max(life, lifeMs) end
   return revoked and 1 or 0, epochOfAll, sinceOf(changedAt)
 end
-local function lookAt(id, least, life)
-  return sessionOf(least, life, unpack(redis.call('HMGET', account, 's' .. id, 'x', 'X')))
+local function lookAt(id, least, lifeMs)
+  return sessionOf(least, lifeMs, unpack(redis.call('HMGET', account, 's' .. id, 'x', 'X')))
 end
 `;
 

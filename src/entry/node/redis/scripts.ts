@@ -1,8 +1,28 @@
 import { LEASE_MS, MAX_COOLDOWN_MS, MAX_COPIES, MAX_LEASES } from '../../../store/shared/engine.ts';
 import { MAX_MARKS } from '../../../store/writes.ts';
 import { SESSION_MS, MAX_REVOKED } from '../../../store/store.ts';
-import { COUNT, HELD_COPIES, HELD_RECORDS, LEASES, windowsAt } from './hashes.ts';
-import { accountOf, ASKED, EPOCH_OF, HIDDEN, IDENTITY, MARKS, MEMORY, NOW, OWN_MARK, SESSION_OF } from './lua.ts';
+import { COUNT, HELD_COPIES, HELD_RECORDS, LEASE, setUse, USE } from './hashes.ts';
+import {
+  accountOf,
+  ASKED,
+  END,
+  EPOCH_OF,
+  HEADER,
+  hiddenOf,
+  IDENTITY,
+  IS_HIDDEN,
+  MARKS,
+  MEMORY,
+  NOW,
+  OWN_MARK,
+  prolong,
+  SESSION_OF,
+  VERSION,
+  VERSIONS,
+} from './lua.ts';
+
+/** Of the account, those that an instance asks for. */
+const FIELDS = 'unpack(ARGV, fields)';
 
 /** The calls of an engine, and `hello`, which exchanges the id of a share, and says whether it has replicas (1 or 0). */
 const hello = `${IDENTITY}
@@ -21,13 +41,17 @@ local FIRST, EACH = 14, 7
 local count = #KEYS - 4
 local fields = FIRST + EACH * count
 local windowName, windowMs, limit, wanted, budgetName, budgetMs, session, sessionEpoch = unpack(ARGV, 6, 13)
-${accountOf('unpack(ARGV, fields)')}${MEMORY}${HIDDEN}${LEASES}${windowsAt(4)}
+local leases, windows = KEYS[3], KEYS[4]
+${accountOf(FIELDS)}${hiddenOf(FIELDS)}${USE}
 local reply = { token, number, now, cooldown, false, false, false, false, false, false, false, false }
 local uses = redis.call('HMGET', windows, 'w' .. windowName, 'b' .. budgetName)
 -- The last fiftieth of the memory is for known accounts: made-up credentials must not take the room of records.
-if not made and not uses[1] and memory() > 0.98 and redis.call('EXISTS', account, windows) == 0 then
-  reply[10], reply[11] = 0, 0
-  return answer(reply)
+if not made and not uses[1] then
+  ${MEMORY}
+  if memory() > 0.98 and redis.call('EXISTS', account, windows) == 0 then
+    reply[10], reply[11] = 0, 0
+    return reply
+  end
 end
 local isUsedUp = false
 if windowName ~= '' then
@@ -40,7 +64,7 @@ if windowName ~= '' then
     if not listening.err then advance = math.min(wanted, math.floor(half / math.max(1, listening[2]))) end
   end
   used, isUsedUp = used + (advance or 0), used > tonumber(limit)
-  setUse('w' .. windowName, used, ends, isNew)
+  ${setUse("'w' .. windowName")}
   reply[5], reply[6], reply[7] = used, ends - now, advance
 end
 if budgetName ~= '' then
@@ -52,32 +76,34 @@ if session ~= '' then
   local isRevoked, epochOfAll, sinceMs = sessionOf(sessionEpoch, ${SESSION_MS}, found[5], found[6], found[7])
   reply[10], reply[11], reply[12] = isRevoked, epochOfAll, sinceMs or false
 end
-if isUsedUp then return answer(reply) end
 
 local open = {} -- those without a fresh copy, that want a lease or wait for one
 local isNewEpoch = not epoch
 local field = fields + (session ~= '' and 7 or 4)
-for i = 1, count do
+for i = 1, isUsedUp and 0 or count do
   local from, to, copy = FIRST + EACH * (i - 1), 12 + 5 * (i - 1), KEYS[4 + i]
   local key, tags, ownVersion, ownAskedAt, ownIsFresh, lease, waitedFor = unpack(ARGV, from, from + EACH - 1)
   for place = to + 1, to + 5 do reply[place] = false end
-  if not isOther and not isHidden(field, tags) then
+  ${IS_HIDDEN}
+  if not isOther and not isHidden then
     if not epoch then
+      ${VERSIONS}
       renewAll()
       found = {}
     end
-    keep(120000)
-    local version = versionOf(field, tags, fields - 1)
-    local copyVersion, askedAt, keptAt, freshUntil
-    if not isNewEpoch then copyVersion, askedAt, keptAt, freshUntil = headerOf(copy) end
-    if copyVersion and keptAt > now then
+    life = math.max(life, 120000)
+    ${VERSION}
+    local header = isNewEpoch and '' or redis.call('GETRANGE', copy, '0', '33')
+    local version, askedAt, keptAt, freshUntil
+    if header ~= '' then version, askedAt, keptAt, freshUntil = struct.unpack('${HEADER}', header) end
+    if version and keptAt > now then
       redis.call('DEL', copy)
-      copyVersion = nil
+      version = nil
     end
-    local own = ownVersion == version and tonumber(ownAskedAt)
-    local isThere = copyVersion == version and not (own and askedAt < own)
+    local own = ownVersion == current and tonumber(ownAskedAt)
+    local isThere = version == current and not (own and askedAt < own)
     local isFresh = isThere and freshUntil > now or own and ownIsFresh == '1'
-    reply[to + 1] = version
+    reply[to + 1] = current
     if isThere then
       reply[to + 3], reply[to + 4] = askedAt, math.max(0, now - keptAt)
       if askedAt ~= own then reply[to + 5] = redis.call('GETRANGE', copy, '34', '-1') end
@@ -91,11 +117,11 @@ end
 if #open > 0 then
   local names, known, taken, more = {}, {}, {}, 0
   for j, i in ipairs(open) do names[j] = ARGV[FIRST + EACH * (i - 1)] end
-  for j, text in ipairs(not isNewEpoch and redis.call('HMGET', leases, unpack(names)) or {}) do known[names[j]] = text end
+  for j, text in ipairs(isNewEpoch and {} or redis.call('HMGET', leases, unpack(names))) do known[names[j]] = text end
   for j, i in ipairs(open) do
     local from, to = FIRST + EACH * (i - 1), 12 + 5 * (i - 1)
     local lease, waitedFor, version, isNew = ARGV[from + 5], ARGV[from + 6], reply[to + 1], reply[to + 5]
-    local nonce, under, ends = partsOf(known[names[j]])
+    local nonce, under, ends = string.match(known[names[j]] or '', '${LEASE}')
     local isHeld = nonce and under == version and tonumber(ends) > now and tonumber(ends) <= now + ${LEASE_MS}
     if isHeld and nonce == waitedFor then
       reply[to + 2] = nonce
@@ -111,9 +137,12 @@ if #open > 0 then
     end
   end
   if more > 0 and not isNewEpoch and redis.call('HLEN', leases) + more > ${MAX_LEASES} then redis.call('DEL', leases) end
-  if #taken > 0 then setLeases(unpack(taken)) end
+  if #taken > 0 then
+    redis.call('HSET', leases, unpack(taken))
+    redis.call('PEXPIRE', leases, '${LEASE_MS}')
+  end
 end
-return answer(reply)`;
+${END}`;
 
 /**
  * KEYS: leases, what is held, copies. ARGV: for each copy its key, version, instant, lease, what to drop, the number of tags,
@@ -124,37 +153,19 @@ const save = `${IDENTITY}
 local FIRST, EACH = 6, 9
 local count = #KEYS - 4
 local fields = FIRST + EACH * count
-${accountOf('unpack(ARGV, fields)')}${MEMORY}${HIDDEN}${LEASES}${HELD_COPIES}
+local leases = KEYS[3]
+${accountOf(FIELDS)}${hiddenOf(FIELDS)}
 local keys, over = {}, {}
 for i = 1, count do keys[i] = ARGV[FIRST + EACH * (i - 1)] end
 for i, lease in ipairs(redis.call('HMGET', leases, unpack(keys))) do
-  if lease and partsOf(lease) == ARGV[FIRST + EACH * (i - 1) + 3] then over[#over + 1] = keys[i] end
+  if lease and string.match(lease, '^%S+') == ARGV[FIRST + EACH * (i - 1) + 3] then over[#over + 1] = keys[i] end
 end
 if #over > 0 then redis.call('HDEL', leases, unpack(over)) end
 
-local used, most
+${MEMORY}
+local used, most = memory()
+${HELD_COPIES}
 local longest = 0
-local function keepCopy(key, copy, version, askedAt, freshMs, life, value)
-  if not sum then readHeld(keys) end
-  local knownVersion, knownAskedAt, keptAt, freshUntil
-  if sizes[key] > 0 then knownVersion, knownAskedAt, keptAt, freshUntil = headerOf(copy) end
-  if knownVersion == version and knownAskedAt > askedAt and keptAt <= now then return 'void' end
-  if not used then used, most = memory() end
-  if not knownVersion and used > 0.75 then return 'full' end
-  local bytes = math.ceil(math.max(#value, most / ${MAX_COPIES}))
-  if sum + bytes - sizes[key] > most then
-    makeRoom(most)
-    readHeld(keys)
-  end
-  if sum + bytes - sizes[key] > most then return 'full' end
-  hold(key, bytes, life)
-  redis.call('SET', copy, struct.pack(HEADER, version, askedAt, now, now + freshMs) .. value, 'PX', life)
-  longest = math.max(longest, life)
-  -- Who has the one before, and is not told, would go on giving it.
-  isChange = isChange or knownVersion == version and freshUntil > now
-  return 'kept'
-end
-
 local reply = { token, number }
 local field = fields + 4
 for i = 1, count do
@@ -162,38 +173,55 @@ for i = 1, count do
   local key, version, askedAt, _, drop, tags, freshMs, lifeMs, value = unpack(ARGV, from, from + EACH - 1)
   askedAt = tonumber(askedAt)
   if drop ~= '' then
+    ${VERSIONS}
     isChange = isChange or epoch
-    if drop == 'key' and redis.call('DEL', copy) == 1 then
-      if not sum then readHeld(keys) end
-      hold(key, 0)
-    end
+    if drop == 'key' and redis.call('DEL', copy) == 1 then hold(key, 0) end
     if drop == 'everything' then renew({ '*' }) elseif tags ~= '0' then renew({ string.sub(ARGV[field], 2) }) end
-    found = read()
+    found = redis.call('HMGET', account, ${FIELDS})
   end
+  ${IS_HIDDEN}
   -- More than a second later than now: the clock was set back meanwhile, and no later answer could take its place.
-  local isVoid = askedAt > now + 1000 or isOther or not epoch or isHidden(field, tags)
-  if not isVoid and versionOf(field, tags, fields - 1) == version then
-    result = freshMs == '' and 'full' or keepCopy(key, copy, version, askedAt, freshMs, tonumber(lifeMs), value)
+  if askedAt <= now + 1000 and not isOther and epoch and not isHidden then
+    ${VERSION}
+    if current == version then result = 'full' end
+  end
+  if result == 'full' and freshMs ~= '' then
+    local knownVersion, knownAskedAt, keptAt, freshUntil
+    local header = sizes[key] > 0 and redis.call('GETRANGE', copy, '0', '33') or ''
+    if header ~= '' then knownVersion, knownAskedAt, keptAt, freshUntil = struct.unpack('${HEADER}', header) end
+    local bytes = math.ceil(math.max(#value, most / ${MAX_COPIES}))
+    if knownVersion == version and knownAskedAt > askedAt and keptAt <= now then
+      result = 'void'
+    elseif (knownVersion or used <= 0.75) and hasRoom(key, bytes) then
+      local life = tonumber(lifeMs)
+      result, longest = 'kept', math.max(longest, life)
+      hold(key, bytes, life)
+      redis.call('SET', copy, struct.pack('${HEADER}', version, askedAt, now, now + freshMs) .. value, 'PX', life)
+      -- Who has the one before, and is not told, would go on giving it.
+      isChange = isChange or knownVersion == version and freshUntil > now
+    end
   end
   reply[i + 2], field = result, field + tags
 end
 if longest > 0 then
-  prolong(held, longest, hadEnd)
-  keep(longest)
+  life = math.max(life, longest)
+  ${prolong('held', 'longest', 'hadEnd')}
 end
-return answer(reply)`;
+${END}`;
 
 /** What the scripts of writes and changes begin with: ARGV: the call in JSON; the value of its record. */
-const WRITES = `${accountOf("'i', 'e', 'm', 'c'")}${ASKED}${MARKS}${OWN_MARK}`;
+const WRITES = `${accountOf("'i', 'e', 'm', 'c'")}${VERSIONS}${ASKED}${MARKS}${OWN_MARK}`;
 
 /** KEYS: the note that the write has ended, what is held, windows, record or none. Replies with the value of the record. */
-const beginWrite = `${IDENTITY}${WRITES}${EPOCH_OF}${SESSION_OF}${MEMORY}${HELD_RECORDS}${windowsAt(5)}${COUNT}
+const beginWrite = `${IDENTITY}${WRITES}${EPOCH_OF}${SESSION_OF}${MEMORY}${HELD_RECORDS}
+local windows = KEYS[5]
+${COUNT}
 local ended, record, nonce, purchase, session = KEYS[3], KEYS[6], asked.nonce, asked.purchase or '', asked.session
 local use = asked.window and count('w', asked.window)
 local function result(is, more, ...)
   local reply = more or {}
   reply.is, reply.use = is, use
-  return answerJson(reply, ...)
+  return answer(reply, ...)
 end
 if use and use.used > asked.window.limit then return result('limit') end
 if session then
@@ -269,14 +297,19 @@ if record and (how == 'refused' or how == 'not_sent') then
 elseif record and value and (not owner or owner == nonce) then
   setRecord(record, nonce .. ' 0 ' .. announcedAt .. '\\n' .. value, asked.record.lifeMs)
 end
-return answerJson(true)`;
+return answer(true)`;
 
 /** KEYS: leases, windows. */
-const change = `${IDENTITY}${WRITES}${EPOCH_OF}${SESSION_OF}${LEASES}${windowsAt(4)}${COUNT}
+const change = `${IDENTITY}${WRITES}${EPOCH_OF}${SESSION_OF}
+local leases, windows = KEYS[3], KEYS[4]
+${COUNT}
 local renewed, revoked = asked.renewed, asked.revoked
 if renewed then
-  local nonce, version = partsOf(redis.call('HGET', leases, renewed.key))
-  if nonce == renewed.lease then setLeases(renewed.key, nonce .. ' ' .. version .. ' ' .. now + ${LEASE_MS}) end
+  local nonce, version = string.match(redis.call('HGET', leases, renewed.key) or '', '${LEASE}')
+  if nonce == renewed.lease then
+    redis.call('HSET', leases, renewed.key, nonce .. ' ' .. version .. ' ' .. now + ${LEASE_MS})
+    redis.call('PEXPIRE', leases, '${LEASE_MS}')
+  end
 end
 local cooling = math.min(math.ceil(asked.cooldownMs or 0), ${MAX_COOLDOWN_MS})
 if cooling > cooldown then
@@ -303,7 +336,7 @@ if revoked then
   end
   keep(revoked.lifeMs)
 end
-return answerJson(true)`;
+return answer(true)`;
 
 /** It runs where the others are refused. KEYS: account, and nothing before. ARGV: id of a session. Replies in JSON. */
 const session = `#!lua flags=no-writes,allow-oom
