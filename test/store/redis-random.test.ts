@@ -32,14 +32,14 @@ const steps = fc.oneof(
   fc.record({ is: fc.constant('pass' as const), ms: fc.constantFrom(4_900, 12_300, 41_700) }),
   fc.record({
     is: fc.constant('snapshot' as const),
-    keys: fc.array(
+    keys: fc.uniqueArray(
       fc.record({
         key: keyNames,
         lease: leases,
         waitedFor: leases,
         have: fc.option(fc.record({ later: fc.constantFrom(-1, 0, 1), isFresh: fc.boolean() })),
       }),
-      { minLength: 1, maxLength: 3 },
+      { minLength: 1, maxLength: 3, selector: ({ key }) => key },
     ),
     window: windows,
   }),

@@ -102,7 +102,7 @@ describe('an engine of many shares', () => {
           if (id === undefined || (name === 'hello' && isSilent)) throw new Error('gone');
           return name === 'hello'
             ? [id, 0, 0]
-            : [id, 0, 1, 0, ...NOTHING, Buffer.from('version'), null, null, null, null];
+            : [id, 0, 1, 1, 0, ...NOTHING, Buffer.from('version'), null, null, null, null];
         },
       },
     });

@@ -3,16 +3,13 @@ import { prolong, VERSIONS } from './lua.ts';
 
 /**
  * Windows and budgets of the account, a hash of its own (count and end; `w<name>`, `b<name>`), which expires with the
- * longest of them.
+ * longest of them: how much of one is used, when it ends, whether that is a new one.
  */
-export const USE = `
--- How much of one is used, when it ends, whether that is a new one.
-local function useOf(text, length)
-  local used, ends = string.match(text or '', '^(%d+) (%d+)$')
-  used, ends = tonumber(used), tonumber(ends)
-  if not used or ends <= now or ends > now + length then return 0, now + length, true end
-  return used, ends, false
-end
+export const useOf = (text: string, length: string) => `
+local used, ends = string.match(${text} or '', '^(%d+) (%d+)$')
+used, ends = tonumber(used), tonumber(ends)
+local isNew = not used or ends <= now or ends > now + ${length}
+if isNew then used, ends = 0, now + ${length} end
 `;
 
 export const setUse = (field: string) => `
@@ -23,10 +20,10 @@ end
 `;
 
 /** Counts one more in a window (w) or a budget (b). */
-export const COUNT = `${USE}
+export const COUNT = `
 local function count(kind, span)
-  local field = kind .. span.name
-  local used, ends, isNew = useOf(redis.call('HGET', windows, field), math.ceil(span.lengthMs))
+  local field, length = kind .. span.name, math.ceil(span.lengthMs)
+  ${useOf("redis.call('HGET', windows, field)", 'length')}
   used = used + 1
   ${setUse('field')}
   return { used = used, leftMs = ends - now }

@@ -45,8 +45,6 @@ const MEMORY_MS = 100;
 export const IDENTITY = `#!lua flags=allow-oom
 ${NOW}
 local seed, known, ago, window, channel = unpack(ARGV, 1, 5)
-local knownAt = now - ago
-window = tonumber(window)
 
 local stored = redis.pcall('HMGET', KEYS[1], 'id', 'n', 'v', 'm')
 -- Text, of an earlier version: it is none. An instance of that version that still runs cannot read the hash in its place, so
@@ -55,8 +53,8 @@ if stored.err then
   redis.call('DEL', KEYS[1])
   stored = {}
 end
-local id, number, protocol = stored[1] or '', tonumber(stored[2] or 0), tonumber(stored[3] or 0)
-if protocol > ${PROTOCOL} then
+local id, number, protocol = stored[1] or '', tonumber(stored[2] or 0), stored[3] or '0'
+if protocol ~= '${PROTOCOL}' and tonumber(protocol) > ${PROTOCOL} then
   return redis.error_reply('PROTOCOL The store is used by gateways of a later version (protocol ' .. protocol
     .. ', this one has ${PROTOCOL}): upgrade this gateway.')
 end
@@ -75,18 +73,21 @@ if idLine ~= line or not string.find(replication, 'role:master', 1, true) then
   local server, idRun = redis.call('INFO', 'server'), run
   run = string.match(server, 'run_id:(%x+)')
   if run ~= idRun or not string.find(replication, 'master_replid2:0+%s') then
-    local isOld = string.match(server, 'uptime_in_seconds:(%-?%d+)') * 1000 > window
+    local isOld = string.match(server, 'uptime_in_seconds:(%-?%d+)') * 1000 > tonumber(window)
     isAnother, since = true, id == '' and known == '' and isOld and 0 or now
   end
 end
 -- The caller has seen another store, unless this one had that token before.
-if not isAnother and known ~= '' and known ~= token and since < knownAt and not string.find(past, known, 1, true) then
-  isAnother, since, before = true, knownAt, string.sub(token .. ' ' .. past, 1, 250)
+if known ~= token and known ~= '' and not isAnother then
+  local knownAt = now - ago
+  if since < knownAt and not string.find(past, known, 1, true) then
+    isAnother, since, before = true, knownAt, string.sub(token .. ' ' .. past, 1, 250)
+  end
 end
 if isAnother then
   token, past = string.sub(run, 1, ${NODE_LENGTH}) .. seed, before -- tokens show which shares are on one node
 end
-if isAnother or idLine ~= line or since > now or protocol < ${PROTOCOL} then
+if isAnother or idLine ~= line or since > now or protocol ~= '${PROTOCOL}' then
   since = math.min(since, now) -- the clock was set back
   local renewed = run .. ' ' .. line .. ' ' .. token .. ' ' .. since .. ' ' .. past
   redis.call('HSET', KEYS[1], 'id', renewed, 'v', ${PROTOCOL})
@@ -98,12 +99,16 @@ export const prolong = (key: string, ms: string, hasEnd: string) => `
 if ${hasEnd} or redis.call('PEXPIRE', ${key}, ${ms}, 'NX') == 0 then redis.call('PEXPIRE', ${key}, ${ms}, 'GT') end
 `;
 
-/** What is known of an account. `fields`: a list of its fields; the first four are `i`, `e`, `m` and `c`. */
-export const accountOf = (fields: string) => `
-local isOther = now - since < window
+/** Its state, and more fields of it. */
+const fieldsAnd = (more: string) => `redis.call('HMGET', account, 'i', 'e', 'm', 'c'${more})`;
+
+/** What is known of an account. */
+export const accountOf = (more = '') => `
+local isOther = now - since < tonumber(window)
 local account = KEYS[2]
-local found = redis.call('HMGET', account, ${fields})
-local made, epoch, packed, cooldown = found[1], found[2], found[3], math.max(0, tonumber(found[4] or 0) - now)
+local found = ${fieldsAnd(more)}
+local made, epoch, packed, cooldown = found[1], found[2], found[3], 0
+if found[4] then cooldown = math.max(0, found[4] - now) end
 local isKnown = made
 if made ~= token then epoch = false end
 if cooldown > ${MAX_COOLDOWN_MS} then cooldown = 0 end
@@ -212,7 +217,7 @@ end
 `;
 
 /** What marks hide, by the names that tags have in the account. Where marks have expired, its fields are read again. */
-export const hiddenOf = (fields: string) => `
+export const hiddenOf = (more: string) => `
 local hidden
 if packed then
   ${VERSIONS}${MARKS}
@@ -220,7 +225,7 @@ if packed then
   for _, mark in ipairs(marks) do
     for _, tag in ipairs(mark[TAGS]) do hidden['t' .. tag] = true end
   end
-  if areOld then found = redis.call('HMGET', account, ${fields}) end
+  if areOld then found = ${fieldsAnd(more)} end
 end
 `;
 
@@ -230,10 +235,10 @@ local isHidden = hidden and hidden['t*']
 for place = field, hidden and field + tags - 1 or 0 do isHidden = isHidden or hidden[ARGV[place]] end
 `;
 
-/** Its version. `found` begins with ARGV[fields]. */
+/** Its version. The fifth of `found` is that of ARGV[fields]. */
 export const VERSION = `
 local current = epoch
-for place = field, field + tags - 1 do current = current .. '.' .. (found[place - fields + 1] or '0') end
+for place = field, field + tags - 1 do current = current .. '.' .. (found[place - fields + 5] or '0') end
 current = string.sub(redis.sha1hex(current), 1, 16)
 `;
 

@@ -1,7 +1,7 @@
 import { LEASE_MS, MAX_COOLDOWN_MS, MAX_COPIES, MAX_LEASES } from '../../../store/shared/engine.ts';
 import { MAX_MARKS } from '../../../store/writes.ts';
 import { SESSION_MS, MAX_REVOKED } from '../../../store/store.ts';
-import { COUNT, HELD_COPIES, HELD_RECORDS, LEASE, setUse, USE } from './hashes.ts';
+import { COUNT, HELD_COPIES, HELD_RECORDS, LEASE, setUse, useOf } from './hashes.ts';
 import {
   accountOf,
   ASKED,
@@ -22,7 +22,7 @@ import {
 } from './lua.ts';
 
 /** Of the account, those that an instance asks for. */
-const FIELDS = 'unpack(ARGV, fields)';
+const FIELDS = ', unpack(ARGV, fields)';
 
 /** The calls of an engine, and `hello`, which exchanges the id of a share, and says whether it has replicas (1 or 0). */
 const hello = `${IDENTITY}
@@ -32,7 +32,7 @@ return { token, number, string.find(replication, 'connected_slaves:0', 1, true) 
  * KEYS: leases, windows, copies. ARGV: name, length and limit of the window, and how many to count in advance; name and length
  * of the budget; id and epoch of the session; for each key its name, the number of its tags, version, instant and freshness
  * of the instance's own copy, the lease that it wants, and the one it waits for; fields of the account: those that all ask for,
- * of the session, of the tags. Replies: now; cooldown; use, time left and advance of the window; use and time left of the
+ * of the session, of the tags. Replies: how many keys were looked up; now; cooldown; use, time left and advance of the window; use and time left of the
  * budget; whether the session is revoked, epoch, since when; for each key its version, lease, instant and age of the copy, and
  * its value where the instance does not have it.
  */
@@ -42,46 +42,51 @@ local count = #KEYS - 4
 local fields = FIRST + EACH * count
 local windowName, windowMs, limit, wanted, budgetName, budgetMs, session, sessionEpoch = unpack(ARGV, 6, 13)
 local leases, windows = KEYS[3], KEYS[4]
-${accountOf(FIELDS)}${hiddenOf(FIELDS)}${USE}
-local reply = { token, number, now, cooldown, false, false, false, false, false, false, false, false }
-local uses = redis.call('HMGET', windows, 'w' .. windowName, 'b' .. budgetName)
+${accountOf(FIELDS)}${hiddenOf(FIELDS)}
+-- With the room that one key takes: a table that grows is made anew.
+local reply = {
+  token, number, 0, now, cooldown, false, false, false, false, false, false, false, false,
+  false, false, false, false, false,
+}
+local uses = redis.call('HMGET', windows, windowName, budgetName)
 -- The last fiftieth of the memory is for known accounts: made-up credentials must not take the room of records.
 if not made and not uses[1] then
   ${MEMORY}
   if memory() > 0.98 and redis.call('EXISTS', account, windows) == 0 then
-    reply[10], reply[11] = 0, 0
+    reply[11], reply[12] = 0, 0
     return reply
   end
 end
 local isUsedUp = false
 if windowName ~= '' then
-  local used, ends, isNew = useOf(uses[1], tonumber(windowMs))
+  ${useOf('uses[1]', 'windowMs')}
   used = used + 1
   -- At most half of what is left for all together who listen for changes.
   local half, advance = math.floor((limit - used) / 2), false
-  if tonumber(wanted) > 0 and channel ~= '' and not isNew and half > 0 then
+  if wanted ~= '0' and channel ~= '' and not isNew and half > 0 then
     local listening = redis.pcall('PUBSUB', 'NUMSUB', channel)
     if not listening.err then advance = math.min(wanted, math.floor(half / math.max(1, listening[2]))) end
   end
   used, isUsedUp = used + (advance or 0), used > tonumber(limit)
-  ${setUse("'w' .. windowName")}
-  reply[5], reply[6], reply[7] = used, ends - now, advance
+  ${setUse('windowName')}
+  reply[6], reply[7], reply[8] = used, ends - now, advance
 end
 if budgetName ~= '' then
-  local used, ends = useOf(uses[2], tonumber(budgetMs))
-  reply[8], reply[9] = used, ends - now
+  ${useOf('uses[2]', 'budgetMs')}
+  reply[9], reply[10] = used, ends - now
 end
 if session ~= '' then
   ${EPOCH_OF}${SESSION_OF}
   local isRevoked, epochOfAll, sinceMs = sessionOf(sessionEpoch, ${SESSION_MS}, found[5], found[6], found[7])
-  reply[10], reply[11], reply[12] = isRevoked, epochOfAll, sinceMs or false
+  reply[11], reply[12], reply[13] = isRevoked, epochOfAll, sinceMs or false
 end
 
 local open = {} -- those without a fresh copy, that want a lease or wait for one
 local isNewEpoch = not epoch
-local field = fields + (session ~= '' and 7 or 4)
-for i = 1, isUsedUp and 0 or count do
-  local from, to, copy = FIRST + EACH * (i - 1), 12 + 5 * (i - 1), KEYS[4 + i]
+local field = fields + (session ~= '' and 3 or 0)
+reply[3] = isUsedUp and 0 or count
+for i = 1, reply[3] do
+  local from, to, copy = FIRST + EACH * (i - 1), 13 + 5 * (i - 1), KEYS[4 + i]
   local key, tags, ownVersion, ownAskedAt, ownIsFresh, lease, waitedFor = unpack(ARGV, from, from + EACH - 1)
   for place = to + 1, to + 5 do reply[place] = false end
   ${IS_HIDDEN}
@@ -115,13 +120,13 @@ end
 
 -- A lease of another version is not waited for: what it fetches will not be kept.
 if #open > 0 then
-  local names, known, taken, more = {}, {}, {}, 0
+  local names, taken, more = {}, {}, 0
   for j, i in ipairs(open) do names[j] = ARGV[FIRST + EACH * (i - 1)] end
-  for j, text in ipairs(isNewEpoch and {} or redis.call('HMGET', leases, unpack(names))) do known[names[j]] = text end
+  local known = isNewEpoch or redis.call('HMGET', leases, unpack(names))
   for j, i in ipairs(open) do
-    local from, to = FIRST + EACH * (i - 1), 12 + 5 * (i - 1)
+    local from, to = FIRST + EACH * (i - 1), 13 + 5 * (i - 1)
     local lease, waitedFor, version, isNew = ARGV[from + 5], ARGV[from + 6], reply[to + 1], reply[to + 5]
-    local nonce, under, ends = string.match(known[names[j]] or '', '${LEASE}')
+    local nonce, under, ends = string.match(not isNewEpoch and known[j] or '', '${LEASE}')
     local isHeld = nonce and under == version and tonumber(ends) > now and tonumber(ends) <= now + ${LEASE_MS}
     if isHeld and nonce == waitedFor then
       reply[to + 2] = nonce
@@ -130,8 +135,7 @@ if #open > 0 then
         reply[to + 2] = waitedFor == '' and nonce
       else
         reply[to + 2] = lease
-        known[names[j]] = lease .. ' ' .. version .. ' ' .. now + ${LEASE_MS}
-        taken[#taken + 1], taken[#taken + 2] = names[j], known[names[j]]
+        taken[#taken + 1], taken[#taken + 2] = names[j], lease .. ' ' .. version .. ' ' .. now + ${LEASE_MS}
         if not nonce then more = more + 1 end
       end
     end
@@ -167,7 +171,7 @@ local used, most = memory()
 ${HELD_COPIES}
 local longest = 0
 local reply = { token, number }
-local field = fields + 4
+local field = fields
 for i = 1, count do
   local from, copy, result = FIRST + EACH * (i - 1), KEYS[4 + i], 'void'
   local key, version, askedAt, _, drop, tags, freshMs, lifeMs, value = unpack(ARGV, from, from + EACH - 1)
@@ -177,7 +181,7 @@ for i = 1, count do
     isChange = isChange or epoch
     if drop == 'key' and redis.call('DEL', copy) == 1 then hold(key, 0) end
     if drop == 'everything' then renew({ '*' }) elseif tags ~= '0' then renew({ string.sub(ARGV[field], 2) }) end
-    found = redis.call('HMGET', account, ${FIELDS})
+    found = redis.call('HMGET', account, 'i', 'e', 'm', 'c'${FIELDS})
   end
   ${IS_HIDDEN}
   -- More than a second later than now: the clock was set back meanwhile, and no later answer could take its place.
@@ -210,7 +214,7 @@ end
 ${END}`;
 
 /** What the scripts of writes and changes begin with: ARGV: the call in JSON; the value of its record. */
-const WRITES = `${accountOf("'i', 'e', 'm', 'c'")}${VERSIONS}${ASKED}${MARKS}${OWN_MARK}`;
+const WRITES = `${accountOf()}${VERSIONS}${ASKED}${MARKS}${OWN_MARK}`;
 
 /** KEYS: the note that the write has ended, what is held, windows, record or none. Replies with the value of the record. */
 const beginWrite = `${IDENTITY}${WRITES}${EPOCH_OF}${SESSION_OF}${MEMORY}${HELD_RECORDS}

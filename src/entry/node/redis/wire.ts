@@ -4,22 +4,20 @@ type Arg = string | number | Buffer;
 
 export const bytesOf = (value: Uint8Array) => Buffer.from(value.buffer, value.byteOffset, value.byteLength);
 
-/** The fields of an account that each of these scripts asks for, with the versions of tags. */
-const fieldsOf = (all: readonly { readonly tags: readonly string[] }[], more: readonly string[] = []) => [
-  ...['i', 'e', 'm', 'c'],
-  ...more,
-  ...all.flatMap(({ tags }) => tags.map((tag) => `t${tag}`)),
-];
+/** The fields of an account with the versions of tags. */
+const versionsOf = (all: readonly { readonly tags: readonly string[] }[]) =>
+  all.flatMap(({ tags }) => tags.map((tag) => `t${tag}`));
 
 /** As the script `snapshot` takes it. */
 export function questionArgs({ window, advance, budget, session, sessionEpoch, keys }: Question): readonly Arg[] {
   return [
-    ...[window?.name ?? '', Math.ceil(window?.lengthMs ?? 0), window?.limit ?? 0, advance ?? 0],
-    ...[budget?.name ?? '', Math.ceil(budget?.lengthMs ?? 0), session ?? '', sessionEpoch ?? 0],
+    ...[window ? `w${window.name}` : '', Math.ceil(window?.lengthMs ?? 0), window?.limit ?? 0, advance ?? 0],
+    ...[budget ? `b${budget.name}` : '', Math.ceil(budget?.lengthMs ?? 0), session ?? '', sessionEpoch ?? 0],
     ...keys.flatMap(({ key, tags, have, lease = '', waitedFor = '' }) => [
       ...[key, tags.length, have?.version ?? '', have?.askedAt ?? 0, Number(have?.isFresh ?? false), lease, waitedFor],
     ]),
-    ...fieldsOf(keys, session === undefined ? [] : [`s${session}`, 'x', 'X']),
+    ...(session === undefined ? [] : [`s${session}`, 'x', 'X']),
+    ...versionsOf(keys),
   ];
 }
 
@@ -29,7 +27,7 @@ export function saveArgs(saves: readonly Save[]): readonly Arg[] {
     ...[key, version, askedAt, lease, drop, tags.length],
     ...(copy ? [copy.freshMs, Math.max(1, Math.ceil(copy.lifeMs)), bytesOf(copy.value)] : ['', '', '']),
   ]);
-  return [...args, ...fieldsOf(saves)];
+  return [...args, ...versionsOf(saves)];
 }
 
 /** What a script replies: text comes as bytes, and null is what is not there. */
@@ -38,7 +36,7 @@ type Item = Buffer | number | null;
 const numberOf = (item: Item | undefined) => (typeof item === 'number' ? item : undefined);
 const textOf = (item: Item | undefined) => (item instanceof Buffer ? item.toString('latin1') : undefined);
 
-const HEAD = 10;
+const HEAD = 11;
 const EACH = 5;
 
 function useOf(used: Item | undefined, leftMs: Item | undefined, advance?: Item) {
@@ -49,8 +47,8 @@ function useOf(used: Item | undefined, leftMs: Item | undefined, advance?: Item)
 /** What the script `snapshot` has replied, without token and number. */
 export function snapshotOf({ session }: Question, reply: readonly unknown[]): SnapshotReply {
   const items = reply as readonly Item[];
-  const [now, cooldownMs, used, leftMs, advance, spent, spentLeftMs, isRevoked, epoch, sinceMs] = items;
-  const keys = Array.from({ length: (items.length - HEAD) / EACH }, (_, i) => keyOf(items, HEAD + EACH * i));
+  const [count, now, cooldownMs, used, leftMs, advance, spent, spentLeftMs, isRevoked, epoch, sinceMs] = items;
+  const keys = Array.from({ length: numberOf(count) ?? 0 }, (_, i) => keyOf(items, HEAD + EACH * i));
   const state = { isRevoked: isRevoked === 1, epoch: numberOf(epoch) ?? 0, sinceMs: numberOf(sinceMs) };
   return {
     now: numberOf(now) ?? 0,
