@@ -10,23 +10,22 @@ const versionsOf = (all: readonly { readonly tags: readonly string[] }[]) =>
 
 /** As the script `snapshot` takes it. */
 export function questionArgs({ window, advance, budget, session, sessionEpoch, keys }: Question): readonly Arg[] {
-  return [
-    ...[window ? `w${window.name}` : '', Math.ceil(window?.lengthMs ?? 0), window?.limit ?? 0, advance ?? 0],
-    ...[budget ? `b${budget.name}` : '', Math.ceil(budget?.lengthMs ?? 0), session ?? '', sessionEpoch ?? 0],
-    ...keys.flatMap(({ key, tags, have, lease = '', waitedFor = '' }) => [
-      ...[key, tags.length, have?.version ?? '', have?.askedAt ?? 0, Number(have?.isFresh ?? false), lease, waitedFor],
-    ]),
-    ...(session === undefined ? [] : [`s${session}`, 'x', 'X']),
-    ...versionsOf(keys),
-  ];
+  const ofWindow = window ? [`w${window.name}`, Math.ceil(window.lengthMs), window.limit, advance ?? 0] : ['', 0, 0, 0];
+  const ofBudget = budget ? [`b${budget.name}`, Math.ceil(budget.lengthMs)] : ['', 0];
+  const ofKeys = keys.flatMap(({ key, tags, have, lease = '', waitedFor = '' }) => {
+    const own = have ? [have.version, have.askedAt, Number(have.isFresh)] : ['', 0, 0];
+    return [key, tags.length, ...own, lease, waitedFor];
+  });
+  const ofSession = session === undefined ? [] : [`s${session}`, 'x', 'X'];
+  return [...ofWindow, ...ofBudget, session ?? '', sessionEpoch ?? 0, ...ofKeys, ...ofSession, ...versionsOf(keys)];
 }
 
 /** As the script `save` takes them. */
 export function saveArgs(saves: readonly Save[]): readonly Arg[] {
-  const args = saves.flatMap(({ key, tags, version, askedAt, lease = '', drop = '', copy }): readonly Arg[] => [
-    ...[key, version, askedAt, lease, drop, tags.length],
-    ...(copy ? [copy.freshMs, Math.max(1, Math.ceil(copy.lifeMs)), bytesOf(copy.value)] : ['', '', '']),
-  ]);
+  const args = saves.flatMap(({ key, tags, version, askedAt, lease = '', drop = '', copy }): readonly Arg[] => {
+    const ofCopy = copy ? [copy.freshMs, Math.max(1, Math.ceil(copy.lifeMs)), bytesOf(copy.value)] : ['', '', ''];
+    return [key, version, askedAt, lease, drop, tags.length, ...ofCopy];
+  });
   return [...args, ...versionsOf(saves)];
 }
 
@@ -34,7 +33,7 @@ export function saveArgs(saves: readonly Save[]): readonly Arg[] {
 type Item = Buffer | number | null;
 
 const numberOf = (item: Item | undefined) => (typeof item === 'number' ? item : undefined);
-const textOf = (item: Item | undefined) => (item instanceof Buffer ? item.toString('latin1') : undefined);
+const textOf = (item: Item | undefined) => (item instanceof Buffer ? item.toString() : undefined);
 
 const HEAD = 11;
 const EACH = 5;
