@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
+import type { Save } from '../../src/store/shared/engine.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
+import { asker } from './engine-asker.ts';
 import { engineContract } from './engine-contract.ts';
 import { engineWorld } from './engine-world.ts';
 
@@ -23,6 +25,31 @@ describe.skipIf(!hasRedis)(`Redis${SKIPPED}`, () => {
     expect([await stateOf(), await engine.session('account', 'one')]).toMatchObject([{ epoch: 1 }, { epoch: 1 }]);
     await engine.change('account', { revoked: { epoch: 2, lifeMs: 60_000 } });
     expect([await stateOf(), await engine.session('account', 'one')]).toMatchObject([{ epoch: 2 }, { epoch: 2 }]);
+    await world.close();
+  });
+
+  it('sends saves of one moment in one call, and keeps what they take', async () => {
+    const world = await engineWorld();
+    const one = await world.open();
+    const its = asker(one.engine);
+    const keys = ['a', 'b', 'c', 'd'].map((key) => ({ key, tags: [`=${key}`, 't'] }));
+    const { now: askedAt, keys: replies } = await one.engine.snapshot(its.account, { keys });
+    const save = (i: number, more: Partial<Save> = {}) =>
+      its.save({ key: '', tags: [], ...keys[i], version: replies[i]?.version ?? '', askedAt, ...more });
+    const asked = [
+      save(0),
+      save(1, { version: 'old' }),
+      save(2, { copy: undefined }),
+      save(3),
+      save(3, { drop: 'key' }),
+    ];
+    expect(await Promise.all(asked)).toEqual(['kept', 'void', 'full', 'kept', 'void']);
+    expect(one.commands.filter((command) => command.startsWith('save'))).toEqual(['save good false']);
+    const after = await one.engine.snapshot(its.account, { keys });
+    expect(after.keys.map((key) => key?.copy !== undefined)).toEqual([true, false, false, false]);
+    const held = await world.redis.client.hgetall(`portico:{0}:h:${its.account}`);
+    expect(Object.keys(held).toSorted()).toEqual(['C', 'ca']);
+    expect(held['ca']).toMatch(new RegExp(`^${held['C']} `));
     await world.close();
   });
 

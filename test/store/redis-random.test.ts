@@ -28,36 +28,36 @@ const records = fc.option(
 const windows = fc.option(fc.constant({ name: 'w', lengthMs: 60_000, limit: 12 }), { nil: undefined });
 
 const keyNames = fc.constantFrom('k', 'l', 'm');
+const saves = fc.record({
+  key: keyNames,
+  lease: leases,
+  later: fc.constantFrom(-1, 0, 1),
+  copy: fc.option(
+    fc.record({
+      value: fc.string({ minLength: 1 }).map((text) => Buffer.from(text)),
+      freshMs: fc.constantFrom(0, 30_000),
+      lifeMs: fc.constantFrom(20_000, 90_000),
+    }),
+    { nil: undefined },
+  ),
+  drop: fc.constantFrom(undefined, undefined, undefined, 'key' as const, 'everything' as const),
+});
 const steps = fc.oneof(
   fc.record({ is: fc.constant('pass' as const), ms: fc.constantFrom(4_900, 12_300, 41_700) }),
   fc.record({
     is: fc.constant('snapshot' as const),
-    keys: fc.array(
+    keys: fc.uniqueArray(
       fc.record({
         key: keyNames,
         lease: leases,
         waitedFor: leases,
         have: fc.option(fc.record({ later: fc.constantFrom(-1, 0, 1), isFresh: fc.boolean() })),
       }),
-      { minLength: 1, maxLength: 3 },
+      { minLength: 1, maxLength: 3, selector: ({ key }) => key },
     ),
     window: windows,
   }),
-  fc.record({
-    is: fc.constant('save' as const),
-    key: keyNames,
-    lease: leases,
-    later: fc.constantFrom(-1, 0, 1),
-    copy: fc.option(
-      fc.record({
-        value: fc.string({ minLength: 1 }).map((text) => Buffer.from(text)),
-        freshMs: fc.constantFrom(0, 30_000),
-        lifeMs: fc.constantFrom(20_000, 90_000),
-      }),
-      { nil: undefined },
-    ),
-    drop: fc.constantFrom(undefined, undefined, undefined, 'key' as const, 'everything' as const),
-  }),
+  fc.record({ is: fc.constant('save' as const), saves: fc.array(saves, { minLength: 1, maxLength: 3 }) }),
   fc.record({
     is: fc.constant('begin' as const),
     write: fc.record({
@@ -149,11 +149,16 @@ class Match {
     }
   }
 
-  async #save({ key, lease, later, copy, drop }: Extract<Step, { is: 'save' }>): Promise<void> {
-    const last = this.#last.get(key) ?? { engine: 'none', model: 'none', askedAt: 1_000 };
-    const save = { key, tags: TAGS[key] ?? [], lease, copy, drop, askedAt: last.askedAt + later };
-    const saved = await this.#engine.save(this.#account, { ...save, version: last.engine });
-    expect(saved).toBe(this.#model.save({ ...save, version: last.model }));
+  /** At the same moment, which is as good as one after the other. */
+  async #save({ saves: all }: Extract<Step, { is: 'save' }>): Promise<void> {
+    const asked = all.map(({ key, lease, later, copy, drop }) => {
+      const last = this.#last.get(key) ?? { engine: 'none', model: 'none', askedAt: 1_000 };
+      return { last, save: { key, tags: TAGS[key] ?? [], lease, copy, drop, askedAt: last.askedAt + later } };
+    });
+    const saved = await Promise.all(
+      asked.map(({ last, save }) => this.#engine.save(this.#account, { ...save, version: last.engine })),
+    );
+    expect(saved).toEqual(asked.map(({ last, save }) => this.#model.save({ ...save, version: last.model })));
   }
 }
 

@@ -11,6 +11,9 @@ function threeShares(): Shares {
   return shares;
 }
 
+/** Neither a window nor a budget nor a session. */
+const NOTHING = Array.from({ length: 8 }, () => null);
+
 const accountOf = (share: number) => {
   for (let i = 0; ; i++) if (new Shares(4).of(`a${i}`) === share) return `a${i}`;
 };
@@ -97,7 +100,9 @@ describe('an engine of many shares', () => {
           const id = tokens.get(share);
           await hold;
           if (id === undefined || (name === 'hello' && isSilent)) throw new Error('gone');
-          return name === 'hello' ? [id, 0, 0] : [id, 0, '{"now":1,"cooldownMs":0,"keys":[{"version":"version"}]}'];
+          return name === 'hello'
+            ? [id, 0, 0]
+            : [id, 0, 1, 1, 0, ...NOTHING, Buffer.from('version'), null, null, null, null];
         },
       },
     });

@@ -42,6 +42,11 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     await vi.waitFor(() => expect([...troubles]).toContain('NOT_PERSISTENT'));
     return [...troubles].toSorted();
   };
+  /** It is looked at again when a moment has passed. */
+  const limitMemory = async (bytes: string) => {
+    await redis.client.config('SET', 'maxmemory', bytes);
+    await redis.pass(100);
+  };
   const replicaOf = async (primary: TestRedis) => {
     const replica = await startRedis();
     closing.push(() => replica.close());
@@ -97,7 +102,7 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     const its = asker(one.engine);
     const known = await its.keep('kept');
     await its.begin({ nonce: 'n', tags: ['u'] });
-    await redis.client.config('SET', 'maxmemory', '1mb');
+    await limitMemory('1mb');
     expect((await its.begin({ tags: ['v'], record: { key: 'r', value: valueOf('r'), lifeMs: 60_000 } })).is).toBe(
       'full',
     );
@@ -109,7 +114,7 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     await its.end('n', 'unknown');
     expect((await its.snapshot({ tags: ['u'] })).reply).toBeUndefined();
     await its.end('n', 'done', { record: { key: 'r', value: valueOf('done'), lifeMs: 60_000 } });
-    await redis.client.config('SET', 'maxmemory', '0');
+    await limitMemory('0');
     const after = await its.begin({ record: { key: 'r', value: valueOf('r'), lifeMs: 60_000 } });
     expect(after).toMatchObject({ is: 'record', value: valueOf('done') });
   });
@@ -118,11 +123,11 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     const its = asker((await open()).engine);
     const known = await its.keep('kept');
     const used = Number(/used_memory:(\d+)/.exec(await redis.client.info('memory'))?.[1]);
-    await redis.client.config('SET', 'maxmemory', String(Math.round(used / 0.85)));
+    await limitMemory(String(Math.round(used / 0.85)));
     expect(await its.save({ ...known, askedAt: known.askedAt + 1 })).toBe('kept');
     expect(await its.save({ ...known, key: 'new' })).toBe('full');
     expect((await its.begin()).is).toBe('begun');
-    await redis.client.config('SET', 'maxmemory', String(used * 2));
+    await limitMemory(String(used * 2));
     const other = asker((await open()).engine);
     const { now: askedAt, reply } = await other.snapshot();
     expect(await other.save({ version: reply?.version ?? '', askedAt })).toBe('kept');
@@ -134,7 +139,7 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     await its.look();
     await redis.client.set('filler', 'x'.repeat(30_000_000));
     const used = Number(/used_memory:(\d+)/.exec(await redis.client.info('memory'))?.[1]);
-    await redis.client.config('SET', 'maxmemory', String(Math.round(used / 0.99)));
+    await limitMemory(String(Math.round(used / 0.99)));
     const window = { name: 'w', lengthMs: 60_000, limit: 9 };
     const asked = { window, keys: [{ key: 'k', tags: [] }] };
     const { use, keys } = await engine.snapshot('unknown', asked);

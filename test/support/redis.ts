@@ -44,6 +44,7 @@ local shifted = {
   id = function(key)
     local id = redis.call('HGET', key, 'id')
     local run, line, token, since, past = string.match(id, '^(%S+) (%S+) (%S+) (%d+)(.*)$')
+    redis.call('HDEL', key, 'm') -- how full the memory was just before
     redis.call('HSET', key, 'id', table.concat({ run, line, token, shift(since) }, ' ') .. past)
   end,
   a = function(key)

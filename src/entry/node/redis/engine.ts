@@ -4,13 +4,13 @@ import type { Changes, Numbered } from '../../../store/shared/changes.ts';
 import type {
   Change,
   Engine,
-  KeyReply,
   Question,
   Save,
   SaveReply,
   SessionReply,
   SnapshotReply,
 } from '../../../store/shared/engine.ts';
+import { bytesOf, questionArgs, saveArgs, snapshotOf } from './wire.ts';
 import type { WriteBegin, WriteBegun, WriteEnded } from '../../../store/writes.ts';
 import type { StoreAddress } from '../../../core/store-address.ts';
 import { Channel } from './channel.ts';
@@ -18,6 +18,7 @@ import { channelOf } from './client.ts';
 import { Connection, type Listeners, type ScriptCall } from './connection.ts';
 import type { ScriptName } from './scripts.ts';
 import { Shares } from './shares.ts';
+import { Together } from './together.ts';
 
 interface RedisEngineOptions extends Pick<Listeners, 'onTrouble'> {
   readonly connection: Pick<Connection, 'run' | 'isOpen' | 'close'>;
@@ -52,7 +53,7 @@ interface Replied {
 }
 
 /** The calls whose reply is JSON, values aside. */
-type Call = Exclude<keyof Engine, 'session' | 'onAnother' | 'changes'>;
+type Call = 'beginWrite' | 'endWrite' | 'change';
 
 type ReplyTo<Name extends Call> = Awaited<ReturnType<Engine[Name]>>;
 
@@ -90,6 +91,7 @@ export class RedisEngine implements Engine {
   #reliedOnAt = 0;
   #hasReplicas = false;
   #onAnother: (() => void) | undefined;
+  readonly #saving = new Together((account: string, saves: readonly Save[]) => this.#saveAll(account, saves));
 
   constructor(options: RedisEngineOptions) {
     this.#options = options;
@@ -133,21 +135,16 @@ export class RedisEngine implements Engine {
   async snapshot(account: string, question: Question): Promise<SnapshotReply> {
     const { shares } = this.#options;
     const keys = [`l:${account}`, `w:${account}`, ...question.keys.map(({ key }) => `c:${account}:${key}`)];
-    const { reply, values, numbered } = await this.#askOf('snapshot', account, { keys, call: question });
-    const isDoubted = shares.isDoubted(shares.of(account)) || performance.now() < this.#settledAt;
-    // Lua says `false` for what is not there, and writes an empty list as an object.
-    const replies = Object.values<KeyReply | false | undefined>(reply.keys);
-    const found = replies.map((key, i) => (key && !isDoubted ? withValue(key, values[i]) : undefined));
-    const session = performance.now() < this.#reliedOnAt ? undefined : reply.session;
-    return { ...reply, session, keys: found, numbered };
+    const { reply, numbered } = await this.#askFor('snapshot', account, { keys, args: questionArgs(question) });
+    const now = performance.now();
+    const isDoubted = shares.isDoubted(shares.of(account)) || now < this.#settledAt;
+    const read = snapshotOf(question, reply);
+    const session = now < this.#reliedOnAt ? undefined : read.session;
+    return { ...read, session, keys: isDoubted ? read.keys.map(() => undefined) : read.keys, numbered };
   }
 
-  async save(account: string, { copy, ...save }: Save): Promise<SaveReply> {
-    const call = { ...save, copy: copy && { freshMs: copy.freshMs, lifeMs: copy.lifeMs } };
-    const keys = [`l:${account}`, `h:${account}`, `c:${account}:${save.key}`];
-    const { reply, numbered } = await this.#askOf('save', account, { keys, call, value: copy?.value });
-    if (save.drop) this.changes?.changed(account, numbered);
-    return performance.now() < this.#settledAt ? 'void' : reply;
+  save(account: string, save: Save): Promise<SaveReply> {
+    return this.#saving.add(account, save);
   }
 
   async beginWrite(account: string, write: WriteBegin): Promise<WriteBegun> {
@@ -229,10 +226,21 @@ export class RedisEngine implements Engine {
     this.#options.onChange(isThere);
   }
 
+  async #saveAll(account: string, saves: readonly Save[]): Promise<readonly SaveReply[]> {
+    const keys = [`l:${account}`, `h:${account}`, ...saves.map(({ key }) => `c:${account}:${key}`)];
+    const { reply, numbered } = await this.#askFor('save', account, { keys, args: saveArgs(saves) });
+    if (saves.some(({ drop }) => drop)) this.changes?.changed(account, numbered);
+    const isDoubted = performance.now() < this.#settledAt;
+    return reply.map((result) => (isDoubted ? 'void' : (String(result) as SaveReply)));
+  }
+
+  #askFor(name: ScriptName, account: string, { keys, args }: ScriptCall): Promise<Replied> {
+    return this.#ask(name, this.#options.shares.of(account), { keys: [`a:${account}`, ...keys], args });
+  }
+
   async #askOf<Name extends Call>(name: Name, account: string, { call, keys, value }: Asked) {
     const args = [JSON.stringify(call), ...(value ? [bytesOf(value)] : [])];
-    const named = { keys: [`a:${account}`, ...keys], args };
-    const { reply, numbered } = await this.#ask(name, this.#options.shares.of(account), named);
+    const { reply, numbered } = await this.#askFor(name, account, { keys, args });
     const [json, ...values] = reply;
     return { reply: JSON.parse(String(json)) as ReplyTo<Name>, values: values as (Buffer | null)[], numbered };
   }
@@ -278,11 +286,6 @@ export class RedisEngine implements Engine {
     }
   }
 }
-
-const bytesOf = (value: Uint8Array) => Buffer.from(value.buffer, value.byteOffset, value.byteLength);
-
-const withValue = (key: KeyReply, value: Buffer | null | undefined): KeyReply =>
-  key.copy && value ? { ...key, copy: { ...key.copy, value } } : key;
 
 function askedOf(account: string, { record, ...call }: WriteBegin | WriteEnded, more: readonly string[] = []): Asked {
   const keys = [

@@ -1,41 +1,37 @@
-import { LEASE_MS, LEAST_RECORD_BYTES } from '../../../store/shared/engine.ts';
+import { LEAST_RECORD_BYTES } from '../../../store/shared/engine.ts';
+import { prolong, VERSIONS } from './lua.ts';
 
 /**
- * KEYS[at]: windows and budgets of the account, a hash of its own (count and end; `w<name>`, `b<name>`), which
- * expires with the longest of them.
+ * Windows and budgets of the account, a hash of its own (count and end; `w<name>`, `b<name>`), which expires with the
+ * longest of them: how much of one is used, when it ends, whether that is a new one.
  */
-export const windowsAt = (at: number) => `
-local windows = KEYS[${at}]
--- Counts in so much, and what can be taken in advance. That is at most half of what is left for all who listen together.
-local function count(kind, span, more, wanted)
-  local field, length = kind .. span.name, math.ceil(span.lengthMs)
-  local used, ends = string.match(redis.call('HGET', windows, field) or '', '^(%d+) (%d+)$')
-  local begins = not used or tonumber(ends) <= now or tonumber(ends) > now + length
-  if begins then used, ends = 0, now + length end
-  used = used + more
-  local half, advance = math.floor(((span.limit or 0) - used) / 2), nil
-  if wanted and channel ~= '' and not begins and half > 0 then
-    local listening = redis.pcall('PUBSUB', 'NUMSUB', channel)
-    if not listening.err then advance = math.min(wanted, math.floor(half / math.max(1, listening[2]))) end
-  end
-  if more > 0 then
-    used = used + (advance or 0)
-    redis.call('HSET', windows, field, used .. ' ' .. ends)
-    if begins and redis.call('PTTL', windows) < length then redis.call('PEXPIRE', windows, length) end
-  end
-  return { used = used, leftMs = ends - now, advance = advance }
+export const useOf = (text: string, length: string) => `
+local used, ends = string.match(${text} or '', '^(%d+) (%d+)$')
+used, ends = tonumber(used), tonumber(ends)
+local isNew = not used or ends <= now or ends > now + ${length}
+if isNew then used, ends = 0, now + ${length} end
+`;
+
+export const setUse = (field: string) => `
+redis.call('HSET', windows, ${field}, used .. ' ' .. ends)
+if isNew then
+  ${prolong('windows', 'ends - now', 'false')}
 end
 `;
 
-/** KEYS[3]: leases of the account, a hash of its own (nonce, version, end by key), which expires with the last of them. */
-export const LEASES = `
-local leases = KEYS[3]
-local function leaseOf(key) return string.match(redis.call('HGET', leases, key) or '', '^(%S+) (%S+) (%d+)$') end
-local function setLease(key, nonce, version)
-  redis.call('HSET', leases, key, nonce .. ' ' .. version .. ' ' .. now + ${LEASE_MS})
-  redis.call('PEXPIRE', leases, ${LEASE_MS})
+/** Counts one more in a window (w) or a budget (b). */
+export const COUNT = `
+local function count(kind, span)
+  local field, length = kind .. span.name, math.ceil(span.lengthMs)
+  ${useOf("redis.call('HGET', windows, field)", 'length')}
+  used = used + 1
+  ${setUse('field')}
+  return { used = used, leftMs = ends - now }
 end
 `;
+
+/** Of leases of the account, a hash of its own (nonce, version, end by key), which expires with the last of them. */
+export const LEASE = '^(%S+) (%S+) (%d+)$';
 
 /**
  * KEYS[4]: what an account holds, a hash: `c<key>` a copy (bytes, end), `C` their sum, `R` bytes of its records by the hour in
@@ -43,36 +39,46 @@ end
  */
 const HELD = `
 local held = KEYS[4]
-local function keepHeld(ms)
-  if redis.call('PTTL', held) < ms then redis.call('PEXPIRE', held, ms) end
-end
 `;
 
 /** A copy that is gone is not looked for: it is forgotten with its end, when room is needed. */
 export const HELD_COPIES = `${HELD}
-local function heldCopy(key)
-  local bytes, ends = string.match(redis.call('HGET', held, 'c' .. key) or '', '^(%d+) (%d+)$')
-  return tonumber(bytes or 0), tonumber(ends or 0)
-end
+local names, sizes = { 'C' }, {}
+for i, key in ipairs(keys) do names[i + 1] = 'c' .. key end
+local sizesThen = redis.call('HMGET', held, unpack(names))
+local hadEnd, sum = sizesThen[1], tonumber(sizesThen[1] or 0)
+for i, key in ipairs(keys) do sizes[key] = tonumber(string.match(sizesThen[i + 1] or '', '^%d+') or 0) end
 local function hold(key, bytes, life)
-  local sum = (redis.call('HGET', held, 'C') or 0) + bytes - heldCopy(key)
-  if bytes > 0 then redis.call('HSET', held, 'c' .. key, bytes .. ' ' .. now + life) else redis.call('HDEL', held, 'c' .. key) end
-  redis.call('HSET', held, 'C', math.max(0, sum))
-  keepHeld(life)
+  sum, sizes[key] = math.max(0, sum + bytes - sizes[key]), bytes
+  if bytes > 0 then
+    redis.call('HSET', held, 'c' .. key, bytes .. ' ' .. now + life, 'C', sum)
+  else
+    redis.call('HDEL', held, 'c' .. key)
+    redis.call('HSET', held, 'C', sum)
+  end
 end
 -- Deletes copies of the account until they take half of what they may, so that the next time is far off. Their keys are not
 -- declared, but in the slot of those that are; while that moves a deletion may be refused.
-local function makeRoom(most)
-  local left = 0
+local function hasRoom(wanted, bytes)
+  if sum + bytes - sizes[wanted] <= most then return true end
+  ${VERSIONS}
+  sum = 0
   for _, field in ipairs(fieldsOf(held, 'c')) do
     local key = string.sub(field, 2)
-    local bytes, ends = heldCopy(key)
-    local isKept = ends > now and left + bytes <= most / 2
+    local size, ends = string.match(redis.call('HGET', held, field), '^(%d+) (%d+)$')
+    size, ends = tonumber(size), tonumber(ends)
+    local isKept = ends > now and sum + size <= most / 2
     local isOver = ends <= now
       or not isKept and type(redis.pcall('DEL', KEYS[2]:gsub(':a:', ':c:', 1) .. ':' .. key)) == 'number'
-    if isOver then redis.call('HDEL', held, field) else left = left + bytes end
+    if isOver then
+      redis.call('HDEL', held, field)
+      if sizes[key] then sizes[key] = 0 end
+    else
+      sum = sum + size
+    end
   end
-  redis.call('HSET', held, 'C', left)
+  redis.call('HSET', held, 'C', sum)
+  return sum + bytes - sizes[wanted] <= most
 end
 `;
 
@@ -105,6 +111,8 @@ local function setRecord(record, text, life)
     redis.call('DEL', record)
   end
   if next(hours) then redis.call('HSET', held, 'R', cmsgpack.pack(hours)) else redis.call('HDEL', held, 'R') end
-  if text then keepHeld(life) end
+  if text then
+    ${prolong('held', 'life', 'false')}
+  end
 end
 `;

@@ -15,12 +15,16 @@ const PROTOCOL = 2;
 /** The first characters of a token, the same for all shares of a node. */
 export const NODE_LENGTH = 8;
 
+/** How long it is taken for known how full the memory is. To ask takes as long as all else of a save. */
+const MEMORY_MS = 100;
+
 /**
  * What all scripts but `session` begin with. They refuse to run on a replica and on a primary without its replicas, since
  * they may write; `allow-oom` lets them run where memory is full, and they look at the memory themselves.
  *
  * KEYS: id of the share; account; then what the script names. The id is a hash: `id`, a line of what is known of it, `n`
- * number of changes so far, `v` version of the protocol. The account is one hash:
+ * number of changes so far, `v` version of the protocol, `m` how full the memory was (part, what one account may hold, when).
+ * The account is one hash:
  * `i` token of the id under which its versions were made, `e` epoch, `t<tag>` version of a tag, `m` marks (packed),
  * `c` end of the cooldown, `s<id>` until when a session is remembered as revoked, `x` epoch of the sessions, `X` when
  * something was last revoked.
@@ -32,82 +36,104 @@ export const NODE_LENGTH = 8;
  *
  * ARGV: random text for new versions; the token of the id that the caller saw last, empty where it saw none, `?`
  * where there may have been another meanwhile; how long ago that was; how long a replaced store is not relied on; the
- * channel on which changes are published, empty where they are not; the call in JSON, as `store/shared/engine.ts` has it; the
- * value of its copy or record. Replies: the token of the id; the number of changes, this one included; the reply in JSON; the
- * values that belong to it.
+ * channel on which changes are published, empty where they are not; then what the script names. Replies: the token of the
+ * id; the number of changes, this one included; then what the script names.
+ *
+ * What most calls need is passed and replied by position, since JSON would take as long as all else. Each function is made
+ * anew at each call: what only one branch needs is within that branch.
  */
 export const IDENTITY = `#!lua flags=allow-oom
 ${NOW}
-local seed, known, ago, window, channel, asked, value = unpack(ARGV)
-local knownAt = now - ago
-window = tonumber(window)
+local seed, known, ago, window, channel = unpack(ARGV, 1, 5)
 
-local replication = redis.call('INFO', 'replication')
-local function hash(info, field) -- 40 digits; searching a pattern takes longer than the rest of a script
-  local _, at = string.find(info, field .. ':', 1, true)
-  return string.sub(info, at + 1, at + 40)
-end
-local line = hash(replication, 'master_replid')
-local stored = redis.pcall('HMGET', KEYS[1], 'id', 'n', 'v')
+local stored = redis.pcall('HMGET', KEYS[1], 'id', 'n', 'v', 'm')
 -- Text, of an earlier version: it is none. An instance of that version that still runs cannot read the hash in its place, so
 -- it has no store: it would change things without announcing them.
 if stored.err then
   redis.call('DEL', KEYS[1])
   stored = {}
 end
-local id, number, protocol = stored[1] or '', tonumber(stored[2] or 0), tonumber(stored[3] or 0)
-if protocol > ${PROTOCOL} then
+local id, number, protocol = stored[1] or '', tonumber(stored[2] or 0), stored[3] or '0'
+if protocol ~= '${PROTOCOL}' and tonumber(protocol) > ${PROTOCOL} then
   return redis.error_reply('PROTOCOL The store is used by gateways of a later version (protocol ' .. protocol
     .. ', this one has ${PROTOCOL}): upgrade this gateway.')
 end
-local run, idLine, token, since, past = string.match(id, '^(%S+) (%S+) (%S+) (%d+) ?(.*)$')
+-- Its run and its line of replication have 40 digits each. To search for patterns takes longer than to cut.
+local run, idLine = string.sub(id, 1, 40), string.sub(id, 42, 81)
+local token, since, past = string.match(id, '^(%S+) (%d+) ?(.*)$', 83)
 since = tonumber(since)
-local function another(from, before)
-  token, since, past = string.sub(run, 1, ${NODE_LENGTH}) .. seed, from, before -- tokens show which shares are on one node
-end
+
+local replication = redis.call('INFO', 'replication')
+local _, at = string.find(replication, 'master_replid:', 1, true)
+local line = string.sub(replication, at + 1, at + 40)
+local isAnother, before = false, ''
 -- Each primary begins a line of replication when it starts, is promoted, or gets its first replica. In the last case it is
 -- the same, and remembers no other line.
 if idLine ~= line or not string.find(replication, 'role:master', 1, true) then
   local server, idRun = redis.call('INFO', 'server'), run
-  run = hash(server, 'run_id')
+  run = string.match(server, 'run_id:(%x+)')
   if run ~= idRun or not string.find(replication, 'master_replid2:0+%s') then
-    local isOld = string.match(server, 'uptime_in_seconds:(%-?%d+)') * 1000 > window
-    another(id == '' and known == '' and isOld and 0 or now, '')
+    local isOld = string.match(server, 'uptime_in_seconds:(%-?%d+)') * 1000 > tonumber(window)
+    isAnother, since = true, id == '' and known == '' and isOld and 0 or now
   end
 end
 -- The caller has seen another store, unless this one had that token before.
-if known ~= '' and known ~= token and since < knownAt and not string.find(past, known, 1, true) then
-  another(knownAt, string.sub(token .. ' ' .. past, 1, 250))
+if known ~= token and known ~= '' and not isAnother then
+  local knownAt = now - ago
+  if since < knownAt and not string.find(past, known, 1, true) then
+    isAnother, since, before = true, knownAt, string.sub(token .. ' ' .. past, 1, 250)
+  end
 end
-since = math.min(since, now) -- the clock was set back
-local renewed = run .. ' ' .. line .. ' ' .. token .. ' ' .. since .. ' ' .. past
-if renewed ~= id or protocol < ${PROTOCOL} then redis.call('HSET', KEYS[1], 'id', renewed, 'v', ${PROTOCOL}) end
+if isAnother then
+  token, past = string.sub(run, 1, ${NODE_LENGTH}) .. seed, before -- tokens show which shares are on one node
+end
+if isAnother or idLine ~= line or since > now or protocol ~= '${PROTOCOL}' then
+  since = math.min(since, now) -- the clock was set back
+  local renewed = run .. ' ' .. line .. ' ' .. token .. ' ' .. since .. ' ' .. past
+  redis.call('HSET', KEYS[1], 'id', renewed, 'v', ${PROTOCOL})
+end
 `;
 
-export const ACCOUNT = `${IDENTITY}${EPOCH_OF}
-local HEADER, HEADER_BYTES = '>c16I6I6I6', 34
-local isOther = now - since < window
-local account = KEYS[2]
-asked = cjson.decode(asked)
-local made, epoch, packed, cooldown = unpack(redis.call('HMGET', account, 'i', 'e', 'm', 'c'))
-if made ~= token then epoch = false end
-cooldown = math.max(0, (tonumber(cooldown) or 0) - now)
-if cooldown > ${MAX_COOLDOWN_MS} then cooldown = 0 end
+/** The end is no sooner than that. `hasEnd`: a new one has none yet. */
+export const prolong = (key: string, ms: string, hasEnd: string) => `
+if ${hasEnd} or redis.call('PEXPIRE', ${key}, ${ms}, 'NX') == 0 then redis.call('PEXPIRE', ${key}, ${ms}, 'GT') end
+`;
 
+/** Its state, and more fields of it. */
+const fieldsAnd = (more: string) => `redis.call('HMGET', account, 'i', 'e', 'm', 'c'${more})`;
+
+/** What is known of an account. */
+export const accountOf = (more = '') => `
+local isOther = now - since < tonumber(window)
+local account = KEYS[2]
+local found = ${fieldsAnd(more)}
+local made, epoch, packed, cooldown = found[1], found[2], found[3], 0
+if found[4] then cooldown = math.max(0, found[4] - now) end
+local isKnown = made
+if made ~= token then epoch = false end
+if cooldown > ${MAX_COOLDOWN_MS} then cooldown = 0 end
+-- How long the account is kept from now on, if that is longer than before.
 local life = 0
-local function keep(ms) life = math.max(life, ms) end
 -- Whether the marks, versions or revoked sessions of the account, or the epoch of these, differ from what others may know.
 local isChange = false
-local function answer(reply, ...)
-  if life > 0 and redis.call('PTTL', account) < life then redis.call('PEXPIRE', account, math.ceil(life)) end
-  if isChange and channel ~= '' then
-    number = number + 1
-    redis.call('HSET', KEYS[1], 'n', number)
-    redis.pcall('PUBLISH', channel, number .. ' ' .. token .. ' ' .. string.match(account, ':a:(.*)$')) -- the user may not
-  end
-  return { token, number, cjson.encode(reply), ... }
-end
+`;
 
+/** Last of all. The first two of a reply are the token and the number. */
+export const END = `
+if life > 0 then
+  ${prolong('account', 'life', 'isKnown')}
+end
+if isChange and channel ~= '' then
+  number = number + 1
+  redis.call('HSET', KEYS[1], 'n', number)
+  redis.pcall('PUBLISH', channel, number .. ' ' .. token .. ' ' .. string.match(account, ':a:(.*)$')) -- the user may not
+end
+reply[2] = number
+return reply`;
+
+/** To renew versions. */
+export const VERSIONS = `
+local function keep(ms) life = math.max(life, math.ceil(ms)) end
 local function fieldsOf(hash, kind)
   local fields = {}
   for _, field in ipairs(redis.call('HKEYS', hash)) do
@@ -116,9 +142,9 @@ local function fieldsOf(hash, kind)
   return fields
 end
 local function renewAll()
-  local tags = fieldsOf(account, 't')
+  local tags = made and fieldsOf(account, 't') or {}
   if #tags > 0 then redis.call('HDEL', account, unpack(tags)) end
-  epoch = seed
+  epoch, made = seed, token
   redis.call('HSET', account, 'i', token, 'e', epoch)
   keep(120000) -- without copies an account is soon forgotten
 end
@@ -131,24 +157,23 @@ local function renew(tags)
   end
   if redis.call('HLEN', account) > ${MAX_TAGS} and #fieldsOf(account, 't') > ${MAX_TAGS} then renewAll() end
 end
-local function versionOf(tags)
-  local names = {}
-  for i, tag in ipairs(tags) do names[i] = 't' .. tag end
-  local found = #names > 0 and redis.call('HMGET', account, unpack(names)) or {}
-  for i = 1, #names do found[i] = found[i] or '0' end
-  return string.sub(redis.sha1hex(epoch .. '.' .. table.concat(found, '.')), 1, 16)
-end
+`;
 
+/** The call in JSON, as `store/shared/engine.ts` has it, and the value of its copy or record. */
+export const ASKED = `
+local asked, value = cjson.decode(ARGV[6]), ARGV[7]
+local function answer(asJson, ...)
+  local reply = { token, number, cjson.encode(asJson), ... }
+  ${END}
+end
+`;
+
+/** Those of the account that stand; new versions for what expired ones have hidden. Only where some are there, or needed. */
+export const MARKS = `
 -- A mark: nonce, state (w: under way, u: unknown), until when it is under way, until when it stands, purchase,
 -- whether it has a key (1 or 0), tags, when it was set.
 local NONCE, STATE, BUSY, STANDS, PURCHASE, KEY, TAGS, SET = 1, 2, 3, 4, 5, 6, 7, 8
 local marks = packed and cmsgpack.unpack(packed) or {}
-for _, mark in ipairs(marks) do
-  local ahead = (mark[SET] or now) - now
-  if ahead > 0 then
-    mark[BUSY], mark[STANDS], mark[SET], packed = mark[BUSY] - ahead, mark[STANDS] - ahead, now, 'old'
-  end
-end
 local function writeMarks()
   if #marks == 0 then return redis.call('HDEL', account, 'm') end
   redis.call('HSET', account, 'm', cmsgpack.pack(marks))
@@ -163,11 +188,22 @@ local function without(isOver)
   marks = left
   return over
 end
+local areOld = false
+for _, mark in ipairs(marks) do
+  local ahead = (mark[SET] or now) - now
+  if ahead > 0 then
+    mark[BUSY], mark[STANDS], mark[SET], areOld = mark[BUSY] - ahead, mark[STANDS] - ahead, now, true
+  end
+end
 for _, mark in ipairs(packed and without(function(mark) return mark[STANDS] <= now end) or {}) do
   renew(mark[TAGS])
-  packed = 'old'
+  areOld = true
 end
-if packed == 'old' then writeMarks() end
+if areOld then writeMarks() end
+`;
+
+/** For writes: to find and to set one. */
+export const OWN_MARK = `
 local function setMark(mark)
   without(function(other) return other[NONCE] == mark[NONCE] end)
   marks[#marks + 1] = mark
@@ -178,39 +214,67 @@ local function markOf(nonce)
     if mark[NONCE] == nonce then return mark end
   end
 end
-local function isMarked(tags)
-  for _, mark in ipairs(marks) do
-    for _, hidden in ipairs(mark[TAGS]) do
-      if hidden == '*' then return true end
-      for _, tag in ipairs(tags) do
-        if tag == hidden then return true end
-      end
-    end
-  end
-  return false
-end
+`;
 
-local function isUsedUp(window, use) return window and use.used > window.limit end
--- The epoch of all is at least the session's, and kept while sessions are used, which they are every seven days.
-local function sessionOf(id, least, life)
-  local revoked, stored, changedAt = unpack(redis.call('HMGET', account, 's' .. id, 'x', 'X'))
-  local epochOfAll = math.max(epochOf(stored), least or 0)
+/** What marks hide, by the names that tags have in the account. Where marks have expired, its fields are read again. */
+export const hiddenOf = (more: string) => `
+local hidden
+if packed then
+  ${VERSIONS}${MARKS}
+  hidden = {}
+  for _, mark in ipairs(marks) do
+    for _, tag in ipairs(mark[TAGS]) do hidden['t' .. tag] = true end
+  end
+  if areOld then found = ${fieldsAnd(more)} end
+end
+`;
+
+/** Whether a key whose tags are ARGV from `field` on is hidden. */
+export const IS_HIDDEN = `
+local isHidden = hidden and hidden['t*']
+for place = field, hidden and field + tags - 1 or 0 do isHidden = isHidden or hidden[ARGV[place]] end
+`;
+
+/** Its version. The fifth of `found` is that of ARGV[fields]. */
+export const VERSION = `
+local current = epoch
+for place = field, field + tags - 1 do current = current .. '.' .. (found[place - fields + 5] or '0') end
+current = string.sub(redis.sha1hex(current), 1, 16)
+`;
+
+/** The header of a copy has 34 bytes. */
+export const HEADER = '>c16I6I6I6';
+
+/**
+ * The epoch of all is at least the session's, and kept while sessions are used, which they are every seven days. Whether it is
+ * revoked (1 or 0), the epoch, and how long ago something was revoked.
+ */
+export const SESSION_OF = `
+local function sessionOf(least, lifeMs, revoked, stored, changedAt)
+  local epochOfAll = math.max(epochOf(stored), tonumber(least or 0))
   if epochOfAll > epochOf(stored) then
     isChange, changedAt = true, now
     redis.call('HSET', account, 'x', epochOfAll, 'X', now)
   end
-  if epochOfAll > 0 and redis.call('PTTL', account) < life / 2 then keep(life) end
-  return { isRevoked = revoked ~= false, epoch = epochOfAll, sinceMs = sinceOf(changedAt) }
+  if epochOfAll > 0 and redis.call('PTTL', account) < lifeMs / 2 then life = math.max(life, lifeMs) end
+  return revoked and 1 or 0, epochOfAll, sinceOf(changedAt)
 end
-local function headerOf(copy)
-  local header = redis.call('GETRANGE', copy, 0, HEADER_BYTES - 1)
-  if header ~= '' then return struct.unpack(HEADER, header) end
+local function lookAt(id, least, lifeMs)
+  return sessionOf(least, lifeMs, unpack(redis.call('HMGET', account, 's' .. id, 'x', 'X')))
 end
--- The part of the memory that is used, and what one account may hold of it.
+`;
+
+/** The part of the memory that is used, and what one account may hold of it, as it was a moment ago. */
+export const MEMORY = `
 local function memory()
-  local memory = redis.call('INFO', 'memory')
-  local most = tonumber(string.match(memory, 'maxmemory:(%d+)'))
-  if most == 0 then return 0, ${MAX_HELD_BYTES} end
-  return string.match(memory, 'used_memory:(%d+)') / most, most / 16
+  local part, most, asOf = string.match(stored[4] or '', '^(%S+) (%S+) (%S+)$')
+  if not asOf or now < tonumber(asOf) or now - asOf >= ${MEMORY_MS} then
+    local info = redis.call('INFO', 'memory')
+    part, most = 0, tonumber(string.match(info, 'maxmemory:(%d+)'))
+    if most > 0 then part = string.match(info, 'used_memory:(%d+)') / most end
+    most = most > 0 and most / 16 or ${MAX_HELD_BYTES}
+    redis.call('HSET', KEYS[1], 'm', part .. ' ' .. most .. ' ' .. now)
+  end
+  return tonumber(part), tonumber(most)
 end
 `;
