@@ -22,6 +22,12 @@ interface BatchAsked {
 
 const statusesOf = (answer: TextAnswer) => responsesOf(answer).map(({ status }) => status);
 
+/** Those of one moment travel together. */
+const expectSaves = (asked: readonly ScriptName[]) => {
+  expect(new Set(asked)).toEqual(new Set(['save']));
+  expect(asked.length).toBeLessThan(OTHERS.length);
+};
+
 /** With a limit and a budget, which are counted on the way. */
 const ENV = { RATE_LIMIT_PER_MINUTE: '1000', UPSTREAM_BUDGET_PER_MINUTE: '0' };
 
@@ -101,8 +107,11 @@ describe.skipIf(!hasRedis)(`round trips to the store${SKIPPED}`, () => {
     expect(first).toBe('snapshot');
     expect(rest.filter((name) => name !== 'save')).toEqual([]);
     expect(rest.length).toBeLessThanOrEqual(fleet().callsOf(token).length);
-    const again = await during(async () => expect(cacheStatusOf(await read(token, path))).toMatch(/^portico; hit/));
-    expect(again).toEqual(['snapshot']);
+    // Saves that a busy machine had no time for before the answer go on after it.
+    await vi.waitFor(async () => {
+      const again = await during(async () => expect(cacheStatusOf(await read(token, path))).toMatch(/^portico; hit/));
+      expect([[], ['snapshot']]).toContainEqual(again);
+    });
   });
 
   test('of a batch of twenty for a new credential: three, one after the other', async () => {
@@ -117,13 +126,16 @@ describe.skipIf(!hasRedis)(`round trips to the store${SKIPPED}`, () => {
       expect(statusesOf(await answered)).toEqual([200, ...OTHERS.map(() => 200)]);
     });
     // On a busy machine leases are renewed; no reply to that is waited for.
-    expect(asked.filter((name) => name !== 'change')).toEqual(['snapshot', 'save', ...OTHERS.map(() => 'save')]);
+    expect(asked.slice(0, 2)).toEqual(['snapshot', 'save']);
+    expectSaves(asked.slice(2).filter((name) => name !== 'change'));
   });
 
-  test('of one for a credential that the upstream has accepted: one, and a save for each', async () => {
+  test('of one for a credential that the upstream has accepted: one, and its saves', async () => {
     const token = secret();
     await read(token);
-    expect(await during(() => batch(token))).toEqual(['snapshot', 'save', ...OTHERS.map(() => 'save')]);
+    const [first, ...rest] = await during(() => batch(token));
+    expect(first).toBe('snapshot');
+    expectSaves(rest);
   });
 
   test.each(['its own', "another instance's"])('of twenty hits on %s copies: one', async (whose) => {

@@ -11,7 +11,7 @@ const FAILOVERS = Math.ceil(SCHEDULES / 75);
 const SEED = Number(process.env['SEED'] ?? 1);
 
 /** A part of the reads asks nobody: else the schedules show nothing. */
-const LEAST_LOCAL = 0.05;
+const LEAST_LOCAL = 0.02;
 
 function expectGood(ran: Ran): void {
   process.stdout.write(`${lineOf(ran)}\n`);

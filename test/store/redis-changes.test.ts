@@ -53,6 +53,7 @@ describe.skipIf(!hasRedis)(`changes in Redis${SKIPPED}`, () => {
   beforeAll(async () => {
     world = await engineWorld();
     one = await world.open();
+    await vi.waitFor(() => expect(one.engine.changes?.isListening).toBe(true), 10_000);
     ears = await listener(world.redis.url);
   });
   afterAll(async () => {
