@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { ScriptName } from '../../src/entry/node/redis/scripts.ts';
 import { cacheStatusOf } from '../cache/helpers.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
@@ -58,8 +58,11 @@ describe.skipIf(!hasRedis)(`round trips to the store${SKIPPED}`, () => {
     expect(first).toBe('snapshot');
     expect(rest.filter((name) => name !== 'save')).toEqual([]);
     expect(rest.length).toBeLessThanOrEqual(fleet().callsOf(token).length);
-    const again = await during(async () => expect(cacheStatusOf(await read(token, path))).toMatch(/^portico; hit/));
-    expect(again).toEqual(['snapshot']);
+    // Saves that a busy machine had no time for before the answer go on after it.
+    await vi.waitFor(async () => {
+      const again = await during(async () => expect(cacheStatusOf(await read(token, path))).toMatch(/^portico; hit/));
+      expect(again).toEqual(['snapshot']);
+    });
   });
 
   test('of a write: two, with a key or without', async () => {
