@@ -39,8 +39,8 @@ const MEMORY_MS = 100;
  * channel on which changes are published, empty where they are not; then what the script names. Replies: the token of the
  * id; the number of changes, this one included; then what the script names.
  *
- * What most calls need is passed and replied by position, since JSON would take as long as all else. Each function is made
- * anew at each call: what only one branch needs is within that branch.
+ * Reads pass and reply by position, which costs less than JSON. A function, a table or a text is made anew at each call and
+ * collected later, which costs more than to use it: what only one branch needs is made within that branch.
  */
 export const IDENTITY = `#!lua flags=allow-oom
 ${NOW}

@@ -170,7 +170,7 @@ for i = 1, count do
   if drop ~= '' then
     ${VERSIONS}
     isChange = isChange or epoch
-    if drop == 'key' and redis.call('DEL', copy) == 1 then hold(key, 0) end
+    if drop == 'key' and redis.call('DEL', copy) == 1 and sizes[key] > 0 then hold(key, 0) end
     if drop == 'everything' then renew({ '*' }) elseif tags ~= '0' then renew({ string.sub(ARGV[field], 2) }) end
     found = redis.call('HMGET', account, 'i', 'e', 'm', 'c'${FIELDS})
   end

@@ -1,23 +1,18 @@
-interface Call<Item, Result> {
+/** Items of one call at most, so that it takes the store no longer than others. */
+const MOST = 16;
+
+/** What waits until the calls before it are over. */
+interface Waiting<Item, Result> {
   readonly items: Item[];
   readonly results: Promise<readonly Result[]>;
 }
 
-/** Of one call, so that it takes the store no longer than others. */
-const MOST_ITEMS = 16;
-
-const nothing = () => undefined;
-
-/**
- * Sends what is asked for together in one call: what comes in one turn of the event loop, and what comes while an earlier
- * call of the same name has no reply. (In one turn of microtasks nothing comes together, since values are sealed by threads.)
- */
+/** Sends in one call what is asked for while an earlier one of the same name has no reply. */
 export class Together<Item, Result> {
   readonly #send: (name: string, items: readonly Item[]) => Promise<readonly Result[]>;
-  /** The last call of each name, until it is over. */
-  readonly #last = new Map<string, Promise<void>>();
-  /** Those that are not sent yet. */
-  readonly #waiting = new Map<string, Call<Item, Result>>();
+  /** Of each name, until the last call is over. */
+  readonly #ends = new Map<string, Promise<unknown>>();
+  readonly #waiting = new Map<string, Waiting<Item, Result>>();
 
   /** `send` resolves with the results in the order of the items. */
   constructor(send: (name: string, items: readonly Item[]) => Promise<readonly Result[]>) {
@@ -25,25 +20,32 @@ export class Together<Item, Result> {
   }
 
   async add(name: string, item: Item): Promise<Result> {
-    const waiting = this.#waiting.get(name);
-    const { items, results } = waiting && waiting.items.length < MOST_ITEMS ? waiting : this.#begin(name);
-    const place = items.push(item) - 1;
-    return (await results)[place] as Result;
+    const before = this.#ends.get(name);
+    if (!before) return (await this.#followed(name, this.#send(name, [item])))[0] as Result;
+    let waiting = this.#waiting.get(name);
+    if (!waiting || waiting.items.length >= MOST) waiting = this.#wait(name, before);
+    const place = waiting.items.push(item) - 1;
+    return (await waiting.results)[place] as Result;
   }
 
-  #begin(name: string): Call<Item, Result> {
-    const before = this.#last.get(name) ?? new Promise<void>((resolve) => void setImmediate(resolve));
+  #wait(name: string, before: Promise<unknown>): Waiting<Item, Result> {
     const items: Item[] = [];
     const results = before.then(() => {
-      if (this.#waiting.get(name) === call) this.#waiting.delete(name);
+      if (this.#waiting.get(name) === waiting) this.#waiting.delete(name);
       return this.#send(name, items);
     });
-    const call = { items, results };
-    const over = results.then(nothing, nothing).then(() => {
-      if (this.#last.get(name) === over) this.#last.delete(name);
-    });
-    this.#last.set(name, over);
-    this.#waiting.set(name, call);
-    return call;
+    const waiting = { items, results: this.#followed(name, results) };
+    this.#waiting.set(name, waiting);
+    return waiting;
+  }
+
+  /** What comes later waits for its end. */
+  #followed(name: string, results: Promise<readonly Result[]>): Promise<readonly Result[]> {
+    const over = () => {
+      if (this.#ends.get(name) === end) this.#ends.delete(name);
+    };
+    const end = results.then(over, over);
+    this.#ends.set(name, end);
+    return results;
   }
 }

@@ -95,9 +95,8 @@ end
 return answer(true)`;
 
 /** KEYS: leases, windows. */
-export const change = `${IDENTITY}${WRITES}${EPOCH_OF}${SESSION_OF}
+export const change = `${IDENTITY}${accountOf()}${ASKED}
 local leases, windows = KEYS[3], KEYS[4]
-${COUNT}
 local renewed, revoked = asked.renewed, asked.revoked
 if renewed then
   local nonce, version = string.match(redis.call('HGET', leases, renewed.key) or '', '${LEASE}')
@@ -109,10 +108,14 @@ end
 local cooling = math.min(math.ceil(asked.cooldownMs or 0), ${MAX_COOLDOWN_MS})
 if cooling > cooldown then
   redis.call('HSET', account, 'c', now + cooling)
-  keep(cooling)
+  life = cooling
 end
-if asked.spent then count('b', asked.spent) end
+if asked.spent then
+  ${COUNT}
+  count('b', asked.spent)
+end
 if revoked then
+  ${EPOCH_OF}${SESSION_OF}${VERSIONS}
   local isRevoked, epochOfAll = lookAt(revoked.id or '', revoked.epoch, revoked.lifeMs)
   if revoked.id then
     redis.call('HSET', account, 's' .. revoked.id, now + revoked.lifeMs)
