@@ -111,9 +111,10 @@ const ON_ONE: Readonly<Record<Exclude<Rule, 'refused' | 'token' | 'silence'>, On
     await warm(stage);
     looker.relay.hold('messages', 'back');
     const written = judge.write(writer.instance, { ...WRITE, key: 'key' });
-    while (judge.written(HOT, 'a') === 0) await sleep(1);
-    const before = judge.counts.replays;
-    while (judge.counts.replays === before) await judge.write(writer.instance, { ...WRITE, key: 'key' });
+    const isTold = () => Promise.race([written, sleep(0, false)]);
+    await until(() => judge.written(HOT, 'a') > 0);
+    while (judge.counts.replays === 0 && !(await isTold()))
+      await judge.write(writer.instance, { ...WRITE, key: 'key' });
     await judge.read(looker.instance, READ);
     await written;
   },
@@ -222,7 +223,7 @@ const ON_PAIR: Readonly<Record<Exclude<Rule, keyof typeof ON_ONE>, OnPair>> = {
       await pair.promote();
       await lead(writer, pair.replica.port);
       await untilTold(judge, writer);
-      while (!(await judge.signOut(writer.instance, BY_SESSION.session))) await sleep(READ_MS);
+      await judge.signOut(writer.instance, BY_SESSION.session);
     };
     const goesOn = async () => {
       await Promise.all([written(), sleep(STILL_MS)]);
@@ -240,9 +241,13 @@ const STILL_MS = 6_200;
 /** How long a primary goes on without its replica until it notices. */
 const GOES_ON_MS = 1_500;
 
+/** How soon an instance finds the new primary, on a busy machine. */
+const FOUND_MS = 20_000;
+
 /** A write through an instance that has yet to find the store. */
 async function untilTold(judge: Judge, { instance }: Member): Promise<void> {
-  while (!(await judge.write(instance, WRITE))) await sleep(READ_MS);
+  for (const end = performance.now() + FOUND_MS; performance.now() < end && !(await judge.write(instance, WRITE));)
+    await sleep(READ_MS);
 }
 
 interface Directed {

@@ -5,7 +5,7 @@ import { RedisEngine } from '../../src/entry/node/redis/engine.ts';
 import { Sealer } from '../../src/store/shared/sealer.ts';
 import { SharedStore } from '../../src/store/shared.ts';
 import { type Random, randomOf } from './random.ts';
-import { addCounts, type Counts, type Fault, Judge, noCounts, type Plan, planOf } from './views.ts';
+import { addCounts, type Counts, type Fault, Judge, noCounts, type Plan, planOf, LONG_MS } from './views.ts';
 import { type Instance, LocalInstance, type Modules, type Upstream } from './views-instance.ts';
 import { Databases } from './views-redis.ts';
 import { ViewsRelay } from './views-relay.ts';
@@ -48,7 +48,7 @@ export interface MemberOptions {
   readonly waits?: () => boolean;
 }
 
-const addressOf = (port: number, db = 0): StoreAddress => ({
+export const addressOf = (port: number, db = 0): StoreAddress => ({
   kind: 'one',
   tls: false,
   nodes: [{ host: '127.0.0.1', port }],
@@ -131,6 +131,7 @@ export async function act(plan: Plan, members: readonly Member[], judge: Judge):
       begin: () => judge.act(members[instance]!.instance, one),
     })),
   ].toSorted((one, other) => one.at - other.at);
+  judge.watchers = members.map(({ instance }) => instance);
   const begun = performance.now();
   const running: Promise<void>[] = [];
   for (const { at, begin } of all) {
@@ -138,19 +139,26 @@ export async function act(plan: Plan, members: readonly Member[], judge: Judge):
     if (left > 0) await sleep(left);
     running.push(begin());
   }
-  const ended = Promise.all(running).then(() => true);
+  const ended = Promise.all(running)
+    .then(() => judge.watched())
+    .then(() => true);
   if (!(await Promise.race([ended, sleep(END_MS, false, { ref: false })]))) judge.violations.push('it does not end');
 }
 
+interface PlayOptions {
+  readonly modules?: Modules;
+  readonly open?: (options: MemberOptions) => Promise<Member>;
+}
+
 /** Plays a schedule in a database of its own. */
-async function play(plan: Plan, databases: Databases, modules?: Modules): Promise<Played> {
+async function play(plan: Plan, databases: Databases, { modules, open = openMember }: PlayOptions): Promise<Played> {
   const random = randomOf(~plan.seed);
   const judge = new Judge(random);
   const db = databases.take();
   const { port } = databases;
   const members = await Promise.all(
     plan.rates.map((rate) =>
-      openMember({
+      open({
         port,
         db,
         rate,
@@ -189,7 +197,7 @@ export interface RunOptions {
 }
 
 /** Where all is late nobody holds a view. */
-const BUSY = 0.85;
+const BUSY = 0.75;
 const LOOK_MS = 100;
 
 async function isBusy(): Promise<boolean> {
@@ -222,15 +230,23 @@ export async function run({ first, count, atOnce, play: playOf, isEnough }: RunO
   return { schedules, counts, failed };
 }
 
-interface PlayOptions {
-  readonly modules?: Modules;
-  readonly lengthMs?: number;
-}
-
 export const playIn =
-  (databases: Databases, { modules, ...size }: PlayOptions = {}) =>
+  (databases: Databases, { lengthMs, ...options }: PlayOptions & { readonly lengthMs?: number } = {}) =>
   (seed: number) =>
-    play(planOf(seed, size), databases, modules);
+    play(planOf(seed, { lengthMs }), databases, options);
+
+/** The same with each instance in a process of its own, which is stopped now and then. */
+export const playInProcesses = (databases: Databases, open: NonNullable<PlayOptions['open']>) => (seed: number) => {
+  const plan = planOf(seed, { lengthMs: LONG_MS, instances: 2, mostFaults: 8 });
+  const faults = plan.faults.map(({ fault, ...at }, i) => ({ ...at, fault: i % 2 > 0 ? fault : stoppedFor(fault) }));
+  return play({ ...plan, faults }, databases, { open });
+};
+
+const stoppedFor = (fault: Fault): Fault => ({
+  is: 'stopped',
+  forMs: 'forMs' in fault ? fault.forMs : 200,
+  isHeardFirst: false,
+});
 
 /** One line. */
 export function lineOf({ schedules, counts, failed }: Ran): string {

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { playFailover } from './views-failover.ts';
 import { Databases } from './views-redis.ts';
-import { lineOf, playIn, type Ran, run, WINDOW_MS } from './views-run.ts';
+import { InstanceProcesses } from './views-process.ts';
+import { lineOf, playIn, playInProcesses, type Ran, run, WINDOW_MS } from './views-run.ts';
 
 /** More of them: `npm run load -- views`. */
 const SCHEDULES = Number(process.env['SCHEDULES'] ?? 300);
@@ -11,7 +12,10 @@ const FAILOVERS = Math.ceil(SCHEDULES / 75);
 const SEED = Number(process.env['SEED'] ?? 1);
 
 /** A part of the reads asks nobody: else the schedules show nothing. */
-const LEAST_LOCAL = 0.02;
+const LEAST_LOCAL = 0.01;
+
+/** Schedules at once whose instances have processes. */
+const PROCESSES = 2;
 
 function expectGood(ran: Ran): void {
   process.stdout.write(`${lineOf(ran)}\n`);
@@ -30,7 +34,14 @@ describe
     afterAll(() => databases?.close());
 
     test('whatever happens to instances, their connections and what is said on them', async () => {
-      expectGood(await run({ first: SEED, count: SCHEDULES, atOnce: 8, play: playIn(databases) }));
+      expectGood(await run({ first: SEED, count: SCHEDULES, atOnce: 10, play: playIn(databases) }));
+    });
+
+    test('and processes are stopped', async () => {
+      const processes = new InstanceProcesses(2 * PROCESSES);
+      const play = playInProcesses(databases, processes.open);
+      expectGood(await run({ first: SEED, count: Math.ceil(SCHEDULES / 50), atOnce: PROCESSES, play }));
+      await processes.end();
     });
 
     test('when a replica takes the place of its primary', async () => {

@@ -51,16 +51,19 @@ interface PlanSize {
 }
 
 /** Of a schedule. In the first second an instance that is busy finds that it is. */
-const SHORT_MS = 900;
+const SHORT_MS = 700;
 export const LONG_MS = 1_500;
-const GAP_MS = 12;
+const GAP_MS = 14;
 
-export function planOf(seed: number, size: Partial<PlanSize> = {}): Plan {
+export function planOf(
+  seed: number,
+  size: { readonly [Name in keyof PlanSize]?: PlanSize[Name] | undefined } = {},
+): Plan {
   const random = randomOf(seed);
-  const { lengthMs = SHORT_MS, mostFaults = 4, instances = random() < 0.5 ? 2 : 3, gapMs = GAP_MS } = size;
+  const { lengthMs = SHORT_MS, mostFaults = 3, instances = random() < 0.5 ? 2 : 3, gapMs = GAP_MS } = size;
   const rates = Array.from({ length: instances }, () => 1 + (2 * random() - 1) * DRIFT);
   const instance = () => Math.floor(random() * instances);
-  const acts = [];
+  const acts: Plan['acts'][number][] = [];
   for (let at = 0; at < lengthMs; at += 2 * (gapMs / instances) * random())
     acts.push({ at, instance: instance(), act: actOf(random) });
   const faults = Array.from({ length: Math.floor(random() * (mostFaults + 1)) }, () => ({
@@ -68,22 +71,34 @@ export function planOf(seed: number, size: Partial<PlanSize> = {}): Plan {
     instance: instance(),
     fault: faultOf(random),
   }));
+  // What goes wrong shows where something changes meanwhile.
+  for (const fault of faults) {
+    if (random() < 0.3) continue;
+    const [at, other] = [fault.at + random() * 60, (fault.instance + 1) % instances];
+    acts.push({ at, instance: other, act: changeOf(random) });
+    if (random() < 0.5) acts.push({ at: at + random() * 60, instance: other, act: { do: 'other' } as const });
+  }
   return { seed, rates, acts, faults };
 }
+
+const changeOf = (random: Random): Act =>
+  random() < 0.7
+    ? { do: 'write', things: oneOf(random, SOME_THINGS), end: 'done', hasKey: true }
+    : { do: 'sign-out', nth: random(), isEverywhere: false };
 
 const SOME_THINGS = [['a'], ['a'], ['a'], ['b'], ['a', 'b']] as const;
 
 function actOf(random: Random): Act {
   const kind = random();
   const things = oneOf(random, SOME_THINGS);
-  if (kind < 0.01) {
+  if (kind < 0.02) {
     const end = oneOf(random, ['done', 'done', 'done', 'done', 'done', 'unknown', 'refused', 'not_sent'] as const);
     return { do: 'write', things: random() < 0.2 ? [] : things, end, hasKey: random() < 0.7 };
   }
-  if (kind < 0.03) return { do: 'replay', nth: random() };
-  if (kind < 0.05) return { do: 'other' };
-  if (kind < 0.06) return { do: 'sign-out', nth: random(), isEverywhere: random() < 0.1 };
-  if (kind < 0.08) return { do: 'count' };
+  if (kind < 0.045) return { do: 'replay', nth: random() };
+  if (kind < 0.065) return { do: 'other' };
+  if (kind < 0.075) return { do: 'sign-out', nth: random(), isEverywhere: random() < 0.1 };
+  if (kind < 0.11) return { do: 'count' };
   const session = random() < 0.2 ? random() : undefined;
   return { do: 'read', things, ...(session !== undefined && { session }), isCounted: random() < 0.1 };
 }
@@ -161,15 +176,18 @@ const delay = (ms: number) => new Promise<void>((resolve) => void setTimeout(res
 export class Judge {
   readonly counts = noCounts();
   readonly violations: string[] = [];
+  /** Who reads what has been written, or ended, as soon as that is told. */
+  watchers: readonly Instance[] = [];
   /** Of these the store may lose the sign-outs that are told now, until they are reported again: a failover is near. */
   readonly losing = new Set<Instance>();
   readonly #random: Random;
   readonly #now = new Map<string, number>();
   readonly #told = new Map<string, number>();
-  readonly #sessions: SessionId[] = Array.from({ length: 8 }, (_, i) => ({ id: `session${i}`, epoch: 0 }));
+  readonly #sessions: SessionId[] = Array.from({ length: 5 }, (_, i) => ({ id: `session${i}`, epoch: 0 }));
   /** Ids of sessions that are over, as a client was told. */
   readonly #over = new Set<string>();
   readonly #keys: Key[] = [];
+  readonly #watching: Promise<unknown>[] = [];
   readonly #letIn: { readonly long: LetIn[]; readonly short: LetIn[] } = { long: [], short: [] };
   readonly #begun = performance.now();
   #epoch = 0;
@@ -240,6 +258,7 @@ export class Judge {
     const { told, isReplay } = await instance.write({ account, things, nonce, key, end });
     if (told) this.#tell(account, told);
     if (told) this.counts[isReplay ? 'replays' : 'writes']++;
+    if (told && account === HOT) this.#watch({ account, things: Object.keys(told) });
     return told !== undefined;
   }
 
@@ -296,7 +315,19 @@ export class Judge {
     if (!isKnown || wasLosing || this.losing.has(instance)) return false;
     this.counts.signOuts++;
     for (const { id } of over) this.#over.add(id);
+    const session = over[0];
+    if (session) this.#watch({ account: HOT, things: ['a'], session });
     return true;
+  }
+
+  #watch(ask: ReadAsk): void {
+    for (const watcher of this.watchers)
+      for (const ms of [0, this.#random() * 40]) this.#watching.push(delay(ms).then(() => this.read(watcher, ask)));
+  }
+
+  /** Resolves when nobody reads any more. */
+  async watched(): Promise<void> {
+    await Promise.all(this.#watching);
   }
 
   #tell(account: string, values: Values): void {
