@@ -102,11 +102,10 @@ export function accountSessions(deps: GatewayDeps, { accepted, limit, readerOf, 
       context.waitUntil(warm(contextOf(context, { credential: token, account, wants: 'any' }), reading));
       return { account, epoch: first.snapshot.session?.epoch ?? 0 };
     },
-    /** Who signs out: that is not counted. @throws GatewayError `unauthenticated` if the session is over already */
-    async assertOpen(context: RequestContext, session: SessionId): Promise<AccountId> {
+    /** Who signs out, which is not counted, and whether the session is over already. */
+    async whose(context: RequestContext, session: SessionId): Promise<{ account: AccountId; isOver: boolean }> {
       const { account, snapshot } = await readerOf(context, [], { window: undefined, session });
-      if (isSessionOver(session, snapshot.session)) throw sessionOver();
-      return account;
+      return { account, isOver: isSessionOver(session, snapshot.session) };
     },
     /** Whether a session still lives; false where only the store could tell, and it does not answer. */
     isLiving: async (context: RequestContext, session: SessionId): Promise<boolean> => {

@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { GatewayError } from '../core/errors.ts';
 import type { Gateway } from '../gateway/gateway.ts';
+import { sessionOver } from '../gateway/sessions.ts';
 import { jsonTextOf } from '../middleware/body.ts';
 import { credentialOf } from '../middleware/headers.ts';
 import { type Answer, jsonAnswer, NO_STORE, reply } from '../middleware/reply.ts';
@@ -62,10 +63,12 @@ async function signOut(request: ClientRequest, gateway: Gateway, sessions: Sessi
 /** @throws GatewayError `unauthenticated` if it is over already, `store_unavailable` if not all instances know that it ends */
 async function end(session: Session, request: ClientRequest, gateway: Gateway, isEverywhere: boolean): Promise<void> {
   request.session = session;
-  const account = await gateway.sessions.assertOpen(request, session);
-  const revoked = isEverywhere ? { epoch: session.epoch + 1 } : session;
-  if (await gateway.sessions.revoke(request, account, revoked)) return;
-  throw GatewayError.of('store_unavailable', { retryAfter: 1, headers: { 'Set-Cookie': CLEARED } });
+  const { account, isOver } = await gateway.sessions.whose(request, session);
+  // One that is over is reported once more: perhaps only this instance knows of it.
+  const revoked = isEverywhere && !isOver ? { epoch: session.epoch + 1 } : session;
+  const isKnown = await gateway.sessions.revoke(request, account, revoked);
+  if (!isKnown) throw GatewayError.of('store_unavailable', { retryAfter: 1, headers: { 'Set-Cookie': CLEARED } });
+  if (isOver) throw sessionOver();
 }
 
 type TokenOf = (request: ClientRequest, gateway: Gateway) => Promise<string>;

@@ -103,7 +103,8 @@ export class SharedStore implements Store {
     try {
       const begun = await within(clock, BEGIN_MS, engine.beginWrite(account, begin));
       if (views && begun.is === 'begun' && write.hasCopies) this.#announced.set(write.nonce, clock.now());
-      if (views && begun.sinceMs !== undefined) await untilKnown(clock, begun.sinceMs);
+      const tells = write.hasCopies || begun.is === 'revoked';
+      if (views && tells && begun.sinceMs !== undefined) await untilKnown(clock, begun.sinceMs);
       const answer = await this.#begunOf(write, begun);
       return { ...answer, use: advance ?? answer.use };
     } catch (error) {

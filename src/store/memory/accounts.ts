@@ -77,8 +77,10 @@ export class MemoryAccounts {
     return { used: ++window.used, endsAt };
   }
 
+  /** In the place of one that is over, or has less. */
   learnAdvance(owned: OwnedAccount, { name }: Span, advance: Advance): void {
-    this.#windowOf(owned, name).advance = advance;
+    const window = this.#windowOf(owned, name);
+    if (!window.advance || window.advance.isOver() || window.advance.left < advance.left) window.advance = advance;
   }
 
   /** What is known of the account is in its own share from now on. */

@@ -1,7 +1,7 @@
 import { type Clock, stopwatch, within } from '../../core/runtime.ts';
 import type { MemoryAccounts } from '../memory/accounts.ts';
 import type { AccountId, OwnedAccount, Window, WindowUse } from '../store.ts';
-import { type Engine, useOf } from './engine.ts';
+import { type Engine, type SnapshotReply, useOf } from './engine.ts';
 
 /** Requests of an account that are counted in advance, from its second one in a minute on. */
 const ADVANCE = 16;
@@ -24,6 +24,8 @@ export class Counting {
   readonly #parts: CountingParts;
   /** Of the accounts that have a question under way. */
   readonly #waiting = new Map<AccountId, Waiting[]>();
+  /** The last question had no reply in time: what it was told in advance may be lost. */
+  #isLate = false;
 
   constructor(parts: CountingParts) {
     this.#parts = parts;
@@ -56,15 +58,20 @@ export class Counting {
 
   async #ask(owned: OwnedAccount, window: Window, count: number): Promise<WindowUse[]> {
     const { engine, clock, limits } = this.#parts;
+    const advanceAsked = this.#isLate ? 0 : ADVANCE;
     const each = Array.from({ length: count }, (_, i) => i);
     const passed = stopwatch(clock);
-    const replying = engine.snapshot(owned.account, { window, count, advance: ADVANCE, keys: [] });
+    const replying = engine.snapshot(owned.account, { window, count, advance: advanceAsked, keys: [] });
+    // The store has counted them in advance, however late it says so.
+    const learn = ({ use }: SnapshotReply) => {
+      if (use?.advance) limits.learnAdvance(owned, window, { left: use.advance, isOver: () => passed() >= use.leftMs });
+    };
+    replying.then(learn, () => undefined);
     const reply = await within(clock, ASK_MS, replying).catch(() => undefined);
+    this.#isLate = !reply;
     if (!reply?.use) return each.map(() => limits.take(owned, window, clock.now()));
-    const { advance = 0, leftMs } = reply.use;
     const use = useOf(reply.use, clock.now());
     limits.learn(owned, window.name, use);
-    limits.learnAdvance(owned, window, { left: advance, isOver: () => passed() >= leftMs });
     return each.map((i) => ({ ...use, used: use.used - count + 1 + i }));
   }
 }

@@ -3,6 +3,7 @@ import { MemorySessions } from '../memory/sessions.ts';
 import {
   type AccountId,
   epochOf,
+  isSessionOver,
   type Revoked,
   type RevokeRequest,
   SESSION_MS,
@@ -62,7 +63,9 @@ export class SharedSessions {
     const epoch = epochOf(reply.epoch); // text where an object is of an earlier release
     const isNews = epoch > own.epoch || (reply.isRevoked && !own.isRevoked);
     if (isNews) this.#own.revoke(account, { id: reply.isRevoked ? session.id : undefined, epoch }, now);
-    return { ...reply, isRevoked: reply.isRevoked || own.isRevoked, epoch: Math.max(own.epoch, epoch) };
+    const isTold = isSessionOver(session, { ...reply, epoch }); // else what it says of the time is of another session
+    const sinceMs = isTold ? reply.sinceMs : undefined;
+    return { ...reply, isRevoked: reply.isRevoked || own.isRevoked, epoch: Math.max(own.epoch, epoch), sinceMs };
   }
 
   /** Resolves with whether the engine has acknowledged it. */

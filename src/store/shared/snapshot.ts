@@ -42,14 +42,13 @@ export class SharedSnapshot implements Snapshot {
     const uncounted = this.use ? undefined : window;
     if (!views || !this.#isKnown()) return this.#asked(uncounted);
     if (uncounted) return this.#counted(uncounted);
-    if (this.#known) views.hits++;
+    views.hits++;
     return this;
   }
 
   /** Whether there is nothing to ask, its count aside. */
   #isKnown(): boolean {
-    const { session, fetches, keys = [] } = this.#request;
-    if (keys.length === 0 && !session) return true;
+    const { fetches, keys = [] } = this.#request;
     this.#known = keys.length > 0 && fetches ? this.#parts.views?.known(this.#request) : undefined;
     this.session = this.#known?.session;
     return this.#known !== undefined;

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { StoreAddress } from '../../../core/store-address.ts';
 import { Changes, type Numbered, type Sent } from '../../../store/shared/changes.ts';
-import { channelOf, clientOf } from './client.ts';
+import { channelOf, clientOf, pauseOf } from './client.ts';
 
 interface ChannelOptions {
   readonly address: StoreAddress;
@@ -13,6 +13,8 @@ interface ChannelOptions {
 
 /** Of another try to subscribe where that is refused. */
 const AGAIN_MS = 60_000;
+/** So many failed attempts to subscribe are taken for a refusal. */
+const REFUSED = 5;
 /** Between questions while there are hits, and while there are few. */
 const BEAT_MS = 50;
 const IDLE_MS = 1_000;
@@ -29,14 +31,17 @@ export class Channel {
   #again: NodeJS.Timeout | undefined;
   #next: NodeJS.Timeout | undefined;
   #askedAt = 0;
+  /** Hits a second, about. */
+  #rate = 0;
   #reopenedAt = 0;
   #reopenMs = REOPEN_MS;
-  #isRefused = false;
+  /** Attempts to subscribe that failed since the last one that did not. */
+  #failures = 0;
   #isClosed = false;
 
   constructor(options: ChannelOptions) {
     // There is none for a cluster. At a primary that is one no more, messages will be missing.
-    const client = clientOf(options.address, false) as Redis;
+    const client = clientOf(options.address, (times) => this.#pauseOf(times), false) as Redis;
     this.#client = client;
     this.#options = options;
     client.on('ready', () => void this.#subscribe());
@@ -79,14 +84,20 @@ export class Channel {
     try {
       await this.#client.subscribe(channelOf(address));
       this.changes.opened();
-      this.#isRefused = false;
+      this.#failures = 0;
     } catch (error) {
-      if (!(error instanceof Error) || error.name !== 'ReplyError') return; // it was closed meanwhile
-      if (!this.#isRefused) onRefused();
-      this.#isRefused = true;
+      const isClosed = !(error instanceof Error) || error.name !== 'ReplyError';
+      this.#failures = Math.max(this.#failures + 1, isClosed ? 0 : REFUSED);
+      if (this.#failures === REFUSED) onRefused();
+      if (isClosed) return;
       clearTimeout(this.#again);
       this.#again = setTimeout(() => void this.#subscribe(), AGAIN_MS).unref();
     }
+  }
+
+  /** A proxy may close each connection on which somebody subscribes. */
+  #pauseOf(times: number): number {
+    return Math.max(pauseOf(times), this.#failures > 1 ? Math.min(10 * 2 ** this.#failures, AGAIN_MS) : 0);
   }
 
   #hear(message: string): void {
@@ -99,10 +110,10 @@ export class Channel {
   #beatIn(ms: number): void {
     this.#next = setTimeout(() => {
       const { changes } = this;
-      const isBusy = changes.uses * 1000 > FEW * ms;
+      this.#rate = this.#rate * Math.max(0, 1 - ms / IDLE_MS) + changes.uses;
       changes.uses = 0;
       if (performance.now() - this.#askedAt >= BEAT_MS / 2) this.#options.beat().catch(() => undefined);
-      this.#beatIn(isBusy ? BEAT_MS : IDLE_MS);
+      this.#beatIn(this.#rate > FEW ? BEAT_MS : IDLE_MS);
     }, ms).unref();
   }
 }

@@ -6,7 +6,7 @@ const SILENCE_MS = 2_000;
 const MOST_RECONNECT_MS = 500;
 const FIRST_RECONNECT_MS = 10;
 
-const retryStrategy = (times: number) => (times === 1 ? FIRST_RECONNECT_MS : Math.min(50 * times, MOST_RECONNECT_MS));
+export const pauseOf = (times: number) => (times === 1 ? FIRST_RECONNECT_MS : Math.min(50 * times, MOST_RECONNECT_MS));
 
 /** Sees each error first. Returns whether to connect again, to the current primary. */
 function reconnecting(): (error: Error) => boolean {
@@ -38,8 +38,11 @@ const optionsOf = ({ tls, user, password }: StoreAddress) => ({
 /** Where changes are told, which in a cluster they are not. Pub/sub knows no databases. */
 export const channelOf = ({ kind, db }: StoreAddress): string => (kind === 'cluster' ? '' : `portico:changes:${db}`);
 
+/** How long to wait until another attempt to connect, the first being 1. */
+type Retry = (times: number) => number;
+
 /** It fails fast, and connects again by itself. `isTold`: the sentinels tell it of a new primary. */
-export function clientOf(address: StoreAddress, isTold = true): Redis | Cluster {
+export function clientOf(address: StoreAddress, retryStrategy: Retry = pauseOf, isTold = true): Redis | Cluster {
   const options = optionsOf(address);
   const { kind, tls, nodes, master = '', db } = address;
   if (kind === 'one') return new Redis({ ...options, ...nodes[0], db, retryStrategy });
@@ -52,7 +55,7 @@ export function clientOf(address: StoreAddress, isTold = true): Redis | Cluster 
       name: master,
       ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
       sentinelCommandTimeout: 1_000,
-      sentinelRetryStrategy: retryStrategy,
+      sentinelRetryStrategy: pauseOf,
       failoverDetector: isTold,
     });
   return new Cluster([...nodes], {
@@ -60,7 +63,7 @@ export function clientOf(address: StoreAddress, isTold = true): Redis | Cluster 
     lazyConnect: true,
     scaleReads: 'master',
     enableOfflineQueue: false,
-    clusterRetryStrategy: retryStrategy,
+    clusterRetryStrategy: pauseOf,
     slotsRefreshInterval: 5_000,
     maxRedirections: 3, // after MOVED and ASK
     retryDelayOnClusterDown: 0,

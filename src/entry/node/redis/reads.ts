@@ -56,7 +56,8 @@ if windowName ~= '' then
   local half, advance = math.floor((limit - used) / 2), false
   if wanted ~= '0' and channel ~= '' and not isNew and half > 0 then
     local listening = redis.pcall('PUBSUB', 'NUMSUB', channel)
-    if not listening.err then advance = math.min(wanted, math.floor(half / math.max(1, listening[2]))) end
+    local many = not listening.err and listening[2] or 0
+    if many > 0 then advance = math.min(wanted, math.floor(half / many)) end
   end
   used, isUsedUp = used + (advance or 0), used > tonumber(limit)
   ${setUse('windowName')}

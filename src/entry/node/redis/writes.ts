@@ -35,20 +35,21 @@ if recorded then
     local owned = markOf(owner)
     local isBusy = tonumber(busyUntil) > now and owned and owned[BUSY] > now
     local isSettled = busyUntil == '0'
-    local since = isSettled and sinceOf(announcedAt) or nil
+    local since = not isBusy and sinceOf(announcedAt) or nil
     return result('record', { isOver = not isSettled and not isBusy, sinceMs = since }, text)
   end
   if busyUntil == '0' then return result('over') end
 end
 
-local standing
+local standing, standsSince
 for _, other in ipairs(purchase ~= '' and marks or {}) do
   if other[PURCHASE] == purchase and not (record and other[KEY] == 1) then
     local isBusy = other[STATE] == 'w' and other[BUSY] > now
     standing = (isBusy or standing == 'under_way') and 'under_way' or 'unknown'
+    standsSince = math.max(standsSince or 0, other[SET] or now)
   end
 end
-if standing then return result('equal', { standing = standing }) end
+if standing then return result('equal', { standing = standing, sinceMs = standing == 'unknown' and sinceOf(standsSince) or nil }) end
 if cooldown > 0 then return result('cooldown', { cooldownMs = cooldown }) end
 if isOther and (record or purchase ~= '') then return result('another_store', { leftMs = window - (now - since) }) end
 local part, most = memory()
