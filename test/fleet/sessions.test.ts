@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { byCookie, cookieIn, expectOver, expectRefused, SESSION, signInWith } from '../sessions/helpers.ts';
@@ -61,6 +62,23 @@ describe.skipIf(!hasRedis)(`sessions of instances with one Redis${SKIPPED}`, () 
     await start();
     await expectEnded(cookie);
     await expectGoesOn(same);
+  });
+
+  test('whoever says that it is over says so when no instance lets it in any more, also one of several at once', async () => {
+    const token = secret();
+    const [before, cookie] = [await signIn(a, token), await signIn(a, token)];
+    expect((await through(a, before, SIGN_OUT)).status).toBe(204); // the account knows of an earlier one
+    await sleep(200);
+    const begunAt = performance.now();
+    const took = async (options: CallOptions) => {
+      const { status } = await through(a, cookie, options);
+      return [status, performance.now() - begunAt] as const;
+    };
+    for (const [status, ms] of await Promise.all([took(SIGN_OUT), took(SIGN_OUT), took(SIGN_OUT)])) {
+      expect(status).toBe(204);
+      expect(ms).toBeGreaterThan(155);
+    }
+    await expectEnded(cookie);
   });
 
   test('a sign-out everywhere too, and what begins afterwards goes on', async () => {

@@ -1,7 +1,9 @@
 import { readFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { hasRedis, SKIPPED, startRedis, type TestRedis } from '../support/redis.ts';
+import { listenLocally } from '../support/ports.ts';
 import { startScriptedSentinel } from '../support/scripted-sentinel.ts';
 import { asker, valueOf } from './engine-asker.ts';
 import { Instances, openInstance, ready, WINDOW_MS } from './engine-world.ts';
@@ -286,6 +288,32 @@ describe.skipIf(!hasRedis)(`a Redis in trouble${SKIPPED}`, () => {
     expect((await asker(one.engine).begin()).is).toBe('begun');
     expect(await one.engine.session('account', 'one')).toEqual({ isRevoked: false, epoch: 0 });
     await vi.waitFor(() => expect([...one.troubles]).toEqual(['NOT_PERSISTENT']));
+  });
+
+  it('behind a proxy that closes each connection on which somebody subscribes is asked, and not connected to without end', async () => {
+    let subscriptions = 0;
+    const proxy = createServer((from) => {
+      const to = connect(redis.port, '127.0.0.1');
+      const close = () => {
+        for (const socket of [from, to]) socket.destroy();
+      };
+      for (const socket of [from, to]) socket.on('error', close).on('close', close);
+      from.on('data', (chunk) => {
+        const isSubscription = /subscribe/i.test(chunk.toString('latin1'));
+        subscriptions += Number(isSubscription);
+        if (isSubscription) close();
+        else to.write(chunk);
+      });
+      to.on('data', (chunk) => from.write(chunk));
+    });
+    const port = await listenLocally(proxy);
+    closing.push(async () => void proxy.close());
+    const one = await open(`redis://127.0.0.1:${port}`);
+    await vi.waitFor(() => expect([...one.troubles]).toContain('NO_CHANNEL'), 10_000);
+    expect((await asker(one.engine).begin()).is).toBe('begun');
+    const before = subscriptions;
+    await sleep(1_000);
+    expect(subscriptions - before).toBeLessThan(4);
   });
 
   it('has nothing in it that does not expire, but for its id', async () => {
