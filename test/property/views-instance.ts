@@ -156,6 +156,7 @@ class Counted {
     const snapshot = async (account: string, question: Question) => {
       const known = question.window && this.of(account);
       if (known) known.asking++;
+      const sentAt = performance.now();
       try {
         const reply = await engine.snapshot(account, question);
         if (known && reply.use) Object.assign(known, { end: reply.now + reply.use.leftMs, endAt: performance.now() });
@@ -164,6 +165,8 @@ class Counted {
         if (known) known.failedAt = performance.now();
         throw error;
       } finally {
+        // Who did not wait so long was counted in the instance alone.
+        if (known && performance.now() - sentAt > PATIENCE_MS) known.failedAt = performance.now();
         if (known) known.asking--;
       }
     };
@@ -176,6 +179,9 @@ class Counted {
     });
   }
 }
+
+/** Less than what a request waits for the store. */
+const PATIENCE_MS = 150;
 
 const nothing = () => undefined;
 
