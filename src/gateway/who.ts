@@ -53,14 +53,17 @@ export function rateLimit({ clock, metrics }: Pick<GatewayDeps, 'clock' | 'metri
   return {
     account: quota('account', perMinute),
     address: quota('address', SOCIAL_PER_MINUTE),
+    /** The count of a request, for the headers of its answer. */
+    note(context: RequestContext, applied: Quota | undefined, use: WindowUse | undefined): void {
+      if (applied && use) context.limitUse = { quota: applied, use };
+    },
     /**
-     * Notes the count of a request, for the headers of its answer.
+     * Notes the count of a request.
      * @throws GatewayError `rate_limited` if it is over the limit
      */
     apply(context: RequestContext, applied: Quota | undefined, use: WindowUse | undefined): void {
-      if (!applied || !use) return;
-      context.limitUse = { quota: applied, use };
-      if (use.used <= applied.limit) return;
+      this.note(context, applied, use);
+      if (!applied || !use || use.used <= applied.limit) return;
       metrics.refused('rate_limit');
       const detail = `More than ${applied.limit} requests by this ${applied.by} in a minute.`;
       throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: secondsLeft(use, clock.now()), detail });

@@ -162,11 +162,13 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
 async function begin(tools: WriteTools, ready: Ready): Promise<Written | undefined> {
   const { newWrite, context, quota } = ready;
   const { use, record, isLimited, isRevoked, refusal } = await tools.store.beginWrite(newWrite);
+  tools.limit.note(context, quota, use);
+  const isBegun = !(refusal || isRevoked || record || isLimited);
+  if (isBegun) return undefined;
   tools.limit.apply(context, quota, use);
   if (refusal) throw refusal;
   if (isRevoked) throw sessionOver();
   if (record) return again(tools, record, newWrite);
-  if (!isLimited) return undefined;
   tools.assertAllowed(ready);
   throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // the cooldown has just ended
 }

@@ -120,7 +120,7 @@ export async function openStore({ config, upstream, logger }: Given): Promise<Op
 }
 
 const NO_CHANNEL =
-  "every hit asks the store, since its user may not tell and hear of changes: add '+publish +subscribe +pubsub|numsub " +
+  "hits ask the store, since its user may not tell or hear of changes: add '+publish +subscribe +pubsub|numsub " +
   "&portico:changes:*' to its ACL";
 
 /** Logs each change of a shared store, and the same trouble at most once a minute. */

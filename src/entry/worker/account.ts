@@ -4,6 +4,7 @@ import {
   EVERYTHING,
   isSessionOver,
   SESSION_MS,
+  type SessionState,
   type Use,
   type Window,
   MAX_REVOKED,
@@ -19,7 +20,6 @@ import {
   type Question,
   type Save,
   type SaveReply,
-  type SessionReply,
   type SnapshotReply,
 } from '../../store/shared/engine.ts';
 import { Leases } from './leases.ts';
@@ -136,7 +136,7 @@ export class Account extends DurableObject {
     this.#rows.put('versions', '', { facts: this.#versions.facts, until: FOREVER });
   }
 
-  #sessionOf(id: string, epoch: number, now: number): SessionReply {
+  #sessionOf(id: string, epoch: number, now: number): SessionState {
     const isRevoked = this.#rows.find('session', id, now) === true;
     return { isRevoked, epoch: this.#epochAfter(epoch, SESSION_MS, now) };
   }

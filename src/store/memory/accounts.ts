@@ -69,12 +69,13 @@ export class MemoryAccounts {
   }
 
   /** Counts a request that the store has counted in advance; undefined where none is left. */
-  takeAdvance(owned: OwnedAccount, { name }: Span): WindowUse | undefined {
+  takeAdvance(owned: OwnedAccount, { name, limit }: Window): WindowUse | undefined {
     const window = this.#windowOf(owned, name);
     const { advance, endsAt } = window;
     if (!advance || advance.left === 0 || advance.isOver()) return undefined;
     advance.left--;
-    return { used: ++window.used, endsAt };
+    window.used = Math.min(window.used + 1, limit); // replies to other questions may have counted it already
+    return { used: window.used, endsAt };
   }
 
   /** In the place of one that is over, or has less. */

@@ -130,8 +130,10 @@ export class Changes {
     return false;
   }
 
-  heard({ token, number, account }: Announced): void {
-    if (token !== this.#token) return;
+  /** Returns whether it was news. */
+  heard({ token, number, account }: Announced): boolean {
+    if (token !== this.#token) return false;
+    const isNews = number > this.#heard;
     if (number > this.#heard + 1) {
       this.#lose('gap');
       this.#base = number;
@@ -140,6 +142,7 @@ export class Changes {
     this.changed(account, { token, number });
     for (const { number: least, last } of this.#unheard) if (least <= this.#heard) this.#extend(last);
     this.#unheard = this.#unheard.filter(({ number: least }) => least > this.#heard);
+    return isNews;
   }
 
   /** A change that this instance has made itself, by the reply to it. */

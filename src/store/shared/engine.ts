@@ -18,7 +18,7 @@ export interface Engine {
   /** What needs no reply. */
   change(account: string, change: Change): Promise<void>;
   /** Changes nothing, so that a store that takes nothing new may still answer. Absent where there is no such store. */
-  session?(account: string, id: string): Promise<SessionReply>;
+  session?(account: string, id: string): Promise<SessionState>;
   /** Calls back where the store turns out to be another one, or to have lost what it had. Absent where that cannot be. */
   onAnother?(listener: () => void): void;
   /** What was heard of changes. Absent where each read has to ask. */
@@ -41,8 +41,6 @@ export interface KeyQuestion {
   /** The lease waited for. Once it is over, a newer copy of any age is enough, and no other lease is waited for. */
   readonly waitedFor?: string | undefined;
 }
-
-export type SessionReply = Omit<SessionState, 'isLocal'>;
 
 export interface Question {
   /** Over its limit no key is looked up. */
@@ -75,7 +73,7 @@ export interface SnapshotReply {
   readonly use?: Use | undefined;
   readonly budget?: Use | undefined;
   readonly cooldownMs: number;
-  readonly session?: SessionReply | undefined;
+  readonly session?: SessionState | undefined;
   /** In the order asked. Undefined where no copy may be used or kept: under a mark, or after the store was replaced. */
   readonly keys: readonly (KeyReply | undefined)[];
   /** Where changes are numbered. */

@@ -9,6 +9,8 @@ interface ChannelOptions {
   readonly beat: () => Promise<unknown>;
   /** The store does not let this user subscribe, or a proxy does not know how. */
   readonly onRefused: () => void;
+  /** Changes never came. */
+  readonly onLost: () => void;
 }
 
 /** Of another try to subscribe where that is refused. */
@@ -62,6 +64,7 @@ export class Channel {
 
   answered(numbered: Numbered, sent: Sent): void {
     const isLost = this.changes.answered(numbered, sent);
+    if (isLost) this.#options.onLost();
     if (!isLost || sent.at - this.#reopenedAt < this.#reopenMs) return;
     this.#reopenedAt = sent.at;
     this.#reopenMs = Math.min(2 * this.#reopenMs, AGAIN_MS);
@@ -102,9 +105,8 @@ export class Channel {
 
   #hear(message: string): void {
     const [number, token = '', account = ''] = message.split(' ');
-    if (account === '') return;
-    this.#reopenMs = REOPEN_MS;
-    this.changes.heard({ number: Number(number), token, account });
+    const isNews = account !== '' && this.changes.heard({ number: Number(number), token, account });
+    if (isNews) this.#reopenMs = REOPEN_MS;
   }
 
   #beatIn(ms: number): void {

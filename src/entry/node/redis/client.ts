@@ -72,17 +72,18 @@ export function clientOf(address: StoreAddress, retryStrategy: Retry = pauseOf, 
   });
 }
 
-const isRefused = (error: unknown) => error instanceof Error && error.name === 'ReplyError';
+/** Whether changes can be told, and who listens can be counted; false only where the store refuses it. */
+export const mayPublish = (node: Redis | Cluster, channel: string): Promise<boolean> =>
+  Promise.all([node.publish(channel, ''), node.call('PUBSUB', 'NUMSUB', channel)]).then(
+    () => true,
+    (error: unknown) => !(error instanceof Error) || error.name !== 'ReplyError',
+  );
 
 /** Codes of a node's settings that are wrong, as far as it shows them. `channel`: on which changes are published, if any. */
 export async function troublesOf(node: Redis, channel: string): Promise<readonly string[]> {
-  const [info, mayPublish, settings] = await Promise.all([
+  const [info, isPublished, settings] = await Promise.all([
     node.info().catch(() => ''),
-    channel === '' ||
-      node.publish(channel, '').then(
-        () => true,
-        (error: unknown) => !isRefused(error),
-      ),
+    channel === '' || mayPublish(node, channel),
     node.call('CONFIG', 'GET', 'replica-read-only', 'min-replicas-to-write').then(String, () => ''),
   ]);
   const leastReplicas = /min-replicas-to-write,(\d+)/.exec(settings)?.[1];
@@ -93,7 +94,7 @@ export async function troublesOf(node: Redis, channel: string): Promise<readonly
     EVICTS: Number(of('maxmemory') ?? 0) > 0 && of('maxmemory_policy') !== 'noeviction',
     NOT_PERSISTENT: of('aof_enabled') === '0',
     REPLICA_WRITABLE: settings.includes('replica-read-only,no'),
-    NO_CHANNEL: !mayPublish,
+    NO_CHANNEL: !isPublished,
     // A primary that is cut off with some of its replicas would go on taking writes.
     FEW_MIN_REPLICAS: leastReplicas !== undefined && attached > Number(leastReplicas),
   };

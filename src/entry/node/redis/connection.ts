@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Cluster, type Redis } from 'ioredis';
 import type { StoreAddress } from '../../../core/store-address.ts';
 import { NotAsked } from '../../../store/shared/engine.ts';
-import { channelOf, clientOf, troublesOf } from './client.ts';
+import { channelOf, clientOf, mayPublish, troublesOf } from './client.ts';
 import { SCRIPTS, type ScriptName } from './scripts.ts';
 
 export interface ScriptCall {
@@ -111,6 +111,11 @@ export class Connection {
     } finally {
       this.#owed--;
     }
+  }
+
+  /** Whether the store lets this user tell of changes. */
+  mayPublish(): Promise<boolean> {
+    return mayPublish(this.#client, this.#channel);
   }
 
   close(): void {

@@ -1,15 +1,8 @@
 import { randomBytes } from 'node:crypto';
 import { type Clock, stopwatch } from '../../../core/runtime.ts';
 import type { Changes, Numbered } from '../../../store/shared/changes.ts';
-import type {
-  Change,
-  Engine,
-  Question,
-  Save,
-  SaveReply,
-  SessionReply,
-  SnapshotReply,
-} from '../../../store/shared/engine.ts';
+import type { Change, Engine, Question, Save, SaveReply, SnapshotReply } from '../../../store/shared/engine.ts';
+import type { SessionState } from '../../../store/store.ts';
 import { bytesOf, questionArgs, saveArgs, snapshotOf } from './wire.ts';
 import type { WriteBegin, WriteBegun, WriteEnded } from '../../../store/writes.ts';
 import type { StoreAddress } from '../../../core/store-address.ts';
@@ -87,7 +80,7 @@ export class RedisEngine implements Engine {
   #settledAt = 0;
   /** Since the last answer. */
   #silence = stopwatch(machine);
-  /** After a silence no write is begun before, and nothing is known of sessions. */
+  /** After a silence no write is begun before, and others may know more of sessions. */
   #reliedOnAt = 0;
   #hasReplicas = false;
   #onAnother: (() => void) | undefined;
@@ -105,7 +98,8 @@ export class RedisEngine implements Engine {
     const shares = new Shares(address.kind === 'cluster' ? SHARES : 1);
     const beat = async () => void (connection.isOpen && (await engine.#hello([0])));
     const onRefused = () => options.onTrouble('NO_CHANNEL');
-    const channel = address.kind === 'cluster' ? undefined : new Channel({ address, beat, onRefused });
+    const onLost = () => void connection.mayPublish().then((may) => may || onRefused());
+    const channel = address.kind === 'cluster' ? undefined : new Channel({ address, beat, onRefused, onLost });
     const engine = new RedisEngine({
       connection,
       shares,
@@ -139,7 +133,8 @@ export class RedisEngine implements Engine {
     const now = performance.now();
     const isDoubted = shares.isDoubted(shares.of(account)) || now < this.#settledAt;
     const read = snapshotOf(question, reply);
-    const session = now < this.#reliedOnAt ? undefined : read.session;
+    // Who is over is over; who is not may be, as another primary knows.
+    const session = now < this.#reliedOnAt && read.session ? { ...read.session, isLocal: true } : read.session;
     return { ...read, session, keys: isDoubted ? read.keys.map(() => undefined) : read.keys, numbered };
   }
 
@@ -169,10 +164,10 @@ export class RedisEngine implements Engine {
   }
 
   /** It tells nothing of the store itself: whether that is there, or another one. */
-  async session(account: string, id: string): Promise<SessionReply> {
+  async session(account: string, id: string): Promise<SessionState> {
     const { connection, shares } = this.#options;
     const keys = [nameOf(shares.of(account), `a:${account}`)];
-    return JSON.parse(String(await connection.run('session', { keys, args: [id] }))) as SessionReply;
+    return JSON.parse(String(await connection.run('session', { keys, args: [id] }))) as SessionState;
   }
 
   onAnother(listener: () => void): void {
