@@ -160,7 +160,8 @@ class Line {
       this.#relay.subscriptions++;
       if (this.#relay.behind.messages !== this.#relay.behind.questions) this.#goElsewhere();
     }
-    if (this.kind === 'questions') this.#relay.asked++;
+    // Not what is asked of a new connection: settings and rights.
+    if (this.kind === 'questions' && chunk.includes('evalsha')) this.#relay.asked++;
     this.there.put(() => void (this.#server.destroyed || this.#server.write(chunk)));
   }
 

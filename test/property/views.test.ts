@@ -7,12 +7,9 @@ import { lineOf, playIn, playInProcesses, type Ran, run, WINDOW_MS } from './vie
 
 /** More of them: `npm run load -- views`. */
 const SCHEDULES = Number(process.env['SCHEDULES'] ?? 300);
-const FAILOVERS = Math.ceil(SCHEDULES / 75);
+const FAILOVERS = Math.ceil(SCHEDULES / 150);
 /** The first of them; one alone: `SEED=7 SCHEDULES=1`. */
 const SEED = Number(process.env['SEED'] ?? 1);
-
-/** A part of the reads asks nobody: else the schedules show nothing. */
-const LEAST_LOCAL = 0.01;
 
 /** Schedules at once whose instances have processes. */
 const PROCESSES = 2;
@@ -20,7 +17,7 @@ const PROCESSES = 2;
 function expectGood(ran: Ran): void {
   process.stdout.write(`${lineOf(ran)}\n`);
   expect(ran.failed, 'play one again, as far as real time allows: SCHEDULES=1 SEED=…').toEqual([]);
-  expect(ran.counts.local / ran.counts.reads).toBeGreaterThanOrEqual(LEAST_LOCAL);
+  expect(ran.counts.local, 'reads that ask nobody: without them schedules show nothing').toBeGreaterThan(0);
 }
 
 describe
