@@ -207,7 +207,6 @@ export class ModelAccount {
     const counter = known && known.endsAt > this.#now ? known : { used: 0, endsAt: this.#now + lengthMs };
     counter.used += more;
     this.#counters.set(name, counter);
-    this.#live(counter.endsAt - this.#now);
     return counter.used;
   }
 
