@@ -30,7 +30,7 @@ function world() {
   const engine = { snapshot } as unknown as Engine;
   const counting = new Counting({ engine, clock, limits });
   const count = async () => limits.takeAdvance(owned, window) ?? counting.count(owned, window);
-  return { clock, asked, replies, count, used: () => used };
+  return { clock, limits, asked, replies, count, used: () => used };
 }
 
 const settle = async () => {
@@ -84,4 +84,16 @@ test('late replies burn nothing: what they have counted in advance is used, and 
   expect(used()).toBe(1 + 17 + 3);
   for (let n = 0; n < 16; n++) await count();
   expect(asked).toHaveLength(5);
+});
+
+test('what was counted in advance is within the limit, whatever replies to other questions say meanwhile', async () => {
+  const { limits, replies, count } = world();
+  for (let n = 0; n < 2; n++) {
+    const use = count();
+    await settle();
+    replies[n]?.();
+    await use;
+  }
+  limits.learn(owned, window.name, { used: LIMIT + 10, endsAt: 60_000 });
+  for (let n = 0; n < 16; n++) expect((await count()).used).toBeLessThanOrEqual(LIMIT);
 });
