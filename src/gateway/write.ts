@@ -110,7 +110,7 @@ async function newWriteOf(
     owner,
     window: quota,
     tags: account === undefined ? [] : invalidatedBy(operation, input),
-    hasCopies: account !== undefined && hasCopies(operation),
+    hasCopies: account !== undefined && invalidatesCached(operation),
     nonce: crypto.randomUUID(),
     now: clock.now(),
     endsAt,
@@ -134,12 +134,12 @@ const cachedGroups = new Set(
 );
 
 /** Whether answers that it invalidates are cached at all. */
-const hasCopies = ({ invalidates = [] }: Operation): boolean =>
+const invalidatesCached = ({ invalidates = [] }: Operation): boolean =>
   invalidates.some((one) => one === 'everything' || cachedGroups.has(typeof one === 'string' ? one : one.item));
 
 /** If it invalidates cached answers, has a key, is a purchase, or comes by cookie. */
-const needsStore = ({ hasCopies: touchesCopies, isPurchase, key, session }: NewWrite): boolean =>
-  touchesCopies || isPurchase || key !== undefined || session !== undefined;
+const needsStore = ({ hasCopies, isPurchase, key, session }: NewWrite): boolean =>
+  hasCopies || isPurchase || key !== undefined || session !== undefined;
 
 async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
   const replay = ready.isStored ? await begin(tools, ready) : undefined;

@@ -8,6 +8,10 @@ const LIMIT = 100;
 const window = { name: 'w', lengthMs: 60_000, limit: LIMIT };
 const owned = { account: 'account', owner: 'account' };
 
+const settle = async () => {
+  for (let n = 0; n < 20; n++) await Promise.resolve();
+};
+
 /** A store that counts as the scripts do, for one listener, and replies when it is told to. */
 function world() {
   const clock = manualClock();
@@ -30,12 +34,17 @@ function world() {
   const engine = { snapshot } as unknown as Engine;
   const counting = new Counting({ engine, clock, limits });
   const count = async () => limits.takeAdvance(owned, window) ?? counting.count(owned, window);
-  return { clock, limits, asked, replies, count, used: () => used };
+  /** Two requests: with the second one more are counted in advance. */
+  const begin = async () => {
+    for (let n = 0; n < 2; n++) {
+      const use = count();
+      await settle();
+      replies[n]?.();
+      await use;
+    }
+  };
+  return { clock, limits, asked, replies, count, begin, used: () => used };
 }
-
-const settle = async () => {
-  for (let n = 0; n < 20; n++) await Promise.resolve();
-};
 
 test('requests that come during a question are counted together in the next one, each in its own place', async () => {
   const { asked, replies, count } = world();
@@ -50,13 +59,8 @@ test('requests that come during a question are counted together in the next one,
 });
 
 test('what was counted in advance is used before the store is asked again', async () => {
-  const { asked, replies, count } = world();
-  for (let n = 0; n < 2; n++) {
-    const use = count();
-    await settle();
-    replies[n]?.();
-    await use;
-  }
+  const { asked, count, begin } = world();
+  await begin();
   for (let n = 0; n < 16; n++) expect((await count()).used).toBe(3 + n);
   expect(asked).toHaveLength(2);
   void count();
@@ -87,13 +91,8 @@ test('late replies burn nothing: what they have counted in advance is used, and 
 });
 
 test('what was counted in advance is within the limit, whatever replies to other questions say meanwhile', async () => {
-  const { limits, replies, count } = world();
-  for (let n = 0; n < 2; n++) {
-    const use = count();
-    await settle();
-    replies[n]?.();
-    await use;
-  }
+  const { limits, count, begin } = world();
+  await begin();
   limits.learn(owned, window.name, { used: LIMIT + 10, endsAt: 60_000 });
   for (let n = 0; n < 16; n++) expect((await count()).used).toBeLessThanOrEqual(LIMIT);
 });

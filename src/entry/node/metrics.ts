@@ -182,7 +182,7 @@ export function engineMetrics(state: () => StoreState) {
       gauge('portico_store_pending_writes', PENDING, () => state().pending),
       gauge('portico_store_listening', LISTENING, () => Number(state().changes?.isListening ?? false)),
       counted('portico_store_unasked_hits_total', 'Hits that asked nobody.', () => state().unaskedHits),
-      counted('portico_store_late_hits_total', LATE, () => state().changes?.missing ?? 0),
+      counted('portico_store_late_hits_total', LATE, () => state().changes?.late ?? 0),
       losses(() => state().changes?.losses),
       seconds,
       failures,

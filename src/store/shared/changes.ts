@@ -54,9 +54,10 @@ type OnChange = (account: AccountId, number: number) => boolean;
 export class Changes {
   /** Views made under another one are none. */
   generation = 0;
-  /** Hits that have found a view: since the last beat, and in all those that were asked all the same. */
+  /** Hits for which there was a view, since they were last looked at. */
   uses = 0;
-  missing = 0;
+  /** Those of them, in all, that had to ask the store, since not all changes were heard. */
+  late = 0;
   readonly losses: Record<Loss, number> = { change: 0, gap: 0, unheard: 0, another_store: 0, away: 0 };
   readonly #clock: Pick<Clock, 'now' | 'wall'>;
   #onChange: OnChange = () => false;
@@ -91,7 +92,7 @@ export class Changes {
   isCurrent(): boolean {
     this.uses++;
     const isCurrent = this.#isCurrent;
-    if (!isCurrent) this.missing++;
+    if (!isCurrent) this.late++;
     return isCurrent;
   }
 

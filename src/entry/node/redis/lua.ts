@@ -50,6 +50,7 @@ local stored = redis.pcall('HMGET', KEYS[1], 'id', 'n', 'v', 'm')
 -- Text, of an earlier version: it is none. An instance of that version that still runs cannot read the hash in its place, so
 -- it has no store: it would change things without announcing them.
 if stored.err then
+  if not string.find(stored.err, 'WRONGTYPE', 1, true) then return stored end
   redis.call('DEL', KEYS[1])
   stored = {}
 end
