@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { openApiText } from '../src/routes/document.ts';
+import { accountTables } from '../test/support/account-api.ts';
 import { installIn } from './install.ts';
 
 // Two public generators make types of the document, with the TypeScript that they want; ours compiles what uses them.
@@ -56,7 +57,7 @@ const mapped = <T, R>(entries: readonly (readonly [string, T])[], of: (value: T)
 installIn(FOLDER);
 rmSync(`${FOLDER}generated`, { recursive: true, force: true });
 mkdirSync(`${FOLDER}generated`);
-const text = await openApiText();
+const text = await openApiText(accountTables);
 writeFileSync(`${FOLDER}${DOCUMENT}`, text);
 writeFileSync(`${FOLDER}${CLIENT_DOCUMENT}`, JSON.stringify(forClient(text)));
 

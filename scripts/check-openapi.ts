@@ -1,7 +1,8 @@
 import { Validator } from '@seriousme/openapi-schema-validator';
 import { openApiText } from '../src/routes/document.ts';
+import { accountTables } from '../test/support/account-api.ts';
 
-const document = JSON.parse(await openApiText()) as Record<string, unknown>;
+const document = JSON.parse(await openApiText(accountTables)) as Record<string, unknown>;
 const validator = new Validator();
 const result = await validator.validate(document);
 

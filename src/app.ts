@@ -39,16 +39,16 @@ export interface Deps extends GatewayDeps, Pick<RequestTools, 'addressOf' | 'hea
 
 /** The gateway: what every client sees, on any runtime. It may be mounted in another app. */
 export function createApp(deps: Deps): Hono<Env> {
-  const { config } = deps;
+  const { config, table } = deps;
   const gateway = createGateway(deps);
   const sessions = config.sessions ? new Sessions({ ...deps, isLiving: gateway.sessions.isLiving }) : undefined;
   const routes = [
-    ...passthroughRoutes(gateway),
+    ...passthroughRoutes(gateway, table),
     ...overviewRoutes(gateway, deps),
-    batchRoute(gateway, config.upstreamMaxBodyBytes),
-    ...(sessions ? sessionRoutes(gateway, sessions) : []),
-    ...problemsRoutes(gateway.upstreamCodes),
-    documentRoute(),
+    batchRoute(gateway, table, config.upstreamMaxBodyBytes),
+    ...(sessions ? sessionRoutes(gateway, table, sessions) : []),
+    ...problemsRoutes(gateway.upstreamCodes, table),
+    documentRoute(deps),
     ...docsRoutes(deps.docsAssets, deps.trialAccounts),
     ...healthRoutes(deps.readiness),
   ];

@@ -3,7 +3,7 @@ import { isOrigin } from './core/address.ts';
 import { parsedJson } from './core/json.ts';
 import { STORE_ADDRESS, storeAddressOf } from './core/store-address.ts';
 import type { CachePolicy, Operation } from './upstream/operation.ts';
-import { allOperations } from './upstream/operations/index.ts';
+import type { Table } from './upstream/table.ts';
 
 /** What `read` makes of a text; undefined if that is not what was expected. */
 const readAs = <T>(expected: string, read: (text: string) => T | undefined) =>
@@ -46,11 +46,13 @@ const policy = z.union(
   '{"fresh": s, "stale": s, "on_error": s} or false',
 );
 
-const cacheable = allOperations.filter(({ cache }) => cache).map(({ id }) => [id, z.optional(policy)] as const);
-
 const json = readAs('a JSON object', parsedJson);
 
-const cachePolicy = z.pipe(json, z.strictObject(Object.fromEntries(cacheable)));
+/** By the ids of operations that can be cached. */
+function cachePolicyOf({ operations }: Table) {
+  const cacheable = operations.filter(({ cache }) => cache).map(({ id }) => [id, z.optional(policy)] as const);
+  return z.pipe(json, z.strictObject(Object.fromEntries(cacheable)));
+}
 
 const listed = z.pipe(
   z.string(),
@@ -98,7 +100,7 @@ const variables = z.object({
   maxBodyBytes: integerVariable(1, 16_777_216, 65_536),
   publicUrl: z.optional(originUrl),
   cacheMaxBytes: integerVariable(0, 17_179_869_184, 134_217_728),
-  cachePolicy: z.optional(cachePolicy),
+  cachePolicy: z.optional(z.string()), // of each table its own: `variablesOf`
   storeUrl: z.optional(readAs(STORE_ADDRESS, storeAddressOf)),
   /** The first one seals, each can open, the last one names. One may be both first and last, with a new one between. */
   secrets: z._default(secretList, []),
@@ -115,6 +117,8 @@ const variables = z.object({
   sandboxPort: z.optional(integer(0, 65_535)),
 });
 
+const variablesOf = (table: Table) => z.extend(variables, { cachePolicy: z.optional(cachePolicyOf(table)) });
+
 const variableOf = (name: string) => name.replaceAll(/[A-Z]/g, '_$&').toUpperCase();
 
 /** Named in `contract.md` section 1 but without effect yet. */
@@ -126,7 +130,7 @@ export const VARIABLES: readonly string[] = [...Object.keys(variables.shape).map
 /** Durations in milliseconds, sizes in bytes, as named in `contract.md` section 1. */
 export type Config = ReturnType<typeof configOf>;
 
-type Variables = Readonly<Record<string, unknown>>;
+export type Variables = Readonly<Record<string, unknown>>;
 
 /** A bad variable and what was expected. Never its value, which might be a secret, except for an origin in it. */
 export interface ConfigProblem {
@@ -137,13 +141,13 @@ export interface ConfigProblem {
 type ParsedConfig = { readonly config: Config } | { readonly problems: readonly ConfigProblem[] };
 
 /** Parses a record of variables; an empty one counts as not set. Names every bad variable, not only the first. */
-export function parseConfig(record: Variables): ParsedConfig {
+export function parseConfig(record: Variables, table: Table): ParsedConfig {
   const present = Object.entries(record).filter(([, value]) => value !== '' && value !== undefined);
   const given = Object.fromEntries(present.map(([name, value]) => [name, asText(value)]));
   const named = Object.keys(variables.shape).map((name) => [name, given[variableOf(name)]] as const);
-  const parsed = variables.safeParse(Object.fromEntries(named));
+  const parsed = variablesOf(table).safeParse(Object.fromEntries(named));
   const problems = [...(parsed.error?.issues ?? []).map(problemOf), ...conflictsIn(given)];
-  return parsed.data && problems.length === 0 ? { config: configOf(parsed.data, given) } : { problems };
+  return parsed.data && problems.length === 0 ? { config: configOf(parsed.data, given, table) } : { problems };
 }
 
 /** The vars of `wrangler.toml` may be numbers, booleans and objects. */
@@ -185,10 +189,12 @@ function expectationOf(issue: z.core.$ZodIssue): string {
   return issue.message.replace(/^Invalid \w+: expected /, '').replace(/, received .*/, '');
 }
 
-function configOf({ cachePolicy: overrides = {}, ...parsed }: z.output<typeof variables>, given: Variables) {
+type Parsed = z.output<ReturnType<typeof variablesOf>>;
+
+function configOf({ cachePolicy: overrides = {}, ...parsed }: Parsed, given: Variables, table: Table) {
   return {
     ...parsed,
-    policyOf: policiesOf(overrides),
+    policyOf: policiesOf(overrides, table),
     /** Never with a real upstream, hence never in production. */
     allowsLocalOrigins: given['ALLOWED_ORIGINS'] === undefined && given['UPSTREAM_BASE_URL'] === undefined,
     /** Variables that are set and have no effect yet. */
@@ -197,9 +203,12 @@ function configOf({ cachePolicy: overrides = {}, ...parsed }: z.output<typeof va
 }
 
 /** The policies of the rows, overridden by the operator's. */
-function policiesOf(overrides: z.output<typeof cachePolicy>): (operation: Operation) => CachePolicy | undefined {
+function policiesOf(
+  overrides: NonNullable<Parsed['cachePolicy']>,
+  { operations }: Table,
+): (operation: Operation) => CachePolicy | undefined {
   const policies = new Map<string, CachePolicy>();
-  for (const { id, cache } of allOperations) {
+  for (const { id, cache } of operations) {
     const override = overrides[id];
     if (!cache || override === false) continue;
     const { fresh = cache.fresh, stale = cache.stale, on_error: onError = cache.onError } = override ?? {};

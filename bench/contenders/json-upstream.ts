@@ -1,5 +1,5 @@
 import { createServer } from 'node:http';
-import { allOperations, type OperationId } from '../../src/upstream/operations/index.ts';
+import { allOperations, type OperationId } from '../../test/support/account-api.ts';
 import { exampleBody, exampleInput } from '../../test/support/examples.ts';
 import { subscriptionFor } from './plain-answers.ts';
 

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { allOperations } from '../../src/upstream/operations/index.ts';
+import { allOperations } from '../../test/support/account-api.ts';
 import { LOAD_CORE, node, type Server, start } from './servers.ts';
 
 const BUNDLE = 'dist/portico.cjs';

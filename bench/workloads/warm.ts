@@ -1,4 +1,4 @@
-import { allOperations } from '../../src/upstream/operations/index.ts';
+import { allOperations } from '../../test/support/account-api.ts';
 import { exampleInput } from '../../test/support/examples.ts';
 import { startGateway, startUpstream } from '../harness/gateway.ts';
 import { type Answer, compare, type Contender } from '../harness/rounds.ts';

@@ -1,4 +1,4 @@
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import type { OperationId } from './operations.ts';
 
 /** A call that the sandbox has received. */
 export interface RecordedCall {

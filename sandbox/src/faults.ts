@@ -1,6 +1,5 @@
 import * as z from 'zod';
-import { operations } from '../../src/upstream/operations/index.ts';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import { type OperationId, operations } from './operations.ts';
 
 const isOperation = (name: string) => name === '*' || Object.hasOwn(operations, name);
 

@@ -1,7 +1,6 @@
 import type { Context, Hono } from 'hono';
 import { ID_FORMS } from '../../src/upstream/operation.ts';
-import { allOperations } from '../../src/upstream/operations/index.ts';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import { type OperationId, allOperations } from './operations.ts';
 import { authenticate, credentialOf } from './authenticate.ts';
 import { readBody } from './body.ts';
 import type { Answer, OpenCall } from './call.ts';

@@ -1,4 +1,4 @@
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import type { OperationId } from './operations.ts';
 import type { Answer } from './call.ts';
 import type { Refusal } from './errors.ts';
 import { printJson } from './json.ts';

@@ -1,6 +1,6 @@
 import { type AccountId, type CacheKey, EVERYTHING, type Tag } from '../store/store.ts';
 import type { OperationInput, Read } from '../upstream/call.ts';
-import type { CachePolicy, Group, Operation } from '../upstream/operation.ts';
+import type { CachePolicy, Operation } from '../upstream/operation.ts';
 
 /** Keys and tags are made only here. The store puts the account in front of the key. */
 export function cacheKeyOf(account: AccountId, { operation, input }: Read, policy: CachePolicy | undefined): CacheKey {
@@ -25,4 +25,4 @@ export function invalidatedBy({ invalidates = [] }: Operation, { id }: Operation
 }
 
 /** Without leading zeros: the upstream takes `05` for `5`. */
-const itemTag = (group: Group, id: string): Tag => `${group}/${id.replace(/^0+(?=\d)/, '')}`;
+const itemTag = (group: string, id: string): Tag => `${group}/${id.replace(/^0+(?=\d)/, '')}`;

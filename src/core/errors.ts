@@ -1,4 +1,4 @@
-interface ErrorKind {
+export interface ErrorKind {
   readonly status: number;
   readonly description: string;
   readonly title?: string | undefined;
@@ -51,14 +51,6 @@ const KINDS = {
   store_unavailable: kind(503, 'This needs the shared store, which does not answer.'),
   not_ready: kind(503, 'This instance is shutting down.'),
   upstream_timeout: kind(504, 'The upstream did not answer in time.'),
-  paid_plan_active: kind(
-    400,
-    'The card cannot be removed while a paid plan is active. Cancel auto-renewal instead, which removes the card.',
-    'A paid plan is active',
-  ),
-  '2fa_needed': kind(403, 'The account holder has to give a second factor.', 'Two-factor authentication needed'),
-  account_suspended: kind(403, 'The upstream has suspended the account.'),
-  api_key_not_allowed: kind(403, 'The upstream does not allow this with an API key.', 'API key not allowed'),
 };
 
 export type ErrorCode = keyof typeof KINDS;
@@ -114,6 +106,8 @@ const UNSENT: ReadonlySet<Fault> = new Set(['not_sent', 'no_connection', 'connec
 
 interface Particulars {
   readonly detail?: string | undefined;
+  /** Without one, that of its code. */
+  readonly title?: string | undefined;
   readonly errors?: readonly ErrorItem[];
   /** Seconds. */
   readonly retryAfter?: number | undefined;
@@ -163,6 +157,10 @@ export class GatewayError extends Error {
     return particulars.detail ?? ours;
   }
 
+  get title(): string {
+    return this.particulars.title ?? titleOf(this.code);
+  }
+
   /** Seconds; undefined if a write may have happened, since that must not be repeated. */
   get retryAfter(): number | undefined {
     return this.particulars.outcome === undefined ? this.particulars.retryAfter : undefined;
@@ -202,11 +200,11 @@ export interface ProblemContext {
 
 /** The body, as JSON has it, of every answer that is neither 2xx nor 304 (RFC 9457, `contract.md` section 4). */
 export function problemOf(error: GatewayError, { instance, mount, requestId }: ProblemContext) {
-  const { code, status, detail, retryAfter, isRetryable } = error;
+  const { code, title, status, detail, retryAfter, isRetryable } = error;
   const { errors = [], outcome, section } = error.particulars;
   return {
     type: `${mount}/problems/${code}`,
-    title: titleOf(code),
+    title,
     status,
     code,
     detail,

@@ -5,7 +5,7 @@ import { isAddress } from '../store/store.ts';
 import type { Read } from '../upstream/call.ts';
 import { targetOf } from '../upstream/client.ts';
 import { withOrigin } from '../upstream/links.ts';
-import { matchPath } from '../upstream/operations/index.ts';
+import type { Table } from '../upstream/table.ts';
 import { isRefusal } from './compose.ts';
 import type { Gateway } from './gateway.ts';
 
@@ -24,10 +24,10 @@ export interface BatchItem extends Asked {
 type ItemOutcome = Reading | GatewayError;
 
 /** Items with equal targets share a read. */
-export function itemsOf(asked: readonly Asked[]): BatchItem[] {
+export function itemsOf(asked: readonly Asked[], table: Table): BatchItem[] {
   const reads = new Map<string, Read>();
   return asked.map(({ id, path }) => {
-    const read = readAt(path);
+    const read = readAt(path, table);
     if (read instanceof GatewayError) return { id, path, read };
     const target = targetOf(read.operation, read.input);
     const shared = reads.get(target) ?? read;
@@ -98,10 +98,10 @@ async function outcomesOf(gateway: Gateway, reader: Reader, items: readonly Batc
 }
 
 /** What is read at a path with its query, or why nothing is: `unknown_endpoint`, `method_not_allowed`. */
-function readAt(target: string): Read | GatewayError {
+function readAt(target: string, table: Table): Read | GatewayError {
   const mark = target.indexOf('?');
   const path = mark < 0 ? target : target.slice(0, mark);
-  const match = matchPath(path);
+  const match = table.at(path);
   if (!match) return GatewayError.of('unknown_endpoint');
   const operation = match.methods.get('GET');
   if (!operation) return GatewayError.of('method_not_allowed');

@@ -1,9 +1,10 @@
 import { cut, itemsOf, memberOf, stringAt } from '../core/json.ts';
 import type { Entry } from '../store/store.ts';
 import type { CopyOf, Read } from '../upstream/call.ts';
-import { operations } from '../upstream/operations/index.ts';
+// oxlint-disable-next-line no-restricted-imports -- until sections say themselves what they depend on
+import { proxyAccount } from '../proxy-account/rows.ts';
 
-const { getPaymentMethod, getSubscription, listPaymentMethods } = operations;
+const { getPaymentMethod, getSubscription, listPaymentMethods } = proxyAccount;
 
 export const SUBSCRIPTION: Read = { operation: getSubscription, input: { query: '' } };
 export const CARDS: Read = { operation: listPaymentMethods, input: { query: '' } };

@@ -3,11 +3,16 @@ import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock, Digest } from '../core/runtime.ts';
 import type { Store } from '../store/store.ts';
+import type { Overview } from './overviews.ts';
+import type { Table } from '../upstream/table.ts';
 import type { Transport } from '../upstream/transport.ts';
 
 /** What a runtime gives for reads and writes. */
 export interface GatewayDeps {
   readonly config: Config;
+  /** The upstream's operations. */
+  readonly table: Table;
+  readonly overviews: readonly Overview[];
   /** The upstream's `{base_url}`: configured, or the sandbox's. */
   readonly upstream: URL;
   readonly transport: Transport;

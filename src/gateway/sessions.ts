@@ -13,7 +13,6 @@ import {
 import type { Read, RequestContext, Whose } from '../upstream/call.ts';
 import { readsOf } from './compose.ts';
 import type { GatewayDeps } from './deps.ts';
-import { accountOverview } from './overviews.ts';
 import type { Accepted, RateLimit, ReaderOf } from './who.ts';
 
 /** For a request whose session was revoked. */
@@ -38,8 +37,18 @@ export function endingSessions(store: Pick<Store, 'revoke'>): Gate {
   return () => settled;
 }
 
-/** What the first overview after a sign-in will read, the subscription first. */
-const [FIRST, ...OTHERS] = readsOf(Object.entries(accountOverview.sections), () => undefined) as [Read, ...Read[]];
+/**
+ * What the first overview after a sign-in will read; where there is none, any read that needs no id. The first of them shows
+ * whether a token is any good.
+ * @throws TypeError if there are sessions and no such read
+ */
+function warmingOf({ overviews: [first], table, config }: GatewayDeps): readonly Read[] {
+  if (first) return readsOf(Object.entries(first.sections), () => undefined);
+  const any = table.operations.find(({ method, idForm, credential }) => method === 'GET' && !idForm && !credential);
+  if (any) return [{ operation: any, input: { query: '' } }];
+  if (config.sessions) throw new TypeError('SESSIONS needs a read without an id: it shows whether a key is any good');
+  return [];
+}
 
 interface SessionTools {
   readonly accepted: Accepted;
@@ -51,6 +60,7 @@ interface SessionTools {
 /** What beginning and ending sessions needs of the gateway. */
 export function accountSessions(deps: GatewayDeps, { accepted, limit, readerOf, read }: SessionTools) {
   const { store, clock, digest } = deps;
+  const [firstRead, ...otherReads] = warmingOf(deps);
   /** On whose behalf the store is asked. */
   const asking = (account: AccountId, context: RequestContext) => {
     return { account, owner: accepted.ownerOf(account, context), now: clock.now(), waitUntil: context.waitUntil };
@@ -60,8 +70,8 @@ export function accountSessions(deps: GatewayDeps, { accepted, limit, readerOf, 
   const warm = async (context: RequestContext, first: Promise<unknown>): Promise<void> => {
     try {
       await first;
-      const reader = await readerOf(context, OTHERS, { window: undefined });
-      await Promise.allSettled(OTHERS.map((other) => read(other, reader)));
+      const reader = await readerOf(context, otherReads, { window: undefined });
+      await Promise.allSettled(otherReads.map((other) => read(other, reader)));
       reader.snapshot.end?.();
     } catch {
       // The first overview tells.
@@ -90,9 +100,9 @@ export function accountSessions(deps: GatewayDeps, { accepted, limit, readerOf, 
     async begin(context: RequestContext, { token, id, isProven }: NewSession) {
       const account = (context.account = await digest.account(token));
       const own = contextOf(context, { credential: token, account, wants: isProven ? 'any' : 'no-cache' });
-      const first = await readerOf(own, [FIRST], { window: undefined, session: { id, epoch: 0 } });
+      const first = await readerOf(own, firstRead ? [firstRead] : [], { window: undefined, session: { id, epoch: 0 } });
       if (first.snapshot.session?.isLocal) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
-      const reading = read(FIRST, first);
+      const reading = firstRead ? read(firstRead, first) : Promise.resolve();
       try {
         if (!isProven) await reading;
       } finally {

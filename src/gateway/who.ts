@@ -40,8 +40,8 @@ export function readers({ config, store, clock, digest, metrics }: GatewayDeps, 
     });
 }
 
-/** Social calls, which have no credential, of one address. */
-const SOCIAL_PER_MINUTE = 20;
+/** Calls that take no credential, of one address. */
+const OPEN_CALLS_PER_MINUTE = 20;
 const MINUTE_MS = 60_000;
 
 export type RateLimit = ReturnType<typeof rateLimit>;
@@ -52,7 +52,7 @@ export function rateLimit({ clock, metrics }: Pick<GatewayDeps, 'clock' | 'metri
     perMinute === 0 ? undefined : { by, name: requestsBy(by), lengthMs: MINUTE_MS, limit };
   return {
     account: quota('account', perMinute),
-    address: quota('address', SOCIAL_PER_MINUTE),
+    address: quota('address', OPEN_CALLS_PER_MINUTE),
     /** The count of a request, for the headers of its answer. */
     note(context: RequestContext, applied: Quota | undefined, use: WindowUse | undefined): void {
       if (applied && use) context.limitUse = { quota: applied, use };

@@ -8,7 +8,6 @@ import { addressOwner, type NewWrite, type WriteAnswer, type WriteEnd, type Writ
 import type { CallUpstream, OperationInput, RequestContext, Whose } from '../upstream/call.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
-import { allOperations } from '../upstream/operations/index.ts';
 import type { GatewayDeps } from './deps.ts';
 import type { Accepted, RateLimit } from './who.ts';
 import { sessionOver } from './sessions.ts';
@@ -58,7 +57,7 @@ export async function write(tools: WriteTools, asked: WriteRequest): Promise<Wri
 }
 
 async function writerOf({ digest, limit, accepted }: WriteTools, { operation, context }: WriteRequest) {
-  // The social calls take no credential: what is stored of them is stored by the client's address.
+  // What takes no credential is stored by the client's address.
   const takesNone = operation.credential === 'none';
   const account = takesNone ? undefined : (context.account ??= await digest.account(context.credential));
   // Credentials contain no space, so the hash of an address never equals that of a credential.
@@ -96,7 +95,7 @@ const KEY_MS = 24 * 60 * 60 * 1000;
 const LATE_MS = 60_000;
 
 async function newWriteOf(
-  { clock, digest }: GatewayDeps,
+  { clock, digest, table }: GatewayDeps,
   operation: Operation,
   input: OperationInput,
   { account, storedAs, owner, quota, context }: Writer,
@@ -110,7 +109,7 @@ async function newWriteOf(
     owner,
     window: quota,
     tags: account === undefined ? [] : invalidatedBy(operation, input),
-    hasCopies: account !== undefined && invalidatesCached(operation),
+    hasCopies: account !== undefined && table.invalidatesCached(operation),
     nonce: crypto.randomUUID(),
     now: clock.now(),
     endsAt,
@@ -128,14 +127,6 @@ async function newWriteOf(
 function comparedBody({ notCompared }: Operation, { body, unsent = '' }: OperationInput): string {
   return body !== undefined || isJson(unsent) ? canonical(body ?? unsent, notCompared).text : unsent;
 }
-
-const cachedGroups = new Set(
-  allOperations.filter(({ cache }: Operation) => cache).map(({ group }: Operation) => group),
-);
-
-/** Whether answers that it invalidates are cached at all. */
-const invalidatesCached = ({ invalidates = [] }: Operation): boolean =>
-  invalidates.some((one) => one === 'everything' || cachedGroups.has(typeof one === 'string' ? one : one.item));
 
 /** If it invalidates cached answers, has a key, is a purchase, or comes by cookie. */
 const needsStore = ({ hasCopies, isPurchase, key, session }: NewWrite): boolean =>

@@ -8,8 +8,7 @@ import { NO_STORE, reply } from '../middleware/reply.ts';
 import type { ClientRequest } from '../middleware/request.ts';
 import { documented, exampleOf, model, text } from '../upstream/fields.ts';
 import { checkBody, invalid } from '../upstream/input.ts';
-import type { Operation } from '../upstream/operation.ts';
-import { allOperations, operations } from '../upstream/operations/index.ts';
+import type { Table } from '../upstream/table.ts';
 import type { Description } from './openapi.ts';
 import { problemSchema } from './problems.ts';
 import { type Route, routeOf } from './route.ts';
@@ -24,7 +23,7 @@ const batchItem = z.strictObject({
   id: documented(idOfItem, { description: 'yours to choose, distinct in a batch', examples: ['a'] }),
   path: documented(pathOfItem, {
     description: 'a pass-through GET, with its query',
-    examples: ['/api/v2/subscription/'],
+    examples: ['/path/'],
   }),
 });
 
@@ -40,15 +39,15 @@ const batchBody = z.strictObject({
 const KEYED = { code: 'not_allowed', message: 'a batch takes no idempotency key', field: 'Idempotency-Key' };
 
 /** `maxBytes`: of all bodies of a batch together. */
-export function batchRoute(gateway: Gateway, maxBytes: number): Route {
-  return routeOf(batchDescription, {
+export function batchRoute(gateway: Gateway, table: Table, maxBytes: number): Route {
+  return routeOf(batchDescription(table), {
     mayBeRefused: true,
     async handle(c) {
       const request = c.get('request');
       let items: readonly BatchItem[] = [];
       let reader: Reader;
       try {
-        items = await itemsIn(request);
+        items = await itemsIn(request, table);
       } finally {
         reader = await gateway.reader(request, readsIn(items)); // what is refused for its body counts too
       }
@@ -59,40 +58,42 @@ export function batchRoute(gateway: Gateway, maxBytes: number): Route {
 }
 
 /** @throws GatewayError `unauthenticated`, `validation_failed`, and what `jsonTextOf` and `checkBody` throw */
-async function itemsIn(request: ClientRequest): Promise<BatchItem[]> {
+async function itemsIn(request: ClientRequest, table: Table): Promise<BatchItem[]> {
   void request.credential; // without one the body is not read
   if (request.idempotencyKey !== undefined) throw invalid([KEYED]);
-  return itemsOf(checkBody(batchBody, (await jsonTextOf(request)) ?? '').requests);
+  return itemsOf(checkBody(batchBody, (await jsonTextOf(request)) ?? '').requests, table);
 }
 
-export const batchDescription: Description = {
+export const batchDescription = (table: Table): Description => ({
   method: 'post',
   path: '/bff/v1/batch',
   operationId: 'batch',
   tags: ['Composed'],
   summary: 'Several reads in one request',
   details(doc) {
-    const problem = doc.problem('not_found', '/api/v2/payment/transaction/31/');
-    const good = { id: 'a', status: 200, body: exampleOf(operations.getSubscription.answer) };
+    const [read] = readsOf(table);
+    const problem = doc.problem('not_found', read?.path ?? '/');
+    const good = { id: 'a', status: 200, body: read?.answer ? exampleOf(read.answer) : null };
     const example = { responses: [good, { id: 'b', status: problem.status, body: problem }] };
     const description = 'One answer for each; problems stand as they are.';
-    const content = doc.json(answerSchema(), example);
+    const content = doc.json(answerSchema(table), example);
+    const asked = { requests: [{ id: 'a', path: read?.path ?? '/' }] };
     return {
       description:
         '1 to 20 pass-through GETs with distinct ids, answered in order. Equal ones share a call. A body beyond what all may ' +
         'have together is a problem, `payload_too_large`: ask for it alone. Sent one by one until the upstream has accepted the credential; after a 401 or 403 the others get that problem, unsent.',
-      request: { body: { required: true, content: doc.json(documented(batchBody, { id: 'BatchRequest' })) } },
+      request: { body: { required: true, content: doc.json(documented(batchBody, { id: 'BatchRequest' }), asked) } },
       responses: { 200: { description, headers: doc.unstored, content }, ...doc.refused },
     };
   },
-};
+});
 
-function answerSchema() {
+const readsOf = ({ operations }: Table) => operations.filter(({ method, answer }) => method === 'GET' && answer);
+
+function answerSchema(table: Table) {
   const id = text('as in the request', 'a');
-  const bodies = new Set(
-    allOperations.flatMap(({ method, answer }: Operation) => (method === 'GET' && answer ? [answer] : [])),
-  );
-  const body = documented(z.union([...bodies]), { description: 'that of the path' });
+  const bodies = new Set(readsOf(table).flatMap(({ answer }) => answer ?? []));
+  const body = documented(z.union(bodies.size > 0 ? [...bodies] : [z.unknown()]), { description: 'that of the path' });
   const good = documented(z.literal(200), { type: 'integer' });
   const read = model('BatchRead', { id, status: good, body }, 'What the call by itself would answer.');
   const bad = documented(z.literal(failures()), { type: 'integer', description: 'that of the problem' });

@@ -1,7 +1,6 @@
 import * as z from 'zod/mini';
-import { allOverviews } from '../gateway/overviews.ts';
+import type { GatewayDeps } from '../gateway/deps.ts';
 import { documented, text as textField } from '../upstream/fields.ts';
-import { allOperations } from '../upstream/operations/index.ts';
 import { batchDescription } from './batch.ts';
 import { docsDescription } from './docs.ts';
 import { healthDescriptions } from './health.ts';
@@ -11,7 +10,7 @@ import { overviewDescription } from './overview-description.ts';
 import { passthroughDescription } from './passthrough.ts';
 import { problemsDescriptions } from './problems.ts';
 import { about, pageAt, type Route } from './route.ts';
-import { sessionDescriptions } from './session.ts';
+import { sessionCallsOf } from './session.ts';
 
 const schema = documented(z.looseObject({ openapi: textField('version', '3.1.0') }), { id: 'OpenApiDocument' });
 
@@ -19,12 +18,14 @@ const description = about('/openapi.json', 'getOpenApiDocument', 'This document'
   doc.good('OpenAPI 3.1.', doc.json(schema)),
 );
 
+type Described = Pick<GatewayDeps, 'table' | 'overviews'>;
+
 /** Of all routes, also of those that the operator has off. */
-const allDescriptions = (): readonly Description[] => [
-  ...allOverviews.map(overviewDescription),
-  batchDescription,
-  ...sessionDescriptions,
-  ...allOperations.map(passthroughDescription),
+const allDescriptions = ({ table, overviews }: Described): readonly Description[] => [
+  ...overviews.map(overviewDescription),
+  batchDescription(table),
+  ...sessionCallsOf(table).map(([one]) => one),
+  ...table.operations.map(passthroughDescription),
   homeDescription,
   ...problemsDescriptions,
   description,
@@ -33,19 +34,19 @@ const allDescriptions = (): readonly Description[] => [
 ];
 
 /** The OpenAPI document. What makes it is loaded only now. */
-export async function openApiText(): Promise<string> {
+export async function openApiText(described: Described): Promise<string> {
   const { documentOf } = await import('./openapi.ts');
-  return JSON.stringify(documentOf(allDescriptions()));
+  return JSON.stringify(documentOf(allDescriptions(described), described.table));
 }
 
 const SERVER = '"servers":[{"url":"/"}]';
 
 /** Made once, and answered with the path that the app is mounted under. */
-export function documentRoute(): Route {
+export function documentRoute(described: Described): Route {
   const headers = { 'Cache-Control': 'no-cache', 'Content-Type': 'application/json' };
   let text: string | undefined;
   return pageAt(description.path, async ({ mount }) => {
-    text ??= await openApiText();
+    text ??= await openApiText(described);
     return { status: 200, headers, body: mount === '' ? text : text.replace(SERVER, SERVER.replace('/', mount)) };
   });
 }

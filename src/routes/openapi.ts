@@ -1,8 +1,9 @@
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
 import * as z from 'zod/mini';
-import { type ErrorCode, GatewayError, type Problem, PROBLEM_TYPE, problemOf } from '../core/errors.ts';
+import { ERROR_CODES, type ErrorCode, GatewayError, type Problem, PROBLEM_TYPE, problemOf } from '../core/errors.ts';
 import { EXPOSED } from '../middleware/cors.ts';
 import { documented, exampleOf } from '../upstream/fields.ts';
+import type { Table } from '../upstream/table.ts';
 
 /** A route: what the app mounts it by, and what the document tells of it besides. */
 export interface Description extends Pick<RouteConfig, 'method' | 'path' | 'operationId' | 'summary' | 'security'> {
@@ -34,19 +35,16 @@ credential and names all methods and headers that the gateway takes. Without lis
 **Every answer** has an \`X-Request-Id\`, yours if you send one, \`Server-Timing\`, and \`RateLimit\` where a limit applies. HEAD works
 where GET does. Query parameters that are not documented go to the upstream as they are.`;
 
-/** In the order of the document. */
-const TAGS = {
-  Composed: 'Several reads in one answer.',
-  Session: 'Cookies for browsers, where `SESSIONS` is on: no script ever sees the key.',
-  Account: 'API keys.',
-  Billing: 'Subscription, plan, payment methods, transactions.',
-  Referral: 'The referral and affiliate program.',
-  Proxy: 'Sub-users, IP authorizations, list refresh, activity.',
-  Notifications: 'What the account should know.',
-  Verification: 'ID verification and account verification.',
-  Social: 'Registration and login with an identity provider. No credential.',
-  About: 'The gateway itself. No credential.',
-};
+/** In the order of the document, each once. */
+const tagsOf = ({ operations }: Table) =>
+  [
+    ...new Map([
+      ['Composed', 'Several reads in one answer.'],
+      ['Session', 'Cookies for browsers, where `SESSIONS` is on: no script ever sees the key.'],
+      ...operations.map(({ tag }) => [tag.name, tag.description] as const),
+      ['About', 'The gateway itself. No credential.'],
+    ] as const),
+  ].map(([name, description]) => ({ name, description }));
 
 const CREDENTIALS = {
   Token: { type: 'apiKey', in: 'header', name: 'Authorization', description: '`Token <key>`, the word included.' },
@@ -55,7 +53,7 @@ const CREDENTIALS = {
 } as const;
 
 /** The OpenAPI 3.1 document of all that the gateway answers. Loaded when it is first asked for. */
-export function documentOf(routes: readonly Description[]): object {
+export function documentOf(routes: readonly Description[], table: Table): object {
   const api = new OpenAPIHono();
   const registry = api.openAPIRegistry;
   named.clear();
@@ -64,14 +62,17 @@ export function documentOf(routes: readonly Description[]): object {
     registry.registerPath({ ...head, ...about, responses: { ...responses, default: shared('Problem') } });
   }
   for (const [name, scheme] of Object.entries(CREDENTIALS)) registry.registerComponent('securitySchemes', name, scheme);
-  for (const [name, answer] of Object.entries(ANSWERS)) registry.registerComponent('responses', name, answer);
-  for (const [name, schema] of Object.entries(namedSchemas())) registry.registerComponent('schemas', name, schema);
+  for (const [name, answer] of Object.entries(answersOf(table))) registry.registerComponent('responses', name, answer);
+  const schemas = namedSchemas();
+  const codes = [...ERROR_CODES, ...table.refusals.keys()];
+  for (const [name, schema] of Object.entries(schemas))
+    registry.registerComponent('schemas', name, name === 'ProblemCode' ? { ...schema, enum: codes } : schema);
   return api.getOpenAPI31Document({
     openapi: '3.1.0',
     info: { title: 'Portico', version: '1', description: DESCRIPTION },
     servers: [{ url: '/' }],
     security: [{ Token: [] }, { Bearer: [] }, { Session: [] }],
-    tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
+    tags: tagsOf(table),
   });
 }
 
@@ -120,32 +121,33 @@ function anyOf(description: string, path: string, codes: readonly ErrorCode[], h
   return { description, ...(headers && { headers }), content };
 }
 
-const LIST = '/api/v2/payment/transaction/';
-const PURCHASE = '/api/v2/subscription/checkout/purchase/';
-
 /** Answers that many calls share, by the names of their components. */
-const ANSWERS = {
-  RateLimited: anyOf('Too many requests, or the upstream wants fewer.', LIST, ['rate_limited'], LIMIT),
-  NotTwice: anyOf(
-    'The first request with this key is under way, or nobody knows how it ended; or the upstream refused.',
-    PURCHASE,
-    ['idempotency_in_progress', 'outcome_unknown', 'conflict'],
-  ),
-  KeyReused: anyOf('The key was used with another body; or the upstream refused.', PURCHASE, [
-    'idempotency_key_reused',
-    'unprocessable_content',
-  ]),
-  // Some generators take a default answer whose description has the word "success" for a good one too.
-  Problem: anyOf(
-    'Any other problem (RFC 9457). `/problems/{code}` describes each code.',
-    LIST,
-    ['validation_failed', 'rate_limited', 'upstream_timeout'],
-    RETRY_AFTER,
-  ),
-  Unauthenticated: anyOf('No usable credential, or the upstream refused it.', LIST, ['unauthenticated'], CHALLENGE),
-};
+function answersOf({ operations }: Table) {
+  const list = operations.find(({ paged }) => paged)?.path ?? '/';
+  const write = operations.find(({ exclusive }) => exclusive)?.path ?? '/';
+  return {
+    RateLimited: anyOf('Too many requests, or the upstream wants fewer.', list, ['rate_limited'], LIMIT),
+    NotTwice: anyOf(
+      'The first request with this key is under way, or nobody knows how it ended; or the upstream refused.',
+      write,
+      ['idempotency_in_progress', 'outcome_unknown', 'conflict'],
+    ),
+    KeyReused: anyOf('The key was used with another body; or the upstream refused.', write, [
+      'idempotency_key_reused',
+      'unprocessable_content',
+    ]),
+    // Some generators take a default answer whose description has the word "success" for a good one too.
+    Problem: anyOf(
+      'Any other problem (RFC 9457). `/problems/{code}` describes each code.',
+      list,
+      ['validation_failed', 'rate_limited', 'upstream_timeout'],
+      RETRY_AFTER,
+    ),
+    Unauthenticated: anyOf('No usable credential, or the upstream refused it.', list, ['unauthenticated'], CHALLENGE),
+  };
+}
 
-const shared = (name: keyof typeof ANSWERS) => ({ $ref: `#/components/responses/${name}` });
+const shared = (name: keyof ReturnType<typeof answersOf>) => ({ $ref: `#/components/responses/${name}` });
 
 const LIMITED = { 429: shared('RateLimited') };
 

@@ -5,7 +5,7 @@ import { andThen, type Digest, type Soon } from '../core/runtime.ts';
 import { type BadLeg, compose, isBad, isGood, type Leg, type Legs, readsOf, vitalOf } from '../gateway/compose.ts';
 import type { GatewayDeps } from '../gateway/deps.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { allOverviews, type Overview } from '../gateway/overviews.ts';
+import type { Overview } from '../gateway/overviews.ts';
 import { noneMatch } from '../middleware/headers.ts';
 import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../middleware/reply.ts';
 import type { ClientRequest, Env } from '../middleware/request.ts';
@@ -13,16 +13,20 @@ import { overviewDescription } from './overview-description.ts';
 import { type Route, routeOf } from './route.ts';
 import { type CompositionRequest, compositionsOf, project } from './selection.ts';
 
-type Runtime = Pick<GatewayDeps, 'clock' | 'digest'>;
+type Runtime = Pick<GatewayDeps, 'clock' | 'digest' | 'overviews'>;
 
 const VARY = { Vary: 'Authorization, Accept, Prefer' } as const;
 
 export const overviewRoutes = (gateway: Gateway, runtime: Runtime): Route[] =>
-  allOverviews.map((overview) =>
+  runtime.overviews.map((overview) =>
     routeOf(overviewDescription(overview), { handle: answering(overview, gateway, runtime) }),
   );
 
-function answering(overview: Overview, gateway: Gateway, { clock, digest }: Runtime): Route['handle'] {
+function answering(
+  overview: Overview,
+  gateway: Gateway,
+  { clock, digest }: Pick<Runtime, 'clock' | 'digest'>,
+): Route['handle'] {
   const askedOf = compositionsOf(overview);
   return async (c) => {
     const request = c.get('request');

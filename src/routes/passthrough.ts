@@ -10,14 +10,14 @@ import type { ClientRequest } from '../middleware/request.ts';
 import { documented, exampleOf } from '../upstream/fields.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { type CachePolicy, ID_FORMS, type Operation } from '../upstream/operation.ts';
-import { allOperations } from '../upstream/operations/index.ts';
+import type { Table } from '../upstream/table.ts';
 import type { OperationInput } from '../upstream/call.ts';
 import type { Description, Doc } from './openapi.ts';
 import { type Route, routeOf } from './route.ts';
 
 /** The upstream's endpoints, each at its own path (`contract.md` section 2). */
-export function passthroughRoutes(gateway: Gateway): Route[] {
-  return allOperations.map((operation: Operation) => {
+export function passthroughRoutes(gateway: Gateway, { operations }: Table): Route[] {
+  return operations.map((operation) => {
     const handle = operation.method === 'GET' ? readBy(operation, gateway) : writtenBy(operation, gateway);
     const { path, ...route } = routeOf(passthroughDescription(operation), { handle });
     return { ...route, path: path.replace(':portico_id', `:portico_id{${ID_FORMS[operation.idForm ?? 'digits']}}`) };
@@ -86,7 +86,7 @@ export function passthroughDescription(operation: Operation): Description {
     method: method.toLowerCase() as Lowercase<typeof method>,
     path,
     operationId: id,
-    tags: [tag],
+    tags: [tag.name],
     summary,
     ...(credential === 'none' && { security: [] }),
     details: (doc) => ({

@@ -2,6 +2,7 @@ import * as z from 'zod/mini';
 import {
   CODE,
   ERROR_CODES,
+  type ErrorKind,
   ERRORS,
   GatewayError,
   isErrorCode,
@@ -11,6 +12,7 @@ import {
 } from '../core/errors.ts';
 import { jsonAnswer, reply } from '../middleware/reply.ts';
 import { documented, flag, integer, model, text } from '../upstream/fields.ts';
+import type { Table } from '../upstream/table.ts';
 import { about, pageAt, type Route, routeOf } from './route.ts';
 
 const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
@@ -19,18 +21,19 @@ const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
  * `GET /problems/<code>`: the page that a problem's `type` names. `GET /problems`: all of them.
  * @param upstreamCodes codes of the upstream's own that this instance has seen
  */
-export const problemsRoutes = (upstreamCodes: ReadonlySet<string>): readonly Route[] => [
+export const problemsRoutes = (upstreamCodes: ReadonlySet<string>, { refusals }: Table): readonly Route[] => [
   pageAt(list.path, async ({ mount }) => {
-    const problems = [...ERROR_CODES, ...upstreamCodes].map((code) => descriptionOf(code, mount));
+    const codes = new Set([...ERROR_CODES, ...refusals.keys(), ...upstreamCodes]);
+    const problems = Array.from(codes, (code) => descriptionOf(code, refusals.get(code), mount));
     return jsonAnswer({ problems }, { 'Cache-Control': 'no-cache' });
   }),
   routeOf(one, {
     operation: undefined,
     handle(c) {
       const code = c.req.param('portico_code') ?? '';
-      const isKnown = isErrorCode(code) || upstreamCodes.has(code);
+      const isKnown = isErrorCode(code) || refusals.has(code) || upstreamCodes.has(code);
       if (!isKnown) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
-      return reply(c, jsonAnswer(descriptionOf(code, c.get('request').mount), CACHED));
+      return reply(c, jsonAnswer(descriptionOf(code, refusals.get(code), c.get('request').mount), CACHED));
     },
   }),
 ];
@@ -38,10 +41,11 @@ export const problemsRoutes = (upstreamCodes: ReadonlySet<string>): readonly Rou
 const OF_UPSTREAM = 'A code of the upstream’s own, sent on as it came; the `detail` of the problem says what it means.';
 
 /** `mount`: the path that the app is mounted under. */
-function descriptionOf(code: string, mount = '') {
-  const { status, description } = isErrorCode(code) ? ERRORS[code] : { description: OF_UPSTREAM };
+function descriptionOf(code: string, known: ErrorKind | undefined, mount = '') {
+  const kind: Partial<ErrorKind> = known ?? (isErrorCode(code) ? ERRORS[code] : {});
+  const { status, title = titleOf(code), description = OF_UPSTREAM } = kind;
   const retryable = status !== undefined && isTransient(code, status);
-  return { type: `${mount}/problems/${code}`, title: titleOf(code), status, code, detail: description, retryable };
+  return { type: `${mount}/problems/${code}`, title, status, code, detail: description, retryable };
 }
 
 const errorItem = z.object({
@@ -74,7 +78,7 @@ export const problemSchema = model(
     status: integer('its HTTP status', 503),
     code: problemCode,
     detail: text('what happened, for people', 'The upstream is not available right now.'),
-    instance: text('path of the request', '/api/v2/payment/transaction/1201/'),
+    instance: text('path of the request', '/path/'),
     request_id: text('as in `X-Request-Id`', '01981f0e-7d2c-7000-8000-5f3b9c0d1e2f'),
     retryable: flag('whether the same request may succeed later', true),
     retry_after: z.optional(integer('seconds, as in `Retry-After`', 5)),
@@ -97,17 +101,17 @@ const descriptionSchema = documented(z.partial(z.pick(problemSchema, ofDescripti
 const listSchema = model('ProblemList', { problems: z.array(descriptionSchema) });
 
 const list = about('/problems', 'listProblems', 'All problem codes of the gateway', (doc) => {
-  const content = doc.json(listSchema, { problems: ERROR_CODES.map((code) => descriptionOf(code)) });
+  const content = doc.json(listSchema, { problems: ERROR_CODES.map((code) => descriptionOf(code, undefined)) });
   return doc.good('All codes, each with its title, status and description.', content);
 });
 
-const EXAMPLE = 'paid_plan_active';
+const EXAMPLE = 'upstream_unavailable';
 const codeSchema = documented(z.string(), { description: '`code` of a problem', examples: [EXAMPLE] });
 
 const one = about('/problems/{code}', 'getProblem', 'What a problem code means', (doc) => ({
   description: "A code of the upstream's own is described once this instance has sent it, and is a 404 before.",
   parameters: doc.parameters('path', { code: codeSchema }),
-  ...doc.good('Its title, status and description.', doc.json(descriptionSchema, descriptionOf(EXAMPLE))),
+  ...doc.good('Its title, status and description.', doc.json(descriptionSchema, descriptionOf(EXAMPLE, undefined))),
 }));
 
 export const problemsDescriptions = [list, one];

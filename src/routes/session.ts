@@ -10,7 +10,7 @@ import { CLEARED, MAX_TOKEN, type Sessions } from '../middleware/session.ts';
 import { documented, model, text, timestamp } from '../upstream/fields.ts';
 import { checkBody, checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
-import { operations } from '../upstream/operations/index.ts';
+import type { Table } from '../upstream/table.ts';
 import type { Description } from './openapi.ts';
 import { type Route, routeOf } from './route.ts';
 
@@ -92,15 +92,15 @@ const beginningWith =
 const tokenInBody: TokenOf = async (request) => checkBody(sessionBody, (await jsonTextOf(request)) ?? '').token;
 
 const tokenFrom =
-  (operation: Operation): TokenOf =>
+  (operation: Operation, member: string): TokenOf =>
   async (request, gateway) => {
     const input = async () => {
       request.checkIdempotencyKey();
       return { query: '', body: await jsonTextOf(request) };
     };
     const written = await gateway.write(operation, input, request);
-    const { data } = z.object({ token: key }).safeParse(JSON.parse(written.text ?? 'null'));
-    if (data) return data.token;
+    const { data } = z.object({ [member]: key }).safeParse(JSON.parse(written.text ?? 'null'));
+    if (data?.[member] !== undefined) return data[member];
     throw GatewayError.of('upstream_bad_response', { detail: 'The upstream gave no token that fits into a cookie.' });
   };
 
@@ -161,29 +161,29 @@ const beginning = (rest: string, operationId: string, summary: string, body: z.c
   },
 });
 
-const { loginSocial, registerSocial } = operations;
+type Call = readonly [Description, AnswerOf];
 
 /** With the call of the upstream that gives the token. */
-const beginningBy = (rest: string, operationId: string, operation: typeof loginSocial | typeof registerSocial) =>
-  [
-    beginning(rest, operationId, operation.summary, operation.body.schema),
-    beginningWith(tokenFrom(operation), true),
-  ] as const;
+function beginningBy(operation: Operation): Call[] {
+  const { signsIn, summary, body } = operation;
+  if (!signsIn || !body) return [];
+  const { as, token } = signsIn;
+  return [
+    [beginning(`/${as}`, `${as}Session`, summary, body.schema), beginningWith(tokenFrom(operation, token), true)],
+  ];
+}
 
 /** What there is, and what answers it. */
-const calls: readonly (readonly [Description, AnswerOf])[] = [
+export const sessionCallsOf = ({ operations }: Table): readonly Call[] => [
   [looking, look],
   [beginning('', 'createSession', 'Sign in with a key', sessionBody), beginningWith(tokenInBody, false)],
-  beginningBy('/login', 'loginSession', loginSocial),
-  beginningBy('/register', 'registerSession', registerSocial),
+  ...operations.flatMap(beginningBy),
   [ending, signOut],
 ];
 
-export const sessionDescriptions = calls.map(([description]) => description);
-
 /** Sessions for browsers (`contract.md` section 8), where `SESSIONS` is on. */
-export const sessionRoutes = (gateway: Gateway, sessions: Sessions): Route[] =>
-  calls.map(([description, answerOf]) =>
+export const sessionRoutes = (gateway: Gateway, table: Table, sessions: Sessions): Route[] =>
+  sessionCallsOf(table).map(([description, answerOf]) =>
     routeOf(description, {
       operation: 'session',
       isSession: true,

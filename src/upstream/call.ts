@@ -86,7 +86,7 @@ export interface Validators {
 export interface Whose {
   /** The request that it was begun for. Other requests may wait for it too. */
   readonly context: RequestContext;
-  /** Absent for the social calls. */
+  /** Absent for calls that take no credential. */
   readonly account: AccountId | undefined;
   /** Whose share of the bounded resources it takes. */
   readonly owner: Owner;

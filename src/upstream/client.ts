@@ -5,6 +5,7 @@ import type { CallUpstream, Keeping, OperationInput, UpstreamAnswer, UpstreamCal
 import { localLinks } from './links.ts';
 import type { Operation } from './operation.ts';
 import { refusalOf, retryAfterOf } from './refusal.ts';
+import type { Table } from './table.ts';
 import { type BodyFlaw, headerOf, type RawAnswer, type Transport } from './transport.ts';
 
 interface ClientOptions {
@@ -13,13 +14,20 @@ interface ClientOptions {
   readonly maxBodyBytes: number;
   /** The upstream's `{base_url}`. Clients never see its host. */
   readonly upstream: URL;
+  readonly table: Table;
 }
 
 /**
  * The innermost call: one request, one answer, no policy.
  * @throws GatewayError see `noAnswer` and `answerOf`
  */
-export function upstreamClient({ transport, clock, maxBodyBytes, upstream }: ClientOptions): CallUpstream {
+export function upstreamClient({
+  transport,
+  clock,
+  maxBodyBytes,
+  upstream,
+  table: { refusals },
+}: ClientOptions): CallUpstream {
   return async (call) => {
     const { operation, input, controller, beforeFirstByte } = call;
     call.beforeSend?.();
@@ -32,7 +40,7 @@ export function upstreamClient({ transport, clock, maxBodyBytes, upstream }: Cli
       maxBodyBytes,
       beforeFirstByte,
     });
-    return answerOf(call, raw, clock.now(), upstream);
+    return answerOf(call, raw, { now: clock.now(), upstream, refusals });
   };
 }
 
@@ -64,12 +72,19 @@ function newSpanId(): string {
   return random.slice(0, 8) + random.slice(24, 32);
 }
 
+/** What an answer is read with. */
+interface Answered {
+  readonly now: number;
+  readonly upstream: URL;
+  readonly refusals: Table['refusals'];
+}
+
 /**
  * Tells good answers, refusals and failures apart. Nothing else looks at the upstream's status.
  * @throws GatewayError the upstream's 4xx as a refusal, else `upstream_bad_response`, `upstream_unavailable` or
  *   `upstream_timeout`
  */
-function answerOf(call: UpstreamCall, raw: RawAnswer, now: number, upstream: URL): UpstreamAnswer {
+function answerOf(call: UpstreamCall, raw: RawAnswer, { now, upstream, refusals }: Answered): UpstreamAnswer {
   const { operation, validators, context } = call;
   const { status } = raw;
   const isGood = status >= 200 && status < 300;
@@ -79,7 +94,7 @@ function answerOf(call: UpstreamCall, raw: RawAnswer, now: number, upstream: URL
   if (status === 304 && validators) return { ...EMPTY, ...keptAs(raw), status, notModified: true };
   if (status < 400 || status >= 500) throw failure(raw, now);
   const credential = operation.credential === 'none' ? undefined : context.credential;
-  throw refusalOf(raw, { now, credential, upstream });
+  throw refusalOf(raw, { now, credential, upstream, refusals });
 }
 
 const isEmpty = ({ body }: RawAnswer) => 'text' in body && body.text === '';

@@ -1,4 +1,4 @@
-import type { ZodMiniType } from 'zod/mini';
+import type * as z from 'zod/mini';
 
 export type IdForm = 'digits' | 'slug';
 
@@ -13,88 +13,138 @@ export interface CachePolicy {
   readonly onError: number;
 }
 
-const cachedFor = (fresh: number, stale: number, onError: number): CachePolicy => ({ fresh, stale, onError });
-
-/** What is cached and forgotten together, and how long: reads belong to a group, writes invalidate groups. */
-const GROUPS = {
-  subscription: cachedFor(30, 300, 3600),
-  paymentMethods: cachedFor(30, 300, 3600),
-  transactions: cachedFor(30, 60, 3600),
-  pendingPayments: cachedFor(30, 60, 3600),
-  referralConfig: cachedFor(30, 300, 3600),
-  referralCredits: cachedFor(30, 60, 3600),
-  earnOuts: cachedFor(30, 60, 3600),
-  referralChannels: cachedFor(30, 300, 3600),
-  subusers: cachedFor(10, 30, 600),
-  ipAuthorizations: cachedFor(10, 30, 600),
-  proxyActivity: cachedFor(10, 30, 600),
-  notifications: cachedFor(10, 60, 3600),
-  apiKeys: undefined,
-  verificationFlows: undefined,
-};
-
-export type Group = keyof typeof GROUPS;
-
 /** A group, the one item of a group that the path names, or all of the account. */
-type Invalidated = 'everything' | Group | { readonly item: Group };
+type Invalidated<Group extends string> = 'everything' | Group | { readonly item: Group };
 
-/** All that Portico knows of one upstream endpoint. */
+/** A chapter of the OpenAPI document. */
+export interface Tag {
+  readonly name: string;
+  readonly description: string;
+}
+
+/** A code that the upstream refuses with, in the words of a problem. Without a title, the code in words is its title. */
+export interface Refusal {
+  readonly status: number;
+  readonly title?: string;
+  readonly description: string;
+}
+
+/** All that is known of one endpoint of the upstream. */
 export interface Row {
-  /** Method, and path template with the trailing slash that the upstream always gets; `{id}` is the only parameter. */
-  readonly at: `${Method} /api/v2/${string}/`;
+  /** Method, and path template. It is taken with and without the last slash, and sent as it stands. `{id}` is the only parameter. */
+  readonly at: `${Method} /${string}`;
   /** What an `<ID>` may look like if not digits. */
   readonly idForm?: 'slug';
-  /** `none`: social register and login, which take no credential and never forward one. */
+  /** `none`: it takes no credential, and never forwards one. Its requests are counted by the client's address. */
   readonly credential?: 'none';
   /** Documented query parameters, checked as text. Others are passed on. */
-  readonly query?: Readonly<Record<string, ZodMiniType<unknown, string>>>;
+  readonly query?: Readonly<Record<string, z.ZodMiniType<unknown, string>>>;
   /** JSON body. `optional`: it may be empty. */
-  readonly body?: { readonly schema: ZodMiniType; readonly optional?: true };
+  readonly body?: { readonly schema: z.ZodMiniType; readonly optional?: true };
   /** Schema of a good answer; `null` for 204. */
-  readonly answer: ZodMiniType | null;
+  readonly answer: z.ZodMiniType | null;
   /** The answer is a page whose `next` and `previous` point at the upstream. */
   readonly paged?: true;
-  /** Reads only, also uncached ones: a read after a write shares no call with reads from before it. */
-  readonly group?: Group;
-  /** Whatever its group. */
-  readonly isUncached?: true;
+  /** What is cached and forgotten together. Reads only, also uncached ones: a read after a write shares no call with reads from before it. */
+  readonly group?: string;
+  /** Reads only. Without it they are never cached. */
+  readonly cache?: CachePolicy;
   /** Writes only. */
-  readonly invalidates?: readonly Invalidated[];
+  readonly invalidates?: readonly Invalidated<string>[];
   /** Writes only. While one is under way, an equal one of the same account is refused. */
   readonly exclusive?: true;
   /** Writes only. Members of the body that are ignored when two are compared. */
   readonly notCompared?: ReadonlySet<string>;
   /** Fields of the answer or the body that are secrets: an answer with one is never cached. */
   readonly secrets?: readonly string[];
+  /** Its answer has a credential for a session of a browser, in this member: `POST /bff/v1/session/<as>` begins one with it. */
+  readonly signsIn?: { readonly as: string; readonly token: string };
+  /** Codes of the upstream's own that it may refuse this with. */
+  readonly refusals?: Readonly<Record<string, Refusal>>;
+  /** Without one it stands under `Upstream`. */
+  readonly tag?: Tag;
   /** Without one, its name in words is its summary. */
   readonly summary?: string;
   readonly description?: string;
 }
 
 /** A row with its name, which is also its `operationId`, log field, policy key and test title. */
-export interface Operation extends Omit<Row, 'idForm' | 'summary'> {
+export interface Operation extends Omit<Row, 'idForm' | 'summary' | 'tag'> {
   readonly id: string;
-  readonly tag: string;
+  readonly tag: Tag;
   readonly summary: string;
   readonly method: Method;
   readonly path: string;
   /** Present exactly when the path has `{id}`. */
   readonly idForm?: IdForm | undefined;
-  /** Reads only. Absent: never cached. */
-  readonly cache?: CachePolicy | undefined;
 }
 
-/** Names each row by its key. */
-export function nameRows<const T extends Record<string, Row>>(tag: string, rows: T) {
-  const named = Object.entries(rows).map(([id, row]) => {
-    const [method = '', path = ''] = row.at.split(' ');
-    const idForm = path.includes('{id}') ? (row.idForm ?? 'digits') : undefined;
-    const cache = row.group && !row.isUncached ? GROUPS[row.group] : undefined;
-    return [id, { summary: wordsOf(id), ...row, id, tag, method, path, idForm, cache }];
-  });
+/** What a row may be made of: a new one, or one that has its name already. */
+type Given = Row | Operation;
+
+type GroupOf<Rows> = {
+  [K in keyof Rows]: Rows[K] extends { readonly group: infer G extends string } ? G : never;
+}[keyof Rows];
+
+/** A write may only invalidate groups that a read of the same rows belongs to. */
+type Checked<Rows> = { readonly [K in keyof Rows]: { readonly invalidates?: readonly Invalidated<GroupOf<Rows>>[] } };
+
+export type Named<Rows> = {
+  readonly [K in keyof Rows]: Rows[K] & Operation & { readonly id: K };
+};
+
+/**
+ * The endpoints of an upstream, each by the name that it has from then on: in logs, metrics, the OpenAPI document and
+ * `CACHE_POLICY`.
+ * @throws TypeError in words for what a row cannot be
+ */
+export function defineRows<const Rows extends Readonly<Record<string, Given>>>(
+  rows: Rows & Checked<Rows>,
+): Named<Rows> {
+  const groups = new Set(Object.values<Given>(rows).map(({ group }) => group));
+  const named = Object.entries<Given>(rows).map(([id, row]) => [id, operationOf(id, row, groups)]);
   // The same keys and rows, each with its key as `id`.
-  return Object.fromEntries(named) as { readonly [K in keyof T]: T[K] & Operation & { id: K } };
+  return Object.fromEntries(named) as Named<Rows>;
 }
+
+const OTHER: Tag = { name: 'Upstream', description: 'Further calls of the upstream.' };
+
+function operationOf(id: string, row: Given, groups: ReadonlySet<string | undefined>): Operation {
+  const problem = problemOf(id, row, groups);
+  if (problem !== undefined) throw new TypeError(`the row \`${id}\` ${problem}`);
+  const [method, path = ''] = row.at.split(' ');
+  const idForm = path.includes('{id}') ? (row.idForm ?? 'digits') : undefined;
+  return { tag: OTHER, summary: wordsOf(id), ...row, id, method: method as Method, path, idForm };
+}
+
+const METHOD_AND_PATH = /^(GET|POST|PATCH|DELETE) ((?:\/(?:\{id\}|(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+))+\/?)$/;
+
+const MEMBERS = new Set(
+  (
+    'at idForm credential query body answer paged group cache invalidates exclusive notCompared secrets signsIn refusals ' +
+    'tag summary description id method path'
+  ).split(' '), // the last three are in one that has its name already
+);
+
+/** What is wrong with a row, after its name; undefined if nothing is. */
+function problemOf(id: string, row: Given, groups: ReadonlySet<string | undefined>): string | undefined {
+  const { at, cache, group, invalidates, secrets } = row;
+  const unknown = Object.keys(row).find((name) => !MEMBERS.has(name));
+  const isRead = at.startsWith('GET ');
+  const strange = invalidates?.map(groupIn).find((name) => name !== 'everything' && !groups.has(name));
+  if (!/^[a-zA-Z]\w{0,63}$/.test(id)) return 'needs a name of letters, digits and _';
+  if (unknown !== undefined) return `has \`${unknown}\`, which no row has`;
+  if (!METHOD_AND_PATH.test(at) || at.split('{id}').length > 2)
+    return 'is not at a method and a path, such as `GET /badge/{id}/`, with no other parameter than one `{id}`';
+  if (isRead && (invalidates ?? row.exclusive ?? row.body)) return 'is a read: it has no body and invalidates nothing';
+  if (!isRead && (cache ?? group)) return 'is a write: it is not cached and belongs to no group';
+  if (cache && row.credential === 'none') return 'takes no credential, so it cannot be cached for an account';
+  if (cache && (group === undefined || secrets)) return 'cannot be cached: it has no group, or an answer with secrets';
+  if (strange !== undefined) return `invalidates \`${strange}\`, to which no read belongs`;
+  return row.answer === undefined ? 'has no schema of its answer; null stands for none' : undefined;
+}
+
+export const groupIn = (one: Invalidated<string>): string => (typeof one === 'string' ? one : one.item);
 
 /** `getApiKey` becomes `Get API key`. */
 function wordsOf(id: string): string {

@@ -30,10 +30,6 @@ export const orderingText = (...fields: string[]) =>
     description: 'a leading - means descending',
   });
 
-export const planId = {
-  plan_id: documented(idText, { description: 'id of the plan to act on; the default plan when left out' }),
-};
-
 export const paging = {
   page: positiveIntegerText('page number, from 1'),
   page_size: positiveIntegerText('items in a page; 25 when left out'),

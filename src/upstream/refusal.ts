@@ -1,6 +1,7 @@
 import * as z from 'zod/mini';
 import { type ErrorItem, GatewayError, isCode } from '../core/errors.ts';
 import { parsedJson } from '../core/json.ts';
+import type { Table } from './table.ts';
 import { headerOf, type RawAnswer } from './transport.ts';
 
 /** For these the upstream's own code is ignored: clients rely on ours. */
@@ -35,10 +36,12 @@ interface RefusalContext {
   /** Concealed in the upstream's texts, as is its host. */
   readonly credential: string | undefined;
   readonly upstream: URL;
+  /** What is known of codes of the upstream's own. */
+  readonly refusals: Table['refusals'];
 }
 
 /** An upstream 4xx as an error of ours, with the upstream's status and, where it has one, its code. */
-export function refusalOf(raw: RawAnswer, { now, credential, upstream }: RefusalContext): GatewayError {
+export function refusalOf(raw: RawAnswer, { now, credential, upstream, refusals }: RefusalContext): GatewayError {
   const { status, body } = raw;
   const conceal = concealing(credential, upstream);
   const isShort = 'text' in body && body.text.length <= MAX_BODY;
@@ -47,8 +50,11 @@ export function refusalOf(raw: RawAnswer, { now, credential, upstream }: Refusal
     .map((finding) => concealed(finding, conceal));
   const code = codeFor(status, findings);
   const whole = findings.find((finding) => finding.field === null && finding.message !== finding.code)?.message;
+  const known = code === undefined ? undefined : refusals.get(code);
+  const told = known?.status === status ? known : undefined; // with another status it has another meaning
   return GatewayError.refusal(code, status, {
-    detail: whole ?? (code === 'validation_failed' ? FIELDS_REFUSED : WITHOUT_WORDS[status]),
+    title: known?.title,
+    detail: whole ?? told?.description ?? (code === 'validation_failed' ? FIELDS_REFUSED : WITHOUT_WORDS[status]),
     retryAfter: status === 429 ? retryAfterOf(raw, { now, otherwise: RATE_LIMITED_SECONDS }) : undefined,
     ...(status === 401 && { headers: { 'WWW-Authenticate': 'Token' } }),
     errors: findings.map((finding): ErrorItem => ({ ...finding, code: finding.code ?? 'invalid' })),

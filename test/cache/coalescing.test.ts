@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
 import type { Snapshot } from '../../src/store/store.ts';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import type { OperationId } from '../support/account-api.ts';
 import { hit, holdFirst, MISS, NO_CACHE, NO_STORE, seen, requestOf } from './helpers.ts';
 import type { TextAnswer } from '../support/http.ts';
 import { bodyOf, callOf, isCallTo, pathOf } from '../support/marked.ts';
 import { openSocket } from '../support/raw-client.ts';
-import { barrier, hold, json, perCall, reply, reset } from '../support/scripted-upstream.ts';
+import { barrier, hold, json, perCall, reply, reset } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { cachedIds, readIds } from '../support/table.ts';
 import { openWorld, type World } from '../support/world.ts';

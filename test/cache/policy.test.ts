@@ -4,9 +4,10 @@ import { cacheStatusOf, hit, MISS, seen } from './helpers.ts';
 import { startGateway } from '../support/gateway.ts';
 import { call } from '../support/http.ts';
 import { bodyOf, callOf, pathOf } from '../support/marked.ts';
-import { json } from '../support/scripted-upstream.ts';
+import { json } from '../../src/testing/scripted-upstream.ts';
 import { cachedIds } from '../support/table.ts';
 import { openWorld } from '../support/world.ts';
+import { accountTable } from '../support/account-api.ts';
 
 const policy = (policies: unknown) => ({ CACHE_POLICY: JSON.stringify(policies) });
 
@@ -98,11 +99,13 @@ describe('CACHE_POLICY', () => {
     ['true', { getSubscription: true }],
     ['a list', []],
   ])('refuses %s', (_, policies) => {
-    expect(parseConfig(policy(policies))).toMatchObject({ problems: [{ variable: 'CACHE_POLICY' }] });
+    expect(parseConfig(policy(policies), accountTable)).toMatchObject({ problems: [{ variable: 'CACHE_POLICY' }] });
   });
 
   test('refuses what is no JSON', () => {
-    expect(parseConfig({ CACHE_POLICY: '{' })).toMatchObject({ problems: [{ variable: 'CACHE_POLICY' }] });
+    expect(parseConfig({ CACHE_POLICY: '{' }, accountTable)).toMatchObject({
+      problems: [{ variable: 'CACHE_POLICY' }],
+    });
   });
 });
 

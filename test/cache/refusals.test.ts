@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { allOverviews } from '../../src/gateway/overviews.ts';
+import { type OperationId, allOperations, allOverviews } from '../support/account-api.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
-import { allOperations, type OperationId } from '../../src/upstream/operations/index.ts';
 import { askAll, goodAfter, hit, isHit, MISS, NO_CACHE, NO_STORE, seen, versioned } from './helpers.ts';
 import { legsOf } from '../overviews/helpers.ts';
 import { callOf, isCallTo } from '../support/marked.ts';
-import { barrier, hang, hold, json, perCall, reply } from '../support/scripted-upstream.ts';
+import { barrier, hang, hold, json, perCall, reply } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { cachedIds, uncachedIds } from '../support/table.ts';
 import { openWorld } from '../support/world.ts';

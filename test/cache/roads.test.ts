@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { allOverviews } from '../../src/gateway/overviews.ts';
+import { allOverviews } from '../support/account-api.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import { byCookie, openSessions, type SessionWorld } from '../sessions/helpers.ts';
 import { sharedStore } from '../store/shared-world.ts';

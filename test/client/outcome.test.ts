@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createClient, outcomeOf } from '../../client/src/index.ts';
 import { legOf, openOverviews, overviewTable } from '../overviews/helpers.ts';
-import { json } from '../support/scripted-upstream.ts';
+import { json } from '../../src/testing/scripted-upstream.ts';
 import { exampleBody } from '../support/examples.ts';
 import { problemOf } from './helpers.ts';
 

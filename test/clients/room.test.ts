@@ -6,6 +6,7 @@ import { expectHidden, expectShown, LISTED } from '../http/cors.ts';
 import { expectProblem } from '../http/problem.ts';
 import { configOf, keepingLogger, type LogLine } from '../support/gateway.ts';
 import { openSocket, rawRequest, requestText } from '../support/raw-client.ts';
+import { accountTables } from '../support/account-api.ts';
 
 /** Requests that may be under way. */
 const MOST = 16;
@@ -23,7 +24,7 @@ beforeEach(async () => {
   const upstream = new URL('http://upstream.test');
   const config = configOf({ UPSTREAM_BASE_URL: upstream.href, ALLOWED_ORIGINS: LISTED });
   const readiness = { isReady: () => true };
-  const built = nodeDeps({ config, upstream, logger: keepingLogger(lines), readiness });
+  const built = nodeDeps({ ...accountTables, config, upstream, logger: keepingLogger(lines), readiness });
   close = built.close;
   const app = createApp(built.deps).get('/held', async (c) => {
     underWay++;

@@ -1,12 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { type ConfigProblem, parseConfig } from '../../src/config.ts';
 import { storeAddressOf } from '../../src/core/store-address.ts';
-import { operations } from '../../src/upstream/operations/index.ts';
+import { accountTable, operations } from '../support/account-api.ts';
 import { configOf } from '../support/gateway.ts';
 import { LEAK_MARK } from '../support/secrets.ts';
 
 function problemsOf(record: Readonly<Record<string, unknown>>): readonly ConfigProblem[] {
-  const parsed = parseConfig(record);
+  const parsed = parseConfig(record, accountTable);
   return 'problems' in parsed ? parsed.problems : [];
 }
 
@@ -208,11 +208,14 @@ describe('CACHE_POLICY', () => {
 });
 
 it('takes the vars of a Worker, which may be numbers, booleans and objects', () => {
-  const parsed = parseConfig({
-    UPSTREAM_TIMEOUT_MS: 250,
-    CACHE_POLICY: { getSubscription: false },
-    ASSETS: { fetch() {} },
-  });
+  const parsed = parseConfig(
+    {
+      UPSTREAM_TIMEOUT_MS: 250,
+      CACHE_POLICY: { getSubscription: false },
+      ASSETS: { fetch() {} },
+    },
+    accountTable,
+  );
   const config = 'config' in parsed ? parsed.config : undefined;
   expect(config?.upstreamTimeoutMs).toBe(250);
   expect(config?.policyOf(operations.getSubscription)).toBeUndefined();
@@ -325,7 +328,7 @@ describe('a store that instances share', () => {
   });
 
   it('needs secrets', () => {
-    const parsed = parseConfig({ STORE_URL: 'redis://store' });
+    const parsed = parseConfig({ STORE_URL: 'redis://store' }, accountTable);
     expect(parsed).toEqual({
       problems: [{ variable: 'SECRETS', expected: 'a secret of 32 characters or more, since STORE_URL is set' }],
     });
@@ -344,7 +347,7 @@ describe('a store that instances share', () => {
   });
 
   it('is asked for in words when it is at no address', () => {
-    const parsed = parseConfig({ STORE_URL: 'redis-sentinel://one,two', SECRETS: SECRET });
+    const parsed = parseConfig({ STORE_URL: 'redis-sentinel://one,two', SECRETS: SECRET }, accountTable);
     expect(parsed).toEqual({
       problems: [
         { variable: 'STORE_URL', expected: expect.stringContaining('redis-sentinel://[…@]host[:port],…/master') },
@@ -367,7 +370,7 @@ describe('a store that instances share', () => {
     ['SECRETS', `${SECRET},`],
     ['SECRETS', `${SECRET},${LEAK_MARK}`],
   ])('is refused for a bad %s without its value', (variable, value) => {
-    const parsed = parseConfig({ SECRETS: SECRET, STORE_URL: 'redis://store', [variable]: value });
+    const parsed = parseConfig({ SECRETS: SECRET, STORE_URL: 'redis://store', [variable]: value }, accountTable);
     expect(parsed).toMatchObject({ problems: [{ variable }] });
     expect(JSON.stringify(parsed)).not.toContain(value.slice(-6));
   });

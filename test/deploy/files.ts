@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { type Config, parseConfig, VARIABLES } from '../../src/config.ts';
+import { accountTable } from '../support/account-api.ts';
 
 export const ROOT = join(import.meta.dirname, '../..');
 
@@ -31,7 +32,7 @@ export const variables = new Set([...VARIABLES, 'NODE_ENV']);
 export function configIn(env: Readonly<Record<string, string>>): Config {
   const [, ofImage = ''] = /^ENV (.*)$/m.exec(textOf('Dockerfile')) ?? [];
   const pairs = ofImage.split(' ').map((pair) => pair.split('=') as [string, string]);
-  const parsed = parseConfig({ ...Object.fromEntries(pairs), ...env });
+  const parsed = parseConfig({ ...Object.fromEntries(pairs), ...env }, accountTable);
   if ('problems' in parsed) throw new Error(JSON.stringify(parsed.problems));
   return parsed.config;
 }

@@ -11,7 +11,7 @@ import {
   reply,
   reset,
   type Step,
-} from '../support/scripted-upstream.ts';
+} from '../../src/testing/scripted-upstream.ts';
 
 /** Something that goes wrong at the upstream, and what contract.md makes of it. */
 export interface Fault {

@@ -1,5 +1,5 @@
 import { expect, vi } from 'vitest';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import type { OperationId } from '../support/account-api.ts';
 import type { Fault } from './faults.ts';
 import { expectCommonHeaders, expectProblem } from '../http/problem.ts';
 import { type Door, openDoor } from '../support/door.ts';
@@ -15,7 +15,7 @@ import {
   reply,
   type ScriptedUpstream,
   startUpstream,
-} from '../support/scripted-upstream.ts';
+} from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import type { Env, AtEnd } from '../support/world.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, test } from 'vitest';
-import { accountOverview } from '../../src/gateway/overviews.ts';
+import { accountOverview } from '../support/account-api.ts';
 import { EXPECTED, isReached } from './expected.ts';
 import { faults } from './faults.ts';
 import { gist, openFaultWorld, OVERVIEW, READ, WRITE } from './helpers.ts';

@@ -1,11 +1,11 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { isCode } from '../../src/core/errors.ts';
-import { accountOverview } from '../../src/gateway/overviews.ts';
+import { accountOverview } from '../support/account-api.ts';
 import { POLLUTION } from './faults.ts';
 import { expectProblem } from '../http/problem.ts';
 import { dataText, legsOf, openOverviews, type OverviewWorld } from '../overviews/helpers.ts';
 import { call } from '../support/http.ts';
-import { bytes, httpResponse, json } from '../support/scripted-upstream.ts';
+import { bytes, httpResponse, json } from '../../src/testing/scripted-upstream.ts';
 
 /** Into every object of the text. */
 const pollute = (text: string) => text.replaceAll('{', () => `{${POLLUTION},`).replaceAll(',}', '}');

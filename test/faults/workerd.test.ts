@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import type { OperationId } from '../support/account-api.ts';
 import { EXPECTED } from './expected.ts';
 import { type Fault, faults } from './faults.ts';
 import { gist, MARKS, READ, WRITE } from './helpers.ts';
@@ -8,7 +8,7 @@ import { killAll } from '../runtime/node-gateway.ts';
 import { exampleInput } from '../support/examples.ts';
 import { call } from '../support/http.ts';
 import { bodyOf, goodAnswer, isCallTo, markOf, pathOf } from '../support/marked.ts';
-import { perCall, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
+import { perCall, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 /** The platform says of what is not HTTP only that the connection was lost. */

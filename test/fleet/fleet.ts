@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import type { OperationId } from '../support/account-api.ts';
 import { cacheStatusOf } from '../cache/helpers.ts';
 import { gist } from '../idempotency/helpers.ts';
 import { killAll, type NodeGateway, startNode } from '../runtime/node-gateway.ts';
 import { call, type TextAnswer } from '../support/http.ts';
 import type { TestRedis } from '../support/redis.ts';
 import { startOldRedis } from '../store/engine-world.ts';
-import { type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
+import { type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
 import { leaksIn, secret } from '../support/secrets.ts';
 import { bodyOf, requestOf, VersionedUpstream } from '../support/versioned-upstream.ts';
 import type { Asking, Env } from '../support/world.ts';

@@ -1,12 +1,12 @@
 import { beforeAll, describe, expect, test } from 'vitest';
-import { allOperations, type OperationId } from '../../src/upstream/operations/index.ts';
+import { allOperations, type OperationId } from '../support/account-api.ts';
 import { cacheStatusOf } from '../cache/helpers.ts';
 import { ask, fleetOfFile, isHit, passCurrent, prime, testWhatIsKept, writeThrough } from './fleet.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
 import type { TextAnswer } from '../support/http.ts';
 import { markOf, idOf } from '../support/marked.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { barrier, type Barrier, hold, reply, type Step } from '../support/scripted-upstream.ts';
+import { barrier, type Barrier, hold, reply, type Step } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { invalidatedReads } from '../support/table.ts';
 import { isOf } from '../support/versioned-upstream.ts';

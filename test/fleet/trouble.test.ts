@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import type { OperationId } from '../support/account-api.ts';
 import { cacheStatusOf } from '../cache/helpers.ts';
 import {
   ask,
@@ -22,7 +22,7 @@ import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { markOf } from '../support/marked.ts';
 import { passWindow } from '../store/engine-world.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { hang, json } from '../support/scripted-upstream.ts';
+import { hang, json } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { isOf } from '../support/versioned-upstream.ts';
 

@@ -4,6 +4,7 @@ import type { Clock } from '../../src/core/runtime.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
 import type { Transport } from '../../src/upstream/transport.ts';
 import { configOf } from '../support/gateway.ts';
+import { accountTables } from '../support/account-api.ts';
 
 interface InProcessOptions {
   /** Plays the upstream. */
@@ -31,7 +32,13 @@ const addressOf = (_: object, header: (name: string) => string | undefined) => h
 export function inProcess({ transport, clock, env = {} }: InProcessOptions): InProcess {
   const config = configOf({ UPSTREAM_BASE_URL: UPSTREAM, RATE_LIMIT_PER_MINUTE: '0', ...env });
   const readiness = { isReady: () => true };
-  const { deps, idle, close } = nodeDeps({ config, upstream: new URL(UPSTREAM), logger: quiet, readiness });
+  const { deps, idle, close } = nodeDeps({
+    ...accountTables,
+    config,
+    upstream: new URL(UPSTREAM),
+    logger: quiet,
+    readiness,
+  });
   const app = createApp({ ...deps, transport, addressOf, ...(clock && { clock }) });
   return {
     async ask(path, token, init = {}, address = '192.0.2.1') {

@@ -1,14 +1,14 @@
 import { recordOf } from '../support/pairs.ts';
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { allOverviews } from '../../src/gateway/overviews.ts';
+import { allOverviews } from '../support/account-api.ts';
 import { inProcess } from './in-process.ts';
 import { type Marked, markedAccounts, MarkedUpstream, marksIn, randomOf } from './marked-upstream.ts';
 import { clockOfDeadlines } from '../support/clock.ts';
 import { startGateway } from '../support/gateway.ts';
 import { call } from '../support/http.ts';
 import { pathOf } from '../support/marked.ts';
-import { bytes, httpResponse, perCall, startUpstream } from '../support/scripted-upstream.ts';
+import { bytes, httpResponse, perCall, startUpstream } from '../../src/testing/scripted-upstream.ts';
 import { cachedIds } from '../support/table.ts';
 import { times } from '../support/times.ts';
 

@@ -1,5 +1,5 @@
 import { exampleBody } from '../support/examples.ts';
-import { matchPath, type OperationId } from '../../src/upstream/operations/index.ts';
+import { matchPath, type OperationId } from '../support/account-api.ts';
 import type { Method } from '../../src/upstream/operation.ts';
 import { secret } from '../support/secrets.ts';
 

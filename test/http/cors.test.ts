@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, test } from 'vitest';
-import { allOperations } from '../../src/upstream/operations/index.ts';
+import { allOperations } from '../support/account-api.ts';
 import { legsOf, openOverviews, overviewTable, type OverviewWorld } from '../overviews/helpers.ts';
 import { expectHidden, expectShown, LISTED, saidOf, originHeaders, varyOf } from './cors.ts';
 import { expectBare } from './problem.ts';
 import { exampleInput } from '../support/examples.ts';
 import type { TextAnswer } from '../support/http.ts';
 import { openSocket } from '../support/raw-client.ts';
-import { json } from '../support/scripted-upstream.ts';
+import { json } from '../../src/testing/scripted-upstream.ts';
 import { cachedIds } from '../support/table.ts';
 import { type Env, openWorld, type World } from '../support/world.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { expectProblem } from './problem.ts';
-import { allOverviews } from '../../src/gateway/overviews.ts';
+import { allOverviews } from '../support/account-api.ts';
 import { exampleRequest } from '../support/examples.ts';
 import { callOf } from '../support/marked.ts';
 import { openSocket, type RawResponse } from '../support/raw-client.ts';

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import type { OperationId } from '../support/account-api.ts';
 import { inProcess } from '../gateway/in-process.ts';
 import { expectProblem } from '../http/problem.ts';
 import { DAY_SECONDS, differentFrom, gist, good, goodGist, openShop, REUSED, type Shop, UNKNOWN } from './helpers.ts';
 import type { TextAnswer } from '../support/http.ts';
 import { callOf } from '../support/marked.ts';
 import { rawRequest } from '../support/raw-client.ts';
-import { json } from '../support/scripted-upstream.ts';
+import { json } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { accountIds, bodiedIds, postIds, socialIds } from '../support/table.ts';
 import { exampleRequest } from '../support/examples.ts';

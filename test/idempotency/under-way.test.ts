@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import type { OperationId } from '../support/account-api.ts';
 import {
   DAY_SECONDS,
   differentFrom,
@@ -14,7 +14,7 @@ import {
   UNKNOWN,
 } from './helpers.ts';
 import { openSocket } from '../support/raw-client.ts';
-import { barrier, type Barrier, hold, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
+import { barrier, type Barrier, hold, json, reply, reset, type Step } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { postIds } from '../support/table.ts';
 import { exampleRequest } from '../support/examples.ts';

@@ -3,13 +3,13 @@ import { Agent } from 'undici';
 import { createApp, createRefuser } from '../../src/app.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
 import { serve } from '../../src/entry/node/server/serve.ts';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import { type OperationId, accountTables } from '../support/account-api.ts';
 import { limitedFor, limitOf } from './helpers.ts';
 import { PLAIN } from '../resilience/helpers.ts';
 import { manualClock } from '../support/clock.ts';
 import { configOf, keepingLogger, type LogLine } from '../support/gateway.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
-import { json, startUpstream } from '../support/scripted-upstream.ts';
+import { json, startUpstream } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { socialIds } from '../support/table.ts';
 import { exampleRequest } from '../support/examples.ts';
@@ -34,7 +34,13 @@ const openDoors = async (env: Headers = {}) => {
   const lines: LogLine[] = [];
   const logger = keepingLogger(lines);
   const clock = manualClock();
-  const built = nodeDeps({ config, upstream: new URL(upstream.url), logger, readiness: { isReady: () => true } });
+  const built = nodeDeps({
+    ...accountTables,
+    config,
+    upstream: new URL(upstream.url),
+    logger,
+    readiness: { isReady: () => true },
+  });
   const { unsent, idle } = built;
   const deps = { ...built.deps, clock };
   const { waitUntil } = deps;

@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { allOverviews } from '../../src/gateway/overviews.ts';
-import { allOperations } from '../../src/upstream/operations/index.ts';
+import { allOperations, allOverviews } from '../support/account-api.ts';
 import { LOG_FOLDER } from '../support/gateway.ts';
 import { email, LEAK_MARK, MARKS, secret } from '../support/secrets.ts';
 

@@ -7,7 +7,7 @@ import { exposition, type Scraped } from './exposition.ts';
 import { openMeasured } from './helpers.ts';
 import { promql } from './promql.ts';
 import { exampleInput } from '../support/examples.ts';
-import { json } from '../support/scripted-upstream.ts';
+import { json } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 interface Panel {

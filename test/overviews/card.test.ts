@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { accountOverview } from '../../src/gateway/overviews.ts';
+import { accountOverview } from '../support/account-api.ts';
 import {
   byId,
   callsTo,
@@ -19,7 +19,7 @@ import {
   withCard,
 } from './helpers.ts';
 import { manualClock } from '../support/clock.ts';
-import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
 
 const list = { path: CARD_LIST };
 const subscription = { path: SUBSCRIPTION };

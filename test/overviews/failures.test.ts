@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { accountOverview } from '../../src/gateway/overviews.ts';
+import { accountOverview } from '../support/account-api.ts';
 import {
   dataText,
   holdAll,
@@ -23,7 +23,7 @@ import {
   reply,
   reset,
   type Step,
-} from '../support/scripted-upstream.ts';
+} from '../../src/testing/scripted-upstream.ts';
 
 interface Failure {
   readonly code: string;

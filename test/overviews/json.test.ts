@@ -1,10 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { operations } from '../../src/upstream/operations/index.ts';
+import { operations } from '../support/account-api.ts';
 import { dataText, freshMeta, holdAll, type LegScript, legsOf, overviewTable, openOverviews } from './helpers.ts';
 import { manualClock } from '../support/clock.ts';
 import { exampleBody } from '../support/examples.ts';
 import { call } from '../support/http.ts';
-import { json } from '../support/scripted-upstream.ts';
+import { json } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 const isPage = ({ operation, isCard }: LegScript) => 'paged' in operations[operation] && !isCard;

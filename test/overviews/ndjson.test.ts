@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import { accountOverview } from '../../src/gateway/overviews.ts';
+import { accountOverview } from '../support/account-api.ts';
 import {
   CARD_LIST,
   holdAll,
@@ -16,7 +16,7 @@ import {
 import { manualClock } from '../support/clock.ts';
 import { exampleBody } from '../support/examples.ts';
 import { type CallOptions, stream } from '../support/http.ts';
-import { barrier, hang, hold, json, reply } from '../support/scripted-upstream.ts';
+import { barrier, hang, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
 
 const NDJSON = { Accept: 'application/x-ndjson' };
 const COMPLETE = '{"complete":true}';

@@ -1,9 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { accountOverview, allOverviews, referralOverview } from '../../src/gateway/overviews.ts';
+import { accountOverview, allOverviews, operations, referralOverview } from '../support/account-api.ts';
 import { documentedFields, project } from '../../src/routes/selection.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
-import { operations } from '../../src/upstream/operations/index.ts';
 import {
   dataText,
   freshMeta,
@@ -14,7 +13,7 @@ import {
   openOverviews,
   SUBSCRIPTION,
 } from './helpers.ts';
-import { json } from '../support/scripted-upstream.ts';
+import { json } from '../../src/testing/scripted-upstream.ts';
 
 /** The items of a section, where it is a list, and else the section itself. */
 const itemsOf = (section: unknown) => {

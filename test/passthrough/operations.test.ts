@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
 import type { Operation } from '../../src/upstream/operation.ts';
-import { allOperations } from '../../src/upstream/operations/index.ts';
+import { allOperations } from '../support/account-api.ts';
 import { expectCommonHeaders, textOf } from '../http/problem.ts';
 import { exampleBody, exampleInput } from '../support/examples.ts';
 import type { CallOptions } from '../support/http.ts';
 import { requestText } from '../support/raw-client.ts';
-import { json } from '../support/scripted-upstream.ts';
+import { json } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { cachedIds } from '../support/table.ts';
 import { useWorld } from '../support/world.ts';

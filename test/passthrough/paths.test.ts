@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Operation } from '../../src/upstream/operation.ts';
-import { allOperations } from '../../src/upstream/operations/index.ts';
+import { allOperations } from '../support/account-api.ts';
 import { expectBare, expectProblem } from '../http/problem.ts';
 import { exampleBody } from '../support/examples.ts';
 import { openSocket, type RawSocket, requestText } from '../support/raw-client.ts';
-import { json } from '../support/scripted-upstream.ts';
+import { json } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { useWorld } from '../support/world.ts';
 

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { cacheKeyOf, invalidatedBy } from '../../src/cache/keys.ts';
 import { EVERYTHING } from '../../src/store/store.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
-import { allOperations, operations } from '../../src/upstream/operations/index.ts';
+import { allOperations, operations } from '../support/account-api.ts';
 import { times } from '../support/times.ts';
 
 const reads: readonly Operation[] = allOperations.filter(({ method }) => method === 'GET');

@@ -1,4 +1,4 @@
-import { matchPath, type OperationId } from '../../src/upstream/operations/index.ts';
+import { matchPath, type OperationId } from '../support/account-api.ts';
 import type { Method } from '../../src/upstream/operation.ts';
 import { inProcess, type InProcess } from '../gateway/in-process.ts';
 import { type HeldCall, HeldUpstream, invalidates, type Mark, marksIn, type Outcome, type Thing } from './upstream.ts';

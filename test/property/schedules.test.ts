@@ -1,7 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { allOverviews } from '../../src/gateway/overviews.ts';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import { type OperationId, allOverviews } from '../support/account-api.ts';
 import { type Command, play } from './schedule.ts';
 import type { Outcome } from './upstream.ts';
 import { times } from '../support/times.ts';

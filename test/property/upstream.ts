@@ -1,5 +1,5 @@
 import { recordOf } from '../support/pairs.ts';
-import { matchPath, type OperationId } from '../../src/upstream/operations/index.ts';
+import { matchPath, type OperationId } from '../support/account-api.ts';
 import type { Method } from '../../src/upstream/operation.ts';
 import { noAnswer, type RawAnswer, type Transport, type UpstreamRequest } from '../../src/upstream/transport.ts';
 import { rowOf } from '../support/table.ts';

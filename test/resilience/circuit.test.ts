@@ -1,5 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import type { OperationId } from '../support/account-api.ts';
 import { expectProblem } from '../http/problem.ts';
 import { brokenWorld, openCircuit, PLAIN, WRITE } from './helpers.ts';
 import { bodyOf, callOf, tokenOf } from '../support/marked.ts';
@@ -14,7 +14,7 @@ import {
   reply,
   reset,
   type Step,
-} from '../support/scripted-upstream.ts';
+} from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { readIds, writeIds } from '../support/table.ts';
 import { openWorld, type World } from '../support/world.ts';

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { allOperations } from '../../src/upstream/operations/index.ts';
+import { allOperations } from '../support/account-api.ts';
 import { expectProblem } from '../http/problem.ts';
 import { legsOf, overviewTable } from '../overviews/helpers.ts';
 import { isPause, openTimedWorld, PLAIN, WRITE } from './helpers.ts';
 import { call } from '../support/http.ts';
 import { bodyOf, callOf, markOf } from '../support/marked.ts';
-import { barrier, drip, hang, hold, httpResponse, json, reply } from '../support/scripted-upstream.ts';
+import { barrier, drip, hang, hold, httpResponse, json, reply } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { readIds, writeIds } from '../support/table.ts';
 

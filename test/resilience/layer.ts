@@ -1,7 +1,7 @@
 import { noMetrics } from '../../src/core/metrics.ts';
 import type { Clock } from '../../src/core/runtime.ts';
 import type { CallUpstream, RequestContext, UpstreamAnswer, UpstreamCall } from '../../src/upstream/call.ts';
-import { operations } from '../../src/upstream/operations/index.ts';
+import { operations } from '../support/account-api.ts';
 
 const contextOf = (clock: Clock): RequestContext => ({
   requestId: 'r',

@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { allOperations } from '../../src/upstream/operations/index.ts';
+import { allOperations } from '../support/account-api.ts';
 import { expectProblem } from '../http/problem.ts';
 import { noticed, PLAIN } from './helpers.ts';
 import { settled } from './layer.ts';
 import { acceptedIn, askMany, burst, busyWorld, GOOD, open, standing, statuses } from './slots.ts';
 import type { TextAnswer } from '../support/http.ts';
 import { callOf } from '../support/marked.ts';
-import { barrier, hold, reply } from '../support/scripted-upstream.ts';
+import { barrier, hold, reply } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 const overloaded = (answer: TextAnswer) => {

@@ -11,8 +11,9 @@ import {
   SUBSCRIPTION,
   subscriptionWith,
 } from '../overviews/helpers.ts';
+import { accountTable } from '../support/account-api.ts';
 import { exampleBody, exampleInput } from '../support/examples.ts';
-import { json } from '../support/scripted-upstream.ts';
+import { json } from '../../src/testing/scripted-upstream.ts';
 import { readIds } from '../support/table.ts';
 import { checkerOf, document, itemOf } from './openapi-document.ts';
 
@@ -121,7 +122,7 @@ describe('codes of problems', () => {
     checkerOf(Problem!).safeParse(problemOf(error, { instance: '/', mount: '', requestId: 'r' })).success;
 
   test('are listed, all of the gateway’s', () => {
-    expect(ProblemCode?.['enum']).toEqual(Object.keys(ERRORS));
+    expect(ProblemCode?.['enum']).toEqual([...Object.keys(ERRORS), ...accountTable.refusals.keys()]);
   });
 
   test.each([undefined, 'card_declined', '3ds-needed', 'not_found'])('may be the upstream’s: %s', (code) => {

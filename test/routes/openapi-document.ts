@@ -1,5 +1,6 @@
 import * as z from 'zod';
 import { openApiText } from '../../src/routes/document.ts';
+import { accountTables } from '../support/account-api.ts';
 
 type Json = z.core.util.JSONType;
 export type Schema = Readonly<Record<string, unknown>>;
@@ -48,7 +49,7 @@ interface Document {
 }
 
 /** As a client gets it. */
-export const parsed = async () => JSON.parse(await openApiText()) as Document;
+export const parsed = async () => JSON.parse(await openApiText(accountTables)) as Document;
 
 export const document = await parsed();
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { GatewayError, problemOf } from '../../src/core/errors.ts';
 import { exampleOf } from '../../src/upstream/fields.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
-import { allOperations } from '../../src/upstream/operations/index.ts';
+import { allOperations } from '../support/account-api.ts';
 import { checkerOf, document, documented, type Media, type Schema } from './openapi-document.ts';
 
 const contents = [

@@ -1,15 +1,9 @@
-import type { ExecutionContext } from 'hono';
-import { appOf } from '../../src/entry/worker/serve.ts';
+import { worker } from '../../src/entry/worker/index.ts';
+import { portico } from '../../src/portico.ts';
+import { overviews, proxyAccount } from '../../src/proxy-account/index.ts';
 import { hostOf } from './host-app.ts';
 
-export { Account } from '../../src/entry/worker/account.ts';
-
-let host: ReturnType<typeof hostOf> | undefined;
+export { Account } from '../../src/entry/worker/index.ts';
 
 /** The host on Workers. */
-export default {
-  async fetch(request: Request, env: Record<string, unknown>, execution: ExecutionContext): Promise<Response> {
-    host ??= hostOf((await appOf(env, undefined)).app);
-    return host.fetch(request, env, execution);
-  },
-};
+export default worker((options) => hostOf(portico({ ...options, rows: proxyAccount, overviews }).app));

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startBareWorker } from './bare-worker.ts';
 import { killAll } from './node-gateway.ts';
-import { allOperations, type OperationId } from '../../src/upstream/operations/index.ts';
+import { allOperations, type OperationId } from '../support/account-api.ts';
 import { exampleInput } from '../support/examples.ts';
 import { goodAnswer } from '../support/marked.ts';
 import { rawRequest } from '../support/raw-client.ts';
-import { perCall, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
+import { perCall, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 const LIMIT = 65_536;

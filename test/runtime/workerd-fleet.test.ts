@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import type { OperationId } from '../support/account-api.ts';
 import { cacheOf, filesIn, isHit, type Isolates, startIsolates } from './worker-fleet.ts';
 import { complaintsIn } from './worker-gateway.ts';
 import { markOf } from '../support/marked.ts';
-import { json } from '../support/scripted-upstream.ts';
+import { json } from '../../src/testing/scripted-upstream.ts';
 import { leaksIn, secret } from '../support/secrets.ts';
 import { times } from '../support/times.ts';
 

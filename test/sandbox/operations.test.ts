@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { ZodMiniType } from 'zod/mini';
 import type { AccountName } from '../../sandbox/src/accounts.ts';
-import { allOperations } from '../../src/upstream/operations/index.ts';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import { type OperationId, allOperations } from '../support/account-api.ts';
 import { exampleInput } from '../support/examples.ts';
 import { createClient } from './client.ts';
 

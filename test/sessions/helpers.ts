@@ -1,14 +1,14 @@
 import { expect, onTestFinished } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import type { OperationId } from '../support/account-api.ts';
 import { expectProblem, type Problem } from '../http/problem.ts';
 import { exampleRequest } from '../support/examples.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { call, type CallOptions, type TextAnswer } from '../support/http.ts';
 import { tokenOf } from '../support/marked.ts';
 import type { RawResponse } from '../support/raw-client.ts';
-import type { Call } from '../support/scripted-upstream.ts';
+import type { Call } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { type Env, openWorld, type World } from '../support/world.ts';
 

@@ -19,6 +19,7 @@ import {
   type SessionWorld,
   WARM_CALLS,
 } from './helpers.ts';
+import { accountTable } from '../support/account-api.ts';
 
 const FOREIGN = 'https://evil.example';
 const PUBLIC = 'https://portico.example';
@@ -366,7 +367,7 @@ describe('`Access-Control-Allow-Credentials`', () => {
 });
 
 const problems = (env: Record<string, string>) => {
-  const parsed = parseConfig({ UPSTREAM_BASE_URL: 'http://upstream.test', ...env });
+  const parsed = parseConfig({ UPSTREAM_BASE_URL: 'http://upstream.test', ...env }, accountTable);
   return 'problems' in parsed ? parsed.problems : [];
 };
 

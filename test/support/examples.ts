@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { type Operation } from '../../src/upstream/operation.ts';
-import { type OperationId, operations } from '../../src/upstream/operations/index.ts';
+import { type OperationId, operations } from './account-api.ts';
 
 /** JSON texts by field name: texts, because `25.0` and 2^53-beyond integers do not survive as values. */
 type Fields = Readonly<Record<string, string>>;

@@ -5,6 +5,7 @@ import { type Config, parseConfig } from '../../src/config.ts';
 import type { LogFields, Logger } from '../../src/core/logger.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
 import { serve, type ServeOptions } from '../../src/entry/node/server/serve.ts';
+import { accountTable, accountTables } from './account-api.ts';
 
 /** Every log line of the whole test run goes here; test/logs looks for secrets in it at the end. */
 export const LOG_FOLDER = join(import.meta.dirname, '../../test-output/logs');
@@ -40,6 +41,7 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const lines: LogLine[] = [];
   const logger = keepingLogger(lines);
   const built = nodeDeps({
+    ...accountTables,
     config,
     upstream: new URL(upstreamUrl),
     logger,
@@ -67,7 +69,7 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
 }
 
 export function configOf(env: Readonly<Record<string, string>>): Config {
-  const parsed = parseConfig(env);
+  const parsed = parseConfig(env, accountTable);
   if ('problems' in parsed) throw new Error(JSON.stringify(parsed.problems));
   return parsed.config;
 }

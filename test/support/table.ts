@@ -1,5 +1,5 @@
 import type { CachePolicy, Operation } from '../../src/upstream/operation.ts';
-import { allOperations, type OperationId, operations } from '../../src/upstream/operations/index.ts';
+import { allOperations, type OperationId, operations } from './account-api.ts';
 
 /** Operations by kind, as the table has them: what is promised of a kind is tested of every row of it. */
 

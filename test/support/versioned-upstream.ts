@@ -1,4 +1,4 @@
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import type { OperationId } from './account-api.ts';
 import { exampleRequest } from './examples.ts';
 import { bodyOf as markedBody, idOf, tokenOf } from './marked.ts';
 import {
@@ -11,7 +11,7 @@ import {
   reply,
   type ScriptedUpstream,
   type Step,
-} from './scripted-upstream.ts';
+} from '../../src/testing/scripted-upstream.ts';
 import { cardLast4, email, secret } from './secrets.ts';
 
 const CLIENT_SECRET = secret('client');

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { allOverviews, type Section } from '../../src/gateway/overviews.ts';
+import type { Section } from '../../src/gateway/overviews.ts';
+import { type OperationId, allOperations, allOverviews, operations } from '../support/account-api.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
-import { allOperations, type OperationId, operations } from '../../src/upstream/operations/index.ts';
 import { configOf } from '../support/gateway.ts';
 import { cachedIds, partedBy, policyOf, rowOf, invalidatedReads, writeIds } from '../support/table.ts';
 

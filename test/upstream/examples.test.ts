@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Operation } from '../../src/upstream/operation.ts';
-import { allOperations } from '../../src/upstream/operations/index.ts';
+import { allOperations } from '../support/account-api.ts';
 import { exampleBody, exampleInput, exampleOf } from '../support/examples.ts';
 
 const queryOf = (operation: Operation) => Object.entries(operation.query ?? {});

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../http/problem.ts';
-import { allOperations } from '../../src/upstream/operations/index.ts';
+import { allOperations } from '../support/account-api.ts';
 import { exampleBody } from '../support/examples.ts';
 import { bodyOf, callOf, goodAnswer } from '../support/marked.ts';
 import {
@@ -13,7 +13,7 @@ import {
   perCall,
   reply,
   type Step,
-} from '../support/scripted-upstream.ts';
+} from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { openWorld } from '../support/world.ts';
 

@@ -1,9 +1,11 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { workerOf } from '../../src/entry/worker/serve.ts';
+import { worker } from '../../src/entry/worker/serve.ts';
 import { exampleRequest } from '../support/examples.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
-import { json, startUpstream } from '../support/scripted-upstream.ts';
+import { json, startUpstream } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
+import { portico } from '../../src/portico.ts';
+import { overviews, proxyAccount } from '../../src/proxy-account/index.ts';
 
 /** What becomes of every call of every object. */
 const AWAY: Readonly<Record<string, () => Promise<never>>> = {
@@ -27,7 +29,7 @@ async function isolate(answer: (method: string) => Promise<unknown>, vars: Reado
   });
   const asked: string[] = [];
   const stub = new Proxy({}, { get: (_, method) => () => answer(asked[asked.push(String(method)) - 1] ?? '') });
-  const worker = workerOf();
+  const started = worker((options) => portico({ ...options, rows: proxyAccount, overviews }).app);
   const env = {
     UPSTREAM_BASE_URL: upstream.url,
     ACCOUNTS: { idFromName: (name: string) => name, get: () => stub },
@@ -37,7 +39,7 @@ async function isolate(answer: (method: string) => Promise<unknown>, vars: Reado
     const headers = { Authorization: `Token ${secret()}`, 'Content-Type': 'application/json' };
     const request = new Request(`http://portico.test${path}`, { headers, ...init });
     // The binding has more methods, which are not called here.
-    return worker.fetch(request, env as never, { waitUntil() {}, passThroughOnException() {}, props: {} });
+    return started.fetch(request, env as never, { waitUntil() {}, passThroughOnException() {}, props: {} });
   };
   return { upstream, ask, asked };
 }

@@ -1,10 +1,12 @@
 import type { AccountsBinding } from '../../src/entry/worker/engine.ts';
-import { workerOf } from '../../src/entry/worker/serve.ts';
-import type { OperationId } from '../../src/upstream/operations/index.ts';
+import { worker } from '../../src/entry/worker/serve.ts';
+import type { OperationId } from '../support/account-api.ts';
 import { markOf } from '../support/marked.ts';
 import { objectEngine } from '../support/object-storage.ts';
 import { secret } from '../support/secrets.ts';
 import { requestOf, VersionedUpstream } from '../support/versioned-upstream.ts';
+import { portico } from '../../src/portico.ts';
+import { overviews, proxyAccount } from '../../src/proxy-account/index.ts';
 
 type Stub = ReturnType<AccountsBinding['get']>;
 
@@ -28,7 +30,7 @@ export class World extends VersionedUpstream {
   before: (object: string, method: string) => Promise<void> = async () => undefined;
 
   isolate() {
-    const worker = workerOf();
+    const started = worker((options) => portico({ ...options, rows: proxyAccount, overviews }).app);
     const env = {
       UPSTREAM_BASE_URL: this.upstream.url,
       SECRETS: 'long enough to be the secret of all',
@@ -38,7 +40,7 @@ export class World extends VersionedUpstream {
       const { path, method, body } = sentFor(asked);
       const headers = { Authorization: `Token ${token}`, 'Content-Type': 'application/json' };
       const init = { headers, ...(method !== undefined && { method }), ...(body !== undefined && { body }) };
-      const answer = await worker.fetch(new Request(`http://portico.test${path}`, init), env, {
+      const answer = await started.fetch(new Request(`http://portico.test${path}`, init), env, {
         waitUntil: (work) => void this.#waitUntil.push(work),
         passThroughOnException() {},
         props: {},

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { account as rows } from '../../../src/upstream/operations/account.ts';
+import type { account as rows } from '../../../src/proxy-account/account.ts';
 import { checkFields } from '../body.ts';
 import { byId, created, ok } from '../call.ts';
 import type { Handler } from '../call.ts';

@@ -1,4 +1,4 @@
-import type { billing as rows } from '../../../src/upstream/operations/billing.ts';
+import type { billing as rows } from '../../../src/proxy-account/billing.ts';
 import { byId, noContent, ok } from '../call.ts';
 import type { Answer, Call, Handler } from '../call.ts';
 import { refused } from '../errors.ts';

@@ -1,4 +1,4 @@
-import type { OperationId, operations } from '../../../src/upstream/operations/index.ts';
+import type { OperationId, operations } from '../operations.ts';
 import type { Handler, OpenHandler } from '../call.ts';
 import { accountHandlers } from './account.ts';
 import { billingHandlers } from './billing.ts';

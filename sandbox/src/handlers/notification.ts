@@ -1,4 +1,4 @@
-import type { notification as rows } from '../../../src/upstream/operations/account.ts';
+import type { notification as rows } from '../../../src/proxy-account/account.ts';
 import { ok } from '../call.ts';
 import type { Answer, Call, Handler } from '../call.ts';
 import { booleanParameter, documentedOrdering, orderBy } from '../filters.ts';

@@ -1,4 +1,4 @@
-import type { proxy as rows } from '../../../src/upstream/operations/proxy.ts';
+import type { proxy as rows } from '../../../src/proxy-account/proxy.ts';
 import { noContent, ok, planOf } from '../call.ts';
 import type { Call, Handler } from '../call.ts';
 import { notFound, Refusal } from '../errors.ts';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { referral as rows } from '../../../src/upstream/operations/referral.ts';
+import type { referral as rows } from '../../../src/proxy-account/referral.ts';
 import { checkFields } from '../body.ts';
 import { byId, ok } from '../call.ts';
 import type { Answer, Call, Handler } from '../call.ts';

@@ -1,5 +1,5 @@
 import * as z from 'zod';
-import type { social as rows } from '../../../src/upstream/operations/account.ts';
+import type { social as rows } from '../../../src/proxy-account/account.ts';
 import { checkFields } from '../body.ts';
 import { ok } from '../call.ts';
 import type { Answer, OpenCall, OpenHandler } from '../call.ts';

@@ -1,4 +1,4 @@
-import type { verification as rows } from '../../../src/upstream/operations/account.ts';
+import type { verification as rows } from '../../../src/proxy-account/account.ts';
 import { byId, ok } from '../call.ts';
 import type { Answer, Call, Handler } from '../call.ts';
 import { forbidden, refused } from '../errors.ts';

@@ -3,7 +3,6 @@ import { createRequire } from 'node:module';
 import { performance } from 'node:perf_hooks';
 import type { Metric } from 'prom-client';
 import type { Deps } from '../../app.ts';
-import type { Config } from '../../config.ts';
 import { Bag } from '../../core/bag.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Clock, WaitUntil } from '../../core/runtime.ts';
@@ -12,6 +11,7 @@ import { MemoryStore } from '../../store/memory.ts';
 import { SharedStore } from '../../store/shared.ts';
 import { Sealer } from '../../store/shared/sealer.ts';
 import type { Store, Usage } from '../../store/store.ts';
+import { RedisEngine } from './redis/engine.ts';
 import { nodeDigest, nodeOpener } from './digest.ts';
 import { engineMetrics, promMetrics, usageMetrics } from './metrics.ts';
 import { addresses } from './server/address.ts';
@@ -31,12 +31,12 @@ const systemClock: Clock = {
   },
 };
 
-type Given = Pick<Deps, 'config' | 'upstream' | 'logger' | 'readiness' | 'trialAccounts'>;
+type Given = Pick<Deps, 'config' | 'table' | 'overviews' | 'upstream' | 'logger' | 'readiness' | 'trialAccounts'>;
 
 /** The app's dependencies on Node. */
 export function nodeDeps(
   given: Given,
-  { store, instruments = [], close: closeStore }: OpenedStore = ownStore(given.config),
+  { store, instruments = [], close: closeStore }: OpenedStore = openStore(given),
   droppedLines: () => number = () => 0,
 ) {
   const { config, upstream } = given;
@@ -44,7 +44,10 @@ export function nodeDeps(
   const addressOf = addresses(config.trustedProxies);
   const { waitUntil, idle } = trackedWork();
   const { transport, close: closeTransport } = undiciTransport(upstream, config);
-  const { scrape, ...metrics } = promMetrics([...usageMetrics(() => store.usage(), droppedLines), ...instruments]);
+  const { scrape, ...metrics } = promMetrics(given.table, [
+    ...usageMetrics(() => store.usage(), droppedLines),
+    ...instruments,
+  ]);
   const deps: Deps = {
     ...given,
     transport,
@@ -81,6 +84,8 @@ interface OpenedStore {
   readonly store: Store & { usage(): Usage };
   /** Of a shared store. */
   readonly instruments?: readonly Metric[];
+  /** Resolves after the first attempt to connect, successful or not. */
+  readonly opened: Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -89,28 +94,24 @@ const WINDOW_MARGIN_MS = 5_000;
 
 const SAME_TROUBLE_MS = 60_000;
 
-/** A store of this process alone. */
-function ownStore({ cacheMaxBytes: maxBytes }: Config): OpenedStore {
-  return { store: new MemoryStore({ maxBytes }), close: async () => undefined };
-}
-
 /** The store that instances with the same `STORE_URL` share; without one, a store of this process alone. */
-export async function openStore({ config, upstream, logger }: Given): Promise<OpenedStore> {
+export function openStore({ config, upstream, logger }: Pick<Given, 'config' | 'upstream' | 'logger'>): OpenedStore {
   const { storeUrl: address, secrets, cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
-  if (!address) return ownStore(config);
-  const { RedisEngine } = await import('./redis/engine.ts'); // loaded only if it is used
+  if (!address)
+    return { store: new MemoryStore({ maxBytes }), opened: Promise.resolve(), close: async () => undefined };
   const windowMs = config.requestTimeoutMs + WINDOW_MARGIN_MS;
   const { onCommand, instruments } = engineMetrics(() => {
     const { pending, unaskedHits } = store;
     return { up: engine.up, changes: engine.changes, pending, unaskedHits };
   });
-  const engine = await RedisEngine.open({ address, windowMs, onCommand, ...reports(logger) });
+  const { engine, opened } = RedisEngine.opening({ address, windowMs, onCommand, ...reports(logger) });
   const sealer = new Sealer(secrets, upstream.href);
   const hasBudget = config.upstreamBudgetPerMinute > 0;
   const store = new SharedStore({ engine, sealer, maxBytes, clock: systemClock, waitMs, hasBudget });
   return {
     store,
     instruments,
+    opened,
     async close() {
       const count = store.pending;
       if (count > 0) logger.error({ count }, 'stopping before the store has acknowledged how all writes ended');

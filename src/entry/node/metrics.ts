@@ -10,7 +10,7 @@ import {
 import type { Scrape } from '../../routes/health.ts';
 import { type Changes, LOSSES } from '../../store/shared/changes.ts';
 import type { Usage } from '../../store/store.ts';
-import { allOperations } from '../../upstream/operations/index.ts';
+import type { Table } from '../../upstream/table.ts';
 
 /** Once for all gateways in the process: each time would start a timer and an observer that never end. */
 const ofProcess = new Registry();
@@ -53,9 +53,9 @@ function counter(name: string, help: string, values: Readonly<Record<string, rea
 }
 
 /** The metrics of the gateway, of the process and what `others` measure, in Prometheus' format. */
-export function promMetrics(others: readonly Metric[]): Metrics & { readonly scrape: Scrape } {
+export function promMetrics(table: Table, others: readonly Metric[]): Metrics & { readonly scrape: Scrape } {
   const registry = new Registry();
-  const own = instruments();
+  const own = instruments(table);
   const underWay: Record<UnderWay, () => number> = { reads: () => 0, calls: () => 0, waiting_calls: () => 0 };
   let open = 0;
   const gauges = [
@@ -89,7 +89,7 @@ export function promMetrics(others: readonly Metric[]): Metrics & { readonly scr
   };
 }
 
-const instruments = () => ({
+const instruments = ({ operations }: Table) => ({
   requests: new Histogram<string>({
     name: 'portico_request_duration_seconds',
     help: 'From the head of a request to the end of its answer.',
@@ -105,11 +105,11 @@ const instruments = () => ({
     registers,
   }),
   calls: counter('portico_upstream_calls_total', 'Calls of the upstream, by what became of them.', {
-    operation: allOperations.map(({ id }) => id),
+    operation: operations.map(({ id }) => id),
     outcome: CALL_OUTCOMES,
   }),
   retries: counter('portico_upstream_retries_total', 'Calls that were made once more.', {
-    operation: allOperations.filter(({ method }) => method === 'GET').map(({ id }) => id),
+    operation: operations.filter(({ method }) => method === 'GET').map(({ id }) => id),
   }),
   reads: counter('portico_cache_reads_total', 'Reads, by how the cache came to an answer.', { outcome: READ_OUTCOMES }),
   writes: counter('portico_idempotency_total', 'Writes that must not happen twice, by what became of them.', {

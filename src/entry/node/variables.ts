@@ -1,17 +1,20 @@
 import { existsSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
 import leven from 'leven';
-import { type Config, parseConfig, VARIABLES } from '../../config.ts';
+import { type ConfigProblem, VARIABLES, type Variables } from '../../config.ts';
 
 /** `EX_CONFIG` of sysexits.h. */
 export const BAD_CONFIG = 78;
 
-/** The configuration, from the environment and `.env`. With a bad one the process ends, and says what was expected. */
-export function readConfig(): Config {
-  if (existsSync('.env')) loadEnvFile('.env');
-  const parsed = parseConfig(process.env);
-  if ('config' in parsed) return parsed.config;
-  for (const { variable, expected } of parsed.problems) console.error(`${variable}: expected ${expected}`);
+/** The process's own variables are joined by those of `.env`; others are taken as they are. */
+export function withFile<V extends Variables>(variables: V): V {
+  if ((variables as object) === process.env && existsSync('.env')) loadEnvFile('.env');
+  return variables;
+}
+
+/** Ends the process, and says what was expected. */
+export function refuse(problems: readonly ConfigProblem[]): never {
+  for (const { variable, expected } of problems) console.error(`${variable}: expected ${expected}`);
   return process.exit(BAD_CONFIG);
 }
 

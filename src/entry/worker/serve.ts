@@ -1,9 +1,9 @@
-import type { ExecutionContext, Hono } from 'hono';
-import { createApp, type Deps } from '../../app.ts';
-import { type Config, parseConfig } from '../../config.ts';
+import type { ExecutionContext } from 'hono';
+import type { Deps } from '../../app.ts';
+import type { ConfigProblem } from '../../config.ts';
 import { clientAt } from '../../core/address.ts';
 import { noMetrics } from '../../core/metrics.ts';
-import type { Env } from '../../middleware/request.ts';
+import type { Given, Runtime } from '../../portico.ts';
 import { MemoryStore } from '../../store/memory.ts';
 import { SharedStore } from '../../store/shared.ts';
 import { Sealer } from '../../store/shared/sealer.ts';
@@ -13,7 +13,7 @@ import { type AccountsBinding, durableEngine, secretsOf } from './engine.ts';
 import { type Fetch, fetchTransport } from './transport.ts';
 
 /** Bindings of `wrangler.toml`, besides the variables of `config.ts`. */
-interface WorkerEnv extends Record<string, unknown> {
+export interface WorkerEnv extends Record<string, unknown> {
   readonly SANDBOX?: string;
   readonly ASSETS?: AssetsBinding;
   readonly ACCOUNTS?: AccountsBinding;
@@ -22,30 +22,64 @@ interface WorkerEnv extends Record<string, unknown> {
 /** An upstream in the isolate, for development, and its accounts. */
 type MakeSandbox = () => { readonly fetch: Fetch; readonly accounts: NonNullable<Deps['trialAccounts']> };
 
-/** The worker's handler. The app is made once in each isolate, since variables do not change while it lives. */
-export function workerOf(makeSandbox?: MakeSandbox) {
-  let app: Hono<Env> | undefined;
+type OpenedOnWorkers = ReturnType<typeof open>;
+
+/** Anything that answers as a Hono app does. */
+interface App {
+  fetch(request: Request, env: WorkerEnv, execution: ExecutionContext): Response | Promise<Response>;
+}
+
+/** Makes the app that is served: the gateway's own, or one in which it is mounted. `options` are for `portico`. */
+type MakeApp = (options: { readonly runtime: Runtime<OpenedOnWorkers> }, env: WorkerEnv) => App;
+
+/**
+ * The worker's handler. The app is made once in each isolate, since variables do not change while it lives: at its first
+ * request, since before that there is neither a store nor a random number.
+ */
+export function worker(make: MakeApp, makeSandbox?: MakeSandbox) {
+  let kept: App | undefined;
   return {
     async fetch(request: Request, env: WorkerEnv, execution: ExecutionContext): Promise<Response> {
+      if (kept) return kept.fetch(request, env, execution);
       // Until it is made, each request makes its own: on Workers none may wait for another's.
-      const made = app ? { app, isKept: true } : await appOf(env, makeSandbox);
-      if (made.isKept) app ??= made.app;
-      return made.app.fetch(request, env, execution);
+      const { runtime, isKept } = await runtimeOf(env, makeSandbox);
+      const app = make({ runtime }, env);
+      if (isKept) kept ??= app;
+      return app.fetch(request, env, execution);
     },
   };
 }
 
-/** `isKept`: whether all requests of the isolate use it; else the next one tries again to reach the store. */
-export async function appOf(env: WorkerEnv, makeSandbox: MakeSandbox | undefined) {
-  const hasSandbox = env.SANDBOX === 'true' && makeSandbox !== undefined;
-  const config = configOf(env, hasSandbox);
-  const sandbox = config.upstreamBaseUrl || !hasSandbox ? undefined : makeSandbox();
-  const upstream = config.upstreamBaseUrl ?? new URL('http://sandbox.invalid');
-  const { store, secrets, isKept } = await stateOf(env, { config, upstream: upstream.href });
-  const app = createApp({
+/** `isKept`: whether all requests of the isolate may use what is made with it; else the next one tries again to reach the store. */
+async function runtimeOf(env: WorkerEnv, makeSandbox: MakeSandbox | undefined) {
+  const { SECRETS: secrets = '', ACCOUNTS: accounts } = env;
+  const own = secrets === '' && accounts ? await secretsOf(accounts, clock) : [];
+  const isKept = secrets !== '' || !accounts || own.length > 0;
+  const sandbox = env.SANDBOX === 'true' ? makeSandbox?.() : undefined;
+  const opening = { env, secrets: own, isKept, sandbox };
+  const runtime: Runtime<OpenedOnWorkers> = { variables: env, open: (given) => open(given, opening), refuse };
+  return { isKept, runtime };
+}
+
+interface Opening {
+  readonly env: WorkerEnv;
+  /** Those that the objects keep, where there are none of the operator's. */
+  readonly secrets: readonly string[];
+  readonly isKept: boolean;
+  readonly sandbox: ReturnType<MakeSandbox> | undefined;
+}
+
+function open({ config, table, overviews }: Given, { env, secrets: own, isKept, sandbox }: Opening) {
+  const upstream = config.upstreamBaseUrl ?? (sandbox && new URL('http://sandbox.invalid'));
+  if (!upstream) return refuse([{ variable: 'UPSTREAM_BASE_URL', expected: 'a URL, or in development SANDBOX=true' }]);
+  const outside = config.upstreamBaseUrl ? undefined : sandbox;
+  const { store, secrets } = stateOf(env, { config, upstream: upstream.href, own, isKept });
+  const deps: Deps = {
     config,
+    table,
+    overviews,
     upstream,
-    transport: fetchTransport(upstream, sandbox?.fetch ?? ((request) => fetch(request))),
+    transport: fetchTransport(upstream, outside?.fetch ?? ((request) => fetch(request))),
     slots: undefined,
     store,
     clock,
@@ -54,37 +88,37 @@ export async function appOf(env: WorkerEnv, makeSandbox: MakeSandbox | undefined
     metrics: noMetrics,
     readiness: { isReady: () => true },
     docsAssets: assetsOf(env.ASSETS),
-    trialAccounts: sandbox?.accounts,
+    trialAccounts: outside?.accounts,
     // The platform sets this header, whatever a client sends.
     addressOf: (_, header) => clientAt(header('cf-connecting-ip') ?? ''),
     waitUntil: () => undefined, // the platform always passes an execution context
-  });
-  return { app, isKept };
+  };
+  return { deps };
+}
+
+interface State extends Pick<Given, 'config'>, Pick<Opening, 'isKept'> {
+  readonly upstream: string;
+  readonly own: readonly string[];
 }
 
 /** The store that all isolates share; without the binding, a store of the isolate's own. */
-async function stateOf(
+function stateOf(
   { ACCOUNTS: accounts }: WorkerEnv,
-  { config, upstream }: { readonly config: Config; readonly upstream: string },
-): Promise<{ store: Store; secrets: readonly string[]; isKept: boolean }> {
+  { config, upstream, own, isKept }: State,
+): { store: Store; secrets: readonly string[] } {
   const { cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
-  if (!accounts) return { store: new MemoryStore({ maxBytes }), secrets: config.secrets, isKept: true };
-  const kept = config.secrets.length > 0 ? config.secrets : await secretsOf(accounts, clock);
-  const isKept = kept.length > 0;
+  if (!accounts) return { store: new MemoryStore({ maxBytes }), secrets: config.secrets };
+  const kept = config.secrets.length > 0 ? config.secrets : own;
   // Without a secret no account can be named: requests that need the store are refused, others are served.
   const secrets = isKept ? kept : [crypto.randomUUID() + crypto.randomUUID()];
   const engine = durableEngine(isKept ? accounts : undefined);
   const sealer = new Sealer(secrets, upstream);
   const hasBudget = config.upstreamBudgetPerMinute > 0;
-  return { store: new SharedStore({ engine, sealer, maxBytes, clock, waitMs, hasBudget }), secrets, isKept };
+  return { store: new SharedStore({ engine, sealer, maxBytes, clock, waitMs, hasBudget }), secrets };
 }
 
 /** @throws Error naming every bad variable; the platform then answers 500 and logs it */
-function configOf(env: WorkerEnv, hasSandbox: boolean): Config {
-  const parsed = parseConfig(env);
-  if ('config' in parsed && (parsed.config.upstreamBaseUrl || hasSandbox)) return parsed.config;
-  const missing = { variable: 'UPSTREAM_BASE_URL', expected: 'a URL, or in development SANDBOX=true' };
-  const problems = 'problems' in parsed ? parsed.problems : [missing];
+function refuse(problems: readonly ConfigProblem[]): never {
   const named = problems.map(({ variable, expected }) => `${variable}: expected ${expected}`);
   throw new Error(`bad configuration\n${named.join('\n')}`);
 }

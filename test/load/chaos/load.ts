@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { exampleRequest } from '../../support/examples.ts';
 import { markOf } from '../../support/marked.ts';
-import type { OperationId } from '../../../src/upstream/operations/index.ts';
+import type { OperationId } from '../../support/account-api.ts';
 import type { ChaosGateway } from './gateways.ts';
 import type { ChaosUpstream } from './upstream.ts';
 import type { Outcome, Wanted } from '../support/client.ts';

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { bodyOf, idOf, tokenOf } from '../../support/marked.ts';
-import type { OperationId } from '../../../src/upstream/operations/index.ts';
+import type { OperationId } from '../../support/account-api.ts';
 
 /** A purchase that was made, by `performance.now()`. */
 export interface Charge {

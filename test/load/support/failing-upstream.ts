@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { allOperations, matchPath } from '../../../src/upstream/operations/index.ts';
+import { allOperations, matchPath } from '../../support/account-api.ts';
 import type { Method } from '../../../src/upstream/operation.ts';
 import { exampleBody } from '../../support/examples.ts';
 

@@ -1,4 +1,4 @@
-import { allOperations } from '../../../src/upstream/operations/index.ts';
+import { allOperations } from '../../support/account-api.ts';
 import { Metrics, scrape } from './metrics.ts';
 import { startGateway } from './processes.ts';
 

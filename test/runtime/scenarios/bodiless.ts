@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { allOperations } from '../../../src/upstream/operations/index.ts';
+import { allOperations } from '../../support/account-api.ts';
 import { exampleInput } from '../../support/examples.ts';
 import { rawRequest } from '../../support/raw-client.ts';
 import { fail, type Scenario, visit } from '../stage.ts';

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { allOverviews, referralOverview } from '../../../src/gateway/overviews.ts';
+import { allOverviews, referralOverview } from '../../support/account-api.ts';
 import type { AccountName } from '../../../sandbox/src/accounts.ts';
 import { stream } from '../../support/http.ts';
 import { expectProblem, fail, hold, linked, type Scenario, type Stage, visit } from '../stage.ts';

@@ -1,8 +1,7 @@
 import { expect } from 'vitest';
 import { ERRORS, titleOf } from '../../../src/core/errors.ts';
-import { allOverviews } from '../../../src/gateway/overviews.ts';
+import { accountTable, accountTables, allOperations, allOverviews } from '../../support/account-api.ts';
 import { openApiText } from '../../../src/routes/document.ts';
-import { allOperations } from '../../../src/upstream/operations/index.ts';
 import { call } from '../../support/http.ts';
 import { expectProblem, type Scenario, visit } from '../stage.ts';
 
@@ -17,7 +16,7 @@ export const documentationScenarios: readonly Scenario[] = [
     async run({ gateway }) {
       const answer = await call(gateway, { path: '/openapi.json' });
       expect([answer.status, answer.headers['content-type']]).toEqual([200, 'application/json']);
-      expect(answer.text).toBe(await openApiText());
+      expect(answer.text).toBe(await openApiText(accountTables));
       const { openapi, paths } = answer.json as Document;
       expect(openapi).toMatch(/^3\.1\./);
       for (const { method, path } of allOperations) expect(paths[path]).toHaveProperty(method.toLowerCase());
@@ -68,12 +67,13 @@ export const documentationScenarios: readonly Scenario[] = [
       const { problems } = list.json as {
         readonly problems: readonly { readonly code: string; readonly type: string }[];
       };
-      const own = Object.keys(ERRORS); // those of the upstream's that other scenarios were answered stand behind them
+      const kinds = [...Object.entries(ERRORS), ...accountTable.refusals];
+      const own = kinds.map(([code]) => code); // those of the upstream's that other scenarios were answered stand behind them
       expect([list.status, problems.slice(0, own.length).map(({ code }) => code)]).toEqual([200, own]);
       expect((await call(gateway, { path: '/problems/' })).text).toBe(list.text);
-      for (const [code, { status }] of Object.entries(ERRORS)) {
+      for (const [code, { status, title = titleOf(code) }] of kinds) {
         const page = await call(gateway, { path: `/problems/${code}` });
-        expect([page.status, page.json]).toMatchObject([200, { code, title: titleOf(code), status }]);
+        expect([page.status, page.json]).toMatchObject([200, { code, title, status }]);
       }
       for (const word of ['nothing', 'constructor', 'Nothing', '__proto__', 'status_519', 'a.b', '4242'])
         expectProblem(await call(gateway, { path: `/problems/${word}` }), 404, 'not_found');

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { AccountName } from '../../../sandbox/src/accounts.ts';
-import { allOperations, type OperationId } from '../../../src/upstream/operations/index.ts';
+import { allOperations, type OperationId } from '../../support/account-api.ts';
 import { exampleInput } from '../../support/examples.ts';
 import type { TextAnswer } from '../../support/http.ts';
 import { call } from '../../support/http.ts';

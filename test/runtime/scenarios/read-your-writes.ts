@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { OperationId } from '../../../src/upstream/operations/index.ts';
+import type { OperationId } from '../../support/account-api.ts';
 import { fail, hold, type Scenario, type Stage, visit, type Visitor } from '../stage.ts';
 import { exampleBody, exampleInput } from '../../support/examples.ts';
 import { cachedIds, isSocial, rowOf, invalidatedReads, writeIds } from '../../support/table.ts';

@@ -1,5 +1,10 @@
-import { Cluster, Redis } from 'ioredis';
+import { createRequire } from 'node:module';
+import type * as ioredis from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import type { StoreAddress } from '../../../core/store-address.ts';
+
+/** Loaded where there is a store: it takes a start 30 ms. */
+const load = createRequire(import.meta.url) as (name: 'ioredis') => typeof ioredis;
 
 /** A node that owes a reply for so long is disconnected and looked for again. */
 const SILENCE_MS = 2_000;
@@ -44,6 +49,7 @@ type Retry = (times: number) => number;
 /** It fails fast, and connects again by itself. `isTold`: the sentinels tell it of a new primary. */
 export function clientOf(address: StoreAddress, retryStrategy: Retry = pauseOf, isTold = true): Redis | Cluster {
   const options = optionsOf(address);
+  const { Cluster, Redis } = load('ioredis');
   const { kind, tls, nodes, master = '', db } = address;
   if (kind === 'one') return new Redis({ ...options, ...nodes[0], db, retryStrategy });
   if (kind === 'sentinel')
@@ -71,6 +77,8 @@ export function clientOf(address: StoreAddress, retryStrategy: Retry = pauseOf, 
     ...(tls && { dnsLookup: (host, found) => found(null, host) }), // the certificate is for the name
   });
 }
+
+export const isCluster = (client: Redis | Cluster): client is Cluster => client.isCluster;
 
 /** Whether changes can be told, and who listens can be counted; false only where the store refuses it. */
 export const mayPublish = (node: Redis | Cluster, channel: string): Promise<boolean> =>

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Cluster, type Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import type { StoreAddress } from '../../../core/store-address.ts';
 import { NotAsked } from '../../../store/shared/engine.ts';
-import { channelOf, clientOf, mayPublish, troublesOf } from './client.ts';
+import { channelOf, clientOf, isCluster, mayPublish, troublesOf } from './client.ts';
 import { SCRIPTS, type ScriptName } from './scripts.ts';
 
 export interface ScriptCall {
@@ -73,7 +73,7 @@ export class Connection {
     client.on('end', () => {
       if (!this.#isClosed) client.connect().catch(() => undefined);
     });
-    if (client instanceof Cluster) this.#watchNodes(client, onReady);
+    if (isCluster(client)) this.#watchNodes(client, onReady);
     else client.on('ready', () => void this.#select(client, address.db, onReady));
   }
 
@@ -84,7 +84,7 @@ export class Connection {
 
   /** Whether there is a connection at all. */
   get isOpen(): boolean {
-    return this.#client.status === 'ready' && (this.#isSelected || this.#client instanceof Cluster);
+    return this.#client.status === 'ready' && (this.#isSelected || isCluster(this.#client));
   }
 
   /** Resolves after the first attempt to connect, or after a second; attempts go on in the background. */
@@ -146,7 +146,7 @@ export class Connection {
   }
 
   #ping(): void {
-    const nodes = this.#client instanceof Cluster ? this.#client.nodes('master') : [this.#client];
+    const nodes = isCluster(this.#client) ? this.#client.nodes('master') : [this.#client];
     for (const node of nodes) {
       if (node.status !== 'ready') continue;
       this.#owed++;
@@ -194,7 +194,7 @@ export class Connection {
 
 /** Connects to all masters of a cluster, which ioredis does only when it needs them. */
 async function reach(client: Redis | Cluster): Promise<void> {
-  if (client instanceof Cluster) await Promise.allSettled(client.nodes('master').map((node) => node.ping()));
+  if (isCluster(client)) await Promise.allSettled(client.nodes('master').map((node) => node.ping()));
 }
 
 /** What ioredis throws where a connection has just closed. */

@@ -91,8 +91,15 @@ export class RedisEngine implements Engine {
     this.#again = setInterval(() => this.#askAgain(), AGAIN_MS).unref();
   }
 
-  /** Resolves after the first attempt to connect, successful or not. */
-  static async open({ address, settlingMs = SETTLING_MS, ...options }: OpenOptions): Promise<RedisEngine> {
+  /** Once the first attempt to connect is over, successful or not. */
+  static async open(options: OpenOptions): Promise<RedisEngine> {
+    const { engine, opened } = RedisEngine.opening(options);
+    await opened;
+    return engine;
+  }
+
+  /** `opened` resolves after the first attempt to connect, successful or not. */
+  static opening({ address, settlingMs = SETTLING_MS, ...options }: OpenOptions) {
     const onReady = () => void engine.askIds();
     const connection = new Connection({ address, onReady, onLost: () => engine.#lost(), ...options });
     const shares = new Shares(address.kind === 'cluster' ? SHARES : 1);
@@ -108,8 +115,7 @@ export class RedisEngine implements Engine {
       channelName: channelOf(address),
       ...options,
     });
-    await connection.open();
-    return engine;
+    return { engine, opened: connection.open() };
   }
 
   get changes(): Changes | undefined {

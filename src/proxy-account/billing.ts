@@ -1,7 +1,18 @@
 import * as z from 'zod/mini';
-import { counts, dated, flag, identifier, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
-import { nameRows } from '../operation.ts';
-import { anyText, paging } from '../parameters.ts';
+import {
+  counts,
+  dated,
+  flag,
+  identifier,
+  integer,
+  number,
+  pageOf,
+  resource,
+  text,
+  timestamp,
+} from '../upstream/fields.ts';
+import { anyText, paging } from '../upstream/parameters.ts';
+import { chapter, RECORDS, SETTINGS } from './chapter.ts';
 
 /** Fields of a card; payment methods of other types may lack them. */
 const card = {
@@ -116,26 +127,36 @@ const purchaseAnswer = resource('PurchaseAnswer', {
   processor_payment_method: z.optional(z.nullable(text("id of the processor's payment method", '<METHOD>'))),
 });
 
+const PAID_PLAN_ACTIVE = {
+  status: 400,
+  title: 'A paid plan is active',
+  description:
+    'The card cannot be removed while a paid plan is active. Cancel auto-renewal instead, which removes the card.',
+};
+
 const listFilters = { ...paging, ordering: anyText('allowed fields: not documented') };
 
 /** Payment methods, transactions, pending payments, subscription and purchase (endpoints 3 to 11). */
-export const billing = nameRows('Billing', {
+export const billing = chapter('Billing', 'Subscription, plan, payment methods, transactions.', {
   listPaymentMethods: {
     at: 'GET /api/v2/payment/method/',
     query: listFilters,
     ...pageOf(paymentMethod),
     group: 'paymentMethods',
+    cache: SETTINGS,
   },
   getPaymentMethod: {
     at: 'GET /api/v2/payment/method/{id}/',
     answer: paymentMethod,
     group: 'paymentMethods',
+    cache: SETTINGS,
     description: 'The id of the active payment method is in the subscription.',
   },
   deletePaymentMethod: {
     at: 'DELETE /api/v2/payment/method/',
     answer: null,
     invalidates: ['paymentMethods', 'subscription'],
+    refusals: { paid_plan_active: PAID_PLAN_ACTIVE },
     summary: 'Remove the card saved on the subscription',
     description: 'Refused with `paid_plan_active` while a paid plan is active. 204 also when no card is saved.',
   },
@@ -144,23 +165,25 @@ export const billing = nameRows('Billing', {
     query: listFilters,
     ...pageOf(transaction),
     group: 'transactions',
+    cache: RECORDS,
   },
   getTransaction: {
     at: 'GET /api/v2/payment/transaction/{id}/',
     answer: transaction,
     group: 'transactions',
+    cache: RECORDS,
   },
   listPendingPayments: {
     at: 'GET /api/v2/payment/pending/',
     query: listFilters,
     ...pageOf(pendingPayment),
     group: 'pendingPayments',
+    cache: RECORDS,
   },
   getPendingPayment: {
     at: 'GET /api/v2/payment/pending/{id}/',
     answer: pendingPayment,
     group: 'pendingPayments',
-    isUncached: true,
     description: 'This is what one polls after a purchase.',
   },
   purchasePlan: {
@@ -178,5 +201,6 @@ export const billing = nameRows('Billing', {
     at: 'GET /api/v2/subscription/',
     answer: subscription,
     group: 'subscription',
+    cache: SETTINGS,
   },
 });

@@ -1,7 +1,18 @@
 import * as z from 'zod/mini';
-import { counts, dated, identifier, integer, number, pageOf, resource, text, timestamp } from '../fields.ts';
-import { nameRows } from '../operation.ts';
-import { anyText, paging, planId, timestampText } from '../parameters.ts';
+import {
+  counts,
+  dated,
+  documented,
+  identifier,
+  integer,
+  number,
+  pageOf,
+  resource,
+  text,
+  timestamp,
+} from '../upstream/fields.ts';
+import { anyText, idText, paging, timestampText } from '../upstream/parameters.ts';
+import { chapter, PROXIES } from './chapter.ts';
 
 const errorReason = z.looseObject({
   reason: text('error reason', 'client_connect_forbidden_host'),
@@ -69,13 +80,18 @@ const activity = resource('ProxyActivity', {
   listen_port: integer('port that listened', 80),
 });
 
+const planId = {
+  plan_id: documented(idText, { description: 'id of the plan to act on; the default plan when left out' }),
+};
+
 /** Sub-users, IP authorizations, list refresh and activity (`upstream-api.md`, endpoints 19 to 24). */
-export const proxy = nameRows('Proxy', {
+export const proxy = chapter('Proxy', 'Sub-users, IP authorizations, list refresh, activity.', {
   getSubuser: {
     at: 'GET /api/v2/subuser/{id}/',
     query: planId,
     answer: subuser,
     group: 'subusers',
+    cache: PROXIES,
     summary: 'Read a sub-user and its statistics',
   },
   refreshSubuser: {
@@ -91,6 +107,7 @@ export const proxy = nameRows('Proxy', {
     query: planId,
     answer: ipAuthorization,
     group: 'ipAuthorizations',
+    cache: PROXIES,
   },
   deleteIpAuthorization: {
     at: 'DELETE /api/v2/proxy/ipauthorization/{id}/',
@@ -122,6 +139,7 @@ export const proxy = nameRows('Proxy', {
     },
     ...pageOf(activity),
     group: 'proxyActivity',
+    cache: PROXIES,
     description: 'Pages by `starting_after` instead of `page`.',
   },
 });

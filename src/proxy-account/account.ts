@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
-import { dated, documented, flag, identifier, integer, pageOf, resource, text, timestamp } from '../fields.ts';
-import { nameRows } from '../operation.ts';
-import { anyText, booleanText, orderingText, paging } from '../parameters.ts';
+import { dated, documented, flag, identifier, integer, pageOf, resource, text, timestamp } from '../upstream/fields.ts';
+import { anyText, booleanText, orderingText, paging } from '../upstream/parameters.ts';
+import { chapter, NOTICES } from './chapter.ts';
 
 const apiKey = resource('ApiKey', {
   id: identifier('identifier', 1012),
@@ -11,7 +11,7 @@ const apiKey = resource('ApiKey', {
 });
 
 /** API keys (`upstream-api.md`, endpoints 1 and 2). */
-export const account = nameRows('Account', {
+export const account = chapter('Account', 'API keys.', {
   getApiKey: {
     at: 'GET /api/v2/apikey/{id}/',
     answer: apiKey,
@@ -37,7 +37,7 @@ const notificationResource = resource('Notification', {
 });
 
 /** Notifications (`upstream-api.md`, endpoint 25). */
-export const notification = nameRows('Notifications', {
+export const notification = chapter('Notifications', 'What the account should know.', {
   listNotifications: {
     at: 'GET /api/v2/notification/',
     query: {
@@ -48,6 +48,7 @@ export const notification = nameRows('Notifications', {
     },
     ...pageOf(notificationResource),
     group: 'notifications',
+    cache: NOTICES,
   },
 });
 
@@ -87,7 +88,7 @@ const verificationFlow = resource('VerificationFlow', {
 });
 
 /** ID verification and account verification (`upstream-api.md`, endpoints 26 and 27). */
-export const verification = nameRows('Verification', {
+export const verification = chapter('Verification', 'ID verification and account verification.', {
   startIdVerification: {
     at: 'POST /api/v2/idverification/start/',
     body: { schema: documented(z.strictObject({}), { id: 'StartIdVerificationBody' }), optional: true },
@@ -111,7 +112,7 @@ const authorization = {
 };
 
 /** Social registration and login (`upstream-api.md`, endpoints 28 and 29). */
-export const social = nameRows('Social', {
+export const social = chapter('Social', 'Registration and login with an identity provider. No credential.', {
   registerSocial: {
     at: 'POST /api/v2/register/social/',
     credential: 'none',
@@ -125,6 +126,7 @@ export const social = nameRows('Social', {
     answer: token,
     invalidates: [],
     secrets: ['token', 'code'],
+    signsIn: { as: 'register', token: 'token' },
     summary: 'Register with a social identity provider',
   },
   loginSocial: {
@@ -134,6 +136,7 @@ export const social = nameRows('Social', {
     answer: token,
     invalidates: [],
     secrets: ['token', 'code'],
+    signsIn: { as: 'login', token: 'token' },
     summary: 'Log in with a social identity provider',
   },
 });

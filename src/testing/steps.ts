@@ -30,7 +30,7 @@ export const httpResponse = (status: number, body: unknown, headers: HeaderPairs
   const bodiless = status === 204 || status === 304;
   const text = bodiless ? '' : bodyText(body);
   const defaults = { 'content-type': 'application/json', 'content-length': String(Buffer.byteLength(text)) };
-  const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]);
+  const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
   const all: HeaderPairs = { ...(bodiless ? {} : defaults), ...Object.fromEntries(given) };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   return Buffer.from(`HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n${lines.join('')}\r\n${text}`);

@@ -12,9 +12,9 @@ import {
   resource,
   text,
   timestamp,
-} from '../fields.ts';
-import { nameRows } from '../operation.ts';
-import { anyText, idText, orderingText, paging } from '../parameters.ts';
+} from '../upstream/fields.ts';
+import { anyText, idText, orderingText, paging } from '../upstream/parameters.ts';
+import { chapter, RECORDS, SETTINGS } from './chapter.ts';
 
 const config = resource('ReferralConfig', {
   id: identifier('one per user; never changes', 9),
@@ -93,11 +93,12 @@ const changes = documented(
 );
 
 /** The referral and affiliate program (`upstream-api.md`, endpoints 12 to 18). */
-export const referral = nameRows('Referral', {
+export const referral = chapter('Referral', 'The referral and affiliate program.', {
   getReferralConfig: {
     at: 'GET /api/v2/referral/config/',
     answer: config,
     group: 'referralConfig',
+    cache: SETTINGS,
   },
   updateReferralConfig: {
     at: 'PATCH /api/v2/referral/config/',
@@ -119,27 +120,32 @@ export const referral = nameRows('Referral', {
     },
     ...pageOf(credit),
     group: 'referralCredits',
+    cache: RECORDS,
   },
   getReferralCredit: {
     at: 'GET /api/v2/referral/credit/{id}/',
     answer: credit,
     group: 'referralCredits',
+    cache: RECORDS,
   },
   listEarnOuts: {
     at: 'GET /api/v2/referral/earnout/',
     query: paging,
     ...pageOf(earnOut),
     group: 'earnOuts',
+    cache: RECORDS,
   },
   getEarnOut: {
     at: 'GET /api/v2/referral/earnout/{id}/',
     answer: earnOut,
     group: 'earnOuts',
+    cache: RECORDS,
   },
   listReferralChannels: {
     at: 'GET /api/v2/referral/channel/',
     answer: documented(z.array(channel), { id: 'ReferralChannelList' }),
     group: 'referralChannels',
+    cache: SETTINGS,
     description: 'A plain array, ordered by id.',
   },
 });

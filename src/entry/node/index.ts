@@ -1,0 +1,2 @@
+export { serve } from './listen.ts';
+export { fromEnv } from './runtime.ts';

@@ -1,0 +1,2 @@
+export { Account } from './account.ts';
+export { worker } from './serve.ts';

@@ -1,0 +1,12 @@
+export { GatewayError } from './core/errors.ts';
+export { type Gateway, portico, type PorticoOptions } from './portico.ts';
+export * from './upstream/fields.ts';
+export {
+  type CachePolicy,
+  defineRows,
+  type Operation,
+  type Refusal,
+  type Row,
+  type Tag,
+} from './upstream/operation.ts';
+export * from './upstream/parameters.ts';

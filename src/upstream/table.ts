@@ -1,0 +1,53 @@
+import type { ErrorKind } from '../core/errors.ts';
+import { groupIn, ID_FORMS, type Method, type Operation } from './operation.ts';
+
+/** The operations of one upstream, and what is looked up in them. Made once for each gateway. */
+export interface Table {
+  readonly operations: readonly Operation[];
+  /** The operations at an upstream path, by method, and its `<ID>`; undefined if there are none. */
+  at(path: string): { readonly methods: ReadonlyMap<Method, Operation>; readonly id: string | undefined } | undefined;
+  /** Whether answers that a write invalidates are cached at all. */
+  invalidatesCached(operation: Operation): boolean;
+  /** Codes that the upstream is known to refuse with. */
+  readonly refusals: ReadonlyMap<string, ErrorKind>;
+}
+
+/** @throws TypeError if two rows are at the same method and path */
+export function tableOf(rows: Readonly<Record<string, Operation>>): Table {
+  const operations = Object.values(rows);
+  const templates = [...Map.groupBy(operations, placeOf).values()].map((there) => ({
+    pattern: patternOf(there[0]),
+    methods: methodsOf(there),
+  }));
+  const cached = new Set(operations.filter(({ cache }) => cache).map(({ group }) => group));
+  return {
+    operations,
+    at(path) {
+      for (const { pattern, methods } of templates) {
+        const match = pattern.exec(path);
+        if (match) return { methods, id: match[1] };
+      }
+      return undefined;
+    },
+    invalidatesCached: ({ invalidates = [] }) =>
+      invalidates.some((one) => one === 'everything' || cached.has(groupIn(one))),
+    refusals: new Map(operations.flatMap(({ refusals = {} }) => Object.entries(refusals))),
+  };
+}
+
+/** A path with and without its last slash is one place. */
+const placeOf = ({ path }: Operation) => path.replace(/\/$/, '');
+
+function methodsOf(rows: readonly Operation[]): ReadonlyMap<Method, Operation> {
+  const methods = new Map(rows.map((row): [Method, Operation] => [row.method, row]));
+  if (methods.size === rows.length) return methods;
+  throw new TypeError(
+    `two of the rows ${rows.map(({ id }) => `\`${id}\``).join(', ')} are at the same method and path`,
+  );
+}
+
+/** The last slash may be left out. */
+function patternOf(row: Operation | undefined): RegExp {
+  const path = row && placeOf(row).replaceAll(/[.~]/g, String.raw`\$&`);
+  return new RegExp(`^${path?.replace('{id}', `(${ID_FORMS[row?.idForm ?? 'digits']})`)}/?$`);
+}
