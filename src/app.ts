@@ -4,6 +4,7 @@ import { noMetrics } from './core/metrics.ts';
 import { andThen, type MakeOpener } from './core/runtime.ts';
 import type { GatewayDeps } from './gateway/deps.ts';
 import { createGateway } from './gateway/gateway.ts';
+import { overviewsIn } from './gateway/overviews.ts';
 import { endRequest } from './middleware/access-log.ts';
 import { limitBody } from './middleware/body.ts';
 import { Cors, isPreflight } from './middleware/cors.ts';
@@ -37,9 +38,13 @@ export interface Deps extends GatewayDeps, Pick<RequestTools, 'addressOf' | 'hea
   readonly trialAccounts?: readonly TrialAccount[] | undefined;
 }
 
-/** The gateway: what every client sees, on any runtime. It may be mounted in another app. */
-export function createApp(deps: Deps): Hono<Env> {
-  const { config, table } = deps;
+/**
+ * The gateway: what every client sees, on any runtime. It may be mounted in another app.
+ * @throws TypeError in words for an overview that cannot be
+ */
+export function createApp(given: Deps): Hono<Env> {
+  const { config, table } = given;
+  const deps = { ...given, overviews: overviewsIn(table, given.overviews) };
   const gateway = createGateway(deps);
   const sessions = config.sessions ? new Sessions({ ...deps, isLiving: gateway.sessions.isLiving }) : undefined;
   const routes = [

@@ -1,4 +1,6 @@
 export { GatewayError } from './core/errors.ts';
+export { overview } from './gateway/overviews.ts';
+export { from, fromPath, type Overview, type Section } from './gateway/sections.ts';
 export { type Gateway, portico, type PorticoOptions } from './portico.ts';
 export * from './upstream/fields.ts';
 export {

@@ -1,7 +1,7 @@
 import type { Hono } from 'hono';
 import { createApp, type Deps } from './app.ts';
 import { type Config, type ConfigProblem, parseConfig, type Variables } from './config.ts';
-import type { Overview } from './gateway/overviews.ts';
+import type { Overview } from './gateway/sections.ts';
 import type { Env } from './middleware/request.ts';
 import type { Operation } from './upstream/operation.ts';
 import { type Table, tableOf } from './upstream/table.ts';

@@ -93,21 +93,24 @@ export const problem: ErrorHandler<Env> = (error, c) => {
 function problemResponse(c: Context<Env>, error: Error): Response {
   const request = c.get('request');
   const told = error instanceof GatewayError ? error : GatewayError.of('internal_error', { cause: error });
-  if (told.status === FAULT) logFault(request, told.cause);
+  logFault(request, told);
   const answer = problemAnswer(request, told);
   noteOwner(c);
   return responseOf(c, answer, answer.body);
 }
 
-/** A bug of ours. The client gets no details; the log gets the stack. */
-function logFault({ requestId, trace, tools: { logger } }: ClientRequest, thrown: unknown): void {
+/** A bug of ours, or of a function that we were given. The client gets no details; the log gets the stack. */
+export function logFault({ requestId, trace, tools: { logger } }: ClientRequest, error: GatewayError): void {
+  const { status, cause: thrown } = error;
+  if (status !== FAULT) return;
   const fault = thrown instanceof Error ? `${thrown.name} ${framesOf(thrown)}` : typeof thrown;
   logger.error({ request_id: requestId, trace_id: trace.traceId, fault }, 'internal error');
 }
 
 /** The stack without the message, which may quote input. */
-const framesOf = ({ stack = '' }: Error) =>
+const framesOf = ({ message, stack = '' }: Error) =>
   stack
+    .slice(Math.max(0, stack.indexOf(message)) + message.length)
     .split('\n')
     .filter((line) => /^\s+at /.test(line))
     .slice(0, 5)
