@@ -84,7 +84,7 @@ export function overviewsIn({ operations }: Table, overviews: readonly Overview[
   if (twice) refuse(twice, 'is at the path of another overview');
   const ids = [...rows.keys(), ...resolved.map(({ id }) => id)];
   const same = resolved.find(({ id }) => ids.indexOf(id) < ids.lastIndexOf(id));
-  if (same) refuse(same, `has the id \`${same.id}\`, which a row or another overview has`);
+  if (same) refuse(same, `has the id \`${same.id}\`, which a row or another overview has: give it one of its own`);
   return resolved;
 }
 
@@ -173,9 +173,12 @@ function wrongLink(name: string, section: Section, { sections }: Overview): stri
   if (!base || names.indexOf(link.section) >= names.indexOf(name))
     return `has its id from \`${link.section}\`, which is no section before it`;
   if (linkOf(base)) return `has its id from \`${link.section}\`, which has its own from another section`;
-  const list =
-    link.list && (wrongRead(link.list) ?? (link.list.idForm && `looks in \`${link.list.id}\`, which needs an id`));
-  return list;
+  return link.list && (wrongRead(link.list) ?? wrongList(link.list));
+}
+
+function wrongList({ id, idForm, paged }: Operation): string | undefined {
+  if (idForm !== undefined) return `looks in \`${id}\`, which needs an id`;
+  return paged ? undefined : `looks in \`${id}\`, which is no page`;
 }
 
 /** What is known only when a client asks is checked then. */

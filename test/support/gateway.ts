@@ -37,7 +37,7 @@ interface TestGatewayOptions extends Partial<Omit<Deps, 'upstream' | 'config' | 
 /** The gateway as `entry/node.ts` builds it, on a free port, with a log that is kept. */
 export async function startGateway(upstreamUrl: string, options: TestGatewayOptions = {}): Promise<TestGateway> {
   const { env = {}, admin: isWanted = false, around, ...replaced } = options;
-  const config = configOf({ UPSTREAM_BASE_URL: upstreamUrl, ...env });
+  const config = configOf({ UPSTREAM_BASE_URL: upstreamUrl, ...env }, replaced.table);
   const lines: LogLine[] = [];
   const logger = keepingLogger(lines);
   const built = nodeDeps({
@@ -68,8 +68,8 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   };
 }
 
-export function configOf(env: Readonly<Record<string, string>>): Config {
-  const parsed = parseConfig(env, accountTable);
+export function configOf(env: Readonly<Record<string, string>>, table = accountTable): Config {
+  const parsed = parseConfig(env, table);
   if ('problems' in parsed) throw new Error(JSON.stringify(parsed.problems));
   return parsed.config;
 }
