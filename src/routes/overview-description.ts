@@ -48,7 +48,7 @@ const valueOf = ({ answer, isRequired, isLinked }: Shown) => (isRequired && !isL
 
 function dataWords(shown: readonly Shown[]): string {
   const linked = shown.filter(({ isLinked }) => isLinked).map(({ name }) => `\`${name}\``);
-  const none = linked.length > 0 ? `, and ${linked.join(', ')} where what it depends on names none` : '';
+  const none = linked.length > 0 ? `, and ${linked.join(', ')} where what it depends on has none` : '';
   return (
     `Every section asked for. An optional one is null when it failed${none}. Only with ` +
     '`sections` or `fields` may sections, or fields of them, be missing that are required here.'
