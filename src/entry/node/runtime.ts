@@ -36,8 +36,14 @@ function open({ config, table, overviews }: Given, trial?: Trial) {
     trialAccounts: trial?.accounts,
   };
   const store = openStore(given);
+  const made = nodeDeps(given, store, logger.dropped);
   return {
-    ...nodeDeps(given, store, logger.dropped),
+    ...made,
+    async drain() {
+      await made.idle();
+      await made.close();
+      await logger.end();
+    },
     logger,
     storeOpened: store.opened,
     /** Whether requests are taken, for probes. */

@@ -93,7 +93,7 @@ function open({ config, table, overviews }: Given, { env, secrets: own, isKept, 
     addressOf: (_, header) => clientAt(header('cf-connecting-ip') ?? ''),
     waitUntil: () => undefined, // the platform always passes an execution context
   };
-  return { deps };
+  return { deps, drain: async () => undefined };
 }
 
 interface State extends Pick<Given, 'config'>, Pick<Opening, 'isKept'> {
