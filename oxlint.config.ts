@@ -41,7 +41,7 @@ const rooms: Record<string, { imports: string[]; types?: string[]; packages?: st
     types: ['middleware', 'gateway'],
     packages: ['hono'],
   },
-  index: { imports: ['portico', 'upstream', 'gateway', 'core'] },
+  index: { imports: ['portico', 'upstream', 'gateway', 'core'], types: ['middleware'] },
   testing: { imports: [] },
   entry: { imports: [], packages: [] },
 };

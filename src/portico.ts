@@ -15,22 +15,22 @@ export interface Given {
 }
 
 /** What a runtime makes of the variables and the tables. */
-interface Opened {
+export interface Opened {
   readonly deps: Deps;
   readonly drain: () => Promise<void>;
 }
 
-/** What a runtime gives: its variables, and what is made of them there. */
-export interface Runtime<O extends Opened> {
+/** Where a gateway runs: its variables, and what is made of them there. */
+export interface Runtime {
   readonly variables: Variables;
-  readonly open: (given: Given) => O;
+  readonly open: (given: Given) => Opened;
   /** Says what is wrong with the variables, and does not return. */
   readonly refuse: (problems: readonly ConfigProblem[]) => never;
 }
 
-export interface PorticoOptions<O extends Opened> {
+export interface PorticoOptions {
   /** By `fromEnv` of `portico/node`, or given by `worker` of `portico/worker`. */
-  readonly runtime: Runtime<O>;
+  readonly runtime: Runtime;
   /** The endpoints of the upstream, by `defineRows`. */
   readonly rows: Readonly<Record<string, Operation>>;
   /** By `overview`. */
@@ -38,23 +38,22 @@ export interface PorticoOptions<O extends Opened> {
 }
 
 /** A gateway to one upstream. */
-export interface Gateway<O = unknown> {
+export interface Gateway {
   /** A Hono app, to be served or mounted in another one. */
   readonly app: Hono<Env>;
   /** Middleware for handlers of the host's: with it `c.var.portico` reads and writes for their client. */
   readonly request: MiddlewareHandler<HostEnv>;
   /** Waits for what outlives its request, and closes connections. Where `serve` serves, it does so itself. */
   readonly drain: () => Promise<void>;
-  /** What the runtime has opened for it. */
-  readonly opened: O;
+  /** What the runtime has opened for it, for `serve`. */
+  readonly opened: Opened;
 }
 
 /**
  * Makes a gateway. Two in one process know nothing of each other.
  * @throws TypeError in words for what tables cannot be. A bad variable ends the process on Node, and throws on Workers.
  */
-export function portico<O extends Opened>(options: PorticoOptions<O>): Gateway<O> {
-  const { runtime, rows, overviews = [] } = options;
+export function portico({ runtime, rows, overviews = [] }: PorticoOptions): Gateway {
   const table = tableOf(rows);
   const parsed = parseConfig(runtime.variables, table);
   if ('problems' in parsed) return runtime.refuse(parsed.problems);
