@@ -1,4 +1,4 @@
-import { type Context, type Handler, Hono } from 'hono';
+import { type Context, type Handler, Hono, type MiddlewareHandler } from 'hono';
 import { GatewayError } from './core/errors.ts';
 import { noMetrics } from './core/metrics.ts';
 import { andThen, type MakeOpener } from './core/runtime.ts';
@@ -7,6 +7,7 @@ import { createGateway } from './gateway/gateway.ts';
 import { overviewsIn } from './gateway/overviews.ts';
 import { endRequest } from './middleware/access-log.ts';
 import { limitBody } from './middleware/body.ts';
+import { callsOf, type HostEnv } from './middleware/calls.ts';
 import { Cors, isPreflight } from './middleware/cors.ts';
 import { problem, refuser } from './middleware/reply.ts';
 import {
@@ -42,7 +43,10 @@ export interface Deps extends GatewayDeps, Pick<RequestTools, 'addressOf' | 'hea
  * The gateway: what every client sees, on any runtime. It may be mounted in another app.
  * @throws TypeError in words for an overview that cannot be
  */
-export function createApp(given: Deps): Hono<Env> {
+export const createApp = (deps: Deps): Hono<Env> => createParts(deps).app;
+
+/** With the middleware behind which handlers of a host's reach the upstream. */
+export function createParts(given: Deps): { readonly app: Hono<Env>; readonly request: MiddlewareHandler<HostEnv> } {
   const { config, table } = given;
   const deps = { ...given, overviews: overviewsIn(table, given.overviews) };
   const gateway = createGateway(deps);
@@ -58,7 +62,7 @@ export function createApp(given: Deps): Hono<Env> {
     ...healthRoutes(deps.readiness),
   ];
   const tools = { ...deps, cors: new Cors(deps), sessions, limitBody: limitBody(config.maxBodyBytes) };
-  return mount(routes, tools, ['/api/*', '/bff/*'], [homeRoute]);
+  return { app: mount(routes, tools, ['/api/*', '/bff/*'], [homeRoute]), request: callsOf({ ...tools, gateway }) };
 }
 
 /** How a server refuses what it does not hand to the app. Not counted with what routes answer. */
@@ -142,6 +146,6 @@ const NO_ORIGIN =
 const notAllowed =
   (allowed: string, cors: Cors | undefined): Route['handle'] =>
   (c) => {
-    const detail = cors && isPreflight(c.get('request')) ? NO_ORIGIN : undefined;
+    const detail = cors && isPreflight(c.get('porticoRequest')) ? NO_ORIGIN : undefined;
     throw GatewayError.of('method_not_allowed', { headers: { Allow: allowed }, ...(detail && { detail }) });
   };

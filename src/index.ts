@@ -1,7 +1,8 @@
 export { GatewayError } from './core/errors.ts';
 export { overview } from './gateway/overviews.ts';
 export { from, fromPath, type Overview, type Section } from './gateway/sections.ts';
-export { type Gateway, portico, type PorticoOptions } from './portico.ts';
+export type { CallAnswer, CallInput, Calls, HostEnv, WriteInput } from './middleware/calls.ts';
+export { type Gateway, portico, type PorticoOptions, type Runtime } from './portico.ts';
 export * from './upstream/fields.ts';
 export {
   type CachePolicy,

@@ -1,4 +1,5 @@
 import { cut, itemsOf, membersOf, type Span } from '../core/json.ts';
+import { valueOf } from '../core/values.ts';
 
 /** A section as the function of an overview gets it. */
 export interface Input {
@@ -7,21 +8,7 @@ export interface Input {
   readonly value: unknown;
 }
 
-export const inputOf = (text: string): Input => ({ text, value: frozen(parsed(text)) });
-
-/** As many digits as an integer has that JavaScript may round. */
-const LONG = /\d{16}/;
-const INTEGER = /^-?\d+$/;
-
-type Reviver = (key: string, value: unknown, context: { readonly source?: string }) => unknown;
-
-/** Integers that JavaScript would round stay text. */
-const exact: Reviver = (_, value, { source = '' }) =>
-  typeof value === 'number' && INTEGER.test(source) && !Number.isSafeInteger(value) ? source : value;
-
-const parsed = (text: string): unknown =>
-  // TypeScript does not know of the third argument yet.
-  LONG.test(text) ? JSON.parse(text, exact as (key: string, value: unknown) => unknown) : JSON.parse(text);
+export const inputOf = (text: string): Input => ({ text, value: frozen(valueOf(text)) });
 
 function frozen(value: unknown): unknown {
   if (!isObject(value)) return value;

@@ -38,7 +38,7 @@ function answering(
 ): Route['handle'] {
   const askedOf = compositionsOf(plan);
   return async (c) => {
-    const request = c.get('request');
+    const request = c.get('porticoRequest');
     const asked = askedOf(request.query, request.header('prefer'), plan.hasParameter ? request.id : undefined);
     const reader = await gateway.reader(request, (copyOf) => readsOf(asked.parts, copyOf));
     if (asked.error) throw asked.error;
