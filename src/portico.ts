@@ -4,6 +4,7 @@ import { type Config, type ConfigProblem, parseConfig, type Variables } from './
 import type { Overview } from './gateway/overviews.ts';
 import type { Env } from './middleware/request.ts';
 import type { Operation } from './upstream/operation.ts';
+import { type Hooks, hooksOf } from './upstream/hooks.ts';
 import { type Table, tableOf } from './upstream/table.ts';
 
 /** What is read from the variables and the tables, before a runtime gives the rest. */
@@ -11,6 +12,7 @@ export interface Given {
   readonly config: Config;
   readonly table: Table;
   readonly overviews: readonly Overview[];
+  readonly hooks: Hooks;
 }
 
 /** What a runtime gives: its variables, and what is made of them there. */
@@ -21,7 +23,7 @@ export interface Runtime<Opened extends { readonly deps: Deps }> {
   readonly refuse: (problems: readonly ConfigProblem[]) => never;
 }
 
-export interface PorticoOptions<Opened extends { readonly deps: Deps }> {
+export interface PorticoOptions<Opened extends { readonly deps: Deps }> extends Hooks {
   /** By `fromEnv` of `portico/node`, or given by `worker` of `portico/worker`. */
   readonly runtime: Runtime<Opened>;
   /** The endpoints of the upstream, by `defineRows`. */
@@ -40,13 +42,14 @@ export interface Gateway<Opened = unknown> {
 
 /**
  * Makes a gateway. Two in one process know nothing of each other.
- * @throws TypeError in words for what tables cannot be. A bad variable ends the process on Node, and throws on Workers.
+ * @throws TypeError in words for what tables and hooks cannot be. A bad variable ends the process on Node, and throws on Workers.
  */
 export function portico<Opened extends { readonly deps: Deps }>(options: PorticoOptions<Opened>): Gateway<Opened> {
   const { runtime, rows, overviews = [] } = options;
   const table = tableOf(rows);
+  const hooks = hooksOf(options);
   const parsed = parseConfig(runtime.variables, table);
   if ('problems' in parsed) return runtime.refuse(parsed.problems);
-  const opened = runtime.open({ config: parsed.config, table, overviews });
+  const opened = runtime.open({ config: parsed.config, table, overviews, hooks });
   return { app: createApp(opened.deps), opened };
 }

@@ -7,6 +7,7 @@ import type { GatewayDeps } from '../gateway/deps.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Overview } from '../gateway/overviews.ts';
 import { noneMatch } from '../middleware/headers.ts';
+import { problemFor } from '../middleware/problem.ts';
 import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../middleware/reply.ts';
 import type { ClientRequest, Env } from '../middleware/request.ts';
 import { overviewDescription } from './overview-description.ts';
@@ -64,7 +65,7 @@ function partOf(asked: CompositionRequest, name: string, leg: Leg, digest: Diges
 const VALIDATOR_LENGTH = 16;
 
 function overviewAnswer(request: ClientRequest, asked: CompositionRequest, legs: ReadonlyMap<string, Leg>): Answer {
-  const { data, errors, meta, etag, timing } = textsOf(asked, legs);
+  const { data, errors, meta, etag, timing } = textsOf(request, asked, legs);
   const complete = errors === '';
   const headers: Record<string, string> = { ...headersOf(asked), ...cacheHeaders(request, legs) };
   const isKept = complete && request.wants !== 'no-store';
@@ -80,7 +81,7 @@ function overviewAnswer(request: ClientRequest, asked: CompositionRequest, legs:
 }
 
 /** The members of `data` and of `meta.sections`, the items of `errors`, the tag, and `Server-Timing` of all legs. */
-function textsOf(asked: CompositionRequest, legs: ReadonlyMap<string, Leg>) {
+function textsOf(request: ClientRequest, asked: CompositionRequest, legs: ReadonlyMap<string, Leg>) {
   const texts = { data: '', errors: '', meta: '', etag: '', timing: '' };
   for (const [name, leg] of legs) {
     const isWanted = asked.wanted.includes(name);
@@ -90,7 +91,8 @@ function textsOf(asked: CompositionRequest, legs: ReadonlyMap<string, Leg>) {
     const separator = texts.data && ',';
     texts.data += `${separator}"${name}":${isGood(leg) ? leg.text : 'null'}`;
     texts.meta += `${separator}"${name}":{"state":"${leg.state}"${isGood(leg) ? `,"age":${leg.age}` : ''}}`;
-    if (isBad(leg)) texts.errors += `${texts.errors && ','}${JSON.stringify({ section: name, ...errorOf(leg) })}`;
+    if (isBad(leg))
+      texts.errors += `${texts.errors && ','}${JSON.stringify({ section: name, ...errorOf(request, name, leg) })}`;
   }
   return texts;
 }
@@ -121,10 +123,14 @@ function sectionText({ overview, fields }: CompositionRequest, name: string, leg
   return wanted && section ? project(section.operation, leg.text, wanted) : leg.text;
 }
 
-/** The error of a section that failed, in the terms of a problem, as JSON has it. */
-const errorOf = ({ error: { code, status, detail, isRetryable, retryAfter } }: BadLeg) => {
-  return { code, status, detail, retryable: isRetryable, retry_after: retryAfter };
-};
+/** What is not in the error of a section: it is of the whole answer, or for a page by itself. */
+const OF_THE_WHOLE = new Set(['type', 'title', 'instance', 'request_id', 'outcome', 'section', 'errors']);
+
+/** The error of a section that failed, as its problem has it. */
+function errorOf(request: ClientRequest, section: string, { error }: BadLeg): object {
+  const members = Object.entries(problemFor(request, error.with({ section })));
+  return Object.fromEntries(members.filter(([name]) => !OF_THE_WHOLE.has(name)));
+}
 
 /**
  * One line per section as soon as it is read, and `{"complete":true}` at the end. Begins when all required sections are
@@ -148,7 +154,7 @@ function streamOf(request: ClientRequest, asked: CompositionRequest, legs: Legs)
   return new ReadableStream({
     async start(controller) {
       const send = (line: string) => controller.enqueue(encoder.encode(`${line}\n`));
-      const lines = asked.wanted.map(async (name) => send(lineOf(asked, name, await legs.get(name))));
+      const lines = asked.wanted.map(async (name) => send(lineOf(request, asked, name, await legs.get(name))));
       const outcomes = await Promise.allSettled(lines);
       request.end();
       if (request.hasLeft) return; // nobody reads it any more
@@ -161,9 +167,9 @@ function streamOf(request: ClientRequest, asked: CompositionRequest, legs: Legs)
   });
 }
 
-function lineOf(asked: CompositionRequest, name: string, leg: Leg | undefined): string {
+function lineOf(request: ClientRequest, asked: CompositionRequest, name: string, leg: Leg | undefined): string {
   if (!leg) throw new Error(`${name} was not composed`);
   const head = `{"section":${JSON.stringify(name)},"state":"${leg.state}"`;
-  if (isBad(leg)) return `${head},"error":${JSON.stringify(errorOf(leg))}}`;
+  if (isBad(leg)) return `${head},"error":${JSON.stringify(errorOf(request, name, leg))}}`;
   return `${head},"data":${sectionText(asked, name, leg).replaceAll(/[\r\n]+\s*/g, ' ')}}`;
 }

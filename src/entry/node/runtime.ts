@@ -21,7 +21,7 @@ export function fromEnv(variables: Variables, trial?: Trial): { readonly runtime
   return { runtime: { variables: withFile(variables), open: (given) => open(given, trial), refuse } };
 }
 
-function open({ config, table, overviews }: Given, trial?: Trial) {
+function open({ config, table, overviews, hooks }: Given, trial?: Trial) {
   const upstream = config.upstreamBaseUrl ?? trial?.upstream;
   if (!upstream) return refuse([{ variable: 'UPSTREAM_BASE_URL', expected: 'a URL' }]);
   const logger = pinoLogger(config.logLevel);
@@ -30,6 +30,7 @@ function open({ config, table, overviews }: Given, trial?: Trial) {
     config,
     table,
     overviews,
+    hooks,
     upstream,
     logger,
     readiness: { isReady: () => isReady },
