@@ -40,7 +40,7 @@ export class Exchanges {
     try {
       return await this.#made(call);
     } catch (error) {
-      throw error instanceof GatewayError ? error.with({ fault: 'not_sent', outcome: undefined }) : error;
+      throw error instanceof GatewayError ? unsent(error) : error;
     }
   }
 
@@ -128,6 +128,12 @@ function orAborted<T>(signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     const stay = onAbort(signal, reject);
     void work().then(resolve, reject).finally(stay);
   });
+}
+
+/** A hook may have said anything else. A 401 says what is wanted (RFC 9110, section 15.5.2). */
+function unsent(error: GatewayError): GatewayError {
+  const wanted = error.status === 401 ? { 'WWW-Authenticate': 'Token' } : {};
+  return error.with({ fault: 'not_sent', outcome: undefined, headers: { ...wanted, ...error.particulars.headers } });
 }
 
 /** What a client is told of a fault. */

@@ -37,7 +37,7 @@ const faulted = new WeakSet<ClientRequest>();
 
 /** @throws TypeError for what is not a plain JSON object, or has words that are none */
 function checked(told: unknown): object {
-  if (told instanceof Promise) told.catch(() => undefined);
+  if (told instanceof Promise) told.catch(() => undefined); // nobody else hears of its failure
   if (!isPlainObject(told)) throw new TypeError('`onProblem` gives no plain object');
   const json = parsedJson(JSON.stringify(told));
   if (!isPlainObject(json)) throw new TypeError('`onProblem` gives no JSON object');

@@ -23,6 +23,7 @@ const OURS = new Set(
  * @throws TypeError in words for what cannot be sent or is not its to set; no value is quoted
  */
 export function checkHeaders(hook: string, headers: unknown, taken: readonly string[] = []): string[] {
+  if (headers instanceof Promise) headers.catch(() => undefined); // nobody else hears of its failure
   if (!isPlainObject(headers)) throw new TypeError(`${hook} gives no record of headers`);
   const seen = new Set(taken);
   return Object.entries(headers).flatMap(([given, value]) => {

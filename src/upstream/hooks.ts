@@ -14,7 +14,7 @@ export interface ProblemRequest {
   /** Its `operationId`; absent where it came to none. */
   readonly operation?: string | undefined;
   /** A header of it; the case of the name does not matter. */
-  header(name: string): string | undefined;
+  readonly header: (name: string) => string | undefined;
 }
 
 /**
