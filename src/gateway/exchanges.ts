@@ -12,7 +12,7 @@ import { concealableIn } from '../upstream/refusal.ts';
 const MAX_ACCOUNTS = 10_000;
 const MAX_SECONDS = 24 * 60 * 60;
 
-/** What a key was exchanged for. */
+/** What a key was exchanged for. The key is not in it: it would be kept too. */
 interface Made extends Prepared {
   /** In milliseconds of the process's clock; 0 if it is for one call alone. */
   readonly until: number;
@@ -38,7 +38,8 @@ export class Exchanges {
   /** @throws GatewayError with the fault `not_sent`; else the reason of the call's signal */
   async prepare(call: UpstreamCall): Promise<Prepared> {
     try {
-      return await this.#made(call);
+      const made = await this.#made(call);
+      return { ...made, secrets: [call.context.credential, ...made.secrets] };
     } catch (error) {
       throw error instanceof GatewayError ? unsent(error) : error;
     }
@@ -96,7 +97,7 @@ export class Exchanges {
       const until = forSeconds > 0 ? now + Math.min(forSeconds, MAX_SECONDS) * 1000 : 0;
       const made: Made = {
         headers,
-        secrets: [context.credential, ...concealableIn(headers)],
+        secrets: concealableIn(headers),
         until,
         refused: () => void (this.#kept.get(account) === made && this.#kept.delete(account)), // never a newer one
       };

@@ -143,6 +143,28 @@ describe('an exchange that several wait for', () => {
   });
 });
 
+test('a client that leaves during the exchange cancels its write, whose key is free again', async () => {
+  const at = barrier();
+  const aborted = Promise.withResolvers<void>();
+  let count = 0;
+  const credential: Exchange = async (key, { signal }) => {
+    signal.addEventListener('abort', () => aborted.resolve());
+    if (++count === 1) await at.arrive();
+    return { headers: { 'X-Token': key } };
+  };
+  const shop = await openShop({}, { hooks: { credential } });
+  const leaving = new AbortController();
+  const left = shop.keyed('purchasePlan', { signal: leaving.signal }).catch(() => 'left');
+  await at.reached;
+  leaving.abort();
+  expect(await left).toBe('left');
+  await aborted.promise;
+  at.release();
+  shop.script('purchasePlan', json(200, bodyOf('purchasePlan', 1)));
+  expect((await shop.keyed('purchasePlan')).status).toBe(200);
+  expect(shop.upstream.calls).toHaveLength(1);
+});
+
 describe('accounts', () => {
   test('each get what their own key was exchanged for, in whatever order the exchanges end', async () => {
     const tokens = Array.from({ length: 6 }, () => secret());
