@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import type { Deps } from '../../src/app.ts';
 import { portico, type Runtime } from '../../src/portico.ts';
 import type { Hooks } from '../../src/upstream/hooks.ts';
 import { operations } from '../support/account-api.ts';
@@ -7,7 +6,7 @@ import { operations } from '../support/account-api.ts';
 class Opened extends Error {}
 
 /** Nothing is opened for a gateway that cannot be. */
-const runtime: Runtime<{ deps: Deps }> = {
+const runtime: Runtime = {
   variables: {},
   open: () => {
     throw new Opened();
