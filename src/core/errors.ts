@@ -112,7 +112,7 @@ interface Particulars {
   /** Seconds. */
   readonly retryAfter?: number | undefined;
   /** A write that went out and got no readable answer. */
-  readonly outcome?: 'unknown';
+  readonly outcome?: 'unknown' | undefined;
   /** The section of an overview that failed, and with it the whole. */
   readonly section?: string;
   readonly headers?: Readonly<Record<string, string>>;

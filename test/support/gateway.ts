@@ -56,7 +56,9 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const on = { ...shared, trustedProxies: config.trustedProxies };
   const { app, request } = createParts(deps);
   const listener = await serve({ app: around?.(app, request) ?? app, isGateway: !around, ...on });
-  const admin = isWanted ? await serve({ app: createAdminApp(deps, built.scrape), isGateway: true, ...on }) : undefined;
+  const unhooked = { ...deps, hooks: undefined };
+  const ofAdmin = { ...on, refuse: createRefuser(unhooked), isGateway: true };
+  const admin = isWanted ? await serve({ ...ofAdmin, app: createAdminApp(unhooked, built.scrape) }) : undefined;
   return {
     url: listener.url,
     port: Number(new URL(listener.url).port),
