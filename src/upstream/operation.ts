@@ -146,7 +146,7 @@ function problemOf(id: string, row: Given, groups: ReadonlySet<string | undefine
 
 export const groupIn = (one: Invalidated<string>): string => (typeof one === 'string' ? one : one.item);
 
-/** `getApiKey` becomes `Get API key`. */
+/** `listApiCalls` becomes `List API calls`. */
 function wordsOf(id: string): string {
   const words = id.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
   const written = words.replace(/ (api|id|ip) /, (word) => word.toUpperCase());
