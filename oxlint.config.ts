@@ -229,7 +229,12 @@ export default defineConfig({
       rules: without('lru-cache', 'zod', '@hono/zod-openapi', 'node'),
     },
     {
-      files: ['src/entry/worker.ts', 'sandbox/src/worker.ts', 'test/runtime/host-worker.ts', '**/*.config.ts'],
+      files: [
+        'src/entry/worker.ts',
+        'sandbox/src/worker.ts',
+        'test/runtime/{host,library}-worker.ts',
+        '**/*.config.ts',
+      ],
       rules: { 'import/no-default-export': 'off' },
     },
     {
