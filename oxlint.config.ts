@@ -41,7 +41,7 @@ const rooms: Record<string, { imports: string[]; types?: string[]; packages?: st
     types: ['middleware', 'gateway'],
     packages: ['hono'],
   },
-  index: { imports: ['portico', 'upstream', 'gateway', 'core'] },
+  index: { imports: ['portico', 'upstream', 'gateway', 'core'], types: ['middleware'] },
   testing: { imports: [] },
   entry: { imports: [], packages: [] },
 };
@@ -233,6 +233,7 @@ export default defineConfig({
         'src/entry/worker.ts',
         'sandbox/src/worker.ts',
         'test/runtime/{host,library}-worker.ts',
+        'examples/extend/{node,worker}.ts',
         '**/*.config.ts',
       ],
       rules: { 'import/no-default-export': 'off' },
