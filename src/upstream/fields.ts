@@ -69,9 +69,14 @@ export const model = <S extends z.core.$ZodLooseShape>(name: string, shape: S, d
 
 const pageUrl = (description: string) => documented(z.nullable(z.string()), { description, examples: [null] });
 
-/** The answer of a list in pages. `previous` may be missing. */
+/**
+ * The answer of a list in pages. `previous` may be missing.
+ * @throws TypeError for items without a name, as `resource` gives one
+ */
 export const pageOf = <T extends z.ZodMiniType>(item: T) => {
-  const answer = resource(`${z.globalRegistry.get(item)?.id}Page`, {
+  const name = z.globalRegistry.get(item)?.id;
+  if (name === undefined) throw new TypeError('the items of a page need a name: make them with resource()');
+  const answer = resource(`${name}Page`, {
     count: integer('number of items in all pages', 1),
     next: pageUrl('URL of the next page'),
     previous: z.optional(pageUrl('URL of the previous page')),
