@@ -93,8 +93,9 @@ type GroupOf<Rows> = {
 /** A write may only invalidate groups that a read of the same rows belongs to. */
 type Checked<Rows> = { readonly [K in keyof Rows]: { readonly invalidates?: readonly Invalidated<GroupOf<Rows>>[] } };
 
+/** `invalidates` stays what the row says, or the row could not stand among others in `defineRows` again. */
 export type Named<Rows> = {
-  readonly [K in keyof Rows]: Rows[K] & Operation & { readonly id: K };
+  readonly [K in keyof Rows]: Rows[K] & Omit<Operation, 'invalidates'> & { readonly id: K };
 };
 
 /**

@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { describe, expect, test } from 'vitest';
 import { json } from '../../src/testing/scripted-upstream.ts';
 import { pageOf, resource, text } from '../../src/upstream/fields.ts';
-import { defineRows, type Row } from '../../src/upstream/operation.ts';
+import { defineRows, type Operation, type Row } from '../../src/upstream/operation.ts';
 import { tableOf } from '../../src/upstream/table.ts';
 import { call } from '../support/http.ts';
 import { library, rows } from './library.ts';
@@ -12,7 +12,26 @@ const film = resource('Film', { title: text('what it is called', 'Troy') });
 const reads: Row = { at: 'GET /v1/films/{id}', answer: film, group: 'films' };
 const writes: Row = { at: 'POST /v1/films', answer: film };
 
-const tableWith = (more: Readonly<Record<string, Row>>) => tableOf(defineRows({ ...rows, ...more }));
+/** Without the look of the compiler, which finds some of it too. */
+const define = defineRows as (rows: Readonly<Record<string, Row>>) => Readonly<Record<string, Operation>>;
+
+const tableWith = (more: Readonly<Record<string, Row>>) => tableOf({ ...rows, ...define(more) });
+
+test('rows are added to a table by their names, and may invalidate what stands there', () => {
+  const more = defineRows({
+    ...rows,
+    listFilms: { at: 'GET /v1/films', ...pageOf(film), group: 'films' },
+    burn: {
+      at: 'POST /v1/books/{id}/fire',
+      answer: null,
+      idForm: 'slug',
+      invalidates: ['films', 'books', 'everything'],
+    },
+  });
+  expect(Object.keys(more)).toEqual([...Object.keys(rows), 'listFilms', 'burn']);
+  expect(more.getBook).toEqual(rows.getBook);
+  expect(tableOf(more).invalidatesCached(more.burn)).toBe(true);
+});
 
 describe('what a table cannot be is said when it is made', () => {
   const REFUSED: Readonly<Record<string, readonly [Readonly<Record<string, Row>>, RegExp]>> = {
