@@ -4,6 +4,7 @@ import { noMetrics } from './core/metrics.ts';
 import { andThen, type MakeOpener } from './core/runtime.ts';
 import type { GatewayDeps } from './gateway/deps.ts';
 import { createGateway } from './gateway/gateway.ts';
+import { overviewsIn } from './gateway/overviews.ts';
 import { endRequest } from './middleware/access-log.ts';
 import { limitBody } from './middleware/body.ts';
 import { callsOf, type HostEnv } from './middleware/calls.ts';
@@ -39,12 +40,16 @@ export interface Deps extends GatewayDeps, Pick<RequestTools, 'addressOf' | 'hea
   readonly trialAccounts?: readonly TrialAccount[] | undefined;
 }
 
-/** The gateway: what every client sees, on any runtime. It may be mounted in another app. */
+/**
+ * The gateway: what every client sees, on any runtime. It may be mounted in another app.
+ * @throws TypeError in words for an overview that cannot be
+ */
 export const createApp = (deps: Deps): Hono<Env> => createParts(deps).app;
 
 /** With the middleware behind which handlers of a host's reach the upstream. */
-export function createParts(deps: Deps): { readonly app: Hono<Env>; readonly request: MiddlewareHandler<HostEnv> } {
-  const { config, table } = deps;
+export function createParts(given: Deps): { readonly app: Hono<Env>; readonly request: MiddlewareHandler<HostEnv> } {
+  const { config, table } = given;
+  const deps = { ...given, overviews: overviewsIn(table, given.overviews) };
   const gateway = createGateway(deps);
   const sessions = config.sessions ? new Sessions({ ...deps, isLiving: gateway.sessions.isLiving }) : undefined;
   const routes = [

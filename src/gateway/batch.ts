@@ -6,8 +6,8 @@ import type { Read } from '../upstream/call.ts';
 import { targetOf } from '../upstream/client.ts';
 import { withOrigin } from '../upstream/links.ts';
 import type { Table } from '../upstream/table.ts';
-import { isRefusal } from './compose.ts';
 import type { Gateway } from './gateway.ts';
+import { isRefusal } from './leg.ts';
 
 /** An item as a client asks for it. */
 interface Asked {

@@ -3,7 +3,7 @@ import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock, Digest } from '../core/runtime.ts';
 import type { Store } from '../store/store.ts';
-import type { Overview } from './overviews.ts';
+import type { Overview } from './sections.ts';
 import type { Table } from '../upstream/table.ts';
 import type { Transport } from '../upstream/transport.ts';
 

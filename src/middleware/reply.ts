@@ -93,25 +93,30 @@ export const problem: ErrorHandler<Env> = (error, c) => {
 function problemResponse(c: Context<Env>, error: Error): Response {
   const request = c.get('porticoRequest');
   const told = error instanceof GatewayError ? error : GatewayError.of('internal_error', { cause: error });
-  if (told.status === FAULT) logFault(request, told.cause);
+  logFault(request, told);
   const answer = problemAnswer(request, told);
   noteOwner(c);
   return responseOf(c, answer, answer.body);
 }
 
-/** A bug of ours. The client gets no details; the log gets the stack. */
-function logFault({ requestId, trace, tools: { logger } }: ClientRequest, thrown: unknown): void {
+/** A bug of ours, or of a function that we were given. The client gets no details; the log gets the stack. */
+export function logFault({ requestId, trace, tools: { logger } }: ClientRequest, error: GatewayError): void {
+  const { status, cause: thrown } = error;
+  if (status !== FAULT) return;
   const fault = thrown instanceof Error ? `${thrown.name} ${framesOf(thrown)}` : typeof thrown;
   logger.error({ request_id: requestId, trace_id: trace.traceId, fault }, 'internal error');
 }
 
 /** The stack without the message, which may quote input. */
-const framesOf = ({ stack = '' }: Error) =>
-  stack
+function framesOf({ message, stack = '' }: Error): string {
+  const at = stack.indexOf(message);
+  return stack
+    .slice(at < 0 ? 0 : at + message.length)
     .split('\n')
     .filter((line) => /^\s+at /.test(line))
     .slice(0, 5)
     .join('\n');
+}
 
 /** How a server refuses what it does not hand to the app: the same problem, headers and line in the log. */
 export const refuser = (tools: RequestTools) => (head: Head, error: GatewayError) => {

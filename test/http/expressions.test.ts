@@ -108,7 +108,20 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(Z_|ZSTD_|ERR__)/': OURS,
   },
   'src/entry/worker/transport.ts': { '/\\/$/': OURS },
-  'src/gateway/cards.ts': { '/^[0-9]{1,19}$/': upstream('1') },
+  'src/gateway/overviews.ts': {
+    '/\\W+/': OURS,
+    '/:\\w+/': OURS,
+    '/^(?!\\.{1,2}$)[A-Za-z0-9._~-]+$/': OURS,
+    '/^:[a-zA-Z]\\w*$/': OURS,
+    '/^[a-zA-Z]\\w{0,63}$/': OURS,
+    '/^\\/bff\\/v1\\/(batch|session)(\\/|$)/': OURS,
+    'new RegExp(`^${ID_FORMS[read.idForm]}$`)': OURS,
+  },
+  'src/gateway/plan.ts': {
+    "new RegExp(`^${ID_FORMS[operation.idForm ?? 'digits']}$`)": upstream('1', {
+      made: Object.values(ID_FORMS).map((form) => new RegExp(`^${form}$`)),
+    }),
+  },
   'src/middleware/body.ts': {
     '/^application\\/json\\s*(?:;|$)/i': client(' ', { before: 'application/json', after: '!' }),
     '/;\\s*charset\\s*=\\s*"?([^";\\s]+)/i': client('; charset  ='),
@@ -149,7 +162,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     }),
   },
   'src/routes/overviews.ts': { '/[\\r\\n]+\\s*/g': upstream('1,\n') },
-  'src/routes/overview-description.ts': { '/^get/': OURS },
+  'src/routes/overview-description.ts': { '/^get/': OURS, '/:(\\w+)/': OURS },
   'src/routes/passthrough.ts': {
     'new RegExp(`^${form}$`)': OURS,
     '/^[\\x21-\\x7e]{1,255}$/': OURS,

@@ -56,8 +56,10 @@ describe('who has lent a book sees it', () => {
     const { ask } = await openLibrary();
     const stateOf = async () => ((await ask('/bff/v1/shelf')).json as { data: unknown }).data;
     expect(await stateOf()).toMatchObject({ of_the_month: { on_loan: false } });
+    expect(await stateOf()).toMatchObject({ computed: { lent: 0, is_there: true } });
     await lend(ask);
     expect(await stateOf()).toMatchObject({
+      computed: { lent: 1, is_there: false },
       books: { results: [{ on_loan: true }, {}] },
       of_the_month: { on_loan: true },
     });

@@ -1,4 +1,4 @@
-import type { Overview } from '../../src/gateway/overviews.ts';
+import { overview } from '../../src/gateway/overviews.ts';
 import { flag, identifier, model, pageOf, resource, text } from '../../src/upstream/fields.ts';
 import { defineRows } from '../../src/upstream/operation.ts';
 import { booleanText, paging } from '../../src/upstream/parameters.ts';
@@ -63,14 +63,14 @@ export const rows = defineRows({
 export const ODYSSEY = '978-0-14-044913-6';
 export const ILIAD = '978-0-14-044794-1';
 
-export const shelf: Overview = {
-  id: 'getShelf',
-  path: '/bff/v1/shelf',
-  summary: 'All books, and the one of this month',
-  sections: {
-    books: { operation: rows.listBooks, input: { query: '' }, required: true },
-    of_the_month: { operation: rows.getBook, input: { id: ODYSSEY, query: '' } },
-  },
-};
+export const shelf = overview(
+  '/bff/v1/shelf',
+  { books: { read: rows.listBooks, required: true }, of_the_month: { read: rows.getBook, id: ODYSSEY } },
+  ({ books, of_the_month: one }) => ({
+    lent: books.results.filter(({ on_loan }) => on_loan).length,
+    is_there: one && !one.on_loan,
+  }),
+  { summary: 'All books, and the one of this month' },
+);
 
 export const library = { table: tableOf(rows), overviews: [shelf] };

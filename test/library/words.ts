@@ -6,7 +6,7 @@ import { library } from './library.ts';
 const COMMON: Readonly<Record<string, string>> = {
   'what calls do': 'get create list delete update start refresh',
   'what calls have': 'api id key keys token method page error body answer v1',
-  'what a gateway has': 'account config overview section meta line bff',
+  'what a gateway has': 'account config overview section meta line bff plan',
   'words of HTTP': 'authorization ip proxy',
   'English words': 'not allowed needed out pending',
   'channels of Redis, transactions of SQLite, registries of metrics, user names in addresses':

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, onTestFinished } from 'vitest';
+import type { Deps } from '../../src/app.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { OperationId } from './account-api.ts';
@@ -55,6 +56,8 @@ interface WorldOptions<C extends ManualClock> {
   readonly hasDoor?: boolean;
   /** With an admin listener, which tells of the store that the gateway makes itself. It then has no other. */
   readonly hasAdmin?: boolean;
+  /** In the place of those of the account API. */
+  readonly tables?: Partial<Pick<Deps, 'table' | 'overviews'>>;
   /** Path of the upstream's base URL. */
   readonly base?: string;
   /** In concurrent tests that test's own `onTestFinished`. */
@@ -82,6 +85,7 @@ export async function openWorld<C extends ManualClock = ManualClock>(
     env: { RATE_LIMIT_PER_MINUTE: '0', ...env },
     clock,
     admin: hasAdmin,
+    ...options.tables,
     ...(!hasAdmin && { store }),
   });
   opened.defer(() => gateway.close());
