@@ -40,7 +40,10 @@ export function tableOf(rows: Readonly<Record<string, Operation>>): Table {
 const placeOf = ({ path }: Operation) => path.replace(/\/$/, '');
 
 /** A path without a parameter comes before those whose parameter might be a part of it. */
-export const fixedFirst = (a: string, b: string) => Number(/[:{]/.test(a)) - Number(/[:{]/.test(b));
+export const fixedFirst = (a: string, b: string) => Number(hasParameter(a)) - Number(hasParameter(b));
+
+/** In a row it is `{id}`, in a pattern of Hono's it begins with a colon. */
+const hasParameter = (path: string) => path.includes('{') || path.includes(':');
 
 /** The document shows each body by its name, with an example. */
 function checkBodies(operations: readonly Operation[]): void {
