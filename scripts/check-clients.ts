@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { openApiText } from '../src/routes/document.ts';
 import { accountTables } from '../test/support/account-api.ts';
 import { installIn } from './install.ts';
 
 // Two public generators make types of the document, with the TypeScript that they want; ours compiles what uses them.
-// The client's types are made of it too, and have to be those that are committed. Then the client is packed, and looked at as
-// others will install it. `--write` writes those types, and that is all: what uses them may have to change before it compiles.
+// The client's types are made of it too, and have to be those that are committed. Then the client and the gateway are packed, and
+// looked at as others will install them. `--write` writes those types, and that is all: what uses them may have to change before it compiles.
 
 const FOLDER = new URL('../test/openapi-clients/', import.meta.url).pathname;
 const DOCUMENT = './generated/openapi.json';
@@ -78,8 +78,11 @@ run('node_modules/@hey-api/openapi-ts/bin/run.js', '-i', DOCUMENT, '-o', 'genera
 run('../../node_modules/typescript/bin/tsc', '--project', '.');
 console.log('What uses the generated types compiles.');
 
-const pack = ['pack', '--workspace', 'client', '--pack-destination', `${FOLDER}generated`, '--loglevel=error'];
-execFileSync('npm', pack, { stdio: 'inherit' });
-const packed = `generated/${readdirSync(`${FOLDER}generated`).find((name) => name.endsWith('.tgz'))}`;
-run('node_modules/publint/src/cli.js', packed, '--strict');
-run('node_modules/@arethetypeswrong/cli/dist/index.js', packed, '--profile', 'esm-only', '--no-color');
+for (const of of [['--workspace', 'client'], []]) {
+  const pack = ['pack', ...of, '--json', '--pack-destination', `${FOLDER}generated`, '--loglevel=error'];
+  const said = execFileSync('npm', pack, { encoding: 'utf8' });
+  const [{ filename }] = JSON.parse(said.slice(said.search(/^\[$/m))) as [{ filename: string }];
+  const packed = `generated/${filename}`;
+  run('node_modules/publint/src/cli.js', packed, '--strict');
+  run('node_modules/@arethetypeswrong/cli/dist/index.js', packed, '--profile', 'esm-only', '--no-color');
+}

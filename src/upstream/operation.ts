@@ -89,8 +89,9 @@ type GroupOf<Rows> = {
 /** A write may only invalidate groups that a read of the same rows belongs to. */
 type Checked<Rows> = { readonly [K in keyof Rows]: { readonly invalidates?: readonly Invalidated<GroupOf<Rows>>[] } };
 
+/** `invalidates` is that of the row alone, so that named rows can be defined again beside others. */
 export type Named<Rows> = {
-  readonly [K in keyof Rows]: Rows[K] & Operation & { readonly id: K };
+  readonly [K in keyof Rows]: Rows[K] & Omit<Operation, 'invalidates'> & { readonly id: K };
 };
 
 /**
