@@ -41,7 +41,7 @@ const rooms: Record<string, { imports: string[]; types?: string[]; packages?: st
     types: ['middleware', 'gateway'],
     packages: ['hono'],
   },
-  index: { imports: ['portico', 'upstream', 'gateway', 'core'] },
+  index: { imports: ['portico', 'upstream', 'gateway', 'core'], types: ['middleware'] },
   testing: { imports: [] },
   entry: { imports: [], packages: [] },
 };
@@ -229,7 +229,13 @@ export default defineConfig({
       rules: without('lru-cache', 'zod', '@hono/zod-openapi', 'node'),
     },
     {
-      files: ['src/entry/worker.ts', 'sandbox/src/worker.ts', 'test/runtime/host-worker.ts', '**/*.config.ts'],
+      files: [
+        'src/entry/worker.ts',
+        'sandbox/src/worker.ts',
+        'test/runtime/host-worker.ts',
+        'examples/extend/{node,worker}.ts',
+        '**/*.config.ts',
+      ],
       rules: { 'import/no-default-export': 'off' },
     },
     {

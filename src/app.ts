@@ -1,4 +1,4 @@
-import { type Context, type Handler, Hono } from 'hono';
+import { type Context, type Handler, Hono, type MiddlewareHandler } from 'hono';
 import { GatewayError } from './core/errors.ts';
 import { noMetrics } from './core/metrics.ts';
 import { andThen, type MakeOpener } from './core/runtime.ts';
@@ -6,6 +6,7 @@ import type { GatewayDeps } from './gateway/deps.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { endRequest } from './middleware/access-log.ts';
 import { limitBody } from './middleware/body.ts';
+import { callsOf, type HostEnv } from './middleware/calls.ts';
 import { Cors, isPreflight } from './middleware/cors.ts';
 import { problem, refuser } from './middleware/reply.ts';
 import {
@@ -38,7 +39,10 @@ export interface Deps extends GatewayDeps, Pick<RequestTools, 'addressOf' | 'hea
 }
 
 /** The gateway: what every client sees, on any runtime. It may be mounted in another app. */
-export function createApp(deps: Deps): Hono<Env> {
+export const createApp = (deps: Deps): Hono<Env> => createParts(deps).app;
+
+/** With the middleware behind which handlers of a host's reach the upstream. */
+export function createParts(deps: Deps): { readonly app: Hono<Env>; readonly request: MiddlewareHandler<HostEnv> } {
   const { config, table } = deps;
   const gateway = createGateway(deps);
   const sessions = config.sessions ? new Sessions({ ...deps, isLiving: gateway.sessions.isLiving }) : undefined;
@@ -53,7 +57,7 @@ export function createApp(deps: Deps): Hono<Env> {
     ...healthRoutes(deps.readiness),
   ];
   const tools = { ...deps, cors: new Cors(deps), sessions, limitBody: limitBody(config.maxBodyBytes) };
-  return mount(routes, tools, ['/api/*', '/bff/*'], [homeRoute]);
+  return { app: mount(routes, tools, ['/api/*', '/bff/*'], [homeRoute]), request: callsOf({ ...tools, gateway }) };
 }
 
 /** How a server refuses what it does not hand to the app. Not counted with what routes answer. */
@@ -137,6 +141,6 @@ const NO_ORIGIN =
 const notAllowed =
   (allowed: string, cors: Cors | undefined): Route['handle'] =>
   (c) => {
-    const detail = cors && isPreflight(c.get('request')) ? NO_ORIGIN : undefined;
+    const detail = cors && isPreflight(c.get('porticoRequest')) ? NO_ORIGIN : undefined;
     throw GatewayError.of('method_not_allowed', { headers: { Allow: allowed }, ...(detail && { detail }) });
   };

@@ -1,5 +1,6 @@
 export { GatewayError } from './core/errors.ts';
-export { type Gateway, portico, type PorticoOptions } from './portico.ts';
+export type { CallAnswer, CallInput, Calls, HostEnv, WriteInput } from './middleware/calls.ts';
+export { type Gateway, portico, type PorticoOptions, type Runtime } from './portico.ts';
 export * from './upstream/fields.ts';
 export {
   type CachePolicy,

@@ -1,7 +1,8 @@
-import type { Hono } from 'hono';
-import { createApp, type Deps } from './app.ts';
+import type { Hono, MiddlewareHandler } from 'hono';
+import { createParts, type Deps } from './app.ts';
 import { type Config, type ConfigProblem, parseConfig, type Variables } from './config.ts';
 import type { Overview } from './gateway/overviews.ts';
+import type { HostEnv } from './middleware/calls.ts';
 import type { Env } from './middleware/request.ts';
 import type { Operation } from './upstream/operation.ts';
 import { type Table, tableOf } from './upstream/table.ts';
@@ -13,17 +14,23 @@ export interface Given {
   readonly overviews: readonly Overview[];
 }
 
-/** What a runtime gives: its variables, and what is made of them there. */
-export interface Runtime<Opened extends { readonly deps: Deps }> {
+/** What a runtime makes of the variables and the tables. */
+export interface Opened {
+  readonly deps: Deps;
+  readonly drain: () => Promise<void>;
+}
+
+/** Where a gateway runs: its variables, and what is made of them there. */
+export interface Runtime {
   readonly variables: Variables;
   readonly open: (given: Given) => Opened;
   /** Says what is wrong with the variables, and does not return. */
   readonly refuse: (problems: readonly ConfigProblem[]) => never;
 }
 
-export interface PorticoOptions<Opened extends { readonly deps: Deps }> {
+export interface PorticoOptions {
   /** By `fromEnv` of `portico/node`, or given by `worker` of `portico/worker`. */
-  readonly runtime: Runtime<Opened>;
+  readonly runtime: Runtime;
   /** The endpoints of the upstream, by `defineRows`. */
   readonly rows: Readonly<Record<string, Operation>>;
   /** By `overview`. */
@@ -31,10 +38,14 @@ export interface PorticoOptions<Opened extends { readonly deps: Deps }> {
 }
 
 /** A gateway to one upstream. */
-export interface Gateway<Opened = unknown> {
+export interface Gateway {
   /** A Hono app, to be served or mounted in another one. */
   readonly app: Hono<Env>;
-  /** What the runtime has opened for it. */
+  /** Middleware for handlers of the host's: with it `c.var.portico` reads and writes for their client. */
+  readonly request: MiddlewareHandler<HostEnv>;
+  /** Waits for what outlives its request, and closes connections. Where `serve` serves, it does so itself. */
+  readonly drain: () => Promise<void>;
+  /** What the runtime has opened for it, for `serve`. */
   readonly opened: Opened;
 }
 
@@ -42,11 +53,10 @@ export interface Gateway<Opened = unknown> {
  * Makes a gateway. Two in one process know nothing of each other.
  * @throws TypeError in words for what tables cannot be. A bad variable ends the process on Node, and throws on Workers.
  */
-export function portico<Opened extends { readonly deps: Deps }>(options: PorticoOptions<Opened>): Gateway<Opened> {
-  const { runtime, rows, overviews = [] } = options;
+export function portico({ runtime, rows, overviews = [] }: PorticoOptions): Gateway {
   const table = tableOf(rows);
   const parsed = parseConfig(runtime.variables, table);
   if ('problems' in parsed) return runtime.refuse(parsed.problems);
   const opened = runtime.open({ config: parsed.config, table, overviews });
-  return { app: createApp(opened.deps), opened };
+  return { ...createParts(opened.deps), drain: () => opened.drain(), opened };
 }

@@ -8,7 +8,7 @@ import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { OperationInput, Read, RequestContext } from '../upstream/call.ts';
 import type { GatewayDeps } from './deps.ts';
-import { rateLimit, readers, type Reads } from './who.ts';
+import { isCounted, rateLimit, readers, type Reads } from './who.ts';
 import { accountSessions, endingSessions, endSession, sessionOver } from './sessions.ts';
 import { write, type Written } from './write.ts';
 import { guardedCall } from '../resilience/guarded-call.ts';
@@ -43,7 +43,8 @@ export function createGateway(deps: GatewayDeps) {
      */
     reader(context: RequestContext, reads: Reads = []): Soon<Reader> {
       const { session } = context;
-      return andThen(readerOf(context, reads, { window: limit.account, session }), (reader) => {
+      const window = isCounted(context) ? undefined : limit.account;
+      return andThen(readerOf(context, reads, { window, session }), (reader) => {
         limit.apply(context, limit.account, reader.snapshot.use);
         if (session && isSessionOver(session, reader.snapshot.session)) throw sessionOver();
         return reader;

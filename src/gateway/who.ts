@@ -44,6 +44,9 @@ export function readers({ config, store, clock, digest, metrics }: GatewayDeps, 
 const OPEN_CALLS_PER_MINUTE = 20;
 const MINUTE_MS = 60_000;
 
+/** Whether it has been counted for its account: a handler of a host's may read and write several times. */
+export const isCounted = ({ limitUse }: RequestContext): boolean => limitUse?.quota.by === 'account';
+
 export type RateLimit = ReturnType<typeof rateLimit>;
 
 /** How many requests an account or a client may make in a minute. `perMinute`: of one account; 0: there is no quota at all. */

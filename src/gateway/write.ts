@@ -9,7 +9,7 @@ import type { CallUpstream, OperationInput, RequestContext, Whose } from '../ups
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { GatewayDeps } from './deps.ts';
-import type { Accepted, RateLimit } from './who.ts';
+import { type Accepted, isCounted, type RateLimit } from './who.ts';
 import { sessionOver } from './sessions.ts';
 
 interface WriteTools extends GatewayDeps {
@@ -63,7 +63,9 @@ async function writerOf({ digest, limit, accepted }: WriteTools, { operation, co
   // Credentials contain no space, so the hash of an address never equals that of a credential.
   const storedAs = account ?? (await digest.account(addressOwner(context.address)));
   const owner = (context.owner = accepted.ownerOf(account, context));
-  return { context, account, storedAs, owner, quota: account === undefined ? limit.address : limit.account };
+  const counting = isCounted(context) ? undefined : limit.account;
+  const quota = account === undefined ? limit.address : counting;
+  return { context, account, storedAs, owner, quota };
 }
 
 /** @throws GatewayError `rate_limited` */

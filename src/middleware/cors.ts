@@ -56,7 +56,7 @@ export class Cors {
 
   /** Answers a preflight, before anything else, and tells the operator of pages that may not read their answers. */
   preflight(c: Context<Env>): Response | undefined {
-    const request = c.get('request');
+    const request = c.get('porticoRequest');
     this.#watch(request);
     if (!this.#hasAny || !isPreflight(request)) return undefined;
     const isListed = this.#headersFor(request.header('origin')) !== undefined;

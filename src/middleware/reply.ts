@@ -43,7 +43,7 @@ const UNREAD = 'Too many answers have not been read by their clients.';
  *   write is always sent: it says what has happened.
  */
 export function reply(c: Context<Env>, answer: Answer): Response {
-  const request = c.get('request');
+  const request = c.get('porticoRequest');
   const { body } = answer;
   const { backlog } = request.tools;
   const owner = noteOwner(c);
@@ -57,7 +57,7 @@ export function reply(c: Context<Env>, answer: Answer): Response {
 
 /** Says whose answer it is, for what its client is slow to take of it. */
 function noteOwner(c: Context<Env>): Owner {
-  const request = c.get('request');
+  const request = c.get('porticoRequest');
   const owner = request.owner ?? addressOwner(request.address);
   request.tools.backlog?.note(c.env, owner);
   return owner;
@@ -68,7 +68,7 @@ function noteOwner(c: Context<Env>): Owner {
  * it gives no body, after which nobody knows the length.
  */
 function responseOf(c: Context<Env>, answer: Answer, body: Answer['body']): Response {
-  const request = c.get('request');
+  const request = c.get('porticoRequest');
   const { status } = answer;
   const headers = headersOf(request, answer);
   if (request.method === 'HEAD' && typeof body === 'string')
@@ -82,7 +82,7 @@ const FAULT = 500;
 
 /** The app's `onError`: the one place where errors become answers. What `handlerOf` throws ends here, with its line in the log. */
 export const problem: ErrorHandler<Env> = (error, c) => {
-  const request = c.get('request');
+  const request = c.get('porticoRequest');
   const hasLeft = error instanceof ClientLeft || (!(error instanceof GatewayError) && request.hasLeft);
   const response = hasLeft ? new Response(null, { status: CLIENT_LEFT }) : problemResponse(c, error); // that nobody reads
   if (hasLeft) request.code = 'client_left';
@@ -91,7 +91,7 @@ export const problem: ErrorHandler<Env> = (error, c) => {
 };
 
 function problemResponse(c: Context<Env>, error: Error): Response {
-  const request = c.get('request');
+  const request = c.get('porticoRequest');
   const told = error instanceof GatewayError ? error : GatewayError.of('internal_error', { cause: error });
   if (told.status === FAULT) logFault(request, told.cause);
   const answer = problemAnswer(request, told);
@@ -131,17 +131,24 @@ function problemAnswer(request: ClientRequest, error: GatewayError): Answer & { 
 
 /** The headers of an answer, with those that every answer has. */
 function headersOf(request: ClientRequest, { headers: own, timing }: Answer): Record<string, string> {
+  const headers: Record<string, string> = { ...SECURITY_HEADERS, ...own };
+  // What depends on one depends on both.
+  if (request.tools.config.sessions && own['Vary']?.includes('Authorization')) headers['Vary'] += ', Cookie';
+  return addFacts(headers, request, timing);
+}
+
+/** Adds the headers that tell of the request, which an answer of the host's has too. */
+export function addFacts(
+  headers: Record<string, string>,
+  request: ClientRequest,
+  timing?: string,
+): Record<string, string> {
   const { startedAt, limitUse, requestId } = request;
-  const { clock, cors, config } = request.tools;
+  const { clock, cors } = request.tools;
   const now = clock.now();
   const total = `total;dur=${tenths(now - startedAt)}`;
-  const headers: Record<string, string> = {
-    ...SECURITY_HEADERS,
-    ...own,
-    'X-Request-Id': requestId,
-    'Server-Timing': timing ? `${timing}, ${total}` : total,
-  };
-  if (config.sessions && own['Vary']?.includes('Authorization')) headers['Vary'] += ', Cookie'; // what depends on one depends on both
+  headers['X-Request-Id'] = requestId;
+  headers['Server-Timing'] = timing ? `${timing}, ${total}` : total;
   if (limitUse) addLimit(headers, limitUse, now);
   cors?.add(headers, request);
   return headers;

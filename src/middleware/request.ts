@@ -13,7 +13,7 @@ import { credentialOf, requestIdOf, traceOf, wantsOf } from './headers.ts';
 /** Of the app and all that is mounted in it. What a runtime puts into `c.env` is for that runtime's own code. */
 export interface Env {
   Bindings: object;
-  Variables: { request: ClientRequest };
+  Variables: { porticoRequest: ClientRequest };
 }
 
 /** What clients have been sent and have not taken yet. */
@@ -115,6 +115,7 @@ export class ClientRequest implements RequestContext {
   #mount: string | undefined;
   #abort: AbortController | undefined;
   #stopTimer: (() => void) | undefined;
+  #key: string | undefined;
 
   /** `hono`: absent for a request that a guard refuses. */
   constructor(head: Head, route: RouteFacts, tools: RequestTools, hono?: Context<Env>) {
@@ -177,9 +178,16 @@ export class ClientRequest implements RequestContext {
     return text !== undefined && PRINTABLE.test(text) ? text : undefined;
   }
 
-  /** Only for a POST. */
+  /** That of a handler of the host's, else the client's with a POST. */
   get idempotencyKey(): string | undefined {
+    if (this.#key !== undefined) return this.#key;
     return this.method === 'POST' ? this.header('idempotency-key') : undefined;
+  }
+
+  /** The next write has this key, if there is one. @throws GatewayError `validation_failed` */
+  takeKey(key: string | undefined): void {
+    this.#key = key;
+    this.checkIdempotencyKey();
   }
 
   /** @throws GatewayError `validation_failed` */
@@ -271,15 +279,21 @@ export class ClientRequest implements RequestContext {
 const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]*)+$/;
 
 /**
- * Gives a request its id, trace and deadline, as `c.get('request')`. Hono's router decodes a path; one that has to be
+ * Gives a request its id, trace and deadline, as `c.get('porticoRequest')`. Hono's router decodes a path; one that has to be
  * decoded is not ours.
  * @throws GatewayError `unknown_endpoint`
  */
 export function beginRequest(c: Context<Env>, route: RouteFacts, tools: RequestTools): ClientRequest {
+  const request = beginAt(c, route, tools);
+  if (!PLAIN_PATH.test(request.path)) throw GatewayError.of('unknown_endpoint');
+  return request;
+}
+
+/** The same at a path of the host's, which may be any. */
+export function beginAt(c: Context<Env>, route: RouteFacts, tools: RequestTools): ClientRequest {
   c.env ??= {}; // `app.request()` gives none
   const head = tools.headOf?.(c.env, c.req.raw) ?? c.req;
   const request = new ClientRequest(head, route, tools, c);
-  c.set('request', request); // `problem` needs it
-  if (!PLAIN_PATH.test(request.path)) throw GatewayError.of('unknown_endpoint');
+  c.set('porticoRequest', request); // `problem` needs it
   return request;
 }

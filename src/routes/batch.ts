@@ -43,7 +43,7 @@ export function batchRoute(gateway: Gateway, table: Table, maxBytes: number): Ro
   return routeOf(batchDescription(table), {
     mayBeRefused: true,
     async handle(c) {
-      const request = c.get('request');
+      const request = c.get('porticoRequest');
       let items: readonly BatchItem[] = [];
       let reader: Reader;
       try {

@@ -29,7 +29,7 @@ function answering(
 ): Route['handle'] {
   const askedOf = compositionsOf(overview);
   return async (c) => {
-    const request = c.get('request');
+    const request = c.get('porticoRequest');
     const asked = askedOf(request.query, request.header('prefer'));
     const reader = await gateway.reader(request, (copyOf) => readsOf(asked.sections, copyOf));
     if (asked.error) throw asked.error;

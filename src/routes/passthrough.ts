@@ -28,7 +28,7 @@ const inputOf = ({ id, query }: ClientRequest): OperationInput => ({ id, query }
 
 function readBy(operation: Operation, gateway: Gateway): Route['handle'] {
   return (c) => {
-    const request = c.get('request');
+    const request = c.get('porticoRequest');
     const read = { operation, input: inputOf(request) };
     const answered = (reading: Reading) => reply(c, readAnswer(request, reading));
     return andThen(gateway.reader(request, [read]), (reader) =>
@@ -61,7 +61,7 @@ function readAnswer(request: ClientRequest, reading: Reading): Answer {
 
 function writtenBy(operation: Operation, gateway: Gateway): Route['handle'] {
   return async (c) => {
-    const request = c.get('request');
+    const request = c.get('porticoRequest');
     request.cache = 'method';
     const input = async () => {
       request.checkIdempotencyKey();

@@ -33,7 +33,7 @@ export const problemsRoutes = (upstreamCodes: ReadonlySet<string>, { refusals }:
       const code = c.req.param('portico_code') ?? '';
       const isKnown = isErrorCode(code) || refusals.has(code) || upstreamCodes.has(code);
       if (!isKnown) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
-      return reply(c, jsonAnswer(descriptionOf(code, refusals.get(code), c.get('request').mount), CACHED));
+      return reply(c, jsonAnswer(descriptionOf(code, refusals.get(code), c.get('porticoRequest').mount), CACHED));
     },
   }),
 ];

@@ -19,7 +19,7 @@ export const pageAt = (path: string, answerOf: (request: ClientRequest) => Promi
   path,
   name: path,
   mayBeRefused: true,
-  handle: async (c) => reply(c, await answerOf(c.get('request'))),
+  handle: async (c) => reply(c, await answerOf(c.get('porticoRequest'))),
 });
 
 /** A page that loads nothing from another host. `policy`: what it may load. */

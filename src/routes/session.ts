@@ -187,6 +187,6 @@ export const sessionRoutes = (gateway: Gateway, table: Table, sessions: Sessions
     routeOf(description, {
       operation: 'session',
       isSession: true,
-      handle: async (c) => reply(c, await answerOf(c.get('request'), gateway, sessions)),
+      handle: async (c) => reply(c, await answerOf(c.get('porticoRequest'), gateway, sessions)),
     }),
   );

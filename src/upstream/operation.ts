@@ -79,6 +79,9 @@ export interface Operation extends Omit<Row, 'idForm' | 'summary' | 'tag'> {
   readonly idForm?: IdForm | undefined;
 }
 
+/** The JSON of a good answer. */
+export type ValueOf<O extends Operation> = O['answer'] extends z.ZodMiniType ? z.output<O['answer']> : null;
+
 /** What a row may be made of: a new one, or one that has its name already. */
 type Given = Row | Operation;
 

@@ -48,6 +48,7 @@ function methodsOf(rows: readonly Operation[]): ReadonlyMap<Method, Operation> {
 
 /** The last slash may be left out. */
 function patternOf(row: Operation | undefined): RegExp {
-  const path = row && placeOf(row).replaceAll(/[.~]/g, String.raw`\$&`);
-  return new RegExp(`^${path?.replace('{id}', `(${ID_FORMS[row?.idForm ?? 'digits']})`)}/?$`);
+  const place = row && placeOf(row).replaceAll('.', String.raw`\.`);
+  const path = place?.replace('{id}', `(${ID_FORMS[row?.idForm ?? 'digits']})`);
+  return new RegExp(`^${path}/?$`);
 }

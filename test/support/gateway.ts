@@ -1,6 +1,6 @@
 import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { createAdminApp, createApp, createRefuser, type Deps } from '../../src/app.ts';
+import { createAdminApp, createParts, createRefuser, type Deps } from '../../src/app.ts';
 import { type Config, parseConfig } from '../../src/config.ts';
 import type { LogFields, Logger } from '../../src/core/logger.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
@@ -25,13 +25,15 @@ export interface TestGateway {
   close(): Promise<void>;
 }
 
+type Parts = ReturnType<typeof createParts>;
+
 interface TestGatewayOptions extends Partial<Omit<Deps, 'upstream' | 'config' | 'logger'>> {
   /** Variables of contract.md section 1, over what tests want by default. */
   readonly env?: Readonly<Record<string, string>>;
   /** Whether to start the admin listener too. */
   readonly admin?: boolean;
   /** The app that the gateway is mounted in, in the gateway's place. */
-  readonly around?: (app: ReturnType<typeof createApp>) => ServeOptions['app'];
+  readonly around?: (app: Parts['app'], request: Parts['request']) => ServeOptions['app'];
 }
 
 /** The gateway as `entry/node.ts` builds it, on a free port, with a log that is kept. */
@@ -52,8 +54,8 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const { waitUntil } = deps;
   const shared = { refuse: createRefuser(deps), unsent, waitUntil, host: '127.0.0.1', port: 0 };
   const on = { ...shared, trustedProxies: config.trustedProxies };
-  const app = createApp(deps);
-  const listener = await serve({ app: around?.(app) ?? app, isGateway: !around, ...on });
+  const { app, request } = createParts(deps);
+  const listener = await serve({ app: around?.(app, request) ?? app, isGateway: !around, ...on });
   const admin = isWanted ? await serve({ app: createAdminApp(deps, built.scrape), isGateway: true, ...on }) : undefined;
   return {
     url: listener.url,

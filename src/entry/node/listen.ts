@@ -1,6 +1,6 @@
 import { createAdminApp, createRefuser } from '../../app.ts';
 import type { Gateway } from '../../portico.ts';
-import type { OpenedOnNode } from './runtime.ts';
+import { type OpenedOnNode, openedOnNode } from './runtime.ts';
 import { mostConnections } from './server/connections.ts';
 import { serve as listen, type ServeOptions, type Serving } from './server/serve.ts';
 import { onStop } from './signals.ts';
@@ -18,9 +18,10 @@ const NO_SUCH_HOST = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EADDRNOTAVAIL', 'EINVAL
  */
 export async function serve(
   app: ServeOptions['app'],
-  { app: own, opened }: Gateway<OpenedOnNode>,
+  gateway: Gateway,
   atEnd?: () => Promise<void>,
 ): Promise<{ readonly url: string; readonly adminUrl: string | undefined }> {
+  const opened = openedOnNode(gateway);
   const { deps, unsent, scrape, logger, storeOpened } = opened;
   const { config, waitUntil, metrics } = deps;
   for (const near of nearlyVariables(process.env)) logger.warn(near, 'variable is not known');
@@ -36,11 +37,12 @@ export async function serve(
   };
   const probed = { ...shared, isGateway: true, app: createAdminApp(deps, scrape), host: adminHost, port: adminPort };
   const admin = adminPort === 0 ? undefined : await orExit('ADMIN_PORT', probed, listen); // first: a start that fails has served nobody
-  const gateway = await orExit('PORT', { ...shared, ...bounds, isGateway: app === own, app, host, port }, listen);
+  const served = { ...shared, ...bounds, isGateway: app === gateway.app, app, host, port };
+  const main = await orExit('PORT', served, listen);
   opened.setReady(true);
-  onStop((signal) => void stop({ opened, gateway, admin, atEnd }, signal));
-  logger.info({ url: gateway.url }, 'listening');
-  return { url: gateway.url, adminUrl: admin?.url };
+  onStop((signal) => void stop({ opened, gateway: main, admin, atEnd }, signal));
+  logger.info({ url: main.url }, 'listening');
+  return { url: main.url, adminUrl: admin?.url };
 }
 
 interface Running {

@@ -1,11 +1,11 @@
 import type { Variables } from '../../config.ts';
-import type { Given, Runtime } from '../../portico.ts';
+import type { Gateway, Given, Opened, Runtime } from '../../portico.ts';
 import type { TrialAccount } from '../../routes/docs.ts';
 import { nodeDeps, openStore } from './deps.ts';
 import { pinoLogger } from './logger.ts';
 import { refuse, withFile } from './variables.ts';
 
-export type OpenedOnNode = ReturnType<typeof open>;
+export type OpenedOnNode = ReturnType<typeof make>;
 
 /** An upstream to try the gateway with. */
 export interface Trial {
@@ -17,11 +17,26 @@ export interface Trial {
  * The runtime for `portico`: Node, configured by these variables, which are joined by those of `.env` if they are the process's
  * own. A bad one ends the process with status 78. `trial`: where no upstream is configured.
  */
-export function fromEnv(variables: Variables, trial?: Trial): { readonly runtime: Runtime<OpenedOnNode> } {
+export function fromEnv(variables: Variables, trial?: Trial): { readonly runtime: Runtime } {
   return { runtime: { variables: withFile(variables), open: (given) => open(given, trial), refuse } };
 }
 
-function open({ config, table, overviews }: Given, trial?: Trial) {
+/** @throws TypeError if the gateway was made with another runtime */
+export function openedOnNode({ opened }: Gateway): OpenedOnNode {
+  const own = openedHere.get(opened);
+  if (!own) throw new TypeError('serve takes a gateway that was made with fromEnv of portico/node');
+  return own;
+}
+
+const openedHere = new WeakMap<Opened, OpenedOnNode>();
+
+function open(given: Given, trial?: Trial): OpenedOnNode {
+  const opened = make(given, trial);
+  openedHere.set(opened, opened);
+  return opened;
+}
+
+function make({ config, table, overviews }: Given, trial?: Trial) {
   const upstream = config.upstreamBaseUrl ?? trial?.upstream;
   if (!upstream) return refuse([{ variable: 'UPSTREAM_BASE_URL', expected: 'a URL' }]);
   const logger = pinoLogger(config.logLevel);
@@ -36,8 +51,14 @@ function open({ config, table, overviews }: Given, trial?: Trial) {
     trialAccounts: trial?.accounts,
   };
   const store = openStore(given);
+  const made = nodeDeps(given, store, logger.dropped);
   return {
-    ...nodeDeps(given, store, logger.dropped),
+    ...made,
+    async drain() {
+      await made.idle();
+      await made.close();
+      await logger.end();
+    },
     logger,
     storeOpened: store.opened,
     /** Whether requests are taken, for probes. */

@@ -22,15 +22,13 @@ export interface WorkerEnv extends Record<string, unknown> {
 /** An upstream in the isolate, for development, and its accounts. */
 type MakeSandbox = () => { readonly fetch: Fetch; readonly accounts: NonNullable<Deps['trialAccounts']> };
 
-type OpenedOnWorkers = ReturnType<typeof open>;
-
 /** Anything that answers as a Hono app does. */
 interface App {
   fetch(request: Request, env: WorkerEnv, execution: ExecutionContext): Response | Promise<Response>;
 }
 
 /** Makes the app that is served: the gateway's own, or one in which it is mounted. `options` are for `portico`. */
-type MakeApp = (options: { readonly runtime: Runtime<OpenedOnWorkers> }, env: WorkerEnv) => App;
+type MakeApp = (options: { readonly runtime: Runtime }, env: WorkerEnv) => App;
 
 /**
  * The worker's handler. The app is made once in each isolate, since variables do not change while it lives: at its first
@@ -57,7 +55,7 @@ async function runtimeOf(env: WorkerEnv, makeSandbox: MakeSandbox | undefined) {
   const isKept = secrets !== '' || !accounts || own.length > 0;
   const sandbox = env.SANDBOX === 'true' ? makeSandbox?.() : undefined;
   const opening = { env, secrets: own, isKept, sandbox };
-  const runtime: Runtime<OpenedOnWorkers> = { variables: env, open: (given) => open(given, opening), refuse };
+  const runtime: Runtime = { variables: env, open: (given) => open(given, opening), refuse };
   return { isKept, runtime };
 }
 
@@ -93,7 +91,7 @@ function open({ config, table, overviews }: Given, { env, secrets: own, isKept, 
     addressOf: (_, header) => clientAt(header('cf-connecting-ip') ?? ''),
     waitUntil: () => undefined, // the platform always passes an execution context
   };
-  return { deps };
+  return { deps, drain: async () => undefined };
 }
 
 interface State extends Pick<Given, 'config'>, Pick<Opening, 'isKept'> {

@@ -1,0 +1,186 @@
+import type { Context, MiddlewareHandler } from 'hono';
+import { routePath } from 'hono/route';
+import type { Reader } from '../cache/reader.ts';
+import { GatewayError } from '../core/errors.ts';
+import type { Soon } from '../core/runtime.ts';
+import { valueOf } from '../core/values.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import { withOrigin } from '../upstream/links.ts';
+import { ID_FORMS, type Operation, type ValueOf } from '../upstream/operation.ts';
+import { endRequest } from './access-log.ts';
+import { addFacts, NO_STORE, problem } from './reply.ts';
+import { beginAt, type ClientRequest, type Env, type RequestTools } from './request.ts';
+import type { Sessions } from './session.ts';
+
+/** What a call is asked with. Values of the query are sent as they are written. */
+export interface CallInput {
+  /** The `<ID>` of the row's path. */
+  readonly id?: string | number;
+  readonly query?: Readonly<Record<string, string | number | boolean>>;
+}
+
+export interface WriteInput extends CallInput {
+  /** Sent as JSON. */
+  readonly body?: unknown;
+  /** In the place of the client's `Idempotency-Key`: a handler that writes twice needs two. */
+  readonly key?: string;
+}
+
+/** A good answer of the upstream. */
+export interface CallAnswer<Value> {
+  readonly status: number;
+  /** As the upstream sent it; null if it has no body. */
+  readonly text: string | null;
+  /** Parsed anew each time. Integers that JavaScript would round stay text. */
+  json(): Value;
+}
+
+/** The variables of a host's context behind `gateway.request`. */
+export interface HostEnv {
+  Variables: { portico: Calls };
+}
+
+export interface CallTools extends RequestTools {
+  readonly gateway: Gateway;
+  readonly sessions?: Sessions | undefined;
+  readonly cors?: RequestTools['cors'] & { preflight(c: Context<Env>): Response | undefined };
+}
+
+/**
+ * Reads and writes of a handler of the host's, for the client whose request it answers: by its credential or session, with the
+ * gateway's cache, limit and errors. All reads of a request count as one in the limit.
+ */
+export class Calls {
+  readonly #context: Context<Env>;
+  readonly #request: ClientRequest;
+  readonly #tools: CallTools;
+  #entered: Soon<void> | undefined;
+  #reader: Soon<Reader> | undefined;
+  /** Whether something of the account may be in the answer. */
+  isUsed = false;
+  readonly sessions: Sessions | undefined;
+
+  constructor(c: Context<Env>, request: ClientRequest, tools: CallTools) {
+    this.#context = c;
+    this.#request = request;
+    this.#tools = tools;
+    this.sessions = tools.sessions;
+  }
+
+  /**
+   * A GET of the upstream, through the cache.
+   * @throws GatewayError of which Hono's own `onError` makes the problem that a client of ours would get
+   */
+  read<O extends Operation>(row: O, input: CallInput = {}): Promise<CallAnswer<ValueOf<O>>> {
+    return this.#told(async () => {
+      if (row.method !== 'GET') throw new TypeError(`the row \`${row.id}\` is no read`);
+      const read = { operation: row, input: inputOf(row, input) };
+      await this.#enter();
+      const reader = await (this.#reader ??= this.#tools.gateway.reader(this.#request, [read]));
+      const { status, entry } = reader.fresh(read) ?? (await this.#tools.gateway.read(read, reader));
+      return answerOf<O>(status, entry && withOrigin(entry, this.#request));
+    });
+  }
+
+  /**
+   * Anything else, sent once. Reads after it see what it has changed.
+   * @throws GatewayError as `read`
+   */
+  write<O extends Operation>(row: O, input: WriteInput = {}): Promise<CallAnswer<ValueOf<O>>> {
+    return this.#told(async () => {
+      if (row.method === 'GET') throw new TypeError(`the row \`${row.id}\` is no write`);
+      const { key, body } = input;
+      const sent = { ...inputOf(row, input), ...(body !== undefined && { body: JSON.stringify(body) }) };
+      await this.#enter();
+      this.#request.takeKey(key);
+      const { status, text } = await this.#tools.gateway.write(row, async () => sent, this.#request);
+      await this.#anew();
+      return answerOf<O>(status, text);
+    });
+  }
+
+  /** What it has seen of the store is from before the write. */
+  async #anew(): Promise<void> {
+    const reader = this.#reader;
+    this.#reader = undefined;
+    (await reader)?.snapshot.end?.();
+  }
+
+  /** Opens the session, if it comes by one. */
+  #enter(): Soon<void> {
+    this.isUsed = true;
+    return (this.#entered ??= this.#tools.sessions?.enter(this.#request));
+  }
+
+  /** Errors become answers by Hono's own `onError`, which asks them for one. */
+  async #told<T>(run: () => Promise<T>): Promise<T> {
+    try {
+      return await run();
+    } catch (error) {
+      throw withResponse(error, (told) => problem(told, this.#context) as Response);
+    }
+  }
+}
+
+/** An error of its own, since several requests may wait for the call that failed. */
+function withResponse(error: unknown, responseOf: (told: Error) => Response): Error {
+  if (error instanceof TypeError) return error; // of whoever has written the handler
+  const own = error instanceof GatewayError ? error.with({}) : new Error('the call has ended', { cause: error });
+  const told = error instanceof Error && !(error instanceof GatewayError) ? error : own;
+  return Object.assign(own, { getResponse: () => responseOf(told) });
+}
+
+/** @throws GatewayError `not_found` for an id that no such path has */
+function inputOf({ id: name, idForm, path }: Operation, { id, query = {} }: CallInput) {
+  const text = id === undefined ? undefined : String(id);
+  if ((text === undefined) !== (idForm === undefined))
+    throw new TypeError(`the row \`${name}\` ${idForm ? 'needs an id' : 'takes no id'}: its path is ${path}`);
+  if (text !== undefined && !new RegExp(`^${ID_FORMS[idForm ?? 'digits']}$`).test(text))
+    throw GatewayError.of('not_found');
+  const pairs = Object.entries(query).map(([one, value]) => [one, String(value)]);
+  return { id: text, query: new URLSearchParams(pairs).toString() };
+}
+
+const answerOf = <O extends Operation>(status: number, text: string | null): CallAnswer<ValueOf<O>> => ({
+  status,
+  text,
+  json: () => (text === null ? null : valueOf(text)) as ValueOf<O>,
+});
+
+/**
+ * Middleware for handlers of the host's: gives them `c.var.portico`, writes their line in the log, and adds the headers that
+ * tell of a request. An answer with something of an account is not to be kept, unless the handler says otherwise.
+ */
+export const callsOf =
+  (tools: CallTools): MiddlewareHandler<HostEnv> =>
+  async (host, next) => {
+    const c = host as unknown as Context<Env>; // with variables of ours besides
+    const route = {
+      get name() {
+        return routePath(host); // of the handler that has come last
+      },
+    };
+    const request = beginAt(c, route, tools);
+    const calls = new Calls(c, request, tools);
+    host.set('portico', calls);
+    try {
+      const preflight = tools.cors?.preflight(c);
+      if (preflight) host.res = preflight;
+      else await next();
+      // Else it was for one of our own routes, or has become a problem.
+      if (isOpen(c, request) && !preflight) await finish(host, request, calls);
+    } finally {
+      if (isOpen(c, request)) endRequest(request, host.finalized ? host.res.status : FAULT);
+      else request.end();
+    }
+  };
+
+const isOpen = (c: Context<Env>, request: ClientRequest) => c.get('porticoRequest') === request && !request.isEnded;
+
+const FAULT = 500;
+
+async function finish(c: Context<HostEnv>, request: ClientRequest, { isUsed, sessions }: Calls): Promise<void> {
+  if (isUsed && !c.res.headers.has('Cache-Control')) c.header('Cache-Control', NO_STORE['Cache-Control']);
+  for (const [name, value] of Object.entries(addFacts({}, request))) c.header(name, value, { append: name === 'Vary' });
+  c.res = (await sessions?.renew(request, c.res)) ?? c.res;
+}

@@ -1,0 +1,277 @@
+import { Hono } from 'hono';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { HostEnv } from '../../src/middleware/calls.ts';
+import { type Call, json, perCall, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { operations } from '../support/account-api.ts';
+import { startGateway } from '../support/gateway.ts';
+import { call, type CallOptions } from '../support/http.ts';
+import { secret } from '../support/secrets.ts';
+import { LISTED } from './cors.ts';
+import { expectProblem } from './problem.ts';
+
+const { deletePaymentMethod, getPaymentMethod, getSubscription, listNotifications, purchasePlan, refreshSubuser } =
+  operations;
+
+const PATH = '/api/v2/subscription/';
+const SUBSCRIPTION = `GET ${PATH}`;
+const isPost = ({ method }: Call) => method === 'POST';
+const PAGE = '{"count":1,"next":null,"results":[{"id":9007199254740993,"amount":25.0}]}';
+
+/** In the place of a token. */
+const nobody = { token: '' };
+
+const withoutEmpty = ({ token, ...options }: CallOptions) => ({ ...options, ...(token && { token }) });
+
+type Handlers = (app: Hono<HostEnv>) => Hono<HostEnv>;
+
+/** A host with handlers of its own behind `gateway.request`, and the gateway beside them. */
+async function openHost(handlers: Handlers, env: Record<string, string> = {}) {
+  const upstream = await startUpstream();
+  const gateway = await startGateway(upstream.url, {
+    env,
+    around: (app, request) => handlers(new Hono<HostEnv>().use('/own/*', request)).route('/', app),
+  });
+  onTestFinished(async () => {
+    await gateway.close();
+    upstream.assertNoUnexpected();
+    await upstream.close();
+  });
+  const token = secret();
+  const ask = (path: string, options: Partial<CallOptions> = {}) =>
+    call(gateway.url, withoutEmpty({ path, token, ...options }));
+  return { upstream, gateway, ask, token };
+}
+
+const plan: Handlers = (app) =>
+  app.get('/own/plan', async (c) => {
+    const subscription = await c.var.portico.read(getSubscription);
+    return c.json({ plan: subscription.json().plan });
+  });
+
+const answers = (upstream: ScriptedUpstream, text = '{"plan":3}') => upstream.on(SUBSCRIPTION, json(200, text));
+
+describe('a handler of the host', () => {
+  test('reads through the cache that the gateway answers from', async () => {
+    const { upstream, ask } = await openHost(plan);
+    answers(upstream);
+    expect(await ask('/own/plan')).toMatchObject({ status: 200, json: { plan: 3 } });
+    expect((await ask(PATH)).headers['cache-status']).toMatch(/^portico; hit/);
+    expect(await ask('/own/plan')).toMatchObject({ status: 200, json: { plan: 3 } });
+    expect(upstream.calls).toHaveLength(1);
+  });
+
+  test('is told of nobody else’s account', async () => {
+    const { upstream, ask } = await openHost(plan);
+    upstream.on(
+      SUBSCRIPTION,
+      perCall(({ headers }) => json(200, `{"plan":"${headers['authorization']}"}`)),
+    );
+    const tokens = [secret(), secret(), secret()];
+    const all = tokens.flatMap((token) => [token, token]);
+    const told = await Promise.all(all.map((token) => ask('/own/plan', { token })));
+    expect(told.map(({ json: body }) => body)).toEqual(all.map((token) => ({ plan: `Token ${token}` })));
+  });
+
+  test('answers with the headers that tell of a request, and with no leave to keep it', async () => {
+    const { upstream, ask, gateway } = await openHost(plan, { ALLOWED_ORIGINS: LISTED });
+    answers(upstream);
+    const { headers } = await ask('/own/plan', { headers: { 'x-request-id': 'mine', origin: LISTED } });
+    expect(headers).toMatchObject({
+      'x-request-id': 'mine',
+      ratelimit: expect.stringMatching(/^"account";r=599/) as string,
+      'server-timing': expect.stringContaining('total') as string,
+      'access-control-allow-origin': LISTED,
+      'cache-control': 'no-store',
+    });
+    const lines = gateway.lines.filter(({ msg }) => msg === 'request');
+    expect(lines).toMatchObject([{ request_id: 'mine', route: '/own/plan', status: 200, upstream_calls: 1 }]);
+    expect(lines[0]?.['account']).toBeTypeOf('string');
+  });
+
+  test('may say itself how its answer is kept', async () => {
+    const { upstream, ask } = await openHost((app) =>
+      app.get('/own/kept', async (c) => {
+        await c.var.portico.read(getSubscription);
+        return c.json({}, 200, { 'Cache-Control': 'private, max-age=5' });
+      }),
+    );
+    answers(upstream);
+    expect((await ask('/own/kept')).headers['cache-control']).toBe('private, max-age=5');
+  });
+
+  test('that asks for nothing of an account needs no credential, and is not counted', async () => {
+    const { ask } = await openHost((app) => app.get('/own/time', (c) => c.text('noon')), {
+      RATE_LIMIT_PER_MINUTE: '1',
+    });
+    for (let n = 0; n < 3; n++) {
+      const { status, headers } = await ask('/own/time', { ...nobody });
+      expect([status, headers['ratelimit'], headers['cache-control']]).toEqual([200, undefined, undefined]);
+      expect(headers['x-request-id']).toBeTypeOf('string');
+    }
+  });
+
+  test('is one request in the limit, however much it reads and writes', async () => {
+    const { upstream, ask } = await openHost(
+      (app) =>
+        app.post('/own/all', async (c) => {
+          const { portico } = c.var;
+          await Promise.all([portico.read(getSubscription), portico.read(listNotifications, { query: { page: 2 } })]);
+          await portico.write(deletePaymentMethod);
+          await portico.read(getSubscription);
+          return c.json({});
+        }),
+      { RATE_LIMIT_PER_MINUTE: '2' },
+    );
+    answers(upstream);
+    upstream.on('GET /api/v2/notification/?page=2', json(200, PAGE));
+    upstream.on('DELETE /api/v2/payment/method/', json(200, '{}'));
+    expect((await ask('/own/all', { method: 'POST' })).headers['ratelimit']).toMatch(/^"account";r=1/);
+    expect((await ask('/own/all', { method: 'POST' })).headers['ratelimit']).toMatch(/^"account";r=0/);
+    expectProblem(await ask('/own/all', { method: 'POST' }), { status: 429, code: 'rate_limited' });
+    // Its last read finds the copy that the request before has made after its write.
+    expect(upstream.callsTo(SUBSCRIPTION)).toHaveLength(3);
+  });
+
+  test('sees what it has written', async () => {
+    let plans = 0;
+    const { upstream, ask } = await openHost((app) =>
+      app.post('/own/twice', async (c) => {
+        const before = await c.var.portico.read(getSubscription);
+        await c.var.portico.write(purchasePlan, { body: { term: 'monthly' } });
+        const after = await c.var.portico.read(getSubscription);
+        return c.json([before.json().plan, after.json().plan]);
+      }),
+    );
+    upstream.on(
+      SUBSCRIPTION,
+      perCall(() => json(200, `{"plan":${++plans}}`)),
+    );
+    upstream.on(isPost, json(200, '{"payment_required":false,"plan":2}'));
+    expect((await ask('/own/twice', { method: 'POST' })).json).toEqual([1, 2]);
+    expect(upstream.callsTo(isPost)[0]?.body).toBe('{"term":"monthly"}');
+  });
+
+  test('writes once for a key, the client’s or its own', async () => {
+    const { upstream, ask } = await openHost((app) =>
+      app
+        .post('/own/buy', async (c) => c.json((await c.var.portico.write(purchasePlan, { body: {} })).json()))
+        .post('/own/refresh', async (c) =>
+          c.json((await c.var.portico.write(refreshSubuser, { id: 7, key: 'own' })).json()),
+        ),
+    );
+    upstream.on(isPost, json(200, '{"plan":4}'));
+    const keyed = { method: 'POST', headers: { 'Idempotency-Key': 'k' } } as const;
+    for (let n = 0; n < 2; n++) expect((await ask('/own/buy', keyed)).json).toEqual({ plan: 4 });
+    for (let n = 0; n < 2; n++) expect((await ask('/own/refresh', { method: 'POST' })).status).toBe(200);
+    expect(upstream.calls.map(({ path }) => path)).toEqual([
+      '/api/v2/subscription/checkout/purchase/',
+      '/api/v2/subuser/7/refresh/',
+    ]);
+  });
+
+  test('has the digits of the upstream, as text where they would be rounded', async () => {
+    const { upstream, ask } = await openHost((app) =>
+      app.get('/own/digits', async (c) => {
+        const page = await c.var.portico.read(listNotifications);
+        return c.json({ text: page.text, id: page.json().results[0]?.id });
+      }),
+    );
+    upstream.on('GET /api/v2/notification/', json(200, PAGE));
+    expect((await ask('/own/digits')).json).toEqual({ text: PAGE, id: '9007199254740993' });
+  });
+});
+
+describe('what fails in a handler of the host', () => {
+  test('is the problem that a client of ours gets, with one line in the log', async () => {
+    const { upstream, ask, gateway } = await openHost(plan);
+    upstream.on(SUBSCRIPTION, json(500, '{}'));
+    const answer = await ask('/own/plan');
+    expectProblem(answer, { status: 502, code: 'upstream_bad_response' });
+    expect(answer.json).toMatchObject({ instance: '/own/plan' });
+    const lines = gateway.lines.filter(({ msg }) => msg === 'request');
+    expect(lines).toMatchObject([{ route: '/own/plan', status: 502, code: 'upstream_bad_response' }]);
+  });
+
+  test('is so without a credential, with an id that no path has, and with a bad query', async () => {
+    const { ask } = await openHost((app) =>
+      plan(app)
+        .get('/own/card/:id', async (c) =>
+          c.json((await c.var.portico.read(getPaymentMethod, { id: c.req.param('id') })).json()),
+        )
+        .get('/own/page', async (c) =>
+          c.json((await c.var.portico.read(listNotifications, { query: { page: 0 } })).json()),
+        ),
+    );
+    expectProblem(await ask('/own/plan', { ...nobody }), { status: 401, code: 'unauthenticated' });
+    for (const id of ['abc', '1%2F2', '12345678901234567890'])
+      expectProblem(await ask(`/own/card/${id}`), { status: 404, code: 'not_found' });
+    expectProblem(await ask('/own/page'), { status: 400, code: 'validation_failed' });
+  });
+
+  test('can be caught, and answered otherwise', async () => {
+    const { upstream, ask, gateway } = await openHost((app) =>
+      app.get('/own/caught', async (c) => {
+        const code = await c.var.portico.read(getSubscription).catch((error: { readonly code: string }) => error.code);
+        return c.json({ code });
+      }),
+    );
+    upstream.on(SUBSCRIPTION, json(404, '{}'));
+    expect(await ask('/own/caught')).toMatchObject({ status: 200, json: { code: 'not_found' } });
+    expect(gateway.lines.filter(({ msg }) => msg === 'request')).toMatchObject([{ status: 200 }]);
+  });
+
+  test('of its own is the host’s, and has its line', async () => {
+    const { ask, gateway } = await openHost((app) =>
+      app
+        .get('/own/error', () => {
+          throw new Error('its own');
+        })
+        .onError((_, c) => c.text('the host’s', 500)),
+    );
+    expect(await ask('/own/error')).toMatchObject({ status: 500, text: 'the host’s' });
+    expect(gateway.lines.filter(({ msg }) => msg === 'request')).toMatchObject([{ status: 500, route: '/own/error' }]);
+  });
+
+  test('is told by a row of the wrong kind in words for whoever has written it', async () => {
+    const words: string[] = [];
+    const { ask } = await openHost((app) =>
+      app
+        .get('/own/wrong', async (c) => c.json((await c.var.portico.read(purchasePlan)).json()))
+        .get('/own/without', async (c) => c.json((await c.var.portico.read(getPaymentMethod)).json()))
+        .onError((error, c) => {
+          words.push(error.message);
+          return c.text('', 500);
+        }),
+    );
+    await ask('/own/wrong');
+    await ask('/own/without');
+    expect(words).toEqual([
+      'the row `purchasePlan` is no read',
+      'the row `getPaymentMethod` needs an id: its path is /api/v2/payment/method/{id}/',
+    ]);
+  });
+});
+
+describe('the middleware', () => {
+  test('before everything leaves our own answers as they are, and their one line', async () => {
+    const upstream = await startUpstream();
+    const gateway = await startGateway(upstream.url, {
+      around: (app, request) => new Hono<HostEnv>().use(request).route('/', app),
+    });
+    onTestFinished(async () => {
+      await gateway.close();
+      await upstream.close();
+    });
+    answers(upstream);
+    const { status, headers } = await call(gateway.url, { path: PATH, token: secret() });
+    expect([status, headers['cache-control']]).toEqual([200, 'private, no-cache']);
+    expect(gateway.lines.filter(({ msg }) => msg === 'request')).toMatchObject([{ route: PATH }]);
+  });
+
+  test('answers preflights of its paths', async () => {
+    const { ask } = await openHost(plan, { ALLOWED_ORIGINS: LISTED });
+    const headers = { origin: LISTED, 'access-control-request-method': 'GET' };
+    const answer = await ask('/own/plan', { method: 'OPTIONS', headers, ...nobody });
+    expect([answer.status, answer.headers['access-control-allow-origin']]).toEqual([204, LISTED]);
+  });
+});
