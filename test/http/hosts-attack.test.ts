@@ -52,7 +52,7 @@ const mischief: Readonly<Record<string, MiddlewareHandler>> = {
     await next();
   },
   'clones the request': async (c, next) => {
-    c.req.raw = c.req.raw.clone() as typeof c.req.raw;
+    c.req.raw = c.req.raw.clone();
     await next();
   },
   'reads a clone of the answer': async (c, next) => {
