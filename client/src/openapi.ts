@@ -103,23 +103,6 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
-    "/bff/v1/session/login": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        get?: never;
-        put?: never;
-        /** Log in with a social identity provider */
-        post: operations["loginSession"];
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
     "/bff/v1/session/register": {
         parameters: {
             query?: never;
@@ -131,6 +114,23 @@ export interface paths {
         put?: never;
         /** Register with a social identity provider */
         post: operations["registerSession"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/bff/v1/session/login": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Log in with a social identity provider */
+        post: operations["loginSession"];
         delete?: never;
         options?: never;
         head?: never;
@@ -911,7 +911,7 @@ export interface components {
          * @description Codes that the gateway describes at `/problems/{code}`; a later version may have more.
          * @enum {string}
          */
-        ProblemCode: "bad_request" | "malformed_json" | "validation_failed" | "unauthenticated" | "payment_required" | "forbidden" | "origin_rejected" | "not_found" | "unknown_endpoint" | "method_not_allowed" | "not_acceptable" | "request_timeout" | "conflict" | "idempotency_in_progress" | "outcome_unknown" | "gone" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "im_a_teapot" | "unprocessable_content" | "idempotency_key_reused" | "locked" | "failed_dependency" | "too_early" | "upgrade_required" | "precondition_required" | "rate_limited" | "request_header_fields_too_large" | "unavailable_for_legal_reasons" | "internal_error" | "method_not_implemented" | "upstream_bad_response" | "upstream_unreachable" | "upstream_unavailable" | "overloaded" | "store_unavailable" | "not_ready" | "upstream_timeout" | "paid_plan_active" | "2fa_needed" | "account_suspended" | "api_key_not_allowed";
+        ProblemCode: "bad_request" | "malformed_json" | "validation_failed" | "unauthenticated" | "payment_required" | "forbidden" | "origin_rejected" | "not_found" | "unknown_endpoint" | "method_not_allowed" | "not_acceptable" | "request_timeout" | "conflict" | "idempotency_in_progress" | "outcome_unknown" | "gone" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "im_a_teapot" | "unprocessable_content" | "idempotency_key_reused" | "locked" | "failed_dependency" | "too_early" | "upgrade_required" | "precondition_required" | "rate_limited" | "request_header_fields_too_large" | "unavailable_for_legal_reasons" | "internal_error" | "method_not_implemented" | "upstream_bad_response" | "upstream_unreachable" | "upstream_unavailable" | "overloaded" | "store_unavailable" | "not_ready" | "upstream_timeout" | "2fa_needed" | "account_suspended" | "api_key_not_allowed" | "paid_plan_active";
         SectionMeta: {
             /**
              * @description `skipped`: what it depends on failed; `not_applicable`: there is none, which is no error
@@ -1766,16 +1766,6 @@ export interface components {
             /** @description a key of the upstream */
             token: string;
         };
-        LoginSocialBody: {
-            /** @description name of the identity provider */
-            provider: string;
-            /** @description authorization code from the provider */
-            code: string;
-            /** @description redirect URI authorized with the provider */
-            redirect_uri: string;
-        } & {
-            [key: string]: unknown;
-        };
         RegisterSocialBody: {
             /** @description name of the identity provider */
             provider: string;
@@ -1790,6 +1780,16 @@ export interface components {
             tos_accepted: true;
             /** @description marketing e-mails may be sent */
             marketing_email_accepted?: boolean;
+        } & {
+            [key: string]: unknown;
+        };
+        LoginSocialBody: {
+            /** @description name of the identity provider */
+            provider: string;
+            /** @description authorization code from the provider */
+            code: string;
+            /** @description redirect URI authorized with the provider */
+            redirect_uri: string;
         } & {
             [key: string]: unknown;
         };
@@ -1992,8 +1992,8 @@ export type BatchRequest = components['schemas']['BatchRequest'];
 export type SessionState = components['schemas']['SessionState'];
 export type Session = components['schemas']['Session'];
 export type NewSession = components['schemas']['NewSession'];
-export type LoginSocialBody = components['schemas']['LoginSocialBody'];
 export type RegisterSocialBody = components['schemas']['RegisterSocialBody'];
+export type LoginSocialBody = components['schemas']['LoginSocialBody'];
 export type CreateApiKeyBody = components['schemas']['CreateApiKeyBody'];
 export type PurchasePlanBody = components['schemas']['PurchasePlanBody'];
 export type PurchaseAnswer = components['schemas']['PurchaseAnswer'];
@@ -2193,7 +2193,7 @@ export interface operations {
             };
         };
     };
-    loginSession: {
+    registerSession: {
         parameters: {
             query?: never;
             header?: never;
@@ -2202,7 +2202,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["LoginSocialBody"];
+                "application/json": components["schemas"]["RegisterSocialBody"];
             };
         };
         responses: {
@@ -2217,7 +2217,7 @@ export interface operations {
             };
         };
     };
-    registerSession: {
+    loginSession: {
         parameters: {
             query?: never;
             header?: never;
@@ -2226,7 +2226,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/json": components["schemas"]["RegisterSocialBody"];
+                "application/json": components["schemas"]["LoginSocialBody"];
             };
         };
         responses: {

@@ -134,6 +134,10 @@ describe('portico on the command line', () => {
     [['openapi', 'node.ts', '--path', '/none'], /no OpenAPI document at \/none \(404\)/],
     [['openapi', 'no-file.ts'], /Cannot find module/],
     [['openapi'], 'portico: portico openapi takes one file\n'],
+    [
+      ['client', 'node.ts'],
+      'portico: portico client needs openapi-typescript: npm install --save-dev openapi-typescript typescript@5\n',
+    ],
     [['paint'], 'portico: there is no command paint; --help names all\n'],
   ] as const)('says in a sentence what is wrong with %s', ([args, words]) => {
     const { status, stdout, stderr } = cli(...args);
