@@ -166,6 +166,7 @@ export default defineConfig({
     'coverage',
     'worker-configuration.d.ts',
     'test/openapi-clients',
+    'test/package/app', // compiled by its test, against the package
     'client/src/openapi.ts',
   ],
   rules: {

@@ -152,7 +152,7 @@ const assets = new Map<string, Uint8Array<ArrayBuffer>>();
 /** From the npm package where there is no bundle. */
 const docsAssets: DocsAssets = {
   async read(name) {
-    const bytes = assets.get(name) ?? new Uint8Array(await beside(`swagger-ui/${name}`).catch(() => packaged(name)));
+    const bytes = assets.get(name) ?? new Uint8Array(await beside(`assets/docs/${name}`).catch(() => packaged(name)));
     assets.set(name, bytes);
     return bytes;
   },
