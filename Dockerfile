@@ -16,7 +16,8 @@ FROM node:24-bookworm-slim
 WORKDIR /app
 ENV NODE_ENV=production HOST=0.0.0.0 ADMIN_HOST=127.0.0.1
 COPY --from=build /app/dist/*.cjs /app/dist/*.map ./
-COPY --from=build /app/dist/swagger-ui swagger-ui
+COPY --from=build /app/dist/assets assets
+COPY --from=build /app/dist/node_modules node_modules
 USER node
 EXPOSE 8787
 HEALTHCHECK --interval=10s --timeout=3s --start-period=5s --retries=3 \

@@ -166,6 +166,7 @@ export default defineConfig({
     'coverage',
     'worker-configuration.d.ts',
     'test/openapi-clients',
+    'test/package/app', // compiled by its test, against the package
     'client/src/openapi.ts',
   ],
   rules: {
@@ -232,7 +233,7 @@ export default defineConfig({
       files: [
         'src/entry/worker.ts',
         'sandbox/src/worker.ts',
-        'test/runtime/host-worker.ts',
+        'test/runtime/{host,library}-worker.ts',
         'examples/extend/{node,worker}.ts',
         '**/*.config.ts',
       ],

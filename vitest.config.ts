@@ -13,6 +13,7 @@ const WITH_SERVERS = [
   'test/faults/{memory,workerd}.test.ts',
   'test/fleet/**/*.test.ts',
   'test/runtime/**/*.test.ts',
+  'test/package/**/*.test.ts',
   'test/property/views*.test.ts',
   'test/store/redis-*.test.ts',
   'test/support/collected.test.ts',

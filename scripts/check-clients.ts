@@ -1,12 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import manifest from '../package.json' with { type: 'json' };
+import { routes } from '../client/src/routes.ts';
+import { forClient, routesOf } from '../src/entry/cli/client.ts';
 import { openApiText } from '../src/routes/document.ts';
 import { accountTables } from '../test/support/account-api.ts';
 import { installIn } from './install.ts';
 
 // Two public generators make types of the document, with the TypeScript that they want; ours compiles what uses them.
-// The client's types are made of it too, and have to be those that are committed. Then the client is packed, and looked at as
-// others will install it. `--write` writes those types, and that is all: what uses them may have to change before it compiles.
+// The client's types are made of it too, and have to be those that are committed. Then the client and the gateway are packed, and
+// looked at as others will install them. `--write` writes those types, and that is all: what uses them may have to change before it compiles.
 
 const FOLDER = new URL('../test/openapi-clients/', import.meta.url).pathname;
 const DOCUMENT = './generated/openapi.json';
@@ -15,44 +18,6 @@ const CLIENT_TYPES = new URL('../client/src/openapi.ts', import.meta.url).pathna
 
 const run = (script: string, ...args: string[]) =>
   execFileSync(process.execPath, [script, ...args], { cwd: FOLDER, stdio: 'inherit' });
-
-interface Call {
-  readonly tags?: readonly string[];
-  readonly parameters?: readonly { readonly in: string }[];
-  readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: object }>>;
-}
-
-interface Document {
-  readonly paths: Readonly<Record<string, Readonly<Record<string, Call>>>>;
-  readonly components: { readonly schemas: object };
-}
-
-/** Less what types do not need: headers, problems as answers, examples, and calls about the gateway itself. */
-function forClient(text: string): object {
-  const isExample = /^examples?$/;
-  const withoutExamples: unknown = JSON.parse(text, (key, value) =>
-    isExample.test(key) ? undefined : (value as unknown),
-  );
-  const { paths, components, ...document } = withoutExamples as Document;
-  const calls = Object.entries(paths).filter(([, methods]) => !Object.values(methods)[0]?.tags?.includes('About'));
-  return {
-    ...document,
-    paths: mapped(calls, (methods) => mapped(Object.entries(methods), named)),
-    components: { schemas: components.schemas },
-  };
-}
-
-const named = ({ parameters = [], responses, ...call }: Call) => ({
-  ...call,
-  parameters: parameters.filter((one) => one.in !== 'header'),
-  responses: mapped(
-    Object.entries(responses).filter(([status]) => status.startsWith('2')),
-    ({ description, content }) => ({ description, ...(content && { content }) }),
-  ),
-});
-
-const mapped = <T, R>(entries: readonly (readonly [string, T])[], of: (value: T) => R): Record<string, R> =>
-  Object.fromEntries(entries.map(([key, value]) => [key, of(value)]));
 
 installIn(FOLDER);
 rmSync(`${FOLDER}generated`, { recursive: true, force: true });
@@ -72,14 +37,38 @@ if (process.argv.includes('--write')) {
 if (readFileSync(CLIENT_TYPES, 'utf8') !== types)
   throw new Error('client/src/openapi.ts is not what the document says: `npm run check:clients -- --write`');
 
+const sorted = (table: object) =>
+  JSON.stringify(Object.entries(table).toSorted(([one], [other]) => one.localeCompare(other)));
+if (sorted(routes) !== sorted(routesOf(forClient(text))))
+  throw new Error('client/src/routes.ts is not what the document says');
+
 run(printer, DOCUMENT, '-o', 'generated/openapi-typescript.ts');
 const onlyTypes = ['--plugins', '@hey-api/typescript', '--no-log-file'];
 run('node_modules/@hey-api/openapi-ts/bin/run.js', '-i', DOCUMENT, '-o', 'generated/hey-api', ...onlyTypes);
 run('../../node_modules/typescript/bin/tsc', '--project', '.');
 console.log('What uses the generated types compiles.');
 
-const pack = ['pack', '--workspace', 'client', '--pack-destination', `${FOLDER}generated`, '--loglevel=error'];
-execFileSync('npm', pack, { stdio: 'inherit' });
-const packed = `generated/${readdirSync(`${FOLDER}generated`).find((name) => name.endsWith('.tgz'))}`;
-run('node_modules/publint/src/cli.js', packed, '--strict');
-run('node_modules/@arethetypeswrong/cli/dist/index.js', packed, '--profile', 'esm-only', '--no-color');
+const USER = `${FOLDER}generated/user/`;
+
+/** As others will install it: looked at, and unpacked for a user. */
+function packed(name: string, ...workspace: string[]): void {
+  const pack = ['pack', ...workspace, '--pack-destination', `${FOLDER}generated`, '--loglevel=error'];
+  execFileSync('npm', pack, { stdio: 'inherit' });
+  const file = `generated/${name}-${manifest.version}.tgz`;
+  run('node_modules/publint/src/cli.js', file, '--strict');
+  run('node_modules/@arethetypeswrong/cli/dist/index.js', file, '--profile', 'esm-only', '--no-color');
+  const folder = `${USER}node_modules/${name}`;
+  mkdirSync(folder, { recursive: true });
+  execFileSync('tar', ['xzf', `${FOLDER}${file}`, '--strip-components=1', '-C', folder]);
+}
+
+packed('portico-client', '--workspace', 'client');
+packed('portico');
+
+// An app with an endpoint of its own, and the module that its client's users get.
+cpSync(new URL('../test/package/app/', import.meta.url), USER, { recursive: true });
+cpSync(`${FOLDER}user/use.ts`, `${USER}use.ts`);
+const cli = ['node_modules/portico/dist/package/cli.js', 'client', 'node.ts'];
+writeFileSync(`${USER}gateway.ts`, execFileSync(process.execPath, cli, { cwd: USER }));
+run('../../node_modules/typescript/bin/tsc', '--project', 'user');
+console.log('What `portico client` prints compiles, and types the client.');

@@ -18,7 +18,7 @@ const common = {
 /** Files that the gateway loads when it needs them, and what they are made of. */
 const LATER: Readonly<Record<string, string>> = {
   'sandbox.cjs': 'sandbox/src/node.ts',
-  'ioredis.cjs': 'ioredis',
+  'node_modules/ioredis.js': 'ioredis',
   'openapi.cjs': 'src/routes/openapi.ts',
 };
 
@@ -48,7 +48,6 @@ export async function bundleNode(folder: string): Promise<void> {
 const later: Plugin = {
   name: 'later',
   setup(build) {
-    build.onResolve({ filter: /^ioredis$/ }, () => ({ path: './ioredis.cjs', external: true }));
     build.onResolve({ filter: /\/sandbox\/src\/node\.ts$/ }, () => ({ path: './sandbox.cjs', external: true }));
     build.onResolve({ filter: /^\.\/openapi\.ts$/ }, () => ({ path: './openapi.cjs', external: true }));
   },
@@ -61,7 +60,7 @@ export const interceptors = { decompress };
 `;
 
 /** What we use of it: its index loads all, fetch and WebSocket among them, which costs a start 15 ms. */
-const partsOfUndici: Plugin = {
+export const partsOfUndici: Plugin = {
   name: 'parts of undici',
   setup(build) {
     build.onResolve({ filter: /^undici$/ }, ({ path }) => ({ path, namespace: 'parts' }));

@@ -1,7 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { Redis } from 'ioredis';
 import { openApiText } from '../src/routes/document.ts';
 import { accountTables } from '../test/support/account-api.ts';
 import { freePort } from './free-port.ts';
@@ -18,11 +21,15 @@ async function firstAnswer(url: string, child: ChildProcess): Promise<Response> 
   throw new Error(`no answer from ${url}; exit code ${child.exitCode}`);
 }
 
-/** Starts the bundle as the image does, away from the sources. */
+/** A copy without the sources and their packages round it, as in the image. */
+const bundle = await mkdtemp(join(tmpdir(), 'portico-smoke-'));
+await cp('dist', bundle, { recursive: true });
+
+/** Starts the bundle as the image does. */
 async function withBundle(env: NodeJS.ProcessEnv, act: (url: string) => Promise<void>): Promise<void> {
   const port = await freePort();
   const child = spawn(process.execPath, ['--min-semi-space-size=16', 'portico.cjs'], {
-    cwd: 'dist',
+    cwd: bundle,
     env: { PATH: process.env['PATH'], PORT: String(port), ADMIN_PORT: '0', LOG_LEVEL: 'info', ...env },
     stdio: 'inherit',
   });
@@ -78,9 +85,30 @@ async function oldNodeIsNamed(): Promise<void> {
   if (code !== 1 || !/^Portico needs Node [\d.]+ or newer/.test(said)) throw new Error(`an old Node: ${code}, ${said}`);
 }
 
-await oldNodeIsNamed();
-await gatewayIsWithoutOthers();
-await withBundle({}, sandboxAnswers);
-// Nobody is at that upstream.
-await withBundle({ NODE_ENV: 'production', UPSTREAM_BASE_URL: 'http://127.0.0.1:9' }, async () => undefined);
-console.log('The bundle started, with a sandbox and without, answered with 200 and left with 0.');
+/** The driver is loaded from beside the bundle. */
+async function storeIsUsed(): Promise<void> {
+  const port = await freePort();
+  const server = spawn('redis-server', ['--port', String(port), '--save', ''], { cwd: bundle, stdio: 'ignore' });
+  const client = new Redis(port).on('error', () => {}); // until it listens
+  try {
+    await client.ping();
+    const env = { STORE_URL: `redis://127.0.0.1:${port}`, SECRETS: 'a secret that has 32 characters or more' };
+    await withBundle(env, sandboxAnswers);
+    if ((await client.dbsize()) === 0) throw new Error('nothing was stored in Redis');
+  } finally {
+    client.disconnect();
+    server.kill();
+  }
+}
+
+try {
+  await oldNodeIsNamed();
+  await gatewayIsWithoutOthers();
+  await withBundle({}, sandboxAnswers);
+  // Nobody is at that upstream.
+  await withBundle({ NODE_ENV: 'production', UPSTREAM_BASE_URL: 'http://127.0.0.1:9' }, async () => undefined);
+  await storeIsUsed();
+} finally {
+  await rm(bundle, { recursive: true, force: true });
+}
+console.log('The bundle started, with a sandbox, an upstream and Redis, answered with 200 and left with 0.');

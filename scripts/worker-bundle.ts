@@ -19,7 +19,7 @@ interface WorkerBundle {
   readonly entry?: string | undefined;
 }
 
-const later: Plugin = {
+export const later: Plugin = {
   name: 'later',
   setup(build) {
     build.onResolve({ filter: /^\.\/openapi\.ts$/ }, () => ({ path: `./${WORKER_LATER}`, external: true }));

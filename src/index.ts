@@ -13,3 +13,14 @@ export {
   type Tag,
 } from './upstream/operation.ts';
 export * from './upstream/parameters.ts';
+export type {
+  CalledOperation,
+  Credential,
+  Exchange,
+  Exchanged,
+  FurtherHeaders,
+  Hooks,
+  OnProblem,
+  ProblemRequest,
+  ToldProblem,
+} from './upstream/hooks.ts';

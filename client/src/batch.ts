@@ -17,7 +17,10 @@ export async function readBatch<const Given extends Reads>(
   reads: Given,
   options?: CallOptions,
 ): Promise<{ -readonly [Name in keyof Given]: Read<Given[Name]> }> {
-  const requests = Object.entries(reads).map(([id, [read, input]]) => ({ id, path: wireOf(read, input).path }));
+  const requests = Object.entries(reads).map(([id, [read, input]]) => ({
+    id,
+    path: wireOf(portico.routes[read], input).path,
+  }));
   const { responses } = await portico.batch({ requests }, options);
   const answers = responses.map(({ id, status, body }) => {
     // The upstream may answer with 204 too, which the document does not know.

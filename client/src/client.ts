@@ -1,13 +1,15 @@
 import { createCopies } from './copies.ts';
 import { createPurchases } from './purchases.ts';
 import { type Wire, wireOf } from './request.ts';
-import { type OperationId, routes } from './routes.ts';
+import { type OperationId, type Routes, routes as ours } from './routes.ts';
 import { type Calling, problemWithout, send, type Sender, type Target } from './send.ts';
 import type { Call, Takes } from './types.ts';
 
 export interface ClientOptions extends Target {
   /** Reads the text of an answer, in place of `JSON.parse`: for ids beyond 2^53. */
   readonly parse?: ((text: string) => unknown) | undefined;
+  /** Of a gateway with rows or overviews of its own, as `npx portico client` prints them. */
+  readonly routes?: Routes | undefined;
   /** How many answers are kept with their ETag. Unless given 100, and none in browsers, whose HTTP cache does it. */
   readonly copies?: number | undefined;
 }
@@ -29,6 +31,7 @@ export interface Portico extends Calls {
   ) => Promise<Response>;
   /** As given to `createClient`. */
   readonly parse: (text: string) => unknown;
+  readonly routes: Routes;
 }
 
 /** What was answered, and the text that it stands in. */
@@ -42,7 +45,7 @@ const accountIn = ({ value }: Answered) => (value as { readonly account?: string
 
 /** A client of a gateway. One may be made for each request of a server: that costs next to nothing. */
 export function createClient(options: ClientOptions = {}): Portico {
-  const { parse = JSON.parse as (text: string) => unknown } = options;
+  const { parse = JSON.parse as (text: string) => unknown, routes = ours } = options;
   const copies = createCopies(options.copies);
   const sender: Sender = { target: options, session: { number: 0 } };
   let last = 0;
@@ -55,7 +58,7 @@ export function createClient(options: ClientOptions = {}): Portico {
   };
 
   const call = async (id: OperationId, input?: object, given: Calling = {}, isWhole = false): Promise<Answered> => {
-    const wire = wireOf(id, input, given);
+    const wire = wireOf(routes[id], input, given);
     const ofSession = id.endsWith('Session');
     const { session } = sender;
     // Before and after: in between it may be this one or that one.
@@ -99,5 +102,5 @@ export function createClient(options: ClientOptions = {}): Portico {
 
   const calls = Object.keys(routes).map((id) => [id, answer.bind(null, id as OperationId)]);
   const purchasePlan = createPurchases(sender, call.bind(null, 'purchasePlan'), parse) as Calls['purchasePlan'];
-  return { ...(Object.fromEntries(calls) as Calls), purchasePlan, response, parse };
+  return { ...(Object.fromEntries(calls) as Calls), purchasePlan, response, parse, routes };
 }

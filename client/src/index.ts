@@ -3,7 +3,7 @@ export { type ClientOptions, createClient, type Portico } from './client.ts';
 export { each } from './each.ts';
 export { type Before, type Outcome, outcomeOf } from './outcome.ts';
 export { type FieldError, PorticoProblem } from './problem.ts';
-export type { OperationId } from './routes.ts';
+export type { OperationId, Routes } from './routes.ts';
 export { streamOverview } from './stream.ts';
 export type {
   Answer,
@@ -19,3 +19,4 @@ export type {
   SectionLine,
 } from './types.ts';
 export type * from './openapi.ts';
+export type * from './registered.ts';

@@ -1,4 +1,3 @@
-import { type OperationId, routes } from './routes.ts';
 import type { CallOptions } from './types.ts';
 
 /** What goes over the wire, but for the credential. */
@@ -13,9 +12,9 @@ export interface Wire {
   readonly isRead: boolean;
 }
 
-/** Puts input into path, query and body, and options into headers. */
-export function wireOf(id: OperationId, input: object | undefined, options: CallOptions = {}): Wire {
-  const [method = '', template = ''] = routes[id].split(' ');
+/** `route`: method and path. Puts input into path, query and body, and options into headers. */
+export function wireOf(route: string, input: object | undefined, options: CallOptions = {}): Wire {
+  const [method = '', template = ''] = route.split(' ');
   const rest: Record<string, unknown> = { ...input };
   const path = template.replace('?', '').replace(/\{(\w+)\}/g, (_, name: string) => {
     const value = encodeURIComponent(String(rest[name]));
@@ -39,7 +38,7 @@ export function wireOf(id: OperationId, input: object | undefined, options: Call
       ...(options.idempotencyKey && { 'idempotency-key': options.idempotencyKey }),
       ...lowerCased(options.headers),
     },
-    isRead: method === 'GET' || id === 'batch',
+    isRead: method === 'GET' || template === '/bff/v1/batch',
   };
 }
 

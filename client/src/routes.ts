@@ -1,7 +1,14 @@
-import type { operations, paths } from './openapi.ts';
+import type { operations as Known, paths } from './openapi.ts';
+import type { Registered } from './registered.ts';
+
+/** Of the gateway that is called. */
+export type Operations = Registered extends { readonly operations: infer Own } ? Own : Known;
 
 /** Name of a call: its `operationId` in the OpenAPI document. */
-export type OperationId = keyof operations;
+export type OperationId = keyof Operations;
+
+/** Method and path of every operation. */
+export type Routes = Readonly<Record<OperationId, string>>;
 
 type Route = `${'GET' | 'DELETE'} ${keyof paths}` | `${'POST' | 'PATCH'} ${keyof paths}${'' | '?'}`;
 
@@ -9,7 +16,7 @@ type Route = `${'GET' | 'DELETE'} ${keyof paths}` | `${'POST' | 'PATCH'} ${keyof
  * Method and path of every operation, as in the OpenAPI document. Input that is not in the path is the query of a GET or
  * DELETE, and the body of a POST or PATCH. A `?` at the end: it takes no body, and its input is the query.
  */
-export const routes: Readonly<Record<OperationId, Route>> = {
+export const routes: Readonly<Record<keyof Known, Route>> = {
   getAccountOverview: 'GET /bff/v1/account-overview',
   getBillingOverview: 'GET /bff/v1/billing-overview',
   getReferralOverview: 'GET /bff/v1/referral-overview',

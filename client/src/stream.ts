@@ -15,6 +15,7 @@ export async function* streamOverview<Id extends OverviewId, const Asked extends
   input?: Asked,
   options: CallOptions = {},
 ): AsyncGenerator<SectionLine<Id, Asked>, void, undefined> {
+  const cutOff = (cause: unknown) => problemWithout('connection_failed', wireOf(portico.routes[id], undefined), cause);
   const asked = portico.response as (id: OverviewId, input?: object, options?: CallOptions) => Promise<Response>;
   const response = await asked(id, input, { ...options, headers: { ...LINES, ...options.headers } });
   try {
@@ -25,12 +26,10 @@ export async function* streamOverview<Id extends OverviewId, const Asked extends
     }
   } catch (error) {
     if (options.signal?.aborted) throw reasonOf(options.signal, error);
-    throw cutOff(id, error);
+    throw cutOff(error);
   }
-  throw cutOff(id, 'no last line');
+  throw cutOff('no last line');
 }
-
-const cutOff = (id: OverviewId, cause: unknown) => problemWithout('connection_failed', wireOf(id, undefined), cause);
 
 /** Line by line as they arrive; all at once where `fetch` has no stream (React Native). */
 async function* linesOf(response: Response): AsyncGenerator<string, void, undefined> {

@@ -1,5 +1,5 @@
-import type { operations, ProblemCode } from './openapi.ts';
-import type { OperationId } from './routes.ts';
+import type { ProblemCode } from './openapi.ts';
+import type { OperationId, Operations as operations } from './routes.ts';
 
 /** Makes types readable where an editor shows them. */
 type Shown<T> = { [Key in keyof T]: T[Key] } & {};

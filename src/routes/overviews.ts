@@ -9,7 +9,8 @@ import { type BadLeg, isBad, isGood, type Leg } from '../gateway/leg.ts';
 import { type Plan, planOf, readsOf } from '../gateway/plan.ts';
 import { type Overview, parameterOf } from '../gateway/sections.ts';
 import { noneMatch } from '../middleware/headers.ts';
-import { type Answer, logFault, NO_STORE, reply, REVALIDATE, timingOf } from '../middleware/reply.ts';
+import { logIfFault, problemFor } from '../middleware/problem.ts';
+import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../middleware/reply.ts';
 import type { ClientRequest, Env } from '../middleware/request.ts';
 import { overviewDescription } from './overview-description.ts';
 import { type Route, routeOf } from './route.ts';
@@ -104,7 +105,7 @@ function textsOf(request: ClientRequest, asked: CompositionRequest, legs: Readon
     texts.data += `${separator}"${name}":${isGood(leg) ? leg.text : 'null'}`;
     texts.meta += `${separator}"${name}":{"state":"${leg.state}"${isGood(leg) ? `,"age":${leg.age}` : ''}}`;
     if (isBad(leg))
-      texts.errors += `${texts.errors && ','}${JSON.stringify({ section: name, ...errorOf(request, leg) })}`;
+      texts.errors += `${texts.errors && ','}${JSON.stringify({ section: name, ...errorOf(request, name, leg) })}`;
   }
   return texts;
 }
@@ -135,11 +136,14 @@ function sectionText({ overview, fields }: CompositionRequest, name: string, leg
   return wanted && section ? project(section.read, leg.text, wanted) : leg.text;
 }
 
-/** The error of a section that failed, in the terms of a problem, as JSON has it. One of ours goes into the log. */
-function errorOf(request: ClientRequest, { error }: BadLeg) {
-  const { code, status, detail, isRetryable, retryAfter } = error;
-  logFault(request, error);
-  return { code, status, detail, retryable: isRetryable, retry_after: retryAfter };
+/** What is not in the error of a section: it is of the whole answer, or for a page by itself. */
+const OF_THE_WHOLE = new Set(['type', 'title', 'instance', 'request_id', 'outcome', 'section', 'errors']);
+
+/** The error of a section that failed, as its problem has it. One of ours goes into the log. */
+function errorOf(request: ClientRequest, section: string, { error }: BadLeg): object {
+  logIfFault(request, error);
+  const members = Object.entries(problemFor(request, error.with({ section })));
+  return Object.fromEntries(members.filter(([name]) => !OF_THE_WHOLE.has(name)));
 }
 
 /**
@@ -180,6 +184,6 @@ function streamOf(request: ClientRequest, asked: CompositionRequest, legs: Legs)
 function lineOf(request: ClientRequest, asked: CompositionRequest, name: string, leg: Leg | undefined): string {
   if (!leg) throw new Error(`${name} was not composed`);
   const head = `{"section":${JSON.stringify(name)},"state":"${leg.state}"`;
-  if (isBad(leg)) return `${head},"error":${JSON.stringify(errorOf(request, leg))}}`;
+  if (isBad(leg)) return `${head},"error":${JSON.stringify(errorOf(request, name, leg))}}`;
   return `${head},"data":${sectionText(asked, name, leg).replaceAll(/[\r\n]+\s*/g, ' ')}}`;
 }

@@ -143,7 +143,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^[\\x20-\\x7e]{1,256}$/': client(' '),
     '/^[\\x21-\\x7e]{1,255}$/': client('a'),
   },
-  'src/middleware/reply.ts': { '/^\\s+at /': OURS },
+  'src/core/logger.ts': { '/^\\s+at /': OURS },
   'src/resilience/drift.ts': { '/^\\./': OURS },
   'src/routes/batch.ts': { '/^\\/[\\x21\\x22\\x24-\\x7e]*$/': client('a', { before: '/', after: '#' }) },
   'src/routes/home.ts': {
@@ -182,6 +182,11 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(\\d+ )?\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?$/': upstream('1', { after: ' a' }),
     '/^-?\\d+(\\.\\d+)?$/': upstream('1', { before: '1.', after: 'a' }),
   },
+  // What a hook gives: an exchange of keys may give what another server has said.
+  'src/upstream/hook-headers.ts': {
+    '/^(?:[\\x21-\\x7e](?:[\\t\\x20-\\x7e]*[\\x21-\\x7e])?)?$/': word('a ', { before: 'a', after: '\n' }),
+    "/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/": word('a', { after: ' ' }),
+  },
   'src/upstream/issues.ts': { '/^(Invalid|Too) /': OURS },
   'src/upstream/links.ts': { '/\\/$/': OURS, '/^https?:$/': upstream('http') },
   'src/upstream/operation.ts': {
@@ -212,6 +217,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   'src/upstream/refusal.ts': {
     '/<[a-z!/?][^>]*>?/i': upstream('<'),
     '/\\s/': upstream('a'),
+    '/[\\s,;="]+/': word(' '),
     '/\\.$/': OURS,
     '/[.*+?^${}()|[\\]\\\\/-]/g': word('.'),
     // The credential of the request, in the words of the upstream.

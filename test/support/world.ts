@@ -8,6 +8,7 @@ import { clockOfDeadlines, LONGEST_PAUSE_MS, type ManualClock } from './clock.ts
 import { type Door, openDoor } from './door.ts';
 import { exampleRequest } from './examples.ts';
 import { startGateway, type TestGateway } from './gateway.ts';
+import type { Hooks } from '../../src/upstream/hooks.ts';
 import { call, type CallOptions, type TextAnswer } from './http.ts';
 import { goodAnswer } from './marked.ts';
 import { rawRequest, type RawResponse } from './raw-client.ts';
@@ -53,6 +54,7 @@ interface WorldOptions<C extends ManualClock> {
   /** Unless given, deadlines wait for `advance` and pauses pass by themselves. */
   readonly clock?: C;
   readonly store?: Store;
+  readonly hooks?: Hooks;
   readonly hasDoor?: boolean;
   /** With an admin listener, which tells of the store that the gateway makes itself. It then has no other. */
   readonly hasAdmin?: boolean;
@@ -86,6 +88,7 @@ export async function openWorld<C extends ManualClock = ManualClock>(
     clock,
     admin: hasAdmin,
     ...options.tables,
+    hooks: options.hooks,
     ...(!hasAdmin && { store }),
   });
   opened.defer(() => gateway.close());

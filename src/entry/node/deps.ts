@@ -31,7 +31,10 @@ const systemClock: Clock = {
   },
 };
 
-type Given = Pick<Deps, 'config' | 'table' | 'overviews' | 'upstream' | 'logger' | 'readiness' | 'trialAccounts'>;
+type Given = Pick<
+  Deps,
+  'config' | 'table' | 'overviews' | 'hooks' | 'upstream' | 'logger' | 'readiness' | 'trialAccounts'
+>;
 
 /** The app's dependencies on Node. */
 export function nodeDeps(
@@ -149,7 +152,7 @@ const assets = new Map<string, Uint8Array<ArrayBuffer>>();
 /** From the npm package where there is no bundle. */
 const docsAssets: DocsAssets = {
   async read(name) {
-    const bytes = assets.get(name) ?? new Uint8Array(await beside(`swagger-ui/${name}`).catch(() => packaged(name)));
+    const bytes = assets.get(name) ?? new Uint8Array(await beside(`assets/docs/${name}`).catch(() => packaged(name)));
     assets.set(name, bytes);
     return bytes;
   },

@@ -1,0 +1,73 @@
+import { join } from 'node:path';
+import { build as bundle, type BuildOptions, type Plugin } from 'esbuild';
+import { partsOfUndici } from './node-bundle.ts';
+import { later, WORKER_LATER } from './worker-bundle.ts';
+
+const root = join(import.meta.dirname, '..');
+
+/** By the names of the files that they become. */
+const ENTRIES = {
+  index: 'src/index.ts',
+  'proxy-account': 'src/proxy-account/index.ts',
+  node: 'src/entry/node/index.ts',
+  worker: 'src/entry/worker/index.ts',
+  testing: 'src/testing/index.ts',
+  cli: 'src/entry/cli/main.ts',
+};
+
+/** Apps are of the user's Hono: two copies do not know each other. Copies of zod share registry and settings, and its files take 50 ms to load. */
+const HONO = ['hono', 'hono/*'];
+
+const common = {
+  absWorkingDir: root,
+  bundle: true,
+  format: 'esm',
+  target: 'es2024',
+  sourcemap: 'linked',
+  legalComments: 'none',
+  logLevel: 'warning',
+} satisfies BuildOptions;
+
+/** What only Node needs, in a file of its own: what of it is CommonJS wants a `require`, which Workers do not have. */
+const FOR_NODE = `
+export { getRequestListener } from '@hono/node-server';
+export { default } from 'leven';
+export { pino } from 'pino';
+export { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+export { interceptors, Pool } from 'undici';
+`;
+
+const REQUIRE = "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);";
+
+const fromOneFile: Plugin = {
+  name: 'packages for Node from one file',
+  setup(build) {
+    const filter = /^(@hono\/node-server|leven|pino|prom-client|undici)$/;
+    build.onResolve({ filter }, () => ({ path: './for-node.js', external: true }));
+  },
+};
+
+const neutral = {
+  ...common,
+  platform: 'neutral',
+  conditions: ['workerd', 'worker', 'browser'],
+  mainFields: ['browser', 'module', 'main'],
+  external: [...HONO, 'node:*', 'cloudflare:*'],
+} satisfies BuildOptions;
+
+/** Modules that all entries share, so that there is one `GatewayError`; with copies of their own, what is loaded late. */
+export async function bundlePackage(folder: string): Promise<void> {
+  const shared = { splitting: true, chunkNames: '[name]-[hash]', plugins: [fromOneFile, later] };
+  await bundle({ ...neutral, ...shared, entryPoints: ENTRIES, outdir: folder });
+  await bundle({ ...neutral, entryPoints: ['src/routes/openapi.ts'], outfile: join(folder, WORKER_LATER) });
+  await bundle({
+    ...common,
+    stdin: { contents: FOR_NODE, resolveDir: root },
+    outfile: join(folder, 'for-node.js'),
+    sourcemap: false,
+    platform: 'node',
+    banner: { js: REQUIRE },
+    external: HONO,
+    plugins: [partsOfUndici],
+  });
+}

@@ -1,0 +1,40 @@
+import { Hono } from 'hono';
+import { defineRows, GatewayError, pageOf, portico, type PorticoOptions, resource, text } from 'portico';
+import { overviews, proxyAccount } from 'portico/proxy-account';
+
+const badge = resource('Badge', { title: text('what it says', 'Early bird') });
+
+export const rows = defineRows({
+  ...proxyAccount,
+  listBadges: {
+    at: 'GET /api/v2/badge/',
+    ...pageOf(badge),
+    group: 'badges',
+    cache: { fresh: 30, stale: 60, onError: 3600 },
+    summary: 'List badges',
+  },
+});
+
+export function appOn(options: Pick<PorticoOptions, 'runtime'>) {
+  const gateway = portico({ ...options, rows, overviews });
+  const app = new Hono()
+    .use(async (c, next) => {
+      await next();
+      c.header('X-Host', 'the host');
+    })
+    .get('/own/latest', gateway.request, async (c) => {
+      const badges = await c.var.portico.read(rows.listBadges);
+      return c.json({ title: badges.json().results[0]?.title ?? null });
+    })
+    .get('/own/caught', gateway.request, async (c) => {
+      try {
+        return c.json({ plan: (await c.var.portico.read(rows.getSubscription)).json().plan });
+      } catch (error) {
+        return c.json({ caught: error instanceof GatewayError ? error.code : 'another class' });
+      }
+    })
+    .get('/own/same-hono', (c) => c.json(gateway.app instanceof Hono))
+    .route('/', gateway.app)
+    .route('/under/here', gateway.app);
+  return { app, gateway };
+}

@@ -1,0 +1,6 @@
+import { worker } from 'portico/worker';
+import { appOn } from './app.ts';
+
+export { Account } from 'portico/worker';
+
+export default worker((options) => appOn(options).app);

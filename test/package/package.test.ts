@@ -1,0 +1,171 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { emptyFolder, killAll, ROOT, run } from '../runtime/node-gateway.ts';
+import { freePort } from '../../src/testing/ports.ts';
+import { json, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { call } from '../support/http.ts';
+import { installed } from './installed.ts';
+
+let folder: string;
+let upstream: ScriptedUpstream;
+
+const badges = (title: string) => ({ count: 1, next: null, previous: null, results: [{ title }] });
+
+const token = 'key-of-a-user-of-the-package';
+
+beforeAll(async () => {
+  folder = installed();
+  upstream = await startUpstream();
+});
+
+afterAll(async () => {
+  await killAll();
+  await upstream.close();
+});
+
+const node = (...args: string[]) => {
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, {
+    cwd: folder,
+    encoding: 'utf8',
+    timeout: 60_000,
+  });
+  return { status, stdout, stderr };
+};
+
+const cli = (...args: string[]) => node('node_modules/portico/dist/package/cli.js', ...args);
+
+/** Starts the user's app. */
+const RUNTIMES = {
+  async node() {
+    const port = String(await freePort());
+    const env = { UPSTREAM_BASE_URL: upstream.url, HOST: '127.0.0.1', PORT: port, ADMIN_PORT: '0' };
+    const running = run({ cwd: folder, env, command: [process.execPath, 'node.ts'] });
+    await running.until(() => running.records().find(({ msg }) => msg === 'listening'));
+    return `http://127.0.0.1:${port}`;
+  },
+  async workerd() {
+    const port = String(await freePort());
+    const where = ['--ip', '127.0.0.1', '--port', port, '--inspector-port', '0', '--persist-to', emptyFolder()];
+    const wrangler = join(ROOT, 'node_modules/wrangler/bin/wrangler.js');
+    const running = run({
+      cwd: folder,
+      env: { HOME: folder, WRANGLER_SEND_METRICS: 'false', CLOUDFLARE_CF_FETCH_ENABLED: 'false' },
+      command: [process.execPath, wrangler, 'dev', ...where, '--var', `UPSTREAM_BASE_URL:${upstream.url}`],
+    });
+    await running.until(() => /Ready on/.exec(running.stdout()) ?? undefined);
+    return `http://127.0.0.1:${port}`;
+  },
+};
+
+describe.for(['node', 'workerd'] as const)('an app of a user on %s', (runtime) => {
+  let url: string;
+
+  beforeAll(async () => {
+    url = await RUNTIMES[runtime]();
+  });
+
+  beforeEach(() => {
+    upstream.on('GET /api/v2/badge/', json(200, badges('Early bird')));
+  });
+
+  it('answers the endpoint that was added, at the root and under a path', async () => {
+    for (const mount of ['', '/under/here']) {
+      const answer = await call(url, { path: `${mount}/api/v2/badge/`, token });
+      expect([answer.status, answer.json, answer.headers['x-host']]).toEqual([200, badges('Early bird'), 'the host']);
+    }
+  });
+
+  it('reads it in a handler of its own, typed', async () => {
+    expect((await call(url, { path: '/own/latest', token })).json).toEqual({ title: 'Early bird' });
+  });
+
+  it('catches a GatewayError that is one of its own import', async () => {
+    upstream.on('GET /api/v2/subscription/', json(409, { code: 'two_plans' }));
+    expect((await call(url, { path: '/own/caught', token })).json).toEqual({ caught: 'two_plans' });
+  });
+
+  it('has one Hono', async () => {
+    expect((await call(url, { path: '/own/same-hono' })).json).toBe(true);
+  });
+
+  it('has the endpoint in its OpenAPI document, and the files of the documentation page', async () => {
+    const document = await call(url, { path: '/openapi.json' });
+    expect(document.json).toMatchObject({ paths: { '/api/v2/badge/': { get: { operationId: 'listBadges' } } } });
+    for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css'])
+      expect((await call(url, { path: `/docs/${name}` })).status).toBe(200);
+  });
+});
+
+/** Lines that the compiler says of the user's files. */
+const compiled = () => {
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
+  return node(tsc, '-p', '.')
+    .stdout.split('\n')
+    .filter((line) => /^\S.*error/.test(line));
+};
+
+const documentOf = (text: string) => JSON.parse(text) as { paths: Record<string, unknown> };
+
+describe('the types of the package', () => {
+  it('let the app compile, and no row or group that is not there, nor a wrong field', () => {
+    expect(compiled().map((line) => /^(\w+\.ts)\(\d+,\d+\): error (TS\d+)/.exec(line)?.slice(1).join(' '))).toEqual([
+      'wrong.ts TS2551',
+      'wrong.ts TS2322',
+      'wrong.ts TS2322',
+    ]);
+  });
+});
+
+describe('portico on the command line', () => {
+  it.for([['node.ts'], ['worker.ts', '--path', '/openapi.json']])(
+    'prints the document of the app that %s exports, and nothing else',
+    (args) => {
+      const { status, stdout } = cli('openapi', ...args);
+      expect([status, Object.keys(documentOf(stdout).paths)]).toEqual([
+        0,
+        expect.arrayContaining(['/api/v2/badge/', '/bff/v1/account-overview']),
+      ]);
+    },
+  );
+
+  it.for([
+    [['openapi', 'testing.ts'], 'portico: testing.ts exports no app as default, such as a Hono app\n'],
+    [['openapi', 'node.ts', '--path', '/none'], /no OpenAPI document at \/none \(404\)/],
+    [['openapi', 'no-file.ts'], /Cannot find module/],
+    [['openapi'], 'portico: portico openapi takes one file\n'],
+    [
+      ['client', 'node.ts'],
+      'portico: portico client needs openapi-typescript: npm install --save-dev openapi-typescript typescript@5\n',
+    ],
+    [['paint'], 'portico: there is no command paint; --help names all\n'],
+  ] as const)('says in a sentence what is wrong with %s', ([args, words]) => {
+    const { status, stdout, stderr } = cli(...args);
+    expect([status, stdout, stderr]).toEqual([
+      1,
+      '',
+      typeof words === 'string' ? expect.stringContaining(words) : expect.stringMatching(words),
+    ]);
+  });
+
+  it('says its version', () => {
+    expect(cli('--version').stdout).toBe('0.2.0\n');
+  });
+});
+
+it('portico/testing gives the scripted upstream', () => {
+  expect(node('testing.ts')).toMatchObject({ status: 0, stdout: '200 1\n' });
+});
+
+it('portico and portico/proxy-account name nothing of Node, portico/worker neither', () => {
+  const entries = ['portico', 'portico/proxy-account', 'portico/worker'].map((name) => `export * from '${name}';`);
+  const esbuild = join(ROOT, 'node_modules/esbuild/bin/esbuild');
+  const args = ['--bundle', '--platform=neutral', '--conditions=workerd', '--external:cloudflare:*'];
+  const bundled = execFileSync(esbuild, args, {
+    cwd: folder,
+    input: entries.join('\n'),
+    encoding: 'utf8',
+    maxBuffer: 1e8,
+  });
+  expect(/from "node:|require\(/.test(bundled)).toBe(false);
+});
