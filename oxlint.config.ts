@@ -30,7 +30,7 @@ const rooms: Record<string, { imports: string[]; types?: string[]; packages?: st
   },
   config: { imports: ['upstream', 'core'], packages: ['zod/mini'] },
   // Data only.
-  'proxy-account': { imports: ['upstream'], types: ['gateway'], packages: ['zod/mini'] },
+  'proxy-account': { imports: ['gateway', 'upstream'], packages: ['zod/mini'] },
   app: {
     imports: ['routes', 'middleware', 'gateway', 'cache', 'resilience', 'upstream', 'store', 'core'],
     types: ['config'],
@@ -233,7 +233,7 @@ export default defineConfig({
       files: [
         'src/entry/worker.ts',
         'sandbox/src/worker.ts',
-        'test/runtime/host-worker.ts',
+        'test/runtime/{host,library}-worker.ts',
         'examples/extend/{node,worker}.ts',
         '**/*.config.ts',
       ],

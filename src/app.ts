@@ -4,6 +4,7 @@ import { noMetrics } from './core/metrics.ts';
 import { andThen, type MakeOpener } from './core/runtime.ts';
 import type { GatewayDeps } from './gateway/deps.ts';
 import { createGateway } from './gateway/gateway.ts';
+import { overviewsIn } from './gateway/overviews.ts';
 import { endRequest } from './middleware/access-log.ts';
 import { limitBody } from './middleware/body.ts';
 import { callsOf, type HostEnv } from './middleware/calls.ts';
@@ -27,6 +28,7 @@ import { passthroughRoutes } from './routes/passthrough.ts';
 import { problemsRoutes } from './routes/problems.ts';
 import type { Route } from './routes/route.ts';
 import { sessionRoutes } from './routes/session.ts';
+import { fixedFirst } from './upstream/table.ts';
 
 /** What a runtime gives; `entry/` builds it. */
 export interface Deps extends GatewayDeps, Pick<RequestTools, 'addressOf' | 'headOf' | 'waitUntil' | 'backlog'> {
@@ -38,12 +40,16 @@ export interface Deps extends GatewayDeps, Pick<RequestTools, 'addressOf' | 'hea
   readonly trialAccounts?: readonly TrialAccount[] | undefined;
 }
 
-/** The gateway: what every client sees, on any runtime. It may be mounted in another app. */
+/**
+ * The gateway: what every client sees, on any runtime. It may be mounted in another app.
+ * @throws TypeError in words for an overview that cannot be
+ */
 export const createApp = (deps: Deps): Hono<Env> => createParts(deps).app;
 
 /** With the middleware behind which handlers of a host's reach the upstream. */
-export function createParts(deps: Deps): { readonly app: Hono<Env>; readonly request: MiddlewareHandler<HostEnv> } {
-  const { config, table } = deps;
+export function createParts(given: Deps): { readonly app: Hono<Env>; readonly request: MiddlewareHandler<HostEnv> } {
+  const { config, table } = given;
+  const deps = { ...given, overviews: overviewsIn(table, given.overviews) };
   const gateway = createGateway(deps);
   const sessions = config.sessions ? new Sessions({ ...deps, isLiving: gateway.sessions.isLiving }) : undefined;
   const routes = [
@@ -91,12 +97,21 @@ function mount(routes: readonly Route[], tools: MountTools, below: string[] = []
 }
 
 function addRoutes(app: Hono<Env>, routes: readonly Route[], tools: MountTools): void {
-  for (const [path, ways] of Map.groupBy(routes, (route) => route.path)) {
+  const places = Map.groupBy(routes, (route) => route.path);
+  for (const [path, ways] of [...places].toSorted(([a], [b]) => fixedFirst(a, b))) {
+    checkWays(path, ways);
     const paths = path === '/' ? [path] : [path, `${path}/`]; // a strict app that this one is mounted in tells them apart
     for (const route of ways) app.on(route.method, paths, handlerOf(route, tools));
     const allowed = ways.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
     app.on(ALL, paths, handlerOf({ name: NOWHERE, handle: notAllowed(allowed, tools.cors) }, tools));
   }
+}
+
+/** @throws TypeError if a row or an overview is where another one or a page of ours is */
+function checkWays(path: string, ways: readonly Route[]): void {
+  if (new Set(ways.map(({ method }) => method)).size === ways.length) return;
+  const names = ways.map(({ operation, name }) => `\`${operation ?? name}\``);
+  throw new TypeError(`several calls are at the same method of ${path}, of ${names.join(' and ')}`);
 }
 
 type Handled = RouteFacts & Pick<Route, 'handle'> & Partial<Route>;

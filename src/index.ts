@@ -1,4 +1,6 @@
 export { GatewayError } from './core/errors.ts';
+export { overview } from './gateway/overviews.ts';
+export { from, fromPath, type Overview, type Section } from './gateway/sections.ts';
 export type { CallAnswer, CallInput, Calls, HostEnv, WriteInput } from './middleware/calls.ts';
 export { type Gateway, portico, type PorticoOptions, type Runtime } from './portico.ts';
 export * from './upstream/fields.ts';
@@ -11,3 +13,14 @@ export {
   type Tag,
 } from './upstream/operation.ts';
 export * from './upstream/parameters.ts';
+export type {
+  CalledOperation,
+  Credential,
+  Exchange,
+  Exchanged,
+  FurtherHeaders,
+  Hooks,
+  OnProblem,
+  ProblemRequest,
+  ToldProblem,
+} from './upstream/hooks.ts';

@@ -1,10 +1,11 @@
 import type { Hono, MiddlewareHandler } from 'hono';
 import { createParts, type Deps } from './app.ts';
 import { type Config, type ConfigProblem, parseConfig, type Variables } from './config.ts';
-import type { Overview } from './gateway/overviews.ts';
+import type { Overview } from './gateway/sections.ts';
 import type { HostEnv } from './middleware/calls.ts';
 import type { Env } from './middleware/request.ts';
 import type { Operation } from './upstream/operation.ts';
+import { type Hooks, hooksOf } from './upstream/hooks.ts';
 import { type Table, tableOf } from './upstream/table.ts';
 
 /** What is read from the variables and the tables, before a runtime gives the rest. */
@@ -12,6 +13,7 @@ export interface Given {
   readonly config: Config;
   readonly table: Table;
   readonly overviews: readonly Overview[];
+  readonly hooks: Hooks;
 }
 
 /** What a runtime makes of the variables and the tables. */
@@ -28,7 +30,7 @@ export interface Runtime {
   readonly refuse: (problems: readonly ConfigProblem[]) => never;
 }
 
-export interface PorticoOptions {
+export interface PorticoOptions extends Hooks {
   /** By `fromEnv` of `portico/node`, or given by `worker` of `portico/worker`. */
   readonly runtime: Runtime;
   /** The endpoints of the upstream, by `defineRows`. */
@@ -51,12 +53,14 @@ export interface Gateway {
 
 /**
  * Makes a gateway. Two in one process know nothing of each other.
- * @throws TypeError in words for what tables cannot be. A bad variable ends the process on Node, and throws on Workers.
+ * @throws TypeError in words for what tables and hooks cannot be. A bad variable ends the process on Node, and throws on Workers.
  */
-export function portico({ runtime, rows, overviews = [] }: PorticoOptions): Gateway {
+export function portico(options: PorticoOptions): Gateway {
+  const { runtime, rows, overviews = [] } = options;
   const table = tableOf(rows);
+  const hooks = hooksOf(options);
   const parsed = parseConfig(runtime.variables, table);
   if ('problems' in parsed) return runtime.refuse(parsed.problems);
-  const opened = runtime.open({ config: parsed.config, table, overviews });
+  const opened = runtime.open({ config: parsed.config, table, overviews, hooks });
   return { ...createParts(opened.deps), drain: () => opened.drain(), opened };
 }

@@ -656,7 +656,7 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         AccountOverview: {
-            /** @description Every section asked for. An optional one is null when it failed, and `payment_method` without a card. Only with `sections` or `fields` may sections, or fields of them, be missing that are required here. */
+            /** @description Every section asked for. An optional one is null when it failed, and `payment_method` where what it depends on has none. Only with `sections` or `fields` may sections, or fields of them, be missing that are required here. */
             data: {
                 subscription: components["schemas"]["Subscription"];
                 payment_method?: components["schemas"]["PaymentMethod"] | null;
@@ -988,7 +988,7 @@ export interface components {
             retry_after?: number;
         };
         BillingOverview: {
-            /** @description Every section asked for. An optional one is null when it failed, and `payment_method` without a card. Only with `sections` or `fields` may sections, or fields of them, be missing that are required here. */
+            /** @description Every section asked for. An optional one is null when it failed, and `payment_method` where what it depends on has none. Only with `sections` or `fields` may sections, or fields of them, be missing that are required here. */
             data: {
                 subscription: components["schemas"]["Subscription"];
                 payment_method?: components["schemas"]["PaymentMethod"] | null;
@@ -1198,7 +1198,7 @@ export interface components {
             complete: true;
         };
         ReferralOverview: {
-            /** @description Every section asked for. An optional one is null when it failed, and `payment_method` without a card. Only with `sections` or `fields` may sections, or fields of them, be missing that are required here. */
+            /** @description Every section asked for. An optional one is null when it failed. Only with `sections` or `fields` may sections, or fields of them, be missing that are required here. */
             data: {
                 referral_config: components["schemas"]["ReferralConfig"];
                 credits?: components["schemas"]["ReferralCreditPage"] | null;

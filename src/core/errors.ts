@@ -63,7 +63,7 @@ export function isErrorCode(code: string): code is ErrorCode {
   return Object.hasOwn(KINDS, code);
 }
 
-/** `card_declined` becomes `Card declined`. */
+/** `out_of_stock` becomes `Out of stock`. */
 export function titleOf(code: string): string {
   const words = code.replaceAll(/[_-]/g, ' ');
   return (isErrorCode(code) && ERRORS[code].title) || words.charAt(0).toUpperCase() + words.slice(1);
@@ -112,7 +112,7 @@ interface Particulars {
   /** Seconds. */
   readonly retryAfter?: number | undefined;
   /** A write that went out and got no readable answer. */
-  readonly outcome?: 'unknown';
+  readonly outcome?: 'unknown' | undefined;
   /** The section of an overview that failed, and with it the whole. */
   readonly section?: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -185,7 +185,7 @@ export const CODE = /^(\d{1,2})?[a-z]{1,20}([_-][a-z]{1,20})*$/;
 
 /**
  * Whether a text of the upstream's looks like a code: words of lower-case letters, the first may begin with one or two
- * digits (`2fa_needed`). Any other may be a token, a card or an address, and is neither passed on nor logged.
+ * digits (`3ds_failed`). Any other may be a token, a card or an address, and is neither passed on nor logged.
  */
 export const isCode = (text: string) => text.length <= 64 && CODE.test(text);
 

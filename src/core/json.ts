@@ -176,3 +176,10 @@ export function parsedJson(text: string): unknown {
 
 /** Whether it is JSON, and not nested too deeply. */
 export const isJson = (text: string): boolean => !isTooDeep(text) && parsedJson(text) !== undefined;
+
+/** Whether it is an object as a literal makes it: no list, no instance of a class, no promise. */
+export function isPlainObject(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}

@@ -44,3 +44,26 @@ export interface LogFields extends Partial<RequestFields> {
   /** Of a page, as its browser has sent it, if it is one. */
   readonly origin?: string;
 }
+
+/** Whose request a fault was met in. */
+interface Faulted {
+  readonly requestId: string;
+  readonly trace: { readonly traceId: string };
+}
+
+/** A bug, of ours or of a hook. Clients get no details; the log gets the stack. */
+export function logFault(logger: Logger, { requestId, trace }: Faulted, thrown: unknown): void {
+  const fault = thrown instanceof Error ? `${thrown.name} ${framesOf(thrown)}` : typeof thrown;
+  logger.error({ request_id: requestId, trace_id: trace.traceId, fault }, 'internal error');
+}
+
+/** The stack without the message, which may quote input. */
+function framesOf({ message, stack = '' }: Error): string {
+  const at = stack.indexOf(message);
+  return stack
+    .slice(at < 0 ? 0 : at + message.length)
+    .split('\n')
+    .filter((line) => /^\s+at /.test(line))
+    .slice(0, 5)
+    .join('\n');
+}

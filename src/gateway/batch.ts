@@ -1,13 +1,13 @@
 import type { Reader, Reading } from '../cache/reader.ts';
-import { GatewayError, problemOf } from '../core/errors.ts';
+import { GatewayError, type Problem } from '../core/errors.ts';
 import type { Soon } from '../core/runtime.ts';
 import { isAddress } from '../store/store.ts';
 import type { Read } from '../upstream/call.ts';
 import { targetOf } from '../upstream/client.ts';
 import { withOrigin } from '../upstream/links.ts';
 import type { Table } from '../upstream/table.ts';
-import { isRefusal } from './compose.ts';
 import type { Gateway } from './gateway.ts';
+import { isRefusal } from './leg.ts';
 
 /** An item as a client asks for it. */
 interface Asked {
@@ -41,20 +41,26 @@ export const readsIn = (items: readonly BatchItem[]): Read[] => [
   ...new Set(items.flatMap(({ read }) => (read instanceof GatewayError ? [] : read))),
 ];
 
-/** Answers every item, as JSON in the order asked. `maxBytes`: of all bodies together. */
+interface Answering {
+  readonly gateway: Pick<Gateway, 'read'>;
+  readonly reader: Reader;
+  /** Of all bodies together. */
+  readonly maxBytes: number;
+  readonly problemFor: (error: GatewayError, instance: string) => Problem;
+}
+
+/** Answers every item, as JSON in the order asked. */
 export async function answerBatch(
-  gateway: Gateway,
-  reader: Reader,
   items: readonly BatchItem[],
-  maxBytes: number,
+  { gateway, reader, maxBytes, problemFor }: Answering,
 ): Promise<string> {
   const outcomes = await outcomesOf(gateway, reader, items);
-  const { origin, mount, requestId } = reader.context;
+  const { origin, mount } = reader.context;
   // Each body takes of what those before it have left. One that does not fit is not even put together.
   let left = maxBytes;
   const responses = items.map(({ id, path }, i) => {
     const instance = mount + path.split('?', 1)[0];
-    const problem = (error: GatewayError) => JSON.stringify(problemOf(error, { instance, mount, requestId }));
+    const problem = (error: GatewayError) => JSON.stringify(problemFor(error, instance));
     const outcome = outcomes[i] ?? TOO_LARGE;
     const body = outcome instanceof GatewayError ? { text: problem(outcome), links: [] } : outcome.entry;
     const bytes = body ? bytesOf(body.text, left) + body.links.length * origin.length : 0; // an origin is ASCII
@@ -70,7 +76,11 @@ export async function answerBatch(
  * Reads every item. Until the upstream has accepted the credential, items are read one after another, and a 401 or 403 is
  * then the answer to all that are left; after that the rest is read at once.
  */
-async function outcomesOf(gateway: Gateway, reader: Reader, items: readonly BatchItem[]): Promise<ItemOutcome[]> {
+async function outcomesOf(
+  gateway: Answering['gateway'],
+  reader: Reader,
+  items: readonly BatchItem[],
+): Promise<ItemOutcome[]> {
   const readings = new Map<Read, Soon<Reading>>();
   const outcomeOf = async ({ read }: BatchItem): Promise<ItemOutcome> => {
     if (read instanceof GatewayError) return read;

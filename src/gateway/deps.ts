@@ -3,7 +3,8 @@ import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock, Digest } from '../core/runtime.ts';
 import type { Store } from '../store/store.ts';
-import type { Overview } from './overviews.ts';
+import type { Hooks } from '../upstream/hooks.ts';
+import type { Overview } from './sections.ts';
 import type { Table } from '../upstream/table.ts';
 import type { Transport } from '../upstream/transport.ts';
 
@@ -13,6 +14,7 @@ export interface GatewayDeps {
   /** The upstream's operations. */
   readonly table: Table;
   readonly overviews: readonly Overview[];
+  readonly hooks?: Hooks | undefined;
   /** The upstream's `{base_url}`: configured, or the sandbox's. */
   readonly upstream: URL;
   readonly transport: Transport;

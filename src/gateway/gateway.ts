@@ -8,6 +8,7 @@ import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { OperationInput, Read, RequestContext } from '../upstream/call.ts';
 import type { GatewayDeps } from './deps.ts';
+import { preparing } from './prepare.ts';
 import { isCounted, rateLimit, readers, type Reads } from './who.ts';
 import { accountSessions, endingSessions, endSession, sessionOver } from './sessions.ts';
 import { write, type Written } from './write.ts';
@@ -65,6 +66,7 @@ function upstreamCall(deps: GatewayDeps, accepted: Gate) {
   const { config, clock, metrics, store } = deps;
   const { upstreamBudgetPerMinute: budgetPerMinute, upstreamTimeoutMs: attemptTimeoutMs } = config;
   const { gates, ...asked } = gateList({ ...deps, budgetPerMinute, told: [accepted, endingSessions(store)] });
-  const exchange = upstreamClient({ ...deps, maxBodyBytes: config.upstreamMaxBodyBytes });
+  const prepare = preparing(deps);
+  const exchange = upstreamClient({ ...deps, prepare, maxBodyBytes: config.upstreamMaxBodyBytes });
   return { ...asked, call: guardedCall({ clock, metrics, gates, exchange, attemptTimeoutMs }) };
 }

@@ -1,18 +1,195 @@
-import type { Read } from '../upstream/call.ts';
+import type * as z from 'zod/mini';
+import { GatewayError } from '../core/errors.ts';
+import { checkInput } from '../upstream/input.ts';
+import { ID_FORMS, type Operation } from '../upstream/operation.ts';
+import type { Table } from '../upstream/table.ts';
+import {
+  COMPUTED,
+  type From,
+  type FromPath,
+  isFromPath,
+  linkOf,
+  type Overview,
+  type Section,
+  type Sections,
+} from './sections.ts';
 
-/** One read, or the payment method that a subscription names: then the read only tells what it looks like. */
-export interface Section extends Read {
-  /** Its failure fails the whole. */
-  readonly required?: true;
-  /** Makes it a card: the section, before this one, whose `payment_method` is the card's id. */
-  readonly cardOf?: string;
+/** Only a section of the same overview can name the id of another one. */
+type Checked<All> = { readonly [K in keyof All]: { readonly id?: string | FromPath | From<Others<All, K>> } };
+
+type Others<All, K extends keyof All> = Exclude<keyof All, K> & string;
+
+type AnswerOf<One> = One extends { readonly read: { readonly answer: infer Answer } } ? z.output<Answer> : unknown;
+
+/** What another section names may be nothing. */
+type IsThere<One> = One extends { readonly required: true }
+  ? One extends { readonly id: From }
+    ? false
+    : true
+  : false;
+
+/** The sections as a function gets them. Integers that JavaScript would round are text, whatever the schema says. */
+type Inputs<All> = {
+  readonly [K in keyof All]: IsThere<All[K]> extends true ? AnswerOf<All[K]> : AnswerOf<All[K]> | null;
+};
+
+interface About {
+  /** Its `operationId`. Without one it is made of the path: `getInboxOverview` of `/bff/v1/inbox-overview`. */
+  readonly id?: string;
+  /** Without one, its path in words is its summary. */
+  readonly summary?: string;
+  /** What the function gives, for the OpenAPI document. */
+  readonly computed?: z.ZodMiniType;
 }
 
-/** A composed endpoint as data (`contract.md` section 6). */
-export interface Overview {
-  readonly id: string;
-  readonly path: `/bff/v1/${string}`;
-  readonly summary: string;
-  /** In the order in which they are answered. */
-  readonly sections: Readonly<Record<string, Section>>;
+/**
+ * Several reads in one answer. `compute` makes a section of its own, `computed`, of the others, which it gets as JSON that
+ * it cannot change.
+ * @throws TypeError in words for what an overview cannot be
+ */
+export function overview<const All extends Sections>(
+  path: `/bff/v1/${string}`,
+  sections: All & Checked<All>,
+  compute?: (inputs: Inputs<All>) => unknown,
+  about: About = {},
+): Overview {
+  const words = path
+    .slice(ROOT.length)
+    .replace(PARAMETER, '')
+    .split(/\W+/)
+    .filter((word) => word !== '');
+  const { id = `get${words.map(capital).join('')}`, summary = capital(words.join(' ')), computed } = about;
+  const given = compute as Overview['compute'];
+  const made = { id, path, summary, sections, ...(given && { compute: given }), ...(computed && { computed }) };
+  check(made);
+  return made;
+}
+
+const ROOT = '/bff/v1/';
+const PARAMETER = /:\w+/;
+
+const capital = (word: string) => word.charAt(0).toUpperCase() + word.slice(1);
+
+/**
+ * The overviews of a gateway. Each row is the one that has its name in the gateway's own table, which may have another in
+ * the place of the one that the overview was made with.
+ * @throws TypeError in words for what cannot be
+ */
+export function overviewsIn({ operations }: Table, overviews: readonly Overview[]): readonly Overview[] {
+  const rows = new Map(operations.map((row) => [row.id, row]));
+  const resolved = overviews.map((one) => withRows(one, rows));
+  resolved.forEach(check);
+  const paths = resolved.map(({ path }) => path.replace(PARAMETER, ':'));
+  const twice = resolved.find((one, at) => paths.indexOf(one.path.replace(PARAMETER, ':')) < at);
+  if (twice) refuse(twice, 'is at the path of another overview');
+  const ids = [...rows.keys(), ...resolved.map(({ id }) => id)];
+  const same = resolved.find(({ id }) => ids.indexOf(id) < ids.lastIndexOf(id));
+  if (same) refuse(same, `has the id \`${same.id}\`, which a row or another overview has: give it one of its own`);
+  return resolved;
+}
+
+function withRows(one: Overview, rows: ReadonlyMap<string, Operation>): Overview {
+  const rowOf = ({ id }: Operation) =>
+    rows.get(id) ?? refuse(one, `reads \`${id}\`, which is not among the rows of the gateway`);
+  const sections = Object.entries(one.sections).map(([name, section]): [string, Section] => {
+    const link = linkOf(section);
+    const id = link?.list ? { ...link, list: rowOf(link.list) } : section.id;
+    return [name, { ...section, read: rowOf(section.read), ...(id !== undefined && { id }) }];
+  });
+  return { ...one, sections: Object.fromEntries(sections) };
+}
+
+function refuse({ path }: Overview, problem: string): never {
+  throw new TypeError(`the overview \`${path}\` ${problem}`);
+}
+
+function check(one: Overview): void {
+  const problem = problemOf(one);
+  if (problem !== undefined) refuse(one, problem);
+  for (const [name, section] of Object.entries(one.sections)) {
+    const wrong = problemIn(name, section, one);
+    if (wrong !== undefined) refuse(one, `has a section \`${name}\` that ${wrong}`);
+  }
+}
+
+/** Names after `/bff/v1/`. The first is no parameter, which might be mistaken for a path of ours. */
+function isPath(path: string): boolean {
+  const [first = '', ...others] = path.slice(ROOT.length).split('/');
+  const parameters = others.filter((one) => one.startsWith(':'));
+  const names = [first, ...others.filter((one) => !one.startsWith(':'))];
+  const isGood = names.every((name) => /^(?!\.{1,2}$)[A-Za-z0-9._~-]+$/.test(name));
+  return (
+    path.startsWith(ROOT) && isGood && parameters.length < 2 && parameters.every((one) => /^:[a-zA-Z]\w*$/.test(one))
+  );
+}
+
+/** What is wrong with an overview, after its path; undefined if nothing is. */
+function problemOf({ id, path, sections, compute, computed }: Overview): string | undefined {
+  const values = Object.values(sections);
+  const isTaken = values.some((one) => isFromPath(one.id) || Object.values(one.query ?? {}).some(isFromPath));
+  const hasParameter = path.includes(':');
+  if (!isPath(path)) return 'is not at a path such as `/bff/v1/inbox-overview`, with one parameter behind that at most';
+  if (/^\/bff\/v1\/(batch|session)(\/|$)/.test(path)) return 'is at a path that Portico has itself';
+  if (!/^[a-zA-Z]\w{0,63}$/.test(id)) return 'needs an id of letters, digits and _';
+  if (values.length === 0) return 'has no sections';
+  if (compute !== undefined && typeof compute !== 'function') return 'computes with what is no function';
+  if (computed !== undefined && !compute) return 'says what is computed, and has no function';
+  if (isTaken && !hasParameter) return 'has a section that wants a parameter, and none in its path';
+  return hasParameter && !isTaken ? 'has a parameter in its path that no section takes' : undefined;
+}
+
+const MEMBERS = new Set(['read', 'id', 'query', 'required']);
+
+/** What is wrong with a section, after its name; undefined if nothing is. */
+function problemIn(name: string, section: Section, one: Overview): string | undefined {
+  const unknown = Object.keys(section).find((member) => !MEMBERS.has(member));
+  if (!/^[a-zA-Z]\w{0,63}$/.test(name)) return 'needs a name of letters, digits and _';
+  if (name === COMPUTED) return 'has the name of what a function computes';
+  if (unknown !== undefined) return `has \`${unknown}\`, which no section has`;
+  return wrongRead(section.read) ?? wrongId(section) ?? wrongLink(name, section, one) ?? wrongQuery(section);
+}
+
+/** Both may be missing where no types were checked. */
+function wrongRead(row: Partial<Operation> | undefined): string | undefined {
+  if (row?.id === undefined) return 'reads no row of `defineRows`';
+  if (row.method !== 'GET') return `reads \`${row.id}\`, which is no GET`;
+  if (row.credential === 'none') return `reads \`${row.id}\`, which takes no credential: its answer is of no account`;
+  return row.answer === null ? `reads \`${row.id}\`, which has no answer` : undefined;
+}
+
+function wrongId({ read, id }: Section): string | undefined {
+  if (read.idForm === undefined)
+    return id === undefined ? undefined : `gives \`${read.id}\` an id, which it takes none of`;
+  if (id === undefined) return `gives \`${read.id}\` no id, without which it has no path`;
+  const isWrong = typeof id === 'string' && !new RegExp(`^${ID_FORMS[read.idForm]}$`).test(id);
+  return isWrong ? `gives \`${read.id}\` an id that is not of its form` : undefined;
+}
+
+function wrongLink(name: string, section: Section, { sections }: Overview): string | undefined {
+  const link = linkOf(section);
+  if (!link) return undefined;
+  const names = Object.keys(sections);
+  const base = sections[link.section];
+  if (!base || names.indexOf(link.section) >= names.indexOf(name))
+    return `has its id from \`${link.section}\`, which is no section before it`;
+  if (linkOf(base)) return `has its id from \`${link.section}\`, which has its own from another section`;
+  return link.list && (wrongRead(link.list) ?? wrongList(link.list));
+}
+
+function wrongList({ id, idForm, paged }: Operation): string | undefined {
+  if (idForm !== undefined) return `looks in \`${id}\`, which needs an id`;
+  return paged ? undefined : `looks in \`${id}\`, which is no page`;
+}
+
+/** What is known only when a client asks is checked then. */
+function wrongQuery({ read, query = {} }: Section): string | undefined {
+  const known = Object.entries(query).flatMap(([key, value]) => (isFromPath(value) ? [] : [[key, String(value)]]));
+  try {
+    checkInput(read, { query: new URLSearchParams(known).toString() });
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof GatewayError)) throw error;
+    const [first] = error.particulars.errors ?? [];
+    return `asks \`${read.id}\` for a \`${first?.field}\` that it does not take: ${first?.message}`;
+  }
 }

@@ -11,8 +11,8 @@ import {
   type Store,
 } from '../store/store.ts';
 import type { Read, RequestContext, Whose } from '../upstream/call.ts';
-import { readsOf } from './compose.ts';
 import type { GatewayDeps } from './deps.ts';
+import { planOf, readsOf } from './plan.ts';
 import type { Accepted, RateLimit, ReaderOf } from './who.ts';
 
 /** For a request whose session was revoked. */
@@ -38,12 +38,13 @@ export function endingSessions(store: Pick<Store, 'revoke'>): Gate {
 }
 
 /**
- * What the first overview after a sign-in will read; where there is none, any read that needs no id. The first of them shows
- * whether a token is any good.
+ * What the first overview that can be asked for after a sign-in will read; where there is none, any read that needs no id.
+ * The first of them shows whether a token is any good.
  * @throws TypeError if there are sessions and no such read
  */
-function warmingOf({ overviews: [first], table, config }: GatewayDeps): readonly Read[] {
-  if (first) return readsOf(Object.entries(first.sections), () => undefined);
+function warmingOf({ overviews, table, config }: GatewayDeps): readonly Read[] {
+  const first = overviews.map(planOf).find(({ hasParameter }) => !hasParameter);
+  if (first) return readsOf(first.partsFor(undefined), () => undefined);
   const any = table.operations.find(({ method, idForm, credential }) => method === 'GET' && !idForm && !credential);
   if (any) return [{ operation: any, input: { query: '' } }];
   if (config.sessions) throw new TypeError('SESSIONS needs a read without an id: it shows whether a key is any good');

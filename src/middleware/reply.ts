@@ -1,8 +1,9 @@
 import type { Context, ErrorHandler } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
-import { ClientLeft, GatewayError, PROBLEM_TYPE, problemOf } from '../core/errors.ts';
+import { ClientLeft, GatewayError, PROBLEM_TYPE } from '../core/errors.ts';
 import { addressOwner, type Owner, secondsLeft } from '../store/store.ts';
 import { endRequest, CLIENT_LEFT } from './access-log.ts';
+import { logIfFault, problemFor } from './problem.ts';
 import { ClientRequest, type Env, type Head, type RequestTools } from './request.ts';
 
 type Headers = Readonly<Record<string, string>>;
@@ -77,9 +78,6 @@ function responseOf(c: Context<Env>, answer: Answer, body: Answer['body']): Resp
   return c.newResponse(body, { status: status as StatusCode, headers });
 }
 
-/** Every other 5xx has another status. */
-const FAULT = 500;
-
 /** The app's `onError`: the one place where errors become answers. What `handlerOf` throws ends here, with its line in the log. */
 export const problem: ErrorHandler<Env> = (error, c) => {
   const request = c.get('porticoRequest');
@@ -93,25 +91,11 @@ export const problem: ErrorHandler<Env> = (error, c) => {
 function problemResponse(c: Context<Env>, error: Error): Response {
   const request = c.get('porticoRequest');
   const told = error instanceof GatewayError ? error : GatewayError.of('internal_error', { cause: error });
-  if (told.status === FAULT) logFault(request, told.cause);
+  logIfFault(request, told);
   const answer = problemAnswer(request, told);
   noteOwner(c);
   return responseOf(c, answer, answer.body);
 }
-
-/** A bug of ours. The client gets no details; the log gets the stack. */
-function logFault({ requestId, trace, tools: { logger } }: ClientRequest, thrown: unknown): void {
-  const fault = thrown instanceof Error ? `${thrown.name} ${framesOf(thrown)}` : typeof thrown;
-  logger.error({ request_id: requestId, trace_id: trace.traceId, fault }, 'internal error');
-}
-
-/** The stack without the message, which may quote input. */
-const framesOf = ({ stack = '' }: Error) =>
-  stack
-    .split('\n')
-    .filter((line) => /^\s+at /.test(line))
-    .slice(0, 5)
-    .join('\n');
 
 /** How a server refuses what it does not hand to the app: the same problem, headers and line in the log. */
 export const refuser = (tools: RequestTools) => (head: Head, error: GatewayError) => {
@@ -126,7 +110,7 @@ function problemAnswer(request: ClientRequest, error: GatewayError): Answer & { 
   request.code = code;
   const waiting = retryAfter === undefined ? {} : { 'Retry-After': String(retryAfter) };
   const headers = { ...NO_STORE, 'Content-Type': PROBLEM_TYPE, ...waiting, ...particulars.headers };
-  return { status, headers, body: JSON.stringify(problemOf(error, request)) };
+  return { status, headers, body: JSON.stringify(problemFor(request, error)) };
 }
 
 /** The headers of an answer, with those that every answer has. */

@@ -7,6 +7,7 @@ import type { Metrics } from '../core/metrics.ts';
 import type { Clock, WaitUntil } from '../core/runtime.ts';
 import type { AccountId, Owner, SessionId, Snapshot } from '../store/store.ts';
 import type { RequestContext, Trace } from '../upstream/call.ts';
+import type { Hooks } from '../upstream/hooks.ts';
 import { invalid } from '../upstream/input.ts';
 import { credentialOf, requestIdOf, traceOf, wantsOf } from './headers.ts';
 
@@ -38,6 +39,7 @@ export interface RequestTools {
   readonly headOf?: (env: object, request: Request) => Head | undefined;
   /** For work that outlives its request, where the runtime passes no execution context. */
   readonly waitUntil: WaitUntil;
+  readonly hooks?: Pick<Hooks, 'onProblem'> | undefined;
   /** Absent where the platform sends answers. */
   readonly backlog?: Backlog | undefined;
   /** hono/body-limit. Absent where no body is read. */

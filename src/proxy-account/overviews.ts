@@ -1,47 +1,45 @@
-import type { Overview, Section } from '../gateway/overviews.ts';
-import type { Operation } from '../upstream/operation.ts';
-import { proxyAccount } from './rows.ts';
+import { overview } from '../gateway/overviews.ts';
+import { from, type Overview } from '../gateway/sections.ts';
+import { proxyAccount as rows } from './rows.ts';
 
-/** `query`: without the question mark. */
-const read = (operation: Operation, query = ''): Section => ({ operation, input: { query } });
+const subscription = { read: rows.getSubscription, required: true } as const;
+/** That of the subscription. */
+const card = { read: rows.getPaymentMethod, id: from('subscription', 'payment_method', rows.listPaymentMethods) };
 
-const SUBSCRIPTION: Section = { ...read(proxyAccount.getSubscription), required: true };
-const CARD: Section = { ...read(proxyAccount.getPaymentMethod), cardOf: 'subscription' };
-
-export const accountOverview: Overview = {
-  id: 'getAccountOverview',
-  path: '/bff/v1/account-overview',
-  summary: 'Subscription, its card, open notifications and referral config',
-  sections: {
-    subscription: SUBSCRIPTION,
-    payment_method: CARD,
-    notifications: read(proxyAccount.listNotifications, 'dismissed_at__isnull=True'),
-    referral_config: read(proxyAccount.getReferralConfig),
+export const accountOverview = overview(
+  '/bff/v1/account-overview',
+  {
+    subscription,
+    payment_method: card,
+    notifications: { read: rows.listNotifications, query: { dismissed_at__isnull: 'True' } },
+    referral_config: { read: rows.getReferralConfig },
   },
-};
+  undefined,
+  { summary: 'Subscription, its card, open notifications and referral config' },
+);
 
-export const billingOverview: Overview = {
-  id: 'getBillingOverview',
-  path: '/bff/v1/billing-overview',
-  summary: 'Subscription, its card, transactions and pending payments',
-  sections: {
-    subscription: SUBSCRIPTION,
-    payment_method: CARD,
-    transactions: read(proxyAccount.listTransactions),
-    pending_payments: read(proxyAccount.listPendingPayments),
+export const billingOverview = overview(
+  '/bff/v1/billing-overview',
+  {
+    subscription,
+    payment_method: card,
+    transactions: { read: rows.listTransactions },
+    pending_payments: { read: rows.listPendingPayments },
   },
-};
+  undefined,
+  { summary: 'Subscription, its card, transactions and pending payments' },
+);
 
-export const referralOverview: Overview = {
-  id: 'getReferralOverview',
-  path: '/bff/v1/referral-overview',
-  summary: 'Referral config, credits, earn-outs and channels',
-  sections: {
-    referral_config: { ...read(proxyAccount.getReferralConfig), required: true },
-    credits: read(proxyAccount.listReferralCredits),
-    earn_outs: read(proxyAccount.listEarnOuts),
-    channels: read(proxyAccount.listReferralChannels),
+export const referralOverview = overview(
+  '/bff/v1/referral-overview',
+  {
+    referral_config: { read: rows.getReferralConfig, required: true },
+    credits: { read: rows.listReferralCredits },
+    earn_outs: { read: rows.listEarnOuts },
+    channels: { read: rows.listReferralChannels },
   },
-};
+  undefined,
+  { summary: 'Referral config, credits, earn-outs and channels' },
+);
 
 export const overviews: readonly Overview[] = [accountOverview, billingOverview, referralOverview];

@@ -1,9 +1,10 @@
 import * as z from 'zod/mini';
-import { ERRORS } from '../core/errors.ts';
+import { ERRORS, type GatewayError } from '../core/errors.ts';
 import type { Reader } from '../cache/reader.ts';
 import { answerBatch, type BatchItem, itemsOf, readsIn } from '../gateway/batch.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { jsonTextOf } from '../middleware/body.ts';
+import { problemFor } from '../middleware/problem.ts';
 import { NO_STORE, reply } from '../middleware/reply.ts';
 import type { ClientRequest } from '../middleware/request.ts';
 import { documented, exampleOf, model, text } from '../upstream/fields.ts';
@@ -51,7 +52,8 @@ export function batchRoute(gateway: Gateway, table: Table, maxBytes: number): Ro
       } finally {
         reader = await gateway.reader(request, readsIn(items)); // what is refused for its body counts too
       }
-      const body = await answerBatch(gateway, reader, items, maxBytes);
+      const tell = (error: GatewayError, instance: string) => problemFor(request, error, instance);
+      const body = await answerBatch(items, { gateway, reader, maxBytes, problemFor: tell });
       return reply(c, { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body });
     },
   });

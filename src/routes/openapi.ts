@@ -22,7 +22,7 @@ without the trailing slash, and its answers are the upstream's, digit for digit.
 **Writes** are sent to the upstream once. A POST with an \`Idempotency-Key\` may be repeated for 24 hours, and gets
 its first answer again. A write whose outcome nobody knows is a problem with \`"outcome":"unknown"\`. It is not sent again.
 
-**Ids** are integers that may go beyond 2^53 (\`format: int64\`). The gateway passes them on digit for digit, in answers and in
+**Ids** that are integers may go beyond 2^53 (\`format: int64\`). The gateway passes them on digit for digit, in answers and in
 paths. JavaScript keeps 53 bits: \`JSON.parse\`, \`response.json()\` and clients generated from this document round longer ones,
 and their types say \`number\`. If yours can be that large, read the text of the answer with
 \`${KEEPING_IDS}\`
@@ -64,7 +64,7 @@ export function documentOf(routes: readonly Description[], table: Table): object
   for (const [name, scheme] of Object.entries(CREDENTIALS)) registry.registerComponent('securitySchemes', name, scheme);
   for (const [name, answer] of Object.entries(answersOf(table))) registry.registerComponent('responses', name, answer);
   const schemas = namedSchemas();
-  const codes = [...ERROR_CODES, ...table.refusals.keys()];
+  const codes = [...new Set([...ERROR_CODES, ...table.refusals.keys()])]; // an enum has each once
   for (const [name, schema] of Object.entries(schemas))
     registry.registerComponent('schemas', name, name === 'ProblemCode' ? { ...schema, enum: codes } : schema);
   return api.getOpenAPI31Document({

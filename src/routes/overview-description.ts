@@ -1,7 +1,8 @@
 import * as z from 'zod/mini';
-import type { Overview, Section } from '../gateway/overviews.ts';
+import { COMPUTED, isFromPath, linkOf, type Overview, parameterOf } from '../gateway/sections.ts';
 import { documented, exampleOf, flag, integer, model, text } from '../upstream/fields.ts';
 import type { Description, Doc } from './openapi.ts';
+import { idSchema } from './passthrough.ts';
 import { problemSchema } from './problems.ts';
 import { choicesOf } from './selection.ts';
 
@@ -13,35 +14,60 @@ const age = z.optional(integer('seconds since the upstream sent it', 0));
 const sectionMeta = model('SectionMeta', { state, age });
 
 const why = z.pick(problemSchema, { code: true, status: true, detail: true, retryable: true, retry_after: true }).shape;
-const named = { section: text('its name', 'payment_method'), ...why };
+const named = { section: text('its name', 'section'), ...why };
 const sectionError = model('SectionError', named, 'A section that failed.');
 const lineError = model('LineError', why, 'Why a section failed.');
 
+const ANY = documented(z.unknown(), { description: 'JSON that is made of the other sections', examples: [{}] });
+
+/** A section of an answer: what it is, whether its failure fails the whole, and whether there may be none. */
+interface Shown {
+  readonly name: string;
+  readonly answer: z.core.$ZodType;
+  readonly isRequired: boolean;
+  readonly isLinked: boolean;
+}
+
+function shownIn({ sections, compute, computed = ANY }: Overview): Shown[] {
+  const own = Object.entries(sections).map(([name, section]) => {
+    const isLinked = linkOf(section) !== undefined;
+    return { name, answer: section.read.answer ?? z.null(), isRequired: section.required === true, isLinked };
+  });
+  return compute ? [...own, { name: COMPUTED, answer: computed, isRequired: false, isLinked: false }] : own;
+}
+
 /** One member for each section. A type knows nothing of the query: it tells of an answer that has all the required ones. */
-function bySection({ sections }: Overview, schemaOf: (section: Section) => z.core.$ZodType, description: string) {
-  const members = Object.entries(sections).map(([name, section]) => {
-    return [name, section.required ? schemaOf(section) : z.optional(schemaOf(section))] as const;
+function bySection(shown: readonly Shown[], schemaOf: (one: Shown) => z.core.$ZodType, description: string) {
+  const members = shown.map((one) => {
+    return [one.name, one.isRequired ? schemaOf(one) : z.optional(schemaOf(one))] as const;
   });
   return documented(z.object(Object.fromEntries(members)), { description });
 }
 
-const answerOf = ({ operation }: Section) => operation.answer ?? z.null();
+const valueOf = ({ answer, isRequired, isLinked }: Shown) => (isRequired && !isLinked ? answer : z.nullable(answer));
 
-const DATA =
-  'Every section asked for. An optional one is null when it failed, and `payment_method` without a card. Only with ' +
-  '`sections` or `fields` may sections, or fields of them, be missing that are required here.';
+function dataWords(shown: readonly Shown[]): string {
+  const linked = shown.filter(({ isLinked }) => isLinked).map(({ name }) => `\`${name}\``);
+  const none = linked.length > 0 ? `, and ${linked.join(', ')} where what it depends on has none` : '';
+  return (
+    `Every section asked for. An optional one is null when it failed${none}. Only with ` +
+    '`sections` or `fields` may sections, or fields of them, be missing that are required here.'
+  );
+}
 
 const errors = documented(z.array(sectionError), { examples: [[]] });
 
-const answerSchema = (overview: Overview) =>
-  model(nameOf(overview), {
-    data: bySection(overview, (one) => (one.required ? answerOf(one) : z.nullable(answerOf(one))), DATA),
+function answerSchema(overview: Overview) {
+  const shown = shownIn(overview);
+  return model(nameOf(overview), {
+    data: bySection(shown, valueOf, dataWords(shown)),
     errors,
     meta: z.object({
       complete: flag('no section failed', true),
-      sections: bySection(overview, () => sectionMeta, 'the same sections as in `data`'),
+      sections: bySection(shown, () => sectionMeta, 'the same sections as in `data`'),
     }),
   });
+}
 
 const nameOf = ({ id }: Overview) => id.replace(/^get/, '');
 
@@ -49,7 +75,7 @@ const nameOf = ({ id }: Overview) => id.replace(/^get/, '');
 function jsonOf(overview: Overview, doc: Doc) {
   const schema = answerSchema(overview);
   const complete = exampleOf(schema) as z.infer<typeof schema>;
-  const section = Object.keys(overview.sections).at(-1) ?? '';
+  const section = shownIn(overview).at(-1)?.name ?? '';
   const partial: typeof complete = {
     data: { ...complete.data, [section]: null },
     errors: [{ ...(exampleOf(sectionError) as z.infer<typeof sectionError>), section }],
@@ -64,18 +90,18 @@ const LINE =
   '`{"complete":true}`, without which it was cut off. OpenAPI 3.1 has no words for such a sequence.';
 
 /** The lines that a section may have. */
-function linesOfSection([name, section]: [string, Section]) {
+function linesOfSection({ name, answer, isRequired, isLinked }: Shown) {
   const head = { section: z.literal(name) };
-  const good = z.object({ ...head, state: z.enum(['fresh', 'stale']), data: answerOf(section) });
+  const good = z.object({ ...head, state: z.enum(['fresh', 'stale']), data: answer });
   const nothing = documented(z.null(), { examples: [null] });
   const none = z.object({ ...head, state: z.literal('not_applicable'), data: nothing });
   const bad = z.object({ ...head, state: z.enum(['failed', 'skipped']), error: lineError });
-  return [good, ...(section.cardOf === undefined ? [] : [none]), ...(section.required ? [] : [bad])];
+  return [good, ...(isLinked ? [none] : []), ...(isRequired ? [] : [bad])];
 }
 
 /** An overview as lines: what one of them may be. */
 function linesOf(overview: Overview, doc: Doc) {
-  const lines = [...Object.entries(overview.sections).flatMap(linesOfSection), z.object({ complete: z.literal(true) })];
+  const lines = [...shownIn(overview).flatMap(linesOfSection), z.object({ complete: z.literal(true) })];
   const schema = documented(z.union(lines), { id: `${nameOf(overview)}Line`, description: LINE });
   const examples = lines.map((line) => {
     const value = exampleOf(line) as { section?: string; state?: string };
@@ -94,13 +120,14 @@ const ANSWER =
 
 export const overviewDescription = (overview: Overview): Description => ({
   method: 'get',
-  path: overview.path,
+  path: overview.path.replace(/:(\w+)/, '{$1}'),
   operationId: overview.id,
   tags: ['Composed'],
   summary: overview.summary,
   details: (doc) => ({
-    description: `${DESCRIPTION} Required here: ${requiredOf(overview).join(', ')}.`,
+    description: wordsOf(overview),
     parameters: [
+      ...doc.parameters('path', pathOf(overview)),
       ...doc.parameters('query', queryOf(overview)),
       ...doc.parameters('header', { ...doc.conditional, Prefer }),
     ],
@@ -111,7 +138,19 @@ export const overviewDescription = (overview: Overview): Description => ({
   }),
 });
 
-const requiredOf = ({ sections }: Overview) => Object.keys(sections).filter((name) => sections[name]?.required);
+function wordsOf({ sections, compute }: Overview): string {
+  const required = Object.keys(sections).filter((name) => sections[name]?.required);
+  const needed = required.length > 0 && `Required here: ${required.join(', ')}.`;
+  const made = compute && `\`${COMPUTED}\` is made of the other sections, without those that were not asked for.`;
+  return [DESCRIPTION, needed, made].filter(Boolean).join(' ');
+}
+
+/** Its example is the id of what the first section shows that is read by it. */
+function pathOf(overview: Overview) {
+  const parameter = parameterOf(overview);
+  const first = Object.values(overview.sections).find(({ id }) => isFromPath(id));
+  return parameter ? { [parameter.name]: idSchema(parameter.form, first?.read.answer ?? null) } : {};
+}
 
 const Prefer = documented(z.string(), { description: '`handling=strict`: any section that fails fails the whole' });
 

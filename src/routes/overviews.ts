@@ -2,11 +2,14 @@ import { accepts } from 'hono/accepts';
 import type { Context } from 'hono';
 import { cacheWordOf } from '../cache/reader.ts';
 import { andThen, type Digest, type Soon } from '../core/runtime.ts';
-import { type BadLeg, compose, isBad, isGood, type Leg, type Legs, readsOf, vitalOf } from '../gateway/compose.ts';
+import { compose, type Legs, vitalOf } from '../gateway/compose.ts';
 import type { GatewayDeps } from '../gateway/deps.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import type { Overview } from '../gateway/overviews.ts';
+import { type BadLeg, isBad, isGood, type Leg } from '../gateway/leg.ts';
+import { type Plan, planOf, readsOf } from '../gateway/plan.ts';
+import { type Overview, parameterOf } from '../gateway/sections.ts';
 import { noneMatch } from '../middleware/headers.ts';
+import { logIfFault, problemFor } from '../middleware/problem.ts';
 import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../middleware/reply.ts';
 import type { ClientRequest, Env } from '../middleware/request.ts';
 import { overviewDescription } from './overview-description.ts';
@@ -18,20 +21,27 @@ type Runtime = Pick<GatewayDeps, 'clock' | 'digest' | 'overviews'>;
 const VARY = { Vary: 'Authorization, Accept, Prefer' } as const;
 
 export const overviewRoutes = (gateway: Gateway, runtime: Runtime): Route[] =>
-  runtime.overviews.map((overview) =>
-    routeOf(overviewDescription(overview), { handle: answering(overview, gateway, runtime) }),
-  );
+  runtime.overviews.map((overview) => ({
+    ...routeOf(overviewDescription(overview), { handle: answering(planOf(overview), gateway, runtime) }),
+    path: patternOf(overview),
+  }));
+
+/** Hono's. What its parameter cannot be is an unknown path. */
+function patternOf(overview: Overview): string {
+  const parameter = parameterOf(overview);
+  return parameter ? overview.path.replace(`:${parameter.name}`, `:portico_id{${parameter.form}}`) : overview.path;
+}
 
 function answering(
-  overview: Overview,
+  plan: Plan,
   gateway: Gateway,
   { clock, digest }: Pick<Runtime, 'clock' | 'digest'>,
 ): Route['handle'] {
-  const askedOf = compositionsOf(overview);
+  const askedOf = compositionsOf(plan);
   return async (c) => {
     const request = c.get('porticoRequest');
-    const asked = askedOf(request.query, request.header('prefer'));
-    const reader = await gateway.reader(request, (copyOf) => readsOf(asked.sections, copyOf));
+    const asked = askedOf(request.query, request.header('prefer'), plan.hasParameter ? request.id : undefined);
+    const reader = await gateway.reader(request, (copyOf) => readsOf(asked.parts, copyOf));
     if (asked.error) throw asked.error;
     const legs = compose({ gateway, clock, reader }, asked);
     if (wantsLines(c)) return reply(c, await ndjsonAnswer(request, asked, legs));
@@ -64,10 +74,10 @@ function partOf(asked: CompositionRequest, name: string, leg: Leg, digest: Diges
 const VALIDATOR_LENGTH = 16;
 
 function overviewAnswer(request: ClientRequest, asked: CompositionRequest, legs: ReadonlyMap<string, Leg>): Answer {
-  const { data, errors, meta, etag, timing } = textsOf(asked, legs);
+  const { data, errors, meta, etag, timing, isCacheable } = textsOf(request, asked, legs);
   const complete = errors === '';
   const headers: Record<string, string> = { ...headersOf(asked), ...cacheHeaders(request, legs) };
-  const isKept = complete && request.wants !== 'no-store';
+  const isKept = complete && isCacheable && request.wants !== 'no-store';
   headers['Cache-Control'] = isKept ? REVALIDATE : NO_STORE['Cache-Control'];
   if (isKept) {
     headers['ETag'] = `"${etag}"`;
@@ -79,18 +89,23 @@ function overviewAnswer(request: ClientRequest, asked: CompositionRequest, legs:
   return { status: 200, headers, body, timing };
 }
 
-/** The members of `data` and of `meta.sections`, the items of `errors`, the tag, and `Server-Timing` of all legs. */
-function textsOf(asked: CompositionRequest, legs: ReadonlyMap<string, Leg>) {
-  const texts = { data: '', errors: '', meta: '', etag: '', timing: '' };
+/**
+ * The members of `data` and of `meta.sections`, the items of `errors`, the tag, `Server-Timing` of all legs, and whether the
+ * answer may be kept.
+ */
+function textsOf(request: ClientRequest, asked: CompositionRequest, legs: ReadonlyMap<string, Leg>) {
+  const texts = { data: '', errors: '', meta: '', etag: '', timing: '', isCacheable: true };
   for (const [name, leg] of legs) {
     const isWanted = asked.wanted.includes(name);
     texts.etag += `${texts.timing && '.'}${isWanted && isGood(leg) ? leg.etag.slice(1, 1 + VALIDATOR_LENGTH) : ''}`;
     texts.timing += `${texts.timing && ', '}${timingOf(name, leg.ms, leg.state)}`;
+    if (isGood(leg) && !leg.isCacheable) texts.isCacheable = false;
     if (!isWanted) continue;
     const separator = texts.data && ',';
     texts.data += `${separator}"${name}":${isGood(leg) ? leg.text : 'null'}`;
     texts.meta += `${separator}"${name}":{"state":"${leg.state}"${isGood(leg) ? `,"age":${leg.age}` : ''}}`;
-    if (isBad(leg)) texts.errors += `${texts.errors && ','}${JSON.stringify({ section: name, ...errorOf(leg) })}`;
+    if (isBad(leg))
+      texts.errors += `${texts.errors && ','}${JSON.stringify({ section: name, ...errorOf(request, name, leg) })}`;
   }
   return texts;
 }
@@ -118,13 +133,18 @@ function sectionText({ overview, fields }: CompositionRequest, name: string, leg
   if (!isGood(leg)) return 'null';
   const wanted = fields.size > 0 ? fields.get(`fields[${name}]`) : undefined;
   const section = overview.sections[name];
-  return wanted && section ? project(section.operation, leg.text, wanted) : leg.text;
+  return wanted && section ? project(section.read, leg.text, wanted) : leg.text;
 }
 
-/** The error of a section that failed, in the terms of a problem, as JSON has it. */
-const errorOf = ({ error: { code, status, detail, isRetryable, retryAfter } }: BadLeg) => {
-  return { code, status, detail, retryable: isRetryable, retry_after: retryAfter };
-};
+/** What is not in the error of a section: it is of the whole answer, or for a page by itself. */
+const OF_THE_WHOLE = new Set(['type', 'title', 'instance', 'request_id', 'outcome', 'section', 'errors']);
+
+/** The error of a section that failed, as its problem has it. One of ours goes into the log. */
+function errorOf(request: ClientRequest, section: string, { error }: BadLeg): object {
+  logIfFault(request, error);
+  const members = Object.entries(problemFor(request, error.with({ section })));
+  return Object.fromEntries(members.filter(([name]) => !OF_THE_WHOLE.has(name)));
+}
 
 /**
  * One line per section as soon as it is read, and `{"complete":true}` at the end. Begins when all required sections are
@@ -148,7 +168,7 @@ function streamOf(request: ClientRequest, asked: CompositionRequest, legs: Legs)
   return new ReadableStream({
     async start(controller) {
       const send = (line: string) => controller.enqueue(encoder.encode(`${line}\n`));
-      const lines = asked.wanted.map(async (name) => send(lineOf(asked, name, await legs.get(name))));
+      const lines = asked.wanted.map(async (name) => send(lineOf(request, asked, name, await legs.get(name))));
       const outcomes = await Promise.allSettled(lines);
       request.end();
       if (request.hasLeft) return; // nobody reads it any more
@@ -161,9 +181,9 @@ function streamOf(request: ClientRequest, asked: CompositionRequest, legs: Legs)
   });
 }
 
-function lineOf(asked: CompositionRequest, name: string, leg: Leg | undefined): string {
+function lineOf(request: ClientRequest, asked: CompositionRequest, name: string, leg: Leg | undefined): string {
   if (!leg) throw new Error(`${name} was not composed`);
   const head = `{"section":${JSON.stringify(name)},"state":"${leg.state}"`;
-  if (isBad(leg)) return `${head},"error":${JSON.stringify(errorOf(leg))}}`;
+  if (isBad(leg)) return `${head},"error":${JSON.stringify(errorOf(request, name, leg))}}`;
   return `${head},"data":${sectionText(asked, name, leg).replaceAll(/[\r\n]+\s*/g, ' ')}}`;
 }

@@ -118,7 +118,8 @@ const parametersOf = ({ method, idForm, answer, query, cache }: Operation, doc: 
   ...doc.parameters('header', method === 'POST' ? KEY : cache ? doc.conditional : {}),
 ];
 
-function idSchema(form: string, answer: Operation['answer']) {
+/** `form`: a pattern. `answer`: whose id is the example. */
+export function idSchema(form: string, answer: Operation['answer']) {
   const { id = 1091 } = answer instanceof z.ZodMiniObject ? (exampleOf(answer) as { id?: number }) : {};
   return documented(z.string().check(z.regex(new RegExp(`^${form}$`))), {
     description: 'identifier, digit for digit as it came',

@@ -85,7 +85,7 @@ export const problemSchema = model(
     outcome: documented(z.optional(z.literal('unknown')), {
       description: 'the write was sent and got no readable answer: it may have happened',
     }),
-    section: z.optional(text('section of the overview that failed', 'subscription')),
+    section: z.optional(text('section of the overview that failed', 'profile')),
     errors: documented(z.array(errorItem), { description: 'details; often none' }),
   } satisfies Record<keyof Problem, z.core.$ZodType>,
   'RFC 9457.',

@@ -1,7 +1,8 @@
 import type { ErrorItem, GatewayError } from '../core/errors.ts';
 import { cut, itemsOf, memberOf, membersOf } from '../core/json.ts';
-import { type Composition, sectionsFor } from '../gateway/compose.ts';
-import type { Overview } from '../gateway/overviews.ts';
+import type { Composition } from '../gateway/compose.ts';
+import { partsOf, type Plan } from '../gateway/plan.ts';
+import { COMPUTED, type Overview } from '../gateway/sections.ts';
 import { invalid } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { core } from 'zod/mini';
@@ -21,25 +22,27 @@ const STRICT = /(^|[,;]\s*)handling\s*=\s*"?strict"?\s*($|[,;])/i;
  * Reads `?sections=a,b`, `?fields[section]=x,y` and `Prefer: handling=strict`. The error is `validation_failed`, for a
  * section or field that does not exist; it is returned, not thrown, so that the request is counted before it is refused.
  */
-export function compositionsOf(overview: Overview): (query: string, prefer: string | undefined) => CompositionRequest {
-  const all = Object.keys(overview.sections);
+export function compositionsOf({ overview, partsFor }: Plan) {
   const choices = choicesOf(overview);
-  const whole = {
-    overview,
-    wanted: all,
-    sections: Object.entries(overview.sections),
-    fields: new Map(),
-    strict: false,
-  };
-  return (query, prefer = '') => {
-    if (query === '' && prefer === '') return whole;
+  const all = sectionNames(overview);
+  const wholeOf = (parts: Composition['parts']) => ({ overview, wanted: all, parts, fields: NONE, strict: false });
+  const usual = wholeOf(partsFor(undefined));
+  /** `text`: that of the path's parameter. */
+  return (query: string, prefer = '', text?: string): CompositionRequest => {
+    const parts = text === undefined ? usual.parts : partsFor(text);
+    if (query === '' && prefer === '') return parts === usual.parts ? usual : wholeOf(parts);
     const { asked: fields, errors } = askedIn(query, choices);
     const sections = fields.get('sections');
     const error = errors.length > 0 ? invalid(errors) : undefined;
     const wanted = all.filter((name) => !error && (sections?.has(name) ?? true));
-    return { overview, wanted, sections: sectionsFor(wanted, overview), fields, strict: STRICT.test(prefer), error };
+    return { overview, wanted, parts: partsOf(wanted, parts), fields, strict: STRICT.test(prefer), error };
   };
 }
+
+const NONE: CompositionRequest['fields'] = new Map();
+
+/** In the order in which they are answered. */
+const sectionNames = ({ sections, compute }: Overview) => [...Object.keys(sections), ...(compute ? [COMPUTED] : [])];
 
 /** The names that each parameter of ours lists, and what is wrong with them. */
 function askedIn(query: string, choices: ReturnType<typeof choicesOf>) {
@@ -62,11 +65,11 @@ function askedIn(query: string, choices: ReturnType<typeof choicesOf>) {
 }
 
 /** What each parameter of the query chooses from: sections, or fields of one. */
-export function choicesOf({ sections }: Overview): ReadonlyMap<string, ReadonlySet<string>> {
-  const fields = Object.entries(sections).map(
-    ([name, { operation }]) => [`fields[${name}]`, documentedFields(operation)] as const,
+export function choicesOf(overview: Overview): ReadonlyMap<string, ReadonlySet<string>> {
+  const fields = Object.entries(overview.sections).map(
+    ([name, { read }]) => [`fields[${name}]`, documentedFields(read)] as const,
   );
-  return new Map([['sections', new Set(Object.keys(sections))], ...fields]);
+  return new Map([['sections', new Set(sectionNames(overview))], ...fields.filter(([, names]) => names.size > 0)]);
 }
 
 /** Trims a section to some fields: the object, every item of an array, every item of a page. Values stay as they are. */

@@ -13,7 +13,7 @@ export interface Call extends Pick<Message, 'headers' | 'rawHeaders'> {
   readonly at: number;
 }
 
-/** `'GET /api/v2/subscription/'`, where a query counts only if it is given, or a predicate. */
+/** `'GET /v1/books'`, where a query counts only if it is given, or a predicate. */
 export type Match = string | ((call: Call) => boolean);
 
 export const matcher = (match: Match): ((call: Call) => boolean) => {

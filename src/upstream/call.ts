@@ -1,4 +1,4 @@
-import type { WaitUntil } from '../core/runtime.ts';
+import type { Soon, WaitUntil } from '../core/runtime.ts';
 import type { AccountId, Entry, Owner, SessionId, Snapshot, Window, WindowUse } from '../store/store.ts';
 import type { Operation } from './operation.ts';
 
@@ -106,6 +106,19 @@ export interface UpstreamCall extends Whose {
   /** When it has to be over, in milliseconds of the process's clock. */
   readonly endsAt: number;
 }
+
+/** What a call sends besides what every call does. */
+export interface Prepared {
+  /** Names, in lower case, and values in turn. */
+  readonly headers: readonly string[];
+  /** Words of these, which are concealed in the upstream's texts. */
+  readonly secrets: readonly string[];
+  /** Told that the upstream does not accept them. */
+  readonly refused?: () => void;
+}
+
+/** @throws GatewayError with the fault `not_sent` */
+export type Prepare = (call: UpstreamCall) => Soon<Prepared>;
 
 export type CallUpstream = (call: UpstreamCall) => Promise<UpstreamAnswer>;
 

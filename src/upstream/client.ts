@@ -1,7 +1,16 @@
 import { type Fault, GatewayError } from '../core/errors.ts';
 import { isTooDeep, parsedJson } from '../core/json.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { CallUpstream, Keeping, OperationInput, UpstreamAnswer, UpstreamCall, Validators } from './call.ts';
+import type {
+  CallUpstream,
+  Keeping,
+  OperationInput,
+  Prepare,
+  Prepared,
+  UpstreamAnswer,
+  UpstreamCall,
+  Validators,
+} from './call.ts';
 import { localLinks } from './links.ts';
 import type { Operation } from './operation.ts';
 import { refusalOf, retryAfterOf } from './refusal.ts';
@@ -15,6 +24,7 @@ interface ClientOptions {
   /** The upstream's `{base_url}`. Clients never see its host. */
   readonly upstream: URL;
   readonly table: Table;
+  readonly prepare: Prepare;
 }
 
 /**
@@ -27,20 +37,24 @@ export function upstreamClient({
   maxBodyBytes,
   upstream,
   table: { refusals },
+  prepare,
 }: ClientOptions): CallUpstream {
   return async (call) => {
     const { operation, input, controller, beforeFirstByte } = call;
+    const soon = prepare(call);
+    const prepared = soon instanceof Promise ? await soon : soon;
     call.beforeSend?.();
     const raw = await transport({
       method: operation.method,
       path: targetOf(operation, input),
-      headers: headersOf(call),
+      headers: headersOf(call, prepared),
       body: input.body,
       signal: controller.signal,
       maxBodyBytes,
       beforeFirstByte,
     });
-    return answerOf(call, raw, { now: clock.now(), upstream, refusals });
+    if (raw.status === 401) prepared.refused?.();
+    return answerOf(call, raw, { now: clock.now(), secrets: prepared.secrets, upstream, refusals });
   };
 }
 
@@ -51,13 +65,13 @@ export function targetOf(operation: Operation, { id, query }: OperationInput): s
 }
 
 /**
- * The allow-list of `contract.md` section 2, names and values in turn; nothing else that the client sent is passed on.
+ * The allow-list of `contract.md` section 2 and what hooks give, names and values in turn; nothing else that the client sent is passed on.
  */
-function headersOf({ operation, input, context, validators }: UpstreamCall): string[] {
+function headersOf({ operation, input, context, validators }: UpstreamCall, prepared: Prepared): string[] {
   const { trace, requestId, userAgent = 'portico', idempotencyKey } = context;
   const headers = ['accept', 'application/json', 'user-agent', userAgent, 'x-request-id', requestId];
   headers.push('traceparent', `00-${trace.traceId}-${newSpanId()}-${trace.flags}`, 'via', '1.1 portico');
-  if (operation.credential !== 'none') headers.push('authorization', `Token ${context.credential}`);
+  headers.push(...prepared.headers);
   if (input.body !== undefined) headers.push('content-type', 'application/json');
   if (trace.tracestate) headers.push('tracestate', trace.tracestate);
   if (operation.method === 'POST' && idempotencyKey) headers.push('idempotency-key', idempotencyKey);
@@ -75,6 +89,7 @@ function newSpanId(): string {
 /** What an answer is read with. */
 interface Answered {
   readonly now: number;
+  readonly secrets: readonly string[];
   readonly upstream: URL;
   readonly refusals: Table['refusals'];
 }
@@ -84,17 +99,16 @@ interface Answered {
  * @throws GatewayError the upstream's 4xx as a refusal, else `upstream_bad_response`, `upstream_unavailable` or
  *   `upstream_timeout`
  */
-function answerOf(call: UpstreamCall, raw: RawAnswer, { now, upstream, refusals }: Answered): UpstreamAnswer {
-  const { operation, validators, context } = call;
+function answerOf(call: UpstreamCall, raw: RawAnswer, answered: Answered): UpstreamAnswer {
+  const { operation, validators } = call;
   const { status } = raw;
   const isGood = status >= 200 && status < 300;
   const isBodiless = status === 204 || status === 205 || (isGood && isEmpty(raw) && operation.answer === null);
   if (isBodiless) return { ...EMPTY, isStorable: false, status };
-  if (isGood) return jsonAnswer(operation, raw, upstream);
+  if (isGood) return jsonAnswer(operation, raw, answered.upstream);
   if (status === 304 && validators) return { ...EMPTY, ...keptAs(raw), status, notModified: true };
-  if (status < 400 || status >= 500) throw failure(raw, now);
-  const credential = operation.credential === 'none' ? undefined : context.credential;
-  throw refusalOf(raw, { now, credential, upstream, refusals });
+  if (status < 400 || status >= 500) throw failure(raw, answered.now);
+  throw refusalOf(raw, answered);
 }
 
 const isEmpty = ({ body }: RawAnswer) => 'text' in body && body.text === '';

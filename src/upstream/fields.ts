@@ -36,7 +36,7 @@ export const textLike = (form: RegExp, meta: z.core.GlobalMeta, expected?: strin
 
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)$/;
 
-/** ISO 8601 date-time with a numeric offset and microseconds (`upstream-api.md`, Conventions). */
+/** ISO 8601 date-time with a numeric offset, and microseconds where there are any. */
 export const timestamp = (description: string, example = '2026-06-09T11:50:08.101337-07:00') =>
   textLike(TIMESTAMP, { format: 'date-time', ...note([description, example]) });
 
@@ -52,7 +52,7 @@ export const duration = (...about: Note<string>) => textLike(/^(\d+ )?\d\d:\d\d:
 /** A decimal that the document calls a string in JSON. */
 export const decimal = (...about: Note<string>) => textLike(/^-?\d+(\.\d+)?$/, note(about));
 
-/** An object whose keys are codes and whose values are counts: country code to integer, protocol to integer. */
+/** An object whose keys are codes and whose values are counts. */
 export const counts = (...about: Note<Record<string, number>>) =>
   documented(z.record(z.string(), integer('count', 1)), note(about));
 
@@ -69,9 +69,14 @@ export const model = <S extends z.core.$ZodLooseShape>(name: string, shape: S, d
 
 const pageUrl = (description: string) => documented(z.nullable(z.string()), { description, examples: [null] });
 
-/** The answer of a paginated list (`upstream-api.md`, Conventions). Activity has no `previous`. */
+/**
+ * The answer of a list in pages. `previous` may be missing.
+ * @throws TypeError for items without a name, as `resource` gives one
+ */
 export const pageOf = <T extends z.ZodMiniType>(item: T) => {
-  const answer = resource(`${z.globalRegistry.get(item)?.id}Page`, {
+  const name = z.globalRegistry.get(item)?.id;
+  if (name === undefined) throw new TypeError('the items of a page need a name: make them with resource()');
+  const answer = resource(`${name}Page`, {
     count: integer('number of items in all pages', 1),
     next: pageUrl('URL of the next page'),
     previous: z.optional(pageUrl('URL of the previous page')),

@@ -1,4 +1,5 @@
 import type * as z from 'zod/mini';
+import { isCode } from '../core/errors.ts';
 
 export type IdForm = 'digits' | 'slug';
 
@@ -92,7 +93,7 @@ type GroupOf<Rows> = {
 /** A write may only invalidate groups that a read of the same rows belongs to. */
 type Checked<Rows> = { readonly [K in keyof Rows]: { readonly invalidates?: readonly Invalidated<GroupOf<Rows>>[] } };
 
-/** `invalidates` is that of the row alone, so that named rows can be defined again beside others. */
+/** `invalidates` stays what the row says, or the row could not stand among others in `defineRows` again. */
 export type Named<Rows> = {
   readonly [K in keyof Rows]: Rows[K] & Omit<Operation, 'invalidates'> & { readonly id: K };
 };
@@ -132,10 +133,11 @@ const MEMBERS = new Set(
 
 /** What is wrong with a row, after its name; undefined if nothing is. */
 function problemOf(id: string, row: Given, groups: ReadonlySet<string | undefined>): string | undefined {
-  const { at, cache, group, invalidates, secrets } = row;
+  const { at, cache, group, invalidates, secrets, signsIn, refusals = {} } = row;
   const unknown = Object.keys(row).find((name) => !MEMBERS.has(name));
   const isRead = at.startsWith('GET ');
   const strange = invalidates?.map(groupIn).find((name) => name !== 'everything' && !groups.has(name));
+  const code = Object.keys(refusals).find((one) => !isCode(one));
   if (!/^[a-zA-Z]\w{0,63}$/.test(id)) return 'needs a name of letters, digits and _';
   if (unknown !== undefined) return `has \`${unknown}\`, which no row has`;
   if (!METHOD_AND_PATH.test(at) || at.split('{id}').length > 2)
@@ -145,12 +147,16 @@ function problemOf(id: string, row: Given, groups: ReadonlySet<string | undefine
   if (cache && row.credential === 'none') return 'takes no credential, so it cannot be cached for an account';
   if (cache && (group === undefined || secrets)) return 'cannot be cached: it has no group, or an answer with secrets';
   if (strange !== undefined) return `invalidates \`${strange}\`, to which no read belongs`;
+  if (!at.includes('{id}') && invalidates?.some((one) => typeof one === 'object'))
+    return 'invalidates one item, which its path does not name: it has no `{id}`';
+  if (signsIn && !(row.body && row.credential === 'none')) return 'signs in: it takes a body and no credential';
+  if (code !== undefined) return `is refused with \`${code}\`, which is no code: lower-case words, joined by _ or -`;
   return row.answer === undefined ? 'has no schema of its answer; null stands for none' : undefined;
 }
 
 export const groupIn = (one: Invalidated<string>): string => (typeof one === 'string' ? one : one.item);
 
-/** `getApiKey` becomes `Get API key`. */
+/** `listApiCalls` becomes `List API calls`. */
 function wordsOf(id: string): string {
   const words = id.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
   const written = words.replace(/ (api|id|ip) /, (word) => word.toUpperCase());

@@ -33,17 +33,17 @@ const anObject = z.record(z.string(), z.unknown());
 
 interface RefusalContext {
   readonly now: number;
-  /** Concealed in the upstream's texts, as is its host. */
-  readonly credential: string | undefined;
+  /** Words that are concealed in the upstream's texts, as is its host. */
+  readonly secrets: readonly string[];
   readonly upstream: URL;
   /** What is known of codes of the upstream's own. */
   readonly refusals: Table['refusals'];
 }
 
 /** An upstream 4xx as an error of ours, with the upstream's status and, where it has one, its code. */
-export function refusalOf(raw: RawAnswer, { now, credential, upstream, refusals }: RefusalContext): GatewayError {
+export function refusalOf(raw: RawAnswer, { now, secrets, upstream, refusals }: RefusalContext): GatewayError {
   const { status, body } = raw;
-  const conceal = concealing(credential, upstream);
+  const conceal = concealing(secrets, upstream);
   const isShort = 'text' in body && body.text.length <= MAX_BODY;
   const findings = findingsIn(isShort ? parsedJson(body.text) : undefined, null, 0)
     .slice(0, MAX_ITEMS)
@@ -127,11 +127,22 @@ function pathOf(field: string | null, name: string): string | null {
 /** Shorter words are replaced only as whole words: a credential `a` is part of every text. */
 const LONG_WORD = 8;
 
-/** Replaces the credential, and the upstream's host in upper or lower case, in a text. */
-function concealing(credential: string | undefined, { host, hostname }: URL): (text: string) => string {
-  const patterns = [host, hostname.replace(/\.$/, '')].map((word) => patternOf(word, 'gi'));
-  if (credential !== undefined) patterns.unshift(patternOf(credential, 'g'));
+/** Replaces the secrets, and the upstream's host in upper or lower case, in a text. */
+function concealing(secrets: readonly string[], { host, hostname }: URL): (text: string) => string {
+  const words = secrets.toSorted((a, b) => b.length - a.length); // one may be a part of another
+  const hosts = [host, hostname.replace(/\.$/, '')].map((word) => patternOf(word, 'gi'));
+  const patterns = [...words.map((word) => patternOf(word, 'g')), ...hosts];
   return (text) => patterns.reduce((rest, pattern) => rest.replaceAll(pattern, '…'), text);
+}
+
+/**
+ * What is to be concealed of headers (names and values in turn): the last word of each value, since a scheme may stand
+ * before it, and all long ones. Others are words of any text.
+ */
+export function concealableIn(headers: readonly string[]): string[] {
+  const values = headers.filter((_, at) => at % 2 === 1);
+  const words = values.map((value) => value.split(/[\s,;="]+/).filter(Boolean));
+  return words.flatMap((of) => of.filter((word, at) => word.length >= LONG_WORD || at === of.length - 1));
 }
 
 /** So many characters tell a word. With all 4,096 of a credential a search could take their product with the text's length. */

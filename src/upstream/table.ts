@@ -1,4 +1,6 @@
+import * as z from 'zod/mini';
 import type { ErrorKind } from '../core/errors.ts';
+import { exampleOf } from './fields.ts';
 import { groupIn, ID_FORMS, type Method, type Operation } from './operation.ts';
 
 /** The operations of one upstream, and what is looked up in them. Made once for each gateway. */
@@ -12,13 +14,12 @@ export interface Table {
   readonly refusals: ReadonlyMap<string, ErrorKind>;
 }
 
-/** @throws TypeError if two rows are at the same method and path */
+/** @throws TypeError if two rows are at the same method and path, or the document cannot show what is sent and answered */
 export function tableOf(rows: Readonly<Record<string, Operation>>): Table {
   const operations = Object.values(rows);
-  const templates = [...Map.groupBy(operations, placeOf).values()].map((there) => ({
-    pattern: patternOf(there[0]),
-    methods: methodsOf(there),
-  }));
+  checkBodies(operations);
+  const places = [...Map.groupBy(operations, placeOf)].toSorted(([a], [b]) => fixedFirst(a, b));
+  const templates = places.map(([, there]) => ({ pattern: patternOf(there[0]), methods: methodsOf(there) }));
   const cached = new Set(operations.filter(({ cache }) => cache).map(({ group }) => group));
   return {
     operations,
@@ -37,6 +38,35 @@ export function tableOf(rows: Readonly<Record<string, Operation>>): Table {
 
 /** A path with and without its last slash is one place. */
 const placeOf = ({ path }: Operation) => path.replace(/\/$/, '');
+
+/** A path without a parameter comes before those whose parameter might be a part of it. */
+export const fixedFirst = (a: string, b: string) => Number(hasParameter(a)) - Number(hasParameter(b));
+
+/** In a row it is `{id}`, in a pattern of Hono's it begins with a colon. */
+const hasParameter = (path: string) => path.includes('{') || path.includes(':');
+
+/** The document shows each body by its name, with an example. */
+function checkBodies(operations: readonly Operation[]): void {
+  const named = new Map<string, z.ZodMiniType>();
+  for (const { id, answer, body } of operations)
+    for (const schema of [answer, body?.schema]) if (schema) checkBody(id, schema, named);
+}
+
+function checkBody(id: string, schema: z.ZodMiniType, named: Map<string, z.ZodMiniType>): void {
+  const name = z.globalRegistry.get(schema)?.id;
+  if (name === undefined)
+    throw new TypeError(`the row \`${id}\` has a body without a name: make it with resource() or model()`);
+  if ((named.get(name) ?? schema) !== schema)
+    throw new TypeError(`two bodies are called \`${name}\`, one of them in the row \`${id}\``);
+  named.set(name, schema);
+  try {
+    exampleOf(schema);
+  } catch (error) {
+    throw new TypeError(`the row \`${id}\` has a body that cannot be shown: ${(error as Error).message}`, {
+      cause: error,
+    });
+  }
+}
 
 function methodsOf(rows: readonly Operation[]): ReadonlyMap<Method, Operation> {
   const methods = new Map(rows.map((row): [Method, Operation] => [row.method, row]));

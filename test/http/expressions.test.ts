@@ -108,7 +108,20 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(Z_|ZSTD_|ERR__)/': OURS,
   },
   'src/entry/worker/transport.ts': { '/\\/$/': OURS },
-  'src/gateway/cards.ts': { '/^[0-9]{1,19}$/': upstream('1') },
+  'src/gateway/overviews.ts': {
+    '/\\W+/': OURS,
+    '/:\\w+/': OURS,
+    '/^(?!\\.{1,2}$)[A-Za-z0-9._~-]+$/': OURS,
+    '/^:[a-zA-Z]\\w*$/': OURS,
+    '/^[a-zA-Z]\\w{0,63}$/': OURS,
+    '/^\\/bff\\/v1\\/(batch|session)(\\/|$)/': OURS,
+    'new RegExp(`^${ID_FORMS[read.idForm]}$`)': OURS,
+  },
+  'src/gateway/plan.ts': {
+    "new RegExp(`^${ID_FORMS[operation.idForm ?? 'digits']}$`)": upstream('1', {
+      made: Object.values(ID_FORMS).map((form) => new RegExp(`^${form}$`)),
+    }),
+  },
   'src/middleware/body.ts': {
     '/^application\\/json\\s*(?:;|$)/i': client(' ', { before: 'application/json', after: '!' }),
     '/;\\s*charset\\s*=\\s*"?([^";\\s]+)/i': client('; charset  ='),
@@ -130,7 +143,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^[\\x20-\\x7e]{1,256}$/': client(' '),
     '/^[\\x21-\\x7e]{1,255}$/': client('a'),
   },
-  'src/middleware/reply.ts': { '/^\\s+at /': OURS },
+  'src/core/logger.ts': { '/^\\s+at /': OURS },
   'src/resilience/drift.ts': { '/^\\./': OURS },
   'src/routes/batch.ts': { '/^\\/[\\x21\\x22\\x24-\\x7e]*$/': client('a', { before: '/', after: '#' }) },
   'src/routes/home.ts': {
@@ -149,7 +162,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     }),
   },
   'src/routes/overviews.ts': { '/[\\r\\n]+\\s*/g': upstream('1,\n') },
-  'src/routes/overview-description.ts': { '/^get/': OURS },
+  'src/routes/overview-description.ts': { '/^get/': OURS, '/:(\\w+)/': OURS },
   'src/routes/passthrough.ts': {
     'new RegExp(`^${form}$`)': OURS,
     '/^[\\x21-\\x7e]{1,255}$/': OURS,
@@ -168,6 +181,11 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     }),
     '/^(\\d+ )?\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?$/': upstream('1', { after: ' a' }),
     '/^-?\\d+(\\.\\d+)?$/': upstream('1', { before: '1.', after: 'a' }),
+  },
+  // What a hook gives: an exchange of keys may give what another server has said.
+  'src/upstream/hook-headers.ts': {
+    '/^(?:[\\x21-\\x7e](?:[\\t\\x20-\\x7e]*[\\x21-\\x7e])?)?$/': word('a ', { before: 'a', after: '\n' }),
+    "/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/": word('a', { after: ' ' }),
   },
   'src/upstream/issues.ts': { '/^(Invalid|Too) /': OURS },
   'src/upstream/links.ts': { '/\\/$/': OURS, '/^https?:$/': upstream('http') },
@@ -199,6 +217,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   'src/upstream/refusal.ts': {
     '/<[a-z!/?][^>]*>?/i': upstream('<'),
     '/\\s/': upstream('a'),
+    '/[\\s,;="]+/': word(' '),
     '/\\.$/': OURS,
     '/[.*+?^${}()|[\\]\\\\/-]/g': word('.'),
     // The credential of the request, in the words of the upstream.

@@ -1,4 +1,4 @@
-import type { Overview } from '../../src/gateway/overviews.ts';
+import { linkOf, type Overview } from '../../src/gateway/sections.ts';
 import { type OperationId, allOverviews } from '../support/account-api.ts';
 import { exampleBody } from '../support/examples.ts';
 import type { CallOptions, TextAnswer } from '../support/http.ts';
@@ -42,15 +42,15 @@ export const overviewTable = allOverviews.map((overview) => [overview.path, over
 
 export const legsOf = ({ sections }: Overview): readonly LegScript[] =>
   Object.entries(sections).map(([name, section]) => {
-    if (section.cardOf) {
+    if (linkOf(section)) {
       const operation = 'listPaymentMethods';
       const texts = { upstream: exampleBody(operation), text: exampleBody('getPaymentMethod') };
       return { section: name, operation, path: CARD_LIST, ...texts, required: false, isCard: true };
     }
-    const { path, id } = section.operation;
+    const { path, id } = section.read;
     const operation = id as OperationId; // the table's rows are named by its keys
     const text = exampleBody(operation);
-    const { query } = section.input;
+    const query = new URLSearchParams(section.query as Record<string, string>).toString();
     const target = query === '' ? path : `${path}?${query}`;
     const required = section.required === true;
     return { section: name, operation, path: target, upstream: text, text, required, isCard: false };

@@ -85,7 +85,7 @@ describe.each(overviewTable)('%s?fields[…]=', (path, overview) => {
   const legs = legsOf(overview);
   /** Every second field of a section. */
   const fieldsOf = ({ section }: LegScript) =>
-    [...documentedFields(overview.sections[section]!.operation)].filter((_, nth) => nth % 2 === 0);
+    [...documentedFields(overview.sections[section]!.read)].filter((_, nth) => nth % 2 === 0);
 
   test.each(legs.map((leg) => [leg.section, leg] as const))('trims %s and leaves the rest', async (section, leg) => {
     const { get, upstream } = await openOverviews();
@@ -164,7 +164,7 @@ describe('fields', () => {
       for (const { section, text: whole } of legsOf(overview)) {
         const [item] = itemsOf(JSON.parse(whole));
         const names = Object.keys(item!).filter((name) => !name.startsWith('x_'));
-        expect([...documentedFields(overview.sections[section]!.operation)]).toEqual(names);
+        expect([...documentedFields(overview.sections[section]!.read)]).toEqual(names);
       }
     }
   });

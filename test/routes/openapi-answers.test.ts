@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Overview } from '../../src/gateway/overviews.ts';
+import type { Overview } from '../../src/gateway/sections.ts';
 import { ERRORS, GatewayError, problemOf } from '../../src/core/errors.ts';
 import { openBatch, responsesOf } from '../batch/helpers.ts';
 import {

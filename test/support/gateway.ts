@@ -5,7 +5,8 @@ import { type Config, parseConfig } from '../../src/config.ts';
 import type { LogFields, Logger } from '../../src/core/logger.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
 import { serve, type ServeOptions } from '../../src/entry/node/server/serve.ts';
-import { accountTable, accountTables } from './account-api.ts';
+import type { Table } from '../../src/upstream/table.ts';
+import { accountTables } from './account-api.ts';
 
 /** Every log line of the whole test run goes here; test/logs looks for secrets in it at the end. */
 export const LOG_FOLDER = join(import.meta.dirname, '../../test-output/logs');
@@ -38,12 +39,15 @@ interface TestGatewayOptions extends Partial<Omit<Deps, 'upstream' | 'config' | 
 
 /** The gateway as `entry/node.ts` builds it, on a free port, with a log that is kept. */
 export async function startGateway(upstreamUrl: string, options: TestGatewayOptions = {}): Promise<TestGateway> {
-  const { env = {}, admin: isWanted = false, around, ...replaced } = options;
-  const config = configOf({ UPSTREAM_BASE_URL: upstreamUrl, ...env });
+  const { env = {}, admin: isWanted = false, around, ...others } = options;
+  const replaced = { ...accountTables, ...others };
+  const { table, overviews } = replaced;
+  const config = configOf({ UPSTREAM_BASE_URL: upstreamUrl, ...env }, table);
   const lines: LogLine[] = [];
   const logger = keepingLogger(lines);
   const built = nodeDeps({
-    ...accountTables,
+    table,
+    overviews,
     config,
     upstream: new URL(upstreamUrl),
     logger,
@@ -56,7 +60,9 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const on = { ...shared, trustedProxies: config.trustedProxies };
   const { app, request } = createParts(deps);
   const listener = await serve({ app: around?.(app, request) ?? app, isGateway: !around, ...on });
-  const admin = isWanted ? await serve({ app: createAdminApp(deps, built.scrape), isGateway: true, ...on }) : undefined;
+  const unhooked = { ...deps, hooks: undefined };
+  const ofAdmin = { ...on, refuse: createRefuser(unhooked), isGateway: true };
+  const admin = isWanted ? await serve({ ...ofAdmin, app: createAdminApp(unhooked, built.scrape) }) : undefined;
   return {
     url: listener.url,
     port: Number(new URL(listener.url).port),
@@ -70,8 +76,8 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   };
 }
 
-export function configOf(env: Readonly<Record<string, string>>): Config {
-  const parsed = parseConfig(env, accountTable);
+export function configOf(env: Readonly<Record<string, string>>, table: Table = accountTables.table): Config {
+  const parsed = parseConfig(env, table);
   if ('problems' in parsed) throw new Error(JSON.stringify(parsed.problems));
   return parsed.config;
 }

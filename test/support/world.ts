@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, onTestFinished } from 'vitest';
+import type { Deps } from '../../src/app.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { OperationId } from './account-api.ts';
@@ -7,6 +8,7 @@ import { clockOfDeadlines, LONGEST_PAUSE_MS, type ManualClock } from './clock.ts
 import { type Door, openDoor } from './door.ts';
 import { exampleRequest } from './examples.ts';
 import { startGateway, type TestGateway } from './gateway.ts';
+import type { Hooks } from '../../src/upstream/hooks.ts';
 import { call, type CallOptions, type TextAnswer } from './http.ts';
 import { goodAnswer } from './marked.ts';
 import { rawRequest, type RawResponse } from './raw-client.ts';
@@ -52,9 +54,12 @@ interface WorldOptions<C extends ManualClock> {
   /** Unless given, deadlines wait for `advance` and pauses pass by themselves. */
   readonly clock?: C;
   readonly store?: Store;
+  readonly hooks?: Hooks;
   readonly hasDoor?: boolean;
   /** With an admin listener, which tells of the store that the gateway makes itself. It then has no other. */
   readonly hasAdmin?: boolean;
+  /** In the place of those of the account API. */
+  readonly tables?: Partial<Pick<Deps, 'table' | 'overviews'>>;
   /** Path of the upstream's base URL. */
   readonly base?: string;
   /** In concurrent tests that test's own `onTestFinished`. */
@@ -82,6 +87,8 @@ export async function openWorld<C extends ManualClock = ManualClock>(
     env: { RATE_LIMIT_PER_MINUTE: '0', ...env },
     clock,
     admin: hasAdmin,
+    ...options.tables,
+    hooks: options.hooks,
     ...(!hasAdmin && { store }),
   });
   opened.defer(() => gateway.close());

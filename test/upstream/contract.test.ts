@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import type { Section } from '../../src/gateway/overviews.ts';
+import { from, type Section } from '../../src/gateway/sections.ts';
 import { type OperationId, allOperations, allOverviews, operations } from '../support/account-api.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
 import { configOf } from '../support/gateway.ts';
@@ -184,9 +184,11 @@ test.each(documented.filter(({ method }) => method !== 'GET').map(({ id }) => id
   },
 );
 
-const ALL = { query: '' };
-const CARD: Section = { cardOf: 'subscription', operation: operations.getPaymentMethod, input: ALL };
-const read = (operation: Operation, more: Partial<Section> = {}) => ({ operation, input: ALL, ...more });
+const CARD: Section = {
+  read: operations.getPaymentMethod,
+  id: from('subscription', 'payment_method', operations.listPaymentMethods),
+};
+const read = (operation: Operation, more: Partial<Section> = {}) => ({ read: operation, ...more });
 const SUBSCRIPTION = read(operations.getSubscription, { required: true });
 
 /** `contract.md` section 6. */
@@ -196,7 +198,7 @@ const OVERVIEWS: readonly (readonly [path: string, sections: Readonly<Record<str
     {
       subscription: SUBSCRIPTION,
       payment_method: CARD,
-      notifications: read(operations.listNotifications, { input: { query: 'dismissed_at__isnull=True' } }),
+      notifications: read(operations.listNotifications, { query: { dismissed_at__isnull: 'True' } }),
       referral_config: read(operations.getReferralConfig),
     },
   ],

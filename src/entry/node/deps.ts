@@ -31,7 +31,10 @@ const systemClock: Clock = {
   },
 };
 
-type Given = Pick<Deps, 'config' | 'table' | 'overviews' | 'upstream' | 'logger' | 'readiness' | 'trialAccounts'>;
+type Given = Pick<
+  Deps,
+  'config' | 'table' | 'overviews' | 'hooks' | 'upstream' | 'logger' | 'readiness' | 'trialAccounts'
+>;
 
 /** The app's dependencies on Node. */
 export function nodeDeps(

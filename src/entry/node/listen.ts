@@ -35,7 +35,14 @@ export async function serve(
     mostRequests: Math.max(MOST_REQUESTS, 4 * upstreamMaxConnections),
     onOverload: () => metrics.refused('under_way'),
   };
-  const probed = { ...shared, isGateway: true, app: createAdminApp(deps, scrape), host: adminHost, port: adminPort };
+  const unhooked = { ...deps, hooks: undefined }; // the admin listener is no part of what clients see
+  const ofAdmin = {
+    ...shared,
+    refuse: createRefuser(unhooked),
+    isGateway: true,
+    app: createAdminApp(unhooked, scrape),
+  };
+  const probed = { ...ofAdmin, host: adminHost, port: adminPort };
   const admin = adminPort === 0 ? undefined : await orExit('ADMIN_PORT', probed, listen); // first: a start that fails has served nobody
   const served = { ...shared, ...bounds, isGateway: app === gateway.app, app, host, port };
   const main = await orExit('PORT', served, listen);

@@ -36,7 +36,7 @@ function open(given: Given, trial?: Trial): OpenedOnNode {
   return opened;
 }
 
-function make({ config, table, overviews }: Given, trial?: Trial) {
+function make({ config, table, overviews, hooks }: Given, trial?: Trial) {
   const upstream = config.upstreamBaseUrl ?? trial?.upstream;
   if (!upstream) return refuse([{ variable: 'UPSTREAM_BASE_URL', expected: 'a URL' }]);
   const logger = pinoLogger(config.logLevel);
@@ -45,6 +45,7 @@ function make({ config, table, overviews }: Given, trial?: Trial) {
     config,
     table,
     overviews,
+    hooks,
     upstream,
     logger,
     readiness: { isReady: () => isReady },

@@ -67,7 +67,7 @@ interface Opening {
   readonly sandbox: ReturnType<MakeSandbox> | undefined;
 }
 
-function open({ config, table, overviews }: Given, { env, secrets: own, isKept, sandbox }: Opening) {
+function open({ config, table, overviews, hooks }: Given, { env, secrets: own, isKept, sandbox }: Opening) {
   const upstream = config.upstreamBaseUrl ?? (sandbox && new URL('http://sandbox.invalid'));
   if (!upstream) return refuse([{ variable: 'UPSTREAM_BASE_URL', expected: 'a URL, or in development SANDBOX=true' }]);
   const outside = config.upstreamBaseUrl ? undefined : sandbox;
@@ -76,6 +76,7 @@ function open({ config, table, overviews }: Given, { env, secrets: own, isKept, 
     config,
     table,
     overviews,
+    hooks,
     upstream,
     transport: fetchTransport(upstream, outside?.fetch ?? ((request) => fetch(request))),
     slots: undefined,

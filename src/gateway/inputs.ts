@@ -1,0 +1,80 @@
+import { cut, itemsOf, membersOf, type Span } from '../core/json.ts';
+import { valueOf } from '../core/values.ts';
+
+/** A section as the function of an overview gets it. */
+export interface Input {
+  readonly text: string;
+  /** Parsed and frozen, so that what is not changed can be written as it came. */
+  readonly value: unknown;
+}
+
+export const inputOf = (text: string): Input => ({ text, value: frozen(valueOf(text)) });
+
+function frozen(value: unknown): unknown {
+  if (!isObject(value)) return value;
+  for (const one of Object.values(value)) frozen(one);
+  return Object.freeze(value);
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+/**
+ * The result of a function as JSON. An object or array of an input is written as it came, digit for digit.
+ * @throws TypeError if it is no JSON, or what its getters throw
+ */
+export function jsonOf(result: unknown, inputs: readonly Input[]): string {
+  let wholes: Wholes | undefined;
+  let problem: string | undefined;
+  const text = JSON.stringify(result, (_, value: unknown) => {
+    if (typeof value === 'bigint') problem = 'a BigInt is no JSON';
+    if (typeof value === 'bigint' || !isObject(value)) return typeof value === 'bigint' ? null : value;
+    if (isPromise(value)) {
+      problem = 'a promise is no JSON';
+      value.then(undefined, () => undefined); // nobody else waits for it
+      return null;
+    }
+    if (!Object.isFrozen(value)) return value;
+    wholes ??= new Wholes(inputs);
+    return wholes.mark(value);
+  }) as string | undefined;
+  if (problem !== undefined || text === undefined) throw new TypeError(problem ?? 'what is computed is no JSON');
+  return wholes?.filled(text) ?? text;
+}
+
+const isPromise = (value: object): value is PromiseLike<unknown> => 'then' in value && typeof value.then === 'function';
+
+/** The objects and arrays of the inputs, each with its text, and those of them that a result has. */
+class Wholes {
+  readonly #texts = new WeakMap<object, Span & { readonly input: string }>();
+  readonly #marked: string[] = [];
+  /** Nobody else can have written it. */
+  readonly #mark = crypto.randomUUID();
+
+  constructor(inputs: readonly Input[]) {
+    for (const { text, value } of inputs) this.#note(value, text, { start: 0, end: text.length });
+  }
+
+  /** Notes where an object and all that is in it begin and end. */
+  #note(value: unknown, input: string, span: Span): void {
+    if (!isObject(value)) return;
+    this.#texts.set(value, { ...span, input });
+    if (Array.isArray(value)) itemsOf(input, span.start).forEach((item, at) => this.#note(value[at], input, item));
+    // The last member of a name counts.
+    else
+      for (const member of new Map(membersOf(input, span.start).map((one) => [one.name, one])).values())
+        this.#note((value as Readonly<Record<string, unknown>>)[member.name], input, member);
+  }
+
+  /** What stands for it until the whole is written; itself if it is of no input. */
+  mark(value: object): unknown {
+    const place = this.#texts.get(value);
+    return place ? `${this.#mark}${this.#marked.push(cut(place.input, place)) - 1}` : value;
+  }
+
+  filled(text: string): string {
+    return text
+      .split(`"${this.#mark}`)
+      .map((part, at) => (at === 0 ? part : this.#marked[parseInt(part, 10)] + part.slice(part.indexOf('"') + 1)))
+      .join('');
+  }
+}
