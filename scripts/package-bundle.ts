@@ -26,6 +26,7 @@ const common = {
   sourcemap: 'linked',
   legalComments: 'none',
   logLevel: 'warning',
+  metafile: true,
 } satisfies BuildOptions;
 
 /** What only Node needs, in a file of its own: what of it is CommonJS wants a `require`, which Workers do not have. */
@@ -55,12 +56,19 @@ const neutral = {
   external: [...HONO, 'node:*', 'cloudflare:*'],
 } satisfies BuildOptions;
 
-/** Modules that all entries share, so that there is one `GatewayError`; with copies of their own, what is loaded late. */
-export async function bundlePackage(folder: string): Promise<void> {
+/**
+ * Modules that all entries share, so that there is one `GatewayError`; with copies of their own, what is loaded late.
+ * Returns the names of the packages that are in it.
+ */
+export async function bundlePackage(folder: string): Promise<readonly string[]> {
   const shared = { splitting: true, chunkNames: '[name]-[hash]', plugins: [fromOneFile, later] };
-  await bundle({ ...neutral, ...shared, entryPoints: ENTRIES, outdir: folder });
-  await bundle({ ...neutral, entryPoints: ['src/routes/openapi.ts'], outfile: join(folder, WORKER_LATER) });
-  await bundle({
+  const app = await bundle({ ...neutral, ...shared, entryPoints: ENTRIES, outdir: folder });
+  const document = await bundle({
+    ...neutral,
+    entryPoints: ['src/routes/openapi.ts'],
+    outfile: join(folder, WORKER_LATER),
+  });
+  const forNode = await bundle({
     ...common,
     stdin: { contents: FOR_NODE, resolveDir: root },
     outfile: join(folder, 'for-node.js'),
@@ -70,4 +78,6 @@ export async function bundlePackage(folder: string): Promise<void> {
     external: HONO,
     plugins: [partsOfUndici],
   });
+  const files = [app, document, forNode].flatMap(({ metafile }) => Object.keys(metafile.inputs));
+  return [...new Set(files.flatMap((file) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1] ?? []))].toSorted();
 }

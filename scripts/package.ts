@@ -1,18 +1,37 @@
 import { execFileSync } from 'node:child_process';
-import { rm } from 'node:fs/promises';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { copyDocsAssets } from './docs-assets.ts';
 import { bundlePackage } from './package-bundle.ts';
 
-// What `npm pack` packs: code, types, and the files of the documentation page.
+// What `npm pack` packs: code, types, the files of the documentation page, and the licenses of what is in it.
 
 const root = join(import.meta.dirname, '..');
 const out = join(root, 'dist/package');
 
+/** Only the document's maker names this package, whose types its users would have to install. */
+async function withoutGenerator(file: string): Promise<void> {
+  const types = await readFile(file, 'utf8');
+  const without = types.replace(/^import .* from '@hono\/zod-openapi';$/m, 'type RouteConfig = any;');
+  if (without === types) throw new Error(`${file} no longer names @hono/zod-openapi: this step can go`);
+  await writeFile(file, without);
+}
+
+/** The texts that have to go with copies of these packages. */
+async function licensesOf(packages: readonly string[]): Promise<string> {
+  const texts = packages.map(async (name) => {
+    const folder = join(root, 'node_modules', name);
+    const file = (await readdir(folder)).find((one) => /^licen[cs]e/i.test(one));
+    const { license } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as { license: string };
+    return `# ${name}\n${file ? await readFile(join(folder, file), 'utf8') : license}`;
+  });
+  return (await Promise.all(texts)).join('\n\n');
+}
+
 await rm(out, { recursive: true, force: true });
-await bundlePackage(out);
-execFileSync(process.execPath, ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.package.json'], {
-  cwd: root,
-  stdio: 'inherit',
-});
+const packages = await bundlePackage(out);
+const tsc = ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.package.json'];
+execFileSync(process.execPath, tsc, { cwd: root, stdio: 'inherit' });
+await withoutGenerator(join(out, 'types/routes/openapi.d.ts'));
 await copyDocsAssets(out);
+await writeFile(join(out, 'LICENSES.md'), await licensesOf([...packages, 'swagger-ui-dist']));

@@ -1,6 +1,6 @@
 import { Hono } from 'hono';
-import { defineRows, GatewayError, pageOf, portico, type PorticoOptions, resource, text } from 'portico';
-import { overviews, proxyAccount } from 'portico/proxy-account';
+import { defineRows, GatewayError, overview, pageOf, portico, type PorticoOptions, resource, text } from 'portico';
+import { accountOverview, proxyAccount } from 'portico/proxy-account';
 
 const badge = resource('Badge', { title: text('what it says', 'Early bird') });
 
@@ -15,8 +15,14 @@ export const rows = defineRows({
   },
 });
 
+const inbox = overview(
+  '/bff/v1/inbox-overview',
+  { notifications: { read: rows.listNotifications, required: true }, badges: { read: rows.listBadges } },
+  ({ notifications, badges }) => ({ unread: notifications.count, latest_badge: badges?.results[0] ?? null }),
+);
+
 export function appOn(options: Pick<PorticoOptions, 'runtime'>) {
-  const gateway = portico({ ...options, rows, overviews });
+  const gateway = portico({ ...options, rows, overviews: [accountOverview, inbox] });
   const app = new Hono()
     .use(async (c, next) => {
       await next();

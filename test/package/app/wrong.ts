@@ -1,4 +1,4 @@
-import { defineRows, type Gateway } from 'portico';
+import { defineRows, type Gateway, overview } from 'portico';
 import { Hono } from 'hono';
 import { rows } from './app.ts';
 
@@ -16,3 +16,5 @@ export const wrongField = new Hono().get('/', gateway.request, async (c) => {
   const title: number | undefined = badges.json().results[0]?.title;
   return c.json({ title });
 });
+
+export const noSuchSection = overview('/bff/v1/wrong', { badges: { read: rows.listBadges } }, ({ badgers }) => badgers);
