@@ -6,7 +6,7 @@ import { docsDescription } from './docs.ts';
 import { healthDescriptions } from './health.ts';
 import { homeDescription } from './home.ts';
 import type { Description } from './openapi.ts';
-import { overviewDescription } from './overview-description.ts';
+import { overviewDescription, schemaNamesOf } from './overview-description.ts';
 import { passthroughDescription } from './passthrough.ts';
 import { problemsDescriptions } from './problems.ts';
 import { about, pageAt, type Route } from './route.ts';
@@ -33,6 +33,30 @@ const allDescriptions = ({ table, overviews }: Described): readonly Description[
   ...healthDescriptions,
 ];
 
+/** Schemas that the document has of its own. */
+const OWN_SCHEMAS = new Set(
+  (
+    'BatchAnswer BatchProblem BatchRead BatchRequest Health LineError Links NewSession OpenApiDocument Problem ' +
+    'ProblemCode ProblemDescription ProblemList SectionError SectionMeta Session SessionState'
+  ).split(' '),
+);
+
+/** @throws TypeError if two calls, or two schemas, would have one name in the document */
+function checkNames(described: Described): void {
+  const ids = allDescriptions(described).map(({ operationId = '' }) => operationId);
+  const twice = ids.find((id, at) => ids.indexOf(id) < at);
+  if (twice !== undefined)
+    throw new TypeError(`two calls are called \`${twice}\`: rows, overviews and calls of Portico`);
+  const own = new Set([...OWN_SCHEMAS, ...described.overviews.flatMap(schemaNamesOf)]);
+  const given = described.table.operations.flatMap(({ answer, body }) => [answer, body?.schema]);
+  const computed = described.overviews.map((one) => one.computed);
+  const taken = [...given, ...computed].map(nameOf).find((name) => name !== undefined && own.has(name));
+  if (taken !== undefined)
+    throw new TypeError(`a schema is called \`${taken}\`, which is the name of one of Portico's`);
+}
+
+const nameOf = (one: z.core.$ZodType | null | undefined) => (one ? z.globalRegistry.get(one)?.id : undefined);
+
 /** The OpenAPI document. What makes it is loaded only now. */
 export async function openApiText(described: Described): Promise<string> {
   const { documentOf } = await import('./openapi.ts');
@@ -41,8 +65,9 @@ export async function openApiText(described: Described): Promise<string> {
 
 const SERVER = '"servers":[{"url":"/"}]';
 
-/** Made once, and answered with the path that the app is mounted under. */
+/** @throws TypeError see `checkNames`. Made once, and answered with the path that the app is mounted under. */
 export function documentRoute(described: Described): Route {
+  checkNames(described);
   const headers = { 'Cache-Control': 'no-cache', 'Content-Type': 'application/json' };
   let text: string | undefined;
   return pageAt(description.path, async ({ mount }) => {

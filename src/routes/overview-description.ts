@@ -71,6 +71,9 @@ function answerSchema(overview: Overview) {
 
 const nameOf = ({ id }: Overview) => id.replace(/^get/, '');
 
+/** What the document calls its answer, and a line of it. */
+export const schemaNamesOf = (overview: Overview): string[] => [nameOf(overview), `${nameOf(overview)}Line`];
+
 /** An overview as one JSON text: all there, and with a section that failed. */
 function jsonOf(overview: Overview, doc: Doc) {
   const schema = answerSchema(overview);

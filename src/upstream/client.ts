@@ -105,7 +105,7 @@ function answerOf(call: UpstreamCall, raw: RawAnswer, answered: Answered): Upstr
   const isGood = status >= 200 && status < 300;
   const isBodiless = status === 204 || status === 205 || (isGood && isEmpty(raw) && operation.answer === null);
   if (isBodiless) return { ...EMPTY, isStorable: false, status };
-  if (isGood) return jsonAnswer(operation, raw, answered.upstream);
+  if (isGood) return jsonAnswer(call, raw, answered.upstream);
   if (status === 304 && validators) return { ...EMPTY, ...keptAs(raw), status, notModified: true };
   if (status < 400 || status >= 500) throw failure(raw, answered.now);
   throw refusalOf(raw, answered);
@@ -126,7 +126,7 @@ const EMPTY = { text: null, links: [], value: undefined, validators: {}, notModi
 
 const keptAs = (raw: RawAnswer) => ({ ...keepingOf(raw), validators: validatorsOf(raw) });
 
-function jsonAnswer(operation: Operation, raw: RawAnswer, upstream: URL): UpstreamAnswer {
+function jsonAnswer({ operation, input: { id } }: UpstreamCall, raw: RawAnswer, upstream: URL): UpstreamAnswer {
   if ('flaw' in raw.body) {
     const fault = raw.body.flaw === 'cut_short' ? 'failed' : 'unusable';
     throw GatewayError.of('upstream_bad_response', { fault, detail: FLAWS[raw.body.flaw] });
@@ -135,7 +135,9 @@ function jsonAnswer(operation: Operation, raw: RawAnswer, upstream: URL): Upstre
   if (isTooDeep(text)) throw unusable('The upstream answered with JSON nested too deeply.');
   const value = parsedJson(text);
   if (value === undefined) throw unusable('The upstream answered with something that is not JSON.');
-  const local = operation.paged ? localLinks(text, { upstream, path: operation.path }) : { text, links: [] };
+  const local = operation.paged
+    ? localLinks(text, { upstream, path: targetOf(operation, { id, query: '' }) })
+    : { text, links: [] };
   return { ...local, ...keptAs(raw), status: raw.status, value, notModified: false };
 }
 

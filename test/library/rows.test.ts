@@ -70,6 +70,52 @@ test.each(['/openapi.json', '/problems/', '/livez'])(
   },
 );
 
+test.each([
+  ['a row called as a call of Portico', { batch: { at: 'GET /b', answer: film } }, /two calls are called `batch`/],
+  [
+    'two rows that sign in by one name',
+    {
+      one: { ...writes, credential: 'none', body: { schema: film }, signsIn: { as: 'in', token: 't' } },
+      two: {
+        ...writes,
+        at: 'POST /v1/two',
+        credential: 'none',
+        body: { schema: film },
+        signsIn: { as: 'in', token: 't' },
+      },
+    },
+    /two calls are called `inSession`/,
+  ],
+  [
+    'a schema called as one of Portico',
+    { a: { ...reads, answer: resource('Problem', { a: text('text', 'a') }) } },
+    /a schema is called `Problem`/,
+  ],
+] as const)('%s is refused when the gateway is made', async (_, more, message) => {
+  const made = openLibrary({ table: tableWith(more as Readonly<Record<string, Row>>) });
+  await expect(made).rejects.toThrow(message);
+});
+
+test('links of a page below an id lead to the page of that id', async () => {
+  const more = define({
+    listPages: { at: 'GET /v1/books/{id}/pages', idForm: 'slug', ...pageOf(film), group: 'pages' },
+  });
+  const { ask, upstream, gateway } = await openLibrary({ table: tableOf({ ...rows, ...more }) });
+  upstream.on('GET /v1/books/7/pages', json(200, '{"count":2,"next":"?page=2","previous":null,"results":[]}'));
+  const { json: page } = await ask('/v1/books/7/pages');
+  expect(page).toMatchObject({ next: `${gateway.url}/v1/books/7/pages?page=2` });
+});
+
+test('the names of schemas that a table may not have are those that the document has of its own', async () => {
+  const { ask } = await openLibrary({ table: tableWith({}), overviews: library.overviews });
+  const { components } = (await ask('/openapi.json')).json as { components: { schemas: object } };
+  for (const name of Object.keys(components.schemas)) {
+    if (/^(Book|Loan|Reader|Entrance|Shelf)/.test(name)) continue; // the library's
+    const more = tableWith({ a: { ...reads, answer: resource(name, { a: text('text', 'a') }) } });
+    await expect(openLibrary({ table: more }), name).rejects.toThrow(`a schema is called \`${name}\``);
+  }
+});
+
 test('a path without a parameter is not taken for one with it, wherever it stands in the table', async () => {
   const table = tableWith({ getNewest: { at: 'GET /v1/books/newest', answer: film } });
   const { ask, upstream, gateway } = await openLibrary({ table, overviews: library.overviews });
