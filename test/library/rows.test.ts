@@ -92,7 +92,7 @@ test.each([
     /a schema is called `Problem`/,
   ],
 ] as const)('%s is refused when the gateway is made', async (_, more, message) => {
-  const made = openLibrary({ table: tableWith(more as Readonly<Record<string, Row>>) });
+  const made = openLibrary({ table: tableWith(more) });
   await expect(made).rejects.toThrow(message);
 });
 
@@ -110,7 +110,7 @@ test('the names of schemas that a table may not have are those that the document
   const { ask } = await openLibrary({ table: tableWith({}), overviews: library.overviews });
   const { components } = (await ask('/openapi.json')).json as { components: { schemas: object } };
   for (const name of Object.keys(components.schemas)) {
-    if (/^(Book|Loan|Reader|Entrance|Shelf)/.test(name)) continue; // the library's
+    if (/^(Book|Loan|NewLoan|Reader|Entrance|Shelf)/.test(name)) continue; // the library's
     const more = tableWith({ a: { ...reads, answer: resource(name, { a: text('text', 'a') }) } });
     await expect(openLibrary({ table: more }), name).rejects.toThrow(`a schema is called \`${name}\``);
   }
