@@ -24,24 +24,26 @@ const isObject = (value: unknown): value is object => typeof value === 'object' 
  */
 export function jsonOf(result: unknown, inputs: readonly Input[]): string {
   let wholes: Wholes | undefined;
-  let problem: string | undefined;
+  let isJson = true;
   const text = JSON.stringify(result, (_, value: unknown) => {
-    if (typeof value === 'bigint') problem = 'a BigInt is no JSON';
-    if (typeof value === 'bigint' || !isObject(value)) return typeof value === 'bigint' ? null : value;
-    if (isPromise(value)) {
-      problem = 'a promise is no JSON';
-      value.then(undefined, () => undefined); // nobody else waits for it
+    if (typeof value === 'bigint' || isPromise(value)) {
+      isJson = false;
       return null;
     }
-    if (!Object.isFrozen(value)) return value;
+    if (!isObject(value) || !Object.isFrozen(value)) return value;
     wholes ??= new Wholes(inputs);
     return wholes.mark(value);
   }) as string | undefined;
-  if (problem !== undefined || text === undefined) throw new TypeError(problem ?? 'what is computed is no JSON');
+  if (!isJson || text === undefined) throw new TypeError('what is computed is no JSON');
   return wholes?.filled(text) ?? text;
 }
 
-const isPromise = (value: object): value is PromiseLike<unknown> => 'then' in value && typeof value.then === 'function';
+/** Nobody else waits for it, so its failure is heard here. */
+function isPromise(value: unknown): boolean {
+  if (!isObject(value) || !('then' in value) || typeof value.then !== 'function') return false;
+  (value as PromiseLike<unknown>).then(undefined, () => undefined);
+  return true;
+}
 
 /** The objects and arrays of the inputs, each with its text, and those of them that a result has. */
 class Wholes {
