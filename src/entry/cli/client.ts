@@ -23,11 +23,12 @@ const named = ({ parameters = [], responses, ...call }: Call) => ({
   ),
 });
 
+const EXAMPLES = ['example', 'examples'];
+
 /** Of an OpenAPI document what a client needs: without headers, problems as answers, examples, and calls about the gateway itself. */
 export function forClient(text: string): Document {
-  const isExample = /^examples?$/;
   const withoutExamples: unknown = JSON.parse(text, (key, value) =>
-    isExample.test(key) ? undefined : (value as unknown),
+    EXAMPLES.includes(key) ? undefined : (value as unknown),
   );
   const { paths, components, ...document } = withoutExamples as Document;
   const calls = Object.entries(paths).filter(([, methods]) => !Object.values(methods)[0]?.tags?.includes('About'));
