@@ -126,6 +126,8 @@ export class GatewayError extends Error {
   readonly code: string;
   readonly status: number;
   readonly particulars: Particulars;
+  /** Whether an answer was made of it by `getResponse`, and by nobody else. */
+  isAnswered = false;
 
   private constructor(code: string, status: number, particulars: Particulars) {
     super(code, particulars.cause === undefined ? undefined : { cause: particulars.cause });
@@ -168,6 +170,14 @@ export class GatewayError extends Error {
 
   get isRetryable(): boolean {
     return this.particulars.outcome === undefined && isTransient(this.code, this.status);
+  }
+
+  /** What Hono's own `onError` answers where a handler of a host's throws it. Behind `gateway.request` the whole problem follows. */
+  getResponse(): Response {
+    this.isAnswered = true;
+    const { type, title, status, code, detail } = problemOf(this, { instance: '', mount: '', requestId: '' });
+    const headers = { 'Content-Type': PROBLEM_TYPE, 'Cache-Control': 'no-store' };
+    return new Response(JSON.stringify({ type, title, status, code, detail }), { status, headers });
   }
 
   with(particulars: Particulars): GatewayError {

@@ -168,12 +168,17 @@ export const callsOf =
       if (preflight) host.res = preflight;
       else await next();
       // Else it was for one of our own routes, or has become a problem.
+      if (isOpen(c, request) && isAnswered(host.error)) host.res = problem(host.error, c) as Response;
       if (isOpen(c, request) && !preflight) await finish(host, request, calls);
     } finally {
       if (isOpen(c, request)) endRequest(request, host.finalized ? host.res.status : FAULT);
       else request.end();
     }
   };
+
+/** Thrown by the handler itself. Where the host's own `onError` makes the answer, that one counts. */
+const isAnswered = (error: Error | undefined): error is GatewayError =>
+  error instanceof GatewayError && error.isAnswered;
 
 const isOpen = (c: Context<Env>, request: ClientRequest) => c.get('porticoRequest') === request && !request.isEnded;
 

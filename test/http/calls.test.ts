@@ -1,5 +1,6 @@
 import { Hono } from 'hono';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { GatewayError } from '../../src/core/errors.ts';
 import type { HostEnv } from '../../src/middleware/calls.ts';
 import { type Call, json, perCall, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
 import { operations } from '../support/account-api.ts';
@@ -218,6 +219,21 @@ describe('what fails in a handler of the host', () => {
     upstream.on(SUBSCRIPTION, json(404, '{}'));
     expect(await ask('/own/caught')).toMatchObject({ status: 200, json: { code: 'not_found' } });
     expect(gateway.lines.filter(({ msg }) => msg === 'request')).toMatchObject([{ status: 200 }]);
+  });
+
+  test('with an error of ours that it has made itself is a problem too, unless the host answers it otherwise', async () => {
+    const throwing: Handlers = (app) =>
+      app.get('/own/throws', () => {
+        throw GatewayError.of('forbidden', { detail: 'Not on Sundays.' });
+      });
+    const one = await openHost(throwing);
+    const answer = await one.ask('/own/throws');
+    expectProblem(answer, { status: 403, code: 'forbidden', instance: '/own/throws' });
+    expect(answer.json).toMatchObject({ detail: 'Not on Sundays.' });
+    const lines = one.gateway.lines.filter(({ msg }) => msg === 'request');
+    expect(lines).toMatchObject([{ status: 403, code: 'forbidden', route: '/own/throws' }]);
+    const other = await openHost((app) => throwing(app).onError((_, c) => c.text('the host’s', 418)));
+    expect(await other.ask('/own/throws')).toMatchObject({ status: 418, text: 'the host’s' });
   });
 
   test('of its own is the host’s, and has its line', async () => {
