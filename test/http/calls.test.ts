@@ -49,6 +49,11 @@ const plan: Handlers = (app) =>
     return c.json({ plan: subscription.json().plan });
   });
 
+const throwing: Handlers = (app) =>
+  app.get('/own/throws', () => {
+    throw GatewayError.of('forbidden', { detail: 'Not on Sundays.' });
+  });
+
 const answers = (upstream: ScriptedUpstream, text = '{"plan":3}') => upstream.on(SUBSCRIPTION, json(200, text));
 
 describe('a handler of the host', () => {
@@ -222,10 +227,6 @@ describe('what fails in a handler of the host', () => {
   });
 
   test('with an error of ours that it has made itself is a problem too, unless the host answers it otherwise', async () => {
-    const throwing: Handlers = (app) =>
-      app.get('/own/throws', () => {
-        throw GatewayError.of('forbidden', { detail: 'Not on Sundays.' });
-      });
     const one = await openHost(throwing);
     const answer = await one.ask('/own/throws');
     expectProblem(answer, { status: 403, code: 'forbidden', instance: '/own/throws' });

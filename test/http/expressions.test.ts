@@ -54,7 +54,6 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
       made: Object.values(ID_FORMS).map((form) => new RegExp(`^${form}$`)),
     }),
   },
-  'src/entry/cli/client.ts': { '/^examples?$/': OURS },
   'src/core/crypto.ts': { '/^[\\w-]+$/': client('a', { after: '!' }) },
   'src/core/errors.ts': {
     '/^(\\d{1,2})?[a-z]{1,20}([_-][a-z]{1,20})*$/': word('_a', { before: 'a', after: '!' }),
