@@ -54,8 +54,14 @@ export function createGateway(deps: GatewayDeps) {
     read,
     sessions: accountSessions(deps, { accepted, limit, readerOf, read }),
     /** Anything else: counted, then sent once, never through the cache. @throws GatewayError, also what `input` throws */
-    write: (operation: Operation, input: () => Promise<OperationInput>, context: RequestContext): Promise<Written> =>
-      write(writeTools, { operation, input, context }),
+    write(
+      operation: Operation,
+      input: () => Promise<OperationInput>,
+      context: RequestContext,
+      key = context.idempotencyKey,
+    ): Promise<Written> {
+      return write(writeTools, { operation, input, context, key });
+    },
     /** Error codes of the upstream's own that it has used. */
     upstreamCodes: upstream.codes,
   };

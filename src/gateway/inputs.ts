@@ -25,7 +25,7 @@ const isObject = (value: unknown): value is object => typeof value === 'object' 
 export function jsonOf(result: unknown, inputs: readonly Input[]): string {
   let wholes: Wholes | undefined;
   let isJson = true;
-  const text = JSON.stringify(result, (_, value: unknown) => {
+  const text = written(result, (_, value: unknown) => {
     if (typeof value === 'bigint' || isPromise(value)) {
       isJson = false;
       return null;
@@ -33,9 +33,25 @@ export function jsonOf(result: unknown, inputs: readonly Input[]): string {
     if (!isObject(value) || !Object.isFrozen(value)) return value;
     wholes ??= new Wholes(inputs);
     return wholes.mark(value);
-  }) as string | undefined;
+  });
   if (!isJson || text === undefined) throw new TypeError('what is computed is no JSON');
   return wholes?.filled(text) ?? text;
+}
+
+/** @throws TypeError for a cycle, behind which promises would not be met */
+function written(result: unknown, replacer: (name: string, value: unknown) => unknown): string | undefined {
+  try {
+    return JSON.stringify(result, replacer);
+  } catch (error) {
+    hearAll(result, new Set());
+    throw error;
+  }
+}
+
+function hearAll(value: unknown, met: Set<unknown>): void {
+  if (!isObject(value) || met.has(value)) return;
+  met.add(value);
+  if (!isPromise(value)) for (const one of Object.values(value)) hearAll(one, met);
 }
 
 /** Nobody else waits for it, so its failure is heard here. */

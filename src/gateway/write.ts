@@ -25,6 +25,8 @@ interface WriteRequest {
   readonly operation: Operation;
   readonly input: () => Promise<OperationInput>;
   readonly context: RequestContext;
+  /** Idempotency key. */
+  readonly key: string | undefined;
 }
 
 /** Who writes. The request is counted together with its write. */
@@ -56,7 +58,7 @@ export async function write(tools: WriteTools, asked: WriteRequest): Promise<Wri
   return written;
 }
 
-async function writerOf({ digest, limit, accepted }: WriteTools, { operation, context }: WriteRequest) {
+async function writerOf({ digest, limit, accepted }: WriteTools, { operation, context, key }: WriteRequest) {
   // What takes no credential is stored by the client's address.
   const takesNone = operation.credential === 'none';
   const account = takesNone ? undefined : (context.account ??= await digest.account(context.credential));
@@ -65,7 +67,7 @@ async function writerOf({ digest, limit, accepted }: WriteTools, { operation, co
   const owner = (context.owner = accepted.ownerOf(account, context));
   const counting = isCounted(context) ? undefined : limit.account;
   const quota = account === undefined ? limit.address : counting;
-  return { context, account, storedAs, owner, quota };
+  return { context, key, account, storedAs, owner, quota };
 }
 
 /** @throws GatewayError `rate_limited` */
@@ -100,9 +102,9 @@ async function newWriteOf(
   { clock, digest, table }: GatewayDeps,
   operation: Operation,
   input: OperationInput,
-  { account, storedAs, owner, quota, context }: Writer,
+  { account, storedAs, owner, quota, context, key }: Writer,
 ): Promise<NewWrite> {
-  const { endsAt, waitUntil, idempotencyKey: key } = context;
+  const { endsAt, waitUntil } = context;
   const isPurchase = operation.exclusive === true;
   const isCompared = key !== undefined || isPurchase;
   const asked = () => [operation.id, input.id ?? '', input.query, comparedBody(operation, input)].join(' ');
@@ -185,7 +187,7 @@ function again({ metrics }: GatewayDeps, record: WriteRecord, { fingerprint }: N
 
 /** A client that leaves cancels the write only until it is sent. */
 async function send({ call }: WriteTools, ready: Ready): Promise<WriteAnswer> {
-  const { context, isLate, account, owner, operation, input } = ready;
+  const { context, key, isLate, account, owner, operation, input } = ready;
   let isSent = false;
   const controller = new AbortController();
   const stay = onAbort(context.signal, (reason) => {
@@ -198,7 +200,7 @@ async function send({ call }: WriteTools, ready: Ready): Promise<WriteAnswer> {
   const beforeFirstByte = () => {
     if (isLate()) throw GatewayError.of('upstream_timeout', { fault: 'not_sent' });
   };
-  const hooks = { beforeSend, beforeFirstByte, controller, endsAt: context.endsAt };
+  const hooks = { beforeSend, beforeFirstByte, controller, endsAt: context.endsAt, key };
   try {
     return await call({ context, account, owner, operation, input, ...hooks });
   } catch (error) {

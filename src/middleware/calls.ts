@@ -5,6 +5,7 @@ import { GatewayError } from '../core/errors.ts';
 import type { Soon } from '../core/runtime.ts';
 import { valueOf } from '../core/values.ts';
 import type { Gateway } from '../gateway/gateway.ts';
+import type { Read } from '../upstream/call.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { ID_FORMS, type Operation, type ValueOf } from '../upstream/operation.ts';
 import { endRequest } from './access-log.ts';
@@ -55,7 +56,8 @@ export class Calls {
   readonly #request: ClientRequest;
   readonly #tools: CallTools;
   #entered: Soon<void> | undefined;
-  #reader: Soon<Reader> | undefined;
+  /** The first call's question to the store, which counts the request; where it was refused, so are all others. */
+  #counted: Promise<Reader> | undefined;
   /** Whether something of the account may be in the answer. */
   isUsed = false;
   readonly sessions: Sessions | undefined;
@@ -68,7 +70,7 @@ export class Calls {
   }
 
   /**
-   * A GET of the upstream, through the cache.
+   * A GET of the upstream, through the cache. Each asks the store anew, so none answers with what was before a write.
    * @throws GatewayError of which Hono's own `onError` makes the problem that a client of ours would get
    */
   read<O extends Operation>(row: O, input: CallInput = {}): Promise<CallAnswer<ValueOf<O>>> {
@@ -76,34 +78,38 @@ export class Calls {
       if (row.method !== 'GET') throw new TypeError(`the row \`${row.id}\` is no read`);
       const read = { operation: row, input: inputOf(row, input) };
       await this.#enter();
-      const reader = await (this.#reader ??= this.#tools.gateway.reader(this.#request, [read]));
-      const { status, entry } = reader.fresh(read) ?? (await this.#tools.gateway.read(read, reader));
-      return answerOf<O>(status, entry && withOrigin(entry, this.#request));
+      const reader = await this.#readerOf([read]);
+      try {
+        const { status, entry } = reader.fresh(read) ?? (await this.#tools.gateway.read(read, reader));
+        return answerOf<O>(status, entry && withOrigin(entry, this.#request));
+      } finally {
+        reader.snapshot.end?.();
+      }
     });
   }
 
   /**
-   * Anything else, sent once. Reads after it see what it has changed.
+   * Anything else, sent once.
    * @throws GatewayError as `read`
    */
   write<O extends Operation>(row: O, input: WriteInput = {}): Promise<CallAnswer<ValueOf<O>>> {
     return this.#told(async () => {
       if (row.method === 'GET') throw new TypeError(`the row \`${row.id}\` is no write`);
-      const { key, body } = input;
+      const { key = this.#request.header('idempotency-key'), body } = input;
       const sent = { ...inputOf(row, input), ...(body !== undefined && { body: JSON.stringify(body) }) };
       await this.#enter();
-      this.#request.takeKey(key);
-      const { status, text } = await this.#tools.gateway.write(row, async () => sent, this.#request);
-      await this.#anew();
+      this.#request.checkIdempotencyKey(key);
+      if (row.credential !== 'none') await (this.#counted ?? this.#readerOf([]));
+      const { status, text } = await this.#tools.gateway.write(row, async () => sent, this.#request, key);
       return answerOf<O>(status, text);
     });
   }
 
-  /** What it has seen of the store is from before the write. */
-  async #anew(): Promise<void> {
-    const reader = this.#reader;
-    this.#reader = undefined;
-    (await reader)?.snapshot.end?.();
+  async #readerOf(reads: readonly Read[]): Promise<Reader> {
+    await this.#counted;
+    const reader = (async () => this.#tools.gateway.reader(this.#request, reads))();
+    this.#counted ??= reader;
+    return reader;
   }
 
   /** Opens the session, if it comes by one. */
@@ -112,13 +118,19 @@ export class Calls {
     return (this.#entered ??= this.#tools.sessions?.enter(this.#request));
   }
 
-  /** Errors become answers by Hono's own `onError`, which asks them for one. */
-  async #told<T>(run: () => Promise<T>): Promise<T> {
-    try {
-      return await run();
-    } catch (error) {
-      throw withResponse(error, (told) => problem(told, this.#context) as Response);
-    }
+  /** Errors become answers by Hono's own `onError`, which asks them for one. One that no handler waits for ends no process. */
+  #told<T>(run: () => Promise<T>): Promise<T> {
+    const told = run().catch((error: unknown): never => {
+      throw withResponse(error, (own) => this.#problemOf(own));
+    });
+    told.catch(() => undefined);
+    return told;
+  }
+
+  /** Another gateway's middleware may have come after ours. */
+  #problemOf(error: Error): Response {
+    this.#context.set('porticoRequest', this.#request);
+    return problem(error, this.#context) as Response;
   }
 }
 
@@ -160,6 +172,7 @@ export const callsOf =
         return routePath(host); // of the handler that has come last
       },
     };
+    const outer = c.get('porticoRequest') as ClientRequest | undefined;
     const request = beginAt(c, route, tools);
     const calls = new Calls(c, request, tools);
     host.set('portico', calls);
@@ -173,6 +186,7 @@ export const callsOf =
     } finally {
       if (isOpen(c, request)) endRequest(request, host.finalized ? host.res.status : FAULT);
       else request.end();
+      if (outer && c.get('porticoRequest') === request) c.set('porticoRequest', outer);
     }
   };
 

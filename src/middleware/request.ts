@@ -117,7 +117,6 @@ export class ClientRequest implements RequestContext {
   #mount: string | undefined;
   #abort: AbortController | undefined;
   #stopTimer: (() => void) | undefined;
-  #key: string | undefined;
 
   /** `hono`: absent for a request that a guard refuses. */
   constructor(head: Head, route: RouteFacts, tools: RequestTools, hono?: Context<Env>) {
@@ -180,21 +179,13 @@ export class ClientRequest implements RequestContext {
     return text !== undefined && PRINTABLE.test(text) ? text : undefined;
   }
 
-  /** That of a handler of the host's, else the client's with a POST. */
+  /** Only for a POST. */
   get idempotencyKey(): string | undefined {
-    if (this.#key !== undefined) return this.#key;
     return this.method === 'POST' ? this.header('idempotency-key') : undefined;
   }
 
-  /** The next write has this key, if there is one. @throws GatewayError `validation_failed` */
-  takeKey(key: string | undefined): void {
-    this.#key = key;
-    this.checkIdempotencyKey();
-  }
-
   /** @throws GatewayError `validation_failed` */
-  checkIdempotencyKey(): void {
-    const key = this.idempotencyKey;
+  checkIdempotencyKey(key = this.idempotencyKey): void {
     if (key === undefined || IDEMPOTENCY_KEY.test(key)) return;
     const message = 'expected 1 to 255 visible ASCII characters';
     throw invalid([{ code: 'invalid_format', message, field: 'Idempotency-Key' }]);

@@ -97,6 +97,8 @@ export interface UpstreamCall extends Whose {
   readonly operation: Operation;
   readonly input: OperationInput;
   readonly validators?: Validators | undefined;
+  /** Idempotency key of a write. */
+  readonly key?: string | undefined;
   /** Called when all gates have let the call through, before it waits for a connection; what it throws ends the call. */
   readonly beforeSend?: () => void;
   /** Called right before the first byte is sent; what it throws ends the call with nothing sent. */

@@ -67,14 +67,14 @@ export function targetOf(operation: Operation, { id, query }: OperationInput): s
 /**
  * The allow-list of `contract.md` section 2 and what hooks give, names and values in turn; nothing else that the client sent is passed on.
  */
-function headersOf({ operation, input, context, validators }: UpstreamCall, prepared: Prepared): string[] {
-  const { trace, requestId, userAgent = 'portico', idempotencyKey } = context;
+function headersOf({ operation, input, context, validators, key }: UpstreamCall, prepared: Prepared): string[] {
+  const { trace, requestId, userAgent = 'portico' } = context;
   const headers = ['accept', 'application/json', 'user-agent', userAgent, 'x-request-id', requestId];
   headers.push('traceparent', `00-${trace.traceId}-${newSpanId()}-${trace.flags}`, 'via', '1.1 portico');
   headers.push(...prepared.headers);
   if (input.body !== undefined) headers.push('content-type', 'application/json');
   if (trace.tracestate) headers.push('tracestate', trace.tracestate);
-  if (operation.method === 'POST' && idempotencyKey) headers.push('idempotency-key', idempotencyKey);
+  if (operation.method === 'POST' && key) headers.push('idempotency-key', key);
   if (validators?.etag) headers.push('if-none-match', validators.etag);
   if (validators?.lastModified) headers.push('if-modified-since', validators.lastModified);
   return headers;

@@ -1,8 +1,17 @@
 import { Hono } from 'hono';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { GatewayError } from '../../src/core/errors.ts';
+import { fromEnv } from '../../src/entry/node/index.ts';
 import type { HostEnv } from '../../src/middleware/calls.ts';
-import { type Call, json, perCall, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import {
+  barrier,
+  type Call,
+  json,
+  perCall,
+  type ScriptedUpstream,
+  startUpstream,
+} from '../../src/testing/scripted-upstream.ts';
+import { portico as gatewayOf } from '../../src/portico.ts';
 import { operations } from '../support/account-api.ts';
 import { startGateway } from '../support/gateway.ts';
 import { call, type CallOptions } from '../support/http.ts';
@@ -173,6 +182,139 @@ describe('a handler of the host', () => {
       '/api/v2/subscription/checkout/purchase/',
       '/api/v2/subuser/7/refresh/',
     ]);
+  });
+
+  test('that writes twice at once sends each with its own key, and each once', async () => {
+    const { upstream, ask } = await openHost((app) =>
+      app.post('/own/two', async (c) => {
+        const { portico } = c.var;
+        await Promise.all([
+          portico.write(purchasePlan, { body: {}, key: 'one' }),
+          portico.write(refreshSubuser, { id: 7, key: 'two' }),
+        ]);
+        return c.json({});
+      }),
+    );
+    upstream.on(isPost, json(200, '{"plan":4}'));
+    for (let n = 0; n < 2; n++) expect((await ask('/own/two', { method: 'POST' })).status).toBe(200);
+    const keys = upstream.calls.map(({ path, headers }) => `${path} ${headers['idempotency-key']}`).toSorted();
+    expect(keys).toEqual(['/api/v2/subscription/checkout/purchase/ one', '/api/v2/subuser/7/refresh/ two']);
+  });
+
+  test.each(['PUT', 'PATCH', 'DELETE', 'GET'])('buys once for a key that came with %s', async (method) => {
+    const { upstream, ask } = await openHost((app) =>
+      app.on(method, '/own/buy', async (c) => c.json((await c.var.portico.write(purchasePlan, { body: {} })).json())),
+    );
+    upstream.on(isPost, json(200, '{"plan":4}'));
+    const keyed = { method, headers: { 'Idempotency-Key': 'k' } };
+    for (let n = 0; n < 2; n++) expect((await ask('/own/buy', keyed)).status).toBe(200);
+    expect(upstream.calls).toHaveLength(1);
+  });
+
+  test('cannot go on past the limit by catching what refuses it', async () => {
+    const { upstream, ask } = await openHost(
+      (app) =>
+        app.post('/own/past', async (c) => {
+          const { portico } = c.var;
+          const codes: string[] = [];
+          const note = (error: { readonly code: string }) => void codes.push(error.code);
+          await portico.read(getSubscription).catch(note);
+          await portico.read(listNotifications).catch(note);
+          await portico.write(purchasePlan, { body: {} }).catch(note);
+          return c.json(codes);
+        }),
+      { RATE_LIMIT_PER_MINUTE: '1' },
+    );
+    upstream.on(() => true, json(200, PAGE));
+    expect((await ask('/own/past', { method: 'POST' })).json).toEqual([]);
+    expect((await ask('/own/past', { method: 'POST' })).json).toEqual(Array.from({ length: 3 }, () => 'rate_limited'));
+    expect(upstream.calls).toHaveLength(3);
+  });
+
+  test('reads anew after a write of its own that nobody answered', async () => {
+    let plans = 0;
+    const { upstream, ask } = await openHost((app) =>
+      app.post('/own/unknown', async (c) => {
+        const { portico } = c.var;
+        const before = await portico.read(getSubscription);
+        await portico.write(purchasePlan, { body: {} }).catch(() => undefined);
+        const after = await portico.read(getSubscription);
+        return c.json([before.json().plan, after.json().plan]);
+      }),
+    );
+    upstream.on(
+      SUBSCRIPTION,
+      perCall(() => json(200, `{"plan":${++plans}}`)),
+    );
+    upstream.on(isPost, json(500, '{}'));
+    expect((await ask('/own/unknown', { method: 'POST' })).json).toEqual([1, 2]);
+  });
+
+  test('sees what another request has written between two of its reads', async () => {
+    let plans = 0;
+    const between = barrier();
+    const { upstream, ask } = await openHost((app) =>
+      app.get('/own/reads', async (c) => {
+        const before = await c.var.portico.read(getSubscription);
+        await between.arrive();
+        const after = await c.var.portico.read(getSubscription);
+        return c.json([before.json().plan, after.json().plan]);
+      }),
+    );
+    upstream.on(
+      SUBSCRIPTION,
+      perCall(() => json(200, `{"plan":${++plans}}`)),
+    );
+    upstream.on('DELETE /api/v2/payment/method/', json(200, '{}'));
+    const reading = ask('/own/reads');
+    await between.reached;
+    expect((await ask('/api/v2/payment/method/', { method: 'DELETE' })).status).toBe(200);
+    between.release();
+    expect((await reading).json).toEqual([1, 2]);
+  });
+
+  test('that waits for one of two calls which fail leaves no rejection that nobody hears', async () => {
+    const { upstream, ask } = await openHost((app) =>
+      app.get('/own/both', async (c) => {
+        const first = c.var.portico.read(getSubscription);
+        const other = c.var.portico.read(listNotifications);
+        return c.json([(await first).json(), (await other).json()]);
+      }),
+    );
+    upstream.on(() => true, json(404, '{}'));
+    expectProblem(await ask('/own/both'), { status: 404, code: 'not_found' });
+  });
+
+  test('behind the middleware of two gateways ends both requests, and is not to be kept', async () => {
+    const one = await openHost((app) => app);
+    const other = await startUpstream();
+    const second = gatewayOf({
+      ...fromEnv({ UPSTREAM_BASE_URL: other.url, LOG_LEVEL: 'silent' }),
+      rows: operations,
+    });
+    onTestFinished(async () => {
+      await second.drain();
+      await other.close();
+    });
+    other.on(SUBSCRIPTION, json(200, '{"plan":2}'));
+    answers(one.upstream);
+    const gateway = await startGateway(one.upstream.url, {
+      around: (_app, request) =>
+        new Hono<HostEnv>().get(
+          '/own/both',
+          request,
+          async (c, next) => {
+            c.header('X-First', (await c.var.portico.read(getSubscription)).text ?? '');
+            await next();
+          },
+          second.request,
+          async (c) => c.json((await c.var.portico.read(getSubscription)).json()),
+        ),
+    });
+    onTestFinished(() => gateway.close());
+    const { headers, json: body } = await call(gateway.url, { path: '/own/both', token: secret() });
+    expect([headers['x-first'], body, headers['cache-control']]).toEqual(['{"plan":3}', { plan: 2 }, 'no-store']);
+    expect(gateway.lines.filter(({ msg }) => msg === 'request')).toMatchObject([{ status: 200, upstream_calls: 1 }]);
   });
 
   test('has the digits of the upstream, as text where they would be rounded', async () => {
