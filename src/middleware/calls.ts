@@ -8,6 +8,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import type { Read } from '../upstream/call.ts';
 import { withOrigin } from '../upstream/links.ts';
 import { ID_FORMS, type Operation, type ValueOf } from '../upstream/operation.ts';
+import type { Table } from '../upstream/table.ts';
 import { endRequest } from './access-log.ts';
 import { addFacts, NO_STORE, problem } from './reply.ts';
 import { beginAt, type ClientRequest, type Env, type RequestTools } from './request.ts';
@@ -43,6 +44,7 @@ export interface HostEnv {
 
 export interface CallTools extends RequestTools {
   readonly gateway: Gateway;
+  readonly table: Pick<Table, 'operations'>;
   readonly sessions?: Sessions | undefined;
   readonly cors?: RequestTools['cors'] & { preflight(c: Context<Env>): Response | undefined };
 }
@@ -75,8 +77,9 @@ export class Calls {
    */
   read<O extends Operation>(row: O, input: CallInput = {}): Promise<CallAnswer<ValueOf<O>>> {
     return this.#told(async () => {
-      if (row.method !== 'GET') throw new TypeError(`the row \`${row.id}\` is no read`);
-      const read = { operation: row, input: inputOf(row, input) };
+      const operation = this.#own(row);
+      if (operation.method !== 'GET') throw new TypeError(`the row \`${row.id}\` is no read`);
+      const read = { operation, input: inputOf(operation, input) };
       await this.#enter();
       const reader = await this.#readerOf([read]);
       try {
@@ -94,15 +97,23 @@ export class Calls {
    */
   write<O extends Operation>(row: O, input: WriteInput = {}): Promise<CallAnswer<ValueOf<O>>> {
     return this.#told(async () => {
-      if (row.method === 'GET') throw new TypeError(`the row \`${row.id}\` is no write`);
+      const operation = this.#own(row);
+      if (operation.method === 'GET') throw new TypeError(`the row \`${row.id}\` is no write`);
       const { key = this.#request.header('idempotency-key'), body } = input;
-      const sent = { ...inputOf(row, input), ...(body !== undefined && { body: JSON.stringify(body) }) };
+      const sent = { ...inputOf(operation, input), ...(body !== undefined && { body: JSON.stringify(body) }) };
       await this.#enter();
       this.#request.checkIdempotencyKey(key);
-      if (row.credential !== 'none') await (this.#counted ?? this.#readerOf([]));
-      const { status, text } = await this.#tools.gateway.write(row, async () => sent, this.#request, key);
+      if (operation.credential !== 'none') await (this.#counted ?? this.#readerOf([]));
+      const { status, text } = await this.#tools.gateway.write(operation, async () => sent, this.#request, key);
       return answerOf<O>(status, text);
     });
+  }
+
+  /** The gateway's own row of that name: copies are kept by names. */
+  #own(row: Operation): Operation {
+    const own = this.#tools.table.operations.find(({ id }) => id === row.id);
+    if (own?.at === row.at) return own;
+    throw new TypeError(`the row \`${row.id}\` at ${row.at} is not among the rows of this gateway`);
   }
 
   async #readerOf(reads: readonly Read[]): Promise<Reader> {

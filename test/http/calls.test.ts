@@ -12,6 +12,7 @@ import {
   startUpstream,
 } from '../../src/testing/scripted-upstream.ts';
 import { portico as gatewayOf } from '../../src/portico.ts';
+import { defineRows } from '../../src/upstream/operation.ts';
 import { operations } from '../support/account-api.ts';
 import { startGateway } from '../support/gateway.ts';
 import { call, type CallOptions } from '../support/http.ts';
@@ -393,20 +394,23 @@ describe('what fails in a handler of the host', () => {
 
   test('is told by a row of the wrong kind in words for whoever has written it', async () => {
     const words: string[] = [];
+    const { answer } = getSubscription;
+    const foreign = defineRows({ getSubscription: { at: 'GET /elsewhere', answer } });
     const { ask } = await openHost((app) =>
       app
         .get('/own/wrong', async (c) => c.json((await c.var.portico.read(purchasePlan)).json()))
+        .get('/own/foreign', async (c) => c.json((await c.var.portico.read(foreign.getSubscription)).json()))
         .get('/own/without', async (c) => c.json((await c.var.portico.read(getPaymentMethod)).json()))
         .onError((error, c) => {
           words.push(error.message);
           return c.text('', 500);
         }),
     );
-    await ask('/own/wrong');
-    await ask('/own/without');
+    for (const path of ['wrong', 'without', 'foreign']) await ask(`/own/${path}`);
     expect(words).toEqual([
       'the row `purchasePlan` is no read',
       'the row `getPaymentMethod` needs an id: its path is /api/v2/payment/method/{id}/',
+      'the row `getSubscription` at GET /elsewhere is not among the rows of this gateway',
     ]);
   });
 });
