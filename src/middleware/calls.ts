@@ -210,7 +210,11 @@ const isOpen = (c: Context<Env>, request: ClientRequest) => c.get('porticoReques
 const FAULT = 500;
 
 async function finish(c: Context<HostEnv>, request: ClientRequest, { isUsed, sessions }: Calls): Promise<void> {
-  if (isUsed && !c.res.headers.has('Cache-Control')) c.header('Cache-Control', NO_STORE['Cache-Control']);
+  // One that streams may ask later.
+  const isOfAccount = isUsed || request.header('authorization') !== undefined || request.header('cookie') !== undefined;
+  if (isOfAccount && !c.res.headers.has('Cache-Control')) c.header('Cache-Control', NO_STORE['Cache-Control']);
   for (const [name, value] of Object.entries(addFacts({}, request))) c.header(name, value, { append: name === 'Vary' });
-  c.res = (await sessions?.renew(request, c.res)) ?? c.res;
+  // A cache that others share would give the cookie to them.
+  const isPrivate = /no-store|private/.test(c.res.headers.get('Cache-Control') ?? '');
+  if (sessions && isPrivate) c.res = await sessions.renew(request, c.res);
 }

@@ -1,4 +1,5 @@
 import { Hono } from 'hono';
+import { stream } from 'hono/streaming';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { GatewayError } from '../../src/core/errors.ts';
 import { fromEnv } from '../../src/entry/node/index.ts';
@@ -102,6 +103,19 @@ describe('a handler of the host', () => {
     const lines = gateway.lines.filter(({ msg }) => msg === 'request');
     expect(lines).toMatchObject([{ request_id: 'mine', route: '/own/plan', status: 200, upstream_calls: 1 }]);
     expect(lines[0]?.['account']).toBeTypeOf('string');
+  });
+
+  test('that streams what it reads gives no leave to keep it either', async () => {
+    const { upstream, ask } = await openHost((app) =>
+      app.get('/own/stream', (c) =>
+        stream(c, async (out) => {
+          await out.write((await c.var.portico.read(getSubscription)).text ?? '');
+        }),
+      ),
+    );
+    answers(upstream);
+    const { text, headers } = await ask('/own/stream');
+    expect([text, headers['cache-control']]).toEqual(['{"plan":3}', 'no-store']);
   });
 
   test('may say itself how its answer is kept', async () => {

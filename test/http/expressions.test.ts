@@ -49,6 +49,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   },
   'src/core/values.ts': { '/\\d{16}/': upstream('1a'), '/^-?\\d+$/': upstream('1', { after: 'a' }) },
   'src/middleware/calls.ts': {
+    '/no-store|private/': OURS,
     "new RegExp(`^${ID_FORMS[idForm ?? 'digits']}$`)": client('1', {
       after: '!',
       made: Object.values(ID_FORMS).map((form) => new RegExp(`^${form}$`)),
