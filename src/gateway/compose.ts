@@ -3,7 +3,7 @@ import { GatewayError } from '../core/errors.ts';
 import { andThen, type Clock, type Soon } from '../core/runtime.ts';
 import type { Read } from '../upstream/call.ts';
 import { withOrigin } from '../upstream/links.ts';
-import { computedOf } from './computed.ts';
+import type { Computed } from './computed.ts';
 import { type GoodLeg, isBad, isGood, isRefusal, type Leg } from './leg.ts';
 import type { Link, Part } from './plan.ts';
 import { COMPUTED, type Overview } from './sections.ts';
@@ -11,6 +11,7 @@ import { COMPUTED, type Overview } from './sections.ts';
 /** What a client wants of an overview. */
 export interface Composition {
   readonly overview: Overview;
+  readonly computed?: Computed | undefined;
   /** Sections asked for, in the overview's order; what is computed is the last. */
   readonly wanted: readonly string[];
   /** Those that are read, and what they depend on. */
@@ -47,8 +48,8 @@ export function compose(tools: Composing, composition: Composition): Legs {
     const leg = one.link === undefined ? readLeg(part, one) : linkedLeg(part, one.link, legs.get(one.link.base.name));
     legs.set(one.name, leg instanceof Promise ? vetted(leg, one.name, composition) : leg);
   }
-  if (composition.overview.compute && composition.wanted.includes(COMPUTED)) {
-    const leg = computedLeg(tools.clock, composition, legs);
+  if (composition.computed && composition.wanted.includes(COMPUTED)) {
+    const leg = computedLeg(composition.computed, tools.clock, composition, legs);
     const isDone = !(leg instanceof Promise) && !isBad(leg);
     legs.set(COMPUTED, isDone ? leg : vetted(leg, COMPUTED, composition));
   }
@@ -65,15 +66,14 @@ async function vetted(leg: Soon<Leg>, section: string, composition: Composition)
 }
 
 /** What is computed of the other sections, at once if they are there. */
-function computedLeg(clock: Clock, composition: Composition, legs: Legs): Soon<Leg> {
-  const { overview, wanted, parts } = composition;
+function computedLeg(computed: Computed, clock: Clock, { wanted, parts }: Composition, legs: Legs): Soon<Leg> {
   const inputs = new Map<string, Soon<Leg>>();
   for (const { name, required } of parts) {
     const leg = required || wanted.includes(name) ? legs.get(name) : undefined;
     if (leg) inputs.set(name, leg);
   }
   const given = allOf(inputs);
-  return andThen(given, (all) => computedOf(overview, all, clock));
+  return andThen(given, (all) => computed.of(all, clock));
 }
 
 /** At once if all are there. */

@@ -1,5 +1,6 @@
 import type { CopyOf, Read } from '../upstream/call.ts';
 import { ID_FORMS } from '../upstream/operation.ts';
+import { Computed } from './computed.ts';
 import { Found } from './found.ts';
 import { COMPUTED, isFromPath, linkOf, type Overview, parameterOf, type Section } from './sections.ts';
 
@@ -24,6 +25,7 @@ export interface Link {
 /** An overview, and how it is read. */
 export interface Plan {
   readonly overview: Overview;
+  readonly computed: Computed | undefined;
   readonly hasParameter: boolean;
   /** `text`: that of the path's parameter. Without one it is the same list every time: a reader knows its reads again. */
   readonly partsFor: (text: string | undefined) => readonly Part[];
@@ -40,7 +42,8 @@ export function planOf(overview: Overview): Plan {
   };
   const hasParameter = parameterOf(overview) !== undefined;
   const fixed = hasParameter ? undefined : partsFor('');
-  return { overview, hasParameter, partsFor: (text = '') => fixed ?? partsFor(text) };
+  const computed = overview.compute && new Computed(overview);
+  return { overview, computed, hasParameter, partsFor: (text = '') => fixed ?? partsFor(text) };
 }
 
 interface Before {

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import type { GatewayDeps } from '../gateway/deps.ts';
-import { documented, text as textField } from '../upstream/fields.ts';
+import { documented, schemasIn, text as textField } from '../upstream/fields.ts';
 import { batchDescription } from './batch.ts';
 import { docsDescription } from './docs.ts';
 import { healthDescriptions } from './health.ts';
@@ -48,14 +48,17 @@ function checkNames(described: Described): void {
   if (twice !== undefined)
     throw new TypeError(`two calls are called \`${twice}\`: rows, overviews and calls of Portico`);
   const own = new Set([...OWN_SCHEMAS, ...described.overviews.flatMap(schemaNamesOf)]);
-  const given = described.table.operations.flatMap(({ answer, body }) => [answer, body?.schema]);
-  const computed = described.overviews.map((one) => one.computed);
-  const taken = [...given, ...computed].map(nameOf).find((name) => name !== undefined && own.has(name));
-  if (taken !== undefined)
-    throw new TypeError(`a schema is called \`${taken}\`, which is the name of one of Portico's`);
+  const bodies = described.table.operations.flatMap(({ answer, body }) => [answer, body?.schema]);
+  const given = [...bodies, ...described.overviews.map(({ computed }) => computed)].filter((one) => !!one);
+  const schemas = new Set(given.flatMap((one) => [...schemasIn(one)]));
+  for (const [name, those] of Map.groupBy(schemas, nameOf)) {
+    if (name === undefined) continue;
+    if (own.has(name)) throw new TypeError(`a schema is called \`${name}\`, which is the name of one of Portico's`);
+    if (those.length > 1) throw new TypeError(`two schemas are called \`${name}\``);
+  }
 }
 
-const nameOf = (one: z.core.$ZodType | null | undefined) => (one ? z.globalRegistry.get(one)?.id : undefined);
+const nameOf = (one: z.core.$ZodType) => z.globalRegistry.get(one)?.id;
 
 /** The OpenAPI document. What makes it is loaded only now. */
 export async function openApiText(described: Described): Promise<string> {

@@ -22,10 +22,17 @@ const STRICT = /(^|[,;]\s*)handling\s*=\s*"?strict"?\s*($|[,;])/i;
  * Reads `?sections=a,b`, `?fields[section]=x,y` and `Prefer: handling=strict`. The error is `validation_failed`, for a
  * section or field that does not exist; it is returned, not thrown, so that the request is counted before it is refused.
  */
-export function compositionsOf({ overview, partsFor }: Plan) {
+export function compositionsOf({ overview, computed, partsFor }: Plan) {
   const choices = choicesOf(overview);
   const all = sectionNames(overview);
-  const wholeOf = (parts: Composition['parts']) => ({ overview, wanted: all, parts, fields: NONE, strict: false });
+  const wholeOf = (parts: Composition['parts']) => ({
+    overview,
+    computed,
+    wanted: all,
+    parts,
+    fields: NONE,
+    strict: false,
+  });
   const usual = wholeOf(partsFor(undefined));
   /** `text`: that of the path's parameter. */
   return (query: string, prefer = '', text?: string): CompositionRequest => {
@@ -35,7 +42,7 @@ export function compositionsOf({ overview, partsFor }: Plan) {
     const sections = fields.get('sections');
     const error = errors.length > 0 ? invalid(errors) : undefined;
     const wanted = all.filter((name) => !error && (sections?.has(name) ?? true));
-    return { overview, wanted, parts: partsOf(wanted, parts), fields, strict: STRICT.test(prefer), error };
+    return { overview, computed, wanted, parts: partsOf(wanted, parts), fields, strict: STRICT.test(prefer), error };
   };
 }
 

@@ -36,7 +36,6 @@ test('rows are added to a table by their names, and may invalidate what stands t
 describe('what a table cannot be is said when it is made', () => {
   const REFUSED: Readonly<Record<string, readonly [Readonly<Record<string, Row>>, RegExp]>> = {
     'a body without a name': [{ a: { ...reads, answer: z.looseObject({}) } }, /the row `a` has a body without a name/],
-    'two bodies of one name': [{ a: { ...reads, answer: resource('Book', {}) } }, /two bodies are called `Book`/],
     'a body without an example': [
       { a: { ...reads, answer: resource('Unshown', { title: z.string() }) } },
       /the row `a` has a body that cannot be shown: a schema of type string has to document an example/,
@@ -90,6 +89,17 @@ test.each([
     'a schema called as one of Portico',
     { a: { ...reads, answer: resource('Problem', { a: text('text', 'a') }) } },
     /a schema is called `Problem`/,
+  ],
+  [
+    'one deep in an answer',
+    { a: { ...reads, answer: resource('Shop', { all: z.array(z.nullable(resource('SectionMeta', {}))) }) } },
+    /a schema is called `SectionMeta`/,
+  ],
+  ['two bodies of one name', { a: { ...reads, answer: resource('Book', {}) } }, /two schemas are called `Book`/],
+  [
+    'two schemas of one name, deep in answers',
+    { a: { ...reads, answer: resource('Shop', { best: z.optional(resource('Book', {})) }) } },
+    /two schemas are called `Book`/,
   ],
 ] as const)('%s is refused when the gateway is made', async (_, more, message) => {
   const made = openLibrary({ table: tableWith(more) });

@@ -3,6 +3,7 @@ import { overview } from '../../src/gateway/overviews.ts';
 import { from } from '../../src/gateway/sections.ts';
 import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
 import { stream } from '../support/http.ts';
+import { secret } from '../support/secrets.ts';
 import { openOwn, page, rows } from './own.ts';
 
 type Inputs = Readonly<Record<'books' | 'authors', { readonly count: number; readonly results: readonly unknown[] }>>;
@@ -123,17 +124,38 @@ describe('what a function computes', () => {
   });
 
   test('changes the ETag when it changes, and only then', async () => {
-    let factor = 1;
-    const world = await open(({ books }) => books.count * factor);
-    const etag = async () => (await world.get(PATH)).headers['etag'];
-    const first = await etag();
-    expect(first).toBeDefined();
-    expect(await etag()).toBe(first);
-    factor = 2;
-    const second = await etag();
-    expect(second).not.toBe(first);
-    const { status } = await world.get(PATH, { headers: { 'If-None-Match': second! } });
-    expect(status).toBe(304);
+    const world = await open(({ authors }) => authors.results[0]);
+    const { headers } = await world.get(PATH);
+    const etag = headers['etag'] ?? '';
+    const again = await world.get(PATH, { headers: { 'If-None-Match': etag } });
+    expect([etag, again.status]).toEqual([expect.stringMatching(/^"[^"]+"$/), 304]);
+    world.on('/author/', page('{"id":"other"}'));
+    const changed = await world.get(PATH, { headers: { 'Cache-Control': 'no-cache', 'If-None-Match': etag } });
+    expect([changed.status, changed.body.data['computed']]).toEqual([200, { id: 'other' }]);
+    expect(changed.headers['etag']).not.toBe(etag);
+  });
+
+  test('is computed once of the same copies, of other sections and for other accounts anew', async () => {
+    let times = 0;
+    const world = await open((inputs) => ({ ...counts(inputs), time: ++times }));
+    const ask = async (query = '', options = {}) => (await world.get(PATH + query, options)).body.data['computed'];
+    const first = { books: 2, authors: 1, time: 1 };
+    expect([await ask(), await ask()]).toEqual([first, first]);
+    expect(await ask('?sections=computed')).toEqual({ books: 2, authors: null, time: 2 });
+    expect(await ask('', { token: secret() })).toEqual({ books: 2, authors: 1, time: 3 });
+    world.on('/author/', page());
+    expect(await ask('', { headers: { 'Cache-Control': 'no-cache' } })).toMatchObject({ authors: 0 });
+    expect(await ask()).toMatchObject({ authors: 0 });
+  });
+
+  test('is computed anew where it has failed', async () => {
+    let times = 0;
+    const world = await open(() => {
+      if (times++ === 0) throw new Error('once');
+      return times;
+    });
+    expect((await world.get(PATH)).body.data['computed']).toBeNull();
+    expect((await world.get(PATH)).body.data['computed']).toBe(2);
   });
 });
 
