@@ -45,7 +45,7 @@ export interface ReadDone {
   readonly session?: 'over' | 'open' | 'as far as known' | undefined;
   /** Of its window. */
   readonly isLetIn?: boolean | undefined;
-  /** When that window ends, by the store's clock, where the store has counted meanwhile. */
+  /** When the window ends in which the store has counted it, now or in advance, by the store's clock. */
   readonly windowEnd?: number | undefined;
   /** The store did not answer in time, or may not have: the instance counts alone. */
   readonly isAlone?: boolean | undefined;
@@ -141,12 +141,29 @@ function clockOf({ rate, going }: Pick<InstanceOptions, 'rate' | 'going'>): Cloc
   };
 }
 
+interface Known {
+  /** When the window ends by the last reply, by the store's clock, and when that came. */
+  end: number | undefined;
+  endAt: number;
+  /** When the window ends of which something was counted in advance. */
+  advanceEnd: number | undefined;
+  failedAt: number;
+  /** Questions under way. */
+  asking: number;
+}
+
 /** What the store has said of requests that it was asked to count, by account. */
 class Counted {
-  readonly #known = new Map<string, { end: number | undefined; endAt: number; failedAt: number; asking: number }>();
+  readonly #known = new Map<string, Known>();
 
-  of(account: string) {
-    const known = this.#known.get(account) ?? { end: undefined, endAt: 0, failedAt: 0, asking: 0 };
+  of(account: string): Known {
+    const known = this.#known.get(account) ?? {
+      end: undefined,
+      endAt: 0,
+      advanceEnd: undefined,
+      failedAt: 0,
+      asking: 0,
+    };
     this.#known.set(account, known);
     return known;
   }
@@ -159,7 +176,11 @@ class Counted {
       const sentAt = performance.now();
       try {
         const reply = await engine.snapshot(account, question);
-        if (known && reply.use) Object.assign(known, { end: reply.now + reply.use.leftMs, endAt: performance.now() });
+        if (known && reply.use) {
+          known.end = reply.now + reply.use.leftMs;
+          known.endAt = performance.now();
+          if (reply.use.advance) known.advanceEnd = known.end;
+        }
         return reply;
       } catch (error) {
         if (known) known.failedAt = performance.now();
@@ -254,8 +275,8 @@ export class LocalInstance implements Instance {
     const snapshot = asked instanceof Promise ? await asked : asked;
     const isAsked = asked instanceof Promise;
     const counted = this.#counted.of(account);
-    const windowEnd = isAsked && counted.endAt >= beganAt ? counted.end : undefined;
-    const isAlone = isAsked && (counted.asking > 0 || counted.failedAt >= beganAt);
+    const windowEnd = isAsked ? counted.end : counted.advanceEnd;
+    const isAlone = isAsked && (counted.asking > 0 || counted.failedAt >= beganAt || counted.endAt < beganAt);
     const isLetIn = window && (snapshot.use === undefined || snapshot.use.used <= window.limit);
     const isOver = session && isSessionOver(session, snapshot.session);
     const openness = snapshot.session?.isLocal ? 'as far as known' : 'open';

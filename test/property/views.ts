@@ -158,7 +158,7 @@ const COUNTED: ReadAsk = { account: LIMITED, things: [], window: SHORT };
 /** Requests that come at once. */
 const BURST = 3;
 /** How much later than the store an instance may take a window for over, by its clock. */
-const LATE = 2 * DRIFT;
+const LATE_MS = 2 * DRIFT * SHORT.lengthMs;
 
 interface LetIn {
   readonly at: number;
@@ -273,6 +273,8 @@ export class Judge {
     if (long.length > LONG.limit) this.#complain(`${long.length} of ${LONG.limit} are let in`);
     for (const [end, count] of windowsOf(short))
       if (count > SHORT.limit) this.#complain(`${count} of ${SHORT.limit} are let in, until ${end}`);
+    for (const { at, end = Infinity } of short)
+      if (at > end + LATE_MS) this.#complain(`one is let in ${at - end} ms after the window in which it was counted`);
   }
 
   async #read(instance: Instance, { things, session, isCounted }: Extract<Act, { do: 'read' }>): Promise<void> {
@@ -346,9 +348,6 @@ export class Judge {
   }
 }
 
-/** How many were let in, by the end of their window. Those of whom nobody was asked are in the one of their time. */
-function windowsOf(letIn: readonly LetIn[]): ReadonlyMap<number, number> {
-  const ends = [...new Set(letIn.flatMap(({ end }) => end ?? []))].toSorted((a, b) => a - b);
-  const endOf = ({ at, end }: LetIn) => end ?? ends.find((one) => at < one + LATE * SHORT.lengthMs) ?? Infinity;
-  return new Map([...Map.groupBy(letIn, endOf)].map(([end, those]) => [end, those.length]));
-}
+/** How many were let in, by the end of the window in which the store has counted them. */
+const windowsOf = (letIn: readonly LetIn[]): ReadonlyMap<number, number> =>
+  new Map([...Map.groupBy(letIn, ({ end = Infinity }) => end)].map(([end, those]) => [end, those.length]));

@@ -146,9 +146,10 @@ export interface NodeGateway extends Running {
 export async function startNode(
   env: Readonly<Record<string, string>>,
   before: readonly string[] = [],
+  entry = ENTRY,
 ): Promise<NodeGateway> {
   const adminPort = env['ADMIN_PORT'] ?? String(await freePort());
-  const [file, ...args] = [...before, process.execPath, ENTRY];
+  const [file, ...args] = [...before, process.execPath, entry];
   const running = run({ env: { PORT: '0', ...env, ADMIN_PORT: adminPort }, command: [file, ...args] });
   const url = await running.until(() => urlIn(running));
   return { ...running, url, port: Number(new URL(url).port), adminUrl: `http://127.0.0.1:${adminPort}` };
