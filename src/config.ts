@@ -35,9 +35,10 @@ const httpUrl = readAs('an http:// or https:// URL', (text) => {
   z.refine((url) => url.search === '' && url.hash === '', 'a URL without query or fragment'),
 );
 
-const originUrl = z.pipe(
-  httpUrl.check(z.refine((url) => url.pathname === '/', 'an origin, without a path')),
-  z.transform((url) => url.origin),
+/** Without a slash at its end. */
+const publicUrl = z.pipe(
+  httpUrl,
+  z.transform(({ origin, pathname }) => (pathname === '/' ? origin : origin + pathname)),
 );
 
 const seconds = z.number().check(z.minimum(0), z.maximum(31_536_000));
@@ -98,7 +99,7 @@ const variables = z.object({
   upstreamMaxConnections: integerVariable(1, 65_535, 256),
   upstreamMaxBodyBytes: integerVariable(1, 268_435_456, 5_242_880),
   maxBodyBytes: integerVariable(1, 16_777_216, 65_536),
-  publicUrl: z.optional(originUrl),
+  publicUrl: z.optional(publicUrl),
   cacheMaxBytes: integerVariable(0, 17_179_869_184, 134_217_728),
   cachePolicy: z.optional(z.string()), // of each table its own: `variablesOf`
   storeUrl: z.optional(readAs(STORE_ADDRESS, storeAddressOf)),
@@ -137,6 +138,12 @@ export interface ConfigProblem {
   readonly variable: string;
   readonly expected: string;
 }
+
+/** Where there is no sandbox either. */
+export const NO_UPSTREAM: ConfigProblem = {
+  variable: 'UPSTREAM_BASE_URL',
+  expected: 'the URL of the upstream, such as https://upstream.example; it is not set',
+};
 
 type ParsedConfig = { readonly config: Config } | { readonly problems: readonly ConfigProblem[] };
 

@@ -56,11 +56,30 @@ export interface Gateway {
  * @throws TypeError in words for what tables and hooks cannot be. A bad variable ends the process on Node, and throws on Workers.
  */
 export function portico(options: PorticoOptions): Gateway {
+  checkOptions(options);
   const { runtime, rows, overviews = [] } = options;
   const table = tableOf(rows);
   const hooks = hooksOf(options);
   const parsed = parseConfig(runtime.variables, table);
   if ('problems' in parsed) return runtime.refuse(parsed.problems);
   const opened = runtime.open({ config: parsed.config, table, overviews, hooks });
-  return { ...createParts(opened.deps), drain: () => opened.drain(), opened };
+  try {
+    return { ...createParts(opened.deps), drain: () => opened.drain(), opened };
+  } catch (error) {
+    void opened.drain().catch(() => undefined); // a connection to the store would keep the process alive
+    throw error;
+  }
 }
+
+const OPTIONS = ['runtime', 'rows', 'overviews', 'onProblem', 'credential', 'headers'];
+
+/** What the compiler says too, where there are types. */
+function checkOptions({ runtime, rows, ...others }: Partial<PorticoOptions>): void {
+  const unknown = Object.keys(others).find((name) => !OPTIONS.includes(name));
+  if (unknown !== undefined) throw new TypeError(`portico takes no \`${unknown}\``);
+  if (runtime === undefined) throw new TypeError(NO_RUNTIME);
+  if (rows === undefined) throw new TypeError('portico needs `rows`, as defineRows makes them');
+}
+
+const NO_RUNTIME =
+  'portico needs a runtime: `...fromEnv(process.env)` of portico/node, or what `worker` of portico/worker gives';

@@ -52,10 +52,18 @@ interface Faulted {
 }
 
 /** A bug, of ours or of a hook. Clients get no details; the log gets the stack. */
-export function logFault(logger: Logger, { requestId, trace }: Faulted, thrown: unknown): void {
+export function logFault(
+  logger: Logger,
+  { requestId, trace }: Faulted,
+  thrown: unknown,
+  what = 'internal error',
+): void {
   const fault = thrown instanceof Error ? `${thrown.name} ${framesOf(thrown)}` : typeof thrown;
-  logger.error({ request_id: requestId, trace_id: trace.traceId, fault }, 'internal error');
+  logger.error({ request_id: requestId, trace_id: trace.traceId, fault }, what);
 }
+
+/** Of a function of the operator's, by the name of its option. */
+export const hookFailed = (name: string) => `the hook \`${name}\` has failed`;
 
 /** The stack without the message, which may quote input. */
 function framesOf({ message, stack = '' }: Error): string {

@@ -1,6 +1,6 @@
 import { SingleFlight } from '../cache/single-flight.ts';
 import { type ErrorCode, GatewayError } from '../core/errors.ts';
-import { type Logger, logFault } from '../core/logger.ts';
+import { hookFailed, type Logger, logFault } from '../core/logger.ts';
 import { childOf, type Clock, onAbort } from '../core/runtime.ts';
 import { recent } from '../store/bounded.ts';
 import type { AccountId } from '../store/store.ts';
@@ -13,7 +13,7 @@ const MAX_ACCOUNTS = 10_000;
 const MAX_SECONDS = 24 * 60 * 60;
 
 /** What a key was exchanged for. The key is not in it: it would be kept too. */
-interface Made extends Prepared {
+interface Made extends Omit<Prepared, 'refused'> {
   /** In milliseconds of the process's clock; 0 if it is for one call alone. */
   readonly until: number;
 }
@@ -37,19 +37,28 @@ export class Exchanges {
 
   /** @throws GatewayError with the fault `not_sent`; else the reason of the call's signal */
   async prepare(call: UpstreamCall): Promise<Prepared> {
+    const { account, context } = call;
+    if (account === undefined) throw new Error('a call with a credential has an account');
+    const kept = this.#keptFor(account);
     try {
-      const made = await this.#made(call);
-      return { ...made, secrets: [call.context.credential, ...made.secrets] };
+      const made = kept ?? (await this.#made(call, account));
+      const refused = () => {
+        if (this.#kept.get(account) === made) this.#kept.delete(account); // never a newer one
+        return kept !== undefined;
+      };
+      return { headers: made.headers, secrets: [context.credential, ...made.secrets], refused };
     } catch (error) {
       throw error instanceof GatewayError ? unsent(error) : error;
     }
   }
 
-  async #made(call: UpstreamCall): Promise<Made> {
-    const { account, context, controller } = call;
-    if (account === undefined) throw new Error('a call with a credential has an account');
+  #keptFor(account: AccountId): Made | undefined {
     const kept = this.#kept.get(account);
-    if (kept && kept.until > this.#tools.clock.now()) return kept;
+    return kept && kept.until > this.#tools.clock.now() ? kept : undefined;
+  }
+
+  async #made(call: UpstreamCall, account: AccountId): Promise<Made> {
+    const { context, controller } = call;
     let isOwn = false;
     const start = (ending: AbortController) => {
       isOwn = true;
@@ -83,7 +92,7 @@ export class Exchanges {
       const isRefusal = error instanceof GatewayError;
       if (isRefusal && error.status !== 500) throw error;
       const { logger } = this.#tools;
-      throw faultOfHook(error, { logger, context }, isRefusal ? INTERNAL : NOT_EXCHANGED);
+      throw faultOfHook('credential', error, { logger, context }, isRefusal ? INTERNAL : NOT_EXCHANGED);
     }
   }
 
@@ -95,16 +104,11 @@ export class Exchanges {
       const isTime = typeof forSeconds === 'number' && forSeconds >= 0;
       if (!isTime) throw new TypeError('`credential` gives a `forSeconds` that is no number of seconds');
       const until = forSeconds > 0 ? now + Math.min(forSeconds, MAX_SECONDS) * 1000 : 0;
-      const made: Made = {
-        headers,
-        secrets: concealableIn(headers),
-        until,
-        refused: () => void (this.#kept.get(account) === made && this.#kept.delete(account)), // never a newer one
-      };
+      const made: Made = { headers, secrets: concealableIn(headers), until };
       if (until > 0) this.#kept.set(account, made);
       return made;
     } catch (error) {
-      throw faultOfHook(error, { ...this.#tools, context });
+      throw faultOfHook('credential', error, { ...this.#tools, context });
     }
   }
 }
@@ -114,7 +118,10 @@ const NOT_EXCHANGED: Told = {
   detail: 'The key could not be exchanged for one of the upstream.',
 };
 
-const INTERNAL: Told = { code: 'internal_error' };
+const INTERNAL: Told = {
+  code: 'internal_error',
+  detail: 'A function of this gateway’s operator has failed. Its log says which.',
+};
 
 interface Keeping {
   readonly account: AccountId;
@@ -145,10 +152,12 @@ interface Told {
 
 /** Nothing was sent. Logged here, since not every call belongs to one request that is answered with it. */
 export function faultOfHook(
+  name: string,
   cause: unknown,
   { logger, context }: { readonly logger: Logger; readonly context: RequestContext },
   { code, detail }: Told = INTERNAL,
 ): GatewayError {
-  logFault(logger, context, cause instanceof GatewayError ? (cause.particulars.cause ?? cause) : cause);
+  const thrown = cause instanceof GatewayError ? (cause.particulars.cause ?? cause) : cause;
+  logFault(logger, context, thrown, hookFailed(name));
   return GatewayError.of(code, { fault: 'not_sent', detail, cause });
 }

@@ -36,5 +36,9 @@ export class Found {
   }
 }
 
-/** An id as text, since it may be beyond 2^53. */
-const idAt = (text: string, span: Span): string => (text[span.start] === '"' ? stringAt(text, span) : cut(text, span));
+/** An id as text, since it may be beyond 2^53. Empty where it is neither a text nor an integer. */
+function idAt(text: string, span: Span): string {
+  if (text[span.start] === '"') return stringAt(text, span);
+  const literal = cut(text, span);
+  return /^\d+$/.test(literal) ? literal : '';
+}

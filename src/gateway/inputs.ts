@@ -1,4 +1,4 @@
-import { cut, itemsOf, membersOf, type Span } from '../core/json.ts';
+import { cut, eachWhole, type Span } from '../core/json.ts';
 import { valueOf } from '../core/values.ts';
 
 /** A section as the function of an overview gets it. */
@@ -69,18 +69,8 @@ class Wholes {
   readonly #mark = crypto.randomUUID();
 
   constructor(inputs: readonly Input[]) {
-    for (const { text, value } of inputs) this.#note(value, text, { start: 0, end: text.length });
-  }
-
-  /** Notes where an object and all that is in it begin and end. */
-  #note(value: unknown, input: string, span: Span): void {
-    if (!isObject(value)) return;
-    this.#texts.set(value, { ...span, input });
-    if (Array.isArray(value)) itemsOf(input, span.start).forEach((item, at) => this.#note(value[at], input, item));
-    // The last member of a name counts.
-    else
-      for (const member of new Map(membersOf(input, span.start).map((one) => [one.name, one])).values())
-        this.#note((value as Readonly<Record<string, unknown>>)[member.name], input, member);
+    for (const { text: input, value } of inputs)
+      eachWhole(input, value, (whole, { start, end }) => this.#texts.set(whole, { start, end, input }));
   }
 
   /** What stands for it until the whole is written; itself if it is of no input. */

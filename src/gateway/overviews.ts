@@ -1,4 +1,4 @@
-import type * as z from 'zod/mini';
+import * as z from 'zod/mini';
 import { GatewayError } from '../core/errors.ts';
 import { checkInput } from '../upstream/input.ts';
 import { ID_FORMS, type Operation } from '../upstream/operation.ts';
@@ -79,6 +79,7 @@ export function overviewsIn({ operations }: Table, overviews: readonly Overview[
   const rows = new Map(operations.map((row) => [row.id, row]));
   const resolved = overviews.map((one) => withRows(one, rows));
   resolved.forEach(check);
+  for (const one of resolved) checkLists(one, operations);
   const paths = resolved.map(({ path }) => path.replace(PARAMETER, ':'));
   const twice = resolved.find((one, at) => paths.indexOf(one.path.replace(PARAMETER, ':')) < at);
   if (twice) refuse(twice, 'is at the path of another overview');
@@ -98,6 +99,27 @@ function withRows(one: Overview, rows: ReadonlyMap<string, Operation>): Overview
   });
   return { ...one, sections: Object.fromEntries(sections) };
 }
+
+/** An item that is found in a list is as old as the list, so whatever changes it has to invalidate that too. */
+function checkLists(one: Overview, operations: Table['operations']): void {
+  for (const [name, section] of Object.entries(one.sections)) {
+    const list = linkOf(section)?.list;
+    const { group } = section.read;
+    const writes =
+      list?.group === undefined || group === undefined ? [] : operations.filter(isOfItem(group, list.group));
+    if (list && writes[0])
+      refuse(
+        one,
+        `looks for \`${name}\` in \`${list.id}\`, which \`${writes[0].id}\` does not invalidate with its item`,
+      );
+  }
+}
+
+const isOfItem =
+  (item: string, list: string) =>
+  ({ invalidates = [] }: Operation): boolean =>
+    invalidates.some((one) => typeof one === 'object' && one.item === item) &&
+    !invalidates.some((one) => one === list || one === 'everything');
 
 function refuse({ path }: Overview, problem: string): never {
   throw new TypeError(`the overview \`${path}\` ${problem}`);
@@ -153,7 +175,6 @@ function problemIn(name: string, section: Section, one: Overview): string | unde
 function wrongRead(row: Partial<Operation> | undefined): string | undefined {
   if (row?.id === undefined) return 'reads no row of `defineRows`';
   if (row.method !== 'GET') return `reads \`${row.id}\`, which is no GET`;
-  if (row.credential === 'none') return `reads \`${row.id}\`, which takes no credential: its answer is of no account`;
   return row.answer === null ? `reads \`${row.id}\`, which has no answer` : undefined;
 }
 
@@ -169,10 +190,13 @@ function wrongLink(name: string, section: Section, { sections }: Overview): stri
   const link = linkOf(section);
   if (!link) return undefined;
   const names = Object.keys(sections);
-  const base = sections[link.section];
+  const base = Object.hasOwn(sections, link.section) ? sections[link.section] : undefined;
   if (!base || names.indexOf(link.section) >= names.indexOf(name))
     return `has its id from \`${link.section}\`, which is no section before it`;
   if (linkOf(base)) return `has its id from \`${link.section}\`, which has its own from another section`;
+  const { answer, id } = base.read;
+  if (answer instanceof z.ZodMiniObject && !Object.hasOwn(answer.shape, link.member))
+    return `has its id from \`${link.member}\` of \`${link.section}\`, which an answer of \`${id}\` does not have`;
   return link.list && (wrongRead(link.list) ?? wrongList(link.list));
 }
 

@@ -28,11 +28,11 @@ function sendingKey(credential: Credential): Prepare {
   return ({ context: { credential: key } }) => ({ headers: [name, scheme + key], secrets: [key] });
 }
 
-/** A call that is tried again is prepared once. */
+/** A call that is tried again is prepared once, unless what it sends is refused. */
 function once(prepare: Prepare): Prepare {
   const known = new WeakMap<UpstreamCall, Soon<Prepared>>();
-  return (call) => {
-    const prepared = known.get(call) ?? prepare(call);
+  return (call, isAnew) => {
+    const prepared = (!isAnew && known.get(call)) || prepare(call);
     known.set(call, prepared);
     return prepared;
   };
@@ -52,7 +52,7 @@ function adding(headers: FurtherHeaders, credential: Credential, logger: Logger)
       const secrets = [...prepared.secrets, ...long];
       return { ...prepared, headers: [...prepared.headers, ...further], secrets };
     } catch (error) {
-      throw faultOfHook(error, { logger, context });
+      throw faultOfHook('headers', error, { logger, context });
     }
   };
 }

@@ -7,12 +7,15 @@ import { valueOf } from '../core/values.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import type { Read } from '../upstream/call.ts';
 import { withOrigin } from '../upstream/links.ts';
-import { ID_FORMS, type Operation, type ValueOf } from '../upstream/operation.ts';
+import { ID_FORMS, type Method, type Operation, type ValueOf } from '../upstream/operation.ts';
 import type { Table } from '../upstream/table.ts';
 import { endRequest } from './access-log.ts';
 import { addFacts, NO_STORE, problem } from './reply.ts';
 import { beginAt, type ClientRequest, type Env, type RequestTools } from './request.ts';
 import type { Sessions } from './session.ts';
+
+type ReadRow = Operation & { readonly at: `GET /${string}` };
+type WriteRow = Operation & { readonly at: `${Exclude<Method, 'GET'>} /${string}` };
 
 /** What a call is asked with. Values of the query are sent as they are written. */
 export interface CallInput {
@@ -75,7 +78,7 @@ export class Calls {
    * A GET of the upstream, through the cache. Each asks the store anew, so none answers with what was before a write.
    * @throws GatewayError of which Hono's own `onError` makes the problem that a client of ours would get
    */
-  read<O extends Operation>(row: O, input: CallInput = {}): Promise<CallAnswer<ValueOf<O>>> {
+  read<O extends ReadRow>(row: O, input: CallInput = {}): Promise<CallAnswer<ValueOf<O>>> {
     return this.#told(async () => {
       const operation = this.#own(row);
       if (operation.method !== 'GET') throw new TypeError(`the row \`${row.id}\` is no read`);
@@ -95,15 +98,15 @@ export class Calls {
    * Anything else, sent once.
    * @throws GatewayError as `read`
    */
-  write<O extends Operation>(row: O, input: WriteInput = {}): Promise<CallAnswer<ValueOf<O>>> {
+  write<O extends WriteRow>(row: O, input: WriteInput = {}): Promise<CallAnswer<ValueOf<O>>> {
     return this.#told(async () => {
       const operation = this.#own(row);
       if (operation.method === 'GET') throw new TypeError(`the row \`${row.id}\` is no write`);
       const { key = this.#request.header('idempotency-key'), body } = input;
       const sent = { ...inputOf(operation, input), ...(body !== undefined && { body: JSON.stringify(body) }) };
       await this.#enter();
-      this.#request.checkIdempotencyKey(key);
       if (operation.credential !== 'none') await (this.#counted ?? this.#readerOf([]));
+      this.#request.checkIdempotencyKey(key);
       const { status, text } = await this.#tools.gateway.write(operation, async () => sent, this.#request, key);
       return answerOf<O>(status, text);
     });
@@ -116,11 +119,12 @@ export class Calls {
     throw new TypeError(`the row \`${row.id}\` at ${row.at} is not among the rows of this gateway`);
   }
 
+  /** The first one counts the request; those that come meanwhile wait for it, or they would be counted too. */
   async #readerOf(reads: readonly Read[]): Promise<Reader> {
+    const ask = async () => this.#tools.gateway.reader(this.#request, reads);
+    if (!this.#counted) return (this.#counted = ask());
     await this.#counted;
-    const reader = (async () => this.#tools.gateway.reader(this.#request, reads))();
-    this.#counted ??= reader;
-    return reader;
+    return ask();
   }
 
   /** Opens the session, if it comes by one. */
@@ -155,6 +159,8 @@ function withResponse(error: unknown, responseOf: (told: Error) => Response): Er
 
 /** @throws GatewayError `not_found` for an id that no such path has */
 function inputOf({ id: name, idForm, path }: Operation, { id, query = {} }: CallInput) {
+  if (typeof id === 'number' && !Number.isSafeInteger(id))
+    throw new TypeError(`the id of \`${name}\` is no whole number that JavaScript keeps exactly: give it as text`);
   const text = id === undefined ? undefined : String(id);
   if ((text === undefined) !== (idForm === undefined))
     throw new TypeError(`the row \`${name}\` ${idForm ? 'needs an id' : 'takes no id'}: its path is ${path}`);
@@ -214,7 +220,8 @@ async function finish(c: Context<HostEnv>, request: ClientRequest, { isUsed, ses
   const isOfAccount = isUsed || request.header('authorization') !== undefined || request.header('cookie') !== undefined;
   if (isOfAccount && !c.res.headers.has('Cache-Control')) c.header('Cache-Control', NO_STORE['Cache-Control']);
   for (const [name, value] of Object.entries(addFacts({}, request))) c.header(name, value, { append: name === 'Vary' });
-  // A cache that others share would give the cookie to them.
-  const isPrivate = /no-store|private/.test(c.res.headers.get('Cache-Control') ?? '');
-  if (sessions && isPrivate) c.res = await sessions.renew(request, c.res);
+  // A cache that others share would give the cookie to them, and a stream may outlive the session.
+  const isPrivate = /(^|[\s,])(no-store|private)($|[\s,=])/.test(c.res.headers.get('Cache-Control') ?? '');
+  const isJson = c.res.headers.get('Content-Type')?.startsWith('application/json');
+  if (sessions && isPrivate && isJson) c.res = await sessions.renew(request, c.res);
 }

@@ -4,7 +4,7 @@ import type { Logger } from '../core/logger.ts';
 import { isAllowed, isOrigin } from '../core/address.ts';
 import type { Clock } from '../core/runtime.ts';
 import { reply } from './reply.ts';
-import type { ClientRequest, Env } from './request.ts';
+import { type ClientRequest, type Env, originOf } from './request.ts';
 
 /** Headers that scripts of an allowed origin may read, besides those that browsers always show them. */
 export const EXPOSED =
@@ -92,7 +92,7 @@ const isWellFormed = (origin: string) => origin === 'null' || (origin.length <= 
 
 /** Whether an origin is the gateway's. Without `PUBLIC_URL` only the host is compared: TLS may end before the gateway. */
 export function isOwn(origin: string, request: ClientRequest, { publicUrl }: Pick<Config, 'publicUrl'>): boolean {
-  if (publicUrl !== undefined) return origin === publicUrl;
+  if (publicUrl !== undefined) return origin === originOf(publicUrl);
   return /^https?:\/\//.test(origin) && hostOf(origin) === hostOf(request.hostOrigin);
 }
 

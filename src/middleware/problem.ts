@@ -1,6 +1,6 @@
 import { type GatewayError, type Problem, problemOf } from '../core/errors.ts';
 import { isPlainObject, parsedJson } from '../core/json.ts';
-import { logFault } from '../core/logger.ts';
+import { hookFailed, logFault } from '../core/logger.ts';
 import type { OnProblem, ToldProblem } from '../upstream/hooks.ts';
 import type { ClientRequest } from './request.ts';
 
@@ -17,7 +17,9 @@ const FAULT = 500;
 
 /** Logs a bug of ours, or of a function that we were given. One in which nothing was sent is a hook's, and has been logged. */
 export function logIfFault({ requestId, trace, tools }: ClientRequest, error: GatewayError): void {
-  if (error.status === FAULT && !error.isUnsent) logFault(tools.logger, { requestId, trace }, error.cause);
+  const { section } = error.particulars;
+  const what = section === undefined ? undefined : `the section \`${section}\` has failed`;
+  if (error.status === FAULT && !error.isUnsent) logFault(tools.logger, { requestId, trace }, error.cause, what);
 }
 
 /** What a hook may change of it. On the rest clients and retries act. */
@@ -34,7 +36,7 @@ function changedBy(onProblem: OnProblem, problem: Problem, request: ClientReques
   try {
     return checked(onProblem(JSON.parse(JSON.stringify(problem)) as ToldProblem, asked));
   } catch (fault) {
-    if (!faulted.has(request)) logFault(request.tools.logger, request, fault);
+    if (!faulted.has(request)) logFault(request.tools.logger, request, fault, hookFailed('onProblem'));
     faulted.add(request);
     return {};
   }

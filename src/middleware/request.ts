@@ -114,14 +114,14 @@ export class ClientRequest implements RequestContext {
   #trace: Trace | undefined;
   #credential: string | undefined;
   #address: string | undefined;
-  #mount: string | undefined;
+  #mounted: string | undefined;
   #abort: AbortController | undefined;
   #stopTimer: (() => void) | undefined;
 
   /** `hono`: absent for a request that a guard refuses. */
   constructor(head: Head, route: RouteFacts, tools: RequestTools, hono?: Context<Env>) {
     const { url } = head;
-    const start = url.indexOf('/', url.indexOf('://') + 3);
+    const start = originOf(url).length;
     const mark = url.indexOf('?', start);
     const hash = url.indexOf('#', start);
     const end = hash < 0 ? url.length : hash;
@@ -150,8 +150,7 @@ export class ClientRequest implements RequestContext {
 
   /** Scheme and host that the client used. */
   get hostOrigin(): string {
-    const { url } = this.head;
-    return url.slice(0, url.indexOf('/', url.indexOf('://') + 3));
+    return originOf(this.head.url);
   }
 
   header(name: string): string | undefined {
@@ -199,16 +198,22 @@ export class ClientRequest implements RequestContext {
     return (this.#address ??= this.tools.addressOf(this.#hono?.env ?? {}, (name) => this.header(name)));
   }
 
-  get mount(): string {
-    if (this.#mount === undefined) {
-      const base = this.#hono ? basePath(this.#hono) : '';
-      this.#mount = base.endsWith('/') ? base.slice(0, -1) : base;
+  /** The path that the app is mounted under, as the client wrote it: Hono's is decoded. */
+  get mounted(): string {
+    if (this.#mounted === undefined) {
+      const depth = this.#hono ? basePath(this.#hono).replace(/\/$/, '').split('/').length : 1;
+      this.#mounted = this.path.split('/').slice(0, depth).join('/');
     }
-    return this.#mount;
+    return this.#mounted;
+  }
+
+  get mount(): string {
+    const { publicUrl } = this.tools.config;
+    return publicUrl === undefined ? encoded(this.mounted) : publicUrl.slice(originOf(publicUrl).length);
   }
 
   get origin(): string {
-    return this.tools.config.publicUrl ?? this.hostOrigin + this.mount;
+    return this.tools.config.publicUrl ?? encoded(this.hostOrigin + this.mounted);
   }
 
   get endsAt(): number {
@@ -268,17 +273,28 @@ export class ClientRequest implements RequestContext {
   }
 }
 
+/** What comes before the path of an absolute URL. */
+export function originOf(url: string): string {
+  const slash = url.indexOf('/', url.indexOf('://') + 3);
+  return slash < 0 ? url : url.slice(0, slash);
+}
+
+/** What links begin with is put into JSON as it is. */
+const encoded = (text: string) => text.replaceAll(/[^!#-[\]-~]/g, encodeURIComponent);
+
 /** Segments of unreserved characters, none of them `.` or `..`: no proxy can read such a path in another way. */
 const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]*)+$/;
 
 /**
  * Gives a request its id, trace and deadline, as `c.get('porticoRequest')`. Hono's router decodes a path; one that has to be
- * decoded is not ours.
+ * decoded below where the app is mounted is not ours.
  * @throws GatewayError `unknown_endpoint`
  */
 export function beginRequest(c: Context<Env>, route: RouteFacts, tools: RequestTools): ClientRequest {
   const request = beginAt(c, route, tools);
-  if (!PLAIN_PATH.test(request.path)) throw GatewayError.of('unknown_endpoint');
+  const { path } = request;
+  if (!PLAIN_PATH.test(path) && !PLAIN_PATH.test(path.slice(request.mounted.length)))
+    throw GatewayError.of('unknown_endpoint');
   return request;
 }
 

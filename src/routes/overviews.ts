@@ -140,9 +140,10 @@ function sectionText({ overview, fields }: CompositionRequest, name: string, leg
 const OF_THE_WHOLE = new Set(['type', 'title', 'instance', 'request_id', 'outcome', 'section', 'errors']);
 
 /** The error of a section that failed, as its problem has it. One of ours goes into the log. */
-function errorOf(request: ClientRequest, section: string, { error }: BadLeg): object {
+function errorOf(request: ClientRequest, section: string, leg: BadLeg): object {
+  const error = leg.error.with({ section });
   logIfFault(request, error);
-  const members = Object.entries(problemFor(request, error.with({ section })));
+  const members = Object.entries(problemFor(request, error));
   return Object.fromEntries(members.filter(([name]) => !OF_THE_WHOLE.has(name)));
 }
 

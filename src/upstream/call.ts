@@ -115,12 +115,12 @@ export interface Prepared {
   readonly headers: readonly string[];
   /** Words of these, which are concealed in the upstream's texts. */
   readonly secrets: readonly string[];
-  /** Told that the upstream does not accept them. */
-  readonly refused?: () => void;
+  /** Told that the upstream does not accept them. Whether they were kept from before: then others may do. */
+  readonly refused?: () => boolean;
 }
 
-/** @throws GatewayError with the fault `not_sent` */
-export type Prepare = (call: UpstreamCall) => Soon<Prepared>;
+/** `isAnew`: once more for this call. @throws GatewayError with the fault `not_sent` */
+export type Prepare = (call: UpstreamCall, isAnew?: boolean) => Soon<Prepared>;
 
 export type CallUpstream = (call: UpstreamCall) => Promise<UpstreamAnswer>;
 

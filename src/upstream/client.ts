@@ -39,9 +39,9 @@ export function upstreamClient({
   table: { refusals },
   prepare,
 }: ClientOptions): CallUpstream {
-  return async (call) => {
+  const send = async (call: UpstreamCall, isAnew: boolean) => {
     const { operation, input, controller, beforeFirstByte } = call;
-    const soon = prepare(call);
+    const soon = prepare(call, isAnew);
     const prepared = soon instanceof Promise ? await soon : soon;
     call.beforeSend?.();
     const raw = await transport({
@@ -53,7 +53,15 @@ export function upstreamClient({
       maxBodyBytes,
       beforeFirstByte,
     });
-    if (raw.status === 401) prepared.refused?.();
+    return { raw, prepared };
+  };
+  const isOutdated = ({ raw, prepared }: Awaited<ReturnType<typeof send>>) =>
+    raw.status === 401 && prepared.refused?.() === true;
+  return async (call) => {
+    let sent = await send(call, false);
+    // Only the token is over, not the key that it was exchanged for. With a 401 nothing has happened, in a write neither.
+    if (isOutdated(sent)) sent = await send(call, true);
+    const { raw, prepared } = sent;
     return answerOf(call, raw, { now: clock.now(), secrets: prepared.secrets, upstream, refusals });
   };
 }

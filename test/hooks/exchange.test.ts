@@ -5,6 +5,7 @@ import { barrier, hold, json, perCall, reply } from '../../src/testing/scripted-
 import { expectProblem } from '../http/problem.ts';
 import { gist, openShop } from '../idempotency/helpers.ts';
 import { openOverviews, overviewTable } from '../overviews/helpers.ts';
+import { openSessions } from '../sessions/helpers.ts';
 import { bodyOf, callOf, goodAnswer } from '../support/marked.ts';
 import { secret } from '../support/secrets.ts';
 import { cachedIds, readIds, socialIds, writeIds } from '../support/table.ts';
@@ -21,9 +22,12 @@ function counting(forSeconds?: number, before: (key: string) => Promise<unknown>
   return { keys, credential };
 }
 
+const keeping: Exchange = (key) => ({ headers: { Authorization: `Token ${key}` }, forSeconds: 60 });
+
 const tokensIn = ({ upstream }: Pick<World, 'upstream'>) => upstream.calls.map(({ headers }) => headers['x-token']);
 
-const faultsIn = ({ gateway }: Pick<World, 'gateway'>) => gateway.lines.filter(({ msg }) => msg === 'internal error');
+const faultsIn = ({ gateway }: Pick<World, 'gateway'>) =>
+  gateway.lines.filter(({ msg }) => /^internal error$|^the hook /.test(msg));
 
 const UNCACHED = readIds.find((id) => !cachedIds.includes(id) && !socialIds.includes(id)) ?? 'getPendingPayment';
 
@@ -205,7 +209,18 @@ describe('accounts', () => {
 });
 
 describe('an upstream that says 401', () => {
-  test('is answered so, and the next request exchanges its key anew', async () => {
+  test('to a token that was kept gets one more call with another one', async () => {
+    const { keys, credential } = counting(60);
+    const world = await openWorld({}, { hooks: { credential } });
+    world.answerAll();
+    await world.ask(UNCACHED);
+    world.upstream.once(callOf(UNCACHED), json(401));
+    expect((await world.ask(UNCACHED)).status).toBe(200);
+    expect(tokensIn(world)).toEqual([1, 1, 2].map((count) => `${world.token}.${count}`));
+    expect(keys).toHaveLength(2);
+  });
+
+  test('to a token that was just made is answered so, and the next request exchanges its key anew', async () => {
     const { keys, credential } = counting(60);
     const world = await openWorld({}, { hooks: { credential } });
     world.answerAll();
@@ -214,6 +229,33 @@ describe('an upstream that says 401', () => {
     expect(keys).toHaveLength(1);
     expect((await world.ask(UNCACHED)).status).toBe(200);
     expect(tokensIn(world)).toEqual([`${world.token}.1`, `${world.token}.2`]);
+  });
+
+  test('to both is answered so: there is no third call', async () => {
+    const { keys, credential } = counting(60);
+    const world = await openWorld({}, { hooks: { credential } });
+    world.answerAll();
+    await world.ask(UNCACHED);
+    world.upstream.on(callOf(UNCACHED), json(401));
+    expectProblem(await world.ask(UNCACHED), { status: 401, code: 'unauthenticated' });
+    expect([keys.length, tokensIn(world).length]).toEqual([2, 3]);
+  });
+
+  test.each(writeIds.filter((id) => !socialIds.includes(id)))('to %s, which did nothing, is the same', async (id) => {
+    const { credential } = counting(60);
+    const shop = await openShop({}, { hooks: { credential } });
+    shop.answerAll();
+    await shop.ask(UNCACHED);
+    shop.upstream.once(callOf(id), json(401));
+    expect((await shop.keyed(id)).status).toBeLessThan(300);
+    expect(tokensIn(shop).map((token) => token?.split('.')[1])).toEqual(['1', '1', '2']);
+  });
+
+  test('to a kept token ends no session', async () => {
+    const world = await openSessions({}, { hooks: { credential: keeping } });
+    const cookie = await world.signIn();
+    world.upstream.once(callOf(UNCACHED), json(401));
+    for (let asked = 0; asked < 2; asked++) expect((await world.askBy(cookie, UNCACHED)).status).toBe(200);
   });
 
   test('to one account leaves what others have', async () => {
@@ -237,7 +279,6 @@ describe('an upstream that says 401', () => {
     const slow = world.ask('getSubscription');
     await late.reached;
     world.upstream.once(callOf(UNCACHED), json(401));
-    expect((await world.ask(UNCACHED)).status).toBe(401);
     expect((await world.ask(UNCACHED)).status).toBe(200);
     late.release();
     expect((await slow).status).toBe(401);

@@ -67,7 +67,7 @@ describe.each(WRONG)('a function that %s', (_, given) => {
   test('is a fault of the gateway, and nothing is sent', async () => {
     const world = await openWorld({}, { hooks });
     expectProblem(await world.ask('getSubscription'), { status: 500, code: 'internal_error' });
-    expect(world.gateway.lines.filter(({ msg }) => msg === 'internal error')).toHaveLength(1);
+    expect(world.gateway.lines.filter(({ msg }) => msg === 'the hook `headers` has failed')).toHaveLength(1);
     expect(world.upstream.calls).toEqual([]);
   });
 });

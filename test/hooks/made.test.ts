@@ -1,7 +1,12 @@
-import { expect, test } from 'vitest';
-import { portico, type Runtime } from '../../src/portico.ts';
+import { expect, test, vi } from 'vitest';
+import { fromEnv } from '../../src/entry/node/index.ts';
+import { overview } from '../../src/gateway/overviews.ts';
+import { portico, type PorticoOptions, type Runtime } from '../../src/portico.ts';
 import type { Hooks } from '../../src/upstream/hooks.ts';
 import { operations } from '../support/account-api.ts';
+
+const overviewAt = (path: `/bff/v1/${string}`) =>
+  overview(path, { subscription: { read: operations.getSubscription } });
 
 class Opened extends Error {}
 
@@ -39,6 +44,29 @@ const WRONG: readonly (readonly [hooks: unknown, words: string])[] = [
   [{ headers: { 'x-key': 'x' }, credential: { header: 'X-Key' } }, '`headers` sets `x-key`, which is set already'],
   [{ headers: { Host: 'x' } }, "`headers` sets `host`, which is the gateway's"],
 ];
+
+test.each([
+  [{ runtime, rows: operations, onproblem: () => ({}) }, 'portico takes no `onproblem`'],
+  [{ rows: operations }, 'portico needs a runtime: `...fromEnv(process.env)`'],
+  [{ runtime }, 'portico needs `rows`'],
+])('%j are no options of a gateway, which is said in words', (options, words) => {
+  expect(() => portico(options as PorticoOptions)).toThrow(words);
+});
+
+test('what is opened for a gateway that then cannot be is closed again', async () => {
+  const { open, ...rest } = fromEnv({ UPSTREAM_BASE_URL: 'http://127.0.0.1:9', LOG_LEVEL: 'silent' }).runtime;
+  const drained = vi.fn<() => void>();
+  const opening: Runtime = {
+    ...rest,
+    open: (given) => {
+      const opened = open(given);
+      return { ...opened, drain: () => opened.drain().then(drained) };
+    },
+  };
+  const two = [overviewAt('/bff/v1/mine'), overviewAt('/bff/v1/mine')];
+  expect(() => portico({ runtime: opening, rows: operations, overviews: two })).toThrow('is at the path of another');
+  await vi.waitFor(() => expect(drained).toHaveBeenCalledTimes(1));
+});
 
 test.each(WRONG)('%j is refused in words, before anything is opened', (hooks, words) => {
   expect(making(hooks)).toThrow(TypeError);

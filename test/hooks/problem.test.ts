@@ -39,7 +39,8 @@ const NOT_ITS = [
 const ours = (problem: object) =>
   Object.fromEntries(Object.entries(problem).filter(([name]) => NOT_ITS.includes(name)));
 
-const faultsIn = ({ gateway }: Pick<World, 'gateway'>) => gateway.lines.filter(({ msg }) => msg === 'internal error');
+const faultsIn = ({ gateway }: Pick<World, 'gateway'>) =>
+  gateway.lines.filter(({ msg }) => /^internal error$|^the hook /.test(msg));
 
 const hooked = (onProblem: OnProblem): { hooks: Hooks } => ({ hooks: { onProblem } });
 

@@ -17,6 +17,7 @@ import { defineRows } from '../../src/upstream/operation.ts';
 import { operations } from '../support/account-api.ts';
 import { startGateway } from '../support/gateway.ts';
 import { call, type CallOptions } from '../support/http.ts';
+import { sharedWorld } from '../store/shared-world.ts';
 import { secret } from '../support/secrets.ts';
 import { LISTED } from './cors.ts';
 import { expectProblem } from './problem.ts';
@@ -34,12 +35,14 @@ const nobody = { token: '' };
 
 const withoutEmpty = ({ token, ...options }: CallOptions) => ({ ...options, ...(token && { token }) });
 
+type GatewayOptions = NonNullable<Parameters<typeof startGateway>[1]>;
 type Handlers = (app: Hono<HostEnv>) => Hono<HostEnv>;
 
 /** A host with handlers of its own behind `gateway.request`, and the gateway beside them. */
-async function openHost(handlers: Handlers, env: Record<string, string> = {}) {
+async function openHost(handlers: Handlers, env: Record<string, string> = {}, more: GatewayOptions = {}) {
   const upstream = await startUpstream();
   const gateway = await startGateway(upstream.url, {
+    ...more,
     env,
     around: (app, request) => handlers(new Hono<HostEnv>().use('/own/*', request)).route('/', app),
   });
@@ -160,6 +163,25 @@ describe('a handler of the host', () => {
     expectProblem(await ask('/own/all', { method: 'POST' }), { status: 429, code: 'rate_limited' });
     // Its last read finds the copy that the request before has made after its write.
     expect(upstream.callsTo(SUBSCRIPTION)).toHaveLength(3);
+  });
+
+  test('counts once over a shared store too, where its calls are all under way before one is counted', async () => {
+    const { store, clock } = sharedWorld();
+    const { upstream, ask } = await openHost(
+      (app) =>
+        app.post('/own/all', async (c) => {
+          const { portico } = c.var;
+          const reads = Array.from({ length: 9 }, () => portico.read(getSubscription));
+          await Promise.all([...reads, portico.write(deletePaymentMethod), portico.write(deletePaymentMethod)]);
+          return c.json({});
+        }),
+      { RATE_LIMIT_PER_MINUTE: '20', SECRETS: secret('of-an-instance-of-a-host') },
+      { store, clock },
+    );
+    answers(upstream);
+    upstream.on('DELETE /api/v2/payment/method/', json(200, '{}'));
+    for (const left of [19, 18, 17])
+      expect((await ask('/own/all', { method: 'POST' })).headers['ratelimit']).toMatch(`"account";r=${left}`);
   });
 
   test('sees what it has written', async () => {
@@ -406,13 +428,30 @@ describe('what fails in a handler of the host', () => {
     expect(gateway.lines.filter(({ msg }) => msg === 'request')).toMatchObject([{ status: 500, route: '/own/error' }]);
   });
 
+  test.each([2 ** 53 + 2, 1.5, Number.NaN])(
+    'is not sent to the id %d, which is another number than was meant',
+    async (id) => {
+      let error: unknown;
+      const { ask } = await openHost((app) =>
+        app.get('/own/card', async (c) => {
+          error = await c.var.portico.read(getPaymentMethod, { id }).catch((thrown: unknown) => thrown);
+          return c.text('');
+        }),
+      );
+      await ask('/own/card');
+      expect(error).toBeInstanceOf(TypeError);
+      expect((error as Error).message).toMatch(/^the id of `getPaymentMethod` is no whole number/);
+    },
+  );
+
   test('is told by a row of the wrong kind in words for whoever has written it', async () => {
     const words: string[] = [];
     const { answer } = getSubscription;
     const foreign = defineRows({ getSubscription: { at: 'GET /elsewhere', answer } });
     const { ask } = await openHost((app) =>
       app
-        .get('/own/wrong', async (c) => c.json((await c.var.portico.read(purchasePlan)).json()))
+        // @ts-expect-error -- the compiler says so too
+        .get('/own/wrong', async (c) => c.json((await c.var.portico.read(purchasePlan)).json() as object))
         .get('/own/foreign', async (c) => c.json((await c.var.portico.read(foreign.getSubscription)).json()))
         .get('/own/without', async (c) => c.json((await c.var.portico.read(getPaymentMethod)).json()))
         .onError((error, c) => {

@@ -49,7 +49,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   },
   'src/core/values.ts': { '/\\d{16}/': upstream('1a'), '/^-?\\d+$/': upstream('1', { after: 'a' }) },
   'src/middleware/calls.ts': {
-    '/no-store|private/': OURS,
+    '/(^|[\\s,])(no-store|private)($|[\\s,=])/': OURS,
     "new RegExp(`^${ID_FORMS[idForm ?? 'digits']}$`)": client('1', {
       after: '!',
       made: Object.values(ID_FORMS).map((form) => new RegExp(`^${form}$`)),
@@ -118,6 +118,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^\\/bff\\/v1\\/(batch|session)(\\/|$)/': OURS,
     'new RegExp(`^${ID_FORMS[read.idForm]}$`)': OURS,
   },
+  'src/gateway/found.ts': { '/^\\d+$/': upstream('1', { after: 'a' }) },
   'src/gateway/plan.ts': {
     "new RegExp(`^${ID_FORMS[operation.idForm ?? 'digits']}$`)": upstream('1', {
       made: Object.values(ID_FORMS).map((form) => new RegExp(`^${form}$`)),
@@ -143,6 +144,8 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(?:\\/(?!\\.{1,2}(?:\\/|$))[A-Za-z0-9._~-]*)+$/': client('/.a', { after: '%' }),
     '/^[\\x20-\\x7e]{1,256}$/': client(' '),
     '/^[\\x21-\\x7e]{1,255}$/': client('a'),
+    '/[^!#-[\\]-~]/g': client('"'),
+    '/\\/$/': client('/', { after: 'a' }),
   },
   'src/core/logger.ts': { '/^\\s+at /': OURS },
   'src/resilience/drift.ts': { '/^\\./': OURS },
@@ -193,6 +196,8 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   'src/upstream/operation.ts': {
     '/^(GET|POST|PATCH|DELETE) ((?:\\/(?:\\{id\\}|(?!\\.{1,2}(?:\\/|$))[A-Za-z0-9._~-]+))+\\/?)$/': OURS,
     '/^[a-zA-Z]\\w{0,63}$/': OURS,
+    '/^[a-zA-Z][\\w-]{0,63}$/': OURS,
+    '/^[a-z][a-z0-9-]{0,31}$/': OURS,
     '/[A-Z]/g': OURS,
     '/ (api|id|ip) /': OURS,
   },

@@ -136,6 +136,54 @@ test('below a path with a parameter, every tenant has their own links and the ac
   expect(upstream.calls).toHaveLength(2);
 });
 
+const NEXT = '/api/v2/notification/?page=2';
+
+/** A gateway whose list links to its next page, and a handler that passes the list on, both below a parameter. */
+async function openTenants() {
+  const { upstream, gateway } = await openGateway('a');
+  upstream.on('GET /api/v2/notification/', json(200, { count: 3, next: NEXT, results: [] }));
+  const tenant = new Hono()
+    .get('/own', gateway.request, async (c) => {
+      const page = await c.var.portico.read(proxyAccount.listNotifications);
+      return c.json({ text: page.text, parsed: page.json() });
+    })
+    .route('/', gateway.app);
+  return new Hono().route('/of/:tenant', tenant);
+}
+
+test.each(['@me', 'x@y.example', 'x%20y', '%C3%A9', 'a,b', '$x', '%22,%22count%22:999,%22z%22:%22', '%5C', "'"])(
+  'below /of/%s, as a client writes it, calls are ours and links lead back there',
+  async (tenant) => {
+    const app = await openTenants();
+    const page = await app.request(`/of/${tenant}/api/v2/notification/`, of(secret()));
+    const next = `http://localhost/of/${tenant}${NEXT}`;
+    expect([page.status, await page.json()]).toEqual([200, { count: 3, next, results: [] }]);
+    const own = (await (await app.request(`/of/${tenant}/own`, of(secret()))).json()) as { text: string };
+    expect(own).toMatchObject({ parsed: { count: 3, next, results: [] } });
+    expect(JSON.parse(own.text)).toEqual({ count: 3, next, results: [] });
+    const nothing = await app.request(`/of/${tenant}/api/nothing`);
+    expect(await nothing.json()).toMatchObject({ type: `/of/${tenant}/problems/unknown_endpoint` });
+    expect((await app.request(`/of/${tenant}/api/v2/notificatio%6E/`, of(secret()))).status).toBe(404);
+  },
+);
+
+test('a host’s server that takes any Host has good JSON in its links too', async () => {
+  const app = await openTenants();
+  const raw = new Request('http://localhost/of/a/api/v2/notification/', of(secret()));
+  const asked = new Proxy(raw, {
+    get: (target, name) =>
+      name === 'url' ? target.url.replace('localhost', 'a"b') : (Reflect.get(target, name, target) as unknown),
+  });
+  expect(await (await app.fetch(asked)).json()).toMatchObject({ next: `http://a%22b/of/a${NEXT}` });
+});
+
+test('without serve, on another server, the instance is ready from its first request on until it is drained', async () => {
+  const { gateway } = await openGateway('a');
+  expect((await gateway.app.request('/readyz')).status).toBe(200);
+  await gateway.drain();
+  expect((await gateway.app.request('/readyz')).status).toBe(503);
+});
+
 test('a client that leaves behind a host’s middleware leaves no call behind', async () => {
   const { upstream, gateway } = await openGateway('a');
   const here = barrier();

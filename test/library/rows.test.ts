@@ -44,6 +44,32 @@ describe('what a table cannot be is said when it is made', () => {
       { a: reads, b: { ...writes, invalidates: [{ item: 'films' }] } },
       /the row `b` invalidates one item/,
     ],
+    'a row that is none': [{ a: undefined as unknown as Row }, /the row `a` is none/],
+    'a name that every object has': [{ constructor: reads }, /the row `constructor` has a name that every object/],
+    'a read without a credential': [{ a: { ...reads, credential: 'none' } }, /the row `a` is a read without a cred/],
+    'what is written for nobody and invalidates something': [
+      { a: { ...writes, credential: 'none', invalidates: ['everything'] } },
+      /the row `a` takes no credential: it is of no account/,
+    ],
+    'another credential': [{ a: { ...writes, credential: 'Bearer' as 'none' } }, /`a` has another `credential` than/],
+    'a group without a name': [{ a: { ...reads, group: '' } }, /the row `a` is of a group whose name is none/],
+    'a group of the name of all': [{ a: { ...reads, group: 'everything' } }, /the row `a` is of a group whose name/],
+    'times that are none': [
+      { a: { ...reads, cache: { fresh: 3, stale: Number.NaN, onError: 0 } } },
+      /the row `a` needs `fresh`, `stale` and `onError`/,
+    ],
+    'times that are missing': [
+      { a: { ...reads, cache: { fresh: 3 } as NonNullable<Row['cache']> } },
+      /the row `a` needs `fresh`, `stale` and `onError`/,
+    ],
+    'an answer that is no schema': [
+      { a: { ...reads, answer: { title: 'text' } as unknown as Row['answer'] } },
+      /the row `a` has no schema of its answer/,
+    ],
+    'a sign-in at a path that is none': [
+      { a: { ...writes, credential: 'none', body: { schema: film }, signsIn: { as: ':any', token: 't' } } },
+      /the row `a` signs in `as` something that is no part of a path/,
+    ],
     'a sign-in with a credential': [{ a: { ...writes, signsIn: { as: 'a', token: 't' } } }, /the row `a` signs in/],
     'a code that is none': [
       { a: { ...reads, refusals: { SOLD_OUT: { status: 409, description: '' } } } },

@@ -25,7 +25,7 @@ async function open(compute: (inputs: Inputs) => unknown) {
   const world = await openOwn([computing(compute)]);
   world.on('/book/', BOOKS);
   world.on('/author/', AUTHORS);
-  const faults = () => world.gateway.lines.filter(({ msg }) => msg === 'internal error');
+  const faults = () => world.gateway.lines.filter(({ msg }) => msg === 'the section `computed` has failed');
   return { ...world, faults };
 }
 

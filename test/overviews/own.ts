@@ -31,7 +31,6 @@ export const rows = defineRows({
   listAuthors: { at: 'GET /author/', ...pageOf(author), group: 'authors', cache: kept },
   getAuthor: { at: 'GET /author/{id}/', idForm: 'slug', answer: author, group: 'authors', cache: kept },
   getKey: { at: 'GET /key/', answer: resource('Key', { key: text('a secret', 'abc') }), secrets: ['key'] },
-  getHours: { at: 'GET /hours/', answer: resource('Hours', {}), credential: 'none' },
   getNothing: { at: 'GET /nothing/', answer: null },
 });
 

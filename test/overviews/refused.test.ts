@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { overview, overviewsIn } from '../../src/gateway/overviews.ts';
 import { from, fromPath, type Section, type Sections } from '../../src/gateway/sections.ts';
+import { defineRows, type Row } from '../../src/upstream/operation.ts';
 import { tableOf } from '../../src/upstream/table.ts';
 import { rows } from './own.ts';
 
@@ -50,7 +51,6 @@ describe('an overview', () => {
     ['with a member that no section has', having({ ...books, cardOf: 'books' }), 'has `cardOf`, which no section has'],
     ['with a section of a row that does not exist', having({}), 'reads no row of `defineRows`'],
     ['with a write', having({ read: rows.createBook }), 'reads `createBook`, which is no GET'],
-    ['with a row of no account', having({ read: rows.getHours }), 'reads `getHours`, which takes no credential'],
     ['with a row that answers nothing', having({ read: rows.getNothing }), 'reads `getNothing`, which has no answer'],
     ['without the id of a row', having({ read: rows.getBook }), 'gives `getBook` no id'],
     [
@@ -75,7 +75,7 @@ describe('an overview', () => {
     ],
     [
       'with an id of a section that stands behind it',
-      ['/bff/v1/mine', { one: { read: rows.getBook, id: from('books', 'first') }, books }],
+      ['/bff/v1/mine', { one: { read: rows.getBook, id: from('books', 'count') }, books }],
       'has its id from `books`, which is no section before it',
     ],
     [
@@ -84,20 +84,30 @@ describe('an overview', () => {
         '/bff/v1/mine',
         {
           books,
-          one: { read: rows.getBook, id: from('books', 'first') },
+          one: { read: rows.getBook, id: from('books', 'count') },
           author: { read: rows.getAuthor, id: from('one', 'author') },
         },
       ],
       'has its id from `one`, which has its own from another section',
     ],
     [
+      'with an id of a member that no answer has',
+      having({ read: rows.getBook, id: from('books', 'first') }),
+      'has its id from `first` of `books`, which an answer of `listBooks` does not have',
+    ],
+    [
+      'with an id of what every object has',
+      having({ read: rows.getBook, id: from('constructor', 'name') }),
+      'has its id from `constructor`, which is no section before it',
+    ],
+    [
       'that looks for an item in what is no page',
-      having({ read: rows.getBook, id: from('books', 'first', rows.getKey) }),
+      having({ read: rows.getBook, id: from('books', 'count', rows.getKey) }),
       'looks in `getKey`, which is no page',
     ],
     [
       'that looks for an item in what needs an id',
-      having({ read: rows.getBook, id: from('books', 'first', rows.getAuthor) }),
+      having({ read: rows.getBook, id: from('books', 'count', rows.getAuthor) }),
       'looks in `getAuthor`, which needs an id',
     ],
   ])('%s is refused in words', (_, [path, sections, ...rest], words) => {
@@ -107,6 +117,8 @@ describe('an overview', () => {
     expect(make).toThrow(words);
   });
 });
+
+const BY_LIST = from('book', 'author', rows.listAuthors);
 
 describe('a gateway', () => {
   const one = made(...at('/bff/v1/mine'));
@@ -130,12 +142,25 @@ describe('a gateway', () => {
     ['that it reads', { books }],
     [
       'that it looks in',
-      { books: { read: rows.getKey }, one: { read: rows.getBook, id: from('books', 'x', rows.listBooks) } },
+      { books: { read: rows.getKey }, one: { read: rows.getBook, id: from('books', 'key', rows.listBooks) } },
     ],
   ])('without a row %s is refused in words', (_, sections) => {
     const { listBooks: _without, ...others } = rows;
     const words = 'the overview `/bff/v1/mine` reads `listBooks`, which is not among the rows of the gateway';
     expect(() => overviewsIn(tableOf(others), [other('/bff/v1/mine', sections)])).toThrow(words);
+  });
+
+  test('with a write of an item that leaves the list in which an overview looks for it is refused in words', () => {
+    const sections = { book: { read: rows.getBook, id: '7' }, author: { read: rows.getAuthor, id: BY_LIST } };
+    const renaming = defineRows as (all: object) => typeof rows;
+    const rename = (...invalidates: NonNullable<Row['invalidates']>) =>
+      tableOf(renaming({ ...rows, rename: { at: 'PATCH /author/{id}/', idForm: 'slug', answer: null, invalidates } }));
+    const overviews = [other('/bff/v1/mine', sections)];
+    expect(() => overviewsIn(rename({ item: 'authors' }), overviews)).toThrow(
+      'looks for `author` in `listAuthors`, which `rename` does not invalidate with its item',
+    );
+    for (const good of [[{ item: 'authors' }, 'authors'], ['everything'], [{ item: 'books' }]] as const)
+      expect(overviewsIn(rename(...good), overviews)).toHaveLength(1);
   });
 
   test('whose row of that name wants an id is refused in words', () => {

@@ -135,13 +135,20 @@ describe('pages', () => {
   });
 });
 
-describe('with PUBLIC_URL', () => {
-  const stage = useWorld({ PUBLIC_URL: 'https://api.portico.example' });
+describe.each(['https://api.portico.example', 'https://portico.example/of/api/'])('with PUBLIC_URL=%s', (url) => {
+  const stage = useWorld({ PUBLIC_URL: url });
+  const begins = url.replace(/\/$/, '');
 
-  test('links have that origin, whatever the request names', async () => {
+  test('links begin with it, whatever the request names', async () => {
     stage.upstream.on(`GET ${LIST}`, json(200, { next: `${stage.upstream.url}${LIST}?page=3`, previous: null }));
     const { text } = await stage.call({ path: LIST, token: secret() });
-    expect(pageOf(text).next).toBe(`https://api.portico.example${LIST}?page=3`);
+    expect(pageOf(text).next).toBe(`${begins}${LIST}?page=3`);
+  });
+
+  test('the type of a problem leads to its page there', async () => {
+    const { json: problem } = await stage.call({ path: '/api/nothing' });
+    const type = `${URL.parse(begins)?.pathname.replace(/\/$/, '')}/problems/unknown_endpoint`;
+    expect(problem).toMatchObject({ type, instance: '/api/nothing' });
   });
 });
 

@@ -14,7 +14,7 @@ export const hooksFor = ({ UPSTREAM_BASE_URL: url }: Variables): Hooks => ({
   }),
   headers: ({ id }) => ({ 'X-Operation': id }),
   async credential(key, { signal }) {
-    const answer = await fetch(`${url}${TOKENS}`, { method: 'POST', body: key, signal });
+    const answer = await fetch(String(url) + TOKENS, { method: 'POST', body: key, signal });
     if (answer.status === 401) throw GatewayError.of('unauthenticated', { detail: 'Sign in again.' });
     return { headers: { Authorization: `Bearer ${await answer.text()}` }, forSeconds: 600 };
   },

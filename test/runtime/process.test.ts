@@ -57,7 +57,7 @@ describe('bad variables', () => {
       ADMIN_PORT: LEAK_MARK,
       UPSTREAM_BASE_URL: `http://user:${secret('password')}@127.0.0.1:${port}`,
       UPSTREAM_TIMEOUT_MS: LEAK_MARK,
-      PUBLIC_URL: `https://gateway.example/${LEAK_MARK}`,
+      PUBLIC_URL: `https://gateway.example/?${LEAK_MARK}`,
       ALLOWED_ORIGINS: `https://app.example/${LEAK_MARK}`,
       CACHE_POLICY: `{"getSubscription":"${LEAK_MARK}"}`,
       LOG_LEVEL: LEAK_MARK,

@@ -22,6 +22,7 @@ export async function serve(
   atEnd?: () => Promise<void>,
 ): Promise<{ readonly url: string; readonly adminUrl: string | undefined }> {
   const opened = openedOnNode(gateway);
+  opened.setReady(false);
   const { deps, unsent, scrape, logger, storeOpened } = opened;
   const { config, waitUntil, metrics } = deps;
   for (const near of nearlyVariables(process.env)) logger.warn(near, 'variable is not known');

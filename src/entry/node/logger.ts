@@ -11,14 +11,14 @@ import type { LogFields, Logger } from '../../core/logger.ts';
 export function pinoLogger(level: Config['logLevel']): Logger & { dropped: () => number; end: () => Promise<void> } {
   const output = new Output();
   const log = pino({ level, base: null, timestamp, formatters: { level: (label) => ({ level: label }) } }, output);
-  // What opens them makes pipes and sockets non-blocking, for `Output` too. An error that nobody hears ends the process.
-  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+  hearErrors();
   let told = 0;
-  setInterval(() => {
+  const flushing = setInterval(() => {
     if (!output.flush() || output.dropped === told) return;
     log.warn({ count: output.dropped - told }, 'log lines were dropped');
     told = output.dropped;
-  }, FLUSH_MS).unref();
+  }, FLUSH_MS);
+  flushing.unref();
   const atOnce = (of: 'info' | 'warn' | 'error') => (fields: LogFields, message: string) => {
     log[of](fields, message);
     output.flush();
@@ -29,8 +29,19 @@ export function pinoLogger(level: Config['logLevel']): Logger & { dropped: () =>
     error: atOnce('error'),
     request: (fields) => log.info(fields, 'request'),
     dropped: () => output.dropped,
-    end: () => output.end(),
+    async end() {
+      clearInterval(flushing);
+      await output.end();
+    },
   };
+}
+
+const ignored = () => undefined;
+
+/** What opens these makes pipes and sockets non-blocking, for `Output` too. An error that nobody hears ends the process. */
+function hearErrors(): void {
+  for (const stream of [process.stdout, process.stderr])
+    if (!stream.listeners('error').includes(ignored)) stream.on('error', ignored);
 }
 
 let last = { ms: 0, text: '' };

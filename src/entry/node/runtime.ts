@@ -1,4 +1,4 @@
-import type { Variables } from '../../config.ts';
+import { NO_UPSTREAM, type Variables } from '../../config.ts';
 import type { Gateway, Given, Opened, Runtime } from '../../portico.ts';
 import type { TrialAccount } from '../../routes/docs.ts';
 import { nodeDeps, openStore } from './deps.ts';
@@ -22,9 +22,9 @@ export function fromEnv(variables: Variables, trial?: Trial): { readonly runtime
 }
 
 /** @throws TypeError if the gateway was made with another runtime */
-export function openedOnNode({ opened }: Gateway): OpenedOnNode {
-  const own = openedHere.get(opened);
-  if (!own) throw new TypeError('serve takes a gateway that was made with fromEnv of portico/node');
+export function openedOnNode(gateway: Gateway | undefined): OpenedOnNode {
+  const own = gateway && openedHere.get(gateway.opened);
+  if (!own) throw new TypeError('serve takes an app, and the gateway in it that was made with fromEnv of portico/node');
   return own;
 }
 
@@ -38,9 +38,9 @@ function open(given: Given, trial?: Trial): OpenedOnNode {
 
 function make({ config, table, overviews, hooks }: Given, trial?: Trial) {
   const upstream = config.upstreamBaseUrl ?? trial?.upstream;
-  if (!upstream) return refuse([{ variable: 'UPSTREAM_BASE_URL', expected: 'a URL' }]);
+  if (!upstream) return refuse([NO_UPSTREAM]);
   const logger = pinoLogger(config.logLevel);
-  let isReady = false;
+  let isReady = true; // `serve` has its own word on it, another server has none
   const given = {
     config,
     table,
@@ -56,6 +56,7 @@ function make({ config, table, overviews, hooks }: Given, trial?: Trial) {
   return {
     ...made,
     async drain() {
+      isReady = false;
       await made.idle();
       await made.close();
       await logger.end();

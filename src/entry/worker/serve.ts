@@ -1,6 +1,6 @@
 import type { ExecutionContext } from 'hono';
 import type { Deps } from '../../app.ts';
-import type { ConfigProblem } from '../../config.ts';
+import { type ConfigProblem, NO_UPSTREAM } from '../../config.ts';
 import { clientAt } from '../../core/address.ts';
 import { noMetrics } from '../../core/metrics.ts';
 import type { Given, Runtime } from '../../portico.ts';
@@ -69,7 +69,7 @@ interface Opening {
 
 function open({ config, table, overviews, hooks }: Given, { env, secrets: own, isKept, sandbox }: Opening) {
   const upstream = config.upstreamBaseUrl ?? (sandbox && new URL('http://sandbox.invalid'));
-  if (!upstream) return refuse([{ variable: 'UPSTREAM_BASE_URL', expected: 'a URL, or in development SANDBOX=true' }]);
+  if (!upstream) return refuse([NO_UPSTREAM]);
   const outside = config.upstreamBaseUrl ? undefined : sandbox;
   const { store, secrets } = stateOf(env, { config, upstream: upstream.href, own, isKept });
   const deps: Deps = {

@@ -94,10 +94,12 @@ export const hooksScenarios: readonly HooksScenario[] = [
       const { ask, exchanged } = accountOf(stage);
       expect((await ask(UNCACHED)).status).toBe(200);
       stage.upstream.once(`GET ${UNCACHED}`, json(401));
+      expect([(await ask(UNCACHED)).status, exchanged()]).toEqual([200, 2]);
+      stage.upstream.once(`GET ${UNCACHED}`, json(401), json(401));
       const refused = await ask(UNCACHED);
       expectProblem(refused, { status: 401, code: 'unauthenticated' });
       expect(refused.json).toMatchObject({ help: 'https://help.example/unauthenticated', operation: 'getApiKey' });
-      expect([(await ask(UNCACHED)).status, exchanged()]).toEqual([200, 2]);
+      expect([(await ask(UNCACHED)).status, exchanged()]).toEqual([200, 4]);
     },
   },
   {
