@@ -233,7 +233,7 @@ export default defineConfig({
       files: [
         'src/entry/worker.ts',
         'sandbox/src/worker.ts',
-        'test/runtime/{host,library}-worker.ts',
+        'test/runtime/{hooks,host,library}-worker.ts',
         'examples/extend/{node,worker}.ts',
         '**/*.config.ts',
       ],
