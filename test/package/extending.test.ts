@@ -25,6 +25,11 @@ function codeOfPage() {
 }
 
 const BLOCKS = codeOfPage();
+
+/** The only block of the page that is in this language. */
+const textIn = (lang: string) =>
+  PAGE.children.flatMap((node) => (node.type === 'code' && node.lang === lang ? [node.value] : [])).join();
+
 const TITLES = [...BLOCKS.keys()];
 const folderOf = (title: string) => `page-${TITLES.indexOf(title)}`;
 const fileOf = (title: string) => /^\/\/ (\S+\.ts)\n/.exec(BLOCKS.get(title) ?? '')?.[1] ?? '';
@@ -39,7 +44,7 @@ beforeAll(async () => {
     writeFileSync(join(folder, folderOf(title), fileOf(title)), code);
   }
   cpSync(join(ROOT, 'examples/extend'), join(folder, 'extend'), { recursive: true });
-  const config = JSON.parse(readFileSync(join(folder, 'tsconfig.json'), 'utf8')) as object;
+  const config = JSON.parse(textIn('json')) as object;
   writeFileSync(
     join(folder, 'tsconfig.page.json'),
     JSON.stringify({ ...config, include: ['page-*/*.ts', 'extend/*.ts'] }),
@@ -93,6 +98,20 @@ describe('on the page', () => {
     for (const title of TITLES) expect(fileOf(title)).not.toBe('');
   });
 
+  test('the configuration of the worker is that of the example', () => {
+    const example = readFileSync(join(ROOT, 'examples/extend/wrangler.toml'), 'utf8');
+    expect(textIn('toml')).toBe(`# wrangler.toml\n${example.trim()}`);
+  });
+
+  test.each(TITLES.filter((title) => fileOf(title) === 'app.ts'))(
+    'the app of “%s” can be asked for its document',
+    (title) => {
+      const cli = 'node_modules/portico/dist/package/cli.js';
+      const { stdout } = node(cli, 'openapi', join(folderOf(title), 'app.ts'));
+      expect(JSON.parse(stdout)).toMatchObject({ openapi: '3.1.0' });
+    },
+  );
+
   test('the smallest gateway answers', async () => {
     const ask = await ofPage('The smallest one');
     expect((await ask('/api/v2/subscription/')).json).toMatchObject({ plan: 3 });
@@ -119,7 +138,7 @@ describe('on the page', () => {
 
   test('hooks have their say', async () => {
     const ask = await ofPage('Hooks');
-    const answer = await ask('/api/v2/subscription/'); // nobody exchanges keys at that port
+    const answer = await ask('/api/v2/subscription/'); // nobody exchanges keys at that address
     expect(answer).toMatchObject({
       status: 502,
       json: { code: 'upstream_unreachable', help: 'https://help.example/upstream_unreachable?of=getSubscription' },
