@@ -70,5 +70,5 @@ cpSync(new URL('../test/package/app/', import.meta.url), USER, { recursive: true
 cpSync(`${FOLDER}user/use.ts`, `${USER}use.ts`);
 const cli = ['node_modules/portico/dist/package/cli.js', 'client', 'node.ts'];
 writeFileSync(`${USER}gateway.ts`, execFileSync(process.execPath, cli, { cwd: USER }));
-run('../../node_modules/typescript/bin/tsc', '--project', 'user');
+for (const project of ['user', 'user/printed.json']) run('../../node_modules/typescript/bin/tsc', '--project', project);
 console.log('What `portico client` prints compiles, and types the client.');

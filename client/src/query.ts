@@ -1,7 +1,7 @@
 import type { Portico } from './client.ts';
 import { queryIn } from './each.ts';
 import type { OperationId } from './routes.ts';
-import type { Answer, Input, ListId, OverviewId, OverviewInput, Takes } from './types.ts';
+import type { Answer, Input, ListId, OverviewId, OverviewInput, PlainOverviewId, Selection, Takes } from './types.ts';
 
 /** Operations that change nothing. */
 type ReadId = Extract<OperationId, `get${string}` | `list${string}`>;
@@ -21,9 +21,13 @@ export interface PagesQuery<Id extends ReadId, Result> extends Omit<Query<Id, Re
 }
 
 export interface Queries {
-  <Id extends OverviewId & ReadId, const Asked extends OverviewInput<Id> = object>(
+  <Id extends PlainOverviewId & ReadId, const Asked extends Selection<Id> = object>(
     id: Id,
     input?: Asked,
+  ): Query<Id, Answer<Id, Asked>>;
+  <Id extends OverviewId & ReadId, const Asked extends OverviewInput<Id>>(
+    id: Id,
+    input: Asked,
   ): Query<Id, Answer<Id, Asked>>;
   <Id extends Exclude<ReadId, OverviewId>>(id: Id, ...given: Takes<Id>): Query<Id, Answer<Id>>;
   /** For `useInfiniteQuery`. */

@@ -1,7 +1,7 @@
 import type { Portico } from './client.ts';
 import { problemWithout, reasonOf } from './send.ts';
 import { wireOf } from './request.ts';
-import type { CallOptions, OverviewId, OverviewInput, SectionLine } from './types.ts';
+import type { CallOptions, OverviewId, OverviewInput, PlainOverviewId, SectionLine, Selection } from './types.ts';
 
 const LINES = { accept: 'application/x-ndjson' };
 
@@ -9,13 +9,25 @@ const LINES = { accept: 'application/x-ndjson' };
  * The sections of an overview as they come. One that failed has `error` in place of `data`. Throws where the answer was
  * cut off. It does not begin again by itself once it has begun.
  */
-export async function* streamOverview<Id extends OverviewId, const Asked extends OverviewInput<Id> = object>(
+export function streamOverview<Id extends PlainOverviewId, const Asked extends Selection<Id> = object>(
   portico: Portico,
   id: Id,
   input?: Asked,
+  options?: CallOptions,
+): AsyncGenerator<SectionLine<Id, Asked>, void, undefined>;
+export function streamOverview<Id extends OverviewId, const Asked extends OverviewInput<Id>>(
+  portico: Portico,
+  id: Id,
+  input: Asked,
+  options?: CallOptions,
+): AsyncGenerator<SectionLine<Id, Asked>, void, undefined>;
+export async function* streamOverview<Id extends OverviewId, Asked>(
+  portico: Portico,
+  id: Id,
+  input?: object,
   options: CallOptions = {},
 ): AsyncGenerator<SectionLine<Id, Asked>, void, undefined> {
-  const cutOff = (cause: unknown) => problemWithout('connection_failed', wireOf(portico.routes[id], undefined), cause);
+  const cutOff = (cause: unknown) => problemWithout('connection_failed', wireOf(portico.routes[id], input), cause);
   const asked = portico.response as (id: OverviewId, input?: object, options?: CallOptions) => Promise<Response>;
   const response = await asked(id, input, { ...options, headers: { ...LINES, ...options.headers } });
   try {

@@ -23,10 +23,12 @@ type BodyOf<Id extends OperationId> = [NonNullable<operations[Id]['requestBody']
       ? Partial<Body>
       : never;
 
+type WithPath<Id extends OperationId, Rest> = Shown<PathOf<Id> & Rest>;
+
 /** What an operation is given: the ids of its path, and its query or its body. */
 export type Input<Id extends OperationId> = Id extends OverviewId
   ? OverviewInput<Id>
-  : Shown<PathOf<Id> & QueryOf<Id>> & BodyOf<Id>;
+  : WithPath<Id, QueryOf<Id>> & BodyOf<Id>;
 
 type Responses<Id extends OperationId> = operations[Id]['responses'];
 type Content<Response> = Response extends { content: infer Types } ? Types : { none: true };
@@ -51,13 +53,19 @@ export type OverviewId = {
   [Id in OperationId]: Contents<Id> extends { 'application/x-ndjson': unknown } ? Id : never;
 }[OperationId];
 
+/** Those without an id in their path. */
+export type PlainOverviewId = { [Id in OverviewId]: object extends OverviewInput<Id> ? Id : never }[OverviewId];
+
 type Data<Id extends OverviewId> = Json<Id> extends { data: infer All } ? Required<All> : never;
 type SectionOf<Id extends OverviewId> = keyof Data<Id> & string;
 type FieldOf<Id extends OverviewId, Section extends string> =
   Parameter<Id, 'query'> extends { [Key in `fields[${Section}]`]?: readonly (infer Field)[] } ? Field : never;
 
+/** What an overview is given: the ids of its path, and what is wanted of it. */
+export type OverviewInput<Id extends OverviewId> = WithPath<Id, Selection<Id>>;
+
 /** Which sections, and which of their fields; all unless named. */
-export interface OverviewInput<Id extends OverviewId> {
+export interface Selection<Id extends OverviewId> {
   readonly sections?: readonly SectionOf<Id>[] | undefined;
   readonly fields?: { readonly [Section in SectionOf<Id>]?: readonly FieldOf<Id, Section>[] | undefined } | undefined;
 }
@@ -162,6 +170,8 @@ export type Takes<Id extends OperationId> =
     : [input: Input<Id>, options?: CallOptions | undefined];
 
 /** An operation as a method. */
-export type Call<Id extends OperationId> = Id extends OverviewId
-  ? <const Asked extends OverviewInput<Id> = object>(input?: Asked, options?: CallOptions) => Promise<Answer<Id, Asked>>
-  : (...given: Takes<Id>) => Promise<Answer<Id>>;
+export type Call<Id extends OperationId> = Id extends PlainOverviewId
+  ? <const Asked extends Selection<Id> = object>(input?: Asked, options?: CallOptions) => Promise<Answer<Id, Asked>>
+  : Id extends OverviewId
+    ? <const Asked extends OverviewInput<Id>>(input: Asked, options?: CallOptions) => Promise<Answer<Id, Asked>>
+    : (...given: Takes<Id>) => Promise<Answer<Id>>;

@@ -33,7 +33,16 @@ const node = (...args: string[]) => {
   return { status, stdout, stderr };
 };
 
-const cli = (...args: string[]) => node('node_modules/portico/dist/package/cli.js', ...args);
+const CLI = 'node_modules/portico/dist/package/cli.js';
+
+const cli = (...args: string[]) => node(CLI, ...args);
+
+/** What makes a Node look old: its version, and no `registerHooks`. */
+const OLD_NODE = `
+import { registerHooks } from 'node:module';
+Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '20.9.0' } });
+const without = { url: 'data:text/javascript,', shortCircuit: true };
+registerHooks({ resolve: (name, context, next) => (name === 'node:module' ? without : next(name, context)) });`;
 
 /** Starts the user's app. */
 const RUNTIMES = {
@@ -110,7 +119,7 @@ const compiled = () => {
   const tsc = join(ROOT, 'node_modules/typescript/bin/tsc');
   return node(tsc, '-p', '.', '--skipLibCheck', 'false')
     .stdout.split('\n')
-    .filter((line) => /^\S.*error/.test(line) && !line.includes("'cloudflare:workers'")); // those are of the platform
+    .filter((line) => /^\S.*error/.test(line));
 };
 
 const documentOf = (text: string) => JSON.parse(text) as { paths: Record<string, unknown> };
@@ -155,6 +164,11 @@ describe('portico on the command line', () => {
       '',
       typeof words === 'string' ? expect.stringContaining(words) : expect.stringMatching(words),
     ]);
+  });
+
+  it('says which Node it needs when started with an older one', () => {
+    const { status, stdout, stderr } = node('--import', `data:text/javascript,${OLD_NODE}`, CLI, 'openapi', 'node.ts');
+    expect([status, stdout, stderr]).toEqual([1, '', 'portico: portico needs Node 22.19 or newer; this is 20.9.0\n']);
   });
 
   it('says its version', () => {

@@ -78,6 +78,8 @@ export async function clientModuleOf(text: string): Promise<string> {
   const types = astToString(await typesOf(document, { rootTypes: true, rootTypesNoSchemaPrefix: true, silent: true }));
   return `// Printed by \`portico client\`: types and paths of a gateway, for createClient({ url, routes }) of portico-client.
 
+import type {} from 'portico-client'; // for what is declared of it at the end, also where no other file imports it
+
 ${types}
 export const routes = ${JSON.stringify(routesOf(document), null, 2)} as const satisfies Record<keyof operations, string>;
 

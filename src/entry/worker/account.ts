@@ -1,4 +1,4 @@
-import { DurableObject, type DurableObjectState } from 'cloudflare:workers';
+import { DurableObject } from 'cloudflare:workers';
 import {
   epochOf,
   EVERYTHING,
@@ -26,6 +26,9 @@ import { Leases } from './leases.ts';
 import { FOREVER, Rows } from './rows.ts';
 import { Windows } from './windows.ts';
 
+/** Without its name, which only our types of that module have. */
+type State = ConstructorParameters<typeof DurableObject>[0];
+
 /**
  * What instances share of one account. The platform evicts an object that was not called for a while: leases and a few
  * counts, which are in memory only, are then forgotten. The rest is in its SQLite, and is deleted by an alarm.
@@ -38,7 +41,7 @@ export class Account extends DurableObject {
   readonly #writes: Writes;
   readonly #leases = new Leases();
 
-  constructor(ctx: DurableObjectState, env: unknown, now: () => number = () => Date.now()) {
+  constructor(ctx: State, env: unknown, now: () => number = () => Date.now()) {
     super(ctx, env);
     this.#now = now;
     this.#rows = new Rows(ctx.storage);

@@ -1,5 +1,15 @@
 import { Hono } from 'hono';
-import { defineRows, GatewayError, overview, pageOf, portico, type PorticoOptions, resource, text } from 'portico';
+import {
+  defineRows,
+  fromPath,
+  GatewayError,
+  overview,
+  pageOf,
+  portico,
+  type PorticoOptions,
+  resource,
+  text,
+} from 'portico';
 import { accountOverview, proxyAccount } from 'portico/proxy-account';
 
 const badge = resource('Badge', { title: text('what it says', 'Early bird') });
@@ -21,8 +31,13 @@ const inbox = overview(
   ({ notifications, badges }) => ({ unread: notifications.count, latest_badge: badges?.results[0] ?? null }),
 );
 
+const subuser = overview('/bff/v1/subuser-overview/:id', {
+  subuser: { read: rows.getSubuser, id: fromPath, required: true },
+  activity: { read: rows.listProxyActivity, query: { search: fromPath } },
+});
+
 export function appOn(options: Pick<PorticoOptions, 'runtime'>) {
-  const gateway = portico({ ...options, rows, overviews: [accountOverview, inbox] });
+  const gateway = portico({ ...options, rows, overviews: [accountOverview, inbox, subuser] });
   const app = new Hono()
     .use(async (c, next) => {
       await next();
