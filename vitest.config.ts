@@ -13,11 +13,13 @@ const WITH_SERVERS = [
   'test/faults/{memory,workerd}.test.ts',
   'test/fleet/**/*.test.ts',
   'test/runtime/**/*.test.ts',
-  'test/package/**/*.test.ts',
   'test/property/views*.test.ts',
   'test/store/redis-*.test.ts',
   'test/support/collected.test.ts',
 ];
+
+/** Start processes too, of what `npm pack` packs. */
+const PACKED = ['test/package/**/*.test.ts'];
 
 /** Thousands of random schedules and reads: `npm test` makes a tenth of them, with `CI=true` all. */
 const RANDOM = ['test/gateway/**/*.test.ts', 'test/property/**/*.test.ts'];
@@ -60,7 +62,7 @@ export default defineConfig({
         test: {
           name: 'quick',
           include: ['test/**/*.test.ts'],
-          exclude: [...WITH_SERVERS, ...WITH_BROWSER, ...RANDOM, ...LAST],
+          exclude: [...WITH_SERVERS, ...PACKED, ...WITH_BROWSER, ...RANDOM, ...LAST],
           env: { NO_SERVERS: 'true' },
         },
       },
@@ -93,6 +95,10 @@ export default defineConfig({
           globalSetup: ['test/runtime/global-setup.ts'],
           testTimeout: 300_000,
         },
+      },
+      {
+        extends: true,
+        test: { name: 'package', include: PACKED, globalSetup: ['test/package/global-setup.ts'], testTimeout: 300_000 },
       },
       {
         extends: true,

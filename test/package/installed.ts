@@ -1,7 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { emptyFolder, ROOT } from '../runtime/node-gateway.ts';
+import { inject } from 'vitest';
+import { freePort } from '../../src/testing/ports.ts';
+import { emptyFolder, ROOT, run } from '../runtime/node-gateway.ts';
 
 /** For the types of what a user's own files name. */
 const OF_THE_USER = ['hono', '@types/node', 'undici-types'];
@@ -13,8 +15,7 @@ const OF_THE_USER = ['hono', '@types/node', 'undici-types'];
 export function installed(): string {
   const folder = emptyFolder();
   cpSync(join(import.meta.dirname, 'app'), folder, { recursive: true });
-  execFileSync('npm', ['pack', '--pack-destination', folder, '--loglevel=error'], { cwd: ROOT, stdio: 'pipe' });
-  execFileSync('tar', ['xzf', 'portico-0.2.0.tgz'], { cwd: folder });
+  execFileSync('tar', ['xzf', inject('tarball')], { cwd: folder });
   const modules = join(folder, 'node_modules');
   mkdirSync(modules);
   renameSync(join(folder, 'package'), join(modules, 'portico'));
@@ -25,3 +26,29 @@ export function installed(): string {
   }
   return folder;
 }
+
+type Variables = Readonly<Record<string, string>>;
+
+/** Start a file of that folder, which serves. Resolve with its URL. */
+export const startIn = {
+  async node(folder: string, variables: Variables, file = 'node.ts'): Promise<string> {
+    const port = String(await freePort());
+    const env = { ...variables, HOST: '127.0.0.1', PORT: port, ADMIN_PORT: '0' };
+    const running = run({ cwd: folder, env, command: [process.execPath, file] });
+    await running.until(() => running.records().find(({ msg }) => msg === 'listening'));
+    return `http://127.0.0.1:${port}`;
+  },
+  async workerd(folder: string, variables: Variables, file = 'worker.ts'): Promise<string> {
+    const port = String(await freePort());
+    const where = ['--ip', '127.0.0.1', '--port', port, '--inspector-port', '0', '--persist-to', emptyFolder()];
+    const vars = Object.entries(variables).flatMap(([name, value]) => ['--var', `${name}:${value}`]);
+    const wrangler = join(ROOT, 'node_modules/wrangler/bin/wrangler.js');
+    const running = run({
+      cwd: folder,
+      env: { HOME: folder, WRANGLER_SEND_METRICS: 'false', CLOUDFLARE_CF_FETCH_ENABLED: 'false' },
+      command: [process.execPath, wrangler, 'dev', file, ...where, ...vars],
+    });
+    await running.until(() => /Ready on/.exec(running.stdout()) ?? undefined);
+    return `http://127.0.0.1:${port}`;
+  },
+} as const;

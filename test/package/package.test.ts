@@ -1,11 +1,10 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { emptyFolder, killAll, ROOT, run } from '../runtime/node-gateway.ts';
-import { freePort } from '../../src/testing/ports.ts';
+import { killAll, ROOT } from '../runtime/node-gateway.ts';
 import { json, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
 import { call } from '../support/http.ts';
-import { installed } from './installed.ts';
+import { installed, startIn } from './installed.ts';
 
 let folder: string;
 let upstream: ScriptedUpstream;
@@ -44,34 +43,11 @@ Object.defineProperty(process, 'versions', { value: { ...process.versions, node:
 const without = { url: 'data:text/javascript,', shortCircuit: true };
 registerHooks({ resolve: (name, context, next) => (name === 'node:module' ? without : next(name, context)) });`;
 
-/** Starts the user's app. */
-const RUNTIMES = {
-  async node() {
-    const port = String(await freePort());
-    const env = { UPSTREAM_BASE_URL: upstream.url, HOST: '127.0.0.1', PORT: port, ADMIN_PORT: '0' };
-    const running = run({ cwd: folder, env, command: [process.execPath, 'node.ts'] });
-    await running.until(() => running.records().find(({ msg }) => msg === 'listening'));
-    return `http://127.0.0.1:${port}`;
-  },
-  async workerd() {
-    const port = String(await freePort());
-    const where = ['--ip', '127.0.0.1', '--port', port, '--inspector-port', '0', '--persist-to', emptyFolder()];
-    const wrangler = join(ROOT, 'node_modules/wrangler/bin/wrangler.js');
-    const running = run({
-      cwd: folder,
-      env: { HOME: folder, WRANGLER_SEND_METRICS: 'false', CLOUDFLARE_CF_FETCH_ENABLED: 'false' },
-      command: [process.execPath, wrangler, 'dev', ...where, '--var', `UPSTREAM_BASE_URL:${upstream.url}`],
-    });
-    await running.until(() => /Ready on/.exec(running.stdout()) ?? undefined);
-    return `http://127.0.0.1:${port}`;
-  },
-};
-
 describe.for(['node', 'workerd'] as const)('an app of a user on %s', (runtime) => {
   let url: string;
 
   beforeAll(async () => {
-    url = await RUNTIMES[runtime]();
+    url = await startIn[runtime](folder, { UPSTREAM_BASE_URL: upstream.url });
   });
 
   beforeEach(() => {
