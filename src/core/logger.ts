@@ -58,7 +58,8 @@ export function logFault(
   thrown: unknown,
   what = 'internal error',
 ): void {
-  const fault = thrown instanceof Error ? `${thrown.name} ${framesOf(thrown)}` : typeof thrown;
+  const fault =
+    thrown instanceof Error ? `${/^\w{1,40}$/.exec(thrown.name)?.[0] ?? 'Error'} ${framesOf(thrown)}` : typeof thrown;
   logger.error({ request_id: requestId, trace_id: trace.traceId, fault }, what);
 }
 

@@ -11,10 +11,12 @@ interface Made {
   readonly text: string;
 }
 
-/** What the function of an overview makes of its sections. What it has made of a copy is kept with that copy. */
+/** What is kept with a copy takes at most as many times its size: it is not counted among the copies. */
+const MOST = 2;
+
+/** What the function of an overview makes of its sections. What it has made of copies is kept with the largest of them. */
 export class Computed {
   readonly #overview: Overview;
-  /** By the copy that the first section is. */
   readonly #made = new WeakMap<Entry, Made>();
 
   constructor(overview: Overview) {
@@ -42,12 +44,17 @@ export class Computed {
 
   /** @throws whatever the function throws, and TypeError if it gives no JSON */
   #textOf(good: ReadonlyMap<string, GoodLeg>): string {
-    const [first] = good.values();
-    const of = Array.from(good, ([name, leg]) => [name, validatorOf(leg)]).flat();
-    const kept = first?.entry && this.#made.get(first.entry);
+    let largest: Entry | undefined;
+    const of: string[] = [];
+    for (const [name, leg] of good) {
+      if (leg.entry && leg.entry.text.length > (largest?.text.length ?? 0)) largest = leg.entry;
+      of.push(name, validatorOf(leg));
+    }
+    const kept = largest && this.#made.get(largest);
     if (kept && of.length === kept.of.length && of.every((one, at) => one === kept.of[at])) return kept.text;
     const text = this.#compute(new Map(Array.from(good, ([name, leg]) => [name, inputOf(leg.text)])));
-    if (first?.entry) this.#made.set(first.entry, { of, text });
+    const size = of.reduce((sum, one) => sum + one.length, text.length);
+    if (largest && size <= MOST * largest.text.length) this.#made.set(largest, { of, text });
     return text;
   }
 

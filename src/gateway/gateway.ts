@@ -73,6 +73,6 @@ function upstreamCall(deps: GatewayDeps, accepted: Gate) {
   const { upstreamBudgetPerMinute: budgetPerMinute, upstreamTimeoutMs: attemptTimeoutMs } = config;
   const { gates, ...asked } = gateList({ ...deps, budgetPerMinute, told: [accepted, endingSessions(store)] });
   const prepare = preparing(deps);
-  const exchange = upstreamClient({ ...deps, prepare, maxBodyBytes: config.upstreamMaxBodyBytes });
-  return { ...asked, call: guardedCall({ clock, metrics, gates, exchange, attemptTimeoutMs }) };
+  const exchange = upstreamClient({ ...deps, prepare, maxBodyBytes: config.upstreamMaxBodyBytes, attemptTimeoutMs });
+  return { ...asked, call: guardedCall({ clock, metrics, gates, exchange }) };
 }

@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { GatewayError } from '../core/errors.ts';
 import { checkInput } from '../upstream/input.ts';
-import { ID_FORMS, type Operation } from '../upstream/operation.ts';
+import { groupIn, ID_FORMS, type Operation } from '../upstream/operation.ts';
 import type { Table } from '../upstream/table.ts';
 import {
   COMPUTED,
@@ -118,7 +118,7 @@ function checkLists(one: Overview, operations: Table['operations']): void {
 const isOfItem =
   (item: string, list: string) =>
   ({ invalidates = [] }: Operation): boolean =>
-    invalidates.some((one) => typeof one === 'object' && one.item === item) &&
+    invalidates.some((one) => groupIn(one) === item) &&
     !invalidates.some((one) => one === list || one === 'everything');
 
 function refuse({ path }: Overview, problem: string): never {

@@ -58,7 +58,8 @@ export function rateLimit({ clock, metrics }: Pick<GatewayDeps, 'clock' | 'metri
     address: quota('address', OPEN_CALLS_PER_MINUTE),
     /** The count of a request, for the headers of its answer. */
     note(context: RequestContext, applied: Quota | undefined, use: WindowUse | undefined): void {
-      if (applied && use) context.limitUse = { quota: applied, use };
+      const isOther = applied?.by === 'address' && isCounted(context); // a handler of a host's may call for both
+      if (applied && use && !isOther) context.limitUse = { quota: applied, use };
     },
     /**
      * Notes the count of a request.

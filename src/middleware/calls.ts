@@ -103,6 +103,7 @@ export class Calls {
       const operation = this.#own(row);
       if (operation.method === 'GET') throw new TypeError(`the row \`${row.id}\` is no write`);
       const { key = this.#request.header('idempotency-key'), body } = input;
+      if (key !== undefined && typeof key !== 'string') throw new TypeError('`key` is no text');
       const sent = { ...inputOf(operation, input), ...(body !== undefined && { body: JSON.stringify(body) }) };
       await this.#enter();
       if (operation.credential !== 'none') await (this.#counted ?? this.#readerOf([]));

@@ -12,16 +12,14 @@ interface GuardedCallOptions {
   readonly gates: readonly Gate[];
   /** One request to the upstream and its answer. */
   readonly exchange: CallUpstream;
-  readonly attemptTimeoutMs: number;
   readonly random?: (() => number) | undefined;
 }
 
 /**
- * Makes a call with all its attempts: through the gates, to the upstream, and again if that helps. One timer spans
- * connecting, waiting and reading of an attempt, since a body that drips would restart an idle timer again and again.
+ * Makes a call with all its attempts: through the gates, to the upstream, and again if that helps.
  */
 export function guardedCall(options: GuardedCallOptions): CallUpstream {
-  const { clock, gates, exchange, attemptTimeoutMs } = options;
+  const { clock, gates, exchange } = options;
   const retry = retries(options);
 
   return async (call) => {
@@ -30,9 +28,7 @@ export function guardedCall(options: GuardedCallOptions): CallUpstream {
       const attempt: Attempt = { call, now: clock.now() };
       if (tries === 1) retry.count(call, attempt.now);
       const admitted: Settled[] = [];
-      let stopTimer: (() => void) | undefined;
       const settle = (outcome: Outcome) => {
-        stopTimer?.();
         for (const settled of admitted.toReversed()) settled(attempt, outcome);
       };
       try {
@@ -44,9 +40,6 @@ export function guardedCall(options: GuardedCallOptions): CallUpstream {
           }
           if (settled) admitted.push(settled);
         }
-        stopTimer = clock.after(Math.min(attemptTimeoutMs, call.endsAt - attempt.now), () =>
-          call.controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout' })),
-        );
         const answer = await exchange(call);
         settle({ answer, now: clock.now() });
         return answer;

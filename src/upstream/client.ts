@@ -1,4 +1,4 @@
-import { type Fault, GatewayError } from '../core/errors.ts';
+import { ClientLeft, type Fault, GatewayError } from '../core/errors.ts';
 import { isTooDeep, parsedJson } from '../core/json.ts';
 import type { Clock } from '../core/runtime.ts';
 import type {
@@ -25,10 +25,13 @@ interface ClientOptions {
   readonly upstream: URL;
   readonly table: Table;
   readonly prepare: Prepare;
+  /** From the first byte that is sent to the last of the answer, connecting included. */
+  readonly attemptTimeoutMs: number;
 }
 
 /**
- * The innermost call: one request, one answer, no policy.
+ * The innermost call: one request, one answer, no policy. One timer spans connecting, waiting and reading, since a body that
+ * drips would restart an idle timer again and again.
  * @throws GatewayError see `noAnswer` and `answerOf`
  */
 export function upstreamClient({
@@ -38,31 +41,55 @@ export function upstreamClient({
   upstream,
   table: { refusals },
   prepare,
+  attemptTimeoutMs,
 }: ClientOptions): CallUpstream {
-  const send = async (call: UpstreamCall, isAnew: boolean) => {
+  const send = async (call: UpstreamCall, prepared: Prepared): Promise<RawAnswer> => {
     const { operation, input, controller, beforeFirstByte } = call;
-    const soon = prepare(call, isAnew);
+    const now = clock.now();
+    const stopTimer = clock.after(Math.min(attemptTimeoutMs, call.endsAt - now), () =>
+      controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout' })),
+    );
+    try {
+      return await transport({
+        method: operation.method,
+        path: targetOf(operation, input),
+        headers: headersOf(call, prepared),
+        body: input.body,
+        signal: controller.signal,
+        maxBodyBytes,
+        beforeFirstByte,
+      });
+    } finally {
+      stopTimer();
+    }
+  };
+  /** What may be sent in the place of what the upstream has refused; undefined where there is nothing. */
+  const preparedAnew = async (call: UpstreamCall): Promise<Prepared | undefined> => {
+    try {
+      const prepared = await prepare(call, true);
+      call.beforeSend?.();
+      return prepared;
+    } catch (error) {
+      if (error instanceof ClientLeft) throw error;
+      return undefined;
+    }
+  };
+  return async (call) => {
+    const soon = prepare(call);
     const prepared = soon instanceof Promise ? await soon : soon;
     call.beforeSend?.();
-    const raw = await transport({
-      method: operation.method,
-      path: targetOf(operation, input),
-      headers: headersOf(call, prepared),
-      body: input.body,
-      signal: controller.signal,
-      maxBodyBytes,
-      beforeFirstByte,
-    });
-    return { raw, prepared };
-  };
-  const isOutdated = ({ raw, prepared }: Awaited<ReturnType<typeof send>>) =>
-    raw.status === 401 && prepared.refused?.() === true;
-  return async (call) => {
-    let sent = await send(call, false);
+    let raw = await send(call, prepared);
+    let { secrets } = prepared;
     // Only the token is over, not the key that it was exchanged for. With a 401 nothing has happened, in a write neither.
-    if (isOutdated(sent)) sent = await send(call, true);
-    const { raw, prepared } = sent;
-    return answerOf(call, raw, { now: clock.now(), secrets: prepared.secrets, upstream, refusals });
+    const isOutdated = raw.status === 401 && prepared.refused?.() === true;
+    const anew = isOutdated ? await preparedAnew(call) : undefined;
+    if (anew) {
+      secrets = [...secrets, ...anew.secrets];
+      call.context.upstreamCalls++;
+      raw = await send(call, anew);
+      if (raw.status === 401) anew.refused?.();
+    }
+    return answerOf(call, raw, { now: clock.now(), secrets, upstream, refusals });
   };
 }
 

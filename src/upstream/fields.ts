@@ -1,5 +1,6 @@
 import en from 'zod/v4/locales/en.js';
 import * as z from 'zod/mini';
+import { $ZodType } from 'zod/v4/core'; // `z.core` as a value keeps all of it in the bundle, locales too
 
 // zod/mini has no error messages until a locale is set.
 z.config(en());
@@ -96,13 +97,13 @@ export function schemasIn(schema: z.core.$ZodType, met = new Set<z.core.$ZodType
   met.add(schema);
   const def = defOf(schema);
   const parts: unknown[] = def.type === 'lazy' ? [def.getter()] : Object.values(def);
-  for (const part of [...parts, ...parts.flatMap(valuesIn)]) if (part instanceof z.core.$ZodType) schemasIn(part, met);
+  for (const part of [...parts, ...parts.flatMap(valuesIn)]) if (part instanceof $ZodType) schemasIn(part, met);
   return met;
 }
 
 /** Fields of an object, options of a union. */
 const valuesIn = (part: unknown): unknown[] =>
-  typeof part === 'object' && part !== null && !(part instanceof z.core.$ZodType) ? Object.values(part) : [];
+  typeof part === 'object' && part !== null && !(part instanceof $ZodType) ? Object.values(part) : [];
 
 /**
  * A value that fits the schema, made of the examples that its fields document.

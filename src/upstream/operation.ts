@@ -1,4 +1,5 @@
-import * as z from 'zod/mini';
+import type * as z from 'zod/mini';
+import { $ZodType } from 'zod/v4/core';
 import { isCode } from '../core/errors.ts';
 
 export type IdForm = 'digits' | 'slug';
@@ -106,16 +107,15 @@ export type Named<Rows> = {
 export function defineRows<const Rows extends Readonly<Record<string, Given>>>(
   rows: Rows & Checked<Rows>,
 ): Named<Rows> {
-  const groups = new Set(Object.values<Given | undefined>(rows).map((row) => row?.group));
-  const named = Object.entries<Given>(rows).map(([id, row]) => [id, operationOf(id, row, groups)]);
+  const named = Object.entries<Given>(rows).map(([id, row]) => [id, operationOf(id, row)]);
   // The same keys and rows, each with its key as `id`.
   return Object.fromEntries(named) as Named<Rows>;
 }
 
 const OTHER: Tag = { name: 'Upstream', description: 'Further calls of the upstream.' };
 
-function operationOf(id: string, row: Given, groups: ReadonlySet<string | undefined>): Operation {
-  const problem = problemOf(id, row, groups);
+function operationOf(id: string, row: Given): Operation {
+  const problem = problemOf(id, row);
   if (problem !== undefined) throw new TypeError(`the row \`${id}\` ${problem}`);
   const [method, path = ''] = row.at.split(' ');
   const idForm = path.includes('{id}') ? (row.idForm ?? 'digits') : undefined;
@@ -132,19 +132,19 @@ const MEMBERS = new Set(
 );
 
 /** What is wrong with a row, after its name; undefined if nothing is. */
-function problemOf(id: string, row: Given, groups: ReadonlySet<string | undefined>): string | undefined {
+function problemOf(id: string, row: Given): string | undefined {
   if (typeof row !== 'object' || row === null) return 'is none: it is not an object';
-  const { at, cache, group, invalidates, secrets, signsIn, refusals = {}, credential } = row;
+  const { at, cache, group, invalidates, secrets, signsIn, refusals = {}, credential, notCompared } = row;
   if (typeof at !== 'string') return 'needs `at`: a method and a path, such as `GET /badge/{id}/`';
   const unknown = Object.keys(row).find((name) => !MEMBERS.has(name));
   const isRead = at.startsWith('GET ');
-  const strange = invalidates?.map(groupIn).find((name) => name !== 'everything' && !groups.has(name));
   const code = Object.keys(refusals).find((one) => !isCode(one));
   if (!/^[a-zA-Z]\w{0,63}$/.test(id)) return 'needs a name of letters, digits and _';
   if (id in {}) return 'has a name that every object of JavaScript has';
   if (unknown !== undefined) return `has \`${unknown}\`, which no row has`;
   if (!METHOD_AND_PATH.test(at) || at.split('{id}').length > 2)
     return 'is not at a method and a path, such as `GET /badge/{id}/`, with no other parameter than one `{id}`';
+  if (invalidates && !Array.isArray(invalidates)) return 'needs a list in `invalidates`';
   if (isRead && (invalidates ?? row.exclusive ?? row.body)) return 'is a read: it has no body and invalidates nothing';
   if (!isRead && (cache ?? group)) return 'is a write: it is not cached and belongs to no group';
   if (credential !== undefined && credential !== 'none') return 'has another `credential` than `none`';
@@ -155,9 +155,10 @@ function problemOf(id: string, row: Given, groups: ReadonlySet<string | undefine
     return 'is of a group whose name is none: it needs letters, digits, _ and -, and is not `everything`';
   if (cache && !isPolicy(cache)) return 'needs `fresh`, `stale` and `onError` in `cache`, in seconds up to a year';
   if (cache && (group === undefined || secrets)) return 'cannot be cached: it has no group, or an answer with secrets';
-  if (strange !== undefined) return `invalidates \`${strange}\`, to which no read belongs`;
   if (!at.includes('{id}') && invalidates?.some((one) => typeof one === 'object'))
     return 'invalidates one item, which its path does not name: it has no `{id}`';
+  if (![undefined, true].includes(row.exclusive)) return 'has another `exclusive` than `true`';
+  if (notCompared && !(notCompared instanceof Set)) return 'needs a `Set` of names in `notCompared`';
   if (signsIn && !(row.body && credential)) return 'signs in: it takes a body and no credential';
   if (signsIn && !/^[a-z][a-z0-9-]{0,31}$/.test(signsIn.as)) return 'signs in `as` something that is no part of a path';
   if (code !== undefined) return `is refused with \`${code}\`, which is no code: lower-case words, joined by _ or -`;
@@ -165,12 +166,12 @@ function problemOf(id: string, row: Given, groups: ReadonlySet<string | undefine
   return row.answer === null || isSchema(row.answer) ? undefined : 'has no schema of its answer; null stands for none';
 }
 
-const isSchema = (value: unknown) => value instanceof z.core.$ZodType;
+const isSchema = (value: unknown) => value instanceof $ZodType;
 
 const MOST_SECONDS = 31_536_000;
 
 const isPolicy = ({ fresh, stale, onError }: CachePolicy) =>
-  [fresh, stale, onError].every((seconds) => seconds >= 0 && seconds <= MOST_SECONDS);
+  [fresh, stale, onError].every((time) => typeof time === 'number' && time >= 0 && time <= MOST_SECONDS);
 
 export const groupIn = (one: Invalidated<string>): string => (typeof one === 'string' ? one : one.item);
 

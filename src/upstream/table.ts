@@ -17,6 +17,7 @@ export interface Table {
 /** @throws TypeError if two rows are at the same method and path, or the document cannot show what is sent and answered */
 export function tableOf(rows: Readonly<Record<string, Operation>>): Table {
   const operations = Object.values(rows);
+  checkRows(rows);
   checkBodies(operations);
   const places = [...Map.groupBy(operations, placeOf)].toSorted(([a], [b]) => fixedFirst(a, b));
   const templates = places.map(([, there]) => ({ pattern: patternOf(there[0]), methods: methodsOf(there) }));
@@ -34,6 +35,17 @@ export function tableOf(rows: Readonly<Record<string, Operation>>): Table {
       invalidates.some((one) => one === 'everything' || cached.has(groupIn(one))),
     refusals: new Map(operations.flatMap(({ refusals = {} }) => Object.entries(refusals))),
   };
+}
+
+/** What one row cannot know of the others: they may come from several `defineRows`. */
+function checkRows(rows: Readonly<Record<string, Partial<Operation> | undefined>>): void {
+  const groups = new Set(Object.values(rows).flatMap((row) => row?.group ?? []));
+  for (const [id, row] of Object.entries(rows)) {
+    if (row?.method === undefined) throw new TypeError(`the row \`${id}\` was not made by defineRows`);
+    const strange = row.invalidates?.map(groupIn).find((name) => name !== 'everything' && !groups.has(name));
+    if (strange !== undefined)
+      throw new TypeError(`the row \`${id}\` invalidates \`${strange}\`, to which no read belongs`);
+  }
 }
 
 /** A path with and without its last slash is one place. */

@@ -241,6 +241,33 @@ describe('an upstream that says 401', () => {
     expect([keys.length, tokensIn(world).length]).toEqual([2, 3]);
   });
 
+  test.each(['refused', 'down'])('to a kept token is answered so where the exchange is then %s', async (how) => {
+    const { keys, credential } = counting(60, () => {
+      if (keys.length > 1) throw how === 'down' ? new Error('down') : GatewayError.of('unauthenticated');
+      return undefined;
+    });
+    const world = await openWorld({}, { hooks: { credential } });
+    world.answerAll();
+    await world.ask('getSubscription');
+    world.advance(31); // there is a stale copy now
+    world.upstream.once(callOf('getSubscription'), json(503), json(401));
+    const answer = await world.ask('getSubscription', { headers: { 'Cache-Control': 'no-cache' } });
+    expectProblem(answer, { status: 401, code: 'unauthenticated' });
+    expect([keys.length, tokensIn(world).length]).toEqual([2, 3]);
+    expect((await world.ask('getSubscription')).status).toBe(how === 'down' ? 502 : 401); // the stale copy is gone
+  });
+
+  test('shows neither of the tokens to the client', async () => {
+    const tokens = ['a-first-token-of-many', 'a-second-token-of-many'];
+    let nth = 0;
+    const credential = () => ({ headers: { 'X-Token': tokens[nth++] ?? 'none' }, forSeconds: 60 });
+    const world = await openWorld({}, { hooks: { credential } });
+    world.answerAll();
+    await world.ask(UNCACHED);
+    world.upstream.once(callOf(UNCACHED), json(401), json(400, { detail: `${tokens.join(' or ')} is no good` }));
+    expect((await world.ask(UNCACHED)).json).toMatchObject({ detail: '… or … is no good' });
+  });
+
   test.each(writeIds.filter((id) => !socialIds.includes(id)))('to %s, which did nothing, is the same', async (id) => {
     const { credential } = counting(60);
     const shop = await openShop({}, { hooks: { credential } });
@@ -391,6 +418,18 @@ const hanging = () => {
   };
   return { asked, credential, reason: () => signal?.aborted };
 };
+
+test('the time that an exchange takes is none of the upstream’s', async () => {
+  const at = barrier();
+  const { credential } = counting(60, () => at.arrive());
+  const shop = await openShop({ UPSTREAM_TIMEOUT_MS: '1000', REQUEST_TIMEOUT_MS: '9000' }, { hooks: { credential } });
+  shop.answerAll();
+  const bought = shop.keyed('purchasePlan');
+  await at.reached;
+  shop.advance(2);
+  at.release();
+  expect((await bought).status).toBe(200);
+});
 
 describe('an exchange that hangs', () => {
   test.each(['getSubscription', 'purchasePlan'] as const)('ends %s as a 504 in time', async (id) => {

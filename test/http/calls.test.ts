@@ -15,6 +15,7 @@ import {
 import { portico as gatewayOf } from '../../src/portico.ts';
 import { defineRows } from '../../src/upstream/operation.ts';
 import { operations } from '../support/account-api.ts';
+import { exampleBody } from '../support/examples.ts';
 import { startGateway } from '../support/gateway.ts';
 import { call, type CallOptions } from '../support/http.ts';
 import { sharedWorld } from '../store/shared-world.ts';
@@ -22,8 +23,15 @@ import { secret } from '../support/secrets.ts';
 import { LISTED } from './cors.ts';
 import { expectProblem } from './problem.ts';
 
-const { deletePaymentMethod, getPaymentMethod, getSubscription, listNotifications, purchasePlan, refreshSubuser } =
-  operations;
+const {
+  deletePaymentMethod,
+  getPaymentMethod,
+  getSubscription,
+  listNotifications,
+  loginSocial,
+  purchasePlan,
+  refreshSubuser,
+} = operations;
 
 const PATH = '/api/v2/subscription/';
 const SUBSCRIPTION = `GET ${PATH}`;
@@ -181,6 +189,24 @@ describe('a handler of the host', () => {
     answers(upstream);
     upstream.on('DELETE /api/v2/payment/method/', json(200, '{}'));
     for (const left of [19, 18, 17])
+      expect((await ask('/own/all', { method: 'POST' })).headers['ratelimit']).toMatch(`"account";r=${left}`);
+  });
+
+  test('counts once for its account, whatever it calls without a credential', async () => {
+    const { upstream, ask } = await openHost((app) =>
+      app.post('/own/all', async (c) => {
+        const { portico } = c.var;
+        await portico.read(getSubscription);
+        for (let n = 0; n < 3; n++) {
+          await portico.write(loginSocial, { body: JSON.parse(exampleBody('loginSocial')) });
+          await portico.read(getSubscription);
+        }
+        return c.json({});
+      }),
+    );
+    answers(upstream);
+    upstream.on('POST /api/v2/login/social/', json(200, '{"token":"t"}'));
+    for (const left of [599, 598])
       expect((await ask('/own/all', { method: 'POST' })).headers['ratelimit']).toMatch(`"account";r=${left}`);
   });
 

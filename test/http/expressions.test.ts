@@ -147,7 +147,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/[^!#-[\\]-~]/g': client('"'),
     '/\\/$/': client('/', { after: 'a' }),
   },
-  'src/core/logger.ts': { '/^\\s+at /': OURS },
+  'src/core/logger.ts': { '/^\\s+at /': OURS, '/^\\w{1,40}$/': OURS },
   'src/resilience/drift.ts': { '/^\\./': OURS },
   'src/routes/batch.ts': { '/^\\/[\\x21\\x22\\x24-\\x7e]*$/': client('a', { before: '/', after: '#' }) },
   'src/routes/home.ts': {

@@ -44,6 +44,18 @@ describe('what a table cannot be is said when it is made', () => {
       { a: reads, b: { ...writes, invalidates: [{ item: 'films' }] } },
       /the row `b` invalidates one item/,
     ],
+    'what no read belongs to': [
+      { a: { ...writes, invalidates: ['shelves'] } },
+      /`a` invalidates `shelves`, to which no/,
+    ],
+    'another list of what is invalidated': [
+      { a: { ...writes, invalidates: 'books' as unknown as ['books'] } },
+      /the row `a` needs a list in `invalidates`/,
+    ],
+    'members that are not compared, in a list': [
+      { a: { ...writes, notCompared: ['a'] as unknown as ReadonlySet<string> } },
+      /the row `a` needs a `Set` of names in `notCompared`/,
+    ],
     'a row that is none': [{ a: undefined as unknown as Row }, /the row `a` is none/],
     'a name that every object has': [{ constructor: reads }, /the row `constructor` has a name that every object/],
     'a read without a credential': [{ a: { ...reads, credential: 'none' } }, /the row `a` is a read without a cred/],
@@ -85,6 +97,14 @@ describe('what a table cannot be is said when it is made', () => {
   test('a page of items without a name', () => {
     expect(() => pageOf(z.looseObject({}))).toThrow(/^the items of a page need a name/);
   });
+});
+
+test('tables that are joined are looked at as one: a write of one may invalidate what the other has replaced', () => {
+  const one = define({ read: { ...reads, group: 'films' }, burn: { ...writes, invalidates: ['films'] } });
+  const other = define({ read: { ...reads, group: 'reels' } });
+  expect(() => tableOf({ ...one, ...other })).toThrow('the row `burn` invalidates `films`, to which no read belongs');
+  const raw = { read: reads } as unknown as Readonly<Record<string, Operation>>;
+  expect(() => tableOf(raw)).toThrow('the row `read` was not made by defineRows');
 });
 
 test.each(['/openapi.json', '/problems/', '/livez'])(

@@ -148,6 +148,13 @@ describe('what a function computes', () => {
     expect(await ask()).toMatchObject({ authors: 0 });
   });
 
+  test('is computed anew each time where it is much larger than what it is made of: it would be kept beside the bound', async () => {
+    let times = 0;
+    const world = await open(({ books }) => [++times, 'x'.repeat(3 * JSON.stringify(books).length)]);
+    const ask = async () => ((await world.get(PATH)).body.data['computed'] as [number])[0];
+    expect([await ask(), await ask()]).toEqual([1, 2]);
+  });
+
   test('is computed anew where it has failed', async () => {
     let times = 0;
     const world = await open(() => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { overview, overviewsIn } from '../../src/gateway/overviews.ts';
 import { from, fromPath, type Section, type Sections } from '../../src/gateway/sections.ts';
-import { defineRows, type Row } from '../../src/upstream/operation.ts';
+import { defineRows, type Operation, type Row } from '../../src/upstream/operation.ts';
 import { tableOf } from '../../src/upstream/table.ts';
 import { rows } from './own.ts';
 
@@ -152,13 +152,18 @@ describe('a gateway', () => {
 
   test('with a write of an item that leaves the list in which an overview looks for it is refused in words', () => {
     const sections = { book: { read: rows.getBook, id: '7' }, author: { read: rows.getAuthor, id: BY_LIST } };
-    const renaming = defineRows as (all: object) => typeof rows;
-    const rename = (...invalidates: NonNullable<Row['invalidates']>) =>
-      tableOf(renaming({ ...rows, rename: { at: 'PATCH /author/{id}/', idForm: 'slug', answer: null, invalidates } }));
+    const renaming = defineRows as (all: object) => { readonly rename: Operation };
+    const renamed = (...invalidates: NonNullable<Row['invalidates']>) =>
+      renaming({ rename: { at: 'PATCH /author/{id}/', idForm: 'slug', answer: null, invalidates } }).rename;
+    const rename = (...all: NonNullable<Row['invalidates']>) => tableOf({ ...rows, rename: renamed(...all) });
     const overviews = [other('/bff/v1/mine', sections)];
     expect(() => overviewsIn(rename({ item: 'authors' }), overviews)).toThrow(
       'looks for `author` in `listAuthors`, which `rename` does not invalidate with its item',
     );
+    const elsewhere = { ...rows.listAuthors, group: 'shelves' };
+    expect(() =>
+      overviewsIn(tableOf({ ...rows, listAuthors: elsewhere, rename: renamed('authors') }), overviews),
+    ).toThrow('looks for `author` in `listAuthors`, which `rename` does not invalidate with its item');
     for (const good of [[{ item: 'authors' }, 'authors'], ['everything'], [{ item: 'books' }]] as const)
       expect(overviewsIn(rename(...good), overviews)).toHaveLength(1);
   });
