@@ -5,6 +5,7 @@ import { andThen, type MakeOpener } from './core/runtime.ts';
 import type { GatewayDeps } from './gateway/deps.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { overviewsIn } from './gateway/overviews.ts';
+import { COMPUTED, type Overview } from './gateway/sections.ts';
 import { endRequest } from './middleware/access-log.ts';
 import { limitBody } from './middleware/body.ts';
 import { callsOf, type HostEnv } from './middleware/calls.ts';
@@ -62,9 +63,15 @@ export function createParts(given: Deps): { readonly app: Hono<Env>; readonly re
     ...docsRoutes(deps.docsAssets, deps.trialAccounts),
     ...healthRoutes(deps.readiness),
   ];
+  deps.metrics.expect({
+    operations: routes.flatMap(({ operation, isProbe }) => (operation === undefined || isProbe ? [] : operation)),
+    sections: [...new Set(deps.overviews.flatMap(sectionNames))],
+  });
   const tools = { ...deps, cors: new Cors(deps), sessions, limitBody: limitBody(config.maxBodyBytes) };
   return { app: mount(routes, tools, ['/api/*', '/bff/*'], [homeRoute]), request: callsOf({ ...tools, gateway }) };
 }
+
+const sectionNames = ({ sections, compute }: Overview) => [...Object.keys(sections), ...(compute ? [COMPUTED] : [])];
 
 /** How a server refuses what it does not hand to the app. Not counted with what routes answer. */
 export const createRefuser = (deps: Deps) => refuser({ ...deps, metrics: noMetrics, cors: new Cors(deps) });

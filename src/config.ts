@@ -83,6 +83,14 @@ function expectedOrigin(parts: readonly string[]): string {
   return `entry ${index + 1} to be ${isOrigin(meant) ? meant : ANY_ORIGIN}`;
 }
 
+/** The least status of requests that have their line in the log, and the share of all others. */
+const logRequests = readAs('all, errors, failures, or a share from 0 to 1 such as 0.01', (text) => {
+  const from = { all: 0, errors: 400, failures: 500 }[text];
+  if (from !== undefined) return { from, share: 0 };
+  const share = /^(0(\.\d+)?|1(\.0+)?)$/.test(text) ? Number(text) : undefined;
+  return share === undefined ? undefined : { from: 500, share };
+});
+
 const LEAST_SECRET = 32;
 const A_SECRET = `a secret of ${LEAST_SECRET} characters or more`;
 const secretList = listOf(({ length }) => length >= LEAST_SECRET, `comma-separated, each ${A_SECRET}`);
@@ -112,6 +120,8 @@ const variables = z.object({
   /** Addresses and CIDRs. */
   trustedProxies: z._default(addressList, []),
   logLevel: z._default(z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']), 'info'),
+  logRequests: z._default(logRequests, { from: 0, share: 0 }),
+  slowMs: integerVariable(0, 600_000, 1_000),
   shutdownGraceMs: integerVariable(0, 600_000, 10_000),
   sessions: z._default(flag, false),
   /** 0 takes a free one; undefined if it is left to the entry. */

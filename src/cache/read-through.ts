@@ -1,10 +1,11 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Digest } from '../core/runtime.ts';
-import type { CacheKey, Entry, Fetched, Found } from '../store/store.ts';
-import type { CallUpstream, OperationInput, Read, UpstreamAnswer } from '../upstream/call.ts';
+import { beginPhase, during, type Phase, type Timed } from '../core/timeline.ts';
+import type { CacheKey, Entry, Fetched, Found, Saved } from '../store/store.ts';
+import type { CallUpstream, OperationInput, Read, RequestContext, UpstreamAnswer } from '../upstream/call.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
 import { ageOf, freshMsOf, type Reader, type ReaderOptions, type Reading, readingOf } from './reader.ts';
-import { SingleFlight } from './single-flight.ts';
+import { type Joining as JoiningOf, SingleFlight } from './single-flight.ts';
 
 export interface ReadThroughOptions extends ReaderOptions {
   readonly digest: Digest;
@@ -17,6 +18,8 @@ export interface ReadThroughOptions extends ReaderOptions {
   readonly check: (operation: Operation, input: OperationInput) => void;
 }
 
+type Joining = JoiningOf<Result, Timed>;
+
 /** A read, and what the store has found for it. */
 interface Lookup {
   readonly read: Read;
@@ -25,6 +28,9 @@ interface Lookup {
   /** Undefined if the answer is not to be kept. */
   readonly policy: CachePolicy | undefined;
   readonly found: Found;
+  /** The part of the request that it is for. */
+  readonly leg: string | undefined;
+  readonly context: RequestContext;
 }
 
 /** The result of a fetch, for all who wait for it. */
@@ -50,7 +56,7 @@ interface Failed {
  */
 export class ReadThrough {
   readonly #options: ReadThroughOptions;
-  readonly #flights = new SingleFlight<Result>();
+  readonly #flights = new SingleFlight<Result, Timed>();
 
   constructor(options: ReadThroughOptions) {
     this.#options = options;
@@ -58,26 +64,33 @@ export class ReadThrough {
   }
 
   /** @throws GatewayError `validation_failed`, a refusal or a failure of the upstream */
-  async read(read: Read, reader: Reader): Promise<Reading> {
+  async read(read: Read, reader: Reader, leg?: string): Promise<Reading> {
     const { policyOf, isCircuitOpen, clock } = this.#options;
-    const { wants } = reader.context;
+    const { context } = reader;
+    const { wants } = context;
     const key = reader.keyOf(read);
-    const found = await reader.snapshot.lookup(key, clock.now());
+    const asked = reader.snapshot.lookup(key, clock.now());
+    const found = asked instanceof Promise ? await during(clock, { context, leg }, 'store', asked) : asked;
     const policy = policyOf(read.operation);
     const { entry } = found;
     // Neither answered from the cache nor put in it.
     if (wants === 'no-store')
-      return this.#ask({ read, reader, key, policy: undefined, found: { ...found, entry: undefined } }, 'request');
-    const lookup: Lookup = { read, reader, key, policy, found };
+      return this.#ask(
+        { read, reader, key, policy: undefined, found: { ...found, entry: undefined }, leg, context },
+        'request',
+      );
+    const lookup: Lookup = { read, reader, key, policy, found, leg, context };
     if (!policy) return this.#ask(lookup, 'bypass');
     if (wants === 'no-cache') return this.#ask(lookup, 'request');
     if (!entry) return this.#ask(lookup, 'miss');
     const freshMs = freshMsOf(entry, policy, clock.now());
-    const isUsable = isWithin(policy.stale, freshMs) || (isWithin(policy.onError, freshMs) && isCircuitOpen(reader));
+    const isStale = isWithin(policy.stale, freshMs);
+    const isUsable = isStale || (isWithin(policy.onError, freshMs) && isCircuitOpen(reader));
     if (!isUsable) return this.#ask(lookup, 'stale');
+    if (!isStale) this.#options.metrics.saved('stale_copy');
     // Refreshed in the background; no request waits for it or can cancel it.
     if (freshMs <= 0 && !found.isLeasedElsewhere)
-      void this.#join(lookup, (controller) => this.#fetch(lookup, controller));
+      void this.#join(lookup, { start: (controller) => this.#fetch(lookup, controller) });
     return readingOf(entry, freshMs, this.#options);
   }
 
@@ -85,25 +98,29 @@ export class ReadThrough {
     const { check, metrics, clock } = this.#options;
     const { read, reader, policy } = lookup;
     check(read.operation, read.input);
-    let isJoined = true;
-    const start = (controller: AbortController) => {
-      isJoined = false;
-      return this.#fetch(lookup, controller);
+    let waiting: Phase | undefined;
+    const onJoined = (by: Timed) => {
+      waiting = beginPhase(lookup.context, 'joined', clock.now(), lookup.leg);
+      waiting.joined = by;
     };
     let done: Result;
     try {
-      const joined = this.#join(lookup, start, reader.signal);
+      const start = (controller: AbortController) => this.#fetch(lookup, controller);
+      const joined = this.#join(lookup, { start, onJoined, waiter: reader.signal });
       // The call that it has joined may wait for its lease.
-      if (isJoined && hasLease(lookup)) void reader.snapshot.save(lookup.key, lookup.found, {});
+      if (waiting && hasLease(lookup)) void reader.snapshot.save(lookup.key, lookup.found, {});
       done = await joined;
     } catch (error) {
       done = await this.#abandoned(lookup, error);
     }
+    if (waiting) waiting.end = clock.now();
+    if ('error' in done && done.error instanceof GatewayError) lookup.context.reason ??= done.error.particulars.reason;
     const older = 'error' in done ? this.#olderCopy(lookup, done) : undefined;
     if (older) return older;
-    const isCollapsed = isJoined || ('isCollapsed' in done && done.isCollapsed);
+    const isCollapsed = waiting !== undefined || ('isCollapsed' in done && done.isCollapsed);
     metrics.readDone(isCollapsed ? 'collapsed' : policy ? 'miss' : 'bypass');
     if ('error' in done) throw done.error;
+    if (isCollapsed) metrics.saved('joined');
     const { status, entry, isStored } = done;
     const age = entry ? ageOf(entry, clock.now()) : 0;
     return { status, entry, age, fwd, isStored, isCollapsed, isCacheable: policy !== undefined };
@@ -114,15 +131,17 @@ export class ReadThrough {
     if (!policy || !entry || !holds || reader.context.wants === 'no-cache' || !isFailure(error)) return undefined;
     const freshMs = freshMsOf(entry, policy, this.#options.clock.now());
     const isUsable = isWithin(Math.max(policy.stale, policy.onError), freshMs);
-    return isUsable ? readingOf(entry, freshMs, this.#options) : undefined;
+    if (!isUsable) return undefined;
+    this.#options.metrics.saved('stale_copy');
+    return readingOf(entry, freshMs, this.#options);
   }
 
   /** `no-cache` joins no ordinary call, which may have been sent before it; `no-store` none at all. */
-  #join({ key, reader, found }: Lookup, start: (controller: AbortController) => Promise<Result>, waiter?: AbortSignal) {
-    const { wants, waitUntil } = reader.context;
+  #join({ key, found, context }: Lookup, how: Pick<Joining, 'start' | 'onJoined' | 'waiter'>): Promise<Result> {
+    const { wants, waitUntil } = context;
     // The version is part of it, so that a read after a write never joins a call from before the write.
     const flight = wants === 'no-store' ? crypto.randomUUID() : `${key.account} ${found.version} ${key.key}`;
-    return this.#flights.join(flight, { start, isAnew: wants === 'no-cache', waiter, waitUntil });
+    return this.#flights.join(flight, { ...how, by: context, isAnew: wants === 'no-cache', waitUntil });
   }
 
   /** The reader itself has given up: its client has left, or its time is up. */
@@ -136,11 +155,11 @@ export class ReadThrough {
    * since other instances may wait for it.
    */
   async #fetch(lookup: Lookup, controller: AbortController): Promise<Result> {
-    const { key, policy, reader, found } = lookup;
+    const { policy, reader, found } = lookup;
     const { snapshot } = reader;
     const isShared = policy !== undefined && reader.context.wants === 'any';
     // The same object where nobody else was fetching.
-    const latest = isShared && snapshot.lease ? await snapshot.lease(key, found, controller.signal) : found;
+    const latest = isShared && snapshot.lease ? await this.#leased(lookup, controller.signal) : found;
     const made = latest === found ? undefined : this.#madeMeanwhile(latest, policy);
     if (made) return { status: 200, entry: made, isStored: true, isCollapsed: true };
     try {
@@ -151,12 +170,23 @@ export class ReadThrough {
       const isKept = entry !== null && status === 200 && answer.isStorable;
       if (!policy && (isKept || !latest.entry)) return { status, entry, isStored: false };
       const fetched: Fetched = isKept ? { entry } : { drop: latest.entry && 'key' };
-      return { status, entry, isStored: (await snapshot.save(key, latest, fetched)).stored };
+      return { status, entry, isStored: (await this.#save(lookup, latest, fetched)).stored };
     } catch (error) {
       const drop = dropOf(error);
       const isReported = policy !== undefined || drop !== undefined;
-      return { error, holds: !isReported || (await snapshot.save(key, latest, { drop })).holds };
+      return { error, holds: !isReported || (await this.#save(lookup, latest, { drop })).holds };
     }
+  }
+
+  #leased(lookup: Lookup, signal: AbortSignal): Promise<Found> | Found {
+    const { key, found, reader } = lookup;
+    const leased = reader.snapshot.lease?.(key, found, signal) ?? found;
+    return leased instanceof Promise ? during(this.#options.clock, lookup, 'lease', leased) : leased;
+  }
+
+  #save(lookup: Lookup, latest: Found, fetched: Fetched): Promise<Saved> | Saved {
+    const saved = lookup.reader.snapshot.save(lookup.key, latest, fetched);
+    return saved instanceof Promise ? during(this.#options.clock, lookup, 'store', saved) : saved;
   }
 
   /** The copy that another instance, or this one, has made before the lease was over. */
@@ -166,13 +196,13 @@ export class ReadThrough {
   }
 
   /** `copy`: what the upstream may confirm. */
-  #call({ read, reader }: Lookup, copy: Entry | undefined, controller: AbortController): Promise<UpstreamAnswer> {
+  #call({ read, reader, leg }: Lookup, copy: Entry | undefined, controller: AbortController): Promise<UpstreamAnswer> {
     const { clock, call, timeoutMs } = this.#options;
     const { operation, input } = read;
     const { account, owner, context } = reader;
     const validators = copy && hasAny(copy.validators) ? copy.validators : undefined;
     const endsAt = clock.now() + timeoutMs;
-    return call({ context, account, owner, operation, input, validators, controller, endsAt });
+    return call({ context, account, owner, leg, operation, input, validators, controller, endsAt });
   }
 }
 

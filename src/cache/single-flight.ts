@@ -1,6 +1,7 @@
 import { onAbort, type WaitUntil } from '../core/runtime.ts';
 
-interface Flight<T> {
+interface Flight<T, By> {
+  readonly by: By;
   /** This and `abandon` are replaced once the work is over: V8 keeps the old tables of a map, and what they refer to, for a while. */
   result: Promise<T>;
   waiting: number;
@@ -12,7 +13,11 @@ interface Flight<T> {
 const OVER = new Promise<never>(() => undefined);
 const nothing = () => undefined;
 
-interface Joining<T> {
+export interface Joining<T, By> {
+  /** Who begins it. */
+  readonly by: By;
+  /** Told who has begun what it joins. */
+  readonly onJoined?: (by: By) => void;
   /** Begins the work; called only if there is none to join. */
   readonly start: (controller: AbortController) => Promise<T>;
   /** Joins only what was begun as new too. Any may join what it begins. */
@@ -26,19 +31,21 @@ interface Joining<T> {
  * Equal work that is under way at the same time is done once. It belongs to no request: a waiter that leaves does not
  * end it for the others; only the last one to leave aborts it.
  */
-export class SingleFlight<T> {
-  readonly #flights = new Map<string, Flight<T>>();
+export class SingleFlight<T, By> {
+  readonly #flights = new Map<string, Flight<T, By>>();
 
   get size(): number {
     return this.#flights.size;
   }
 
-  join(key: string, joining: Joining<T>): Promise<T> {
+  join(key: string, joining: Joining<T, By>): Promise<T> {
     const { isAnew, waiter, waitUntil } = joining;
     // A waiter that has left already begins nothing.
     if (waiter?.aborted) return Promise.reject(waiter.reason);
     const equal = this.#flights.get(key);
-    const flight = equal && (equal.isAnew || !isAnew) ? equal : this.#start(key, joining);
+    const joined = equal && (equal.isAnew || !isAnew) ? equal : undefined;
+    if (joined) joining.onJoined?.(joined.by);
+    const flight = joined ?? this.#start(key, joining);
     flight.waiting++;
     const { result } = flight;
     if (!waiter) return result;
@@ -56,7 +63,7 @@ export class SingleFlight<T> {
     });
   }
 
-  #start(key: string, { start, isAnew, waitUntil }: Joining<T>): Flight<T> {
+  #start(key: string, { by, start, isAnew, waitUntil }: Joining<T, By>): Flight<T, By> {
     const controller = new AbortController();
     // On Workers a request may not abort what another one has begun. Through a promise, this runs in the
     // request that began the work.
@@ -71,7 +78,7 @@ export class SingleFlight<T> {
       remove();
       abandoned.resolve(reason);
     };
-    const flight: Flight<T> = { result: start(controller), waiting: 0, isAnew, abandon };
+    const flight: Flight<T, By> = { by, result: start(controller), waiting: 0, isAnew, abandon };
     this.#flights.set(key, flight);
     waitUntil(flight.result.then(remove, remove)); // removed before any waiter continues
     return flight;

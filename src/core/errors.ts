@@ -101,6 +101,24 @@ export type Fault =
   /** It answered with something unusable. */
   | 'unusable';
 
+/** Why the upstream gave no good answer, for the log, metrics and traces (`contract.md` section 9). */
+export const REASONS = [
+  /** Its name has no address. */
+  'dns',
+  'refused',
+  /** Its certificate is not trusted, or it does not speak TLS where we do. */
+  'tls',
+  'reset',
+  /** There is no way to it; on Workers every failure to connect. */
+  'unreachable',
+  'timeout',
+  /** It said 5xx, or something that is no answer to a call. */
+  'status',
+  'bad_body',
+  'too_large',
+] as const;
+export type Reason = (typeof REASONS)[number];
+
 /** Faults which prove that the upstream never saw the call. */
 const UNSENT: ReadonlySet<Fault> = new Set(['not_sent', 'no_connection', 'connect_timeout']);
 
@@ -117,6 +135,7 @@ interface Particulars {
   readonly section?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly fault?: Fault;
+  readonly reason?: Reason;
   readonly cause?: unknown;
 }
 
@@ -152,11 +171,9 @@ export class GatewayError extends Error {
     return fault !== undefined && UNSENT.has(fault);
   }
 
-  /** What happened, for people. A code of ours with another status is the upstream's own, with its own meaning. */
+  /** What happened, for people. */
   get detail(): string {
-    const { code, status, particulars } = this;
-    const ours = isErrorCode(code) && ERRORS[code].status === status ? ERRORS[code].description : titleOf(code);
-    return particulars.detail ?? ours;
+    return this.particulars.detail ?? (isOwn(this) ? ERRORS[this.code].description : titleOf(this.code));
   }
 
   get title(): string {
@@ -184,6 +201,10 @@ export class GatewayError extends Error {
     return new GatewayError(this.code, this.status, { ...this.particulars, ...particulars });
   }
 }
+
+/** A code of ours with another status is the upstream's own, with its own meaning. */
+export const isOwn = (error: GatewayError): error is GatewayError & { readonly code: ErrorCode } =>
+  isErrorCode(error.code) && ERRORS[error.code].status === error.status;
 
 /** The client went away before its answer. */
 export class ClientLeft extends Error {

@@ -1,9 +1,11 @@
+import type { PhaseName } from './timeline.ts';
+
 /** Where log lines go: pino on Node, `console` on Workers. Only these fields are ever logged. */
 export interface Logger {
   info(fields: LogFields, message: string): void;
   warn(fields: LogFields, message: string): void;
   error(fields: LogFields, message: string): void;
-  /** The one line of each request. */
+  /** The one line of each request; of a failure, with a status of 500 and above, as an error. */
   request(fields: RequestFields): void;
 }
 
@@ -24,7 +26,24 @@ interface RequestFields {
   readonly cache?: string | undefined;
   readonly upstream_calls: number;
   readonly upstream_ms: number;
+  /** Keyed hash of the client's address. */
+  readonly client?: string | undefined;
   readonly code?: string | undefined;
+  /** Why the upstream failed. Of lines that are not about a request: an error code of the system or of the store. */
+  readonly reason?: string | undefined;
+  /** Sections. */
+  readonly failed?: readonly string[] | undefined;
+  readonly stale?: readonly string[] | undefined;
+  /** Of a slow request. */
+  readonly legs?: readonly LegFields[] | undefined;
+}
+
+/** Where the time of a part of a request went, in milliseconds: from its begin to the end of the part. */
+interface LegFields {
+  readonly leg: string;
+  readonly ms: number;
+  readonly phases: Readonly<Partial<Record<PhaseName, number>>>;
+  readonly reason?: string | undefined;
 }
 
 /** Durations in milliseconds. No credential, card, e-mail, query value or body ever (`contract.md` section 9). */
@@ -32,11 +51,13 @@ export interface LogFields extends Partial<RequestFields> {
   /** Path of a field that did not fit its schema, never its value. */
   readonly field?: string;
   readonly count?: number;
-  /** What is wrong: an error code of the system or of the store. */
-  readonly reason?: string;
   /** Name and stack of a fault of ours, without its message, which may quote input. */
   readonly fault?: string;
   readonly signal?: string;
+  /** Of the upstream. */
+  readonly host?: string;
+  /** The system's code of what has failed. */
+  readonly errno?: string;
   /** Name of a variable, never its value. */
   readonly variable?: string;
   readonly did_you_mean?: string;

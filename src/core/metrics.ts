@@ -1,12 +1,16 @@
-/** Statuses by class, as labels have them. */
-export type StatusClass = '2xx' | '3xx' | '4xx' | '5xx';
+import type { Reason } from './errors.ts';
+import type { CallOutcome, PhaseName } from './timeline.ts';
 
-/** What became of one upstream call. */
-export const CALL_OUTCOMES = ['good', 'refused', 'failed', 'abandoned'] as const;
-export type CallOutcome = (typeof CALL_OUTCOMES)[number];
+/** Statuses by class, as labels have them. */
+export const STATUS_CLASSES = ['2xx', '3xx', '4xx', '5xx'] as const;
+export type StatusClass = (typeof STATUS_CLASSES)[number];
 
 /** How the cache came to an answer; `collapsed` where a read joined a call under way. */
 export const READ_OUTCOMES = ['hit', 'stale', 'miss', 'bypass', 'collapsed'] as const;
+
+/** What a section of an overview is answered as (`contract.md` section 6). */
+export const SECTION_STATES = ['fresh', 'stale', 'failed', 'skipped', 'not_applicable'] as const;
+type SectionState = (typeof SECTION_STATES)[number];
 
 /** What became of a write with an idempotency key, or of a purchase. */
 export const IDEMPOTENCY_OUTCOMES = [
@@ -23,18 +27,55 @@ export type IdempotencyOutcome = (typeof IDEMPOTENCY_OUTCOMES)[number];
 /** Why a request or a call was turned away by the gateway itself. */
 export const REFUSALS = ['rate_limit', 'cooldown', 'circuit', 'budget', 'slots', 'under_way', 'unsent'] as const;
 
-/** What is under way now. */
-export type Gauge = 'reads' | 'calls' | 'waiting_calls';
+/** What is under way now, and how many there may be of what is bounded. */
+export type Gauge =
+  | 'reads'
+  | 'calls'
+  | 'calls_limit'
+  | 'waiting_calls'
+  | 'requests'
+  | 'requests_limit'
+  | 'connections'
+  | 'connections_limit';
+
+/** Why a client got a good answer although the upstream gave none, or how a call was saved. */
+export const SAVINGS = ['stale_copy', 'retry', 'joined'] as const;
+
+/** What clients saw: a good answer, what they did wrong, a failure. */
+export const SEEN = ['good', 'refused', 'failed'] as const;
+
+/** What the upstream did for a request: nothing, since a copy or another request's call answered; else by its attempts. */
+export const DONE = ['not_asked', 'joined', 'good', 'failed'] as const;
+
+/** What labels may have for values. */
+interface LabelValues {
+  readonly operations: readonly string[];
+  readonly sections: readonly string[];
+}
 
 /**
  * Where measurements go: prom-client on Node, nowhere on Workers. Labels have values of fixed sets, so that no client can
  * create new series.
  */
 export interface Metrics {
+  /** Said before the first request, so that all series are there from the start. */
+  expect(values: LabelValues): void;
   requestDone(labels: { operation: string; status: StatusClass; cache: string }, ms: number): void;
-  callDone(labels: { operation: string; outcome: CallOutcome }, ms: number): void;
+  /** `reason`: empty unless it failed. */
+  callDone(labels: { operation: string; outcome: CallOutcome; reason: Reason | '' }, ms: number): void;
   retried(operation: string): void;
+  /** Time of a request that went to a phase. */
+  phaseDone(phase: PhaseName, ms: number): void;
+  /** What a client saw, and what the upstream did. */
+  answered(seen: (typeof SEEN)[number], done: (typeof DONE)[number]): void;
+  saved(by: (typeof SAVINGS)[number]): void;
+  /** Code of a problem that a client got, also in an overview or a batch. */
+  problem(code: string): void;
+  /** A field of an answer that did not fit its schema. */
+  drifted(operation: string): void;
   circuitIs(state: 'closed' | 'open'): void;
+  /** A section of an overview that was answered. */
+  sectionDone(section: string, state: SectionState): void;
   /** One read through the cache. */
   readDone(outcome: (typeof READ_OUTCOMES)[number]): void;
   idempotency(outcome: IdempotencyOutcome): void;
@@ -49,10 +90,17 @@ const nothing = () => undefined;
 
 /** For a runtime without metrics. */
 export const noMetrics: Metrics = {
+  expect: nothing,
+  phaseDone: nothing,
+  answered: nothing,
+  saved: nothing,
+  problem: nothing,
+  drifted: nothing,
   requestDone: nothing,
   callDone: nothing,
   retried: nothing,
   circuitIs: nothing,
+  sectionDone: nothing,
   readDone: nothing,
   idempotency: nothing,
   refused: nothing,

@@ -16,6 +16,8 @@ export type WaitUntil = (work: Promise<unknown>) => void;
 export interface Digest {
   /** Keyed hash of a credential, one for each secret: an `AccountId` of the store. */
   account(credential: string): Soon<string>;
+  /** Keyed hash of a client's address, for logs. */
+  address(address: string): Soon<string>;
   /** Hash of a body, for a strong ETag. */
   body(text: string): Soon<string>;
 }

@@ -82,10 +82,11 @@ async function outcomesOf(
   items: readonly BatchItem[],
 ): Promise<ItemOutcome[]> {
   const readings = new Map<Read, Soon<Reading>>();
-  const outcomeOf = async ({ read }: BatchItem): Promise<ItemOutcome> => {
+  const outcomeOf = async ({ read }: BatchItem, at: number): Promise<ItemOutcome> => {
     if (read instanceof GatewayError) return read;
     try {
-      const reading = readings.get(read) ?? reader.fresh(read) ?? gateway.read(read, reader);
+      const reading =
+        readings.get(read) ?? reader.fresh(read) ?? gateway.read(read, reader, `${read.operation.id}#${at + 1}`);
       readings.set(read, reading);
       return await reading;
     } catch (error) {
@@ -96,8 +97,8 @@ async function outcomesOf(
   const outcomes: Promise<ItemOutcome>[] = [];
   let isAccepted = !isAddress(reader.owner);
   let refusal: GatewayError | undefined;
-  for (const item of items) {
-    const outcome = refusal ? Promise.resolve(refusal) : outcomeOf(item);
+  for (const [at, item] of items.entries()) {
+    const outcome = refusal ? Promise.resolve(refusal) : outcomeOf(item, at);
     outcomes.push(outcome);
     if (isAccepted) continue;
     const first = await outcome;

@@ -1,6 +1,7 @@
 import type { Reader, Reading } from '../cache/reader.ts';
 import { GatewayError } from '../core/errors.ts';
 import { andThen, type Clock, type Soon } from '../core/runtime.ts';
+import { during } from '../core/timeline.ts';
 import type { Read } from '../upstream/call.ts';
 import { withOrigin } from '../upstream/links.ts';
 import type { Computed } from './computed.ts';
@@ -34,7 +35,7 @@ export type Legs = ReadonlyMap<string, Soon<Leg>>;
 interface Composing {
   readonly reader: Reader;
   readonly clock: Clock;
-  readonly gateway: { read(read: Read, reader: Reader): Promise<Reading> };
+  readonly gateway: { read(read: Read, reader: Reader, leg: string): Promise<Reading> };
 }
 
 /**
@@ -45,7 +46,10 @@ export function compose(tools: Composing, composition: Composition): Legs {
   const part = { ...tools, reader: tools.reader.part() };
   const legs = new Map<string, Soon<Leg>>();
   for (const one of composition.parts) {
-    const leg = one.link === undefined ? readLeg(part, one) : linkedLeg(part, one.link, legs.get(one.link.base.name));
+    const leg =
+      one.link === undefined
+        ? readLeg(part, one, one.name)
+        : linkedLeg({ ...part, name: one.name }, one.link, legs.get(one.link.base.name));
     legs.set(one.name, leg instanceof Promise ? vetted(leg, one.name, composition) : leg);
   }
   if (composition.computed && composition.wanted.includes(COMPUTED)) {
@@ -85,15 +89,16 @@ function allOf(legs: Legs): Soon<ReadonlyMap<string, Leg>> {
 }
 
 /** Reads one section, at once if it can be. */
-const readLeg = (tools: Composing, read: Read): Soon<Leg> => freshLeg(tools.reader, read) ?? askLeg(tools, read);
+const readLeg = (tools: Composing, read: Read, name: string): Soon<Leg> =>
+  freshLeg(tools.reader, read) ?? askLeg(tools, read, name);
 
 function freshLeg(reader: Reader, read: Read): GoodLeg | undefined {
   const reading = reader.fresh(read);
   return reading && goodLeg(reading, reader.context);
 }
 
-const askLeg = ({ gateway, clock, reader }: Composing, read: Read): Promise<Leg> =>
-  timed(clock, async () => goodLeg(await gateway.read(read, reader), reader.context));
+const askLeg = ({ gateway, clock, reader }: Composing, read: Read, name: string): Promise<Leg> =>
+  timed(clock, async () => goodLeg(await gateway.read(read, reader, name), reader.context));
 
 /** @throws GatewayError `upstream_bad_response` if the upstream answered without a body */
 function goodLeg({ entry, age, ttl, isCacheable }: Reading, request: { readonly origin: string }): GoodLeg {
@@ -114,8 +119,13 @@ async function timed(clock: Clock, reading: () => Promise<Leg>): Promise<Leg> {
   return { ...leg, ms: clock.now() - startedAt };
 }
 
+/** `name`: of the section that is linked. */
+interface Linking extends Composing {
+  readonly name: string;
+}
+
 /** What another section names, at once if fresh copies say what it is. */
-function linkedLeg(tools: Composing, link: Link, base: Soon<Leg> | undefined): Soon<Leg> {
+function linkedLeg(tools: Linking, link: Link, base: Soon<Leg> | undefined): Soon<Leg> {
   if (!base) throw new Error('a section has to come behind what it depends on');
   if (base instanceof Promise || !isGood(base)) return readLinked(tools, link, base);
   const id = idIn(base, link);
@@ -137,35 +147,39 @@ const idIn = ({ entry }: GoodLeg, { found }: Link) => entry && found.idIn(entry)
  * The page is read at the same time as the section that names the id, unless there is a fresh copy of it; if the item is
  * not in it, or the page failed, the item is read by its id.
  */
-const readLinked = (tools: Composing, link: Link, base: Soon<Leg>, freshList?: Leg): Promise<Leg> =>
+const readLinked = (tools: Linking, link: Link, base: Soon<Leg>, freshList?: Leg): Promise<Leg> =>
   timed(tools.clock, async () => {
     const part = tools.reader.part();
     const reading = freshList ?? readPage({ ...tools, reader: part }, link);
     let isRead = false;
     try {
       // If the page is refused with 401 or 403, there is no need to wait for the other section.
-      const source = await Promise.race([base, Promise.resolve(reading).then(() => base)]);
+      const source = await Promise.race([base, Promise.resolve(reading).then(() => waitedFor(tools, base))]);
       if (isBad(source)) return { state: 'skipped', error: source.error, ms: 0 };
       const id = isGood(source) ? idIn(source, link) : undefined;
       if (id === undefined) return NONE;
       if (!link.isId(id)) throw unusable(`\`${link.base.name}\` names no usable id.`);
       const list = await reading;
       isRead = true;
-      return (list && itemLegIn(list, link, id)) ?? (await readLeg(tools, link.itemBy(id)));
+      return (list && itemLegIn(list, link, id)) ?? (await readLeg(tools, link.itemBy(id), tools.name));
     } finally {
       if (!isRead) part.giveUp(new Error('the page is no longer needed'));
     }
   });
+
+/** With a phase of its own, or its leg would seem to wait for nothing. */
+const waitedFor = ({ clock, reader: { context }, name: leg }: Linking, base: Soon<Leg>): Soon<Leg> =>
+  base instanceof Promise ? during(clock, { context, leg }, 'joined', base) : base;
 
 /**
  * Undefined if there is none to look in, or if the last copy of the section that names the id names none: then it is hardly
  * ever needed.
  * @throws GatewayError if the account is refused
  */
-async function readPage(tools: Composing, { base, list, found }: Link): Promise<Leg | undefined> {
+async function readPage(tools: Linking, { base, list, found }: Link): Promise<Leg | undefined> {
   const copy = tools.reader.copy(base);
   if (!list || (copy && found.idIn(copy) === undefined)) return undefined;
-  const page = await readLeg(tools, list);
+  const page = await readLeg(tools, list, tools.name);
   if (isBad(page) && isRefusal(page.error)) throw page.error;
   return page;
 }

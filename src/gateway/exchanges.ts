@@ -28,7 +28,7 @@ export class Exchanges {
   readonly #exchange: Exchange;
   readonly #tools: Tools;
   readonly #kept = recent<AccountId, Made>(MAX_ACCOUNTS);
-  readonly #flights = new SingleFlight<Made>();
+  readonly #flights = new SingleFlight<Made, undefined>();
 
   constructor(exchange: Exchange, tools: Tools) {
     this.#exchange = exchange;
@@ -65,7 +65,13 @@ export class Exchanges {
       return this.#make(call, account, ending);
     };
     const { waitUntil } = context;
-    const made = await this.#flights.join(account, { start, isAnew: false, waiter: controller.signal, waitUntil });
+    const made = await this.#flights.join(account, {
+      by: undefined,
+      start,
+      isAnew: false,
+      waiter: controller.signal,
+      waitUntil,
+    });
     return isOwn || made.until > 0 ? made : this.#make(call, account, childOf(controller.signal));
   }
 

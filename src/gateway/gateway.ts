@@ -28,9 +28,9 @@ export function createGateway(deps: GatewayDeps) {
   const readerOf = readers(deps, accepted);
   const writeTools = { ...deps, ...upstream, limit, accepted };
   /** A GET that no fresh copy answers, through the cache. @throws GatewayError */
-  const read = async (one: Read, reader: Reader): Promise<Reading> => {
+  const read = async (one: Read, reader: Reader, leg?: string): Promise<Reading> => {
     try {
-      return await cache.read(one, reader);
+      return await cache.read(one, reader, leg);
     } catch (error) {
       endSession(store, reader, error); // the call may be another request's, of another session
       throw error;

@@ -109,6 +109,7 @@ export function accountSessions(deps: GatewayDeps, { accepted, limit, readerOf, 
       } finally {
         context.upstreamCalls += own.upstreamCalls;
         context.upstreamMs += own.upstreamMs;
+        context.reason ??= own.reason;
       }
       context.waitUntil(warm(contextOf(context, { credential: token, account, wants: 'any' }), reading));
       return { account, epoch: first.snapshot.session?.epoch ?? 0 };
@@ -147,5 +148,7 @@ function contextOf(
   // What does not prove the token goes on when the request is over.
   const signal = as.wants === 'no-cache' ? context.signal : new AbortController().signal;
   const client = { requestId, trace, userAgent, address, origin, mount, startedAt, endsAt, waitUntil, signal };
-  return { ...client, ...as, upstreamCalls: 0, upstreamMs: 0 };
+  // What proves the token is waited for.
+  const phases = as.wants === 'no-cache' ? (context.phases ??= []) : undefined;
+  return { ...client, ...as, phases, upstreamCalls: 0, upstreamMs: 0 };
 }

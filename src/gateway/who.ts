@@ -2,6 +2,7 @@ import { cacheKeyOf } from '../cache/keys.ts';
 import { Reader } from '../cache/reader.ts';
 import { GatewayError } from '../core/errors.ts';
 import { andThen, type Soon } from '../core/runtime.ts';
+import { during } from '../core/timeline.ts';
 import type { acceptedAccounts } from '../resilience/gates.ts';
 import { requestsBy, secondsLeft, type SnapshotRequest, type WindowUse } from '../store/store.ts';
 import type { CopyOf, Quota, Read, RequestContext } from '../upstream/call.ts';
@@ -33,7 +34,8 @@ export function readers({ config, store, clock, digest, metrics }: GatewayDeps, 
       const { wants, waitUntil } = context;
       const fetches = wants === 'any';
       const asked = store.snapshot({ account, owner, now: clock.now(), window, keys, fetches, session, waitUntil });
-      return andThen(asked, (snapshot) => {
+      const soon = asked instanceof Promise ? during(clock, { context }, 'store', asked) : asked;
+      return andThen(soon, (snapshot) => {
         context.snapshot = snapshot;
         return new Reader({ context, account, owner, snapshot, reads, keys }, options);
       });

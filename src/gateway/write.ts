@@ -4,6 +4,7 @@ import { ClientLeft, type ErrorCode, GatewayError } from '../core/errors.ts';
 import { isJson } from '../core/json.ts';
 import type { IdempotencyOutcome } from '../core/metrics.ts';
 import { onAbort, stopwatch } from '../core/runtime.ts';
+import { during } from '../core/timeline.ts';
 import { addressOwner, type NewWrite, type WriteAnswer, type WriteEnd, type WriteRecord } from '../store/store.ts';
 import type { CallUpstream, OperationInput, RequestContext, Whose } from '../upstream/call.ts';
 import { checkInput } from '../upstream/input.ts';
@@ -74,7 +75,8 @@ async function writerOf({ digest, limit, accepted }: WriteTools, { operation, co
 async function count({ store, clock, limit }: WriteTools, writer: Writer): Promise<void> {
   const { storedAs: account, owner, quota: window, context } = writer;
   if (!window) return;
-  const { use } = await store.snapshot({ account, owner, now: clock.now(), window, waitUntil: context.waitUntil });
+  const asked = store.snapshot({ account, owner, now: clock.now(), window, waitUntil: context.waitUntil });
+  const { use } = asked instanceof Promise ? await during(clock, { context }, 'store', asked) : asked;
   limit.apply(context, window, use);
 }
 
@@ -156,7 +158,12 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
  */
 async function begin(tools: WriteTools, ready: Ready): Promise<Written | undefined> {
   const { newWrite, context, quota } = ready;
-  const { use, record, isLimited, isRevoked, refusal } = await tools.store.beginWrite(newWrite);
+  const { use, record, isLimited, isRevoked, refusal } = await during(
+    tools.clock,
+    ready,
+    'store',
+    tools.store.beginWrite(newWrite),
+  );
   tools.limit.note(context, quota, use);
   const isBegun = !(refusal || isRevoked || record || isLimited);
   if (isBegun) return undefined;
@@ -229,15 +236,17 @@ function endOf(error: unknown): Exclude<WriteEnd, WriteAnswer> {
 }
 
 /** Counts the end and reports it to the store. */
-async function end(tools: WriteTools, { newWrite, isStored, account }: Ready, how: WriteEnd): Promise<void> {
+async function end(tools: WriteTools, ready: Ready, how: WriteEnd): Promise<void> {
   const { store, clock, metrics } = tools;
+  const { newWrite, isStored, account } = ready;
+  const told = (ended: NewWrite) => during(clock, ready, 'store', store.endWrite(ended, how));
   const counted = how === 'unknown' ? 'unknown' : 'released';
   if (newWrite.key !== undefined || newWrite.isPurchase)
     metrics.idempotency(typeof how === 'object' ? 'answered' : counted);
   const now = clock.now();
-  if (isStored) return store.endWrite(how === 'unknown' ? stillOpen(newWrite, now) : newWrite, how);
+  if (isStored) return told(how === 'unknown' ? stillOpen(newWrite, now) : newWrite);
   // It was not stored before, but invalidates reads that are under way: reported once, with a mark that expires now.
-  if (account !== undefined && how !== 'not_sent') await store.endWrite({ ...newWrite, until: now }, how);
+  if (account !== undefined && how !== 'not_sent') await told({ ...newWrite, until: now });
 }
 
 /** After a stall its mark may be over before anybody knows that the outcome is not known. */

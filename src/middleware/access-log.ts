@@ -1,4 +1,7 @@
-import type { StatusClass } from '../core/metrics.ts';
+import type { Config } from '../config.ts';
+import type { DONE, StatusClass } from '../core/metrics.ts';
+import { andThen } from '../core/runtime.ts';
+import { legsOf, ownMsOf } from '../core/timeline.ts';
 import type { ClientRequest } from './request.ts';
 
 /** Not in any RFC, but the usual status for a client that has left. It is only logged. */
@@ -15,11 +18,44 @@ export function endRequest(request: ClientRequest, status: number): void {
 }
 
 function record(request: ClientRequest, status: number): void {
-  const { requestId, trace, method, route, account, cache, startedAt, upstreamCalls, upstreamMs, code, tools } =
-    request;
-  const ms = tools.clock.now() - startedAt;
-  const auth = tools.config.sessions ? authOf(request) : undefined;
-  if (auth) tools.metrics.authenticated(auth);
+  const { route, cache, startedAt, phases, tools } = request;
+  if (route.isProbe) return;
+  const { config, clock, digest, metrics } = tools;
+  const endedAt = clock.now();
+  const auth = config.sessions ? authOf(request) : undefined;
+  if (auth) metrics.authenticated(auth);
+  if (isLogged(config.logRequests, status)) {
+    const client = digest.address(request.address);
+    const logged = andThen(client, (known) => log(request, { status, endedAt, auth, client: known }));
+    if (logged instanceof Promise) request.waitUntil(logged);
+  }
+  const { operation = NONE } = route;
+  const ms = endedAt - startedAt;
+  metrics.requestDone({ operation, status: classOf(status), cache: cache ?? NONE }, ms);
+  metrics.answered(status < 400 ? 'good' : status < 500 ? 'refused' : 'failed', doneFor(request));
+  if (!phases) return;
+  for (const { phase, start, end = endedAt } of phases) metrics.phaseDone(phase, end - start);
+  metrics.phaseDone('own', ownMsOf(phases, startedAt, endedAt));
+}
+
+/** What the upstream did for it. */
+function doneFor({ phases, upstreamCalls, reason }: ClientRequest): (typeof DONE)[number] {
+  if (reason) return 'failed';
+  if (upstreamCalls > 0) return 'good';
+  return phases?.some(({ phase }) => phase === 'joined') ? 'joined' : 'not_asked';
+}
+
+interface Ended {
+  readonly status: number;
+  readonly endedAt: number;
+  readonly auth: 'header' | 'cookie' | undefined;
+  readonly client: string;
+}
+
+function log(request: ClientRequest, { status, endedAt, auth, client }: Ended): void {
+  const { requestId, trace, method, route, account, cache, upstreamCalls, upstreamMs, code, tools } = request;
+  const { reason, failed, stale, startedAt } = request;
+  const ms = endedAt - startedAt;
   tools.logger.request({
     request_id: requestId,
     trace_id: trace.traceId,
@@ -33,10 +69,26 @@ function record(request: ClientRequest, status: number): void {
     cache,
     upstream_calls: upstreamCalls,
     upstream_ms: rounded(upstreamMs),
+    client,
     code,
+    reason,
+    failed,
+    stale,
+    legs: ms >= tools.config.slowMs ? legFields(request, endedAt) : undefined,
   });
-  const { operation = NONE } = route;
-  tools.metrics.requestDone({ operation, status: classOf(status), cache: cache ?? NONE }, ms);
+}
+
+/** Whether a request with this status has a line. */
+const isLogged = ({ from, share }: Config['logRequests'], status: number): boolean =>
+  status >= from || (share > 0 && Math.random() < share);
+
+function legFields({ route, phases = [], startedAt }: ClientRequest, endedAt: number) {
+  const legs = legsOf(phases, { name: route.operation ?? route.name, startedAt, endedAt });
+  return legs.map(({ name, ms, phases: sums, reason }) => {
+    const told = Array.from(sums, ([phase, sum]) => [phase, rounded(sum)] as const).filter(([, sum]) => sum > 0);
+    const fields = { leg: name, ms: rounded(ms), phases: Object.fromEntries<number>(told) };
+    return reason ? { ...fields, reason } : fields;
+  });
 }
 
 const NONE = '(none)';

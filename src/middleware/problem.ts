@@ -1,4 +1,4 @@
-import { type GatewayError, type Problem, problemOf } from '../core/errors.ts';
+import { type GatewayError, isOwn, type Problem, problemOf } from '../core/errors.ts';
 import { isPlainObject, parsedJson } from '../core/json.ts';
 import { hookFailed, logFault } from '../core/logger.ts';
 import type { OnProblem, ToldProblem } from '../upstream/hooks.ts';
@@ -7,10 +7,14 @@ import type { ClientRequest } from './request.ts';
 /** The problem that an error is to a client, as the hook `onProblem` has it. `instance`: of an item of a batch, its own path. */
 export function problemFor(request: ClientRequest, error: GatewayError, instance = request.instance): Problem {
   const { mount, requestId, tools } = request;
+  tools.metrics.problem(isOwn(error) ? error.code : OF_UPSTREAM);
   const problem = problemOf(error, { instance, mount, requestId });
   const onProblem = tools.hooks?.onProblem;
   return onProblem ? { ...problem, ...changedBy(onProblem, problem, request), ...actedOn(problem) } : problem;
 }
+
+/** The upstream's own codes, in metrics. */
+export const OF_UPSTREAM = '(upstream)';
 
 /** Every other 5xx has another status. */
 const FAULT = 500;

@@ -108,6 +108,7 @@ export const refuser = (tools: RequestTools) => (head: Head, error: GatewayError
 function problemAnswer(request: ClientRequest, error: GatewayError): Answer & { readonly body: string } {
   const { status, code, retryAfter, particulars } = error;
   request.code = code;
+  request.reason ??= particulars.reason;
   const waiting = retryAfter === undefined ? {} : { 'Retry-After': String(retryAfter) };
   const headers = { ...NO_STORE, 'Content-Type': PROBLEM_TYPE, ...waiting, ...particulars.headers };
   return { status, headers, body: JSON.stringify(problemFor(request, error)) };

@@ -1,10 +1,11 @@
 import type { Context, Next } from 'hono';
 import { basePath } from 'hono/route';
 import type { Config } from '../config.ts';
-import { ClientLeft, GatewayError } from '../core/errors.ts';
+import { ClientLeft, GatewayError, type Reason } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
-import type { Clock, WaitUntil } from '../core/runtime.ts';
+import type { Clock, Digest, WaitUntil } from '../core/runtime.ts';
+import type { Phase } from '../core/timeline.ts';
 import type { AccountId, Owner, SessionId, Snapshot } from '../store/store.ts';
 import type { RequestContext, Trace } from '../upstream/call.ts';
 import type { Hooks } from '../upstream/hooks.ts';
@@ -29,8 +30,9 @@ export interface Backlog {
 
 /** What requests need of the app and of its runtime. */
 export interface RequestTools {
-  readonly config: Pick<Config, 'requestTimeoutMs' | 'publicUrl' | 'sessions'>;
+  readonly config: Pick<Config, 'requestTimeoutMs' | 'publicUrl' | 'sessions' | 'logRequests' | 'slowMs'>;
   readonly clock: Clock;
+  readonly digest: Digest;
   readonly logger: Logger;
   readonly metrics: Metrics;
   /** Tells clients apart, for limits on requests without a credential. `header` reads one of the request. */
@@ -60,6 +62,8 @@ export interface RouteFacts {
   readonly mayBeRefused?: boolean;
   /** It tells of sessions, or begins or ends one; its handler reads the cookie. */
   readonly isSession?: true;
+  /** Neither logged nor counted. */
+  readonly isProbe?: true;
 }
 
 /** The head of a request: Hono's, or that of one which a guard refuses. */
@@ -104,6 +108,11 @@ export class ClientRequest implements RequestContext {
   /** For the log: how the cache handled the request, and the code of the problem that it got. */
   cache: string | undefined;
   code: string | undefined;
+  reason: Reason | undefined;
+  /** Sections that failed, and those that were stale. */
+  failed: string[] | undefined;
+  stale: string[] | undefined;
+  phases: Phase[] | undefined;
   /** The body is written after the handler has returned; its writer then calls `end`. */
   isStream = false;
   isEnded = false;
@@ -228,7 +237,7 @@ export class ClientRequest implements RequestContext {
   #begin(): AbortController {
     const { clock } = this.tools;
     const abort = new AbortController();
-    const expire = () => abort.abort(GatewayError.of('upstream_timeout', { fault: 'timeout' }));
+    const expire = () => abort.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' }));
     const leave = () => abort.abort(new ClientLeft());
     this.#stopTimer = clock.after(Math.max(0, this.endsAt - clock.now()), expire);
     const left = this.#hono?.req.raw.signal;

@@ -1,8 +1,8 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
-import { type Attempt, type Gate, isGivenUp, type Outcome } from './gates.ts';
-import type { Whose } from '../upstream/call.ts';
+import { type Gate, isGivenUp, type Outcome } from './gates.ts';
+import type { Attempt, Whose } from '../upstream/call.ts';
 import { accountOf, clientOf, RecentCalls } from './recent.ts';
 
 const SPAN_MS = 10_000;
@@ -102,7 +102,11 @@ export class Circuit {
     const isForAccount = era.openFor?.account !== undefined;
     // For the operator the circuit is what it is for others.
     metrics.circuitIs(era.openFor && !isForAccount ? 'open' : 'closed');
-    if (isForAccount) logger.warn({}, 'circuit opened for one account: half of its calls of the upstream fail');
+    if (isForAccount)
+      logger.warn(
+        { account: era.openFor?.account },
+        'circuit opened for one account: half of its calls of the upstream fail',
+      );
     else if (era.openFor) logger.warn({}, 'circuit opened: the upstream fails and is not asked');
     else logger.info({}, 'circuit closed: the upstream answers again');
   }

@@ -1,5 +1,6 @@
 import * as z from 'zod/mini';
 import type { Logger } from '../core/logger.ts';
+import type { Metrics } from '../core/metrics.ts';
 import type { Gate, Settled } from './gates.ts';
 
 /** After `TRUSTED_AFTER` answers of an operation that fit, only every twentieth is checked, until one does not fit. */
@@ -10,11 +11,12 @@ const THEN_ONE_IN = 20;
  * Compares answers with their schemas. Fields that do not fit are logged each time that their count reaches a power of
  * two: a lasting change of the upstream is reported again and again, without flooding the log.
  */
-export function watchDrift(logger: Logger): Gate {
+export function watchDrift({ logger, metrics }: { readonly logger: Logger; readonly metrics: Metrics }): Gate {
   const fitting = new Map<string, number>();
   /** By fields that schemas document: there are not many. */
   const counts = new Map<string, number>();
   const report = (operation: string, field: string) => {
+    metrics.drifted(operation);
     const key = `${operation} ${field}`;
     const count = (counts.get(key) ?? 0) + 1;
     counts.set(key, count);

@@ -6,6 +6,7 @@ import type { Whose } from '../upstream/call.ts';
 import { Circuit } from './circuit.ts';
 import { watchDrift } from './drift.ts';
 import { budget, collectCodes, cooldown, type Gate, inTime, measured } from './gates.ts';
+import { watchReasons } from './reasons.ts';
 import { slots } from './slots.ts';
 
 interface GateListOptions {
@@ -13,6 +14,7 @@ interface GateListOptions {
   readonly metrics: Metrics;
   readonly logger: Logger;
   readonly store: Store;
+  readonly upstream: URL;
   readonly slots: number | undefined;
   readonly budgetPerMinute: number;
   /** Told how attempts ended, besides the list's own. */
@@ -35,8 +37,9 @@ export function gateList(options: GateListOptions) {
     budget(options, budgetPerMinute), // an account that has used up its calls of this minute: rate_limited
     ...told, // nothing, as all that follow
     collectCodes(codes),
-    watchDrift(logger),
-    measured(metrics), // the last, so that only what is sent is counted
+    watchDrift(options),
+    watchReasons(logger, options.upstream.host),
+    measured(metrics), // the last, so that only what is sent is counted; told first, so that the others know the reason
   ];
   return {
     gates,

@@ -1,15 +1,9 @@
 import { GatewayError, isErrorCode } from '../core/errors.ts';
-import type { CallOutcome, Metrics } from '../core/metrics.ts';
+import type { Metrics } from '../core/metrics.ts';
+import type { CallOutcome } from '../core/timeline.ts';
 import { recent } from '../store/bounded.ts';
 import { type AccountId, addressOwner, type Owner, secondsLeft, type Store } from '../store/store.ts';
-import type { UpstreamAnswer, UpstreamCall } from '../upstream/call.ts';
-
-/** One attempt at a call of the upstream, as gates see it. */
-export interface Attempt {
-  readonly call: UpstreamCall;
-  /** When it began to pass the gates, or the last one let it wait no longer; in milliseconds of the process's clock. */
-  now: number;
-}
+import type { Attempt, UpstreamAnswer, UpstreamCall } from '../upstream/call.ts';
 
 /** How an attempt ended: an answer, or what it failed with. */
 export interface Outcome {
@@ -127,10 +121,15 @@ export function measured(metrics: Metrics): Gate {
   metrics.watch('calls', () => underWay);
   const settled: Settled = (attempt, outcome) => {
     const { context, operation } = attempt.call;
-    const ms = outcome.now - attempt.now;
+    const { phase, now } = attempt;
+    const ms = outcome.now - now;
     underWay--;
     context.upstreamMs += ms;
-    metrics.callDone({ operation: operation.id, outcome: outcomeOf(attempt, outcome) }, ms);
+    const became = outcomeOf(attempt, outcome);
+    const reason = became === 'failed' ? reasonOf(outcome.error) : undefined;
+    if (reason) context.reason = reason;
+    if (phase) [phase.outcome, phase.reason] = [became, reason];
+    metrics.callDone({ operation: operation.id, outcome: became, reason: reason ?? '' }, ms);
   };
   return ({ call }) => {
     underWay++;
@@ -145,3 +144,5 @@ function outcomeOf(attempt: Attempt, { answer, error }: Outcome): CallOutcome {
   if (isGivenUp(attempt)) return 'abandoned';
   return failure && failure.status < 500 ? 'refused' : 'failed';
 }
+
+const reasonOf = (error: unknown) => (error instanceof GatewayError ? error.particulars.reason : undefined);

@@ -1,8 +1,9 @@
 import { type Clock, onAbort } from '../core/runtime.ts';
 import { type Fault, GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
-import type { CallUpstream, UpstreamCall } from '../upstream/call.ts';
-import type { Attempt, Gate, Outcome, Settled } from './gates.ts';
+import { during } from '../core/timeline.ts';
+import type { Attempt, CallUpstream, Exchange, UpstreamCall } from '../upstream/call.ts';
+import type { Gate, Outcome, Settled } from './gates.ts';
 import { accountOf, clientOf, type Recent, RecentCalls } from './recent.ts';
 
 interface GuardedCallOptions {
@@ -10,8 +11,7 @@ interface GuardedCallOptions {
   readonly metrics: Metrics;
   /** Asked in this order before each attempt; what they return is called in reverse order after it. */
   readonly gates: readonly Gate[];
-  /** One request to the upstream and its answer. */
-  readonly exchange: CallUpstream;
+  readonly exchange: Exchange;
   readonly random?: (() => number) | undefined;
 }
 
@@ -19,7 +19,7 @@ interface GuardedCallOptions {
  * Makes a call with all its attempts: through the gates, to the upstream, and again if that helps.
  */
 export function guardedCall(options: GuardedCallOptions): CallUpstream {
-  const { clock, gates, exchange } = options;
+  const { clock, metrics, gates, exchange } = options;
   const retry = retries(options);
 
   return async (call) => {
@@ -35,13 +35,14 @@ export function guardedCall(options: GuardedCallOptions): CallUpstream {
         for (const gate of gates) {
           let settled = gate(attempt);
           if (settled instanceof Promise) {
-            settled = await settled;
+            settled = await during(clock, call, 'slot', settled);
             attempt.now = clock.now();
           }
           if (settled) admitted.push(settled);
         }
-        const answer = await exchange(call);
+        const answer = await exchange(attempt);
         settle({ answer, now: clock.now() });
+        if (tries > 1) metrics.saved('retry');
         return answer;
       } catch (error) {
         const now = clock.now();
@@ -51,7 +52,7 @@ export function guardedCall(options: GuardedCallOptions): CallUpstream {
         failure = error;
         const pauseMs = retry.pauseAfter(error, call, { tries, now });
         if (pauseMs === undefined) throw error;
-        await pause(clock, pauseMs, call.controller.signal);
+        await during(clock, call, 'back-off', pause(clock, pauseMs, call.controller.signal));
       }
     }
   };

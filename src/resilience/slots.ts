@@ -3,7 +3,8 @@ import { GatewayError } from '../core/errors.ts';
 import { Tally } from '../core/tally.ts';
 import type { Metrics } from '../core/metrics.ts';
 import { isAddress, type Owner } from '../store/store.ts';
-import type { Attempt, Gate, Settled } from './gates.ts';
+import type { Attempt } from '../upstream/call.ts';
+import type { Gate, Settled } from './gates.ts';
 
 /** The part of the slots which others leave that one owner may have. One is always enough for who has none. */
 const SHARE = 1 / 4;
@@ -59,6 +60,7 @@ class Slots {
     this.#strangers = { max: Math.ceil(count * STRANGERS_SHARE), used: 0, queues: new Map() };
     this.#free = count;
     tools.metrics.watch('waiting_calls', () => this.#waiting);
+    tools.metrics.watch('calls_limit', () => count);
   }
 
   readonly admit: Gate = (attempt) => {

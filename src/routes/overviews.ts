@@ -101,6 +101,7 @@ function textsOf(request: ClientRequest, asked: CompositionRequest, legs: Readon
     texts.timing += `${texts.timing && ', '}${timingOf(name, leg.ms, leg.state)}`;
     if (isGood(leg) && !leg.isCacheable) texts.isCacheable = false;
     if (!isWanted) continue;
+    noteLeg(request, name, leg);
     const separator = texts.data && ',';
     texts.data += `${separator}"${name}":${isGood(leg) ? leg.text : 'null'}`;
     texts.meta += `${separator}"${name}":{"state":"${leg.state}"${isGood(leg) ? `,"age":${leg.age}` : ''}}`;
@@ -138,6 +139,13 @@ function sectionText({ overview, fields }: CompositionRequest, name: string, leg
 
 /** What is not in the error of a section: it is of the whole answer, or for a page by itself. */
 const OF_THE_WHOLE = new Set(['type', 'title', 'instance', 'request_id', 'outcome', 'section', 'errors']);
+
+/** For the log and metrics. */
+function noteLeg(request: ClientRequest, section: string, { state }: Leg): void {
+  request.tools.metrics.sectionDone(section, state);
+  if (state === 'failed' || state === 'skipped') (request.failed ??= []).push(section);
+  if (state === 'stale') (request.stale ??= []).push(section);
+}
 
 /** The error of a section that failed, as its problem has it. One of ours goes into the log. */
 function errorOf(request: ClientRequest, section: string, leg: BadLeg): object {
@@ -184,6 +192,7 @@ function streamOf(request: ClientRequest, asked: CompositionRequest, legs: Legs)
 
 function lineOf(request: ClientRequest, asked: CompositionRequest, name: string, leg: Leg | undefined): string {
   if (!leg) throw new Error(`${name} was not composed`);
+  noteLeg(request, name, leg);
   const head = `{"section":${JSON.stringify(name)},"state":"${leg.state}"`;
   if (isBad(leg)) return `${head},"error":${JSON.stringify(errorOf(request, name, leg))}}`;
   return `${head},"data":${sectionText(asked, name, leg).replaceAll(/[\r\n]+\s*/g, ' ')}}`;

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { andThen, type Soon } from '../core/runtime.ts';
 import type { Owner } from './store.ts';
 
 export { LRUCache };
@@ -6,6 +7,21 @@ export { LRUCache };
 /** What was used last. With `maxSize`, since for `max` lru-cache allocates the memory of a full map at once. */
 export const recent = <K extends {}, V extends {}>(max: number, dispose?: (value: V, key: K) => void) =>
   new LRUCache<K, V>({ maxSize: max, sizeCalculation: () => 1, ...(dispose && { dispose }) });
+
+/** Characters of the hash of an address: 96 bits. */
+export const ADDRESS_LENGTH = 16;
+
+const MOST_REMEMBERED = 10_000;
+
+/** The same, with what it has made for the last texts. */
+export function remembered(make: (text: string) => Soon<string>): (text: string) => Soon<string> {
+  const known = recent<string, string>(MOST_REMEMBERED);
+  const remember = (text: string, made: string) => {
+    known.set(text, made);
+    return made;
+  };
+  return (text) => known.get(text) ?? andThen(make(text), (made) => remember(text, made));
+}
 
 /** The part of a bound that one owner may have. */
 export const PART = 1 / 16;
@@ -27,6 +43,10 @@ export class Holdings {
 
   constructor(max: number) {
     this.#max = max;
+  }
+
+  get total(): number {
+    return this.#total;
   }
 
   hasRoomFor(owner: Owner, part: number): boolean {

@@ -22,13 +22,19 @@ const ACCOUNT_BYTES = 2_048;
 export class Copies {
   readonly #accounts: LRUCache<AccountId, LRUCache<string, Copy>>;
   readonly #maxOfAccount: number;
+  readonly #max: number;
+  #evicted = 0;
 
   /** `maxBytes` bounds keys and bodies together. */
   constructor(maxBytes: number) {
     this.#maxOfAccount = Math.max(1, Math.floor(maxBytes * PART)); // lru-cache takes integers from 1 only
+    this.#max = Math.max(1, Math.floor(maxBytes));
     this.#accounts = new LRUCache({
-      maxSize: Math.max(1, Math.floor(maxBytes)),
+      maxSize: this.#max,
       sizeCalculation: ({ calculatedSize }) => calculatedSize + ACCOUNT_BYTES,
+      dispose: (copies, _, reason) => {
+        if (reason === 'evict') this.#evicted += copies.size;
+      },
     });
   }
 
@@ -63,13 +69,16 @@ export class Copies {
 
   usage() {
     const entries = [...this.#accounts.values()].reduce((sum, { size }) => sum + size, 0);
-    return { bytes: this.#accounts.calculatedSize, entries, accounts: this.#accounts.size };
+    return { bytes: this.#accounts.calculatedSize, bytesLimit: this.#max, entries, evicted: this.#evicted };
   }
 
   #noCopies(): LRUCache<string, Copy> {
     return new LRUCache({
       maxSize: this.#maxOfAccount,
       sizeCalculation: ({ entry }, key) => bytesOf(key) + bytesOf(entry.text) + COPY_BYTES,
+      dispose: (_, __, reason) => {
+        if (reason === 'evict') this.#evicted++;
+      },
     });
   }
 

@@ -95,7 +95,7 @@ export class MemoryStore implements Store {
   }
 
   usage(): Usage {
-    return { ...this.copies.usage(), ...this.accounts.usage(), records: this.writes.records };
+    return { ...this.copies.usage(), ...this.accounts.usage(), ...this.writes.usage() };
   }
 
   /** Invalidates every answer, and every read under way, that has one of these tags. */
@@ -131,7 +131,7 @@ class MemorySnapshot implements Snapshot {
     return writes.covers(key.account, key.tags, now) ? undefined : copies.get(key)?.entry;
   }
 
-  async lookup(key: CacheKey, now: number): Promise<Found> {
+  lookup(key: CacheKey, now: number): Found {
     const { accounts, copies, writes } = this.#store;
     if (writes.covers(key.account, key.tags, now)) return (this.#hidden ??= hidden(crypto.randomUUID()));
     const version = accounts.versionsOf(key.account, this.#owner).of(tagsOf(key));
@@ -139,7 +139,7 @@ class MemorySnapshot implements Snapshot {
     return { entry, version, askedAt: ++this.#store.lookups };
   }
 
-  async save(key: CacheKey, found: Found, { entry, drop }: Fetched): Promise<Saved> {
+  save(key: CacheKey, found: Found, { entry, drop }: Fetched): Saved {
     const { account, tags } = key;
     const { accounts, copies, writes } = this.#store;
     if (drop === 'everything') this.#store.invalidate(account, [EVERYTHING]);

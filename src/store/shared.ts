@@ -39,6 +39,8 @@ const UNSENT_KEY_MS = 600_000;
 /** Cooldowns that differ by less come from the same 429. */
 const SAME_COOLDOWN_MS = 500;
 const RETRY_SECONDS = 1;
+/** The engine keeps them. */
+const NO_RECORDS = { records: 0, recordBytes: 0, recordBytesLimit: 0 };
 
 /**
  * State that instances share through an engine: Redis, or Durable Objects. Everything that leaves this process has a
@@ -59,6 +61,7 @@ export class SharedStore implements Store {
     this.#parts = {
       ...options,
       reports,
+      waits: { givenUp: 0, isUsable: true },
       copies,
       views: engine.changes && new Views(engine.changes, copies),
       limits,
@@ -71,6 +74,16 @@ export class SharedStore implements Store {
   /** Reports that the engine has not acknowledged yet. */
   get pending(): number {
     return this.#parts.reports.pending;
+  }
+
+  /** Whether the engine answered the last question in time. */
+  get isUsable(): boolean {
+    return this.#parts.waits.isUsable;
+  }
+
+  /** Questions whose answers were not waited for any longer. */
+  get waitsGivenUp(): number {
+    return this.#parts.waits.givenUp;
   }
 
   /** Hits that asked nobody. */
@@ -108,6 +121,8 @@ export class SharedStore implements Store {
       const answer = await this.#begunOf(write, begun);
       return { ...answer, use: advance ?? answer.use };
     } catch (error) {
+      this.#parts.waits.givenUp++;
+      this.#parts.waits.isUsable = false;
       // It may have begun, or begin later.
       const isReported = !(error instanceof NotAsked) && this.pending < MAX_PENDING;
       const ended = { ...write, until: key === undefined ? until : clock.now() + UNSENT_KEY_MS };
@@ -159,7 +174,7 @@ export class SharedStore implements Store {
   }
 
   usage(): Usage {
-    return { ...this.#parts.limits.usage(), ...this.#parts.copies.usage(), records: 0 };
+    return { ...this.#parts.limits.usage(), ...this.#parts.copies.usage(), ...NO_RECORDS };
   }
 
   async #begunOf(write: NewWrite, begun: WriteBegun): Promise<Begun> {

@@ -96,14 +96,14 @@ export interface Snapshot {
    * store what has come for the keys that were asked for. `now` in milliseconds of this process's clock.
    */
   copy(key: CacheKey, now: number): Entry | undefined;
-  lookup(key: CacheKey, now: number): Promise<Found>;
+  lookup(key: CacheKey, now: number): Soon<Found>;
   /**
    * Resolves when this instance may fetch, or with the copy that another instance has fetched. Rejects with the
    * signal's reason. Absent if there are no other instances.
    */
   lease?(key: CacheKey, found: Found, signal: AbortSignal): Promise<Found>;
   /** Ends a fetch. The answer is kept only if nothing was invalidated since the lookup. Never rejects. */
-  save(key: CacheKey, found: Found, fetched: Fetched): Promise<Saved>;
+  save(key: CacheKey, found: Found, fetched: Fetched): Soon<Saved>;
   end?(): void;
 }
 
@@ -280,10 +280,16 @@ export interface Store {
 /** What an in-process store holds; each figure is bounded. */
 export interface Usage {
   readonly bytes: number;
+  readonly bytesLimit: number;
   readonly entries: number;
+  /** Copies that had to go so far, since there was no more room. */
+  readonly evicted: number;
   readonly accounts: number;
+  readonly accountsLimit: number;
   readonly windows: number;
   readonly records: number;
+  readonly recordBytes: number;
+  readonly recordBytesLimit: number;
 }
 
 /** Name of the window in which requests are counted. */

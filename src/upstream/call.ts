@@ -1,4 +1,6 @@
+import type { Reason } from '../core/errors.ts';
 import type { Soon, WaitUntil } from '../core/runtime.ts';
+import type { Phase, Timed } from '../core/timeline.ts';
 import type { AccountId, Entry, Owner, SessionId, Snapshot, Window, WindowUse } from '../store/store.ts';
 import type { Operation } from './operation.ts';
 
@@ -10,7 +12,7 @@ export interface Trace {
 }
 
 /** One client request, for all code that works on it. Instants are in milliseconds of the process's clock. */
-export interface RequestContext {
+export interface RequestContext extends Timed {
   readonly requestId: string;
   readonly trace: Trace;
   /**
@@ -48,6 +50,8 @@ export interface RequestContext {
   /** Upstream calls made for it so far, and their time. */
   upstreamCalls: number;
   upstreamMs: number;
+  /** Why the upstream failed it last. */
+  reason?: Reason | undefined;
 }
 
 /** How many requests are allowed in a window. `by`: the name that clients see. */
@@ -97,6 +101,8 @@ export interface UpstreamCall extends Whose {
   readonly operation: Operation;
   readonly input: OperationInput;
   readonly validators?: Validators | undefined;
+  /** The part of the request that it is for. */
+  readonly leg?: string | undefined;
   /** Idempotency key of a write. */
   readonly key?: string | undefined;
   /** Called when all gates have let the call through, before it waits for a connection; what it throws ends the call. */
@@ -123,6 +129,18 @@ export interface Prepared {
 export type Prepare = (call: UpstreamCall, isAnew?: boolean) => Soon<Prepared>;
 
 export type CallUpstream = (call: UpstreamCall) => Promise<UpstreamAnswer>;
+
+/** One attempt at a call. */
+export interface Attempt {
+  readonly call: UpstreamCall;
+  /** When it began to pass the gates, or the last one let it wait no longer; in milliseconds of the process's clock. */
+  now: number;
+  /** Since it was sent. */
+  phase?: Phase;
+}
+
+/** One request to the upstream and its answer. */
+export type Exchange = (attempt: Attempt) => Promise<UpstreamAnswer>;
 
 /** Limits that the upstream sets on keeping its answer; they only ever shorten what the cache would do. */
 export interface Keeping {

@@ -1,8 +1,10 @@
-import { ClientLeft, type Fault, GatewayError } from '../core/errors.ts';
+import { ClientLeft, type Fault, GatewayError, type Reason } from '../core/errors.ts';
 import { isTooDeep, parsedJson } from '../core/json.ts';
 import type { Clock } from '../core/runtime.ts';
+import { beginPhase, during } from '../core/timeline.ts';
 import type {
-  CallUpstream,
+  Attempt,
+  Exchange,
   Keeping,
   OperationInput,
   Prepare,
@@ -29,25 +31,18 @@ interface ClientOptions {
   readonly attemptTimeoutMs: number;
 }
 
-/**
- * The innermost call: one request, one answer, no policy. One timer spans connecting, waiting and reading, since a body that
- * drips would restart an idle timer again and again.
- * @throws GatewayError see `noAnswer` and `answerOf`
- */
-export function upstreamClient({
-  transport,
-  clock,
-  maxBodyBytes,
-  upstream,
-  table: { refusals },
-  prepare,
-  attemptTimeoutMs,
-}: ClientOptions): CallUpstream {
-  const send = async (call: UpstreamCall, prepared: Prepared): Promise<RawAnswer> => {
+type Send = (attempt: Attempt, prepared: Prepared) => Promise<RawAnswer>;
+
+/** One timer spans connecting, waiting and reading, since a body that drips would restart an idle timer again and again. */
+const sending =
+  ({ transport, clock, maxBodyBytes, attemptTimeoutMs }: ClientOptions): Send =>
+  async (attempt, prepared) => {
+    const { call } = attempt;
     const { operation, input, controller, beforeFirstByte } = call;
     const now = clock.now();
+    const phase = (attempt.phase = beginPhase(call.context, 'attempt', now, call.leg));
     const stopTimer = clock.after(Math.min(attemptTimeoutMs, call.endsAt - now), () =>
-      controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout' })),
+      controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' })),
     );
     try {
       return await transport({
@@ -61,8 +56,17 @@ export function upstreamClient({
       });
     } finally {
       stopTimer();
+      phase.end = clock.now();
     }
   };
+
+/**
+ * The innermost call: one request, one answer, no policy.
+ * @throws GatewayError see `noAnswer` and `answerOf`
+ */
+export function upstreamClient(options: ClientOptions): Exchange {
+  const { clock, upstream, table, prepare } = options;
+  const send = sending(options);
   /** What may be sent in the place of what the upstream has refused; undefined where there is nothing. */
   const preparedAnew = async (call: UpstreamCall): Promise<Prepared | undefined> => {
     try {
@@ -74,22 +78,24 @@ export function upstreamClient({
       return undefined;
     }
   };
-  return async (call) => {
+  return async (attempt) => {
+    const { call } = attempt;
     const soon = prepare(call);
-    const prepared = soon instanceof Promise ? await soon : soon;
+    const prepared = soon instanceof Promise ? await during(clock, call, 'gates', soon) : soon;
     call.beforeSend?.();
-    let raw = await send(call, prepared);
+    let raw = await send(attempt, prepared);
     let { secrets } = prepared;
     // Only the token is over, not the key that it was exchanged for. With a 401 nothing has happened, in a write neither.
     const isOutdated = raw.status === 401 && prepared.refused?.() === true;
     const anew = isOutdated ? await preparedAnew(call) : undefined;
     if (anew) {
+      if (attempt.phase) attempt.phase.outcome = 'refused';
       secrets = [...secrets, ...anew.secrets];
       call.context.upstreamCalls++;
-      raw = await send(call, anew);
+      raw = await send(attempt, anew);
       if (raw.status === 401) anew.refused?.();
     }
-    return answerOf(call, raw, { now: clock.now(), secrets, upstream, refusals });
+    return answerOf(call, raw, { now: clock.now(), secrets, upstream, refusals: table.refusals });
   };
 }
 
@@ -157,14 +163,22 @@ const FLAWS: Readonly<Record<BodyFlaw, string>> = {
   charset: 'The upstream answered with text that is not UTF-8.',
 };
 
+const REASON_OF: Readonly<Record<BodyFlaw, Reason>> = {
+  cut_short: 'reset',
+  too_large: 'too_large',
+  coding: 'bad_body',
+  charset: 'bad_body',
+};
+
 const EMPTY = { text: null, links: [], value: undefined, validators: {}, notModified: false } as const;
 
 const keptAs = (raw: RawAnswer) => ({ ...keepingOf(raw), validators: validatorsOf(raw) });
 
 function jsonAnswer({ operation, input: { id } }: UpstreamCall, raw: RawAnswer, upstream: URL): UpstreamAnswer {
   if ('flaw' in raw.body) {
-    const fault = raw.body.flaw === 'cut_short' ? 'failed' : 'unusable';
-    throw GatewayError.of('upstream_bad_response', { fault, detail: FLAWS[raw.body.flaw] });
+    const { flaw } = raw.body;
+    const fault = flaw === 'cut_short' ? 'failed' : 'unusable';
+    throw GatewayError.of('upstream_bad_response', { fault, reason: REASON_OF[flaw], detail: FLAWS[flaw] });
   }
   const { text } = raw.body;
   if (isTooDeep(text)) throw unusable('The upstream answered with JSON nested too deeply.');
@@ -176,7 +190,8 @@ function jsonAnswer({ operation, input: { id } }: UpstreamCall, raw: RawAnswer, 
   return { ...local, ...keptAs(raw), status: raw.status, value, notModified: false };
 }
 
-const unusable = (detail: string) => GatewayError.of('upstream_bad_response', { fault: 'unusable', detail });
+const unusable = (detail: string) =>
+  GatewayError.of('upstream_bad_response', { fault: 'unusable', reason: 'bad_body', detail });
 
 const MAX_VALIDATOR = 256;
 
@@ -190,11 +205,11 @@ function validatorsOf(raw: RawAnswer): Validators {
 
 function failure(raw: RawAnswer, now: number): GatewayError {
   const { status } = raw;
-  const fault = faultOf(status);
-  if (status === 504) return GatewayError.of('upstream_timeout', { fault });
-  if (status !== 503) return GatewayError.of('upstream_bad_response', { fault });
+  const known = { fault: faultOf(status), reason: 'status' } as const;
+  if (status === 504) return GatewayError.of('upstream_timeout', known);
+  if (status !== 503) return GatewayError.of('upstream_bad_response', known);
   const retryAfter = retryAfterOf(raw, { now, otherwise: UNAVAILABLE_SECONDS });
-  return GatewayError.of('upstream_unavailable', { fault, retryAfter });
+  return GatewayError.of('upstream_unavailable', { ...known, retryAfter });
 }
 
 function faultOf(status: number): Fault {

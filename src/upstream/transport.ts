@@ -1,4 +1,4 @@
-import { type ErrorCode, type Fault, GatewayError } from '../core/errors.ts';
+import { type ErrorCode, type Fault, GatewayError, type Reason } from '../core/errors.ts';
 
 /** One exchange with the upstream. The URL is ours, from the operation's template; headers are an allow-list. */
 export interface UpstreamRequest {
@@ -45,5 +45,5 @@ const CODES = {
 } as const satisfies Partial<Record<Fault, ErrorCode>>;
 
 /** What an exchange rejects with where no answer came, unless its signal ended it. */
-export const noAnswer = (fault: keyof typeof CODES, cause?: unknown): GatewayError =>
-  GatewayError.of(CODES[fault], { fault, cause });
+export const noAnswer = (fault: keyof typeof CODES, reason: Reason, cause?: unknown): GatewayError =>
+  GatewayError.of(CODES[fault], { fault, reason, cause });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { OperationId } from '../support/account-api.ts';
 import { cacheStatusOf } from '../cache/helpers.ts';
 import {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { engineMetrics } from '../../src/entry/node/metrics.ts';
+import { engineMetrics } from '../../src/entry/node/metrics/store.ts';
 import { exposition, type Scraped } from './exposition.ts';
 import { openMeasured } from './helpers.ts';
 import { promql } from './promql.ts';
@@ -39,7 +39,14 @@ let scraped: Scraped;
 
 /** What there is only where instances share a store. */
 function scrapeOfStore(): Promise<string> {
-  const { onCommand, instruments } = engineMetrics(() => ({ up: 1, pending: 0, unaskedHits: 0, changes: undefined }));
+  const { onCommand, instruments } = engineMetrics(() => ({
+    up: 1,
+    pending: 0,
+    unaskedHits: 0,
+    isUsable: true,
+    waitsGivenUp: 0,
+    changes: undefined,
+  }));
   onCommand('visit', 'good', 1);
   onCommand('visit', 'failed', 100);
   const registry = new Registry();

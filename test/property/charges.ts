@@ -109,7 +109,7 @@ export class Till {
         const { sends, proves } = endingOf(name);
         if (proves === 'nothing' && isChargedIfUnknown) this.#charge(call);
         if (sends === 'bug') reject(new TypeError('a bug'));
-        else if (typeof sends === 'string') reject(noAnswer(sends));
+        else if (typeof sends === 'string') reject(noAnswer(sends, 'reset'));
         else resolve(proves === 'done' ? this.#receipt(call, sends) : sends);
       },
     };

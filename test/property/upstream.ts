@@ -91,7 +91,7 @@ export class HeldUpstream {
     const account = this.#accountOf((headers['authorization'] ?? '').replace('Token ', ''));
     if (!operation || account === undefined) {
       this.unexpected.push(`${method} ${path}`);
-      return Promise.reject(noAnswer('broken'));
+      return Promise.reject(noAnswer('broken', 'reset'));
     }
     const good = this.#goodAnswer({ account, operation, id: match?.id ?? '' }, request);
     const { promise, resolve, reject } = Promise.withResolvers<RawAnswer>();
@@ -111,7 +111,7 @@ export class HeldUpstream {
       requestId: headers['x-request-id'] ?? '',
       end(outcome) {
         over();
-        if (outcome === 'broken') reject(noAnswer('broken'));
+        if (outcome === 'broken') reject(noAnswer('broken', 'reset'));
         else resolve(outcome === 'good' ? good : ANSWERS[outcome]);
       },
     };

@@ -20,7 +20,7 @@ const unavailable = () => {
 };
 
 const retried = (clock: Clock, random: () => number) => (exchange: CallUpstream) =>
-  guardedCall({ clock, metrics, random, exchange, gates: [] });
+  guardedCall({ clock, metrics, random, exchange: ({ call }) => exchange(call), gates: [] });
 
 const retriedAtOnce = (clock: Clock) => retried(clock, () => 0);
 

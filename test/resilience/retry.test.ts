@@ -79,7 +79,7 @@ describe.each(readIds)('%s', (id) => {
     let attempts = 0;
     const gateway = inProcess({
       async transport() {
-        if (++attempts < 3) throw noAnswer('no_connection');
+        if (++attempts < 3) throw noAnswer('no_connection', 'refused');
         return { status: 200, headers: {}, body: { text: bodyOf(id, 'third') } };
       },
       clock: clockOfDeadlines(),

@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Attempt, Gate, Settled } from '../../src/resilience/gates.ts';
+import type { Gate, Settled } from '../../src/resilience/gates.ts';
+import type { Attempt } from '../../src/upstream/call.ts';
 import { slots } from '../../src/resilience/slots.ts';
 import { isAddress } from '../../src/store/store.ts';
 import { manualClock } from '../support/clock.ts';

@@ -94,6 +94,7 @@ export function keepingLogger(lines: LogLine[]): Logger {
     lines.push(line);
     appendFileSync(file, `${JSON.stringify(line)}\n`);
   };
-  const info = write('info');
-  return { info, warn: write('warn'), error: write('error'), request: (fields) => info(defined(fields), 'request') };
+  const [info, error] = [write('info'), write('error')];
+  const request: Logger['request'] = (fields) => (fields.status < 500 ? info : error)(defined(fields), 'request');
+  return { info, warn: write('warn'), error, request };
 }

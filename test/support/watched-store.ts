@@ -1,4 +1,4 @@
-import { andThen } from '../../src/core/runtime.ts';
+import { andThen, type Soon } from '../../src/core/runtime.ts';
 import type { Snapshot, Store } from '../../src/store/store.ts';
 
 /** Counts events and lets a test wait for the next ones. */
@@ -42,7 +42,7 @@ export const watchedStore = (store: Store): WatchedStore => {
     ends: new Turnstile(),
   };
   /** Once it has come out. */
-  const passing = async <T>(turnstile: Turnstile, result: Promise<T>): Promise<T> => {
+  const passing = async <T>(turnstile: Turnstile, result: Soon<T>): Promise<T> => {
     const out = await result;
     turnstile.pass();
     return out;

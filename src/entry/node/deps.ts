@@ -13,7 +13,8 @@ import { Sealer } from '../../store/shared/sealer.ts';
 import type { Store, Usage } from '../../store/store.ts';
 import { RedisEngine } from './redis/engine.ts';
 import { nodeDigest, nodeOpener } from './digest.ts';
-import { engineMetrics, promMetrics, usageMetrics } from './metrics.ts';
+import { promMetrics } from './metrics/index.ts';
+import { engineMetrics, usageMetrics } from './metrics/store.ts';
 import { addresses } from './server/address.ts';
 import { noted, peerIn } from './server/guard.ts';
 import { Unsent } from './server/unsent.ts';
@@ -104,8 +105,8 @@ export function openStore({ config, upstream, logger }: Pick<Given, 'config' | '
     return { store: new MemoryStore({ maxBytes }), opened: Promise.resolve(), close: async () => undefined };
   const windowMs = config.requestTimeoutMs + WINDOW_MARGIN_MS;
   const { onCommand, instruments } = engineMetrics(() => {
-    const { pending, unaskedHits } = store;
-    return { up: engine.up, changes: engine.changes, pending, unaskedHits };
+    const { pending, unaskedHits, isUsable, waitsGivenUp } = store;
+    return { up: engine.up, changes: engine.changes, pending, unaskedHits, isUsable, waitsGivenUp };
   });
   const { engine, opened } = RedisEngine.opening({ address, windowMs, onCommand, ...reports(logger) });
   const sealer = new Sealer(secrets, upstream.href);

@@ -1,5 +1,7 @@
 import { createDecipheriv, createSecretKey, hash, hkdfSync, randomBytes } from 'node:crypto';
 import type { Digest, MakeOpener } from '../../core/runtime.ts';
+import { ADDRESS_LENGTH, remembered } from '../../store/bounded.ts';
+import { addressOwner } from '../../store/store.ts';
 
 const KEY_BYTES = 32;
 
@@ -11,8 +13,10 @@ export function nodeDigest(secrets: readonly string[], upstream: string): Digest
       ? randomBytes(KEY_BYTES)
       : Buffer.from(hkdfSync('sha256', secret, '', `portico account ${upstream}`, KEY_BYTES));
   const prefix = key.toString('base64url');
+  const account = (credential: string) => hash('sha512-256', prefix + credential, 'base64url');
   return {
-    account: (credential: string) => hash('sha512-256', prefix + credential, 'base64url'),
+    account,
+    address: remembered((address) => account(addressOwner(address)).slice(0, ADDRESS_LENGTH)),
     body: (text: string) => hash('sha256', text, 'base64url').slice(0, 27),
   };
 }

@@ -6,6 +6,8 @@ import { serve as listen, type ServeOptions, type Serving } from './server/serve
 import { onStop } from './signals.ts';
 import { BAD_CONFIG, nearlyVariables } from './variables.ts';
 
+const HASHES_CHANGE = 'the hashes of accounts and clients in the log change with the process, since SECRETS is not set';
+
 /** Under way at once: beyond that an answer would come too late to be of use. */
 const MOST_REQUESTS = 2_000;
 
@@ -27,6 +29,7 @@ export async function serve(
   const { config, waitUntil, metrics } = deps;
   for (const near of nearlyVariables(process.env)) logger.warn(near, 'variable is not known');
   for (const variable of config.ignored) logger.warn({ variable }, 'variable has no effect yet');
+  if (config.secrets.length === 0) logger.info({ variable: 'SECRETS' }, HASHES_CHANGE);
   await storeOpened;
   const { host, port, trustedProxies, adminHost, adminPort, upstreamMaxConnections } = config;
   const shared = { refuse: createRefuser(deps), unsent, waitUntil };
@@ -47,6 +50,10 @@ export async function serve(
   const admin = adminPort === 0 ? undefined : await orExit('ADMIN_PORT', probed, listen); // first: a start that fails has served nobody
   const served = { ...shared, ...bounds, isGateway: app === gateway.app, app, host, port };
   const main = await orExit('PORT', served, listen);
+  metrics.watch('requests', () => main.load().requests);
+  metrics.watch('requests_limit', () => bounds.mostRequests);
+  metrics.watch('connections', () => main.load().connections);
+  metrics.watch('connections_limit', () => bounds.mostConnections);
   opened.setReady(true);
   onStop((signal) => void stop({ opened, gateway: main, admin, atEnd }, signal));
   logger.info({ url: main.url }, 'listening');

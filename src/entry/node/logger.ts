@@ -27,7 +27,7 @@ export function pinoLogger(level: Config['logLevel']): Logger & { dropped: () =>
     info: atOnce('info'),
     warn: atOnce('warn'),
     error: atOnce('error'),
-    request: (fields) => log.info(fields, 'request'),
+    request: (fields) => (fields.status < 500 ? log.info(fields, 'request') : log.error(fields, 'request')),
     dropped: () => output.dropped,
     async end() {
       clearInterval(flushing);

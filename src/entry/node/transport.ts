@@ -1,7 +1,7 @@
 import { type Dispatcher, interceptors, Pool } from 'undici';
 import type { Config } from '../../config.ts';
 import { onAbort } from '../../core/runtime.ts';
-import { GatewayError } from '../../core/errors.ts';
+import { GatewayError, type Reason } from '../../core/errors.ts';
 import {
   type Body,
   headerOf,
@@ -142,17 +142,34 @@ class Collector implements Dispatcher.DispatchHandler {
   #failureOf(error: Error & { code?: string }): GatewayError {
     const code = error.code ?? '';
     if (!this.#controller)
-      return noAnswer(code === 'UND_ERR_CONNECT_TIMEOUT' ? 'connect_timeout' : 'no_connection', error);
+      return noAnswer(code === 'UND_ERR_CONNECT_TIMEOUT' ? 'connect_timeout' : 'no_connection', reasonOf(code), error);
     const isHttp = ![code, error.name, error.message].some((text) => NOT_HTTP.test(text));
-    return noAnswer(isHttp ? 'broken' : 'malformed', error);
+    if (isHttp) return noAnswer('broken', reasonOf(code), error);
+    return noAnswer('malformed', isAlert(error) ? 'tls' : 'bad_body', error);
   }
 }
 
 /** A timeout while waiting for a connection proves that nothing was sent. */
 const unsent = (reason: unknown) =>
   reason instanceof GatewayError && reason.particulars.fault === 'timeout'
-    ? noAnswer('connect_timeout', reason)
+    ? noAnswer('connect_timeout', 'timeout', reason)
     : reason;
+
+/** Error codes of Node, libuv, OpenSSL and undici, by what they say. Any other is of a connection that went away. */
+const CODES_OF: readonly (readonly [RegExp, Reason])[] = [
+  [/^(ENOTFOUND|EAI_)/, 'dns'],
+  [/^ECONNREFUSED$/, 'refused'],
+  [/^(UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT)$/, 'timeout'],
+  [/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM)$/, 'unreachable'],
+  [/^(EPROTO|ERR_(SSL|TLS)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/, 'tls'],
+];
+
+const reasonOf = (code: string): Reason => CODES_OF.find(([form]) => form.test(code))?.[1] ?? 'reset';
+
+/** Whether what came in the place of HTTP is an alert of TLS (RFC 8446, section 6): it wants TLS at a port that we do not. */
+function isAlert(error: Error & { data?: unknown }): boolean {
+  return typeof error.data === 'string' && error.data.startsWith('\x15\x03');
+}
 
 /** How a code, name or message of undici's begins where what came is not HTTP. */
 const NOT_HTTP =

@@ -3,6 +3,8 @@ import { base64Url, deriveKey, HMAC } from '../../core/crypto.ts';
 import type { LogFields, Logger } from '../../core/logger.ts';
 import type { Clock, Digest } from '../../core/runtime.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
+import { ADDRESS_LENGTH, remembered } from '../../store/bounded.ts';
+import { addressOwner } from '../../store/store.ts';
 
 export const clock: Clock = {
   now: () => Date.now(),
@@ -20,11 +22,13 @@ export function webDigest(secrets: readonly string[], upstream: string): Digest 
   const secret = secrets.at(-1) ?? crypto.randomUUID() + crypto.randomUUID();
   const info = `portico account ${upstream}`;
   let key: Promise<CryptoKey> | undefined;
+  const account = async (credential: string) => {
+    key ??= deriveKey(secret, { info, algorithm: HMAC, usages: ['sign'] });
+    return base64Url(await crypto.subtle.sign('HMAC', await key, encoder.encode(credential)));
+  };
   return {
-    async account(credential) {
-      key ??= deriveKey(secret, { info, algorithm: HMAC, usages: ['sign'] });
-      return base64Url(await crypto.subtle.sign('HMAC', await key, encoder.encode(credential)));
-    },
+    account,
+    address: remembered(async (address) => (await account(addressOwner(address))).slice(0, ADDRESS_LENGTH)),
     body: async (text) => base64Url(await crypto.subtle.digest('SHA-256', encoder.encode(text))).slice(0, 27),
   };
 }
@@ -38,12 +42,12 @@ export function consoleLogger(level: Config['logLevel']): Logger {
     if (LEVELS.indexOf(name) < LEVELS.indexOf(level)) return;
     line(JSON.stringify({ level: name, time: new Date().toISOString(), ...fields, msg: message }));
   };
-  const info = write(log, 'info');
+  const [info, fail] = [write(log, 'info'), write(error, 'error')];
   return {
     info,
     warn: write(warn, 'warn'),
-    error: write(error, 'error'),
-    request: (fields) => info(fields, 'request'),
+    error: fail,
+    request: (fields) => (fields.status < 500 ? info : fail)(fields, 'request'),
   };
 }
 

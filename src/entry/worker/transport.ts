@@ -17,7 +17,7 @@ export function fetchTransport(upstream: URL, fetchIt: Fetch): Transport {
       return { status, headers: Object.fromEntries(headers), body: await bodyOf(response, request) };
     } catch (error) {
       signal.throwIfAborted();
-      throw noAnswer('broken', error);
+      throw noAnswer('broken', 'unreachable', error);
     }
   };
 }

@@ -111,7 +111,8 @@ export class MemoryAccounts {
 
   usage() {
     const all = [...this.#accepted.values(), ...this.#others.values()];
-    return { accounts: all.length, windows: all.reduce((sum, { windows }) => sum + Object.keys(windows).length, 0) };
+    const windows = all.reduce((sum, state) => sum + Object.keys(state.windows).length, 0);
+    return { accounts: all.length, accountsLimit: 2 * this.#max, windows };
   }
 
   #windowOf({ account, owner }: OwnedAccount, name: string) {

@@ -37,8 +37,12 @@ export class MemoryWrites {
     this.renew = renew;
   }
 
-  get records(): number {
-    return [...this.accounts.values()].reduce((sum, { records }) => sum + records, 0);
+  usage() {
+    return {
+      records: [...this.accounts.values()].reduce((sum, { records }) => sum + records, 0),
+      recordBytes: this.room.total + this.roomOfOthers.total,
+      recordBytesLimit: MAX_BYTES + MAX_BYTES / 2,
+    };
   }
 
   /** Whether no copy with these tags may be used or kept. Without `now`, as it was when somebody last asked. */

@@ -216,13 +216,16 @@ export class Lookups {
 
   /** A reply, if it comes while the request has time left for the store; else that goes on in the background. */
   async inTime<T>(replying: Promise<T>, isPoll = false): Promise<T | undefined> {
-    const { clock } = this.#parts;
+    const { clock, waits } = this.#parts;
     const begunAt = clock.now();
     this.#request.waitUntil(replying.catch(nothing));
     if (!isPoll && this.#leftMs <= 0) return undefined;
-    const reply = await within(clock, isPoll ? POLL_MS : this.#leftMs, replying).catch(nothing);
-    if (!isPoll) this.#leftMs -= clock.now() - begunAt;
-    return reply;
+    const reply = await within(clock, isPoll ? POLL_MS : this.#leftMs, replying).then((value) => ({ value }), nothing);
+    if (isPoll) return reply?.value;
+    this.#leftMs -= clock.now() - begunAt;
+    waits.isUsable = reply !== undefined;
+    if (!waits.isUsable) waits.givenUp++;
+    return reply?.value;
   }
 
   /** Resolves when another's lease is over, or after `waitMs`. Rejects with the signal's reason. */

@@ -20,6 +20,8 @@ export interface SharedStoreOptions extends Omit<KeyParts, 'copies'> {
 export interface SharedParts extends SharedStoreOptions, KeyParts {
   readonly limits: MemoryAccounts;
   readonly reports: Reports;
+  /** Questions whose answers were not waited for any longer, so far, and whether the last one was answered in time. */
+  readonly waits: { givenUp: number; isUsable: boolean };
   readonly sessions: SharedSessions;
   readonly counting: Counting;
   /** Absent where each read asks the engine. */

@@ -45,6 +45,10 @@ export class Connections {
     this.#isProxy = isProxy;
   }
 
+  get size(): number {
+    return this.#open.size;
+  }
+
   add(socket: Socket): void {
     this.#open.add(socket);
     socket.once('close', () => this.#open.delete(socket));

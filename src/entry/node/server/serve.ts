@@ -39,6 +39,8 @@ export interface ServeOptions {
 
 export interface Serving {
   readonly url: string;
+  /** How many there are now. */
+  readonly load: () => { readonly requests: number; readonly connections: number };
   /** Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`. */
   drain(graceMs: number): Promise<void>;
 }
@@ -76,6 +78,7 @@ export async function serve(options: ServeOptions): Promise<Serving> {
   const stopCutting = unsent.cutStalled(stalledAfterMs);
   return {
     url: urlOf(server, host),
+    load: () => ({ requests: traffic.size, connections: connections.size }),
     async drain(graceMs) {
       await traffic.drain(graceMs, { stopAccepting, cutAll: () => server.closeAllConnections() });
       server.close(); // ends the timer that checks its connections

@@ -40,6 +40,11 @@ export class Traffic {
     this.#addressOf = addressOf;
   }
 
+  /** Requests under way. */
+  get size(): number {
+    return this.#inFlight.size;
+  }
+
   accept(): void {
     this.#accepted++;
   }

@@ -1,0 +1,123 @@
+import type { Reason } from './errors.ts';
+import type { Clock } from './runtime.ts';
+
+/**
+ * What the time of a request goes to: `gates` until a call may be sent, `slot` in the queue for one, `store` asking the shared
+ * store, `lease` while another instance fetches the same, `joined` to another request's call, `attempt` at the upstream,
+ * `back-off` between two of these; `own` is all that is left.
+ */
+export const PHASES = ['own', 'gates', 'slot', 'store', 'lease', 'joined', 'attempt', 'back-off'] as const;
+export type PhaseName = (typeof PHASES)[number];
+
+/** What became of an attempt. */
+export const CALL_OUTCOMES = ['good', 'refused', 'failed', 'abandoned'] as const;
+export type CallOutcome = (typeof CALL_OUTCOMES)[number];
+
+/** What a timeline is of. */
+export interface Timed {
+  readonly requestId: string;
+  /** In the order in which they began. Absent until the first: an answer from the cache has none. */
+  phases?: Phase[] | undefined;
+}
+
+/**
+ * One thing that a request has waited for, or a leg of it: a part that goes on by itself, such as a section of an overview or
+ * an item of a batch. Instants in milliseconds of the process's clock.
+ */
+export class Phase {
+  readonly phase: Exclude<PhaseName, 'own'>;
+  readonly leg: string | undefined;
+  readonly start: number;
+  /** Undefined while it goes on. */
+  end: number | undefined;
+  /** Of an attempt. */
+  outcome: CallOutcome | undefined;
+  reason: Reason | undefined;
+  /** The request whose call it waits for. */
+  joined: Timed | undefined;
+
+  constructor(phase: Phase['phase'], start: number, leg: string | undefined) {
+    this.phase = phase;
+    this.leg = leg;
+    this.start = start;
+    this.end = undefined;
+    this.outcome = undefined;
+    this.reason = undefined;
+    this.joined = undefined;
+  }
+}
+
+/** Writes down that a phase of the request begins. Whoever calls sets its end. */
+export function beginPhase(request: Timed, phase: Phase['phase'], start: number, leg?: string): Phase {
+  const begun = new Phase(phase, start, leg);
+  (request.phases ??= []).push(begun);
+  return begun;
+}
+
+/** What is waited for, with a phase that is as long. */
+export async function during<T>(
+  clock: Clock,
+  { context, leg }: { readonly context: Timed; readonly leg?: string | undefined },
+  phase: Phase['phase'],
+  work: Promise<T>,
+): Promise<T> {
+  const begun = beginPhase(context, phase, clock.now(), leg);
+  try {
+    return await work;
+  } finally {
+    begun.end = clock.now();
+  }
+}
+
+/** Where the time of a leg went, in milliseconds. Of phases at the same time the earlier one counts. */
+export interface LegTimes {
+  readonly name: string;
+  /** From the begin of the request to the end of the leg. */
+  readonly ms: number;
+  readonly phases: ReadonlyMap<PhaseName, number>;
+  /** Of its last attempt that failed. */
+  readonly reason: Reason | undefined;
+}
+
+/**
+ * The legs of a request; one where it has none. What no leg waits for alone is in each. The last to end is as long as the
+ * request, and so are its phases together.
+ */
+export function legsOf(
+  phases: readonly Phase[],
+  { name, startedAt, endedAt }: { readonly name: string; readonly startedAt: number; readonly endedAt: number },
+): LegTimes[] {
+  const names = [...new Set(phases.map(({ leg }) => leg))].filter((leg) => leg !== undefined);
+  const legs = names.length > 0 ? names : [undefined];
+  const endOf = ({ end = endedAt }: Phase) => Math.min(end, endedAt);
+  const ends = legs.map((leg) => Math.max(...phases.filter((one) => one.leg === leg).map(endOf)));
+  const last = Math.max(...ends);
+  return legs.map((leg, at) => {
+    const own = phases.filter((one) => one.leg === leg || one.leg === undefined);
+    const until = ends[at] === last ? endedAt : (ends[at] ?? endedAt);
+    const ms = until - startedAt;
+    return {
+      name: leg ?? name,
+      ms,
+      phases: sumsOf(own, startedAt, until),
+      reason: own.findLast(({ reason }) => reason !== undefined)?.reason,
+    };
+  });
+}
+
+/** Milliseconds in which nothing was waited for. */
+export const ownMsOf = (phases: readonly Phase[], from: number, until: number): number =>
+  sumsOf(phases, from, until).get('own') ?? 0;
+
+function sumsOf(phases: readonly Phase[], from: number, until: number): ReadonlyMap<PhaseName, number> {
+  const sums = new Map<PhaseName, number>([['own', until - from]]);
+  let at = from;
+  for (const { phase, start, end = until } of phases.toSorted((a, b) => a.start - b.start)) {
+    const ms = Math.min(end, until) - Math.max(start, at);
+    if (ms <= 0) continue;
+    sums.set(phase, (sums.get(phase) ?? 0) + ms);
+    sums.set('own', (sums.get('own') ?? 0) - ms);
+    at = Math.min(end, until);
+  }
+  return sums;
+}
