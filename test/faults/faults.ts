@@ -1,4 +1,5 @@
 import { gzipSync } from 'node:zlib';
+import type { Reason } from '../../src/core/errors.ts';
 import {
   bytes,
   close,
@@ -20,6 +21,8 @@ export interface Fault {
   readonly what: ((good: string) => Step) | 'refused' | 'blackholed';
   /** What a read without a copy comes to; no code where the answer counts as good. */
   readonly read: readonly [status: number, code?: string];
+  /** What the log gives as the reason; none where the upstream has not failed. */
+  readonly reason?: Reason;
   /** A read is tried twice more. */
   readonly isRetried?: true;
   /** The gateway's own patience ends it. */
@@ -39,9 +42,9 @@ const UNREADABLE = [502, 'upstream_bad_response'] as const;
 const TIMEOUT = [504, 'upstream_timeout'] as const;
 
 const ENDS = { endsConnection: true } as const;
-const LOST = { read: UNREACHABLE, isRetried: true, ...ENDS } as const;
-const GARBLED = { read: UNREADABLE, ...ENDS } as const;
-const LATE = { read: TIMEOUT, runsToDeadline: true, ...ENDS } as const;
+const LOST = { read: UNREACHABLE, reason: 'reset', isRetried: true, ...ENDS } as const;
+const GARBLED = { read: UNREADABLE, reason: 'bad_body', ...ENDS } as const;
+const LATE = { read: TIMEOUT, reason: 'timeout', runsToDeadline: true, ...ENDS } as const;
 
 /** The head of a whole answer with this body, or with no length but chunks. */
 const headOf = (good: string) => httpResponse(200, good).toString('latin1').split('\r\n\r\n')[0] ?? '';
@@ -67,8 +70,8 @@ const gzipBomb = () => (bomb ??= gzipSync(`"${'a'.repeat(FIFTY_MB)}"`));
 export const POLLUTION = '"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}}';
 
 const NETWORK: readonly Fault[] = [
-  { name: 'refused', what: 'refused', read: UNREACHABLE, isRetried: true },
-  { name: 'blackholed', what: 'blackholed', read: TIMEOUT, runsToDeadline: true },
+  { name: 'refused', what: 'refused', read: UNREACHABLE, reason: 'refused', isRetried: true },
+  { name: 'blackholed', what: 'blackholed', read: TIMEOUT, reason: 'timeout', runsToDeadline: true },
   { name: 'reset before an answer', what: reset, ...LOST },
   { name: 'closed before an answer', what: close, ...LOST },
   { name: 'hang', what: hang, ...LATE },
@@ -89,9 +92,20 @@ const FRAMING: readonly Fault[] = [
     name: 'reset in mid body',
     what: (good) => reply(bytes(httpResponse(200, good).subarray(0, -9)), letRead(), reset()),
     ...GARBLED,
+    reason: 'reset',
   },
-  { name: 'short body', what: (good) => reply(bytes(httpResponse(200, good).subarray(0, -9)), close()), ...GARBLED },
-  { name: 'short chunks', what: (good) => reply(bytes(`${CHUNKED}${chunk(good)}`), close()), ...GARBLED },
+  {
+    name: 'short body',
+    what: (good) => reply(bytes(httpResponse(200, good).subarray(0, -9)), close()),
+    ...GARBLED,
+    reason: 'reset',
+  },
+  {
+    name: 'short chunks',
+    what: (good) => reply(bytes(`${CHUNKED}${chunk(good)}`), close()),
+    ...GARBLED,
+    reason: 'reset',
+  },
   {
     name: 'extra bytes after the length',
     what: (good) => bytes(Buffer.concat([httpResponse(200, good), POISON])),
@@ -104,7 +118,7 @@ const FRAMING: readonly Fault[] = [
     what: (good) => withHeaders(`${chunk(good)}0\r\n\r\n`, ['Transfer-Encoding: chunked']),
     ...GARBLED,
   },
-  { name: 'no chunk size', what: (good) => bytes(`${CHUNKED}what?\r\n${good}`), ...GARBLED },
+  { name: 'no chunk size', what: (good) => bytes(`${CHUNKED}what?\r\n${good}`), ...GARBLED, reason: 'reset' },
   { name: 'garbage line', what: () => bytes('hello?\r\n\r\n'), ...GARBLED },
   { name: 'garbage header', what: (good) => withHeaders(good, ['no colon']), ...GARBLED },
   {
@@ -143,29 +157,38 @@ const SIZE: readonly Fault[] = [
     what: () =>
       reply(bytes(httpResponse(200, '', { 'Content-Length': String(FIFTY_MB) })), flood(' '.repeat(MEBIBYTE), 50)),
     ...GARBLED,
+    reason: 'too_large',
   },
-  { name: 'endless chunks', what: () => reply(bytes(CHUNKED), flood(chunk(' '.repeat(65_536)))), ...GARBLED },
-  { name: 'gzip bomb', what: () => packed(gzipBomb()), read: UNREADABLE },
+  {
+    name: 'endless chunks',
+    what: () => reply(bytes(CHUNKED), flood(chunk(' '.repeat(65_536)))),
+    ...GARBLED,
+    reason: 'too_large',
+  },
+  { name: 'gzip bomb', what: () => packed(gzipBomb()), read: UNREADABLE, reason: 'too_large' },
 ];
 
 const CONTENT: readonly Fault[] = [
-  { name: 'bad gzip', what: () => packed(Buffer.from('no gzip')), read: UNREADABLE },
-  { name: 'short gzip', what: (good) => packed(gzipSync(good).subarray(0, -9)), read: UNREADABLE },
+  { name: 'bad gzip', what: () => packed(Buffer.from('no gzip')), read: UNREADABLE, reason: 'bad_body' },
+  { name: 'short gzip', what: (good) => packed(gzipSync(good).subarray(0, -9)), read: UNREADABLE, reason: 'bad_body' },
   {
     name: '100,000 levels deep',
     what: () => json(200, `${'['.repeat(100_000)}${']'.repeat(100_000)}`),
     read: UNREADABLE,
+    reason: 'bad_body',
   },
   {
     name: 'HTML with 200',
     what: () => json(200, '<!doctype html><h1>Back soon</h1>', { 'Content-Type': 'text/html' }),
     read: UNREADABLE,
+    reason: 'bad_body',
   },
-  { name: 'nothing with 200', what: () => json(200, ''), read: UNREADABLE },
+  { name: 'nothing with 200', what: () => json(200, ''), read: UNREADABLE, reason: 'bad_body' },
   {
     name: 'invalid UTF-8',
     what: () => reply(bytes(httpResponse(200, '', { 'Content-Length': '3' })), bytes(Uint8Array.of(0x22, 0xff, 0x22))),
     read: UNREADABLE,
+    reason: 'bad_body',
   },
   {
     name: '__proto__ keys',
@@ -179,10 +202,10 @@ const CONTENT: readonly Fault[] = [
 ];
 
 const STATUS: readonly Fault[] = [
-  { name: '500', what: () => json(500, { detail: 'x' }), read: UNREADABLE },
-  { name: '502', what: () => json(502, '<h1>Bad gateway</h1>'), read: UNREADABLE, isRetried: true },
-  { name: '503', what: () => json(503, ''), read: [503, 'upstream_unavailable'], isRetried: true },
-  { name: '504', what: () => json(504, ''), read: TIMEOUT, isRetried: true },
+  { name: '500', what: () => json(500, { detail: 'x' }), read: UNREADABLE, reason: 'status' },
+  { name: '502', what: () => json(502, '<h1>Bad gateway</h1>'), read: UNREADABLE, reason: 'status', isRetried: true },
+  { name: '503', what: () => json(503, ''), read: [503, 'upstream_unavailable'], reason: 'status', isRetried: true },
+  { name: '504', what: () => json(504, ''), read: TIMEOUT, reason: 'status', isRetried: true },
   {
     name: '429',
     what: () => json(429, '', { 'Retry-After': '7' }),
@@ -192,7 +215,7 @@ const STATUS: readonly Fault[] = [
   { name: '401', what: () => json(401, { detail: 'Invalid token.' }), read: [401, 'unauthenticated'] },
   { name: '403', what: () => json(403, { detail: 'No.', code: '2fa_needed' }), read: [403, '2fa_needed'] },
   { name: '404', what: () => json(404, { detail: 'Not found.' }), read: [404, 'not_found'] },
-  { name: '302', what: () => json(302, '', { Location: 'http://127.0.0.1:9/' }), read: UNREADABLE },
+  { name: '302', what: () => json(302, '', { Location: 'http://127.0.0.1:9/' }), read: UNREADABLE, reason: 'status' },
 ];
 
 export const faults: readonly Fault[] = [...NETWORK, ...FRAMING, ...SIZE, ...CONTENT, ...STATUS];

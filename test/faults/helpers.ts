@@ -4,7 +4,7 @@ import type { Fault } from './faults.ts';
 import { expectCommonHeaders, expectProblem } from '../http/problem.ts';
 import { type Door, openDoor } from '../support/door.ts';
 import { exampleInput } from '../support/examples.ts';
-import { startGateway, type TestGateway } from '../support/gateway.ts';
+import { type LogLine, startGateway, type TestGateway } from '../support/gateway.ts';
 import { call, type TextAnswer } from '../support/http.ts';
 import { bodyOf, callOf, goodAnswer, isCallTo, markOf, pathOf } from '../support/marked.ts';
 import {
@@ -89,13 +89,17 @@ export class FaultWorld {
   /** How often the upstream was called; and where it could not be, how often the gateway tried. */
   async count({ calls, headers }: Struck): Promise<string> {
     if (!this.#door) return `×${calls.length}`;
+    return `×0 of ${String((await this.lineOf({ headers }))['upstream_calls'])}`;
+  }
+
+  /** Its line in the log. */
+  lineOf({ headers }: Pick<Struck, 'headers'>): Promise<LogLine> {
     const requestId = headers['x-request-id'];
-    const line = await vi.waitFor(() => {
+    return vi.waitFor(() => {
       const found = this.gateway.lines.find((one) => one['request_id'] === requestId);
       if (!found) throw new Error('no line of that request');
       return found;
     });
-    return `×0 of ${String(line['upstream_calls'])}`;
   }
 
   /** Other accounts are served as ever, on connections that have nothing of the fault in them. */

@@ -24,6 +24,7 @@ describe.concurrent.each(faults.map((fault) => [fault.name, fault] as const))('%
     const text = `${gist(answer)} ${await world.count(answer)}`;
     table.add(name, 'read', { text, overshootMs: answer.overshootMs });
     expect(text).toBe(EXPECTED.read(fault));
+    expect((await world.lineOf(answer)).reason).toBe(fault.reason);
     await world.expectCleanConnections(answer);
     if (fault.holdsAccount) expect(await world.expectHeld()).toMatchObject({ status: 429 });
     else if (answer.status !== 200) await world.expectNothingKept();
@@ -39,6 +40,7 @@ describe.concurrent.each(faults.map((fault) => [fault.name, fault] as const))('%
     const text = `${gist(answer)}${isOlder ? ' older copy' : ''} ${await world.count(answer)}`;
     table.add(name, 'stale', { text, overshootMs: answer.overshootMs });
     expect(text).toBe(EXPECTED.stale(fault));
+    expect((await world.lineOf(answer)).reason).toBe(fault.reason);
     if (isOlder) expect(answer.headers['cache-status']).toMatch(/^portico; hit; ttl=-\d+$/);
     await world.expectCleanConnections(answer);
     if (fault.holdsAccount) expect(await world.expectHeld()).toMatchObject({ status: 200, text: older.text });

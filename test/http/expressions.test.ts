@@ -41,6 +41,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   'src/config.ts': {
     '/[A-Z]/g': OURS,
     '/^\\d+$/': OURS,
+    '/^(0(\\.\\d+)?|1(\\.0+)?)$/': OURS,
     '/^https?:$/': OURS,
     '/\\/+$/': OURS,
     '/^\\s*\\*\\s*$/': OURS,
@@ -107,6 +108,15 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(HTTPParserError|ERR_ASSERTION|HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_)|bad (upgrade|response)$|too many content-)/':
       OURS,
     '/^(Z_|ZSTD_|ERR__)/': OURS,
+    '/^(ENOTFOUND|EAI_)/': OURS,
+    '/^ECONNREFUSED$/': OURS,
+    '/^(UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT)$/': OURS,
+    '/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM)$/': OURS,
+    '/^(EPROTO|ERR_(SSL|TLS)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/': OURS,
+  },
+  'src/resilience/reasons.ts': {
+    '/^(CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|ERR_TLS_CERT_)/': OURS,
+    '/^[A-Z][A-Z0-9_]{1,63}$/': OURS,
   },
   'src/entry/worker/transport.ts': { '/\\/$/': OURS },
   'src/gateway/overviews.ts': {

@@ -77,7 +77,7 @@ describe.each(Object.entries(SENT))('a body that nobody takes, %s,', (_, sentAs)
       const [lines, body] = sentAs('x'.repeat(LIMIT + 1));
       const [first, second] = await onOneConnection(world, [
         [headOf([method, path], lines) + body, method],
-        [headOf(['GET', '/livez'], ''), 'GET'],
+        [headOf(['GET', '/problems'], ''), 'GET'],
       ]);
       expectProblem(first!, { status: 413, code: 'payload_too_large', instance: path });
       expect(second).toMatchObject({ status: 200 });
@@ -140,7 +140,7 @@ describe.concurrent('a request with a body', () => {
       const all = [
         [READ, 200],
         [['HEAD', READ[1]], 200],
-        [['GET', '/livez'], 200],
+        [['GET', '/problems'], 200],
         [['GET', '/nothing'], 404],
         [['POST', '/api/v2/apikey/'], 408],
         [['DELETE', '/api/v2/proxy/ipauthorization/1/'], 408],
@@ -190,7 +190,7 @@ test.each([
   expect(callOf('createApiKey')).toBe(`${method} ${path}`);
   const socket = await openSocket(world.gateway.port);
   await socket.write(startOf([method, path], `Content-Type: application/json\r\n${rest}`));
-  await world.call({ path: '/livez' }); // the gateway has had its turn
+  await world.call({ path: '/problems' }); // the gateway has had its turn
   world.advance(2);
   expectProblem(await socket.readResponse(), { status: 408, code: 'request_timeout', instance: path });
   expect(world.upstream.calls).toEqual([]);
@@ -204,7 +204,7 @@ test.each(['in the middle', 'in the middle of a chunk'])(
     const socket = await openSocket(world.gateway.port);
     const rest = how === 'in the middle' ? 'Content-Length: 5\r\n\r\n{' : 'Transfer-Encoding: chunked\r\n\r\n5\r\n{';
     await socket.write(startOf(['POST', '/api/v2/apikey/'], `Content-Type: application/json\r\n${rest}`));
-    await world.call({ path: '/livez' });
+    await world.call({ path: '/problems' });
     socket.reset();
     await vi.waitFor(() => expect(world.gateway.lines).toHaveLength(2));
     expect(world.gateway.lines[1]).toMatchObject({ status: 499, code: 'client_left', operation: 'createApiKey' });

@@ -52,7 +52,7 @@ describe('the line of a request', () => {
     for (const act of [
       () => world.call({ path: SUBSCRIPTION }),
       () => world.by(`${NAME}=x`, { path: SUBSCRIPTION }),
-      () => world.call({ path: '/livez' }),
+      () => world.call({ path: '/problems' }),
       () => world.call({ path: SESSION }),
       () => world.call({ path: '/nothing' }),
       () => world.ask('loginSocial', { headers: {} }),
