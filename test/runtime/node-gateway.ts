@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from 'node:util';
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { appendFileSync, mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -80,7 +81,7 @@ export function run({ env = {}, cwd = emptyFolder(), command = [process.execPath
     pid: child.pid ?? 0,
     stdout: () => out.join(''),
     stderr: () => err.join(''),
-    records: () => recordsIn(out.join('')),
+    records: () => [out, err].flatMap((parts) => recordsIn(parts.join(''))),
     hasExited: () => isOver,
     exited,
     signal: (name) => void child.kill(name),
@@ -132,8 +133,12 @@ const recordsIn = (text: string): LogRecord[] =>
   text
     .split('\n')
     .slice(0, -1) // the last line may still be growing
-    .filter((line) => line.startsWith('{'))
+    .map((line) => stripVTControlCharacters(line).replace(OF_WRANGLER, ''))
+    .filter((line) => line.startsWith('{') && line.endsWith('}'))
     .map((line) => JSON.parse(line) as LogRecord);
+
+/** What `wrangler dev` puts before a line of `console.error`. */
+const OF_WRANGLER = /^✘ \[ERROR\] (?=\{)/;
 
 export interface NodeGateway extends Running {
   readonly url: string;

@@ -124,9 +124,8 @@ describe('a variable that is nearly one of ours', () => {
 });
 
 /** Contract section 9, and pino's own `msg`. */
-const ALWAYS = 'time level msg request_id trace_id method route status duration_ms upstream_calls upstream_ms'.split(
-  ' ',
-);
+const ALWAYS =
+  'time level msg request_id trace_id method route status duration_ms upstream_calls upstream_ms client'.split(' ');
 const OF_AN_OPERATION = ['operation', 'account', 'cache'];
 
 describe('in production', () => {

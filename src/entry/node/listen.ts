@@ -29,7 +29,7 @@ export async function serve(
   const { config, waitUntil, metrics } = deps;
   for (const near of nearlyVariables(process.env)) logger.warn(near, 'variable is not known');
   for (const variable of config.ignored) logger.warn({ variable }, 'variable has no effect yet');
-  if (config.secrets.length === 0) logger.info({ variable: 'SECRETS' }, HASHES_CHANGE);
+  if (config.secrets.length === 0) logger.info({}, HASHES_CHANGE);
   await storeOpened;
   const { host, port, trustedProxies, adminHost, adminPort, upstreamMaxConnections } = config;
   const shared = { refuse: createRefuser(deps), unsent, waitUntil };

@@ -4,12 +4,18 @@ import { pino } from 'pino';
 import type { Config } from '../../config.ts';
 import type { LogFields, Logger } from '../../core/logger.ts';
 
+/** For people who try it: a short line each, in the place of JSON. */
+const readable =
+  process.stdout.isTTY && process.env['NODE_ENV'] !== 'production'
+    ? (await import('./readable.ts')).readable
+    : undefined;
+
 /**
  * JSON lines on standard output; callers pass allow-listed fields only. Those of requests wait for others, to be written
  * together. `dropped` says how many lines could not be written; `end` writes what is left, if that is possible soon.
  */
 export function pinoLogger(level: Config['logLevel']): Logger & { dropped: () => number; end: () => Promise<void> } {
-  const output = new Output();
+  const output = new Output(readable);
   const log = pino({ level, base: null, timestamp, formatters: { level: (label) => ({ level: label }) } }, output);
   hearErrors();
   let told = 0;
@@ -75,8 +81,15 @@ class Output {
   #kept = '';
   /** Characters that came since the last try. */
   #untried = 0;
+  readonly #format: ((line: string) => string) | undefined;
 
-  write(line: string): void {
+  /** `format`: what a line is written as, if not as it comes. */
+  constructor(format: ((line: string) => string) | undefined) {
+    this.#format = format;
+  }
+
+  write(json: string): void {
+    const line = this.#format?.(json) ?? json;
     if (this.#kept.length + line.length > MOST_KEPT) this.dropped++;
     else this.#kept += line;
     this.#untried += line.length;

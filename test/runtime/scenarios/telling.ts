@@ -17,7 +17,7 @@ const TRACE_ID = '0af7651916cd43dd8448eb211c80319c';
 const PARENT_ID = 'b7ad6b7169203331';
 
 const ALWAYS = ['level', 'time', 'request_id', 'trace_id', 'method', 'route', 'status', 'duration_ms'];
-const UPSTREAM = ['upstream_calls', 'upstream_ms', 'msg'];
+const UPSTREAM = ['upstream_calls', 'upstream_ms', 'client', 'msg'];
 const PASSED = ['operation', 'account', 'cache'];
 
 interface Telling {
@@ -79,8 +79,8 @@ const TELLINGS: readonly Telling[] = [
     what: 'trouble of the upstream',
     options: { path: '/api/v2/idverification/start/', body: {} },
     fault: { operation: 'startIdVerification', status: 500, body: { detail: secret('detail') } },
-    fields: [...PASSED, 'code'],
-    says: { status: 502, code: 'upstream_bad_response', upstream_calls: 1 },
+    fields: [...PASSED, 'code', 'reason'],
+    says: { level: 'error', reason: 'status', status: 502, code: 'upstream_bad_response', upstream_calls: 1 },
   },
 ];
 

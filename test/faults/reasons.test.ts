@@ -1,0 +1,141 @@
+import { once } from 'node:events';
+import { createServer as createHttp } from 'node:http';
+import { createServer as createHttps } from 'node:https';
+import type { AddressInfo, Server } from 'node:net';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { Reason } from '../../src/core/errors.ts';
+import { barrier, bytes, close, hold, json, reply, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { openDoor } from '../support/door.ts';
+import { type LogLine, startGateway } from '../support/gateway.ts';
+import { call } from '../support/http.ts';
+import { secret } from '../support/secrets.ts';
+import { selfSigned } from '../support/self-signed.ts';
+import { callOf, pathOf } from '../support/marked.ts';
+import { openWorld } from '../support/world.ts';
+
+const READ = 'getSubscription';
+
+async function portOf(server: Server): Promise<number> {
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
+}
+
+/** An upstream that wants TLS and whose port is asked without: it says so by an alert. */
+async function alerting(): Promise<string> {
+  const upstream = await startUpstream();
+  onTestFinished(() => upstream.close());
+  upstream.on(() => true, reply(bytes('\x15\x03\x01\x00\x02\x02\x46'), close()));
+  return upstream.url;
+}
+
+async function refusing(): Promise<string> {
+  const door = await openDoor('http://127.0.0.1:9');
+  await door.shut();
+  return door.url;
+}
+
+interface Provoked {
+  /** Where the gateway is to find its upstream. */
+  readonly url: () => string | Promise<string>;
+  readonly reason: Reason;
+  readonly errno?: string;
+  /** What the operator reads. */
+  readonly words: RegExp;
+  readonly code?: string;
+}
+
+/** Ways for an upstream to fail that gave one and the same line. */
+const PROVOKED: Readonly<Record<string, Provoked>> = {
+  'a certificate that nobody trusts': {
+    url: async () => `https://127.0.0.1:${await portOf(createHttps(selfSigned))}`,
+    reason: 'tls',
+    errno: 'DEPTH_ZERO_SELF_SIGNED_CERT',
+    words: /certificate is not trusted; see NODE_EXTRA_CA_CERTS/,
+  },
+  'a name without an address': {
+    url: () => 'http://nothing.invalid',
+    reason: 'dns',
+    errno: 'ENOTFOUND',
+    words: /its name has no address/,
+  },
+  'a port that refuses': { url: refusing, reason: 'refused', errno: 'ECONNREFUSED', words: /refuses connections/ },
+  'TLS at a plain port': {
+    url: async () => `https://127.0.0.1:${await portOf(createHttp())}`,
+    reason: 'tls',
+    errno: 'ERR_SSL_WRONG_VERSION_NUMBER',
+    words: /TLS fails/,
+  },
+  'plain text at a TLS port, of a server that says so': {
+    url: alerting,
+    reason: 'tls',
+    words: /TLS fails/,
+    code: 'upstream_bad_response',
+  },
+};
+
+const isReason = ({ reason, msg }: LogLine) => reason !== undefined && msg !== 'request';
+
+describe.each(Object.entries(PROVOKED))('%s', (_, { url, reason, errno, words, code = 'upstream_unreachable' }) => {
+  test('is named by the line, the metric and one warning', async () => {
+    const upstream = await url();
+    const gateway = await startGateway(upstream, { admin: true });
+    onTestFinished(() => gateway.close());
+    for (let times = 0; times < 2; times++) {
+      const answer = await call(gateway.url, { path: pathOf(READ), token: secret() });
+      expect(answer).toMatchObject({ status: 502, json: { code } });
+      expect(JSON.stringify(answer.json)).not.toContain(reason);
+    }
+    const lines = gateway.lines.filter(({ msg }) => msg === 'request');
+    expect(lines).toMatchObject([
+      { level: 'error', status: 502, code, reason },
+      { level: 'error', status: 502, code, reason },
+    ]);
+    const warned = gateway.lines.filter(isReason);
+    expect(warned).toEqual([expect.objectContaining({ level: 'warn', reason, host: new URL(upstream).host })]);
+    expect(warned[0]?.msg).toMatch(words);
+    if (errno !== undefined) expect(warned[0]?.errno).toBe(errno);
+    const { text } = await call(gateway.adminUrl ?? '', { path: '/metrics' });
+    const series = `portico_upstream_calls_total{operation="${READ}",outcome="failed",reason="${reason}"}`;
+    expect(Number(text.split(`${series} `)[1]?.split('\n')[0])).toBeGreaterThan(0);
+  });
+});
+
+describe('the warning', () => {
+  test('comes again when the reason changes, and when it returns after a while', async () => {
+    const world = await openWorld();
+    const answers = {
+      status: json(500, {}),
+      bad_body: json(200, '?'),
+      good: json(200, { id: 1 }),
+    };
+    const ask = async (answer: keyof typeof answers) => {
+      world.upstream.on(callOf(READ), answers[answer]);
+      await world.ask(READ, { token: secret() });
+    };
+    const told = () => world.gateway.lines.filter(isReason).map(({ reason }) => reason);
+    for (const answer of ['status', 'status', 'bad_body', 'bad_body'] as const) await ask(answer);
+    expect(told()).toEqual(['status', 'bad_body']);
+    for (let times = 0; times < 5; times++)
+      for (const answer of ['good', 'status', 'bad_body'] as const) await ask(answer);
+    expect(told()).toEqual(['status', 'bad_body']); // not more than once a minute each
+    world.advance(61);
+    for (const answer of ['good', 'status', 'status'] as const) await ask(answer);
+    expect(told()).toEqual(['status', 'bad_body', 'status']);
+  });
+});
+
+test('a client that joined the call of another has the reason in its line too', async () => {
+  const world = await openWorld();
+  const gate = barrier();
+  world.upstream.on(callOf(READ), reply(hold(gate), json(500, {})));
+  const waiting = world.store.lookups.next(2);
+  const both = [world.ask(READ), world.ask(READ)];
+  await waiting;
+  gate.release();
+  await Promise.all(both);
+  expect(world.upstream.calls).toHaveLength(1);
+  const lines = world.gateway.lines.filter(({ msg }) => msg === 'request');
+  expect(lines).toMatchObject([{ reason: 'status' }, { reason: 'status' }]);
+});
