@@ -1,7 +1,7 @@
 import { onAbort, type WaitUntil } from '../core/runtime.ts';
 
 interface Flight<T, By> {
-  readonly by: By;
+  by: By | undefined;
   /** This and `abandon` are replaced once the work is over: V8 keeps the old tables of a map, and what they refer to, for a while. */
   result: Promise<T>;
   waiting: number;
@@ -44,7 +44,7 @@ export class SingleFlight<T, By> {
     if (waiter?.aborted) return Promise.reject(waiter.reason);
     const equal = this.#flights.get(key);
     const joined = equal && (equal.isAnew || !isAnew) ? equal : undefined;
-    if (joined) joining.onJoined?.(joined.by);
+    if (joined?.by) joining.onJoined?.(joined.by);
     const flight = joined ?? this.#start(key, joining);
     flight.waiting++;
     const { result } = flight;
@@ -71,6 +71,7 @@ export class SingleFlight<T, By> {
     void abandoned.promise.then((reason) => controller.abort(reason));
     const remove = () => {
       if (this.#flights.get(key) === flight) this.#flights.delete(key);
+      flight.by = undefined;
       flight.result = OVER;
       flight.abandon = nothing;
     };
