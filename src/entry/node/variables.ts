@@ -18,9 +18,9 @@ export function refuse(problems: readonly ConfigProblem[]): never {
   return process.exit(BAD_CONFIG);
 }
 
-/** Variables that are none of ours, nor OpenTelemetry's, but look like a slip of the pen for one. */
+/** Variables that are none of ours but look like a slip of the pen for one. */
 export function nearlyVariables(env: Readonly<Record<string, string | undefined>>) {
-  const others = Object.keys(env).filter((name) => !VARIABLES.includes(name) && !name.startsWith('OTEL_'));
+  const others = Object.keys(env).filter((name) => !VARIABLES.includes(name));
   return others.flatMap((variable) => {
     const [meant] = VARIABLES.filter((ours) => isNearly(variable, ours)).toSorted(
       (one, other) => leven(variable, one) - leven(variable, other),
