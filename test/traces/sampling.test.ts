@@ -76,11 +76,9 @@ it('variables that cannot be used are warned of by name, and the defaults hold',
   const { upstream, lines, call, told } = await openTraced({ variables: bad });
   upstream.on(READ, ANSWER);
   await call({ path: PATH });
-  expect(lines.map(({ level, variable }) => [level, variable]).toSorted()).toEqual(
-    Object.keys(bad)
-      .toSorted()
-      .map((name) => ['warn', name]),
-  );
+  expect(new Set(lines.map(({ level }) => level))).toEqual(new Set(['warn']));
+  expect(lines).toHaveLength(Object.keys(bad).length);
+  expect(new Set(lines.map(({ variable }) => variable))).toEqual(new Set(Object.keys(bad)));
   expect(await told()).toHaveLength(2);
 });
 
