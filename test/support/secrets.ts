@@ -11,7 +11,7 @@ const base64Marks = [0, 1, 2].map((shift) =>
 );
 
 /** The mark as it is and as encodings write it; these texts give away secrets made by any test, of any process. */
-export const MARKS: readonly string[] = [LEAK_MARK, Buffer.from(LEAK_MARK).toString('hex'), ...base64Marks];
+const MARKS: readonly string[] = [LEAK_MARK, Buffer.from(LEAK_MARK).toString('hex'), ...base64Marks];
 
 /** What neither a line of the log nor a span may hold. The sandbox's own credentials and secrets carry no mark, hence their forms. */
 export const SECRET_FORMS: Readonly<Record<string, RegExp>> = {
