@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 import { VERSION } from '../../src/core/version.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
-import { barrier, hang, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
-import { bodyOf, callOf } from '../support/marked.ts';
+import { barrier, hang, hold, json, perCall, reply } from '../../src/testing/scripted-upstream.ts';
+import { bodyOf, callOf, goodAnswer } from '../support/marked.ts';
 import { call } from '../support/http.ts';
 import { rawRequest } from '../support/raw-client.ts';
 import { secret } from '../support/secrets.ts';
@@ -144,6 +144,27 @@ it('the wait for a slot is a span', async () => {
   const beside = spans.filter(({ parentId }) => parentId === waited.parentId);
   const attempt = only(beside, { kind: 'client' });
   expect(attempt.startedAt).toBeGreaterThanOrEqual(waited.endedAt);
+});
+
+it('what the shared store is asked, and the session’s first reads, are in the trace', async () => {
+  const store = watchedStore(new MemoryStore({ maxBytes: 1_000_000 }));
+  const env = { SESSIONS: 'true', SECRETS: 'a secret that has 32 characters or more' };
+  const { upstream, call: ask, told } = await openTraced({ store, env });
+  upstream.on(
+    () => true,
+    perCall((to) => goodAnswer(to, 1)),
+  );
+  const headers = { 'sec-fetch-site': 'same-origin' };
+  const { status } = await ask({ path: '/bff/v1/session', body: { token: secret() }, headers });
+  expect(status).toBe(201);
+  await upstream.waitForCalls(4);
+  const spans = await told();
+  const server = only(spans, { kind: 'server' });
+  expect(spans.filter(({ name }) => name === 'store').every(({ parentId }) => parentId === server.id)).toBe(true);
+  expect(spans.some(({ name }) => name === 'store')).toBe(true);
+  const attempts = spans.filter(({ kind }) => kind === 'client');
+  expect(attempts.map(({ parentId }) => parentId)).toEqual(Array(4).fill(server.id));
+  expect(new Set(upstream.calls.map((sent) => idsTold(sent).id))).toEqual(new Set(attempts.map(({ id }) => id)));
 });
 
 it('who joins a call is told with a link to the request whose call it is', async () => {
