@@ -71,7 +71,7 @@ const packages: Record<string, Pattern> = {
     message: '@hono/zod-openapi lives in src/routes/openapi.ts. Schemas are zod/mini, with documented().',
   },
   node: {
-    regex: '^(node:|(ioredis|undici|pino|prom-client|swagger-ui-dist|@hono/node-server)(/|$))',
+    regex: '^(node:|@opentelemetry/|(ioredis|undici|pino|prom-client|swagger-ui-dist|@hono/node-server)(/|$))',
     message:
       'Node and its drivers live under src/entry only. Declare a port in the room, and pass its Node adapter in.',
   },

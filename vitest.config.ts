@@ -16,6 +16,7 @@ const WITH_SERVERS = [
   'test/property/views*.test.ts',
   'test/store/redis-*.test.ts',
   'test/support/collected.test.ts',
+  'test/traces/process.test.ts',
 ];
 
 /** Start processes too, of what `npm pack` packs. */

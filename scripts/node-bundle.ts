@@ -20,6 +20,7 @@ const LATER: Readonly<Record<string, string>> = {
   'sandbox.cjs': 'sandbox/src/node.ts',
   'node_modules/ioredis.js': 'ioredis',
   'openapi.cjs': 'src/routes/openapi.ts',
+  'traces.cjs': 'src/entry/node/tracing/sdk.ts',
 };
 
 /** An older Node would end with a stack instead. */
@@ -50,6 +51,7 @@ const later: Plugin = {
   setup(build) {
     build.onResolve({ filter: /\/sandbox\/src\/node\.ts$/ }, () => ({ path: './sandbox.cjs', external: true }));
     build.onResolve({ filter: /^\.\/openapi\.ts$/ }, () => ({ path: './openapi.cjs', external: true }));
+    build.onResolve({ filter: /^\.\/sdk\.ts$/ }, () => ({ path: './traces.cjs', external: true }));
   },
 };
 

@@ -15,6 +15,9 @@ const ENTRIES = {
   cli: 'src/entry/cli/main.ts',
 };
 
+/** Of the user's, who may have registered a provider with it. */
+const OPENTELEMETRY = '@opentelemetry/api';
+
 /** Apps are of the user's Hono: two copies do not know each other. Copies of zod share registry and settings, and its files take 50 ms to load. */
 const HONO = ['hono', 'hono/*'];
 
@@ -38,6 +41,17 @@ export { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 export { interceptors, Pool } from 'undici';
 `;
 
+/** What sends traces, which is loaded only where they are wanted. */
+const FOR_TRACES = `
+export { OTLPTraceExporter } from '@opentelemetry/exporter-trace-otlp-http';
+export {
+  defaultResource, detectResources, resourceAttributesEnvDetector, resourceFromAttributes, serviceNameEnvDetector,
+} from '@opentelemetry/resources';
+export {
+  AlwaysOffSampler, AlwaysOnSampler, BatchSpanProcessor, ParentBasedSampler, TraceIdRatioBasedSampler, TracerProvider,
+} from '@opentelemetry/sdk-trace';
+`;
+
 const REQUIRE = "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);";
 
 const fromOneFile: Plugin = {
@@ -45,6 +59,8 @@ const fromOneFile: Plugin = {
   setup(build) {
     const filter = /^(@hono\/node-server|leven|pino|prom-client|undici)$/;
     build.onResolve({ filter }, () => ({ path: './for-node.js', external: true }));
+    const ofTraces = /^@opentelemetry\/(exporter-trace-otlp-http|resources|sdk-trace)$/;
+    build.onResolve({ filter: ofTraces }, () => ({ path: './for-traces.js', external: true }));
   },
 };
 
@@ -53,7 +69,7 @@ const neutral = {
   platform: 'neutral',
   conditions: ['workerd', 'worker', 'browser'],
   mainFields: ['browser', 'module', 'main'],
-  external: [...HONO, 'node:*', 'cloudflare:*'],
+  external: [...HONO, OPENTELEMETRY, 'node:*', 'cloudflare:*'],
 } satisfies BuildOptions;
 
 /**
@@ -68,16 +84,19 @@ export async function bundlePackage(folder: string): Promise<readonly string[]> 
     entryPoints: ['src/routes/openapi.ts'],
     outfile: join(folder, WORKER_LATER),
   });
-  const forNode = await bundle({
-    ...common,
-    stdin: { contents: FOR_NODE, resolveDir: root },
-    outfile: join(folder, 'for-node.js'),
-    sourcemap: false,
-    platform: 'node',
-    banner: { js: REQUIRE },
-    external: HONO,
-    plugins: [partsOfUndici],
-  });
-  const files = [app, document, forNode].flatMap(({ metafile }) => Object.keys(metafile.inputs));
+  const packages = (name: string, contents: string) =>
+    bundle({
+      ...common,
+      stdin: { contents, resolveDir: root },
+      outfile: join(folder, name),
+      sourcemap: false,
+      platform: 'node',
+      banner: { js: REQUIRE },
+      external: [...HONO, OPENTELEMETRY],
+      plugins: [partsOfUndici],
+    });
+  const forNode = await packages('for-node.js', FOR_NODE);
+  const forTraces = await packages('for-traces.js', FOR_TRACES);
+  const files = [app, document, forNode, forTraces].flatMap(({ metafile }) => Object.keys(metafile.inputs));
   return [...new Set(files.flatMap((file) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1] ?? []))].toSorted();
 }

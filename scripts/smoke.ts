@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { openApiText } from '../src/routes/document.ts';
 import { accountTables } from '../test/support/account-api.ts';
+import { openCollector } from '../test/support/collector.ts';
 import { freePort } from './free-port.ts';
 
 const startLimitMs = 10_000;
@@ -64,8 +65,8 @@ async function sandboxAnswers(url: string): Promise<void> {
     throw new Error('/openapi.json is not what the source makes');
 }
 
-/** What only the sandbox says, or the maker of the document. */
-const FOREIGN = ['_sandbox/faults', 'zod-to-openapi', 'OpenAPIRegistry'];
+/** What only the sandbox says, or the maker of the document, or what sends traces. */
+const FOREIGN = ['_sandbox/faults', 'zod-to-openapi', 'OpenAPIRegistry', 'BatchSpanProcessor'];
 
 /** A start loads no other code than that file, unless it asks for it by name. */
 async function gatewayIsWithoutOthers(): Promise<void> {
@@ -83,6 +84,18 @@ async function oldNodeIsNamed(): Promise<void> {
   child.stderr.setEncoding('utf8').on('data', (text: string) => (said += text));
   const [code] = (await once(child, 'close')) as [number | null];
   if (code !== 1 || !/^Portico needs Node [\d.]+ or newer/.test(said)) throw new Error(`an old Node: ${code}, ${said}`);
+}
+
+/** The SDK is loaded from beside the bundle, and sends what is left at the end. */
+async function tracesAreSent(): Promise<void> {
+  const collector = await openCollector();
+  try {
+    await withBundle({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url }, sandboxAnswers);
+    const names = collector.spans.map(({ name }) => name);
+    if (!names.includes('GET /bff/v1/account-overview')) throw new Error(`these spans came: ${names.join(', ')}`);
+  } finally {
+    await collector.close();
+  }
 }
 
 /** The driver is loaded from beside the bundle. */
@@ -107,6 +120,7 @@ try {
   await withBundle({}, sandboxAnswers);
   // Nobody is at that upstream.
   await withBundle({ NODE_ENV: 'production', UPSTREAM_BASE_URL: 'http://127.0.0.1:9' }, async () => undefined);
+  await tracesAreSent();
   await storeIsUsed();
 } finally {
   await rm(bundle, { recursive: true, force: true });

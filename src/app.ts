@@ -32,7 +32,8 @@ import { sessionRoutes } from './routes/session.ts';
 import { fixedFirst } from './upstream/table.ts';
 
 /** What a runtime gives; `entry/` builds it. */
-export interface Deps extends GatewayDeps, Pick<RequestTools, 'addressOf' | 'headOf' | 'waitUntil' | 'backlog'> {
+export interface Deps
+  extends GatewayDeps, Pick<RequestTools, 'addressOf' | 'headOf' | 'waitUntil' | 'backlog' | 'tracing'> {
   readonly readiness: Readiness;
   readonly docsAssets: DocsAssets;
   /** Absent where only WebCrypto can open what is sealed. */
@@ -73,13 +74,14 @@ export function createParts(given: Deps): { readonly app: Hono<Env>; readonly re
 
 const sectionNames = ({ sections, compute }: Overview) => [...Object.keys(sections), ...(compute ? [COMPUTED] : [])];
 
-/** How a server refuses what it does not hand to the app. Not counted with what routes answer. */
-export const createRefuser = (deps: Deps) => refuser({ ...deps, metrics: noMetrics, cors: new Cors(deps) });
+/** How a server refuses what it does not hand to the app. Not counted with what routes answer, and in no trace. */
+export const createRefuser = (deps: Deps) =>
+  refuser({ ...deps, metrics: noMetrics, tracing: undefined, cors: new Cors(deps) });
 
-/** The app of the admin listener. Its requests, probes and scrapes, are not counted in metrics. */
+/** The app of the admin listener. Its requests, probes and scrapes, are not counted in metrics, and in no trace. */
 export function createAdminApp(deps: Deps, scrape: Scrape): Hono<Env> {
   const routes = [...healthRoutes(deps.readiness), metricsRoute(scrape)];
-  return mount(routes, { ...deps, metrics: noMetrics });
+  return mount(routes, { ...deps, metrics: noMetrics, tracing: undefined });
 }
 
 interface MountTools extends RequestTools {

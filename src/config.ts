@@ -132,11 +132,8 @@ const variablesOf = (table: Table) => z.extend(variables, { cachePolicy: z.optio
 
 const variableOf = (name: string) => name.replaceAll(/[A-Z]/g, '_$&').toUpperCase();
 
-/** Named in `contract.md` section 1 but without effect yet. */
-const NOT_YET = ['OTEL_EXPORTER_OTLP_ENDPOINT'];
-
-/** The names of all variables. */
-export const VARIABLES: readonly string[] = [...Object.keys(variables.shape).map(variableOf), ...NOT_YET];
+/** The names of all variables but OpenTelemetry's own. */
+export const VARIABLES: readonly string[] = Object.keys(variables.shape).map(variableOf);
 
 /** Durations in milliseconds, sizes in bytes, as named in `contract.md` section 1. */
 export type Config = ReturnType<typeof configOf>;
@@ -214,8 +211,6 @@ function configOf({ cachePolicy: overrides = {}, ...parsed }: Parsed, given: Var
     policyOf: policiesOf(overrides, table),
     /** Never with a real upstream, hence never in production. */
     allowsLocalOrigins: given['ALLOWED_ORIGINS'] === undefined && given['UPSTREAM_BASE_URL'] === undefined,
-    /** Variables that are set and have no effect yet. */
-    ignored: NOT_YET.filter((name) => given[name] !== undefined),
   };
 }
 

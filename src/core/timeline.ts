@@ -18,6 +18,28 @@ export interface Timed {
   readonly requestId: string;
   /** In the order in which they began. Absent until the first: an answer from the cache has none. */
   phases?: Phase[] | undefined;
+  /** Absent where the request is not sampled. */
+  readonly span?: RequestSpan | undefined;
+}
+
+/** The span of a request (OpenTelemetry). Of its phases only the attempts have theirs as they go; all others get it at the end. */
+export interface RequestSpan {
+  attempt(phase: Phase, sent: Sent): AttemptSpan;
+  /** `endedAt`: in milliseconds of the process's clock. */
+  end(status: number, endedAt: number): void;
+}
+
+export interface AttemptSpan {
+  /** What the upstream is told (W3C Trace Context). */
+  readonly traceparent: string;
+  end(phase: Phase): void;
+}
+
+/** What an attempt sends. */
+export interface Sent {
+  readonly operation: { readonly id: string; readonly method: string; readonly path: string };
+  /** How often the same call was sent before. */
+  readonly resends: number;
 }
 
 /**
@@ -30,9 +52,11 @@ export class Phase {
   readonly start: number;
   /** Undefined while it goes on. */
   end: number | undefined;
-  /** Of an attempt. */
+  /** Of an attempt: the upstream's status, if it gave one, and what became of it. */
+  status: number | undefined;
   outcome: CallOutcome | undefined;
   reason: Reason | undefined;
+  span: AttemptSpan | undefined;
   /** The request whose call it waits for. */
   joined: Timed | undefined;
 
@@ -41,9 +65,18 @@ export class Phase {
     this.leg = leg;
     this.start = start;
     this.end = undefined;
+    this.status = undefined;
     this.outcome = undefined;
     this.reason = undefined;
+    this.span = undefined;
     this.joined = undefined;
+  }
+
+  /** What became of an attempt, once its end is set. */
+  settle(outcome: CallOutcome, reason?: Reason): void {
+    this.outcome = outcome;
+    this.reason = reason;
+    this.span?.end(this);
   }
 }
 

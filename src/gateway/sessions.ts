@@ -144,10 +144,10 @@ function contextOf(
   context: RequestContext,
   as: Pick<RequestContext, 'credential' | 'account' | 'wants'>,
 ): RequestContext {
-  const { requestId, trace, userAgent, address, origin, mount, startedAt, endsAt, waitUntil } = context;
+  const { requestId, trace, span, userAgent, address, origin, mount, startedAt, endsAt, waitUntil } = context;
   // What does not prove the token goes on when the request is over.
   const signal = as.wants === 'no-cache' ? context.signal : new AbortController().signal;
-  const client = { requestId, trace, userAgent, address, origin, mount, startedAt, endsAt, waitUntil, signal };
+  const client = { requestId, trace, span, userAgent, address, origin, mount, startedAt, endsAt, waitUntil, signal };
   // What proves the token is waited for.
   const phases = as.wants === 'no-cache' ? (context.phases ??= []) : undefined;
   return { ...client, ...as, phases, upstreamCalls: 0, upstreamMs: 0 };

@@ -22,6 +22,7 @@ function record(request: ClientRequest, status: number): void {
   if (route.isProbe) return;
   const { config, clock, digest, metrics } = tools;
   const endedAt = clock.now();
+  request.span?.end(status, endedAt);
   const auth = config.sessions ? authOf(request) : undefined;
   if (auth) metrics.authenticated(auth);
   if (isLogged(config.logRequests, status)) {

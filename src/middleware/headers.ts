@@ -1,5 +1,5 @@
 import { GatewayError } from '../core/errors.ts';
-import type { Trace } from '../upstream/call.ts';
+import type { Trace } from '../core/tracing.ts';
 
 const AUTHORIZATION = /^(?:token|bearer) +([\x21-\x7e]{1,4096})$/i;
 
@@ -36,7 +36,7 @@ export function wantsOf(cacheControl: string | undefined): 'any' | 'no-cache' | 
   return directives.some((directive) => /^no-cache(=|$)/.test(directive)) ? 'no-cache' : 'any';
 }
 
-const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(-.*)?$/;
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/;
 const TRACESTATE = /^[\x20-\x7e]{1,512}$/;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
@@ -49,11 +49,11 @@ export function requestIdOf(header: string | undefined): string | undefined {
 export function traceOf(traceparent: string | undefined, tracestate: string | undefined, uuid: string): Trace {
   const fields = traceparent === undefined ? null : TRACEPARENT.exec(traceparent);
   // Only later versions than 00 may have further fields.
-  if (!fields || (fields[3] && fields[0].startsWith('00')))
+  if (!fields || (fields[4] && fields[0].startsWith('00')))
     return { traceId: withoutDashes(uuid), flags: '00', tracestate: undefined };
-  const [, traceId = '', flags = '00'] = fields;
+  const [, traceId = '', parentId, flags = '00'] = fields;
   const state = tracestate !== undefined && TRACESTATE.test(tracestate) ? tracestate : undefined;
-  return { traceId, flags, tracestate: state };
+  return { traceId, flags, tracestate: state, parentId };
 }
 
 /** By position; five times as fast as `replaceAll`. */

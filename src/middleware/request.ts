@@ -5,9 +5,10 @@ import { ClientLeft, GatewayError, type Reason } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock, Digest, WaitUntil } from '../core/runtime.ts';
-import type { Phase } from '../core/timeline.ts';
+import type { Phase, RequestSpan } from '../core/timeline.ts';
+import type { Trace, TracedRequest, Tracing } from '../core/tracing.ts';
 import type { AccountId, Owner, SessionId, Snapshot } from '../store/store.ts';
-import type { RequestContext, Trace } from '../upstream/call.ts';
+import type { RequestContext } from '../upstream/call.ts';
 import type { Hooks } from '../upstream/hooks.ts';
 import { invalid } from '../upstream/input.ts';
 import { credentialOf, requestIdOf, traceOf, wantsOf } from './headers.ts';
@@ -35,6 +36,8 @@ export interface RequestTools {
   readonly digest: Digest;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** Absent where the platform traces, or what is served is not of interest. */
+  readonly tracing?: Tracing | undefined;
   /** Tells clients apart, for limits on requests without a credential. `header` reads one of the request. */
   readonly addressOf: (env: object, header: Head['header']) => string;
   /** The head that a runtime has read already; undefined where a host's middleware has put another `Request` there. */
@@ -86,7 +89,7 @@ const PRINTABLE = /^[\x20-\x7e]{1,256}$/;
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
 /** A client request. What not every request needs is read from its head on first use. */
-export class ClientRequest implements RequestContext {
+export class ClientRequest implements RequestContext, TracedRequest {
   readonly head: Head;
   readonly route: RouteFacts;
   readonly tools: RequestTools;
@@ -95,6 +98,7 @@ export class ClientRequest implements RequestContext {
   readonly query: string;
   readonly requestId: string;
   readonly startedAt: number;
+  readonly span: RequestSpan | undefined;
   /** Whether no middleware of a host came before. */
   readonly isFirst: boolean;
   account: AccountId | undefined;
@@ -146,6 +150,9 @@ export class ClientRequest implements RequestContext {
     const given = requestIdOf(head.header('x-request-id'));
     this.requestId = given ?? crypto.randomUUID();
     this.#hasOwnId = given === undefined;
+    const traced = route.isProbe ? undefined : tools.tracing?.begin(this);
+    this.span = traced?.span;
+    if (traced) this.#trace = traced.trace;
   }
 
   get method(): string {

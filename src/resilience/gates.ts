@@ -128,7 +128,7 @@ export function measured(metrics: Metrics): Gate {
     const became = outcomeOf(attempt, outcome);
     const reason = became === 'failed' ? reasonOf(outcome.error) : undefined;
     if (reason) context.reason = reason;
-    if (phase) [phase.outcome, phase.reason] = [became, reason];
+    phase?.settle(became, reason);
     metrics.callDone({ operation: operation.id, outcome: became, reason: reason ?? '' }, ms);
   };
   return ({ call }) => {

@@ -25,7 +25,7 @@ export function guardedCall(options: GuardedCallOptions): CallUpstream {
   return async (call) => {
     let failure: unknown;
     for (let tries = 1; ; tries++) {
-      const attempt: Attempt = { call, now: clock.now() };
+      const attempt: Attempt = { call, now: clock.now(), resends: tries - 1 };
       if (tries === 1) retry.count(call, attempt.now);
       const admitted: Settled[] = [];
       const settle = (outcome: Outcome) => {

@@ -1,15 +1,9 @@
 import type { Reason } from '../core/errors.ts';
 import type { Soon, WaitUntil } from '../core/runtime.ts';
 import type { Phase, Timed } from '../core/timeline.ts';
+import type { Trace } from '../core/tracing.ts';
 import type { AccountId, Entry, Owner, SessionId, Snapshot, Window, WindowUse } from '../store/store.ts';
 import type { Operation } from './operation.ts';
-
-/** The trace that a request belongs to (W3C Trace Context). */
-export interface Trace {
-  readonly traceId: string;
-  readonly flags: string;
-  readonly tracestate: string | undefined;
-}
 
 /** One client request, for all code that works on it. Instants are in milliseconds of the process's clock. */
 export interface RequestContext extends Timed {
@@ -135,6 +129,8 @@ export interface Attempt {
   readonly call: UpstreamCall;
   /** When it began to pass the gates, or the last one let it wait no longer; in milliseconds of the process's clock. */
   now: number;
+  /** How often its call was sent before. */
+  resends: number;
   /** Since it was sent. */
   phase?: Phase;
 }

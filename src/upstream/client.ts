@@ -9,6 +9,7 @@ import type {
   OperationInput,
   Prepare,
   Prepared,
+  RequestContext,
   UpstreamAnswer,
   UpstreamCall,
   Validators,
@@ -38,22 +39,25 @@ const sending =
   ({ transport, clock, maxBodyBytes, attemptTimeoutMs }: ClientOptions): Send =>
   async (attempt, prepared) => {
     const { call } = attempt;
-    const { operation, input, controller, beforeFirstByte } = call;
+    const { operation, input, controller, beforeFirstByte, context } = call;
     const now = clock.now();
-    const phase = (attempt.phase = beginPhase(call.context, 'attempt', now, call.leg));
+    const phase = (attempt.phase = beginPhase(context, 'attempt', now, call.leg));
+    phase.span = context.span?.attempt(phase, { operation, resends: attempt.resends++ });
     const stopTimer = clock.after(Math.min(attemptTimeoutMs, call.endsAt - now), () =>
       controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' })),
     );
     try {
-      return await transport({
+      const raw = await transport({
         method: operation.method,
         path: targetOf(operation, input),
-        headers: headersOf(call, prepared),
+        headers: headersOf(call, prepared, phase.span?.traceparent),
         body: input.body,
         signal: controller.signal,
         maxBodyBytes,
         beforeFirstByte,
       });
+      phase.status = raw.status;
+      return raw;
     } finally {
       stopTimer();
       phase.end = clock.now();
@@ -89,7 +93,7 @@ export function upstreamClient(options: ClientOptions): Exchange {
     const isOutdated = raw.status === 401 && prepared.refused?.() === true;
     const anew = isOutdated ? await preparedAnew(call) : undefined;
     if (anew) {
-      if (attempt.phase) attempt.phase.outcome = 'refused';
+      attempt.phase?.settle('refused');
       secrets = [...secrets, ...anew.secrets];
       call.context.upstreamCalls++;
       raw = await send(attempt, anew);
@@ -108,10 +112,11 @@ export function targetOf(operation: Operation, { id, query }: OperationInput): s
 /**
  * The allow-list of `contract.md` section 2 and what hooks give, names and values in turn; nothing else that the client sent is passed on.
  */
-function headersOf({ operation, input, context, validators, key }: UpstreamCall, prepared: Prepared): string[] {
+function headersOf(call: UpstreamCall, prepared: Prepared, traceparent = traceparentOf(call.context)): string[] {
+  const { operation, input, context, validators, key } = call;
   const { trace, requestId, userAgent = 'portico' } = context;
   const headers = ['accept', 'application/json', 'user-agent', userAgent, 'x-request-id', requestId];
-  headers.push('traceparent', `00-${trace.traceId}-${newSpanId()}-${trace.flags}`, 'via', '1.1 portico');
+  headers.push('traceparent', traceparent, 'via', '1.1 portico');
   headers.push(...prepared.headers);
   if (input.body !== undefined) headers.push('content-type', 'application/json');
   if (trace.tracestate) headers.push('tracestate', trace.tracestate);
@@ -121,10 +126,10 @@ function headersOf({ operation, input, context, validators, key }: UpstreamCall,
   return headers;
 }
 
-/** Every call is a span of its own. */
-function newSpanId(): string {
+/** Each attempt has an id of its own, where it has no span too. */
+function traceparentOf({ trace: { traceId, flags } }: RequestContext): string {
   const random = crypto.randomUUID();
-  return random.slice(0, 8) + random.slice(24, 32);
+  return `00-${traceId}-${random.slice(0, 8)}${random.slice(24, 32)}-${flags}`;
 }
 
 /** What an answer is read with. */

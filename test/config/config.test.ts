@@ -221,11 +221,6 @@ it('takes the vars of a Worker, which may be numbers, booleans and objects', () 
   expect(config?.policyOf(operations.getSubscription)).toBeUndefined();
 });
 
-it('names the variables that are set and have no effect yet, and nothing else', () => {
-  expect(configOf({ OTEL_EXPORTER_OTLP_ENDPOINT: LEAK_MARK }).ignored).toEqual(['OTEL_EXPORTER_OTLP_ENDPOINT']);
-  expect(configOf({ OTEL_EXPORTER_OTLP_ENDPOINT: '' }).ignored).toEqual([]);
-});
-
 describe('allowed origins', () => {
   it('are those of this machine only while nothing else is named and the upstream is the sandbox', () => {
     expect(configOf({})).toMatchObject({ allowedOrigins: [], allowsLocalOrigins: true });

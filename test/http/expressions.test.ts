@@ -103,6 +103,9 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^https?:\\/\\/([^/?#]+)(\\/.*)?$/i': client('a', { before: 'http://', after: '?' }),
   },
   'src/entry/node/server/traffic.ts': { '/^\\/(?:livez|readyz)\\/?(?:\\?|$)/': client('/livez') },
+  'src/entry/node/tracing/sdk.ts': {
+    '/"code":"(\\w{1,40})"|\\b(OTEL_[A-Z_]{1,60})|\\b(time)d? ?out\\b|\\b(Dropped) \\d+ spans/i': OURS,
+  },
   'src/entry/node/transport.ts': {
     '/\\/$/': OURS,
     '/^(HTTPParserError|ERR_ASSERTION|HPE_|UND_ERR_(HEADERS_OVERFLOW|RES_|INVALID_)|bad (upgrade|response)$|too many content-)/':
@@ -143,7 +146,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(?:token|bearer) +([\\x21-\\x7e]{1,4096})$/i': client(' ', { before: 'Token', after: 'a b' }),
     '/^W\\//': client('W/'),
     '/^no-cache(=|$)/': client('no-cache'),
-    '/^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(-.*)?$/': client('-', {
+    '/^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/': client('-', {
       before: `00-${'a'.repeat(32)}-${'b'.repeat(16)}-00`,
       after: '\n',
     }),

@@ -3,16 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { allOperations, allOverviews } from '../support/account-api.ts';
 import { LOG_FOLDER } from '../support/gateway.ts';
-import { email, LEAK_MARK, MARKS, secret } from '../support/secrets.ts';
-
-/** What no line may hold. The sandbox's own credentials and secrets carry no mark, hence their forms. */
-const SECRETS: Readonly<Record<string, RegExp>> = {
-  'a mark of a secret': new RegExp(MARKS.join('|'), 'i'), // letters and digits all
-  'a key of a sandbox account': /sandbox-(?:[a-z]+-key|token-\d|api-key-\d|code-)/,
-  'a client secret of the sandbox': /sandbox_\w+_secret|sandbox_intent_|sandbox_method_/,
-  'an e-mail address': /[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}/i,
-  'a credential or a cookie': /\b(?:token|bearer|basic) [\w+/.=-]{8,}|__Host-Http-portico=/i,
-};
+import { email, LEAK_MARK, secret, SECRET_FORMS } from '../support/secrets.ts';
 
 /** Looked for outside of ids and hashes, where sixteen digits in a row turn up by chance. */
 const CARD = /(?<![\d.])\d{4}[ -]?\d{4}[ -]?\d{4}[ -]?\d{4}(?!\d)/;
@@ -51,7 +42,7 @@ function faultsOf(text: string): string[] {
   const { route = '(none)', request_id: requestId = '-' } = line;
   const withoutIds = JSON.stringify({ ...line, request_id: '', trace_id: '', account: '' });
   const faults = {
-    ...Object.fromEntries(Object.entries(SECRETS).map(([what, form]) => [what, form.test(text)])),
+    ...Object.fromEntries(Object.entries(SECRET_FORMS).map(([what, form]) => [what, form.test(text)])),
     'a card number': CARD.test(withoutIds),
     'a field that nobody listed': Object.keys(line).some((name) => !FIELDS.has(name)),
     'a route that is none': !ROUTES.has(route) && !ROUTE_OF_OURS.test(route) && !ROUTE_OF_TESTS.test(route),

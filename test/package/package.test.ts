@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { killAll, ROOT } from '../runtime/node-gateway.ts';
 import { json, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { openCollector } from '../support/collector.ts';
 import { call } from '../support/http.ts';
 import { installed, startIn } from './installed.ts';
 
@@ -99,6 +100,21 @@ const compiled = () => {
 };
 
 const documentOf = (text: string) => JSON.parse(text) as { paths: Record<string, unknown> };
+
+it('traces go to the collector that a variable names', async () => {
+  const collector = await openCollector();
+  const env = {
+    UPSTREAM_BASE_URL: upstream.url,
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_BSP_SCHEDULE_DELAY: '10',
+  };
+  const url = await startIn.node(folder, env);
+  upstream.on('GET /api/v2/badge/', json(200, badges('Early bird')));
+  await call(url, { path: '/api/v2/badge/', token });
+  const [server] = await collector.until(({ kind }) => kind === 'server');
+  expect(server).toMatchObject({ name: 'GET /api/v2/badge/', facts: { 'http.response.status_code': 200 } });
+  await collector.close();
+});
 
 describe('the types of the package', () => {
   it('let the app compile, and no row, group or section that is not there, nor a wrong field', () => {

@@ -58,7 +58,7 @@ class Ledger {
   come(owner: string): void {
     const controller = new AbortController();
     const call = callFor(this.clock, { account: owner, owner, controller });
-    const attempt: Attempt = { call, now: this.clock.now() };
+    const attempt: Attempt = { call, now: this.clock.now(), resends: 0 };
     const guest: Guest = { owner, attempt, leave: () => controller.abort(new Error('left')) };
     const answer = this.#gate(attempt);
     if (!(answer instanceof Promise)) return this.#serve(guest, answer!);

@@ -11,7 +11,16 @@ const base64Marks = [0, 1, 2].map((shift) =>
 );
 
 /** The mark as it is and as encodings write it; these texts give away secrets made by any test, of any process. */
-export const MARKS: readonly string[] = [LEAK_MARK, Buffer.from(LEAK_MARK).toString('hex'), ...base64Marks];
+const MARKS: readonly string[] = [LEAK_MARK, Buffer.from(LEAK_MARK).toString('hex'), ...base64Marks];
+
+/** What neither a line of the log nor a span may hold. The sandbox's own credentials and secrets carry no mark, hence their forms. */
+export const SECRET_FORMS: Readonly<Record<string, RegExp>> = {
+  'a mark of a secret': new RegExp(MARKS.join('|'), 'i'), // letters and digits all
+  'a key of a sandbox account': /sandbox-(?:[a-z]+-key|token-\d|api-key-\d|code-)/,
+  'a client secret of the sandbox': /sandbox_\w+_secret|sandbox_intent_|sandbox_method_/,
+  'an e-mail address': /[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[a-z]{2,}/i,
+  'a credential or a cookie': /\b(?:token|bearer|basic) [\w+/.=-]{8,}|__Host-Http-portico=/i,
+};
 
 /** Made by this process and not hashed yet. */
 let fresh: string[] = [];

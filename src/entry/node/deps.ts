@@ -13,6 +13,7 @@ import { Sealer } from '../../store/shared/sealer.ts';
 import type { Store, Usage } from '../../store/store.ts';
 import { RedisEngine } from './redis/engine.ts';
 import { nodeDigest, nodeOpener } from './digest.ts';
+import { sparing } from './sparing.ts';
 import { promMetrics } from './metrics/index.ts';
 import { engineMetrics, usageMetrics } from './metrics/store.ts';
 import { addresses } from './server/address.ts';
@@ -34,7 +35,7 @@ const systemClock: Clock = {
 
 type Given = Pick<
   Deps,
-  'config' | 'table' | 'overviews' | 'hooks' | 'upstream' | 'logger' | 'readiness' | 'trialAccounts'
+  'config' | 'table' | 'overviews' | 'hooks' | 'upstream' | 'logger' | 'readiness' | 'trialAccounts' | 'tracing'
 >;
 
 /** The app's dependencies on Node. */
@@ -96,8 +97,6 @@ interface OpenedStore {
 /** Added to the longest time of a request: how long after a change of stores copies are not used. */
 const WINDOW_MARGIN_MS = 5_000;
 
-const SAME_TROUBLE_MS = 60_000;
-
 /** The store that instances with the same `STORE_URL` share; without one, a store of this process alone. */
 export function openStore({ config, upstream, logger }: Pick<Given, 'config' | 'upstream' | 'logger'>): OpenedStore {
   const { storeUrl: address, secrets, cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
@@ -130,15 +129,12 @@ const NO_CHANNEL =
 
 /** Logs each change of a shared store, and the same trouble at most once a minute. */
 function reports(logger: Logger) {
-  const last = new Map<string, number>();
   return {
     onChange: (isThere: boolean) =>
       isThere ? logger.info({}, 'the store answers again') : logger.warn({}, 'the store does not answer'),
-    onTrouble(reason: string) {
-      if (performance.now() - (last.get(reason) ?? -Infinity) < SAME_TROUBLE_MS) return;
-      last.set(reason, performance.now());
-      logger.warn({ reason }, reason === 'NO_CHANNEL' ? NO_CHANNEL : 'trouble with the store');
-    },
+    onTrouble: sparing((reason) =>
+      logger.warn({ reason }, reason === 'NO_CHANNEL' ? NO_CHANNEL : 'trouble with the store'),
+    ),
   };
 }
 

@@ -3,6 +3,7 @@ import type { Gateway, Given, Opened, Runtime } from '../../portico.ts';
 import type { TrialAccount } from '../../routes/docs.ts';
 import { nodeDeps, openStore } from './deps.ts';
 import { pinoLogger } from './logger.ts';
+import { openTraces } from './tracing/index.ts';
 import { refuse, withFile } from './variables.ts';
 
 export type OpenedOnNode = ReturnType<typeof make>;
@@ -41,6 +42,7 @@ function make({ config, table, overviews, hooks }: Given, trial?: Trial) {
   if (!upstream) return refuse([NO_UPSTREAM]);
   const logger = pinoLogger(config.logLevel);
   let isReady = true; // `serve` has its own word on it, another server has none
+  const traces = openTraces(upstream, logger);
   const given = {
     config,
     table,
@@ -50,19 +52,23 @@ function make({ config, table, overviews, hooks }: Given, trial?: Trial) {
     logger,
     readiness: { isReady: () => isReady },
     trialAccounts: trial?.accounts,
+    tracing: traces.tracing,
   };
   const store = openStore(given);
   const made = nodeDeps(given, store, logger.dropped);
+  const close = async () => void (await Promise.all([made.close(), traces.close()]));
   return {
     ...made,
+    close,
     async drain() {
       isReady = false;
       await made.idle();
-      await made.close();
+      await close();
       await logger.end();
     },
     logger,
     storeOpened: store.opened,
+    tracesOpened: traces.opened,
     /** Whether requests are taken, for probes. */
     setReady: (is: boolean) => void (isReady = is),
   };

@@ -10,6 +10,7 @@ import {
   type Transport,
   type UpstreamRequest,
 } from '../../upstream/transport.ts';
+import { unseen } from './tracing/unseen.ts';
 
 /** Undici's dispatcher with a handler that collects the answer; the global `fetch` costs five times as much. */
 export function undiciTransport(upstream: URL, config: Pick<Config, 'upstreamMaxConnections' | 'upstreamTimeoutMs'>) {
@@ -26,7 +27,8 @@ export function undiciTransport(upstream: URL, config: Pick<Config, 'upstreamMax
   const transport: Transport = (request) => {
     const collector = new Collector(request);
     const { method, path, headers, body = null } = request;
-    if (!collector.isSettled) pool.dispatch({ method, path: prefix + path, headers, body }, collector);
+    const sent = { method, path: prefix + path, headers, body };
+    if (!collector.isSettled) unseen(() => pool.dispatch(sent, collector));
     return collector.settled.promise;
   };
   return { transport, close: () => pool.destroy() };

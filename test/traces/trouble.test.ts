@@ -1,0 +1,51 @@
+import { expect, it } from 'vitest';
+import { json } from '../../src/testing/scripted-upstream.ts';
+import { secret } from '../support/secrets.ts';
+import { openTraced, type Traced } from './helpers.ts';
+
+const PATH = '/api/v2/subscription/';
+const READ = `GET ${PATH}`;
+const ANSWER = json(200, { id: 1, plan: 2, payment_method: null });
+
+/** Batches at once, and no patience. */
+const QUICK = {
+  OTEL_BSP_SCHEDULE_DELAY: '1',
+  OTEL_BSP_EXPORT_TIMEOUT: '200',
+  OTEL_EXPORTER_OTLP_TIMEOUT: '100',
+};
+
+async function answersAsEver({ upstream, call }: Traced): Promise<void> {
+  upstream.on(READ, ANSWER);
+  for (let count = 0; count < 20; count++) expect((await call({ path: PATH, token: secret() })).status).toBe(200);
+}
+
+const told = ({ lines }: Traced) => lines.map(({ level, msg, reason }) => [level, msg, reason]);
+
+it('a collector that is away is told of once, and changes nothing', async () => {
+  const traced = await openTraced({ variables: { ...QUICK, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' } });
+  await answersAsEver(traced);
+  await expect.poll(() => traced.lines.length).toBe(1);
+  await answersAsEver(traced);
+  await traced.told();
+  expect(told(traced)).toEqual([['warn', 'trouble with traces', 'ECONNREFUSED']]);
+});
+
+it('a collector that refuses is told of with its status, and not with what it said', async () => {
+  const traced = await openTraced({ variables: QUICK, status: 401 });
+  await answersAsEver(traced);
+  await expect.poll(() => traced.lines.length).toBe(1);
+  await traced.told();
+  expect(told(traced)).toEqual([['warn', 'trouble with traces', '401']]);
+});
+
+it('a collector that hangs keeps neither answers nor the end waiting, and no more spans than its queue', async () => {
+  const traced = await openTraced({
+    variables: { OTEL_BSP_SCHEDULE_DELAY: '1', OTEL_BSP_MAX_QUEUE_SIZE: '4', OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '4' },
+    status: 0,
+  });
+  await answersAsEver(traced);
+  const from = performance.now();
+  await traced.told();
+  expect(performance.now() - from).toBeLessThan(9_000); // of the exporter's ten
+  expect(traced.collector.spans.length).toBeLessThan(20);
+});
