@@ -288,6 +288,7 @@ export interface Usage {
   readonly accountsLimit: number;
   readonly windows: number;
   readonly records: number;
+  /** Of accounts that the upstream has accepted. */
   readonly recordBytes: number;
   readonly recordBytesLimit: number;
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { complaintsOf, configIn, isInstalled, textOf, yaml } from './files.ts';
+import { hasPrometheus, SKIPPED } from '../support/prometheus.ts';
+import { complaintsOf, configIn, textOf, yaml } from './files.ts';
 
 interface Service {
   readonly volumes: readonly string[];
@@ -13,6 +14,7 @@ interface Compose {
 
 interface Prometheus {
   readonly global: { readonly scrape_interval: string };
+  readonly rule_files: readonly string[];
   readonly scrape_configs: readonly [{ readonly job_name: string; readonly dns_sd_configs: readonly unknown[] }];
 }
 
@@ -45,12 +47,14 @@ describe('Prometheus', () => {
     expect(services.prometheus.volumes[0]).toBe('./deploy/compose/prometheus.yaml:/etc/prometheus/prometheus.yml:ro');
   });
 
-  test.skipIf(!isInstalled('promtool'))(
-    'is configured as promtool allows (skipped where that is not installed)',
-    () => {
-      expect(complaintsOf('promtool', ['check', 'config', 'deploy/compose/prometheus.yaml'])).toBe('');
-    },
-  );
+  test('has the alert rules of the repository', () => {
+    expect(prometheus.rule_files).toEqual(['../prometheus/alerts.yaml']);
+    expect(services.prometheus.volumes[1]).toBe('./deploy/prometheus/alerts.yaml:/etc/prometheus/alerts.yaml:ro');
+  });
+
+  test.skipIf(!hasPrometheus)(`is configured as promtool allows${SKIPPED}`, () => {
+    expect(complaintsOf('promtool', ['check', 'config', 'deploy/compose/prometheus.yaml'])).toBe('');
+  });
 });
 
 describe('Grafana', () => {

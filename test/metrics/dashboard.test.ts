@@ -1,14 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Registry } from 'prom-client';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { engineMetrics } from '../../src/entry/node/metrics/store.ts';
-import { exposition, type Scraped } from './exposition.ts';
-import { openMeasured } from './helpers.ts';
+import { scrapeEverything } from './everything.ts';
+import type { Scraped } from './exposition.ts';
 import { promql } from './promql.ts';
-import { exampleInput } from '../support/examples.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
-import { secret } from '../support/secrets.ts';
 
 interface Panel {
   readonly id: number;
@@ -37,32 +32,8 @@ const OF_THE_SCRAPE = ['job', 'instance'];
 
 let scraped: Scraped;
 
-/** What there is only where instances share a store. */
-function scrapeOfStore(): Promise<string> {
-  const { onCommand, instruments } = engineMetrics(() => ({
-    up: 1,
-    pending: 0,
-    unaskedHits: 0,
-    isUsable: true,
-    waitsGivenUp: 0,
-    changes: undefined,
-  }));
-  onCommand('visit', 'good', 1);
-  onCommand('visit', 'failed', 100);
-  const registry = new Registry();
-  for (const one of instruments) registry.registerMetric(one);
-  return registry.metrics();
-}
-
 beforeAll(async () => {
-  const { ask, upstream, admin } = await openMeasured({}, { atEnd: afterAll });
-  await ask('getSubscription');
-  await ask('getSubscription');
-  upstream.on(`GET ${exampleInput('getSubscription').path}`, json(500, '{}'));
-  await ask('getSubscription', { token: secret() });
-  await ask('getSubscription', { headers: { Authorization: 'none' } });
-  const { text: own } = await admin({ path: '/metrics' });
-  scraped = exposition(`${own}${await scrapeOfStore()}`);
+  scraped = await scrapeEverything(afterAll);
 });
 
 const samplesOf = (name: string) => scraped.samples.filter((sample) => sample.name === name);

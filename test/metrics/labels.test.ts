@@ -1,5 +1,7 @@
 import { randomBytes, randomInt } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { ERROR_CODES, REASONS } from '../../src/core/errors.ts';
+import { VERSION } from '../../src/core/version.ts';
 import { allOperations, allOverviews } from '../support/account-api.ts';
 import { type Measured, openMeasured, REQUESTS } from './helpers.ts';
 import { exampleInput } from '../support/examples.ts';
@@ -61,16 +63,24 @@ test('operations are those of the tables, and all labels are from fixed sets', a
   await stage.ask('getSubscription', { token: secret() });
   const { samples, value } = await stage.scrape();
   const operations = new Set([...allOperations, ...allOverviews].map(({ id }) => id)).add('batch').add('(none)');
+  const sections = allOverviews.flatMap((one) => Object.keys(one.sections));
   const known: Readonly<Record<string, ReadonlySet<string>>> = {
     operation: operations,
     status: new Set(['2xx', '3xx', '4xx', '5xx']),
     cache: new Set(['hit', 'stale', 'miss', 'request', 'bypass', 'method', '(none)']),
+    reason: new Set(['', ...REASONS]),
+    code: new Set([...ERROR_CODES, '(upstream)']),
+    section: new Set(sections),
+    state: new Set(['fresh', 'stale', 'failed', 'skipped', 'not_applicable']),
+    phase: new Set(['own', 'gates', 'slot', 'store', 'lease', 'joined', 'attempt', 'back-off']),
+    client: new Set(['good', 'refused', 'failed']),
+    upstream: new Set(['not_asked', 'joined', 'good', 'failed']),
+    version: new Set([VERSION]),
+    node: new Set([process.version]),
   };
   const labels = samples.filter(({ name }) => name.startsWith('portico_')).flatMap((one) => Object.entries(one.labels));
   expect(labels.filter(([name, text]) => known[name]?.has(text) === false)).toEqual([]);
-  expect(new Set(labels.map(([name]) => name))).toEqual(
-    new Set(['operation', 'status', 'cache', 'le', 'outcome', 'by']),
-  );
+  expect(new Set(labels.map(([name]) => name))).toEqual(new Set([...Object.keys(known), 'le', 'outcome', 'by']));
   for (const operation of operations)
     expect([operation, value(REQUESTS, { operation }) > 0]).toEqual([operation, true]);
 });

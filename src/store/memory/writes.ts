@@ -40,8 +40,8 @@ export class MemoryWrites {
   usage() {
     return {
       records: [...this.accounts.values()].reduce((sum, { records }) => sum + records, 0),
-      recordBytes: this.room.total + this.roomOfOthers.total,
-      recordBytesLimit: MAX_BYTES + MAX_BYTES / 2,
+      recordBytes: this.room.total,
+      recordBytesLimit: MAX_BYTES,
     };
   }
 

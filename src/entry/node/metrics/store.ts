@@ -20,7 +20,11 @@ export const usageMetrics = (usage: () => Usage, droppedLines: () => number): Me
     () => usage().accountsLimit,
   ),
   gauge('portico_idempotency_records', 'Idempotency records.', () => usage().records),
-  gauge('portico_idempotency_bytes', 'What writes are remembered in.', () => usage().recordBytes),
+  gauge(
+    'portico_idempotency_bytes',
+    'What writes of accounts that the upstream has accepted are remembered in.',
+    () => usage().recordBytes,
+  ),
   gauge('portico_idempotency_bytes_limit', 'How much there may be of that.', () => usage().recordBytesLimit),
   gauge('portico_limit_windows', 'Windows of limits and budgets.', () => usage().windows),
   counted('portico_log_lines_dropped_total', 'Log lines that could not be written.', droppedLines),
