@@ -3,7 +3,7 @@ import { element, number, setText } from './tables.js';
 
 /**
  * A line of a plot. `colour`: the number of one in the style sheet. `dash`: for those that differ by more than colour.
- * @typedef {{ readonly name: string, readonly colour: number, readonly dash?: number[], readonly of: (figures: Figures) => number | null | undefined }} Line
+ * @typedef {{ readonly name: string, readonly colour: number, readonly dash?: number[], readonly isSparse?: boolean, readonly of: (figures: Figures) => number | null | undefined }} Line
  */
 
 /** @typedef {{ readonly title: string, readonly unit: string, readonly lines: readonly Line[], readonly note?: (figures: Figures) => string }} Plot */
@@ -31,7 +31,8 @@ const CALLS = /** @type {const} */ ([
 const callLines = (what) =>
   CALLS.map(([key, name, colour], at) => {
     const of = (/** @type {Figures} */ { calls }) => calls[key]?.[what] ?? (what === 'rate' ? 0 : null);
-    return at < 4 ? { name, colour, of } : { name, colour, of, dash: [6, 3] };
+    const made = { name, colour, of, isSparse: what === 'ms' };
+    return at < 4 ? made : { ...made, dash: [6, 3] };
   });
 
 /** @param {string} name @param {number} colour @param {Line['of']} of @param {number[]} [dash] @returns {Line} */
@@ -113,6 +114,8 @@ const plotsWith = (isStoreShared) => [
     ],
   },
 ];
+
+const ticks = new Intl.NumberFormat('en', { maximumSignificantDigits: 3 });
 
 const SECONDS = 300;
 const HEIGHT = 150;
@@ -210,17 +213,19 @@ export class Plots {
             ...axis,
             values: (_, at) => at.map((second) => new Date(second * 1000).toLocaleTimeString('en-GB')),
             space: 90,
+            size: 28,
           },
-          { ...axis, size: 52, values: (_, at) => at.map(number) },
+          { ...axis, size: 52, values: (_, at) => at.map((value) => ticks.format(value)) },
         ],
         series: [
           {},
-          ...one.plot.lines.map(({ name, colour, dash = [] }) => ({
+          ...one.plot.lines.map(({ name, colour, dash = [], isSparse = false }) => ({
             label: name,
             stroke: styled(`--c${colour}`),
             width: 2,
             dash,
-            points: { show: false },
+            spanGaps: true,
+            points: { show: isSparse, size: 5 },
           })),
         ],
       };

@@ -11,7 +11,7 @@ function writeWhere(cell, asked) {
   const leg = slowestOf(asked);
   cell.replaceChildren();
   if (!leg) return;
-  const parts = partsOf(leg).slice(0, 3);
+  const parts = partsOf(leg).filter(([, ms]) => ms >= leg.ms / 100);
   const words = parts.map(([phase, ms]) => `${nameOf(phase)} ${milliseconds(ms)}`).join(', ');
   const isWhole = asked.legs.length === 1 && leg.leg === asked.operation;
   if (!isWhole) cell.append(element('strong', leg.leg), ': ');
@@ -20,9 +20,9 @@ function writeWhere(cell, asked) {
 
 /** @param {HTMLElement} cell @param {Asked} asked */
 function writeAnswer(cell, { status = 0, code, reason, failed }) {
-  const why = [code, reason && `(${reason})`, failed && `without ${failed.join(', ')}`];
-  setText(cell, [status, ...why.filter(Boolean)].join(' '));
-  cell.classList.toggle('bad', status >= 500 || failed !== undefined || reason !== undefined);
+  const why = [code, reason && `upstream: ${reason}`, failed && `without ${failed.join(', ')}`];
+  setText(cell, [status, ...why.filter(Boolean)].join(', '));
+  cell.classList.toggle('bad', status >= 500 || failed !== undefined);
 }
 
 /** The operation, as a button that opens the row. @param {() => Table<Asked>} table @returns {Column<Asked>} */
@@ -68,7 +68,7 @@ export class UnderWay {
     columns: [
       opening(() => this.#table),
       { name: 'For', className: 'number', order: ({ ms }) => ms, text: ({ ms }) => milliseconds(ms) },
-      { name: 'Waits for', text: waitsFor },
+      { name: 'Waits for', className: 'answer', text: waitsFor },
       ...REST,
     ],
   });
@@ -108,7 +108,7 @@ export class Ended {
       { name: 'When', order: ({ at, ms }) => at + ms, text: ({ at, ms }) => timeOf(at + ms) },
       opening(() => this.#table),
       { name: 'Took', className: 'number', order: ({ ms }) => ms, text: ({ ms }) => milliseconds(ms) },
-      { name: 'Answer', order: ({ status = 0 }) => status, write: writeAnswer },
+      { name: 'Answer', order: ({ status = 0 }) => status, className: 'answer', write: writeAnswer },
       ...REST,
     ],
   });

@@ -55,6 +55,17 @@ export const timeOf = (at) => new Date(at).toLocaleTimeString('en-GB');
  * }} TableOptions
  */
 
+/**
+ * A part of a table that is one too where the style sheet lays it out in another way, on a narrow screen.
+ * @template {'tr' | 'th' | 'td' | 'thead' | 'tbody'} Tag
+ * @param {Tag} tag @param {string} role
+ */
+function roled(tag, role) {
+  const made = document.createElement(tag);
+  made.role = role;
+  return made;
+}
+
 /** A row that is shown. @typedef {{ readonly row: HTMLTableRowElement, readonly cells: HTMLElement[], text: string }} Made */
 
 /**
@@ -71,19 +82,20 @@ export class Table {
   #rows = new Map();
   /** @type {readonly Row[]} */
   #shown = [];
-  #detail = document.createElement('tr');
+  #detail = roled('tr', 'row');
   #detailText = '';
 
   /** @param {HTMLElement} table @param {TableOptions<Row>} options */
   constructor(table, options) {
     this.options = options;
     this.#sortedBy = options.sortedBy;
-    const head = document.createElement('tr');
+    const head = roled('tr', 'row');
     for (const column of options.columns) head.append(this.#headOf(column));
-    const section = document.createElement('thead');
+    const section = roled('thead', 'rowgroup');
     section.append(head);
     this.head = head;
-    this.body = document.createElement('tbody');
+    this.body = roled('tbody', 'rowgroup');
+    table.role = 'table';
     table.replaceChildren(element('caption', options.caption), section, this.body);
     this.table = table;
     this.#detail.className = 'detail';
@@ -92,7 +104,7 @@ export class Table {
 
   /** @param {Column<Row>} column */
   #headOf({ name, order, className = '' }) {
-    const cell = document.createElement('th');
+    const cell = roled('th', 'columnheader');
     cell.scope = 'col';
     cell.className = className;
     if (!order) cell.textContent = name;
@@ -172,9 +184,9 @@ export class Table {
   most = Infinity;
 
   #made() {
-    const row = document.createElement('tr');
+    const row = roled('tr', 'row');
     const cells = this.options.columns.map(({ className = '', isHead }) => {
-      const cell = document.createElement(isHead ? 'th' : 'td');
+      const cell = isHead ? roled('th', 'rowheader') : roled('td', 'cell');
       if (isHead) cell.scope = 'row';
       cell.className = className;
       return cell;
@@ -201,7 +213,7 @@ export class Table {
     const text = JSON.stringify(row);
     if (text === this.#detailText && this.#detail.isConnected) return;
     this.#detailText = text;
-    const cell = document.createElement('td');
+    const cell = roled('td', 'cell');
     cell.colSpan = this.options.columns.length;
     const detail = this.options.detailOf?.(row);
     if (detail) cell.append(detail);

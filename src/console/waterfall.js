@@ -27,6 +27,9 @@ const PHASES = /** @type {Readonly<Record<string, string>>} */ ({
   store: 'asked the shared store',
   lease: 'another instance was fetching the same',
   'back-off': 'a pause before the next attempt',
+  attempt: 'a call sent to the upstream, until its answer',
+  joined: 'another call that it joined',
+  own: 'what the gateway itself does',
 });
 
 /** @param {Phase} phase @param {number} attempt the how many-th attempt of its leg it is */
@@ -101,7 +104,7 @@ export function waterfallOf(asked) {
   const common = asked.phases.filter(({ leg }) => leg === undefined);
   const named = asked.legs.some(({ leg }) => asked.phases.some((one) => one.leg === leg));
   if (named && common.length > 0) table.append(groupOf('All legs', common, asked));
-  for (const leg of asked.legs) {
+  for (const leg of asked.legs.toSorted((a, b) => b.ms - a.ms)) {
     const phases = named ? asked.phases.filter((one) => one.leg === leg.leg) : common;
     const mark = leg === slowest && asked.legs.length > 1 ? ', the slowest' : '';
     table.append(groupOf(`${leg.leg}${mark}: ${milliseconds(leg.ms)}. ${sumsIn(leg)}`, phases, asked));
@@ -125,7 +128,7 @@ function summaryOf(asked) {
       element('strong', slowest.leg),
       ', and most of its time went to ',
       element('strong', `${nameOf(phase)}, ${milliseconds(ms)}`),
-      `${why}.`,
+      ` (${PHASES[phase] ?? phase})${why}.`,
     );
   }
   return text;
