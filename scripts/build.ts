@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 import { resolve } from 'node:path';
-import { copyDocsAssets } from './docs-assets.ts';
+import { copyConsoleAssets, copyDocsAssets } from './docs-assets.ts';
 import { bundleNode } from './node-bundle.ts';
 import { bundleWorker } from './worker-bundle.ts';
 
@@ -11,6 +11,7 @@ const isOnlyWorker = process.argv.includes('--worker');
 if (!isOnlyWorker) {
   await rm(out, { recursive: true, force: true });
   await bundleNode(out);
+  await copyConsoleAssets(out);
 }
 // Said by wrangler, for which this is the build of wrangler.toml.
 const sandbox = process.env['WRANGLER_COMMAND'] === 'dev';

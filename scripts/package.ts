@@ -1,10 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { copyDocsAssets } from './docs-assets.ts';
+import { copyConsoleAssets, copyDocsAssets } from './docs-assets.ts';
 import { bundlePackage } from './package-bundle.ts';
 
-// What `npm pack` packs: code, types, the files of the documentation page, and the licenses of what is in it.
+// What `npm pack` packs: code, types, the files of its pages, and the licenses of what is in it.
 
 const root = join(import.meta.dirname, '..');
 const out = join(root, 'dist/package');
@@ -33,5 +33,5 @@ const packages = await bundlePackage(out);
 const tsc = ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.package.json'];
 execFileSync(process.execPath, tsc, { cwd: root, stdio: 'inherit' });
 await withoutGenerator(join(out, 'types/routes/openapi.d.ts'));
-await copyDocsAssets(out);
-await writeFile(join(out, 'LICENSES.md'), await licensesOf([...packages, 'swagger-ui-dist']));
+await Promise.all([copyDocsAssets(out), copyConsoleAssets(out)]);
+await writeFile(join(out, 'LICENSES.md'), await licensesOf([...packages, 'swagger-ui-dist', 'uplot']));

@@ -78,10 +78,13 @@ const sectionNames = ({ sections, compute }: Overview) => [...Object.keys(sectio
 export const createRefuser = (deps: Deps) =>
   refuser({ ...deps, metrics: noMetrics, tracing: undefined, cors: new Cors(deps) });
 
-/** The app of the admin listener. Its requests, probes and scrapes, are not counted in metrics, and in no trace. */
-export function createAdminApp(deps: Deps, scrape: Scrape): Hono<Env> {
-  const routes = [...healthRoutes(deps.readiness), metricsRoute(scrape)];
-  return mount(routes, { ...deps, metrics: noMetrics, tracing: undefined });
+/**
+ * The app of the admin listener, with what a runtime adds to it. Its requests, probes and scrapes, are not counted in
+ * metrics, and in no trace; what clients are slow to take is no reason to refuse them.
+ */
+export function createAdminApp(deps: Deps, scrape: Scrape, more: readonly Route[]): Hono<Env> {
+  const routes = [...healthRoutes(deps.readiness), metricsRoute(scrape), ...more];
+  return mount(routes, { ...deps, metrics: noMetrics, tracing: undefined, recorder: undefined, backlog: undefined });
 }
 
 interface MountTools extends RequestTools {

@@ -13,6 +13,9 @@ export type PhaseName = (typeof PHASES)[number];
 export const CALL_OUTCOMES = ['good', 'refused', 'failed', 'abandoned'] as const;
 export type CallOutcome = (typeof CALL_OUTCOMES)[number];
 
+/** What came of waiting for another call: an answer, or nothing. `again`: copies were looked up once more. */
+export type PhaseFact = 'gave' | 'gave_nothing' | 'again';
+
 /** What a timeline is of. */
 export interface Timed {
   readonly requestId: string;
@@ -59,6 +62,7 @@ export class Phase {
   span: AttemptSpan | undefined;
   /** The request whose call it waits for. */
   joined: Timed | undefined;
+  fact: PhaseFact | undefined;
 
   constructor(phase: Phase['phase'], start: number, leg: string | undefined) {
     this.phase = phase;
@@ -70,6 +74,7 @@ export class Phase {
     this.reason = undefined;
     this.span = undefined;
     this.joined = undefined;
+    this.fact = undefined;
   }
 
   /** What became of an attempt, once its end is set. */
@@ -90,11 +95,12 @@ export function beginPhase(request: Timed, phase: Phase['phase'], start: number,
 /** What is waited for, with a phase that is as long. */
 export async function during<T>(
   clock: Clock,
-  { context, leg }: { readonly context: Timed; readonly leg?: string | undefined },
+  { context, leg, fact }: { readonly context: Timed; readonly leg?: string | undefined; readonly fact?: PhaseFact },
   phase: Phase['phase'],
   work: Promise<T>,
 ): Promise<T> {
   const begun = beginPhase(context, phase, clock.now(), leg);
+  begun.fact = fact;
   try {
     return await work;
   } finally {

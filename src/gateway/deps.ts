@@ -1,6 +1,7 @@
 import type { Config } from '../config.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
+import type { Recorder } from '../core/recorder.ts';
 import type { Clock, Digest } from '../core/runtime.ts';
 import type { Store } from '../store/store.ts';
 import type { Hooks } from '../upstream/hooks.ts';
@@ -23,6 +24,8 @@ export interface GatewayDeps {
   readonly digest: Digest;
   readonly logger: Logger;
   readonly metrics: Metrics;
+  /** Absent where nobody can look at what it keeps. */
+  readonly recorder?: Recorder | undefined;
   /** Upstream calls under way at once; undefined if the platform limits them. */
   readonly slots: number | undefined;
 }

@@ -148,6 +148,7 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
   } catch (error) {
     const how = endOf(error);
     await end(tools, ready, how);
+    if (how === 'unknown') remember(tools, ready);
     throw how === 'unknown' ? ofUnknownOutcome(error) : error;
   }
 }
@@ -247,6 +248,12 @@ async function end(tools: WriteTools, ready: Ready, how: WriteEnd): Promise<void
   if (isStored) return told(how === 'unknown' ? stillOpen(newWrite, now) : newWrite);
   // It was not stored before, but invalidates reads that are under way: reported once, with a mark that expires now.
   if (account !== undefined && how !== 'not_sent') await told({ ...newWrite, until: now });
+}
+
+/** For the operator, who may ask the upstream what has become of it. */
+function remember({ recorder, clock }: WriteTools, { context, operation, account, key }: Ready): void {
+  const { requestId } = context;
+  recorder?.unknown({ requestId, operation: operation.id, account, hasKey: key !== undefined, at: clock.now() });
 }
 
 /** After a stall its mark may be over before anybody knows that the outcome is not known. */

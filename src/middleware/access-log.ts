@@ -20,7 +20,7 @@ export function endRequest(request: ClientRequest, status: number): void {
 function record(request: ClientRequest, status: number): void {
   const { route, cache, startedAt, phases, tools } = request;
   if (route.isProbe) return;
-  const { config, clock, digest, metrics } = tools;
+  const { config, clock, digest, metrics, recorder } = tools;
   const endedAt = clock.now();
   request.span?.end(status, endedAt);
   const auth = config.sessions ? authOf(request) : undefined;
@@ -34,6 +34,11 @@ function record(request: ClientRequest, status: number): void {
   const ms = endedAt - startedAt;
   metrics.requestDone({ operation, status: classOf(status), cache: cache ?? NONE }, ms);
   metrics.answered(status < 400 ? 'good' : status < 500 ? 'refused' : 'failed', doneFor(request));
+  if (recorder) {
+    const isBad = status >= 500 || request.reason !== undefined || request.failed !== undefined;
+    recorder.answered(request.account, isBad, endedAt);
+    if (isBad || ms >= config.slowMs) recorder.noteworthy(request, { status, endedAt });
+  }
   if (!phases) return;
   for (const { phase, start, end = endedAt } of phases) metrics.phaseDone(phase, end - start);
   metrics.phaseDone('own', ownMsOf(phases, startedAt, endedAt));

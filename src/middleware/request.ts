@@ -4,6 +4,7 @@ import type { Config } from '../config.ts';
 import { ClientLeft, GatewayError, type Reason } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
+import type { Recorder } from '../core/recorder.ts';
 import type { Clock, Digest, WaitUntil } from '../core/runtime.ts';
 import type { Phase, RequestSpan } from '../core/timeline.ts';
 import type { Trace, TracedRequest, Tracing } from '../core/tracing.ts';
@@ -38,6 +39,7 @@ export interface RequestTools {
   readonly metrics: Metrics;
   /** Absent where the platform traces, or what is served is not of interest. */
   readonly tracing?: Tracing | undefined;
+  readonly recorder?: Recorder | undefined;
   /** Tells clients apart, for limits on requests without a credential. `header` reads one of the request. */
   readonly addressOf: (env: object, header: Head['header']) => string;
   /** The head that a runtime has read already; undefined where a host's middleware has put another `Request` there. */
@@ -113,9 +115,10 @@ export class ClientRequest implements RequestContext, TracedRequest {
   cache: string | undefined;
   code: string | undefined;
   reason: Reason | undefined;
-  /** Sections that failed, and those that were stale. */
+  /** Sections that failed, those that were stale, and those that a fresh copy answered where others were waited for. */
   failed: string[] | undefined;
   stale: string[] | undefined;
+  fresh: string[] | undefined;
   phases: Phase[] | undefined;
   /** The body is written after the handler has returned; its writer then calls `end`. */
   isStream = false;
@@ -130,6 +133,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
   #mounted: string | undefined;
   #abort: AbortController | undefined;
   #stopTimer: (() => void) | undefined;
+  #forget: (() => void) | undefined;
 
   /** `hono`: absent for a request that a guard refuses. */
   constructor(head: Head, route: RouteFacts, tools: RequestTools, hono?: Context<Env>) {
@@ -242,7 +246,8 @@ export class ClientRequest implements RequestContext, TracedRequest {
   }
 
   #begin(): AbortController {
-    const { clock } = this.tools;
+    const { clock, recorder } = this.tools;
+    if (!this.isEnded) this.#forget = recorder?.begun(this);
     const abort = new AbortController();
     const expire = () => abort.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' }));
     const leave = () => abort.abort(new ClientLeft());
@@ -283,6 +288,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
     if (this.isEnded) return;
     this.isEnded = true;
     this.#stopTimer?.();
+    this.#forget?.();
     this.snapshot?.end?.();
     this.onEnd?.();
     this.onEnd = undefined;

@@ -1,6 +1,8 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
+import type { OpenCircuit } from '../core/recorder.ts';
+import { isAddress } from '../store/store.ts';
 import { type Gate, isGivenUp, type Outcome } from './gates.ts';
 import type { Attempt, Whose } from '../upstream/call.ts';
 import { accountOf, clientOf, RecentCalls } from './recent.ts';
@@ -16,8 +18,8 @@ type Scope = { readonly account?: string; readonly client?: string };
 /** The calls since the circuit last opened or closed. Outcomes of calls from an earlier era are ignored. */
 interface Era {
   readonly calls: RecentCalls;
-  /** For whom it is open. */
-  readonly openFor?: Scope;
+  /** For whom it is open, and since when. */
+  readonly openFor?: Scope & { readonly since: number };
   /** While it is open: when the next call may be let through, who made the last one, and whether others were refused since. */
   probe: { at: number; readonly by?: string; isWanted?: boolean };
 }
@@ -36,6 +38,15 @@ export class Circuit {
 
   constructor(tools: { readonly metrics: Metrics; readonly logger: Logger }) {
     this.#tools = tools;
+  }
+
+  /** Undefined while it is closed. No address is in it. */
+  get open(): OpenCircuit | undefined {
+    const { openFor, probe } = this.#era;
+    if (!openFor) return undefined;
+    const { account, client, since } = openFor;
+    const isOneClient = client !== undefined || (account !== undefined && isAddress(account));
+    return { whom: isOneClient ? 'one client' : (account ?? 'all'), since, probeAt: probe.at };
   }
 
   isOpen(call: Whose): boolean {
@@ -88,8 +99,9 @@ export class Circuit {
     era.calls.count('calls', now, call);
     if (sign === 'good') return;
     era.calls.count('marked', now, call);
-    const openFor = scopeOf(era.calls, call, now);
-    if (!openFor) return;
+    const scope = scopeOf(era.calls, call, now);
+    if (!scope) return;
+    const openFor = { ...scope, since: now };
     const opened = { openFor, probe: { at: now + PROBE_MS } };
     const isForAll = openFor.account === undefined && openFor.client === undefined;
     if (isForAll) this.#become({ ...closed(), ...opened });

@@ -1,5 +1,6 @@
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
+import type { Recorder } from '../core/recorder.ts';
 import type { Clock } from '../core/runtime.ts';
 import type { Store } from '../store/store.ts';
 import type { Whose } from '../upstream/call.ts';
@@ -13,6 +14,7 @@ interface GateListOptions {
   readonly clock: Clock;
   readonly metrics: Metrics;
   readonly logger: Logger;
+  readonly recorder?: Pick<Recorder, 'watchCircuit'> | undefined;
   readonly store: Store;
   readonly upstream: URL;
   readonly slots: number | undefined;
@@ -26,6 +28,7 @@ export function gateList(options: GateListOptions) {
   const { clock, metrics, logger, budgetPerMinute, told } = options;
   const codes = new Set<string>();
   const circuit = new Circuit(options);
+  options.recorder?.watchCircuit(() => circuit.open);
   const cooling = cooldown(options);
   // In the order in which they are asked. Behind each: what it refuses.
   const gates: readonly Gate[] = [

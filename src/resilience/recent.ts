@@ -67,6 +67,13 @@ export class Recent {
     return worst;
   }
 
+  /** The names with most calls, the first with most of all. Takes some ms with all of them. */
+  most(now: number, count: number): readonly (readonly [name: string, Readonly<Count>])[] {
+    this.#forget(now);
+    const named = Array.from(this.#sums).filter(([name]) => name !== OTHERS);
+    return named.toSorted(([, a], [, b]) => b.calls - a.calls).slice(0, count);
+  }
+
   #begin(number: number): Counts {
     const step: Counts = new Map();
     this.#steps.set(number, step);

@@ -141,10 +141,12 @@ function sectionText({ overview, fields }: CompositionRequest, name: string, leg
 const OF_THE_WHOLE = new Set(['type', 'title', 'instance', 'request_id', 'outcome', 'section', 'errors']);
 
 /** For the log and metrics. */
-function noteLeg(request: ClientRequest, section: string, { state }: Leg): void {
+function noteLeg(request: ClientRequest, section: string, leg: Leg): void {
+  const { state } = leg;
   request.tools.metrics.sectionDone(section, state);
   if (state === 'failed' || state === 'skipped') (request.failed ??= []).push(section);
   if (state === 'stale') (request.stale ??= []).push(section);
+  if (state === 'fresh' && leg.ttl !== undefined && request.phases) (request.fresh ??= []).push(section);
 }
 
 /** The error of a section that failed, as its problem has it. One of ours goes into the log. */

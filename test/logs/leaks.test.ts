@@ -51,6 +51,38 @@ function faultsOf(text: string): string[] {
   return Object.entries(faults).flatMap(([what, isThere]) => (isThere ? [what] : []));
 }
 
+/** Of what the console tells, and of what is in it, at any depth. */
+const TOLD: ReadonlySet<string> = new Set(
+  `at about figures underWay underWayCount accounts circuit isFirst ended unknown version node pid since slowMs isStoreShared
+  status requestMs cache calls storeMs storeFailures gauges loopMs memory p50 p95 p99 max rss heap external rate
+  id ms method operation account code reason fresh failed stale legs phases more leg sums phase open outcome joined fact
+  requestId hasKey requests bad whom probeAt`.split(/\s+/),
+);
+
+/** Objects whose members are named by what they count: metrics' labels, gauges and phases. */
+const BY_NAME: ReadonlySet<string> = new Set(['status', 'cache', 'calls', 'gauges', 'sums']);
+
+/** Ids and hashes, where digits in a row turn up by chance. */
+const IDS: ReadonlySet<string> = new Set(['id', 'requestId', 'joined', 'account', 'whom', 'at', 'since', 'probeAt']);
+
+function namesIn(value: unknown): string[] {
+  if (typeof value !== 'object' || value === null) return [];
+  if (Array.isArray(value)) return value.flatMap(namesIn);
+  return Object.entries(value).flatMap(([name, inner]) => [name, ...(BY_NAME.has(name) ? [] : namesIn(inner))]);
+}
+
+/** What is wrong with an event of the console. */
+function faultsOfEvent(text: string): string[] {
+  const withoutIds = JSON.stringify(JSON.parse(text), (name, value: unknown) => (IDS.has(name) ? '' : value));
+  const faults = {
+    ...Object.fromEntries(Object.entries(SECRETS).map(([what, form]) => [what, form.test(text)])),
+    'a card number': CARD.test(withoutIds),
+    'an address': text.includes('127.0.0.1'),
+    'a member that nobody listed': namesIn(JSON.parse(text)).some((name) => !TOLD.has(name)),
+  };
+  return Object.entries(faults).flatMap(([what, isThere]) => (isThere ? [what] : []));
+}
+
 /** Whole lines of JSON; runs beside this one may still be writing. Else these are banners, and what tools print. */
 function linesOf(file: string): string[] {
   try {
@@ -105,8 +137,35 @@ describe('what looks for secrets', () => {
   });
 });
 
+const TOLD_EVENT = {
+  at: 1,
+  about: { version: '0.2.0', slowMs: 1000 },
+  figures: { status: { '2xx': 3 }, calls: { 'failed status': { rate: 1, ms: 2 } } },
+  ended: [{ id: GOOD.request_id, operation: 'getSubscription', legs: [{ leg: 'getSubscription', sums: { slot: 3 } }] }],
+};
+
+describe('what looks for secrets in what consoles tell', () => {
+  it('lets an event be that holds none', () => {
+    expect(faultsOfEvent(JSON.stringify(TOLD_EVENT))).toEqual([]);
+  });
+
+  it.each([
+    ['a key', { ended: [{ code: secret() }] }],
+    ['an e-mail address', { ended: [{ code: email() }] }],
+    ['a card number', { ended: [{ operation: '4242424242424242' }] }],
+    ['an address', { circuit: { whom: 'address 127.0.0.1' } }],
+    ['a member that nobody listed', { ended: [{ query: 'x' }] }],
+  ])('finds %s', (_, more) => {
+    expect(faultsOfEvent(JSON.stringify({ ...TOLD_EVENT, ...more }))).not.toEqual([]);
+  });
+});
+
 describe('the logs of the whole run', () => {
-  const lines = readdirSync(LOG_FOLDER).flatMap((file) => linesOf(file).map((line) => ({ file, line })));
+  const files = readdirSync(LOG_FOLDER);
+  const isOfConsole = (file: string) => file.endsWith('.events');
+  const told = files.filter(isOfConsole).flatMap((file) => linesOf(file).map((line) => ({ file, line })));
+  const logs = files.filter((file) => !isOfConsole(file));
+  const lines = logs.flatMap((file) => linesOf(file).map((line) => ({ file, line })));
 
   it('are there, of the gateways in the tests and of those in processes of their own', () => {
     expect(lines.length).toBeGreaterThan(1_000);
@@ -114,6 +173,12 @@ describe('the logs of the whole run', () => {
 
   it('hold no secret, and nothing that is not listed', () => {
     const faults = lines.flatMap(({ file, line }) => faultsOf(line).map((fault) => `${fault} in ${file}: ${line}`));
+    expect(faults.slice(0, 20)).toEqual([]);
+  });
+
+  it('hold what consoles have told, and that has no secret in it either', () => {
+    expect(told.length).toBeGreaterThan(20);
+    const faults = told.flatMap(({ file, line }) => faultsOfEvent(line).map((fault) => `${fault} in ${file}: ${line}`));
     expect(faults.slice(0, 20)).toEqual([]);
   });
 });

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { createAdminApp, createParts, createRefuser, type Deps } from '../../src/app.ts';
 import { type Config, parseConfig } from '../../src/config.ts';
 import type { LogFields, Logger } from '../../src/core/logger.ts';
+import { openConsole } from '../../src/entry/node/console/index.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
 import { serve, type ServeOptions } from '../../src/entry/node/server/serve.ts';
 import type { Table } from '../../src/upstream/table.ts';
@@ -62,13 +63,16 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const listener = await serve({ app: around?.(app, request) ?? app, isGateway: !around, ...on });
   const unhooked = { ...deps, hooks: undefined };
   const ofAdmin = { ...on, refuse: createRefuser(unhooked), isGateway: true };
-  const admin = isWanted ? await serve({ ...ofAdmin, app: createAdminApp(unhooked, built.scrape) }) : undefined;
+  const shown = openConsole({ ...built, deps });
+  const adminApp = createAdminApp(unhooked, built.scrape, shown.routes);
+  const admin = isWanted ? await serve({ ...ofAdmin, app: adminApp }) : undefined;
   return {
     url: listener.url,
     port: Number(new URL(listener.url).port),
     adminUrl: admin?.url,
     lines,
     async close() {
+      shown.end();
       await Promise.all([listener.drain(0), admin?.drain(0)]);
       await built.close();
       await idle();

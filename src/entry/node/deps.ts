@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { performance } from 'node:perf_hooks';
 import type { Metric } from 'prom-client';
@@ -12,6 +11,8 @@ import { SharedStore } from '../../store/shared.ts';
 import { Sealer } from '../../store/shared/sealer.ts';
 import type { Store, Usage } from '../../store/store.ts';
 import { RedisEngine } from './redis/engine.ts';
+import { assets } from './assets.ts';
+import { Recordings } from './console/recorder.ts';
 import { nodeDigest, nodeOpener } from './digest.ts';
 import { sparing } from './sparing.ts';
 import { promMetrics } from './metrics/index.ts';
@@ -49,16 +50,18 @@ export function nodeDeps(
   const addressOf = addresses(config.trustedProxies);
   const { waitUntil, idle } = trackedWork();
   const { transport, close: closeTransport } = undiciTransport(upstream, config);
-  const { scrape, ...metrics } = promMetrics(given.table, [
+  const { scrape, read, ...metrics } = promMetrics(given.table, [
     ...usageMetrics(() => store.usage(), droppedLines),
     ...instruments,
   ]);
+  const recordings = new Recordings();
   const deps: Deps = {
     ...given,
     transport,
     slots: config.upstreamMaxConnections,
     store,
-    metrics,
+    metrics: recordings.hearing(metrics),
+    recorder: config.adminPort === 0 ? undefined : recordings,
     clock: systemClock,
     digest: nodeDigest(config.secrets, upstream.href),
     makeOpener: nodeOpener,
@@ -69,7 +72,7 @@ export function nodeDeps(
     docsAssets,
   };
   const close = async () => void (await Promise.all([closeTransport(), closeStore()]));
-  return { deps, unsent, idle, scrape, close };
+  return { deps, unsent, idle, scrape, read, recordings, close };
 }
 
 /** Keeps track of work that outlives its request. `idle` resolves when none goes on, so that the process can wait for it. */
@@ -138,19 +141,7 @@ function reports(logger: Logger) {
   };
 }
 
-/** What the build puts beside the bundle. */
-const beside = (name: string) => readFile(new URL(name, import.meta.url));
-
-const packaged = (name: string) => readFile(createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`));
-
-/** Read once for all answers. */
-const assets = new Map<string, Uint8Array<ArrayBuffer>>();
-
 /** From the npm package where there is no bundle. */
 const docsAssets: DocsAssets = {
-  async read(name) {
-    const bytes = assets.get(name) ?? new Uint8Array(await beside(`assets/docs/${name}`).catch(() => packaged(name)));
-    assets.set(name, bytes);
-    return bytes;
-  },
+  read: assets('assets/docs', (name) => createRequire(import.meta.url).resolve(`swagger-ui-dist/${name}`)),
 };

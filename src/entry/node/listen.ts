@@ -1,5 +1,6 @@
 import { createAdminApp, createRefuser } from '../../app.ts';
 import type { Gateway } from '../../portico.ts';
+import { openConsole } from './console/index.ts';
 import { type OpenedOnNode, openedOnNode } from './runtime.ts';
 import { mostConnections } from './server/connections.ts';
 import { serve as listen, type ServeOptions, type Serving } from './server/serve.ts';
@@ -39,11 +40,12 @@ export async function serve(
     onOverload: () => metrics.refused('under_way'),
   };
   const unhooked = { ...deps, hooks: undefined }; // the admin listener is no part of what clients see
+  const shown = openConsole(opened);
   const ofAdmin = {
     ...shared,
     refuse: createRefuser(unhooked),
     isGateway: true,
-    app: createAdminApp(unhooked, scrape),
+    app: createAdminApp(unhooked, scrape, shown.routes),
   };
   const probed = { ...ofAdmin, host: adminHost, port: adminPort };
   const admin = adminPort === 0 ? undefined : await orExit('ADMIN_PORT', probed, listen); // first: a start that fails has served nobody
@@ -54,7 +56,7 @@ export async function serve(
   metrics.watch('connections', () => main.load().connections);
   metrics.watch('connections_limit', () => bounds.mostConnections);
   opened.setReady(true);
-  onStop((signal) => void stop({ opened, gateway: main, admin, atEnd }, signal));
+  onStop((signal) => void stop({ opened, gateway: main, admin, shown, atEnd }, signal));
   logger.info({ url: main.url }, 'listening');
   return { url: main.url, adminUrl: admin?.url };
 }
@@ -63,15 +65,17 @@ interface Running {
   readonly opened: OpenedOnNode;
   readonly gateway: Serving;
   readonly admin: Serving | undefined;
+  readonly shown: { readonly end: () => void };
   readonly atEnd: (() => Promise<void>) | undefined;
 }
 
 /** First readiness is turned off, then the public listener drained; the admin one is closed last, for the probes. */
-async function stop({ opened, gateway, admin, atEnd }: Running, signal: NodeJS.Signals): Promise<void> {
+async function stop({ opened, gateway, admin, shown, atEnd }: Running, signal: NodeJS.Signals): Promise<void> {
   const { deps, logger, idle, close } = opened;
   if (!deps.readiness.isReady()) return; // a second signal changes nothing: requests in flight still finish
   opened.setReady(false);
   logger.info({ signal }, 'stopping');
+  shown.end();
   const endAt = Date.now() + deps.config.shutdownGraceMs;
   const left = () => Math.max(0, endAt - Date.now());
   await gateway.drain(left());

@@ -9,8 +9,14 @@ import { Counts, gauge } from './series.ts';
 const ofProcess = new Registry();
 collectDefaultMetrics({ register: ofProcess });
 
+/** Reads what the gateway measures, without what is of the process. */
+export type ReadMetrics = Registry['getMetricsAsJSON'];
+
 /** The metrics of the gateway, of the process and what `others` measure, in Prometheus' format. */
-export function promMetrics(table: Table, others: readonly Metric[]): Metrics & { readonly scrape: Scrape } {
+export function promMetrics(
+  table: Table,
+  others: readonly Metric[],
+): Metrics & { readonly scrape: Scrape; readonly read: ReadMetrics } {
   const registry = new Registry();
   const own = instruments(table);
   const underWay: Partial<Record<UnderWay, () => number>> = {};
@@ -54,6 +60,7 @@ export function promMetrics(table: Table, others: readonly Metric[]): Metrics & 
     refused: (by) => own.refusals.inc({ by }),
     authenticated: (by) => own.authenticated.inc({ by }),
     watch: (which, read) => void (underWay[which] = read),
+    read: () => registry.getMetricsAsJSON(),
     scrape: async () => ({
       contentType: ofProcess.contentType,
       text: (await registry.metrics()) + (await ofProcess.metrics()),

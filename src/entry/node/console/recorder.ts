@@ -1,0 +1,95 @@
+import { Bag } from '../../../core/bag.ts';
+import type { Metrics } from '../../../core/metrics.ts';
+import type { OpenCircuit, Recorded, Recorder, UnknownOutcome } from '../../../core/recorder.ts';
+import { Recent } from '../../../resilience/recent.ts';
+import { factsOf } from './facts.ts';
+import { Ring } from './ring.ts';
+
+const MOST_ENDED = 200;
+const MOST_UNKNOWN = 100;
+/** Of both together 2 MB. */
+const ENDED_BYTES = 1_900_000;
+const UNKNOWN_BYTES = 100_000;
+
+const MOST_UNDER_WAY = 50;
+const MOST_ACCOUNTS = 10;
+const ACCOUNTS_MS = 60_000;
+
+/** How often something happened, and how long all of it took. */
+export interface Times {
+  count: number;
+  ms: number;
+}
+
+/** What the console shows besides metrics. Requests and calls are counted only while somebody looks. */
+export class Recordings implements Recorder {
+  readonly ended = new Ring(MOST_ENDED, ENDED_BYTES);
+  readonly unknownOutcomes = new Ring(MOST_UNKNOWN, UNKNOWN_BYTES);
+  readonly #underWay = new Bag<Recorded>();
+  #asked: Recent | undefined;
+  #calls = new Map<string, Times>();
+  #circuit: () => OpenCircuit | undefined = () => undefined;
+
+  begun(request: Recorded): () => void {
+    return this.#underWay.add(request);
+  }
+
+  answered(account: string | undefined, isBad: boolean, now: number): void {
+    if (!this.#asked || account === undefined) return;
+    this.#asked.count('calls', now, account);
+    if (isBad) this.#asked.count('marked', now, account);
+  }
+
+  noteworthy(request: Recorded, ended: { readonly status: number; readonly endedAt: number }): void {
+    this.ended.add(JSON.stringify(factsOf(request, ended)));
+  }
+
+  unknown(write: UnknownOutcome): void {
+    this.unknownOutcomes.add(JSON.stringify({ ...write, at: Math.round(write.at) }));
+  }
+
+  watchCircuit(read: () => OpenCircuit | undefined): void {
+    this.#circuit = read;
+  }
+
+  /** The same metrics, whose calls of the upstream are heard of here too. */
+  hearing(metrics: Metrics): Metrics {
+    const callDone: Metrics['callDone'] = (labels, ms) => {
+      metrics.callDone(labels, ms);
+      if (this.#asked) this.#count(labels.reason ? `failed ${labels.reason}` : labels.outcome, ms);
+    };
+    return { ...metrics, callDone };
+  }
+
+  /** Whether somebody looks. */
+  set isWatched(is: boolean) {
+    this.#asked = is ? new Recent(ACCOUNTS_MS) : undefined;
+    this.#calls = new Map();
+  }
+
+  /** Calls of the upstream since the last time, by reason; those that did not fail by outcome. */
+  takeCalls(): ReadonlyMap<string, Readonly<Times>> {
+    const calls = this.#calls;
+    this.#calls = new Map();
+    return calls;
+  }
+
+  /** What is so at the moment: requests under way, the oldest first; accounts that asked most in the last minute; the circuit. */
+  present(now: number) {
+    const oldest = Array.from(this.#underWay).toSorted((a, b) => a.startedAt - b.startedAt);
+    const accounts = this.#asked?.most(now, MOST_ACCOUNTS) ?? [];
+    return {
+      underWay: oldest.slice(0, MOST_UNDER_WAY).map((request) => factsOf(request, { endedAt: now })),
+      underWayCount: oldest.length,
+      accounts: accounts.map(([account, { calls, marked }]) => ({ account, requests: calls, bad: marked })),
+      circuit: this.#circuit() ?? null,
+    };
+  }
+
+  #count(what: string, ms: number): void {
+    const times = this.#calls.get(what) ?? { count: 0, ms: 0 };
+    times.count++;
+    times.ms += ms;
+    this.#calls.set(what, times);
+  }
+}
