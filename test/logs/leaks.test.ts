@@ -75,7 +75,7 @@ function namesIn(value: unknown): string[] {
 function faultsOfEvent(text: string): string[] {
   const withoutIds = JSON.stringify(JSON.parse(text), (name, value: unknown) => (IDS.has(name) ? '' : value));
   const faults = {
-    ...Object.fromEntries(Object.entries(SECRETS).map(([what, form]) => [what, form.test(text)])),
+    ...Object.fromEntries(Object.entries(SECRET_FORMS).map(([what, form]) => [what, form.test(text)])),
     'a card number': CARD.test(withoutIds),
     'an address': text.includes('127.0.0.1'),
     'a member that nobody listed': namesIn(JSON.parse(text)).some((name) => !TOLD.has(name)),
