@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { json } from '../../src/testing/scripted-upstream.ts';
-import { secret } from '../support/secrets.ts';
+import { LEAK_MARK, secret } from '../support/secrets.ts';
 import { openTraced, type Traced } from './helpers.ts';
 
 const PATH = '/api/v2/subscription/';
@@ -22,7 +22,7 @@ const told = ({ lines }: Traced) => lines.map(({ level, msg, reason }) => [level
 it('a collector that is away is told of once, and changes nothing', async () => {
   const traced = await openTraced({ variables: { ...ONE_TRY, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' } });
   await answersAsEver(traced);
-  await expect.poll(() => traced.lines.length).toBe(1);
+  await expect.poll(() => traced.lines.length, { timeout: 30_000 }).toBe(1);
   await answersAsEver(traced);
   await traced.told();
   expect(told(traced)).toEqual([['warn', 'trouble with traces', 'ECONNREFUSED']]);
@@ -31,9 +31,10 @@ it('a collector that is away is told of once, and changes nothing', async () => 
 it('a collector that refuses is told of with its status, and not with what it said', async () => {
   const traced = await openTraced({ variables: SOON, status: 401 });
   await answersAsEver(traced);
-  await expect.poll(() => traced.lines.length).toBe(1);
+  await expect.poll(() => traced.lines.length, { timeout: 30_000 }).toBe(1);
   await traced.told();
   expect(told(traced)).toEqual([['warn', 'trouble with traces', '401']]);
+  expect(JSON.stringify(traced.lines)).not.toContain(LEAK_MARK);
 });
 
 it('a collector that hangs keeps neither answers nor the end waiting, and no more spans than its queue', async () => {
