@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { listenLocally } from '../../src/testing/ports.ts';
+import { LEAK_MARK } from './secrets.ts';
 
 type Value = string | number | boolean | undefined;
 
@@ -107,7 +108,8 @@ export async function openCollector(status = 200): Promise<Collector> {
       texts.push(text);
       spans.push(...spansIn(text));
       for (const look of watchers) look();
-      if (status > 0) answer.writeHead(status, { 'content-type': 'application/json' }).end('{}');
+      const said = status < 400 ? {} : { message: LEAK_MARK };
+      if (status > 0) answer.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(said));
     });
   });
   const port = await listenLocally(server);

@@ -3,6 +3,7 @@ import { VERSION } from '../../src/core/version.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import { barrier, hang, hold, json, perCall, reply } from '../../src/testing/scripted-upstream.ts';
 import { bodyOf, callOf, goodAnswer } from '../support/marked.ts';
+import { manualClock } from '../support/clock.ts';
 import { call } from '../support/http.ts';
 import { rawRequest } from '../support/raw-client.ts';
 import { secret } from '../support/secrets.ts';
@@ -46,6 +47,16 @@ it('a miss is a span of the request with one of its attempt, whose id the upstre
   });
   expect(upstream.calls.map(idsTold)).toEqual([{ traceId: server.traceId, id: attempt.id, flags: '01' }]);
   expect(server.resource).toMatchObject({ 'service.name': 'portico', 'service.version': VERSION });
+});
+
+it('spans have the time of day, however far the clock of the process is from it', async () => {
+  const { upstream, call: ask, told } = await openTraced({ clock: manualClock(Date.now() - 3_600_000) });
+  upstream.on(READ, json(200, SUBSCRIPTION));
+  const from = Date.now();
+  await ask({ path: PATH });
+  const until = Date.now();
+  for (const { startedAt, endedAt } of await told())
+    for (const at of [startedAt, endedAt]) expect([at >= from, at <= until]).toEqual([true, true]);
 });
 
 it('a hit is one span', async () => {

@@ -32,7 +32,7 @@ export class Spans implements Tracing {
     const { tracer } = this;
     if (!tracer) return undefined;
     const parent = parentOf(request);
-    // Our clock does not go with the machine's where that is set, and the spans of others do.
+    // The process's clock does not follow where the machine's is set; the spans of others do.
     const shiftMs = Math.trunc(Date.now() - request.startedAt);
     const startTime = request.startedAt + shiftMs;
     const attributes = factsOf(request);
@@ -47,20 +47,22 @@ export class Spans implements Tracing {
 }
 
 /** The host's active span; else the client's. */
-function parentOf({ trace: { traceId, parentId, flags, tracestate } }: TracedRequest): Context {
+function parentOf(request: TracedRequest): Context {
   const active = context.active();
   const ids = trace.getSpanContext(active);
-  if ((ids && isSpanContextValid(ids)) || parentId === undefined) return active;
-  const traceState = tracestate === undefined ? undefined : createTraceState(tracestate);
+  if (ids && isSpanContextValid(ids)) return active;
+  const { traceId, parentId, flags, tracestate } = request.trace;
+  if (parentId === undefined) return active;
   const client = { traceId, spanId: parentId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
-  return trace.setSpanContext(active, traceState ? { ...client, traceState } : client);
+  const state = tracestate === undefined ? {} : { traceState: createTraceState(tracestate) };
+  return trace.setSpanContext(active, { ...client, ...state });
 }
 
 const flagsOf = (flags: number) => flags.toString(16).padStart(2, '0');
 
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);
 
-/** Names of none of ours are told in no other way: they may be anything. */
+/** A method or a path that is none of ours may be any text, and is not told. */
 function nameOf({ method, route: { name } }: TracedRequest): string {
   const known = METHODS.has(method) ? method : 'HTTP';
   return isPath(name) ? `${known} ${name}` : known;
@@ -87,7 +89,7 @@ interface Begun {
   readonly span: Span;
   /** What the span is in. */
   readonly parent: Context;
-  /** From our clock to that of the spans. */
+  /** From the process's clock to the machine's. */
   readonly shiftMs: number;
   readonly upstream: Attributes;
 }
