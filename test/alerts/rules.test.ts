@@ -253,6 +253,8 @@ const DRIFT: readonly Case[] = [
   },
 ];
 
+const refusals = (by: string, labels: string) => `portico_refused_total{by="${by}",${labels}}`;
+
 const FULL = {
   requests: ['portico_requests_under_way', '1900'],
   connections: ['portico_connections', '3900'],
@@ -275,8 +277,22 @@ const SATURATED: readonly Case[] = [
     },
   })),
   {
+    says: 'requests that are refused, since too many are under way, are a page that names the instance',
+    series: {
+      [refusals('under_way', on('b'))]: '0x10 0+120x20 2400x20',
+      [refusals('rate_limit', on('a'))]: '0+600x60',
+    },
+    firing: {
+      10: [],
+      18: [page('PorticoSaturated', { instance: 'b', by: 'under_way' })],
+      30: [page('PorticoSaturated', { instance: 'b', by: 'under_way' })],
+      36: [],
+    },
+  },
+  {
     says: 'a burst is none, nor is what has no bound',
     series: ofBoth((at) => ({
+      [refusals('under_way', at)]: '900x5 0x5 60x40',
       [`portico_upstream_calls_under_way{${at}}`]: '10x10 256 256 10x30',
       [`portico_connections_limit{${at}}`]: '0x60',
       [`portico_connections{${at}}`]: '0x60',
