@@ -6,7 +6,10 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Reason } from '../../src/core/errors.ts';
 import { barrier, bytes, close, hold, json, reply, startUpstream } from '../../src/testing/scripted-upstream.ts';
 import { openDoor } from '../support/door.ts';
-import { type LogLine, startGateway } from '../support/gateway.ts';
+import type { Asked } from '../../src/console/event.d.ts';
+import { watch } from '../console/events.ts';
+import type { LogLine } from '../support/gateway.ts';
+import { openTraced } from '../traces/helpers.ts';
 import { call } from '../support/http.ts';
 import { secret } from '../support/secrets.ts';
 import { selfSigned } from '../support/self-signed.ts';
@@ -78,10 +81,10 @@ const PROVOKED: Readonly<Record<string, Provoked>> = {
 const isReason = ({ reason, msg }: LogLine) => reason !== undefined && msg !== 'request';
 
 describe.each(Object.entries(PROVOKED))('%s', (_, { url, reason, errno, words, code = 'upstream_unreachable' }) => {
-  test('is named by the line, the metric and one warning', async () => {
-    const upstream = await url();
-    const gateway = await startGateway(upstream, { admin: true });
-    onTestFinished(() => gateway.close());
+  test('is named by the line, the metric, one warning, the trace and the console', async () => {
+    const at = await url();
+    const { gateway, told } = await openTraced({ at, admin: true });
+    const { next, leave } = await watch({ gateway, advance: () => undefined });
     for (let times = 0; times < 2; times++) {
       const answer = await call(gateway.url, { path: pathOf(READ), token: secret() });
       expect(answer).toMatchObject({ status: 502, json: { code } });
@@ -93,12 +96,27 @@ describe.each(Object.entries(PROVOKED))('%s', (_, { url, reason, errno, words, c
       { level: 'error', status: 502, code, reason },
     ]);
     const warned = gateway.lines.filter(isReason);
-    expect(warned).toEqual([expect.objectContaining({ level: 'warn', reason, host: new URL(upstream).host })]);
+    expect(warned).toEqual([expect.objectContaining({ level: 'warn', reason, host: new URL(at).host })]);
     expect(warned[0]?.msg).toMatch(words);
     if (errno !== undefined) expect(warned[0]?.errno).toBe(errno);
     const { text } = await call(gateway.adminUrl ?? '', { path: '/metrics' });
     const series = `portico_upstream_calls_total{operation="${READ}",outcome="failed",reason="${reason}"}`;
     expect(Number(text.split(`${series} `)[1]?.split('\n')[0])).toBeGreaterThan(0);
+    const shown: Asked[] = [];
+    while (shown.length < 2) shown.push(...((await next())?.ended ?? expect.fail('the console says nothing more')));
+    leave();
+    expect(shown).toMatchObject([
+      { status: 502, reason },
+      { status: 502, reason },
+    ]);
+    expect(shown[0]?.phases.filter(({ phase }) => phase === 'attempt')[0]).toMatchObject({ outcome: 'failed', reason });
+    const spans = await told();
+    expect(spans.filter(({ kind }) => kind === 'server').map(({ facts }) => facts['portico.reason'])).toEqual([
+      reason,
+      reason,
+    ]);
+    const attempts = spans.filter(({ kind }) => kind === 'client').map(({ facts }) => facts['error.type']);
+    expect(new Set(attempts)).toEqual(new Set([reason]));
   });
 });
 

@@ -13,6 +13,8 @@ export interface Options extends Omit<GatewayOptions, 'tracing'> {
   readonly variables?: Readonly<Record<string, string>>;
   /** What the collector answers; 0 is never to answer. */
   readonly status?: number;
+  /** Where the gateway looks for its upstream, if not at the scripted one. */
+  readonly at?: string;
 }
 
 export interface Traced {
@@ -38,17 +40,18 @@ async function withVariables<T>(variables: Readonly<Record<string, string>>, run
 }
 
 /** A gateway whose traces go to a collector of the test's own, through the SDK, on real sockets and with the real clock. */
-export async function openTraced({ variables = {}, status, env, ...options }: Options = {}): Promise<Traced> {
+export async function openTraced({ variables = {}, status, at, env, ...options }: Options = {}): Promise<Traced> {
   const upstream = await startUpstream();
+  const url = at ?? upstream.url;
   const collector = await openCollector(status);
   const lines: LogLine[] = [];
   const given = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ...variables };
   const traces = await withVariables(given, async () => {
-    const opened = openTraces(new URL(upstream.url), keepingLogger(lines));
+    const opened = openTraces(new URL(url), keepingLogger(lines));
     await opened.opened();
     return opened;
   });
-  const gateway = await startGateway(upstream.url, {
+  const gateway = await startGateway(url, {
     ...options,
     env: { RATE_LIMIT_PER_MINUTE: '0', ...env },
     tracing: traces.tracing,
