@@ -194,6 +194,9 @@ function keep(asking: () => Promise<unknown>): void {
   });
 }
 
+/** All that has fired so far. */
+const FIRED = 'max_over_time(ALERTS{alertstate="firing"}[1h])';
+
 /** An alert as the table of what is expected has it. */
 const nameOf = ({ alertname, severity, reason, what, operation }: Readonly<Record<string, string>>) =>
   [alertname, severity, reason, what, operation].filter((text) => text !== undefined).join(' ');
@@ -213,13 +216,13 @@ test.skipIf(!hasPrometheus || !hasRedis)(
     const SCRAPED = 8;
     const scrapes = `count_over_time(portico_build_info[1m]) >= ${SCRAPED}`;
     await vi.waitFor(async () => expect(await query(scrapes)).toHaveLength(all.length), { timeout: 60_000 });
-    expect(await query('max_over_time(ALERTS[1h])')).toEqual([]);
+    expect(await query(FIRED)).toEqual([]);
 
     await Promise.all(all.map(([, { begin }]) => begin()));
     for (const { askThen } of Object.values(jobs)) if (askThen) keep(askThen);
     const expected = Object.fromEntries(all.map(([job, { firing }]) => [job, firing.toSorted()]));
     const fired = async () => {
-      const found = await query('max_over_time(ALERTS{alertstate="firing"}[1h])');
+      const found = await query(FIRED);
       const of = (job: string) => found.filter((one) => one['job'] === job).map(nameOf);
       return Object.fromEntries(all.map(([job]) => [job, of(job).toSorted()]));
     };
