@@ -117,6 +117,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM)$/': OURS,
     '/^(EPROTO|ERR_(SSL|TLS)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/': OURS,
   },
+  'src/entry/node/logger.ts': { '/^/m': OURS },
   'src/resilience/reasons.ts': {
     '/^(CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|ERR_TLS_CERT_)/': OURS,
     '/^[A-Z][A-Z0-9_]{1,63}$/': OURS,

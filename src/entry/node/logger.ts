@@ -4,18 +4,14 @@ import { pino } from 'pino';
 import type { Config } from '../../config.ts';
 import type { LogFields, Logger } from '../../core/logger.ts';
 
-/** For people who try it: a short line each, in the place of JSON. */
-const readable =
-  process.stdout.isTTY && process.env['NODE_ENV'] !== 'production'
-    ? (await import('./readable.ts')).readable
-    : undefined;
-
 /**
  * JSON lines on standard output; callers pass allow-listed fields only. Those of requests wait for others, to be written
  * together. `dropped` says how many lines could not be written; `end` writes what is left, if that is possible soon.
  */
 export function pinoLogger(level: Config['logLevel']): Logger & { dropped: () => number; end: () => Promise<void> } {
-  const output = new Output(readable);
+  const output = new Output();
+  if (isForPeople()) void import('./readable.ts').then(({ readable }) => output.writeAs(readable));
+  else output.writeAs((line) => line);
   const log = pino({ level, base: null, timestamp, formatters: { level: (label) => ({ level: label }) } }, output);
   hearErrors();
   let told = 0;
@@ -50,6 +46,9 @@ function hearErrors(): void {
     if (!stream.listeners('error').includes(ignored)) stream.on('error', ignored);
 }
 
+/** Somebody who tries it gets a short line in the place of JSON. */
+const isForPeople = () => process.stdout.isTTY && process.env['NODE_ENV'] !== 'production';
+
 let last = { ms: 0, text: '' };
 
 /** As pino's `isoTime`, which costs 1.5 µs a line; this one is made anew each millisecond. */
@@ -81,11 +80,15 @@ class Output {
   #kept = '';
   /** Characters that came since the last try. */
   #untried = 0;
-  readonly #format: ((line: string) => string) | undefined;
+  /** What lines are written as. Until that is known they are kept. */
+  #format: ((line: string) => string) | undefined;
 
-  /** `format`: what a line is written as, if not as it comes. */
-  constructor(format: ((line: string) => string) | undefined) {
+  writeAs(format: (line: string) => string): void {
     this.#format = format;
+    const lines = this.#kept.split(/^/m);
+    this.#kept = '';
+    for (const line of lines) if (line !== '') this.write(line);
+    this.flush();
   }
 
   write(json: string): void {
@@ -99,6 +102,7 @@ class Output {
   /** Writes what is taken at once; whether that was all. */
   flush(): boolean {
     this.#untried = 0;
+    if (!this.#format) return true;
     try {
       while (this.#cut.length > 0 || this.#kept !== '') {
         if (this.#cut.length === 0) [this.#cut, this.#kept] = [Buffer.from(this.#kept), ''];
