@@ -67,6 +67,7 @@ const lineOf = ({ world: { gateway } }: Road) => {
     trace_id: _trace,
     duration_ms: _ms,
     account: _of,
+    client: _at,
     auth: _by,
     ...rest
   } = gateway.lines.at(-1)!;

@@ -12,6 +12,7 @@ const COMMON: Readonly<Record<string, string>> = {
   'channels of Redis, transactions of SQLite, registries of metrics, user names in addresses':
     'channel transaction register login',
   'a write that must not happen twice, in contract.md section 7': 'purchase',
+  'the context that OpenTelemetry is in': 'active',
 };
 
 const common = new Set(Object.values(COMMON).flatMap((words) => words.split(' ')));

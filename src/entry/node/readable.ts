@@ -19,7 +19,7 @@ function wordOf(name: string, value: unknown): string {
   return name === 'failed' || name === 'stale' ? `${name}: ${text}` : text;
 }
 
-/** A JSON line as people read it: `12:30:05.123 INFO: 200 GET /api/v2/subscription/ 12.3 ms miss`. */
+/** A JSON line as people read it: `12:30:05.123 INFO: 200 GET /bff/v1/inbox 12.3 ms miss`. */
 export const readable = prettyFactory({
   colorize: true,
   translateTime: 'SYS:HH:MM:ss.l',

@@ -46,16 +46,16 @@ export class Spans implements Tracing {
   }
 }
 
-/** The host's active span; else the client's. */
+/** The span that the host is in; else the client's. */
 function parentOf(request: TracedRequest): Context {
-  const active = context.active();
-  const ids = trace.getSpanContext(active);
-  if (ids && isSpanContextValid(ids)) return active;
+  const around = context.active();
+  const ids = trace.getSpanContext(around);
+  if (ids && isSpanContextValid(ids)) return around;
   const { traceId, parentId, flags, tracestate } = request.trace;
-  if (parentId === undefined) return active;
+  if (parentId === undefined) return around;
   const client = { traceId, spanId: parentId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
   const state = tracestate === undefined ? {} : { traceState: createTraceState(tracestate) };
-  return trace.setSpanContext(active, { ...client, ...state });
+  return trace.setSpanContext(around, { ...client, ...state });
 }
 
 const flagsOf = (flags: number) => flags.toString(16).padStart(2, '0');
