@@ -27,18 +27,18 @@ const bundle = await mkdtemp(join(tmpdir(), 'portico-smoke-'));
 await cp('dist', bundle, { recursive: true });
 
 /** Starts the bundle as the image does. */
-async function withBundle(env: NodeJS.ProcessEnv, act: (url: string) => Promise<void>): Promise<void> {
-  const port = await freePort();
+async function withBundle(env: NodeJS.ProcessEnv, act: (url: string, admin: string) => Promise<void>): Promise<void> {
+  const [port, adminPort] = [await freePort(), await freePort()];
   const child = spawn(process.execPath, ['--min-semi-space-size=16', 'portico.cjs'], {
     cwd: bundle,
-    env: { PATH: process.env['PATH'], PORT: String(port), ADMIN_PORT: '0', LOG_LEVEL: 'info', ...env },
+    env: { PATH: process.env['PATH'], PORT: String(port), ADMIN_PORT: String(adminPort), LOG_LEVEL: 'info', ...env },
     stdio: 'inherit',
   });
   try {
     const url = `http://127.0.0.1:${port}`;
     const answer = await firstAnswer(`${url}/livez`, child);
     if (answer.status !== 200) throw new Error(`/livez answered ${answer.status}`);
-    await act(url);
+    await act(url, `http://127.0.0.1:${adminPort}`);
     await leave(child);
   } finally {
     child.kill('SIGKILL');
@@ -58,9 +58,12 @@ async function isOk(url: string, headers: Record<string, string> = {}): Promise<
   return answer.text();
 }
 
-async function sandboxAnswers(url: string): Promise<void> {
+const CONSOLE = ['', '/console.js', '/console.css', '/uPlot.iife.min.js', '/uPlot.min.css'];
+
+async function sandboxAnswers(url: string, admin: string): Promise<void> {
   await isOk(`${url}/bff/v1/account-overview`, { Authorization: 'Token sandbox-paid-key' });
   for (const name of ['', '/swagger-ui-bundle.js', '/swagger-ui.css']) await isOk(`${url}/docs${name}`);
+  for (const name of CONSOLE) await isOk(`${admin}/console${name}`);
   if ((await isOk(`${url}/openapi.json`)) !== (await openApiText(accountTables)))
     throw new Error('/openapi.json is not what the source makes');
 }

@@ -122,9 +122,9 @@ export class Ended {
     });
   }
 
-  /** @param {readonly Asked[]} all */
+  /** @param {readonly Asked[]} all the oldest first */
   set(all) {
-    this.#all = all;
+    this.#all = all.toReversed();
   }
 
   show() {

@@ -30,12 +30,12 @@ beforeEach(async () => {
 });
 
 const OTHER = 'the-other';
+const nothing = () => undefined;
 
-/** Two instances over one store. `phases`: of the request of the second one. */
+/** Two instances over one store. `lease`: that of the request of the second one. */
 async function twoInstances() {
   const engine = objectEngine();
   const begun: Recorded[] = [];
-  const nothing = () => undefined;
   const recorder: Recorder = {
     begun(request) {
       begun.push(request);

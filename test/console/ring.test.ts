@@ -1,43 +1,38 @@
-import fc from 'fast-check';
+import { array, assert, integer, nat, property, record, string } from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Recordings } from '../../src/entry/node/console/recorder.ts';
 import { Ring } from '../../src/entry/node/console/ring.ts';
 import { beginPhase } from '../../src/core/timeline.ts';
 
-const text = fc.string({ unit: 'grapheme', maxLength: 40 });
+const text = string({ unit: 'grapheme', maxLength: 40 });
 
 describe('a ring', () => {
   test('keeps the last texts, within its count and its bytes', () => {
-    fc.assert(
-      fc.property(
-        fc.array(text),
-        fc.integer({ min: 1, max: 20 }),
-        fc.integer({ min: 1, max: 400 }),
-        (texts, most, max) => {
-          const ring = new Ring(most, max);
-          for (const one of texts) {
-            ring.add(one);
-            const kept = ring.since(0);
-            const bytes = kept.reduce((sum, { length }) => sum + 2 * length, 0);
-            expect(ring.bytes).toBe(bytes);
-            expect(bytes).toBeLessThanOrEqual(max);
-            expect(kept.length).toBeLessThanOrEqual(most);
-          }
+    assert(
+      property(array(text), integer({ min: 1, max: 20 }), integer({ min: 1, max: 400 }), (texts, most, max) => {
+        const ring = new Ring(most, max);
+        for (const one of texts) {
+          ring.add(one);
           const kept = ring.since(0);
-          expect(kept).toEqual(texts.slice(texts.length - kept.length));
-          expect(ring.added).toBe(texts.length);
-          // No more has gone than had to.
-          const before = texts.at(-kept.length - 1);
-          if (kept.length < Math.min(most, texts.length))
-            expect(ring.bytes + 2 * (before ?? '').length).toBeGreaterThan(max);
-        },
-      ),
+          const bytes = kept.reduce((sum, { length }) => sum + 2 * length, 0);
+          expect(ring.bytes).toBe(bytes);
+          expect(bytes).toBeLessThanOrEqual(max);
+          expect(kept.length).toBeLessThanOrEqual(most);
+        }
+        const kept = ring.since(0);
+        expect(kept).toEqual(texts.slice(texts.length - kept.length));
+        expect(ring.added).toBe(texts.length);
+        // No more has gone than had to.
+        const before = texts.at(-kept.length - 1);
+        if (kept.length < Math.min(most, texts.length))
+          expect(ring.bytes + 2 * (before ?? '').length).toBeGreaterThan(max);
+      }),
     );
   });
 
   test('tells each text once to whoever asks for what is new', () => {
-    fc.assert(
-      fc.property(fc.array(fc.array(text)), (rounds) => {
+    assert(
+      property(array(array(text)), (rounds) => {
         const ring = new Ring(1000, 1_000_000);
         let seen = 0;
         for (const round of rounds) {
@@ -51,19 +46,19 @@ describe('a ring', () => {
 });
 
 /** What of requests a client makes up, and how many phases they have. */
-const requests = fc.array(
-  fc.record({
-    requestId: fc.string({ maxLength: 300 }),
-    code: fc.string({ maxLength: 300 }),
-    phases: fc.nat(400),
-    sections: fc.array(fc.string({ maxLength: 300 }), { maxLength: 60 }),
+const requests = array(
+  record({
+    requestId: string({ maxLength: 300 }),
+    code: string({ maxLength: 300 }),
+    phases: nat(400),
+    sections: array(string({ maxLength: 300 }), { maxLength: 60 }),
   }),
   { minLength: 1, maxLength: 20 },
 );
 
 test('what is kept of requests is at most 200 of them and 2 MB, whatever they were', () => {
-  fc.assert(
-    fc.property(requests, (made) => {
+  assert(
+    property(requests, (made) => {
       const recordings = new Recordings();
       for (let count = 0; count < 250; count++) {
         const { requestId, code, phases, sections } = made[count % made.length]!;

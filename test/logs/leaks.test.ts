@@ -160,9 +160,10 @@ describe('what looks for secrets in what consoles tell', () => {
   });
 });
 
+const isOfConsole = (file: string) => file.endsWith('.events');
+
 describe('the logs of the whole run', () => {
   const files = readdirSync(LOG_FOLDER);
-  const isOfConsole = (file: string) => file.endsWith('.events');
   const told = files.filter(isOfConsole).flatMap((file) => linesOf(file).map((line) => ({ file, line })));
   const logs = files.filter((file) => !isOfConsole(file));
   const lines = logs.flatMap((file) => linesOf(file).map((line) => ({ file, line })));

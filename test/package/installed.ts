@@ -33,7 +33,7 @@ type Variables = Readonly<Record<string, string>>;
 export const startIn = {
   async node(folder: string, variables: Variables, file = 'node.ts'): Promise<string> {
     const port = String(await freePort());
-    const env = { ...variables, HOST: '127.0.0.1', PORT: port, ADMIN_PORT: '0' };
+    const env = { HOST: '127.0.0.1', PORT: port, ADMIN_PORT: '0', ...variables };
     const running = run({ cwd: folder, env, command: [process.execPath, file] });
     await running.until(() => running.records().find(({ msg }) => msg === 'listening'));
     return `http://127.0.0.1:${port}`;

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { killAll, ROOT } from '../runtime/node-gateway.ts';
 import { json, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { freePort } from '../../src/testing/ports.ts';
 import { openCollector } from '../support/collector.ts';
 import { call } from '../support/http.ts';
 import { installed, startIn } from './installed.ts';
@@ -89,6 +90,16 @@ describe.for(['node', 'workerd'] as const)('an app of a user on %s', (runtime) =
     for (const name of ['swagger-ui-bundle.js', 'swagger-ui.css'])
       expect((await call(url, { path: `/docs/${name}` })).status).toBe(200);
   });
+});
+
+it('has the console on its admin listener, whole', async () => {
+  const adminPort = String(await freePort());
+  await startIn.node(folder, { UPSTREAM_BASE_URL: upstream.url, ADMIN_PORT: adminPort });
+  const ask = (path: string) => call(`http://127.0.0.1:${adminPort}`, { path });
+  const { text } = await ask('/console');
+  const named = Array.from(text.matchAll(/(?:src|href)="(\/console[^"]*)"/g), ([, path = '']) => path);
+  expect(named.length).toBeGreaterThan(3);
+  for (const path of [...named, '/console/plots.js']) expect([path, (await ask(path)).status]).toEqual([path, 200]);
 });
 
 /** Lines that the compiler says of the user's files. */

@@ -1,6 +1,20 @@
 import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
-import type { ReadMetrics } from '../metrics/index.ts';
 import type { Recordings } from './recorder.ts';
+
+/** What the gateway measures, without what is of the process. In words of our own: types of the package name no other's. */
+export type ReadMetrics = () => Promise<readonly Measured[]>;
+
+interface Measured {
+  readonly name: string;
+  readonly values: readonly MeasuredValue[];
+}
+
+/** `metricName`: of a histogram, whose values have names of their own. */
+interface MeasuredValue {
+  readonly value: number;
+  readonly labels: Readonly<Partial<Record<string, string | number>>>;
+  readonly metricName?: string;
+}
 
 /** Counts that grow, by the label that the page tells apart. */
 const COUNTS = {
@@ -27,8 +41,7 @@ const GAUGES = {
 type Sums = ReadonlyMap<string, number>;
 
 /** All that is measured, at one moment. */
-type Reading = ReadonlyMap<string, readonly { readonly value: number; readonly labels: Labels }[]>;
-type Labels = Readonly<Partial<Record<string, string | number>>>;
+type Reading = ReadonlyMap<string, Awaited<ReturnType<ReadMetrics>>[number]['values']>;
 
 export type Figures = NonNullable<Awaited<ReturnType<Measuring['take']>>>;
 
@@ -112,10 +125,9 @@ function mapped<T extends object, U>(of: T, make: (value: T[keyof T], name: keyo
   return Object.fromEntries(entries.map(([name, value]) => [name, make(value, name)])) as Record<keyof T, U>;
 }
 
-/** Those of a histogram have names of their own. */
 function readingOf(metrics: Awaited<ReturnType<ReadMetrics>>): Reading {
   const all = metrics.flatMap(({ name, values }) =>
-    values.map((one) => ({ name: 'metricName' in one ? String(one.metricName) : name, ...one })),
+    values.map(({ metricName = name, value, labels }) => ({ name: metricName, value, labels })),
   );
   return Map.groupBy(all, ({ name }) => name);
 }
@@ -133,7 +145,7 @@ const growthOf = (now: Sums, before: Sums): Sums =>
   new Map(Array.from(now, ([name, sum]) => [name, sum - (before.get(name) ?? 0)]));
 
 /** In milliseconds, from what the buckets of a histogram have grown by, in proportion within one; null where nothing was measured. */
-export function quantilesOf(buckets: Sums) {
+function quantilesOf(buckets: Sums) {
   const bounds = Array.from(buckets, ([bound, count]) => ({ bound: boundOf(bound), count }));
   bounds.sort((a, b) => a.bound - b.bound);
   const all = bounds.at(-1)?.count ?? 0;

@@ -5,8 +5,7 @@ import { type Answer, NO_STORE } from '../../../middleware/reply.ts';
 import type { ClientRequest } from '../../../middleware/request.ts';
 import { pageAt, type Route } from '../../../routes/route.ts';
 import { assets } from '../assets.ts';
-import type { ReadMetrics } from '../metrics/index.ts';
-import { Measuring } from './figures.ts';
+import { Measuring, type ReadMetrics } from './figures.ts';
 import type { Recordings } from './recorder.ts';
 import { Watchers } from './watchers.ts';
 

@@ -2,15 +2,13 @@ import { collectDefaultMetrics, type Metric, Registry } from 'prom-client';
 import { type Gauge as UnderWay, type Metrics, SECTION_STATES, STATUS_CLASSES } from '../../../core/metrics.ts';
 import type { Scrape } from '../../../routes/health.ts';
 import type { Table } from '../../../upstream/table.ts';
+import type { ReadMetrics } from '../console/figures.ts';
 import { buildInfo, instruments, UNDER_WAY } from './instruments.ts';
 import { Counts, gauge } from './series.ts';
 
 /** Once for all gateways in the process: each time would start a timer and an observer that never end. */
 const ofProcess = new Registry();
 collectDefaultMetrics({ register: ofProcess });
-
-/** Reads what the gateway measures, without what is of the process. */
-export type ReadMetrics = Registry['getMetricsAsJSON'];
 
 /** The metrics of the gateway, of the process and what `others` measure, in Prometheus' format. */
 export function promMetrics(
