@@ -52,6 +52,9 @@ export {
 } from '@opentelemetry/sdk-trace';
 `;
 
+/** What makes lines short for people, which is loaded only in a terminal. */
+const FOR_PEOPLE = `export { prettyFactory } from 'pino-pretty';`;
+
 const REQUIRE = "import { createRequire } from 'node:module';\nconst require = createRequire(import.meta.url);";
 
 const fromOneFile: Plugin = {
@@ -61,6 +64,7 @@ const fromOneFile: Plugin = {
     build.onResolve({ filter }, () => ({ path: './for-node.js', external: true }));
     const ofTraces = /^@opentelemetry\/(exporter-trace-otlp-http|resources|sdk-trace)$/;
     build.onResolve({ filter: ofTraces }, () => ({ path: './for-traces.js', external: true }));
+    build.onResolve({ filter: /^pino-pretty$/ }, () => ({ path: './for-people.js', external: true }));
   },
 };
 
@@ -97,6 +101,7 @@ export async function bundlePackage(folder: string): Promise<readonly string[]> 
     });
   const forNode = await packages('for-node.js', FOR_NODE);
   const forTraces = await packages('for-traces.js', FOR_TRACES);
-  const files = [app, document, forNode, forTraces].flatMap(({ metafile }) => Object.keys(metafile.inputs));
+  const forPeople = await packages('for-people.js', FOR_PEOPLE);
+  const files = [app, document, forNode, forTraces, forPeople].flatMap(({ metafile }) => Object.keys(metafile.inputs));
   return [...new Set(files.flatMap((file) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1] ?? []))].toSorted();
 }
