@@ -17,6 +17,7 @@ WORKDIR /app
 ENV NODE_ENV=production HOST=0.0.0.0 ADMIN_HOST=127.0.0.1
 COPY --from=build /app/dist/*.cjs /app/dist/*.map ./
 COPY --from=build /app/dist/assets assets
+COPY --from=build /app/dist/console console
 COPY --from=build /app/dist/node_modules node_modules
 USER node
 EXPOSE 8787

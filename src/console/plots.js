@@ -205,6 +205,7 @@ export class Plots {
       const options = {
         width: Math.max(200, one.box.clientWidth),
         height: HEIGHT,
+        padding: [8, 28, 0, 0],
         legend: { show: false },
         cursor: { show: false },
         scales: { x: { time: true }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.1 : 1] } },

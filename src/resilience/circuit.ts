@@ -116,7 +116,7 @@ export class Circuit {
     metrics.circuitIs(era.openFor && !isForAccount ? 'open' : 'closed');
     if (isForAccount)
       logger.warn(
-        { account: era.openFor?.account },
+        { account: this.open?.whom },
         'circuit opened for one account: half of its calls of the upstream fail',
       );
     else if (era.openFor) logger.warn({}, 'circuit opened: the upstream fails and is not asked');

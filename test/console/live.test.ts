@@ -195,13 +195,18 @@ describe('the circuit', () => {
     expect(circuit).toEqual({ whom: account, since: at - 1000, probeAt: at + 4000 });
   });
 
-  test('names no address', async () => {
+  test.each([
+    ['of many accounts', 'getSubscription', () => ({ token: secret() })],
+    ['without a credential', 'loginSocial', () => ({})],
+  ] as const)('names no address of a client that calls %s', async (_, id, options) => {
     const world = await open();
-    world.upstream.on(callOf('getSubscription'), json(500, ''));
-    for (let calls = 0; calls < 20; calls++) await world.ask('getSubscription', { token: secret() });
+    world.upstream.on(callOf(id), json(500, ''));
+    for (let calls = 0; calls < 20; calls++) await world.ask(id, options());
     const event = await (await watch(world)).next();
     expect(event?.circuit?.whom).toBe('one client');
     expect(JSON.stringify(event)).not.toContain('127.0.0.1');
+    const opened = world.gateway.lines.filter(({ msg }) => msg.startsWith('circuit opened'));
+    expect(JSON.stringify(opened)).not.toContain('127.0.0.1');
   });
 });
 

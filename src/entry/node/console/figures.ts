@@ -26,8 +26,6 @@ const COUNTS = {
 } as const;
 
 const GAUGES = {
-  requests: 'portico_requests_under_way',
-  requestsLimit: 'portico_requests_limit',
   slots: 'portico_upstream_calls_under_way',
   slotsLimit: 'portico_upstream_calls_limit',
   waiting: 'portico_upstream_calls_waiting',
