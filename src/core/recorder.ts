@@ -38,8 +38,8 @@ export interface OpenCircuit {
 
 /** Remembers a little of what has happened, for an operator to look at: numbers and words, never the request itself. */
 export interface Recorder {
-  /** A request begins to wait for more than the cache. Returns what is to be called at its end. */
-  begun(request: Recorded): () => void;
+  /** A request begins to wait for more than the cache. Returns what is to be called at its end; nothing while nobody looks. */
+  begun(request: Recorded): (() => void) | undefined;
   /** Told of every request at its end. */
   answered(account: string | undefined, isBad: boolean, now: number): void;
   /** It was slow or has failed. */

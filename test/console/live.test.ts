@@ -68,14 +68,14 @@ describe('a request that was slow', () => {
 
   test('says which request it has joined, and what came of it', async () => {
     const world = await open();
+    const { second, next } = await watch(world);
+    await next();
     const held = barrier();
     world.upstream.once(callOf('getSubscription'), reply(hold(held), json(200, bodyOf('getSubscription', 1))));
     const first = world.ask('getSubscription', { headers: { 'X-Request-Id': 'the-first' } });
     await held.reached;
     const other = world.ask('getSubscription', { headers: { 'X-Request-Id': 'the-other' } });
-    const { second, next } = await watch(world);
     const isUnderWay = async () => (await second()).underWay.length;
-    await next();
     await expect.poll(isUnderWay).toBe(2);
     held.release();
     await Promise.all([first, other]);
@@ -118,14 +118,15 @@ describe('a request that failed', () => {
 
 test('a request under way is there with what it waits for, and no more when it is over', async () => {
   const world = await open();
+  const { next, second } = await watch(world);
+  await next();
   const held = barrier();
   world.upstream.once(callOf('getSubscription'), reply(hold(held), json(200, bodyOf('getSubscription', 1))));
   const asked = world.ask('getSubscription');
   await held.reached;
-  const { next, second } = await watch(world);
-  const event = await next();
+  const event = await second();
   expect(event).toMatchObject({ underWayCount: 1, ended: [] });
-  const [one] = event!.underWay;
+  const [one] = event.underWay;
   expect(one).toMatchObject({ operation: 'getSubscription', phases: [{ phase: 'attempt', open: true }] });
   expect(one).not.toHaveProperty('status');
   held.release();

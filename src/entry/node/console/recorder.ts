@@ -21,7 +21,7 @@ export interface Times {
   ms: number;
 }
 
-/** What the console shows besides metrics. Requests and calls are counted only while somebody looks. */
+/** What the console shows besides metrics. Requests and calls are counted, and those under way kept, only while somebody looks. */
 export class Recordings implements Recorder {
   readonly ended = new Ring(MOST_ENDED, ENDED_BYTES);
   readonly unknownOutcomes = new Ring(MOST_UNKNOWN, UNKNOWN_BYTES);
@@ -30,8 +30,8 @@ export class Recordings implements Recorder {
   #calls = new Map<string, Times>();
   #circuit: () => OpenCircuit | undefined = () => undefined;
 
-  begun(request: Recorded): () => void {
-    return this.#underWay.add(request);
+  begun(request: Recorded): (() => void) | undefined {
+    return this.#asked && this.#underWay.add(request);
   }
 
   answered(account: string | undefined, isBad: boolean, now: number): void {
