@@ -101,7 +101,7 @@ export class ReadThrough {
     let waiting: Phase | undefined;
     const onJoined = (by: Timed) => {
       waiting = beginPhase(lookup.context, 'joined', clock.now(), lookup.leg);
-      waiting.joined = by;
+      waiting.joined = { requestId: by.requestId, span: by.span?.ids };
     };
     let done: Result;
     try {

@@ -25,8 +25,16 @@ export interface Timed {
   readonly span?: RequestSpan | undefined;
 }
 
+/** A request, by its ids. */
+export interface Joined {
+  readonly requestId: string;
+  readonly span: RequestSpan['ids'] | undefined;
+}
+
 /** The span of a request (OpenTelemetry). Of its phases only the attempts have theirs as they go; all others get it at the end. */
 export interface RequestSpan {
+  /** For those who wait for its call. */
+  readonly ids: object;
   attempt(phase: Phase, sent: Sent): AttemptSpan;
   /** `endedAt`: in milliseconds of the process's clock. */
   end(status: number, endedAt: number): void;
@@ -60,8 +68,8 @@ export class Phase {
   outcome: CallOutcome | undefined;
   reason: Reason | undefined;
   span: AttemptSpan | undefined;
-  /** The request whose call it waits for. */
-  joined: Timed | undefined;
+  /** The request whose call it waits for. Not that itself: each would keep the one before it, without end. */
+  joined: Joined | undefined;
   fact: PhaseFact | undefined;
 
   constructor(phase: Phase['phase'], start: number, leg: string | undefined) {

@@ -6,7 +6,7 @@ import { untilKnown } from './shared/changes.ts';
 import { NotAsked, useOf } from './shared/engine.ts';
 import { BEGIN_MS, Reports } from './shared/reports.ts';
 import { SharedSessions } from './shared/sessions.ts';
-import type { SharedStoreOptions, SharedParts } from './shared/parts.ts';
+import { type SharedParts, type SharedStoreOptions, Waits } from './shared/parts.ts';
 import { SharedSnapshot } from './shared/snapshot.ts';
 import { Views } from './shared/views.ts';
 import {
@@ -61,7 +61,7 @@ export class SharedStore implements Store {
     this.#parts = {
       ...options,
       reports,
-      waits: { givenUp: 0, isUsable: true },
+      waits: new Waits(),
       copies,
       views: engine.changes && new Views(engine.changes, copies),
       limits,
@@ -76,9 +76,9 @@ export class SharedStore implements Store {
     return this.#parts.reports.pending;
   }
 
-  /** Whether the engine answered the last question in time. */
+  /** Whether the engine answers in time. */
   get isUsable(): boolean {
-    return this.#parts.waits.isUsable;
+    return this.#parts.waits.isGood(this.#parts.clock.now());
   }
 
   /** Questions whose answers were not waited for any longer. */
@@ -115,14 +115,14 @@ export class SharedStore implements Store {
     const begin = await sealer.sealWrite(write, beginOf(counted, write.keyMs));
     try {
       const begun = await within(clock, BEGIN_MS, engine.beginWrite(account, begin));
+      this.#parts.waits.inTime();
       if (views && begun.is === 'begun' && write.hasCopies) this.#announced.set(write.nonce, clock.now());
       const tells = write.hasCopies || begun.is === 'revoked';
       if (views && tells && begun.sinceMs !== undefined) await untilKnown(clock, begun.sinceMs);
       const answer = await this.#begunOf(write, begun);
       return { ...answer, use: advance ?? answer.use };
     } catch (error) {
-      this.#parts.waits.givenUp++;
-      this.#parts.waits.isUsable = false;
+      this.#parts.waits.giveUp(clock.now());
       // It may have begun, or begin later.
       const isReported = !(error instanceof NotAsked) && this.pending < MAX_PENDING;
       const ended = { ...write, until: key === undefined ? until : clock.now() + UNSENT_KEY_MS };

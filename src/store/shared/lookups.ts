@@ -223,8 +223,8 @@ export class Lookups {
     const reply = await within(clock, isPoll ? POLL_MS : this.#leftMs, replying).then((value) => ({ value }), nothing);
     if (isPoll) return reply?.value;
     this.#leftMs -= clock.now() - begunAt;
-    waits.isUsable = reply !== undefined;
-    if (!waits.isUsable) waits.givenUp++;
+    if (reply) waits.inTime();
+    else waits.giveUp(clock.now());
     return reply?.value;
   }
 

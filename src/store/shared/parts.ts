@@ -17,11 +17,36 @@ export interface SharedStoreOptions extends Omit<KeyParts, 'copies'> {
   readonly hasBudget: boolean;
 }
 
+/** Where nobody has asked for so long, nobody knows. */
+const FORGOTTEN_MS = 60_000;
+
+/** Whether the engine answers in the time that requests give it. */
+export class Waits {
+  /** Questions whose answers were not waited for any longer, so far. */
+  givenUp = 0;
+  #isLate = false;
+  #lateAt = 0;
+
+  inTime(): void {
+    this.#isLate = false;
+  }
+
+  giveUp(now: number): void {
+    this.givenUp++;
+    this.#isLate = true;
+    this.#lateAt = now;
+  }
+
+  /** Whether the last question was answered in time, if that was not long ago. */
+  isGood(now: number): boolean {
+    return !this.#isLate || now - this.#lateAt > FORGOTTEN_MS;
+  }
+}
+
 export interface SharedParts extends SharedStoreOptions, KeyParts {
   readonly limits: MemoryAccounts;
   readonly reports: Reports;
-  /** Questions whose answers were not waited for any longer, so far, and whether the last one was answered in time. */
-  readonly waits: { givenUp: number; isUsable: boolean };
+  readonly waits: Waits;
   readonly sessions: SharedSessions;
   readonly counting: Counting;
   /** Absent where each read asks the engine. */

@@ -93,7 +93,10 @@ function samplerOf(env: Env, onBad: OnBad): Sampler {
 
 const isShare = (value: number) => value >= 0 && value <= 1;
 
-const isCount = (value: number) => Number.isInteger(value) && value > 0;
+/** Timers take no more than that. */
+const MOST = 2 ** 31 - 1;
+
+const isCount = (value: number) => Number.isInteger(value) && value > 0 && value <= MOST;
 
 /** With the defaults of OpenTelemetry. */
 function batchesOf(env: Env, onBad: OnBad) {

@@ -165,7 +165,7 @@ class Served implements RequestSpan {
 
   /** The span of a phase that is over. */
   #tell({ phase, leg, start, joined }: Phase, endTime: number): void {
-    const links = joined?.span instanceof Served ? [{ context: joined.span.ids }] : [];
+    const links = joined?.span ? [{ context: joined.span as SpanContext }] : [];
     this.#begun.tracer.startSpan(phase, { startTime: this.#at(start), links }, this.#around(leg)).end(endTime);
   }
 
