@@ -57,7 +57,7 @@ export function createParts(given: Deps): { readonly app: Hono<Env>; readonly re
   const routes = [
     ...passthroughRoutes(gateway, table),
     ...overviewRoutes(gateway, deps),
-    batchRoute(gateway, table, config.upstreamMaxBodyBytes),
+    batchRoute(gateway, deps),
     ...(sessions ? sessionRoutes(gateway, table, sessions) : []),
     ...problemsRoutes(gateway.upstreamCodes, table),
     documentRoute(deps),

@@ -96,7 +96,7 @@ const plotsWith = (isStoreShared) => [
       line('in use', 1, ({ gauges }) => gauges['slots']),
       line('waiting for one', 4, ({ gauges }) => gauges['waiting']),
     ],
-    note: ({ gauges }) => `${number(gauges['slotsLimit'] ?? 0)} there are`,
+    note: ({ gauges }) => `of ${number(gauges['slotsLimit'] ?? 0)}`,
   },
   isStoreShared ? SHARED_STORE : OWN_STORE,
   {

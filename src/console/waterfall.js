@@ -99,7 +99,7 @@ export function waterfallOf(asked) {
   const box = element('div', undefined, 'waterfall');
   box.append(summaryOf(asked), factsOf(asked));
   const table = document.createElement('table');
-  table.append(element('caption', `What it waited for, from its begin to ${milliseconds(asked.ms)}`), headOf());
+  table.append(element('caption', `What it waited for, from its start to ${milliseconds(asked.ms)}`), headOf());
   const slowest = slowestOf(asked);
   const common = asked.phases.filter(({ leg }) => leg === undefined);
   const named = asked.legs.some(({ leg }) => asked.phases.some((one) => one.leg === leg));

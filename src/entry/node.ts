@@ -7,8 +7,8 @@ import { announce, sandboxBeside } from './node/sandbox.ts';
 async function start(): Promise<void> {
   const sandbox = await sandboxBeside(process.env);
   const gateway = portico({ ...fromEnv(process.env, sandbox?.trial), rows: proxyAccount, overviews });
-  const { url } = await serve(gateway.app, gateway, sandbox?.close);
-  if (sandbox) announce(url, sandbox.trial);
+  const served = await serve(gateway.app, gateway, sandbox?.close);
+  if (sandbox) announce(served, sandbox.trial);
 }
 
 void start();

@@ -1,6 +1,7 @@
 import type { Reader, Reading } from '../cache/reader.ts';
 import { GatewayError, type Problem } from '../core/errors.ts';
-import type { Soon } from '../core/runtime.ts';
+import type { Clock, Soon } from '../core/runtime.ts';
+import { beginPhase } from '../core/timeline.ts';
 import { isAddress } from '../store/store.ts';
 import type { Read } from '../upstream/call.ts';
 import { targetOf } from '../upstream/client.ts';
@@ -42,6 +43,7 @@ export const readsIn = (items: readonly BatchItem[]): Read[] => [
 ];
 
 interface Answering {
+  readonly clock: Clock;
   readonly gateway: Pick<Gateway, 'read'>;
   readonly reader: Reader;
   /** Of all bodies together. */
@@ -52,9 +54,9 @@ interface Answering {
 /** Answers every item, as JSON in the order asked. */
 export async function answerBatch(
   items: readonly BatchItem[],
-  { gateway, reader, maxBytes, problemFor }: Answering,
+  { clock, gateway, reader, maxBytes, problemFor }: Answering,
 ): Promise<string> {
-  const outcomes = await outcomesOf(gateway, reader, items);
+  const outcomes = await outcomesOf({ clock, gateway, reader }, items);
   const { origin, mount } = reader.context;
   // Each body takes of what those before it have left. One that does not fit is not even put together.
   let left = maxBytes;
@@ -77,16 +79,20 @@ export async function answerBatch(
  * then the answer to all that are left; after that the rest is read at once.
  */
 async function outcomesOf(
-  gateway: Answering['gateway'],
-  reader: Reader,
+  { clock, gateway, reader }: Pick<Answering, 'clock' | 'gateway' | 'reader'>,
   items: readonly BatchItem[],
 ): Promise<ItemOutcome[]> {
+  const begunAt = clock.now();
+  const ask = (read: Read, leg: string) => {
+    // It has waited for the items before it, of another call.
+    if (begunAt < clock.now()) beginPhase(reader.context, 'joined', begunAt, leg).end = clock.now();
+    return gateway.read(read, reader, leg);
+  };
   const readings = new Map<Read, Soon<Reading>>();
   const outcomeOf = async ({ read }: BatchItem, at: number): Promise<ItemOutcome> => {
     if (read instanceof GatewayError) return read;
     try {
-      const reading =
-        readings.get(read) ?? reader.fresh(read) ?? gateway.read(read, reader, `${read.operation.id}#${at + 1}`);
+      const reading = readings.get(read) ?? reader.fresh(read) ?? ask(read, `${read.operation.id}#${at + 1}`);
       readings.set(read, reading);
       return await reading;
     } catch (error) {

@@ -19,7 +19,7 @@ export function endRequest(request: ClientRequest, status: number): void {
 
 function record(request: ClientRequest, status: number): void {
   const { route, cache, startedAt, phases, tools } = request;
-  if (route.isProbe) return;
+  if (route.isProbe && !isClientsFault(status)) return;
   const { config, clock, digest, metrics, recorder } = tools;
   const endedAt = clock.now();
   request.span?.end(status, endedAt);
@@ -43,6 +43,9 @@ function record(request: ClientRequest, status: number): void {
   for (const { phase, start, end = endedAt } of phases) metrics.phaseDone(phase, end - start);
   metrics.phaseDone('own', ownMsOf(phases, startedAt, endedAt));
 }
+
+/** A path that only looks like a probe's, or a page that may not see the console. */
+const isClientsFault = (status: number) => status >= 400 && status < 500;
 
 /** What the upstream did for it. */
 function doneFor({ phases, upstreamCalls, reason }: ClientRequest): (typeof DONE)[number] {

@@ -67,7 +67,7 @@ export interface RouteFacts {
   readonly mayBeRefused?: boolean;
   /** It tells of sessions, or begins or ends one; its handler reads the cookie. */
   readonly isSession?: true;
-  /** Neither logged nor counted. */
+  /** Neither logged nor counted, unless it is refused with a 4xx. */
   readonly isProbe?: true;
 }
 

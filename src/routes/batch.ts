@@ -2,6 +2,7 @@ import * as z from 'zod/mini';
 import { ERRORS, type GatewayError } from '../core/errors.ts';
 import type { Reader } from '../cache/reader.ts';
 import { answerBatch, type BatchItem, itemsOf, readsIn } from '../gateway/batch.ts';
+import type { GatewayDeps } from '../gateway/deps.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { jsonTextOf } from '../middleware/body.ts';
 import { problemFor } from '../middleware/problem.ts';
@@ -39,8 +40,11 @@ const batchBody = z.strictObject({
 /** A batch only reads, so it may be repeated without a key. */
 const KEYED = { code: 'not_allowed', message: 'a batch takes no idempotency key', field: 'Idempotency-Key' };
 
-/** `maxBytes`: of all bodies of a batch together. */
-export function batchRoute(gateway: Gateway, table: Table, maxBytes: number): Route {
+/** All bodies of a batch together may be as large as one. */
+type BatchDeps = Pick<GatewayDeps, 'table' | 'clock' | 'config'>;
+
+export function batchRoute(gateway: Gateway, { table, clock, config }: BatchDeps): Route {
+  const maxBytes = config.upstreamMaxBodyBytes;
   return routeOf(batchDescription(table), {
     mayBeRefused: true,
     async handle(c) {
@@ -53,7 +57,7 @@ export function batchRoute(gateway: Gateway, table: Table, maxBytes: number): Ro
         reader = await gateway.reader(request, readsIn(items)); // what is refused for its body counts too
       }
       const tell = (error: GatewayError, instance: string) => problemFor(request, error, instance);
-      const body = await answerBatch(items, { gateway, reader, maxBytes, problemFor: tell });
+      const body = await answerBatch(items, { clock, gateway, reader, maxBytes, problemFor: tell });
       return reply(c, { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body });
     },
   });

@@ -284,8 +284,8 @@ const SATURATED: readonly Case[] = [
     },
     firing: {
       10: [],
-      18: [page('PorticoSaturated', { instance: 'b', by: 'under_way' })],
-      30: [page('PorticoSaturated', { instance: 'b', by: 'under_way' })],
+      18: [page('PorticoSaturated', { instance: 'b', by: 'under_way', what: 'refused' })],
+      30: [page('PorticoSaturated', { instance: 'b', by: 'under_way', what: 'refused' })],
       36: [],
     },
   },

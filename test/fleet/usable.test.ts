@@ -46,13 +46,16 @@ test.skipIf(!hasRedis)(`a store 300 ms away is not usable, and a slow request sa
   await expect.poll(isUsable).toMatchObject({ usable: 1 });
   const before = (await storeIn(gateway)).givenUp;
   way.by(300);
+  const linesBefore = gateway.lines.length;
   const token = secret();
   for (let times = 0; times < 2; times++) expect((await ask(token)).headers['cache-status']).toBe('portico; fwd=miss');
   const { usable, givenUp } = await storeIn(gateway);
   expect(usable).toBe(0);
   expect(givenUp).toBeGreaterThan(before);
-  const slow = gateway.lines.find(({ msg, legs }) => msg === 'request' && legs !== undefined);
-  expect(slow?.legs?.[0]?.phases.store).toBeGreaterThan(50);
+  const waits = gateway.lines
+    .slice(linesBefore)
+    .flatMap(({ legs = [] }) => legs.map(({ phases }) => phases.store ?? 0));
+  expect(Math.max(...waits)).toBeGreaterThan(100);
   way.by(0);
   await expect.poll(isUsable, { timeout: 10_000 }).toMatchObject({ usable: 1 });
 });

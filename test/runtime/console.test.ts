@@ -44,9 +44,9 @@ test('the console of a process tells every second what is so, and holds nobody u
   expect((await call(gateway.adminUrl, { path: '/console' })).text).toContain('Portico console');
   for (const name of ['console.js', 'uPlot.iife.min.js'])
     expect((await call(gateway.adminUrl, { path: `/console/${name}` })).status).toBe(200);
+  await stalled(gateway.adminUrl); // from here on requests under way are kept
   const inFlight = call(gateway.url, { path: PATH, token: secret() });
   await held.reached;
-  await stalled(gateway.adminUrl);
   const { lines } = await stream(gateway.adminUrl, { path: EVENTS });
   const events: ConsoleEvent[] = [];
   let isTold = false;

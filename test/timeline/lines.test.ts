@@ -82,5 +82,7 @@ describe('the line of a request', () => {
     const counts = [...text.matchAll(/^portico_(?:requests|answers)_total\{.*\} (\d+)$/gm)].map(([, count]) => count);
     expect(counts.length).toBeGreaterThan(100);
     expect(new Set(counts)).toEqual(new Set(['0']));
+    expect((await world.call({ path: '/%6civez' })).status).toBe(404); // which only a router takes for one
+    expect(world.gateway.lines).toMatchObject([{ status: 404, code: 'unknown_endpoint' }]);
   });
 });

@@ -164,6 +164,24 @@ describe('the line of a slow request says where its time went:', () => {
     expect(await legsIn(world)).toContainEqual({ leg: `${READ}#2`, ms: 200, phases: { attempt: 200 } });
   });
 
+  test('of a batch with a new credential to the first item, for those that wait until it is accepted', async () => {
+    const world = await openWorld(SLOW);
+    world.answerAll();
+    const gate = barrier();
+    world.upstream.on(callOf(READ), reply(hold(gate), json(200, bodyOf(READ, 1))));
+    const requests = [
+      { id: 'a', path: SUBSCRIPTION },
+      { id: 'b', path: '/api/v2/notification/' },
+    ];
+    const asked = world.call({ method: 'POST', path: '/bff/v1/batch', token: world.token, body: { requests } });
+    await gate.reached;
+    world.advance(0.6);
+    gate.release();
+    await asked;
+    const last = (await legsIn(world)).at(-1);
+    expect(last).toEqual({ leg: 'listNotifications#2', ms: 600, phases: { joined: 600 } });
+  });
+
   test('where it waited for nothing too, and from SLOW_MS on only', async () => {
     const world = await openWorld({ SLOW_MS: '0' });
     world.answerAll();

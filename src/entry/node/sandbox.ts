@@ -27,8 +27,13 @@ async function start({ sandboxPort: given, port, adminPort }: Config): Promise<R
   return orExit('SANDBOX_PORT', { host: '127.0.0.1', port: given }, startSandbox);
 }
 
+interface Served {
+  readonly url: string;
+  readonly adminUrl: string | undefined;
+}
+
 /** For whoever has just started it. */
-export function announce(url: string, { upstream, accounts }: Trial): void {
+export function announce({ url, adminUrl }: Served, { upstream, accounts }: Trial): void {
   console.log(`
 Portico is at ${url}, with a sandbox upstream at ${upstream.origin}. Try:
 
@@ -37,6 +42,6 @@ Portico is at ${url}, with a sandbox upstream at ${upstream.origin}. Try:
 The same once more is answered from the cache. Accounts to play with:
 ${accounts.map(({ key, description }) => `  ${key.padEnd(28)}${description}`).join('\n')}
 
-Documentation: ${url}/docs
+Documentation: ${url}/docs${adminUrl === undefined ? '' : `\nWhat it does right now: ${adminUrl}/console`}
 `);
 }
