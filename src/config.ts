@@ -83,9 +83,15 @@ function expectedOrigin(parts: readonly string[]): string {
   return `entry ${index + 1} to be ${isOrigin(meant) ? meant : ANY_ORIGIN}`;
 }
 
+const LEAST_STATUS = new Map([
+  ['all', 0],
+  ['errors', 400],
+  ['failures', 500],
+]);
+
 /** The least status of requests that have their line in the log, and the share of all others. */
 const logRequests = readAs('all, errors, failures, or a share from 0 to 1 such as 0.01', (text) => {
-  const from = { all: 0, errors: 400, failures: 500 }[text];
+  const from = LEAST_STATUS.get(text);
   if (from !== undefined) return { from, share: 0 };
   const share = /^(0(\.\d+)?|1(\.0+)?)$/.test(text) ? Number(text) : undefined;
   return share === undefined ? undefined : { from: 500, share };

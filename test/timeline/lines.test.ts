@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { parseConfig } from '../../src/config.ts';
 import { nodeDigest } from '../../src/entry/node/digest.ts';
 import { webDigest } from '../../src/entry/worker/deps.ts';
 import { json } from '../../src/testing/scripted-upstream.ts';
+import { accountTables } from '../support/account-api.ts';
 import { callOf } from '../support/marked.ts';
 import { secret } from '../support/secrets.ts';
 import { openWorld, type World } from '../support/world.ts';
@@ -32,6 +34,14 @@ describe('LOG_REQUESTS', () => {
     const world = await openWorld(value === undefined ? {} : { LOG_REQUESTS: value });
     await askAll(world);
     expect(statusesOf(world)).toEqual(statuses);
+  });
+
+  test.each(['toString', '__proto__', 'ALL', '1.5', '-0.1', '1e-3'])('%s is refused', (value) => {
+    expect(parseConfig({ UPSTREAM_BASE_URL: 'http://a.test', LOG_REQUESTS: value }, accountTables.table)).toMatchObject(
+      {
+        problems: [{ variable: 'LOG_REQUESTS' }],
+      },
+    );
   });
 
   test('a share of all, and every failure', async () => {
