@@ -25,7 +25,8 @@ const ROUTES: ReadonlySet<string> = new Set([
   '/',
   '(none)',
 ]);
-const ROUTE_OF_OURS = /^\/(?:bff\/v1|docs)(?:\/[a-z.-]+)*$|^\/(?:openapi\.json|livez|readyz|metrics|console)$/;
+const ROUTE_OF_OURS =
+  /^\/(?:bff\/v1|docs)(?:\/[a-z.-]+)*$|^\/(?:openapi\.json|livez|readyz|metrics|console(?:\/[a-zA-Z.]+)?)$/;
 const REQUEST_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
 interface Line extends Readonly<Record<string, unknown>> {
