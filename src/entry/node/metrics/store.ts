@@ -55,7 +55,7 @@ interface StoreState {
   readonly up: number;
   /** Reports that it has not acknowledged. */
   readonly pending: number;
-  /** Whether it answered the last question in time. */
+  /** Whether it answers in the time that requests give it. */
   readonly isUsable: boolean;
   readonly waitsGivenUp: number;
   readonly unaskedHits: number;
