@@ -6,7 +6,7 @@ import type { CachePolicy, Operation } from './upstream/operation.ts';
 import type { Table } from './upstream/table.ts';
 
 /** What `read` makes of a text; undefined if that is not what was expected. */
-const readAs = <T>(expected: string, read: (text: string) => T | undefined) =>
+export const readAs = <T>(expected: string, read: (text: string) => T | undefined) =>
   z.pipe(
     z.string(),
     z.transform((text: string, { issues }) => {
@@ -16,7 +16,7 @@ const readAs = <T>(expected: string, read: (text: string) => T | undefined) =>
     }),
   );
 
-const integer = (least: number, most: number) =>
+export const integer = (least: number, most: number) =>
   readAs(`an integer from ${least} to ${most}`, (text) => {
     const value = /^\d+$/.test(text) ? Number(text) : NaN;
     return value >= least && value <= most ? value : undefined;
@@ -27,17 +27,19 @@ const portVariable = (otherwise: number) => integerVariable(0, 65_535, otherwise
 const msVariable = (otherwise: number) => integerVariable(1, 600_000, otherwise);
 const hostVariable = z._default(z.string(), '127.0.0.1');
 
-const httpUrl = readAs('an http:// or https:// URL', (text) => {
+export const httpUrl = readAs('an http:// or https:// URL', (text) => {
   const url = URL.parse(text.replace(/\/+$/, ''));
   return url && /^https?:$/.test(url.protocol) ? url : undefined;
-}).check(
+});
+
+const baseUrl = httpUrl.check(
   z.refine((url) => url.username === '' && url.password === '', 'a URL without a user name or password'),
   z.refine((url) => url.search === '' && url.hash === '', 'a URL without query or fragment'),
 );
 
 /** Without a slash at its end. */
 const publicUrl = z.pipe(
-  httpUrl,
+  baseUrl,
   z.transform(({ origin, pathname }) => (pathname === '/' ? origin : origin + pathname)),
 );
 
@@ -107,7 +109,7 @@ const variables = z.object({
   port: portVariable(8787),
   adminHost: hostVariable,
   adminPort: portVariable(8788),
-  upstreamBaseUrl: z.optional(httpUrl),
+  upstreamBaseUrl: z.optional(baseUrl),
   upstreamTimeoutMs: msVariable(5000),
   requestTimeoutMs: msVariable(10_000),
   upstreamMaxConnections: integerVariable(1, 65_535, 256),
@@ -160,14 +162,28 @@ export const NO_UPSTREAM: ConfigProblem = {
 
 type ParsedConfig = { readonly config: Config } | { readonly problems: readonly ConfigProblem[] };
 
-/** Parses a record of variables; an empty one counts as not set. Names every bad variable, not only the first. */
+/** Names every bad variable, not only the first. */
 export function parseConfig(record: Variables, table: Table): ParsedConfig {
+  const given = textsIn(record);
+  const parsed = readVariables(variablesOf(table), given);
+  const problems = [...('problems' in parsed ? parsed.problems : []), ...conflictsIn(given)];
+  return 'data' in parsed && problems.length === 0 ? { config: configOf(parsed.data, given, table) } : { problems };
+}
+
+/** An empty variable counts as not set. */
+export function textsIn(record: Variables): Variables {
   const present = Object.entries(record).filter(([, value]) => value !== '' && value !== undefined);
-  const given = Object.fromEntries(present.map(([name, value]) => [name, asText(value)]));
-  const named = Object.keys(variables.shape).map((name) => [name, given[variableOf(name)]] as const);
-  const parsed = variablesOf(table).safeParse(Object.fromEntries(named));
-  const problems = [...(parsed.error?.issues ?? []).map(problemOf), ...conflictsIn(given)];
-  return parsed.data && problems.length === 0 ? { config: configOf(parsed.data, given, table) } : { problems };
+  return Object.fromEntries(present.map(([name, value]) => [name, asText(value)]));
+}
+
+/** The variables that the fields of a schema are named after. */
+export function readVariables<Shape extends z.core.$ZodShape>(
+  schema: z.ZodMiniObject<Shape>,
+  given: Variables,
+): { readonly data: z.output<z.ZodMiniObject<Shape>> } | { readonly problems: readonly ConfigProblem[] } {
+  const named = Object.keys(schema.shape).map((name) => [name, given[variableOf(name)]] as const);
+  const { data, error } = schema.safeParse(Object.fromEntries(named));
+  return data === undefined ? { problems: (error?.issues ?? []).map(problemOf) } : { data };
 }
 
 /** The vars of `wrangler.toml` may be numbers, booleans and objects. */

@@ -25,6 +25,8 @@ export interface Opened {
 /** Where a gateway runs: its variables, and what is made of them there. */
 export interface Runtime {
   readonly variables: Variables;
+  /** What is wrong with variables that are not Portico's own. */
+  readonly otherProblems?: () => readonly ConfigProblem[];
   readonly open: (given: Given) => Opened;
   /** Says what is wrong with the variables, and does not return. */
   readonly refuse: (problems: readonly ConfigProblem[]) => never;
@@ -61,7 +63,9 @@ export function portico(options: PorticoOptions): Gateway {
   const table = tableOf(rows);
   const hooks = hooksOf(options);
   const parsed = parseConfig(runtime.variables, table);
-  if ('problems' in parsed) return runtime.refuse(parsed.problems);
+  const others = runtime.otherProblems?.() ?? [];
+  if ('problems' in parsed) return runtime.refuse([...parsed.problems, ...others]);
+  if (others.length > 0) return runtime.refuse(others);
   const opened = runtime.open({ config: parsed.config, table, overviews, hooks });
   try {
     return { ...createParts(opened.deps), drain: () => opened.drain(), opened };

@@ -1,6 +1,6 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Digest } from '../core/runtime.ts';
-import { beginPhase, during, type Phase, type Timed } from '../core/timeline.ts';
+import { BEHIND, beginPhase, during, type Phase, type Timed } from '../core/timeline.ts';
 import type { CacheKey, Entry, Fetched, Found, Saved } from '../store/store.ts';
 import type { CallUpstream, OperationInput, Read, RequestContext, UpstreamAnswer } from '../upstream/call.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
@@ -89,8 +89,10 @@ export class ReadThrough {
     if (!isUsable) return this.#ask(lookup, 'stale');
     if (!isStale) this.#options.metrics.saved('stale_copy');
     // Refreshed in the background; no request waits for it or can cancel it.
-    if (freshMs <= 0 && !found.isLeasedElsewhere)
-      void this.#join(lookup, { start: (controller) => this.#fetch(lookup, controller) });
+    if (freshMs <= 0 && !found.isLeasedElsewhere) {
+      const behind = { ...lookup, leg: BEHIND };
+      void this.#join(behind, { start: (controller) => this.#fetch(behind, controller) });
+    }
     return readingOf(entry, freshMs, this.#options);
   }
 

@@ -13,6 +13,9 @@ export type PhaseName = (typeof PHASES)[number];
 export const CALL_OUTCOMES = ['good', 'refused', 'failed', 'abandoned'] as const;
 export type CallOutcome = (typeof CALL_OUTCOMES)[number];
 
+/** The leg of what goes on behind an answer, such as the refresh of a stale copy: the request has not waited for it. */
+export const BEHIND = '(behind)';
+
 /** What came of waiting for another call: an answer, or nothing. `again`: copies were looked up once more. */
 export type PhaseFact = 'gave' | 'gave_nothing' | 'again';
 
@@ -131,9 +134,10 @@ export interface LegTimes {
  * request, and so are its phases together.
  */
 export function legsOf(
-  phases: readonly Phase[],
+  all: readonly Phase[],
   { name, startedAt, endedAt }: { readonly name: string; readonly startedAt: number; readonly endedAt: number },
 ): LegTimes[] {
+  const phases = waitsIn(all);
   const names = [...new Set(phases.map(({ leg }) => leg))].filter((leg) => leg !== undefined);
   const legs = names.length > 0 ? names : [undefined];
   const endOf = ({ end = endedAt }: Phase) => Math.min(end, endedAt);
@@ -152,9 +156,12 @@ export function legsOf(
   });
 }
 
+/** What the request itself has waited for. */
+export const waitsIn = (phases: readonly Phase[]): readonly Phase[] => phases.filter(({ leg }) => leg !== BEHIND);
+
 /** Milliseconds in which nothing was waited for. */
-export const ownMsOf = (phases: readonly Phase[], from: number, until: number): number =>
-  sumsOf(phases, from, until).get('own') ?? 0;
+export const ownMsOf = (waits: readonly Phase[], from: number, until: number): number =>
+  sumsOf(waits, from, until).get('own') ?? 0;
 
 function sumsOf(phases: readonly Phase[], from: number, until: number): ReadonlyMap<PhaseName, number> {
   const sums = new Map<PhaseName, number>([['own', until - from]]);

@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts';
 import type { DONE, StatusClass } from '../core/metrics.ts';
 import { andThen } from '../core/runtime.ts';
-import { legsOf, ownMsOf } from '../core/timeline.ts';
+import { legsOf, ownMsOf, waitsIn } from '../core/timeline.ts';
 import type { ClientRequest } from './request.ts';
 
 /** Not in any RFC, but the usual status for a client that has left. It is only logged. */
@@ -40,8 +40,9 @@ function record(request: ClientRequest, status: number): void {
     if (isBad || ms >= config.slowMs) recorder.noteworthy(request, { status, endedAt });
   }
   if (!phases) return;
-  for (const { phase, start, end = endedAt } of phases) metrics.phaseDone(phase, end - start);
-  metrics.phaseDone('own', ownMsOf(phases, startedAt, endedAt));
+  const waits = waitsIn(phases);
+  for (const { phase, start, end = endedAt } of waits) metrics.phaseDone(phase, end - start);
+  if (waits.length > 0) metrics.phaseDone('own', ownMsOf(waits, startedAt, endedAt));
 }
 
 /** A path that only looks like a probe's, or a page that may not see the console. */

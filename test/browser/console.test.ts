@@ -93,7 +93,7 @@ describe.each(['light', 'dark'] as const)('in %s colours', (colorScheme) => {
     };
     await expect.poll(isPlotted).toMatch(/\d/);
     await rowOf(page, 'getAccountOverview').locator('button').click();
-    await page.getByText('from its begin').waitFor();
+    await page.getByText('from its start').waitFor();
     await page.getByText('Open for one account').waitFor();
     await page.screenshot({ path: `${name}.png`, fullPage: true });
     expect(await violationsOf(page)).toEqual([]);
@@ -203,7 +203,7 @@ test('with the keyboard alone one gets everywhere, and sees where one is', async
   const button = rowOf(page, 'getAccountOverview').locator('button');
   await button.focus();
   await page.keyboard.press('Enter');
-  await page.getByText('from its begin').waitFor();
+  await page.getByText('from its start').waitFor();
   expect(await button.getAttribute('aria-expanded')).toBe('true');
   await page.keyboard.press('Space');
   expect(await button.getAttribute('aria-expanded')).toBe('false');

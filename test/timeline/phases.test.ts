@@ -182,6 +182,30 @@ describe('the line of a slow request says where its time went:', () => {
     expect(last).toEqual({ leg: 'listNotifications#2', ms: 600, phases: { joined: 600 } });
   });
 
+  test('without the refresh behind a stale answer, which nobody has waited for', async () => {
+    const world = await openWorld({
+      ...SLOW,
+      CACHE_POLICY: '{"getSubscription":{"fresh":1,"stale":60,"on_error":60},"getReferralConfig":false}',
+    });
+    world.answerAll();
+    await world.call({ path: OVERVIEW, token: world.token });
+    world.advance(2);
+    const [refresh, config] = [barrier(), barrier()];
+    world.upstream.on(callOf(READ), reply(hold(refresh), json(200, bodyOf(READ, 2))));
+    world.upstream.on('GET /api/v2/referral/config/', reply(hold(config), json(200, bodyOf('getReferralConfig', 2))));
+    const asked = world.call({ path: OVERVIEW, token: world.token });
+    await Promise.all([refresh.reached, config.reached]);
+    world.advance(0.9);
+    config.release();
+    await asked;
+    expect(linesOf(world)[1]).toMatchObject({ stale: ['subscription'] });
+    const waited = (await legsIn(world, 1)).filter(({ ms }) => ms > 0);
+    expect(waited).toEqual([{ leg: 'referral_config', ms: 900, phases: { attempt: 900 } }]);
+    await world.ask(READ); // stale too, and its refresh still goes on
+    expect(linesOf(world)[2]).toMatchObject({ cache: 'stale' });
+    refresh.release();
+  });
+
   test('where it waited for nothing too, and from SLOW_MS on only', async () => {
     const world = await openWorld({ SLOW_MS: '0' });
     world.answerAll();

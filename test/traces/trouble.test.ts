@@ -17,7 +17,7 @@ async function answersAsEver({ upstream, call }: Traced): Promise<void> {
   for (let count = 0; count < 20; count++) expect((await call({ path: PATH, token: secret() })).status).toBe(200);
 }
 
-const told = ({ lines }: Traced) => lines.map(({ level, msg, reason }) => [level, msg, reason]);
+const told = ({ lines }: Traced) => lines.map(({ level, msg, reason, host }) => [level, msg, reason, host]);
 
 it('a collector that is away is told of once, and changes nothing', async () => {
   const traced = await openTraced({ variables: { ...ONE_TRY, OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' } });
@@ -25,7 +25,7 @@ it('a collector that is away is told of once, and changes nothing', async () => 
   await expect.poll(() => traced.lines.length, { timeout: 30_000 }).toBe(1);
   await answersAsEver(traced);
   await traced.told();
-  expect(told(traced)).toEqual([['warn', 'trouble with traces', 'ECONNREFUSED']]);
+  expect(told(traced)).toEqual([['warn', 'trouble with traces', 'ECONNREFUSED', '127.0.0.1:9']]);
 });
 
 it('a collector that refuses is told of with its status, and not with what it said', async () => {
@@ -33,7 +33,7 @@ it('a collector that refuses is told of with its status, and not with what it sa
   await answersAsEver(traced);
   await expect.poll(() => traced.lines.length, { timeout: 30_000 }).toBe(1);
   await traced.told();
-  expect(told(traced)).toEqual([['warn', 'trouble with traces', '401']]);
+  expect(told(traced)).toEqual([['warn', 'trouble with traces', '401', new URL(traced.collector.url).host]]);
   expect(JSON.stringify(traced.lines)).not.toContain(LEAK_MARK);
 });
 

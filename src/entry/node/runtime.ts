@@ -3,7 +3,7 @@ import type { Gateway, Given, Opened, Runtime } from '../../portico.ts';
 import type { TrialAccount } from '../../routes/docs.ts';
 import { nodeDeps, openStore } from './deps.ts';
 import { pinoLogger } from './logger.ts';
-import { openTraces } from './tracing/index.ts';
+import { openTraces, traceProblems } from './tracing/index.ts';
 import { refuse, withFile } from './variables.ts';
 
 export type OpenedOnNode = ReturnType<typeof make>;
@@ -19,7 +19,8 @@ export interface Trial {
  * own. A bad one ends the process with status 78. `trial`: where no upstream is configured.
  */
 export function fromEnv(variables: Variables, trial?: Trial): { readonly runtime: Runtime } {
-  return { runtime: { variables: withFile(variables), open: (given) => open(given, trial), refuse } };
+  const given = withFile(variables);
+  return { runtime: { variables: given, otherProblems: traceProblems, open: (made) => open(made, trial), refuse } };
 }
 
 /** @throws TypeError if the gateway was made with another runtime */

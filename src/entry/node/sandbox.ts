@@ -4,15 +4,14 @@ import { proxyAccount } from '../../proxy-account/index.ts';
 import { tableOf } from '../../upstream/table.ts';
 import { orExit } from './listen.ts';
 import type { Trial } from './runtime.ts';
-import { refuse, withFile } from './variables.ts';
+import { withFile } from './variables.ts';
 
 const SANDBOX_PORT = 8789;
 
-/** The upstream for who has none yet; undefined where there is one. Bad variables end the process before anything is started. */
+/** The upstream for who has none yet; undefined where there is one, or where variables are bad, which `portico` says. */
 export async function sandboxBeside(variables: NodeJS.ProcessEnv) {
   const parsed = parseConfig(withFile(variables), tableOf(proxyAccount));
-  if ('problems' in parsed) return refuse(parsed.problems);
-  if (parsed.config.upstreamBaseUrl) return undefined;
+  if ('problems' in parsed || parsed.config.upstreamBaseUrl) return undefined;
   const started = await start(parsed.config);
   const trial: Trial = { upstream: new URL(started.url), accounts: started.sandbox.accounts };
   return { trial, close: () => started.close() };

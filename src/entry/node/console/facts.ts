@@ -1,5 +1,5 @@
 import type { Recorded } from '../../../core/recorder.ts';
-import { legsOf, type Phase } from '../../../core/timeline.ts';
+import { legsOf, type Phase, waitsIn } from '../../../core/timeline.ts';
 
 /** Characters of a name, and phases of one request: a batch may have hundreds. */
 const MOST_CHARACTERS = 128;
@@ -20,7 +20,7 @@ interface Seen {
 export function factsOf(request: Recorded, { status, endedAt }: Seen) {
   const { requestId, method, route, startedAt, account, cache, code, reason, fresh, failed, stale } = request;
   const { operation = route.name } = route;
-  const phases = request.phases ?? [];
+  const phases = waitsIn(request.phases ?? []);
   return {
     id: cut(requestId),
     at: Math.round(startedAt),

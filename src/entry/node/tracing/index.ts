@@ -1,7 +1,9 @@
 import { type ProxyTracerProvider, trace, type Tracer } from '@opentelemetry/api';
+import type { ConfigProblem } from '../../../config.ts';
 import type { Logger } from '../../../core/logger.ts';
 import { VERSION } from '../../../core/version.ts';
 import { Spans } from './spans.ts';
+import { type TraceSettings, traceSettingsIn } from './variables.ts';
 
 /**
  * Spans go to the provider that a host has registered; else, where a variable of OpenTelemetry's says where to, to a collector, by its
@@ -10,12 +12,13 @@ import { Spans } from './spans.ts';
 export function openTraces(upstream: URL, logger: Logger) {
   const tracing = new Spans(upstream);
   tracing.tracer = tracerOfHost();
-  const loading = tracing.tracer || !isWanted(process.env, logger) ? undefined : load();
-  async function load() {
+  const settings = tracing.tracer ? undefined : traceSettingsIn(process.env);
+  const loading = settings && 'data' in settings ? load(settings.data) : undefined;
+  async function load(given: TraceSettings) {
     const { openSdk } = await import('./sdk.ts');
     tracing.tracer = tracerOfHost(); // it may have registered its own since
     if (tracing.tracer) return undefined;
-    const sdk = openSdk(process.env, logger);
+    const sdk = openSdk(given, logger);
     tracing.tracer = sdk.tracer;
     return sdk;
   }
@@ -32,22 +35,16 @@ export function openTraces(upstream: URL, logger: Logger) {
   };
 }
 
+/** What is wrong with OpenTelemetry's variables, unless a host reads them for itself. */
+export function traceProblems(): readonly ConfigProblem[] {
+  const settings = tracerOfHost() ? undefined : traceSettingsIn(process.env);
+  return settings && 'problems' in settings ? settings.problems : [];
+}
+
 /** The global provider is a proxy until somebody registers one, and then it is one too. */
 function tracerOfHost(): Tracer | undefined {
   const provider = trace.getTracerProvider();
   return 'getDelegateTracer' in provider
     ? (provider as ProxyTracerProvider).getDelegateTracer('portico', VERSION)
     : provider.getTracer('portico', VERSION);
-}
-
-const ENDPOINTS = ['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT', 'OTEL_EXPORTER_OTLP_ENDPOINT'] as const;
-
-/** The SDK would send to this machine where the endpoint cannot be read. */
-function isWanted(env: NodeJS.ProcessEnv, logger: Logger): boolean {
-  const variable = ENDPOINTS.find((name) => env[name]?.trim());
-  const isOff = env['OTEL_SDK_DISABLED']?.trim().toLowerCase() === 'true' || env['OTEL_TRACES_EXPORTER'] === 'none';
-  if (variable === undefined || isOff) return false;
-  const isUrl = ['http:', 'https:'].includes(URL.parse(env[variable] ?? '')?.protocol ?? '');
-  if (!isUrl) logger.warn({ variable }, 'there are no traces, since this is no http:// or https:// URL');
-  return isUrl;
 }

@@ -20,30 +20,34 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../../../core/logger.ts';
 import { VERSION } from '../../../core/version.ts';
 import { sparing } from '../sparing.ts';
-
-type Env = Readonly<Record<string, string | undefined>>;
-
-/** Told the name of a variable whose value cannot be used. */
-type OnBad = (variable: string) => void;
+import type { TraceSettings } from './variables.ts';
 
 /** How long the process may wait for a collector when it ends. */
 const CLOSE_MS = 2_000;
 
 /**
- * The SDK of OpenTelemetry, sending to the collector that its variables name. Endpoint, headers, timeout, compression and
- * certificates are read by its exporter; what is of its other parts is read here. A bad value is warned of, and the default holds.
- * `close` sends what is left, for 2 s at most.
+ * The SDK of OpenTelemetry, sending to the collector that its variables name. Endpoint, headers, timeout, compression and certificates
+ * are read by its exporter. `close` sends what is left, for 2 s at most.
  */
-export function openSdk(env: Env, logger: Logger): { readonly tracer: Tracer; readonly close: () => Promise<void> } {
-  hearTroubles(logger);
-  const onBad: OnBad = (variable) => logger.warn({ variable }, 'this cannot be used for traces');
-  if (env['OTEL_EXPORTER_OTLP_PROTOCOL'] === 'grpc') onBad('OTEL_EXPORTER_OTLP_PROTOCOL'); // the one that collectors take at another port
+export function openSdk(
+  settings: TraceSettings,
+  logger: Logger,
+): { readonly tracer: Tracer; readonly close: () => Promise<void> } {
+  hearTroubles(logger, (settings.otelExporterOtlpTracesEndpoint ?? settings.otelExporterOtlpEndpoint)?.host);
   const provider = new TracerProvider({
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'portico', 'service.version': VERSION }))
       .merge(detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] })),
-    sampler: samplerOf(env, onBad),
-    spanProcessors: [new BatchSpanProcessor({ exporter: new OTLPTraceExporter(), ...batchesOf(env, onBad) })],
+    sampler: SAMPLER_OF[settings.otelTracesSampler](settings.otelTracesSamplerArg),
+    spanProcessors: [
+      new BatchSpanProcessor({
+        exporter: new OTLPTraceExporter(),
+        scheduledDelayMillis: settings.otelBspScheduleDelay,
+        exportTimeoutMillis: settings.otelBspExportTimeout,
+        maxQueueSize: settings.otelBspMaxQueueSize,
+        maxExportBatchSize: settings.otelBspMaxExportBatchSize,
+      }),
+    ],
   });
   return {
     tracer: provider.getTracer('portico', VERSION),
@@ -57,9 +61,13 @@ export function openSdk(env: Env, logger: Logger): { readonly tracer: Tracer; re
 const ignored = () => undefined;
 
 /** What the SDK says may quote anything, a collector's answer too: only codes, and names of variables, are logged. */
-function hearTroubles(logger: Logger): void {
+function hearTroubles(logger: Logger, host: string | undefined): void {
+  const at = host === undefined ? {} : { host };
   const tell = sparing((trouble) =>
-    logger.warn(trouble.startsWith('OTEL_') ? { variable: trouble } : { reason: trouble }, 'trouble with traces'),
+    logger.warn(
+      { ...(trouble.startsWith('OTEL_') ? { variable: trouble } : { reason: trouble }), ...at },
+      'trouble with traces',
+    ),
   );
   const hear = (...said: unknown[]) => {
     const text = said.filter((part) => typeof part === 'string').join(' ');
@@ -72,55 +80,11 @@ function hearTroubles(logger: Logger): void {
 /** A code of the system or a status of the collector; a variable; no answer in time; spans that there was no room for. */
 const TROUBLE = /"code":"(\w{1,40})"|\b(OTEL_[A-Z_]{1,60})|\b(time)d? ?out\b|\b(Dropped) \d+ spans/i;
 
-const usual = () => new ParentBasedSampler({ root: new AlwaysOnSampler() });
-
-const SAMPLERS: Readonly<Record<string, (ratio: number) => Sampler>> = {
+const SAMPLER_OF: Readonly<Record<TraceSettings['otelTracesSampler'], (share: number) => Sampler>> = {
   always_on: () => new AlwaysOnSampler(),
   always_off: () => new AlwaysOffSampler(),
-  traceidratio: (ratio) => new TraceIdRatioBasedSampler(ratio),
-  parentbased_always_on: usual,
+  traceidratio: (share) => new TraceIdRatioBasedSampler(share),
+  parentbased_always_on: () => new ParentBasedSampler({ root: new AlwaysOnSampler() }),
   parentbased_always_off: () => new ParentBasedSampler({ root: new AlwaysOffSampler() }),
-  parentbased_traceidratio: (ratio) => new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(ratio) }),
+  parentbased_traceidratio: (share) => new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(share) }),
 };
-
-function samplerOf(env: Env, onBad: OnBad): Sampler {
-  const name = env['OTEL_TRACES_SAMPLER']?.trim() || 'parentbased_always_on';
-  const make = Object.hasOwn(SAMPLERS, name) ? SAMPLERS[name] : undefined;
-  if (!make) onBad('OTEL_TRACES_SAMPLER');
-  const ratio = numberIn(env, { name: 'OTEL_TRACES_SAMPLER_ARG', otherwise: 1, isGood: isShare }, onBad);
-  return (make ?? usual)(ratio);
-}
-
-const isShare = (value: number) => value >= 0 && value <= 1;
-
-/** Timers take no more than that. */
-const MOST = 2 ** 31 - 1;
-
-const isCount = (value: number) => Number.isInteger(value) && value > 0 && value <= MOST;
-
-/** With the defaults of OpenTelemetry. */
-function batchesOf(env: Env, onBad: OnBad) {
-  const count = (name: string, otherwise: number) =>
-    numberIn(env, { name: `OTEL_BSP_${name}`, otherwise, isGood: isCount }, onBad);
-  return {
-    scheduledDelayMillis: count('SCHEDULE_DELAY', 5_000),
-    exportTimeoutMillis: count('EXPORT_TIMEOUT', 30_000),
-    maxQueueSize: count('MAX_QUEUE_SIZE', 2_048),
-    maxExportBatchSize: count('MAX_EXPORT_BATCH_SIZE', 512),
-  };
-}
-
-interface NumberVariable {
-  readonly name: string;
-  readonly otherwise: number;
-  readonly isGood: (value: number) => boolean;
-}
-
-function numberIn(env: Env, { name, otherwise, isGood }: NumberVariable, onBad: OnBad): number {
-  const text = env[name]?.trim();
-  if (!text) return otherwise;
-  const value = Number(text);
-  if (isGood(value)) return value;
-  onBad(name);
-  return otherwise;
-}
