@@ -1,6 +1,7 @@
 import { accepts } from 'hono/accepts';
 import type { Context } from 'hono';
 import { cacheWordOf } from '../cache/reader.ts';
+import { GatewayError } from '../core/errors.ts';
 import { andThen, type Digest, type Soon } from '../core/runtime.ts';
 import { compose, type Legs, vitalOf } from '../gateway/compose.ts';
 import type { GatewayDeps } from '../gateway/deps.ts';
@@ -181,15 +182,21 @@ function streamOf(request: ClientRequest, asked: CompositionRequest, legs: Legs)
       const send = (line: string) => controller.enqueue(encoder.encode(`${line}\n`));
       const lines = asked.wanted.map(async (name) => send(lineOf(request, asked, name, await legs.get(name))));
       const outcomes = await Promise.allSettled(lines);
-      request.end();
-      if (request.hasLeft) return; // nobody reads it any more
-      if (outcomes.every(({ status }) => status === 'fulfilled')) send('{"complete":true}');
+      const cut = outcomes.find(({ status }) => status === 'rejected');
+      if (request.hasLeft) return endCut(request, 'client_left'); // nobody reads it any more
+      if (cut) endCut(request, cut.reason instanceof GatewayError ? cut.reason.code : 'internal_error');
+      else request.end();
+      if (!cut) send('{"complete":true}');
       controller.close();
     },
-    cancel() {
-      request.end();
-    },
+    cancel: () => endCut(request, 'client_left'),
   });
+}
+
+/** The status has been sent: the line in the log has the code of what cut the stream short. */
+function endCut(request: ClientRequest, code: string): void {
+  if (!request.isEnded) request.code = code;
+  request.end();
 }
 
 function lineOf(request: ClientRequest, asked: CompositionRequest, name: string, leg: Leg | undefined): string {

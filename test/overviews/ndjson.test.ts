@@ -162,6 +162,7 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
     gate.release();
     expect(await answer.rest().catch(() => [])).toEqual([]);
     for (const other of slow) await world.upstream.disconnected(world.upstream.callsTo(`GET ${other.path}`)[0]!);
+    expect(await loggedAs(world, path)).toMatchObject([{ status: 200, code: '2fa_needed' }]);
     // The account is refused, so nothing of it is held any more.
     world.on(required, json(200, required.upstream));
     expect((await world.get(required.path)).headers['cache-status']).toMatch(/fwd=miss/);
@@ -189,6 +190,8 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
     const answer = await open(world, path, { headers: { ...NDJSON, Prefer: 'handling=strict' } });
     expect(answer.headers['preference-applied']).toBe('handling=strict');
     expect(await answer.rest()).toEqual([...legs.map((leg) => lineOf(leg)), COMPLETE]);
+    const [line] = await loggedAs(world, path);
+    expect(line).not.toHaveProperty('code');
   });
 
   test.runIf(optional.length > 0)('cancels its calls when the client leaves in mid stream', async () => {
@@ -202,7 +205,7 @@ describe.each(overviewTable)('%s as lines', (path, overview) => {
     for (const { path: at } of optional) await world.upstream.disconnected(world.upstream.callsTo(`GET ${at}`)[0]!);
     await expect(answer.rest()).rejects.toThrow();
     const [line] = await loggedAs(world, path);
-    expect(line).toMatchObject({ upstream_calls: legs.length });
+    expect(line).toMatchObject({ status: 200, code: 'client_left', upstream_calls: legs.length });
     expect(world.gateway.lines.filter(({ level }) => level === 'error')).toEqual([]);
   });
 
