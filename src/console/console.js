@@ -7,6 +7,8 @@ const AGAIN_MS = 3_000;
 const MOST_ENDED = 200;
 const MOST_UNKNOWN = 100;
 
+const REFUSED = 'The gateway does not tell this page: eight others watch it already, or it is stopping.';
+
 /** @type {readonly Asked[]} */
 let ended = [];
 /** @type {readonly UnknownWrite[]} */
@@ -14,7 +16,10 @@ let unknown = [];
 /** @type {ConsoleEvent | undefined} */
 let last;
 let isPaused = false;
-let isAway = true;
+/** Why there are no events; empty while they come. */
+let away = 'Connecting to the gateway…';
+/** Whether the process has said that it stops. */
+let isStopping = false;
 
 const plots = new Plots(byId('plots-grid'));
 const endedPart = new Ended();
@@ -129,25 +134,30 @@ function take(event) {
 
 function sayState() {
   const seen = last ? ` What you see is from ${timeOf(last.at)}.` : '';
-  const away = `No connection to the gateway: it is away, or too many pages watch it. Trying again.${seen}`;
-  setText(byId('state'), isAway ? away : isPaused ? `Paused.${seen}` : 'Live, once a second');
-  document.body.classList.toggle('away', isAway);
+  setText(byId('state'), away ? `${away}${seen}` : isPaused ? `Paused.${seen}` : 'Live, once a second');
+  document.body.classList.toggle('away', away !== '');
 }
 
 function connect() {
   const source = new EventSource('/console/events');
   source.addEventListener('message', ({ data }) => {
     take(/** @type {ConsoleEvent} */ (JSON.parse(String(data))));
-    if (isAway) {
-      isAway = false;
+    isStopping = false;
+    if (away) {
+      away = '';
       sayState();
     }
     if (!isPaused) show();
   });
+  source.addEventListener('stopping', () => {
+    isStopping = true;
+  });
   source.addEventListener('error', () => {
-    isAway = true;
-    sayState();
     // A browser tries again by itself where the connection was lost, not where it was refused.
+    const isRefused = source.readyState === EventSource.CLOSED;
+    const lost = isStopping ? 'The process has stopped.' : 'No connection to the gateway.';
+    away = `${isRefused ? REFUSED : lost} Trying again.`;
+    sayState();
     source.close();
     setTimeout(connect, AGAIN_MS);
   });

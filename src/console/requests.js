@@ -1,7 +1,7 @@
 /** @import { Asked } from './event.d.ts' */
 /** @import { Column } from './tables.js' */
 import { byId, element, milliseconds, number, setText, Table, timeOf } from './tables.js';
-import { barOf, nameOf, partsOf, reasonIn, slowestOf, waterfallOf } from './waterfall.js';
+import { barOf, partsOf, reasonIn, slowestOf, waterfallOf } from './waterfall.js';
 
 /** Rows that are shown at first. */
 const FIRST_ROWS = 12;
@@ -12,7 +12,7 @@ function writeWhere(cell, asked) {
   cell.replaceChildren();
   if (!leg) return;
   const parts = partsOf(leg).filter(([, ms]) => ms >= leg.ms / 100);
-  const words = parts.map(([phase, ms]) => `${nameOf(phase)} ${milliseconds(ms)}`).join(', ');
+  const words = parts.map(([phase, ms]) => `${phase} ${milliseconds(ms)}`).join(', ');
   const isWhole = asked.legs.length === 1 && leg.leg === asked.operation;
   if (!isWhole) cell.append(element('strong', leg.leg), ': ');
   cell.append(words || 'nothing', barOf(leg, asked.ms));

@@ -70,11 +70,8 @@ export const partsOf = ({ sums }) =>
 /** @param {Leg} leg */
 const sumsIn = (leg) =>
   partsOf(leg)
-    .map(([phase, ms]) => `${nameOf(phase)} ${milliseconds(ms)}`)
+    .map(([phase, ms]) => `${phase} ${milliseconds(ms)}`)
     .join(', ');
-
-/** @param {string} phase */
-export const nameOf = (phase) => (phase === 'own' ? 'own work' : phase);
 
 /** @param {HTMLElement} at @param {number} from @param {number} to parts of the whole */
 function stretch(at, from, to) {
@@ -99,7 +96,13 @@ export function waterfallOf(asked) {
   const box = element('div', undefined, 'waterfall');
   box.append(summaryOf(asked), factsOf(asked));
   const table = document.createElement('table');
-  table.append(element('caption', `What it waited for, from its start to ${milliseconds(asked.ms)}`), headOf());
+  table.append(
+    element(
+      'caption',
+      `What it waited for, from its start to ${milliseconds(asked.ms)}${asked.status === undefined ? ', now' : ''}`,
+    ),
+    headOf(),
+  );
   const slowest = slowestOf(asked);
   const common = asked.phases.filter(({ leg }) => leg === undefined);
   const named = asked.legs.some(({ leg }) => asked.phases.some((one) => one.leg === leg));
@@ -115,19 +118,23 @@ export function waterfallOf(asked) {
 }
 
 /** @param {Asked} asked */
+const tookOf = ({ ms, status }) =>
+  status === undefined ? `${milliseconds(ms)} so far.` : `It took ${milliseconds(ms)}.`;
+
+/** @param {Asked} asked */
 function summaryOf(asked) {
   const slowest = slowestOf(asked);
   const [longest] = slowest ? partsOf(slowest) : [];
   const text = element('p', undefined, 'verdict');
-  if (!slowest || !longest) text.textContent = `${milliseconds(asked.ms)}. It waited for nothing.`;
+  if (!slowest || !longest) text.textContent = `${tookOf(asked)} It waited for nothing.`;
   else {
     const [phase, ms] = longest;
     const why = slowest.reason ? `; its last failure: ${reasonIn(slowest.reason)}` : '';
     text.append(
-      `It took ${milliseconds(asked.ms)}. The slowest leg is `,
+      `${tookOf(asked)} The slowest leg is `,
       element('strong', slowest.leg),
       ', and most of its time went to ',
-      element('strong', `${nameOf(phase)}, ${milliseconds(ms)}`),
+      element('strong', `${phase}, ${milliseconds(ms)}`),
       ` (${PHASES[phase] ?? phase})${why}.`,
     );
   }

@@ -108,19 +108,23 @@ export class Circuit {
     else if (!this.isOpen(call)) this.#become({ ...era, ...opened }); // calls of others still count
   }
 
+  /** Where it is open for one account alone. */
+  get #accountToTell(): string | undefined {
+    return this.#era.openFor?.account === undefined ? undefined : this.open?.whom;
+  }
+
   #become(era: Era): void {
     const { metrics, logger } = this.#tools;
+    const before = this.#accountToTell;
     this.#era = era;
-    const isForAccount = era.openFor?.account !== undefined;
+    const account = this.#accountToTell;
     // For the operator the circuit is what it is for others.
-    metrics.circuitIs(era.openFor && !isForAccount ? 'open' : 'closed');
-    if (isForAccount)
-      logger.warn(
-        { account: this.open?.whom },
-        'circuit opened for one account: half of its calls of the upstream fail',
-      );
+    metrics.circuitIs(era.openFor && account === undefined ? 'open' : 'closed');
+    if (account !== undefined)
+      logger.warn({ account }, 'circuit opened for one account: half of its calls of the upstream fail');
     else if (era.openFor) logger.warn({}, 'circuit opened: the upstream fails and is not asked');
-    else logger.info({}, 'circuit closed: the upstream answers again');
+    // At the same level, so that whoever reads that it began reads that it is over.
+    else logger.warn(before === undefined ? {} : { account: before }, 'circuit closed: the upstream answers again');
   }
 }
 

@@ -32,7 +32,7 @@ export async function watch({ gateway, advance }: Pick<World, 'gateway' | 'advan
   const iterator = lines[Symbol.asyncIterator]();
   const next = async () => {
     const { done, value } = await iterator.next();
-    if (done) return undefined;
+    if (done || value === 'event: stopping') return undefined;
     expect(value).toMatch(/^data: \{/);
     expect((await iterator.next()).value).toBe('');
     return kept(value.slice('data: '.length));

@@ -116,4 +116,6 @@ describe.each(PATHS)('%s', (path) => {
 test('a link on another site may lead to the page', async () => {
   const headers = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate' };
   expect(await get('/console', { headers })).toMatchObject({ status: 200 });
+  // In a frame of that site it would take the place of a page.
+  expect(await get('/console/events', { headers })).toMatchObject({ status: 403 });
 });

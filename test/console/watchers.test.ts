@@ -25,7 +25,8 @@ function opened() {
 
 async function eventFrom(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<ConsoleEvent | undefined> {
   const { value } = await reader.read();
-  return value && (JSON.parse(new TextDecoder().decode(value).slice('data: '.length)) as ConsoleEvent);
+  const text = new TextDecoder().decode(value);
+  return text.startsWith('data: ') ? (JSON.parse(text.slice('data: '.length)) as ConsoleEvent) : undefined;
 }
 
 const idsIn = (event: ConsoleEvent | undefined) => event?.unknown.map(({ requestId }) => requestId);
@@ -80,8 +81,11 @@ test('nothing goes on when the last has left, and the next one is told anew', as
   const second = watchers.watch().getReader();
   expect(await eventFrom(second)).toMatchObject({ isFirst: true, unknown: [{ requestId: 'before' }] });
   expect(clock.pending()).toBe(1);
+  const last = second.read();
+  await turn();
   watchers.end();
   expect(clock.pending()).toBe(0);
+  expect(new TextDecoder().decode((await last).value)).toBe('event: stopping\ndata: {}\n\n');
   expect((await second.read()).done).toBe(true);
   expect(() => watchers.watch()).toThrow(expect.objectContaining({ code: 'not_ready' }));
 });

@@ -120,11 +120,17 @@ const fail = async (world: World, token: string, count: number) => {
 describe('one account never opens the circuit for others:', () => {
   test('its hash is in the line that says that it is open for that account alone', async () => {
     const world = await openWorld({ RATE_LIMIT_PER_MINUTE: '0' });
-    await fail(world, secret(), 100);
+    const token = secret();
+    await fail(world, token, 100);
     const [line] = world.gateway.lines.filter(({ msg }) => msg.startsWith('circuit opened'));
     expect(line?.msg).toBe('circuit opened for one account: half of its calls of the upstream fail');
     expect(line?.account).toBe(world.gateway.lines.find(({ msg }) => msg === 'request')?.account);
     expect(line?.account).toMatch(/^[\w-]{43}$/);
+    world.advance(5);
+    world.upstream.once(callOf(WRITE), GOOD);
+    await world.ask(WRITE, { token });
+    const closed = world.gateway.lines.find(({ msg }) => msg.startsWith('circuit closed'));
+    expect(closed).toMatchObject({ level: 'warn', account: line?.account });
   });
 
   test.each([

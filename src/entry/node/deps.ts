@@ -133,8 +133,7 @@ const NO_CHANNEL =
 /** Logs each change of a shared store, and the same trouble at most once a minute. */
 function reports(logger: Logger) {
   return {
-    onChange: (isThere: boolean) =>
-      isThere ? logger.info({}, 'the store answers again') : logger.warn({}, 'the store does not answer'),
+    onChange: (isThere: boolean) => logger.warn({}, isThere ? 'the store answers again' : 'the store does not answer'),
     onTrouble: sparing((reason) =>
       logger.warn({ reason }, reason === 'NO_CHANNEL' ? NO_CHANNEL : 'trouble with the store'),
     ),

@@ -39,9 +39,11 @@ const PAGE = { ...KEPT, 'Content-Type': 'text/html; charset=utf-8', 'Content-Sec
 const SCRIPT = { ...KEPT, 'Content-Type': 'text/javascript; charset=utf-8' } as const;
 const STYLE = { ...KEPT, 'Content-Type': 'text/css; charset=utf-8' } as const;
 
+const PAGE_PATH = '/console';
+
 /** By path. */
 const FILES: Readonly<Record<string, readonly [name: string, headers: Readonly<Record<string, string>>]>> = {
-  '/console': ['console.html', PAGE],
+  [PAGE_PATH]: ['console.html', PAGE],
   '/console/console.css': ['console.css', STYLE],
   '/console/console.js': ['console.js', SCRIPT],
   '/console/plots.js': ['plots.js', SCRIPT],
@@ -62,7 +64,8 @@ const fileOf = assets('console', (name) =>
 const shown = (adminHost: string, path: string, answerOf: (request: ClientRequest) => Promise<Answer>): Route => ({
   ...pageAt(path, async (request) => {
     checkHost(request.header('host') ?? '', adminHost);
-    if (FOREIGN.has(request.header('sec-fetch-site') ?? '') && request.header('sec-fetch-mode') !== 'navigate')
+    const isOpened = path === PAGE_PATH && request.header('sec-fetch-mode') === 'navigate';
+    if (FOREIGN.has(request.header('sec-fetch-site') ?? '') && !isOpened)
       throw GatewayError.of('forbidden', { detail: 'Another site may not read the console.' });
     return answerOf(request);
   }),

@@ -9,6 +9,8 @@ const MOST_WATCHERS = 8;
 /** Events that a watcher may miss before it is cut off. */
 const MOST_MISSED = 30;
 
+const STOPPING = 'event: stopping\ndata: {}\n\n';
+
 /** A page that is open somewhere. */
 interface Watcher {
   /** How many requests and writes it has been told of, of all that there were. */
@@ -85,7 +87,7 @@ export class Watchers {
     this.#hasEnded = true;
     for (const watcher of this.#watchers) {
       this.#leave(watcher);
-      watcher.tell?.(undefined);
+      watcher.tell?.(STOPPING); // after which `#next` closes it
     }
   }
 
