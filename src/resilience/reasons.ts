@@ -1,5 +1,6 @@
 import { GatewayError, type Reason } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
+import { Sparing } from '../core/sparing.ts';
 import type { Gate, Settled } from './gates.ts';
 
 /** What each reason says to the operator, and what to look at. */
@@ -19,24 +20,19 @@ const NOT_TRUSTED = 'its certificate is not trusted; see NODE_EXTRA_CA_CERTS';
 /** OpenSSL's names of what is wrong with a certificate, as Node has them. */
 const OF_CERTIFICATE = /^(CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|ERR_TLS_CERT_)/;
 
-/** No reason is told more often, however it alternates with others. */
-const SILENT_MS = 60_000;
-
 /** Warns when the upstream begins to fail for a reason, or for another one. `host`: the upstream's. */
 export function watchReasons(logger: Logger, host: string): Gate {
   /** The last that was told; none while the upstream answers. */
   let told = '';
-  /** There are some dozens. */
-  const toldAt = new Map<string, number>();
+  const sparing = new Sparing(); // they may alternate
   const settled: Settled = (attempt, { answer, error, now }) => {
     if (answer) told = '';
     const reason = attempt.phase?.reason;
     if (reason === undefined) return;
     const errno = errnoOf(error);
     const key = `${reason} ${errno}`;
-    if (key === told || now - (toldAt.get(key) ?? -Infinity) < SILENT_MS) return;
+    if (key === told || !sparing.isDue(key, now)) return;
     told = key;
-    toldAt.set(key, now);
     const words = reason === 'tls' && OF_CERTIFICATE.test(errno) ? NOT_TRUSTED : WORDS[reason];
     logger.warn({ reason, host, ...(errno && { errno }) }, `the upstream fails: ${words}`);
   };

@@ -182,9 +182,9 @@ function streamOf(request: ClientRequest, asked: CompositionRequest, legs: Legs)
       const send = (line: string) => controller.enqueue(encoder.encode(`${line}\n`));
       const lines = asked.wanted.map(async (name) => send(lineOf(request, asked, name, await legs.get(name))));
       const outcomes = await Promise.allSettled(lines);
-      const cut = outcomes.find(({ status }) => status === 'rejected');
+      const cut = outcomes.find((one) => one.status === 'rejected');
       if (request.hasLeft) return endCut(request, 'client_left'); // nobody reads it any more
-      if (cut) endCut(request, cut.reason instanceof GatewayError ? cut.reason.code : 'internal_error');
+      if (cut) endCut(request, codeOf(cut.reason));
       else request.end();
       if (!cut) send('{"complete":true}');
       controller.close();
@@ -192,6 +192,8 @@ function streamOf(request: ClientRequest, asked: CompositionRequest, legs: Legs)
     cancel: () => endCut(request, 'client_left'),
   });
 }
+
+const codeOf = (error: unknown) => (error instanceof GatewayError ? error.code : 'internal_error');
 
 /** The status has been sent: the line in the log has the code of what cut the stream short. */
 function endCut(request: ClientRequest, code: string): void {

@@ -5,6 +5,7 @@ import type { Deps } from '../../app.ts';
 import { Bag } from '../../core/bag.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Clock, WaitUntil } from '../../core/runtime.ts';
+import { Sparing } from '../../core/sparing.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
 import { MemoryStore } from '../../store/memory.ts';
 import { SharedStore } from '../../store/shared.ts';
@@ -14,7 +15,6 @@ import { RedisEngine } from './redis/engine.ts';
 import { assets } from './assets.ts';
 import { Recordings } from './console/recorder.ts';
 import { nodeDigest, nodeOpener } from './digest.ts';
-import { sparing } from './sparing.ts';
 import { promMetrics } from './metrics/index.ts';
 import { engineMetrics, usageMetrics } from './metrics/store.ts';
 import { addresses } from './server/address.ts';
@@ -132,11 +132,13 @@ const NO_CHANNEL =
 
 /** Logs each change of a shared store, and the same trouble at most once a minute. */
 function reports(logger: Logger) {
+  const sparing = new Sparing();
   return {
     onChange: (isThere: boolean) => logger.warn({}, isThere ? 'the store answers again' : 'the store does not answer'),
-    onTrouble: sparing((reason) =>
-      logger.warn({ reason }, reason === 'NO_CHANNEL' ? NO_CHANNEL : 'trouble with the store'),
-    ),
+    onTrouble(reason: string) {
+      if (sparing.isDue(reason, systemClock.now()))
+        logger.warn({ reason }, reason === 'NO_CHANNEL' ? NO_CHANNEL : 'trouble with the store');
+    },
   };
 }
 

@@ -18,8 +18,8 @@ import {
 } from '@opentelemetry/sdk-trace';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../../../core/logger.ts';
+import { Sparing } from '../../../core/sparing.ts';
 import { VERSION } from '../../../core/version.ts';
-import { sparing } from '../sparing.ts';
 import type { TraceSettings } from './variables.ts';
 
 /** How long the process may wait for a collector when it ends. */
@@ -62,16 +62,13 @@ const ignored = () => undefined;
 
 /** What the SDK says may quote anything, a collector's answer too: only codes, and names of variables, are logged. */
 function hearTroubles(logger: Logger, host: string | undefined): void {
-  const at = host === undefined ? {} : { host };
-  const tell = sparing((trouble) =>
-    logger.warn(
-      { ...(trouble.startsWith('OTEL_') ? { variable: trouble } : { reason: trouble }), ...at },
-      'trouble with traces',
-    ),
-  );
+  const sparing = new Sparing();
   const hear = (...said: unknown[]) => {
     const text = said.filter((part) => typeof part === 'string').join(' ');
-    tell(TROUBLE.exec(text)?.slice(1).find(Boolean) ?? 'unknown');
+    const trouble = TROUBLE.exec(text)?.slice(1).find(Boolean) ?? 'unknown';
+    if (!sparing.isDue(trouble, performance.now())) return;
+    const told = trouble.startsWith('OTEL_') ? { variable: trouble } : { reason: trouble };
+    logger.warn({ ...told, ...(host !== undefined && { host }) }, 'trouble with traces');
   };
   const heard = { error: hear, warn: hear, info: ignored, debug: ignored, verbose: ignored };
   diag.setLogger(heard, { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true });
