@@ -2,6 +2,7 @@ import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
+import { stream } from '../support/http.ts';
 import { secret } from '../support/secrets.ts';
 import { openWorld, type World } from '../support/world.ts';
 import { violationsOf } from './axe.ts';
@@ -24,15 +25,19 @@ afterEach(() => {
   expect(noise).toEqual([]);
 });
 
-async function visit(options: BrowserContextOptions = {}): Promise<Page> {
+async function openConsole(options: BrowserContextOptions = {}): Promise<Page> {
   const context = await openContext({ reducedMotion: 'reduce', ...options });
   context.on('weberror', (error) => noise.push(String(error.error().stack)));
   context.on('console', (message) => {
-    // A violation of the policy is an error too. That the gateway has gone is what one test is about.
-    const isOrdered = message.text().includes('net::ERR_');
+    // A violation of the policy is an error too. That the gateway has gone, or refuses, is what tests are about.
+    const isOrdered = /net::ERR_|status of 503/.test(message.text());
     if (['error', 'warning'].includes(message.type()) && !isOrdered) noise.push(message.text());
   });
-  const page = await openPage(context, `${world.gateway.adminUrl}/console`);
+  return openPage(context, `${world.gateway.adminUrl}/console`);
+}
+
+async function visit(options: BrowserContextOptions = {}): Promise<Page> {
+  const page = await openConsole(options);
   await page.getByText('Live, once a second').waitFor();
   return page;
 }
@@ -171,11 +176,22 @@ test('paused it stands still, and goes on with what was missed', async () => {
   await rowOf(page, 'getAccountOverview').waitFor();
 });
 
-test('it says when the gateway is away', async () => {
+test('it says when the process has stopped', async () => {
   const page = await visit();
   await world.gateway.close();
-  await page.getByText('No connection to the gateway').waitFor();
+  await page.getByText('The process has stopped.').waitFor();
   expect(await violationsOf(page)).toEqual([]);
+});
+
+test('it says when it is one page too many, and begins when there is room', async () => {
+  const left = new AbortController();
+  onTestFinished(() => left.abort());
+  const watching = { path: '/console/events', signal: left.signal };
+  for (let page = 0; page < 8; page++) await stream(world.gateway.adminUrl ?? '', watching);
+  const page = await openConsole();
+  await page.getByText('eight others watch it already').waitFor();
+  left.abort();
+  await page.getByText('Live, once a second').waitFor();
 });
 
 test('with the keyboard alone one gets everywhere, and sees where one is', async () => {

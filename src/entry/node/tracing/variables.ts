@@ -1,7 +1,7 @@
 import * as z from 'zod/mini';
 import { type ConfigProblem, httpUrl, integer, readAs, readVariables, textsIn } from '../../../config.ts';
 
-export const SAMPLERS = [
+const SAMPLERS = [
   'always_on',
   'always_off',
   'traceidratio',
