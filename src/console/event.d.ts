@@ -76,6 +76,8 @@ export interface Phase {
   readonly ms: number;
   readonly open?: boolean;
   readonly outcome?: string;
+  /** That the upstream answered with. */
+  readonly status?: number;
   readonly reason?: string;
   readonly joined?: string;
   readonly fact?: string;

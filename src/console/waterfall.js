@@ -33,12 +33,12 @@ const PHASES = /** @type {Readonly<Record<string, string>>} */ ({
 });
 
 /** @param {Phase} phase @param {number} attempt the how many-th attempt of its leg it is */
-function whyOf({ phase, outcome, reason, joined, fact, open }, attempt) {
+function whyOf({ phase, outcome, status, reason, joined, fact, open }, attempt) {
   const still = open ? ', and it goes on' : '';
   if (phase === 'attempt') {
     const became =
       outcome === 'failed' ? `failed: ${reasonIn(reason)}` : (OUTCOMES[outcome ?? ''] ?? 'sent to the upstream');
-    return `number ${attempt}: ${became}${still}`;
+    return `number ${attempt}: ${became}${status === undefined ? '' : ` (${status})`}${still}`;
   }
   if (phase === 'joined') {
     if (joined === undefined) return `waited for another section that it needs${still}`;

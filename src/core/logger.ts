@@ -31,6 +31,8 @@ interface RequestFields {
   readonly code?: string | undefined;
   /** Why the upstream failed. Of lines that are not about a request: an error code of the system or of the store. */
   readonly reason?: string | undefined;
+  /** Of a write that may have happened. */
+  readonly outcome?: 'unknown' | undefined;
   /** Sections. */
   readonly failed?: readonly string[] | undefined;
   readonly stale?: readonly string[] | undefined;
@@ -58,6 +60,7 @@ export interface LogFields extends Partial<RequestFields> {
   readonly host?: string;
   /** The system's code of what has failed. */
   readonly errno?: string;
+  readonly upstream_status?: number;
   /** Name of a variable, never its value. */
   readonly variable?: string;
   readonly did_you_mean?: string;

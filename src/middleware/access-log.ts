@@ -64,7 +64,7 @@ interface Ended {
 
 function log(request: ClientRequest, { status, endedAt, auth, client }: Ended): void {
   const { requestId, trace, method, route, account, cache, upstreamCalls, upstreamMs, code, tools } = request;
-  const { reason, failed, stale, startedAt } = request;
+  const { reason, outcome, failed, stale, startedAt } = request;
   const ms = endedAt - startedAt;
   tools.logger.request({
     request_id: requestId,
@@ -82,6 +82,7 @@ function log(request: ClientRequest, { status, endedAt, auth, client }: Ended): 
     client,
     code,
     reason,
+    outcome,
     failed,
     stale,
     legs: ms >= tools.config.slowMs ? legFields(request, endedAt) : undefined,

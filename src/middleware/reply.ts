@@ -109,6 +109,8 @@ function problemAnswer(request: ClientRequest, error: GatewayError): Answer & { 
   const { status, code, retryAfter, particulars } = error;
   request.code = code;
   request.reason ??= particulars.reason;
+  request.outcome = particulars.outcome;
+  if (particulars.section !== undefined && status >= 500) request.failed = [particulars.section];
   const waiting = retryAfter === undefined ? {} : { 'Retry-After': String(retryAfter) };
   const headers = { ...NO_STORE, 'Content-Type': PROBLEM_TYPE, ...waiting, ...particulars.headers };
   return { status, headers, body: JSON.stringify(problemFor(request, error)) };

@@ -115,6 +115,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
   cache: string | undefined;
   code: string | undefined;
   reason: Reason | undefined;
+  outcome: 'unknown' | undefined;
   /** Sections that failed, those that were stale, and those that a fresh copy answered where others were waited for. */
   failed: string[] | undefined;
   stale: string[] | undefined;

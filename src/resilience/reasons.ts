@@ -8,7 +8,7 @@ const WORDS: Readonly<Record<Reason, string>> = {
   dns: 'its name has no address; see UPSTREAM_BASE_URL and the name server',
   refused: 'it refuses connections; see its port in UPSTREAM_BASE_URL, and whether it runs',
   tls: 'TLS fails; see whether it speaks TLS at this port, and the scheme of UPSTREAM_BASE_URL',
-  reset: 'the connection goes away before its whole answer',
+  reset: 'the connection goes away before its whole answer; see whether it wants https:// in UPSTREAM_BASE_URL',
   unreachable: 'there is no way to it; see routes and firewalls',
   timeout: 'no answer in time; see UPSTREAM_TIMEOUT_MS',
   status: 'it answers with an error of its own',
@@ -16,6 +16,7 @@ const WORDS: Readonly<Record<Reason, string>> = {
   too_large: 'it answers with more than UPSTREAM_MAX_BODY_BYTES',
 };
 
+const REDIRECTS = 'it redirects, which is not followed; see scheme, host and path of UPSTREAM_BASE_URL';
 const NOT_TRUSTED = 'its certificate is not trusted; see NODE_EXTRA_CA_CERTS';
 /** OpenSSL's names of what is wrong with a certificate, as Node has them. */
 const OF_CERTIFICATE = /^(CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|ERR_TLS_CERT_)/;
@@ -30,13 +31,19 @@ export function watchReasons(logger: Logger, host: string): Gate {
     const reason = attempt.phase?.reason;
     if (reason === undefined) return;
     const errno = errnoOf(error);
-    const key = `${reason} ${errno}`;
+    const status = reason === 'status' ? attempt.phase?.status : undefined;
+    const key = `${reason} ${errno} ${status}`;
     if (key === told || !sparing.isDue(key, now)) return;
     told = key;
-    const words = reason === 'tls' && OF_CERTIFICATE.test(errno) ? NOT_TRUSTED : WORDS[reason];
-    logger.warn({ reason, host, ...(errno && { errno }) }, `the upstream fails: ${words}`);
+    const fields = { reason, host, ...(errno && { errno }), ...(status !== undefined && { upstream_status: status }) };
+    logger.warn(fields, `the upstream fails: ${wordsFor(reason, errno, status)}`);
   };
   return () => settled;
+}
+
+function wordsFor(reason: Reason, errno: string, status = 0): string {
+  if (reason === 'tls' && OF_CERTIFICATE.test(errno)) return NOT_TRUSTED;
+  return status >= 300 && status < 400 ? REDIRECTS : WORDS[reason];
 }
 
 /** The system's or the library's code of what has failed, such as `ECONNREFUSED`; empty if there is none. */

@@ -142,6 +142,35 @@ describe('the warning', () => {
     for (const answer of ['good', 'status', 'status'] as const) await ask(answer);
     expect(told()).toEqual(['status', 'bad_body', 'status']);
   });
+
+  test('has the status that the upstream answered with, and says what a redirect means', async () => {
+    const world = await openWorld();
+    for (const answer of [json(500, {}), json(301, '', { Location: 'https://elsewhere.example/' })]) {
+      world.upstream.on(callOf(READ), answer);
+      await world.ask(READ, { token: secret() });
+    }
+    const [error, redirect] = world.gateway.lines.filter(isReason);
+    expect(error).toMatchObject({
+      reason: 'status',
+      upstream_status: 500,
+      msg: expect.stringMatching(/error of its own/),
+    });
+    expect(redirect).toMatchObject({ reason: 'status', upstream_status: 301, msg: expect.stringMatching(/redirects/) });
+  });
+});
+
+test('a write that may have happened says so in its line, and one that was not sent does not', async () => {
+  const world = await openWorld();
+  world.upstream.on(callOf('purchasePlan'), json(500, {}));
+  await world.ask('purchasePlan');
+  const lines = world.gateway.lines.filter(({ msg }) => msg === 'request');
+  expect(lines).toMatchObject([{ status: 502, outcome: 'unknown', operation: 'purchasePlan' }]);
+  const door = await openWorld({}, { hasDoor: true });
+  await door.door?.shut();
+  await door.ask('purchasePlan');
+  const [unsent] = door.gateway.lines.filter(({ msg }) => msg === 'request');
+  expect(unsent).toMatchObject({ status: 502, reason: 'refused' });
+  expect(unsent).not.toHaveProperty('outcome');
 });
 
 test('a client that joined the call of another has the reason in its line too', async () => {

@@ -233,6 +233,16 @@ describe('the line of an overview names', () => {
     expect(linesOf(world)).toMatchObject([{ level: 'info', failed: ['referral_config'], reason: 'status' }]);
   });
 
+  test('the section that the whole fails for', async () => {
+    const world = await open();
+    world.upstream.on(callOf(READ), json(500, {}));
+    expect((await world.call({ path: OVERVIEW, token: world.token })).status).toBe(502);
+    expect(linesOf(world)).toMatchObject([{ status: 502, failed: ['subscription'], reason: 'status' }]);
+    world.upstream.on(callOf(READ), json(401, {}));
+    await world.call({ path: OVERVIEW, token: secret() });
+    expect(linesOf(world)[1]).not.toHaveProperty('failed'); // the client's fault
+  });
+
   test('those that are stale', async () => {
     const world = await open();
     await world.call({ path: OVERVIEW, token: world.token });

@@ -55,7 +55,7 @@ interface Span {
 }
 
 const phaseFacts = (
-  { phase, leg, start, end, outcome, reason, joined, fact }: Phase,
+  { phase, leg, start, end, status, outcome, reason, joined, fact }: Phase,
   { startedAt, endedAt }: Span,
 ) => ({
   phase,
@@ -65,6 +65,7 @@ const phaseFacts = (
   /** It goes on. */
   open: end === undefined || undefined,
   outcome,
+  status,
   reason,
   joined: joined && cut(joined.requestId),
   fact,
