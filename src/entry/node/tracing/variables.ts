@@ -62,6 +62,6 @@ export function traceSettingsIn(env: NodeJS.ProcessEnv): Read | undefined {
   const trimmed = Object.entries(env).map(([name, value]) => [name, value?.trim()] as const);
   const given = textsIn(Object.fromEntries(trimmed));
   const isThere = given['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? given['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'];
-  const isOff = given['OTEL_TRACES_EXPORTER'] === 'none' || /^true$/i.test(String(given['OTEL_SDK_DISABLED']));
+  const isOff = given['OTEL_TRACES_EXPORTER'] === 'none' || String(given['OTEL_SDK_DISABLED']).toLowerCase() === 'true';
   return isThere === undefined || isOff ? undefined : readVariables(variables, given);
 }
