@@ -119,6 +119,9 @@ export async function during<T>(
   }
 }
 
+/** Less is no wait, but the way to what was there already. */
+const LEAST_MS = 0.05;
+
 /** Where the time of a leg went, in milliseconds. Of phases at the same time the earlier one counts. */
 export interface LegTimes {
   readonly name: string;
@@ -138,7 +141,8 @@ export function legsOf(
   { name, startedAt, endedAt }: { readonly name: string; readonly startedAt: number; readonly endedAt: number },
 ): LegTimes[] {
   const phases = waitsIn(all);
-  const names = [...new Set(phases.map(({ leg }) => leg))].filter((leg) => leg !== undefined);
+  const long = phases.filter(({ start, end = endedAt }) => end - start >= LEAST_MS);
+  const names = [...new Set(long.map(({ leg }) => leg))].filter((leg) => leg !== undefined);
   const legs = names.length > 0 ? names : [undefined];
   const endOf = ({ end = endedAt }: Phase) => Math.min(end, endedAt);
   const ends = legs.map((leg) => Math.max(...phases.filter((one) => one.leg === leg).map(endOf)));

@@ -49,10 +49,10 @@ function record(request: ClientRequest, status: number): void {
 const isClientsFault = (status: number) => status >= 400 && status < 500;
 
 /** What the upstream did for it. */
-function doneFor({ phases, upstreamCalls, reason }: ClientRequest): (typeof DONE)[number] {
+function doneFor({ phases, reason }: ClientRequest): (typeof DONE)[number] {
   if (reason) return 'failed';
-  if (upstreamCalls > 0) return 'good';
-  return phases?.some(({ phase }) => phase === 'joined') ? 'joined' : 'not_asked';
+  const waits = new Set(waitsIn(phases ?? []).map(({ phase }) => phase));
+  return waits.has('attempt') ? 'good' : waits.has('joined') ? 'joined' : 'not_asked';
 }
 
 interface Ended {

@@ -1,6 +1,6 @@
 import { GatewayError, isErrorCode } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
-import type { CallOutcome } from '../core/timeline.ts';
+import { BEHIND, type CallOutcome } from '../core/timeline.ts';
 import { recent } from '../store/bounded.ts';
 import { type AccountId, addressOwner, type Owner, secondsLeft, type Store } from '../store/store.ts';
 import type { Attempt, UpstreamAnswer, UpstreamCall } from '../upstream/call.ts';
@@ -127,7 +127,7 @@ export function measured(metrics: Metrics): Gate {
     context.upstreamMs += ms;
     const became = outcomeOf(attempt, outcome);
     const reason = became === 'failed' ? reasonOf(outcome.error) : undefined;
-    if (reason) context.reason = reason;
+    if (reason && attempt.call.leg !== BEHIND) context.reason = reason;
     phase?.settle(became, reason);
     metrics.callDone({ operation: operation.id, outcome: became, reason: reason ?? '' }, ms);
   };

@@ -130,6 +130,16 @@ describe('what clients saw and what the upstream did', () => {
     expect(await countedBy(stage)).toEqual({ 'good, upstream good': 1, 'good, upstream failed': 1, stale_copy: 1 });
   });
 
+  test('is good and not asked for a stale copy, whatever comes of the refresh behind it', async () => {
+    const stage = await openMeasured();
+    await stage.ask(ID);
+    stage.clock.advance(31_000);
+    stage.upstream.on(`GET ${PATH}`, json(500, '{}'));
+    expect((await stage.ask(ID)).headers['cache-status']).toMatch(/ttl=-/);
+    await stage.upstream.waitForCalls(2);
+    expect(await countedBy(stage)).toEqual({ 'good, upstream good': 1, 'good, upstream not_asked': 1 });
+  });
+
   test('is good and joined for those who share a call', async () => {
     const clock = watchedClock();
     const stage = await openMeasured({}, { clock });

@@ -31,10 +31,19 @@ test('whatever overlaps or has not ended, the phases of each leg add up to its t
         expect(ms).toBeLessThanOrEqual(endedAt);
       }
       expect(Math.max(...legs.map(({ ms }) => ms))).toBe(endedAt);
-      const names = new Set(phases.flatMap(({ leg }) => leg ?? []));
+      const waited = phases.filter(({ start, end = endedAt }) => end > start);
+      const names = new Set(waited.flatMap(({ leg }) => leg ?? []));
       expect(legs.map(({ name }) => name)).toEqual(names.size > 0 ? [...names] : ['whole']);
     }),
   );
+});
+
+test('a leg that found at once what it asked for is none', () => {
+  const [asked, found] = [new Phase('attempt', 0, 'a'), new Phase('joined', 0, 'b')];
+  Object.assign(asked, { end: 100 });
+  Object.assign(found, { end: 0.04 });
+  const legs = legsOf([asked, found], { name: 'whole', startedAt: 0, endedAt: 100 });
+  expect(legs.map(({ name }) => name)).toEqual(['a']);
 });
 
 const during = (start: number, end: number) => Object.assign(new Phase('attempt', start, undefined), { end });

@@ -70,8 +70,11 @@ it('the variables of the exporter and of the resource hold', async () => {
     variables: {
       OTEL_SERVICE_NAME: 'front door',
       OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test,service.name=not this',
-      OTEL_EXPORTER_OTLP_HEADERS: 'x-of=the collector',
+      OTEL_EXPORTER_OTLP_HEADERS: 'x-of=the%20collector, ,',
       OTEL_EXPORTER_OTLP_COMPRESSION: 'gzip',
+      OTEL_EXPORTER_OTLP_PROTOCOL: 'http/protobuf',
+      OTEL_TRACES_SAMPLER: 'Always_On',
+      OTEL_TRACES_EXPORTER: 'otlp',
     },
   });
   upstream.on(READ, ANSWER);

@@ -45,7 +45,7 @@ export function openSdk(
         scheduledDelayMillis: settings.otelBspScheduleDelay,
         exportTimeoutMillis: settings.otelBspExportTimeout,
         maxQueueSize: settings.otelBspMaxQueueSize,
-        maxExportBatchSize: settings.otelBspMaxExportBatchSize,
+        maxExportBatchSize: Math.min(settings.otelBspMaxExportBatchSize, settings.otelBspMaxQueueSize),
       }),
     ],
   });

@@ -1,3 +1,5 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import * as z from 'zod/mini';
 import { type ConfigProblem, httpUrl, integer, readAs, readVariables, textsIn } from '../../../config.ts';
 
@@ -10,6 +12,10 @@ const SAMPLERS = [
   'parentbased_traceidratio',
 ] as const;
 
+/** One of these words, in any case. */
+const oneOf = <const W extends string>(words: readonly W[], expected = words.join(', ')) =>
+  readAs(expected, (text) => words.find((word) => word === text.toLowerCase()));
+
 /** Timers take no more than that. */
 const MOST = 2 ** 31 - 1;
 const count = (otherwise: number) => z._default(integer(1, MOST), otherwise);
@@ -19,14 +25,51 @@ const share = readAs('a share from 0 to 1, such as 0.01', (text) => {
   return value >= 0 && value <= 1 ? value : undefined;
 });
 
-const pairs = z.optional(
-  z.string().check(z.refine((text) => text.split(',').every(isPair), 'comma-separated pairs, such as name=value')),
-);
-const isPair = (text: string) => text.trim() === '' || text.trim().indexOf('=') > 0;
+/** `made`: throws if a pair cannot be used. Empty ones may be between commas. */
+const pairs = (expected: string, made: (name: string, value: string) => unknown) =>
+  z.optional(
+    readAs(expected, (text) => {
+      const parts = text.split(',').filter((part) => part.trim() !== '');
+      const isGood = parts.every((part) => {
+        const [name = '', ...value] = part.split('=');
+        return value.length > 0 && name.trim() !== '' && works(() => made(name.trim(), decoded(value.join('='))));
+      });
+      return isGood ? text : undefined;
+    }),
+  );
 
-/** What collectors take at the port for HTTP. */
-const protocol = z.optional(z.enum(['http/json', 'http/protobuf'], 'http/json, since gRPC is not spoken'));
-const compression = z.optional(z.enum(['none', 'gzip']));
+const decoded = (value: string) => decodeURIComponent(value.trim());
+
+/** Throws if it cannot be a header. */
+const headers = pairs('comma-separated headers, percent-encoded, such as name=value', (name, value) => {
+  return new Headers([[name, value]]);
+});
+
+const LONGEST_ATTRIBUTE = 255;
+const attributes = pairs('comma-separated pairs, percent-encoded, such as name=value', (name, value) => {
+  if (Math.max(name.length, value.length) > LONGEST_ATTRIBUTE) throw new RangeError('too long');
+});
+
+const pem = (expected: string, made: (text: Buffer) => unknown) =>
+  z.optional(readAs(expected, (path) => (works(() => made(readFileSync(path))) ? path : undefined)));
+const certificate = pem('a file with a certificate, PEM', (text) => new X509Certificate(text));
+const key = pem('a file with a private key, PEM', createPrivateKey);
+
+function works(work: () => unknown): boolean {
+  try {
+    work();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+const endpoint = z.optional(
+  httpUrl.check(z.refine((url) => url.search === '' && url.hash === '', 'a URL without query or fragment')),
+);
+const protocol = z.optional(oneOf(['http/json', 'http/protobuf'], 'http/json or http/protobuf; gRPC is not spoken'));
+/** As its exporter reads it, in lower case. */
+const compression = z.optional(z.enum(['none', 'gzip'], 'none or gzip'));
 
 /**
  * OpenTelemetry's own variables, and its defaults. Those that its exporter reads for itself are checked only, since it would go on
@@ -34,18 +77,25 @@ const compression = z.optional(z.enum(['none', 'gzip']));
  * Source: OpenTelemetry, Environment Variable Specification.
  */
 const variables = z.object({
-  otelExporterOtlpEndpoint: z.optional(httpUrl),
-  otelExporterOtlpTracesEndpoint: z.optional(httpUrl),
+  otelTracesExporter: z.optional(oneOf(['otlp', 'none'])),
+  otelExporterOtlpEndpoint: endpoint,
+  otelExporterOtlpTracesEndpoint: endpoint,
   otelExporterOtlpProtocol: protocol,
   otelExporterOtlpTracesProtocol: protocol,
-  otelExporterOtlpHeaders: pairs,
-  otelExporterOtlpTracesHeaders: pairs,
+  otelExporterOtlpHeaders: headers,
+  otelExporterOtlpTracesHeaders: headers,
   otelExporterOtlpCompression: compression,
   otelExporterOtlpTracesCompression: compression,
   otelExporterOtlpTimeout: count(10_000),
   otelExporterOtlpTracesTimeout: count(10_000),
-  otelResourceAttributes: pairs,
-  otelTracesSampler: z._default(z.enum(SAMPLERS, `one of ${SAMPLERS.join(', ')}`), 'parentbased_always_on'),
+  otelExporterOtlpCertificate: certificate,
+  otelExporterOtlpTracesCertificate: certificate,
+  otelExporterOtlpClientCertificate: certificate,
+  otelExporterOtlpTracesClientCertificate: certificate,
+  otelExporterOtlpClientKey: key,
+  otelExporterOtlpTracesClientKey: key,
+  otelResourceAttributes: attributes,
+  otelTracesSampler: z._default(oneOf(SAMPLERS, `one of ${SAMPLERS.join(', ')}`), 'parentbased_always_on'),
   otelTracesSamplerArg: z._default(share, 1),
   otelBspScheduleDelay: count(5_000),
   otelBspExportTimeout: count(30_000),
@@ -61,7 +111,8 @@ type Read = { readonly data: TraceSettings } | { readonly problems: readonly Con
 export function traceSettingsIn(env: NodeJS.ProcessEnv): Read | undefined {
   const trimmed = Object.entries(env).map(([name, value]) => [name, value?.trim()] as const);
   const given = textsIn(Object.fromEntries(trimmed));
+  const says = (name: string, word: string) => String(given[name]).toLowerCase() === word;
   const isThere = given['OTEL_EXPORTER_OTLP_ENDPOINT'] ?? given['OTEL_EXPORTER_OTLP_TRACES_ENDPOINT'];
-  const isOff = given['OTEL_TRACES_EXPORTER'] === 'none' || String(given['OTEL_SDK_DISABLED']).toLowerCase() === 'true';
+  const isOff = says('OTEL_TRACES_EXPORTER', 'none') || says('OTEL_SDK_DISABLED', 'true');
   return isThere === undefined || isOff ? undefined : readVariables(variables, given);
 }
