@@ -42,19 +42,24 @@ async function visit(options: BrowserContextOptions = {}): Promise<Page> {
   return page;
 }
 
-/** An overview of which one section is late by 700 ms. */
+/** An overview of which one section is late by 700 ms, and another by 200. */
 async function slowOverview(id = 'the-slow-one') {
-  const held = barrier();
+  const [held, soon] = [barrier(), barrier()];
+  world.upstream.once(callOf('getReferralConfig'), reply(hold(soon), json(200, bodyOf('getReferralConfig', 1))));
   world.upstream.once(
     callOf('listNotifications'),
     reply(hold(held), json(200, bodyOf('listNotifications', '<img src=x onerror=alert(1)>'))),
   );
   const headers = { 'X-Request-Id': id };
   const asked = world.call({ path: OVERVIEW, token: world.token, headers });
-  await held.reached;
-  const underWay = async () => (await world.admin({ path: '/metrics' })).text;
-  await expect.poll(underWay).toMatch(/^portico_upstream_calls_under_way 1$/m);
-  world.advance(0.7);
+  await Promise.all([held.reached, soon.reached]);
+  const underWay = async () =>
+    /^portico_upstream_calls_under_way (.+)$/m.exec((await world.admin({ path: '/metrics' })).text)?.[1];
+  await expect.poll(underWay).toBe('2');
+  world.advance(0.2);
+  soon.release();
+  await expect.poll(underWay).toBe('1');
+  world.advance(0.5);
   held.release();
   await asked;
 }

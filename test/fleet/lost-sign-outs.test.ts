@@ -16,7 +16,9 @@ const PATIENCE = { timeout: 20_000, interval: 50 };
 const statusOf = async (at: NodeGateway, cookie: string, options: Parameters<typeof call>[1] = LOOK) =>
   (await call(at.url, byCookie(cookie, options))).status;
 
-const signIn = async (at: NodeGateway, token = secret()) => cookieIn(await call(at.url, signInWith(token)));
+/** While the store writes its snapshot on a busy machine it is late at times, and a client tries again. */
+const signIn = (at: NodeGateway, token = secret()) =>
+  vi.waitFor(async () => cookieIn(await call(at.url, signInWith(token))), PATIENCE);
 
 /** Sessions that were signed out, alone and everywhere, and one that goes on. */
 const signOuts = async (at: NodeGateway) => {

@@ -79,8 +79,15 @@ const TELLINGS: readonly Telling[] = [
     what: 'trouble of the upstream',
     options: { path: '/api/v2/idverification/start/', body: {} },
     fault: { operation: 'startIdVerification', status: 500, body: { detail: secret('detail') } },
-    fields: [...PASSED, 'code', 'reason'],
-    says: { level: 'error', reason: 'status', status: 502, code: 'upstream_bad_response', upstream_calls: 1 },
+    fields: [...PASSED, 'code', 'reason', 'outcome'],
+    says: {
+      level: 'error',
+      reason: 'status',
+      outcome: 'unknown',
+      status: 502,
+      code: 'upstream_bad_response',
+      upstream_calls: 1,
+    },
   },
 ];
 
