@@ -161,7 +161,8 @@ export function legsOf(
 }
 
 /** What the request itself has waited for. */
-export const waitsIn = (phases: readonly Phase[]): readonly Phase[] => phases.filter(({ leg }) => leg !== BEHIND);
+export const waitsIn = (phases: readonly Phase[]): readonly Phase[] =>
+  phases.some(({ leg }) => leg === BEHIND) ? phases.filter(({ leg }) => leg !== BEHIND) : phases;
 
 /** Milliseconds in which nothing was waited for. */
 export const ownMsOf = (waits: readonly Phase[], from: number, until: number): number =>

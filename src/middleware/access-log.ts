@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts';
 import type { DONE, StatusClass } from '../core/metrics.ts';
 import { andThen } from '../core/runtime.ts';
-import { legsOf, ownMsOf, waitsIn } from '../core/timeline.ts';
+import { BEHIND, legsOf, ownMsOf, type PhaseName, waitsIn } from '../core/timeline.ts';
 import type { ClientRequest } from './request.ts';
 
 /** Not in any RFC, but the usual status for a client that has left. It is only logged. */
@@ -51,8 +51,9 @@ const isClientsFault = (status: number) => status >= 400 && status < 500;
 /** What the upstream did for it. */
 function doneFor({ phases, reason }: ClientRequest): (typeof DONE)[number] {
   if (reason) return 'failed';
-  const waits = new Set(waitsIn(phases ?? []).map(({ phase }) => phase));
-  return waits.has('attempt') ? 'good' : waits.has('joined') ? 'joined' : 'not_asked';
+  if (!phases) return 'not_asked';
+  const waitedFor = (what: PhaseName) => phases.some(({ phase, leg }) => phase === what && leg !== BEHIND);
+  return waitedFor('attempt') ? 'good' : waitedFor('joined') ? 'joined' : 'not_asked';
 }
 
 interface Ended {
