@@ -141,9 +141,15 @@ function clockOf({ rate, going }: Pick<InstanceOptions, 'rate' | 'going'>): Cloc
   };
 }
 
+/** The end of a window, by the store's clock and by the process's. */
+interface End {
+  readonly end: number;
+  readonly at: number;
+}
+
 interface Known {
-  /** When the window ends by the last reply, by the store's clock, and when that came. */
-  end: number | undefined;
+  /** When the window ends by the last replies, and when the last one came. Several may come at once, of two windows. */
+  ends: readonly End[];
   endAt: number;
   /** When the window ends of which something was counted in advance. */
   advanceEnd: number | undefined;
@@ -158,7 +164,7 @@ class Counted {
 
   of(account: string): Known {
     const known = this.#known.get(account) ?? {
-      end: undefined,
+      ends: [],
       endAt: 0,
       advanceEnd: undefined,
       failedAt: 0,
@@ -177,9 +183,10 @@ class Counted {
       try {
         const reply = await engine.snapshot(account, question);
         if (known && reply.use) {
-          known.end = reply.now + reply.use.leftMs;
           known.endAt = performance.now();
-          if (reply.use.advance) known.advanceEnd = known.end;
+          const end = reply.now + reply.use.leftMs;
+          known.ends = [...known.ends.slice(1 - MOST_ENDS), { end, at: known.endAt + reply.use.leftMs }];
+          if (reply.use.advance) known.advanceEnd = end;
         }
         return reply;
       } catch (error) {
@@ -199,6 +206,15 @@ class Counted {
       },
     });
   }
+}
+
+/** Questions of one account that may be under way together. */
+const MOST_ENDS = 32;
+
+/** The one that the reply to a request spoke of; `at`: when its window ends by the process's clock. */
+function endNear(ends: readonly End[], at: number): number | undefined {
+  const [nearest] = ends.toSorted((a, b) => Math.abs(a.at - at) - Math.abs(b.at - at));
+  return nearest?.end;
 }
 
 /** Less than what a request waits for the store. */
@@ -275,7 +291,8 @@ export class LocalInstance implements Instance {
     const snapshot = asked instanceof Promise ? await asked : asked;
     const isAsked = asked instanceof Promise;
     const counted = this.#counted.of(account);
-    const windowEnd = isAsked ? counted.end : counted.advanceEnd;
+    const leftMs = (snapshot.use?.endsAt ?? 0) - this.#clock.now();
+    const windowEnd = isAsked ? endNear(counted.ends, performance.now() + leftMs) : counted.advanceEnd;
     const isAlone = isAsked && (counted.asking > 0 || counted.failedAt >= beganAt || counted.endAt < beganAt);
     const isLetIn = window && (snapshot.use === undefined || snapshot.use.used <= window.limit);
     const isOver = session && isSessionOver(session, snapshot.session);

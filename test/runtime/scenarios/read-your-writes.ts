@@ -25,14 +25,18 @@ const CONFIG = { path: '/api/v2/referral/config/' };
 
 /** Reads all that is cached; comes back with what the upstream was asked for anew, which should be `asked`. */
 async function readAll(stage: Stage, visitor: Visitor, asked: readonly OperationId[]): Promise<readonly OperationId[]> {
-  for (const operation of asked.filter(isMissing))
-    await fail(stage, { operation, status: 200, body: exampleBody(operation) });
+  const read = async (id: OperationId) => {
+    if (isMissing(id) && asked.includes(id)) await fail(stage, { operation: id, status: 200, body: exampleBody(id) });
+    const { status, headers } = await visitor.call({ path: pathOf(id) });
+    expect([id, status]).toEqual([id, 200]);
+    return headers['cache-status'];
+  };
   const missed: OperationId[] = [];
   // One after the other: on a busy machine the store has no time to spare for all of them at once.
   for (const id of cachedIds) {
-    const { status, headers } = await visitor.call({ path: pathOf(id) });
-    expect([id, status]).toEqual([id, 200]);
-    if (headers['cache-status'] === 'portico; fwd=miss; stored') missed.push(id);
+    let how = await read(id);
+    for (let again = 0; how === 'portico; fwd=miss' && again < 5; again++) how = await read(id); // it was late all the same
+    if (how === 'portico; fwd=miss; stored') missed.push(id);
   }
   return missed;
 }
