@@ -23,6 +23,7 @@ const between = (least: number, most: number) => least + Math.random() * (most -
 
 /** The fault after which nobody says how a write ended. */
 export const KILLED = 'a gateway is killed';
+export const PAUSED = 'a gateway is paused';
 
 const SHORT_MS = 1_500;
 /** Longer than others wait before they take a primary for dead. */
@@ -72,7 +73,7 @@ export class Faults {
     const one = () => this.#gateways[Math.floor(Math.random() * this.#gateways.length)];
     return [
       [KILLED, async () => one()?.killFor(between(0, LONG_MS))],
-      ['a gateway is paused', async () => one()?.pauseFor(LONG_MS)],
+      [PAUSED, async () => one()?.pauseFor(LONG_MS)],
     ];
   }
 

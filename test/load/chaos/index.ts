@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { Faults, KILLED, type Loss } from './faults.ts';
+import { Faults, type Happened, KILLED, type Loss, PAUSED } from './faults.ts';
 import { ChaosGateway } from './gateways.ts';
 import { ChaosLoad, type Order } from './load.ts';
 import { type Kind, LAG_SECONDS, startStore } from './stores.ts';
@@ -29,26 +29,34 @@ interface Double {
   readonly lostBy: Loss['is'] | undefined;
 }
 
-/** Of a purchase, between two of its charges. One under way at a flush is recorded later, unless its instance is killed. */
-function mayLose({ is, from, to }: Loss, { order, charges, kills }: Asked): boolean {
+/**
+ * Of a purchase, between two of its charges. One under way at a flush is recorded later, unless its instance is killed, or was paused
+ * between recording it and telling its client.
+ */
+function mayLose({ is, from, to }: Loss, { order, charges, kills, pauses }: Asked): boolean {
   const [first, second] = charges;
   if (!first || !second || second.at < from) return false;
   const isOrphan = kills.some((at) => at >= order.beganAt && at <= first.at + ANSWER_MS);
-  if (is === 'flush') return order.endedAt <= to + ANSWER_MS || (isOrphan && order.beganAt <= to);
+  const isToldLate = pauses.some(
+    ({ at, endedAt }) => at <= to && order.beganAt <= at && order.endedAt >= at && order.endedAt <= endedAt + ANSWER_MS,
+  );
+  if (is === 'flush') return isToldLate || order.endedAt <= to + ANSWER_MS || (isOrphan && order.beganAt <= to);
   return first.at >= from - LAG_SECONDS * 1_000 && first.at <= to;
 }
 
 interface Asked extends Omit<Double, 'lostBy'> {
   readonly kills: readonly number[];
+  readonly pauses: readonly Pick<Happened, 'at' | 'endedAt'>[];
 }
 
 function doublesOf(orders: readonly Order[], all: readonly Charge[], { losses, happened }: Faults): readonly Double[] {
   const byKey = Map.groupBy(all, ({ key }) => key);
   const kills = happened.filter(({ name }) => name === KILLED).map(({ at }) => at);
+  const pauses = happened.filter(({ name }) => name === PAUSED);
   return orders.flatMap((order) => {
     const charges = byKey.get(order.key) ?? [];
     if (charges.length < 2) return [];
-    const causes = losses.filter((loss) => mayLose(loss, { order, charges, kills })).map(({ is }) => is);
+    const causes = losses.filter((loss) => mayLose(loss, { order, charges, kills, pauses })).map(({ is }) => is);
     return [{ order, charges, lostBy: causes.includes('flush') ? 'flush' : causes[0] }];
   });
 }
