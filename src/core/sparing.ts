@@ -1,6 +1,6 @@
 const SAME_TROUBLE_MS = 60_000;
 
-/** Says whether it is time to tell of a trouble: of the same one once a minute. There are some dozens. */
+/** Whether a trouble may be logged: the same one once a minute. There are some dozens of them. */
 export class Sparing {
   readonly #toldAt = new Map<string, number>();
 

@@ -119,7 +119,7 @@ export async function during<T>(
   }
 }
 
-/** Less is no wait, but the way to what was there already. */
+/** A shorter wait makes no leg: what was asked for was there already. */
 const LEAST_MS = 0.05;
 
 /** Where the time of a leg went, in milliseconds. Of phases at the same time the earlier one counts. */

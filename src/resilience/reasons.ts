@@ -8,7 +8,7 @@ const WORDS: Readonly<Record<Reason, string>> = {
   dns: 'its name has no address; see UPSTREAM_BASE_URL and the name server',
   refused: 'it refuses connections; see its port in UPSTREAM_BASE_URL, and whether it runs',
   tls: 'TLS fails; see whether it speaks TLS at this port, and the scheme of UPSTREAM_BASE_URL',
-  reset: 'the connection goes away before its whole answer; see whether it wants https:// in UPSTREAM_BASE_URL',
+  reset: 'the connection goes away before its whole answer; see the scheme of UPSTREAM_BASE_URL, and who closes it',
   unreachable: 'there is no way to it; see routes and firewalls',
   timeout: 'no answer in time; see UPSTREAM_TIMEOUT_MS',
   status: 'it answers with an error of its own',
