@@ -21,7 +21,8 @@ export const integer = (least: number, most: number) =>
     const value = /^\d+$/.test(text) ? Number(text) : NaN;
     return value >= least && value <= most ? value : undefined;
   });
-const integerVariable = (least: number, most: number, otherwise: number) => z._default(integer(least, most), otherwise);
+export const integerVariable = (least: number, most: number, otherwise: number) =>
+  z._default(integer(least, most), otherwise);
 const flag = z.stringbool({ truthy: ['true'], falsy: ['false'], case: 'sensitive', error: 'true or false' });
 const portVariable = (otherwise: number) => integerVariable(0, 65_535, otherwise);
 const msVariable = (otherwise: number) => integerVariable(1, 600_000, otherwise);
@@ -141,7 +142,12 @@ const variablesOf = (table: Table) => z.extend(variables, { cachePolicy: z.optio
 const variableOf = (name: string) => name.replaceAll(/[A-Z]/g, '_$&').toUpperCase();
 
 /** The names of all variables but OpenTelemetry's own. */
-export const VARIABLES: readonly string[] = Object.keys(variables.shape).map(variableOf);
+export const VARIABLES: readonly string[] = namesIn(variables);
+
+/** What the fields of a schema are called in the environment. */
+export function namesIn({ shape }: z.ZodMiniObject): string[] {
+  return Object.keys(shape).map(variableOf);
+}
 
 /** Durations in milliseconds, sizes in bytes, as named in `contract.md` section 1. */
 export type Config = ReturnType<typeof configOf>;

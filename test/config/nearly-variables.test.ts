@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { VARIABLES } from '../../src/config.ts';
+import { NODE_VARIABLES as VARIABLES } from '../../src/entry/node/variables.ts';
 import { nearlyVariables } from '../../src/entry/node/variables.ts';
 
 const meant = (variable: string) => nearlyVariables({ [variable]: 'x' })[0]?.did_you_mean;

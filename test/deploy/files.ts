@@ -2,7 +2,8 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
-import { type Config, parseConfig, VARIABLES } from '../../src/config.ts';
+import { type Config, parseConfig } from '../../src/config.ts';
+import { NODE_VARIABLES } from '../../src/entry/node/variables.ts';
 import { accountTable } from '../support/account-api.ts';
 
 export const ROOT = join(import.meta.dirname, '../..');
@@ -26,7 +27,7 @@ export const filesIn = (folder: string): string[] => readdirSync(join(ROOT, fold
 export const withDefaults = (text: string): string => text.replace(/\$\{[A-Z_]+:-([^}]*)\}/g, '$1');
 
 /** Names of variables that the gateway's configuration reads. */
-export const variables = new Set([...VARIABLES, 'NODE_ENV']);
+export const variables = new Set([...NODE_VARIABLES, 'NODE_ENV']);
 
 /** As the image starts the gateway: with the Dockerfile's variables under the given ones. */
 export function configIn(env: Readonly<Record<string, string>>): Config {

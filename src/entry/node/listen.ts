@@ -26,13 +26,13 @@ export async function serve(
 ): Promise<{ readonly url: string; readonly adminUrl: string | undefined }> {
   const opened = openedOnNode(gateway);
   opened.setReady(false);
-  const { deps, unsent, scrape, logger, storeOpened, tracesOpened } = opened;
+  const { deps, unsent, scrape, logger, settings, storeOpened, tracesOpened } = opened;
   const { config, waitUntil, metrics } = deps;
   for (const near of nearlyVariables(process.env)) logger.warn(near, 'variable is not known');
   if (config.secrets.length === 0) logger.info({}, HASHES_CHANGE);
   await Promise.all([storeOpened, tracesOpened()]);
   const { host, port, trustedProxies, adminHost, adminPort, upstreamMaxConnections } = config;
-  const shared = { refuse: createRefuser(deps), unsent, waitUntil };
+  const shared = { refuse: createRefuser(deps), unsent, waitUntil, keepAliveMs: settings.keepAliveMs };
   const bounds = {
     trustedProxies,
     mostConnections: mostConnections(upstreamMaxConnections),

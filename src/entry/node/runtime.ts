@@ -3,6 +3,7 @@ import type { Gateway, Given, Opened, Runtime } from '../../portico.ts';
 import type { TrialAccount } from '../../routes/docs.ts';
 import { nodeDeps, openStore } from './deps.ts';
 import { pinoLogger } from './logger.ts';
+import { type Settings, settingsIn } from './settings.ts';
 import { openTraces, traceProblems } from './tracing/index.ts';
 import { refuse, withFile } from './variables.ts';
 
@@ -20,7 +21,10 @@ export interface Trial {
  */
 export function fromEnv(variables: Variables, trial?: Trial): { readonly runtime: Runtime } {
   const given = withFile(variables);
-  return { runtime: { variables: given, otherProblems: traceProblems, open: (made) => open(made, trial), refuse } };
+  const settings = settingsIn(given);
+  const otherProblems = () => [...('problems' in settings ? settings.problems : []), ...traceProblems()];
+  const openWith = (made: Given) => open(made, 'data' in settings ? settings.data : refuse(settings.problems), trial);
+  return { runtime: { variables: given, otherProblems, open: openWith, refuse } };
 }
 
 /** @throws TypeError if the gateway was made with another runtime */
@@ -32,13 +36,13 @@ export function openedOnNode(gateway: Gateway | undefined): OpenedOnNode {
 
 const openedHere = new WeakMap<Opened, OpenedOnNode>();
 
-function open(given: Given, trial?: Trial): OpenedOnNode {
-  const opened = make(given, trial);
+function open(given: Given, settings: Settings, trial?: Trial): OpenedOnNode {
+  const opened = make(given, settings, trial);
   openedHere.set(opened, opened);
   return opened;
 }
 
-function make({ config, table, overviews, hooks }: Given, trial?: Trial) {
+function make({ config, table, overviews, hooks }: Given, settings: Settings, trial?: Trial) {
   const upstream = config.upstreamBaseUrl ?? trial?.upstream;
   if (!upstream) return refuse([NO_UPSTREAM]);
   const logger = pinoLogger(config.logLevel);
@@ -68,6 +72,7 @@ function make({ config, table, overviews, hooks }: Given, trial?: Trial) {
       await logger.end();
     },
     logger,
+    settings,
     storeOpened: store.opened,
     tracesOpened: traces.opened,
     /** Whether requests are taken, for probes. */

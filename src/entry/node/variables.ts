@@ -2,6 +2,10 @@ import { existsSync } from 'node:fs';
 import { loadEnvFile } from 'node:process';
 import leven from 'leven';
 import { type ConfigProblem, VARIABLES, type Variables } from '../../config.ts';
+import { SETTINGS } from './settings.ts';
+
+/** The names of all variables but OpenTelemetry's own. */
+export const NODE_VARIABLES: readonly string[] = [...VARIABLES, ...SETTINGS];
 
 /** `EX_CONFIG` of sysexits.h. */
 export const BAD_CONFIG = 78;
@@ -20,9 +24,9 @@ export function refuse(problems: readonly ConfigProblem[]): never {
 
 /** Variables that are none of ours but look like a slip of the pen for one. */
 export function nearlyVariables(env: Readonly<Record<string, string | undefined>>) {
-  const others = Object.keys(env).filter((name) => !VARIABLES.includes(name));
+  const others = Object.keys(env).filter((name) => !NODE_VARIABLES.includes(name));
   return others.flatMap((variable) => {
-    const [meant] = VARIABLES.filter((ours) => isNearly(variable, ours)).toSorted(
+    const [meant] = NODE_VARIABLES.filter((ours) => isNearly(variable, ours)).toSorted(
       (one, other) => leven(variable, one) - leven(variable, other),
     );
     return meant === undefined ? [] : [{ variable, did_you_mean: meant }];

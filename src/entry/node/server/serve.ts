@@ -33,6 +33,8 @@ export interface ServeOptions {
   readonly onOverload?: () => void;
   /** How many connections there may be; beyond it the address that has most loses those without a request. Absent: any number. */
   readonly mostConnections?: number;
+  /** For how long an idle connection is kept: longer than load balancers keep theirs. */
+  readonly keepAliveMs?: number;
   /** How long a client may take nothing of its answer; at most twice that. */
   readonly stalledAfterMs?: number;
 }
@@ -50,7 +52,6 @@ const LIMITS = {
   headersTimeout: 3_000,
   requestTimeout: 5_000,
   connectionsCheckingInterval: 500,
-  keepAliveTimeout: 65_000, // longer than load balancers keep idle connections
   maxHeaderSize: 65_536, // we refuse smaller ones
   requireHostHeader: false, // ours answers with a problem
   joinDuplicateHeaders: true, // else the second is dropped in silence
@@ -62,11 +63,11 @@ const STALLED_AFTER_MS = 20_000;
 /** Serves an app on a port; 0 takes a free one. */
 export async function serve(options: ServeOptions): Promise<Serving> {
   const { host, port, unsent, trustedProxies = [], stalledAfterMs = STALLED_AFTER_MS } = options;
-  const { mostRequests = Infinity, mostConnections = Infinity } = options;
+  const { mostRequests = Infinity, mostConnections = Infinity, keepAliveMs: keepAliveTimeout = 65_000 } = options;
   const traffic = new Traffic(mostRequests, addresses(trustedProxies));
   const connections = new Connections(mostConnections, proxies(trustedProxies));
   const answer = inTurn(guarded(options, traffic));
-  const server = createServer(LIMITS, answer)
+  const server = createServer({ ...LIMITS, keepAliveTimeout }, answer)
     .on('connection', (socket) => {
       traffic.accept();
       connections.add(socket);
