@@ -83,7 +83,7 @@ export const problem: ErrorHandler<Env> = (error, c) => {
   const request = c.get('porticoRequest');
   const hasLeft = error instanceof ClientLeft || (!(error instanceof GatewayError) && request.hasLeft);
   const response = hasLeft ? new Response(null, { status: CLIENT_LEFT }) : problemResponse(c, error); // that nobody reads
-  if (hasLeft) request.code = 'client_left';
+  if (hasLeft) request.code = request.leftCode;
   endRequest(request, response.status);
   return response;
 };

@@ -44,6 +44,8 @@ export interface RequestTools {
   readonly addressOf: (env: object, header: Head['header']) => string;
   /** The head that a runtime has read already; undefined where a host's middleware has put another `Request` there. */
   readonly headOf?: (env: object, request: Request) => Head | undefined;
+  /** Whether the connections that are left are being cut off, since the process ends. */
+  readonly isCuttingOff?: (() => boolean) | undefined;
   /** For work that outlives its request, where the runtime passes no execution context. */
   readonly waitUntil: WaitUntil;
   readonly hooks?: Pick<Hooks, 'onProblem'> | undefined;
@@ -270,6 +272,11 @@ export class ClientRequest implements RequestContext, TracedRequest {
   /** Whether the client has gone away. */
   get hasLeft(): boolean {
     return this.#hono?.req.raw.signal.aborted === true;
+  }
+
+  /** In the log, of a request whose connection is gone. */
+  get leftCode(): 'client_left' | 'cut_off' {
+    return this.tools.isCuttingOff?.() ? 'cut_off' : 'client_left';
   }
 
   /** Made when asked for: a closure in a field of each request costs a third of a hit. */

@@ -183,13 +183,13 @@ function streamOf(request: ClientRequest, asked: CompositionRequest, legs: Legs)
       const lines = asked.wanted.map(async (name) => send(lineOf(request, asked, name, await legs.get(name))));
       const outcomes = await Promise.allSettled(lines);
       const cut = outcomes.find((one) => one.status === 'rejected');
-      if (request.hasLeft) return endCut(request, 'client_left'); // nobody reads it any more
+      if (request.hasLeft) return endCut(request, request.leftCode); // nobody reads it any more
       if (cut) endCut(request, codeOf(cut.reason));
       else request.end();
       if (!cut) send('{"complete":true}');
       controller.close();
     },
-    cancel: () => endCut(request, 'client_left'),
+    cancel: () => endCut(request, request.leftCode),
   });
 }
 

@@ -36,7 +36,16 @@ const systemClock: Clock = {
 
 type Given = Pick<
   Deps,
-  'config' | 'table' | 'overviews' | 'hooks' | 'upstream' | 'logger' | 'readiness' | 'trialAccounts' | 'tracing'
+  | 'config'
+  | 'table'
+  | 'overviews'
+  | 'hooks'
+  | 'upstream'
+  | 'logger'
+  | 'readiness'
+  | 'isCuttingOff'
+  | 'trialAccounts'
+  | 'tracing'
 >;
 
 /** The app's dependencies on Node. */
@@ -50,7 +59,7 @@ export function nodeDeps(
   const addressOf = addresses(config.trustedProxies);
   const { waitUntil, idle } = trackedWork();
   const { transport, close: closeTransport } = undiciTransport(upstream, config);
-  const { scrape, read, ...metrics } = promMetrics(given.table, [
+  const { scrape, read, measure, ...metrics } = promMetrics(given.table, [
     ...usageMetrics(() => store.usage(), droppedLines),
     ...instruments,
   ]);
@@ -72,7 +81,7 @@ export function nodeDeps(
     docsAssets,
   };
   const close = async () => void (await Promise.all([closeTransport(), closeStore()]));
-  return { deps, unsent, idle, scrape, read, recordings, close };
+  return { deps, unsent, idle, scrape, read, measure, recordings, close };
 }
 
 /** Keeps track of work that outlives its request. `idle` resolves when none goes on, so that the process can wait for it. */

@@ -1,105 +1,147 @@
-import { createAdminApp, createRefuser } from '../../app.ts';
+import { createRefuser } from '../../app.ts';
 import type { Gateway } from '../../portico.ts';
 import { openConsole } from './console/index.ts';
+import { listenForOperators, orExit, type Served } from './operators.ts';
 import { type OpenedOnNode, openedOnNode } from './runtime.ts';
 import { mostConnections } from './server/connections.ts';
 import { serve as listen, type ServeOptions, type Serving } from './server/serve.ts';
-import { onStop } from './signals.ts';
-import { BAD_CONFIG, nearlyVariables } from './variables.ts';
+import { onSignal } from './signals.ts';
+import { nearlyVariables } from './variables.ts';
+import { role } from './workers/role.ts';
 
 const HASHES_CHANGE = 'the hashes of accounts and clients in the log change with the process, since SECRETS is not set';
+
+const CUT_OFF = 'requests were cut off, since SHUTDOWN_GRACE_MS was over';
 
 /** Under way at once: beyond that an answer would come too late to be of use. */
 const MOST_REQUESTS = 2_000;
 
-const NO_SUCH_HOST = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EADDRNOTAVAIL', 'EINVAL']);
+/** What a worker may take to end beside its delay and grace: to send spans and to write its log. */
+const END_MS = 3_000;
 
 /**
  * Serves an app in which the gateway is mounted, or the gateway's own, at `HOST` and `PORT`, and the admin listener, until
- * SIGTERM or SIGINT: then requests in flight finish, and the process exits. Where it cannot listen, the process ends.
- * `atEnd`: what is to be closed last.
+ * a signal ends it: then requests in flight finish, and the process exits. With `WORKERS` this process starts others that
+ * run the same file, and they serve. Where it cannot listen, the process ends. `atEnd`: what is to be closed last.
  */
-export async function serve(
-  app: ServeOptions['app'],
-  gateway: Gateway,
-  atEnd?: () => Promise<void>,
-): Promise<{ readonly url: string; readonly adminUrl: string | undefined }> {
+export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: () => Promise<void>): Promise<Served> {
   const opened = openedOnNode(gateway);
-  opened.setReady(false);
+  const { logger, deps, isPrimary } = opened;
+  if (!role) {
+    for (const near of nearlyVariables(process.env)) logger.warn(near, 'variable is not known');
+    if (deps.config.secrets.length === 0) logger.info({}, HASHES_CHANGE);
+  }
+  if (!isPrimary) return serveHere({ app, gateway, opened, atEnd });
+  const { supervise } = await import('./workers/primary.ts');
+  return supervise(opened, atEnd);
+}
+
+interface Parts {
+  readonly app: ServeOptions['app'];
+  readonly gateway: Gateway;
+  readonly opened: OpenedOnNode;
+  readonly atEnd: (() => Promise<void>) | undefined;
+}
+
+async function serveHere({ app, gateway, opened, atEnd }: Parts): Promise<Served> {
+  let isReady = false;
+  opened.readyWhen(() => isReady);
   const { deps, unsent, scrape, logger, settings, storeOpened, tracesOpened } = opened;
-  const { config, waitUntil, metrics } = deps;
-  for (const near of nearlyVariables(process.env)) logger.warn(near, 'variable is not known');
-  if (config.secrets.length === 0) logger.info({}, HASHES_CHANGE);
+  const { config, waitUntil } = deps;
   await Promise.all([storeOpened, tracesOpened()]);
-  const { host, port, trustedProxies, adminHost, adminPort, upstreamMaxConnections } = config;
-  const shared = { refuse: createRefuser(deps), unsent, waitUntil, keepAliveMs: settings.keepAliveMs };
-  const bounds = {
+  const shown = openConsole(opened);
+  const admin = role ? undefined : await listenForOperators(opened, scrape, shown.routes); // first: a start that fails has served nobody
+  const bounds = boundsOf(opened);
+  const { host, port } = config;
+  const refuse = createRefuser(deps);
+  const { keepAliveMs } = settings;
+  const served = { app, isGateway: app === gateway.app, refuse, unsent, waitUntil, keepAliveMs, ...bounds, host, port };
+  const main = await orExit('PORT', served, listen);
+  watchLoad(opened, main, bounds);
+  isReady = true;
+  const end = ending(opened, main, async () => {
+    await Promise.all([admin?.drain(0), atEnd?.()]);
+  });
+  const stop = async ({ isReplaced }: { readonly isReplaced: boolean }) => {
+    isReady = isReplaced; // who asks may hear of others
+    if (!isReplaced) shown.end();
+    await end({ delayMs: isReplaced ? 0 : settings.shutdownDelayMs });
+  };
+  onSignal((signal) => {
+    if (signal === 'SIGHUP' && role) return; // it is for the primary
+    if (isReady && !role) logger.info({ signal }, 'stopping');
+    void stop({ isReplaced: false });
+  });
+  if (role) await tellPrimary(opened, main.url, stop);
+  else logger.info({ url: main.url }, 'listening');
+  return { url: main.url, adminUrl: admin?.url };
+}
+
+type Bounds = ReturnType<typeof boundsOf>;
+
+function boundsOf({ deps: { config, metrics } }: OpenedOnNode) {
+  const { trustedProxies, upstreamMaxConnections } = config;
+  return {
     trustedProxies,
     mostConnections: mostConnections(upstreamMaxConnections),
     mostRequests: Math.max(MOST_REQUESTS, 4 * upstreamMaxConnections),
     onOverload: () => metrics.refused('under_way'),
   };
-  const unhooked = { ...deps, hooks: undefined }; // the admin listener is no part of what clients see
-  const shown = openConsole(opened);
-  const ofAdmin = {
-    ...shared,
-    refuse: createRefuser(unhooked),
-    isGateway: true,
-    app: createAdminApp(unhooked, scrape, shown.routes),
-  };
-  const probed = { ...ofAdmin, host: adminHost, port: adminPort };
-  const admin = adminPort === 0 ? undefined : await orExit('ADMIN_PORT', probed, listen); // first: a start that fails has served nobody
-  const served = { ...shared, ...bounds, isGateway: app === gateway.app, app, host, port };
-  const main = await orExit('PORT', served, listen);
+}
+
+function watchLoad(
+  { deps: { metrics } }: OpenedOnNode,
+  main: Serving,
+  { mostRequests, mostConnections: most }: Bounds,
+) {
   metrics.watch('requests', () => main.load().requests);
-  metrics.watch('requests_limit', () => bounds.mostRequests);
+  metrics.watch('requests_limit', () => mostRequests);
   metrics.watch('connections', () => main.load().connections);
-  metrics.watch('connections_limit', () => bounds.mostConnections);
-  opened.setReady(true);
-  onStop((signal) => void stop({ opened, gateway: main, admin, shown, atEnd }, signal));
-  logger.info({ url: main.url }, 'listening');
-  return { url: main.url, adminUrl: admin?.url };
+  metrics.watch('connections_limit', () => most);
 }
 
-interface Running {
-  readonly opened: OpenedOnNode;
-  readonly gateway: Serving;
-  readonly admin: Serving | undefined;
-  readonly shown: { readonly end: () => void };
-  readonly atEnd: (() => Promise<void>) | undefined;
+async function tellPrimary(
+  { settings, deps: { config }, measure, recordings }: OpenedOnNode,
+  url: string,
+  stop: (why: { readonly isReplaced: boolean }) => Promise<void>,
+): Promise<void> {
+  const { serveFor } = await import('./workers/worker.ts');
+  const endMs = settings.shutdownDelayMs + config.shutdownGraceMs + END_MS;
+  await serveFor({ started: { url, workers: settings.workers, endMs }, measure, recordings, stop });
 }
 
-/** First readiness is turned off, then the public listener drained; the admin one is closed last, for the probes. */
-async function stop({ opened, gateway, admin, shown, atEnd }: Running, signal: NodeJS.Signals): Promise<void> {
-  const { deps, logger, idle, close } = opened;
-  if (!deps.readiness.isReady()) return; // a second signal changes nothing: requests in flight still finish
-  opened.setReady(false);
-  logger.info({ signal }, 'stopping');
-  shown.end();
-  const endAt = Date.now() + deps.config.shutdownGraceMs;
-  const left = () => Math.max(0, endAt - Date.now());
-  await gateway.drain(left());
-  await Promise.race([idle(), new Promise((resolve) => setTimeout(resolve, left()))]);
-  await admin?.drain(0);
-  await Promise.all([close(), atEnd?.()]);
-  await logger.end();
-  process.exit(0);
+/**
+ * How it ends, once: while it waits for `delayMs` the balancer may notice; then the public listener is drained. What `last`
+ * closes is closed last, for the probes.
+ */
+function ending(
+  { deps, logger, idle, close, cutOff, measure }: OpenedOnNode,
+  main: Serving,
+  last: () => Promise<void>,
+) {
+  let hasBegun = false;
+  const onCut = (count: number) => {
+    cutOff();
+    for (let n = 0; n < count; n++) deps.metrics.refused('cut_off');
+    logger.warn({ count }, CUT_OFF);
+  };
+  return async ({ delayMs }: { readonly delayMs: number }) => {
+    if (hasBegun) return; // a second signal changes nothing: requests in flight still finish
+    hasBegun = true;
+    if (delayMs > 0) {
+      main.tellToClose();
+      await passed(delayMs);
+    }
+    const endAt = Date.now() + deps.config.shutdownGraceMs;
+    const left = () => Math.max(0, endAt - Date.now());
+    await main.drain(left(), onCut);
+    await Promise.race([idle(), passed(left())]);
+    await last();
+    await close();
+    await logger.end();
+    if (role) await (await import('./workers/worker.ts')).tellLast(measure);
+    process.exit(0);
+  };
 }
 
-/** `PORT` and `HOST` belong together, as do `ADMIN_PORT` and `ADMIN_HOST`. Where it cannot listen the process ends. */
-export async function orExit<At extends { readonly host: string; readonly port: number }, T>(
-  portVariable: string,
-  at: At,
-  run: (at: At) => Promise<T>,
-): Promise<T> {
-  try {
-    return await run(at);
-  } catch (error) {
-    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
-    const isBadHost = NO_SUCH_HOST.has(reason);
-    const words = reason === 'EADDRINUSE' ? 'it is already in use' : reason;
-    if (isBadHost) console.error(`${portVariable.replace('PORT', 'HOST')}: expected a name or address of this machine`);
-    else console.error(`${portVariable}: cannot listen on ${at.host}:${at.port}: ${words}`);
-    return process.exit(isBadHost ? BAD_CONFIG : 1);
-  }
-}
+const passed = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

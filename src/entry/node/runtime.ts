@@ -5,6 +5,7 @@ import { nodeDeps, openStore } from './deps.ts';
 import { pinoLogger } from './logger.ts';
 import { type Settings, settingsIn } from './settings.ts';
 import { openTraces, traceProblems } from './tracing/index.ts';
+import { role } from './workers/role.ts';
 import { refuse, withFile } from './variables.ts';
 
 export type OpenedOnNode = ReturnType<typeof make>;
@@ -19,12 +20,18 @@ export interface Trial {
  * The runtime for `portico`: Node, configured by these variables, which are joined by those of `.env` if they are the process's
  * own. A bad one ends the process with status 78. `trial`: where no upstream is configured.
  */
-export function fromEnv(variables: Variables, trial?: Trial): { readonly runtime: Runtime } {
+export function fromEnv(variables: Variables, trial = trialOfPrimary()): { readonly runtime: Runtime } {
   const given = withFile(variables);
   const settings = settingsIn(given);
   const otherProblems = () => [...('problems' in settings ? settings.problems : []), ...traceProblems()];
   const openWith = (made: Given) => open(made, 'data' in settings ? settings.data : refuse(settings.problems), trial);
   return { runtime: { variables: given, otherProblems, open: openWith, refuse } };
+}
+
+/** The sandbox is beside the primary. */
+function trialOfPrimary(): Trial | undefined {
+  const trial = role?.trial;
+  return trial && { upstream: new URL(trial.upstream), accounts: trial.accounts };
 }
 
 /** @throws TypeError if the gateway was made with another runtime */
@@ -42,12 +49,16 @@ function open(given: Given, settings: Settings, trial?: Trial): OpenedOnNode {
   return opened;
 }
 
+const always = () => true;
+
 function make({ config, table, overviews, hooks }: Given, settings: Settings, trial?: Trial) {
   const upstream = config.upstreamBaseUrl ?? trial?.upstream;
+  const isPrimary = settings.workers > 1 && !role; // of which only the admin listener is used: it needs neither traces nor a store
   if (!upstream) return refuse([NO_UPSTREAM]);
   const logger = pinoLogger(config.logLevel);
-  let isReady = true; // `serve` has its own word on it, another server has none
-  const traces = openTraces(upstream, logger);
+  let isReady = always; // `serve` has its own word on it, another server has none
+  let isCuttingOff = false;
+  const traces = isPrimary ? undefined : openTraces(upstream, logger);
   const given = {
     config,
     table,
@@ -55,18 +66,19 @@ function make({ config, table, overviews, hooks }: Given, settings: Settings, tr
     hooks,
     upstream,
     logger,
-    readiness: { isReady: () => isReady },
+    readiness: { isReady: () => isReady() },
+    isCuttingOff: () => isCuttingOff,
     trialAccounts: trial?.accounts,
-    tracing: traces.tracing,
+    tracing: traces?.tracing,
   };
-  const store = openStore(given);
+  const store = openStore(isPrimary ? { ...given, config: { ...config, storeUrl: undefined } } : given);
   const made = nodeDeps(given, store, logger.dropped);
-  const close = async () => void (await Promise.all([made.close(), traces.close()]));
+  const close = async () => void (await Promise.all([made.close(), traces?.close()]));
   return {
     ...made,
     close,
     async drain() {
-      isReady = false;
+      isReady = () => false;
       await made.idle();
       await close();
       await logger.end();
@@ -74,8 +86,12 @@ function make({ config, table, overviews, hooks }: Given, settings: Settings, tr
     logger,
     settings,
     storeOpened: store.opened,
-    tracesOpened: traces.opened,
+    tracesOpened: async () => traces?.opened(),
     /** Whether requests are taken, for probes. */
-    setReady: (is: boolean) => void (isReady = is),
+    readyWhen: (is: () => boolean) => void (isReady = is),
+    /** What is still under way is cut off from now on. */
+    cutOff: () => void (isCuttingOff = true),
+    isPrimary,
+    trial,
   };
 }

@@ -2,14 +2,16 @@ import type { RunningSandbox } from '../../../sandbox/src/node.ts';
 import { type Config, parseConfig } from '../../config.ts';
 import { proxyAccount } from '../../proxy-account/index.ts';
 import { tableOf } from '../../upstream/table.ts';
-import { orExit } from './listen.ts';
+import { orExit, type Served } from './operators.ts';
 import type { Trial } from './runtime.ts';
 import { withFile } from './variables.ts';
+import { role } from './workers/role.ts';
 
 const SANDBOX_PORT = 8789;
 
-/** The upstream for who has none yet; undefined where there is one, or where variables are bad, which `portico` says. */
+/** The upstream for who has none yet; undefined where there is one, in a worker, whose primary has it, or where variables are bad, which `portico` says. */
 export async function sandboxBeside(variables: NodeJS.ProcessEnv) {
+  if (role) return undefined;
   const parsed = parseConfig(withFile(variables), tableOf(proxyAccount));
   if ('problems' in parsed || parsed.config.upstreamBaseUrl) return undefined;
   const started = await start(parsed.config);
@@ -24,11 +26,6 @@ async function start({ sandboxPort: given, port, adminPort }: Config): Promise<R
   const isOurs = port === SANDBOX_PORT || adminPort === SANDBOX_PORT;
   if (given === undefined) return startSandbox({ port: isOurs ? 0 : SANDBOX_PORT }).catch(() => startSandbox());
   return orExit('SANDBOX_PORT', { host: '127.0.0.1', port: given }, startSandbox);
-}
-
-interface Served {
-  readonly url: string;
-  readonly adminUrl: string | undefined;
 }
 
 /** For whoever has just started it. */

@@ -1,16 +1,35 @@
-/** Until `onStop` is called there is nothing to finish, so the process just exits. */
-let stop: (signal: NodeJS.Signals) => void = () => process.exit(0);
-let areTaken = false;
+/** Which begin the end, and that they ask for a new configuration where there are workers to be replaced. */
+const ENDING = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'] as const;
 
-/** From now on a signal does not kill the process. */
+/** As a shell reports a process that SIGINT has ended. */
+const INTERRUPTED = 130;
+
+/** npm passes on a SIGINT that the terminal has sent to its children too: that is one. */
+const SAME_MS = 150;
+
+/** Until `onSignal` is called there is nothing to finish, so the process just exits. */
+let finish: (signal: NodeJS.Signals) => void = () => process.exit(0);
+let areTaken = false;
+let interruptedAt: number | undefined;
+
+/** From now on a signal does not kill the process, but a second SIGINT, for who does not want to wait. */
 export function takeSignals(): void {
   if (areTaken) return;
   areTaken = true;
-  for (const name of ['SIGTERM', 'SIGINT'] as const) process.on(name, (signal) => stop(signal));
+  for (const name of ENDING) process.on(name, take);
 }
 
 /** From now on, this is what a signal does. */
-export function onStop(finish: (signal: NodeJS.Signals) => void): void {
+export function onSignal(run: (signal: NodeJS.Signals) => void): void {
   takeSignals();
-  stop = finish;
+  finish = run;
+}
+
+function take(signal: NodeJS.Signals): void {
+  const now = performance.now();
+  if (signal === 'SIGINT') {
+    if (interruptedAt !== undefined && now - interruptedAt >= SAME_MS) process.exit(INTERRUPTED);
+    interruptedAt ??= now;
+  }
+  finish(signal);
 }

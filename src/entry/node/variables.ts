@@ -7,6 +7,9 @@ import { SETTINGS } from './settings.ts';
 /** The names of all variables but OpenTelemetry's own. */
 export const NODE_VARIABLES: readonly string[] = [...VARIABLES, ...SETTINGS];
 
+/** As it was before `.env` was read. */
+export const environmentAtStart: NodeJS.ProcessEnv = { ...process.env };
+
 /** `EX_CONFIG` of sysexits.h. */
 export const BAD_CONFIG = 78;
 

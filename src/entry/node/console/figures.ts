@@ -1,5 +1,5 @@
-import { monitorEventLoopDelay, performance } from 'node:perf_hooks';
-import type { Recordings } from './recorder.ts';
+import { performance } from 'node:perf_hooks';
+import type { Shown } from './recorder.ts';
 
 /** What the gateway measures, without what is of the process. In words of our own: types of the package name no other's. */
 export type ReadMetrics = () => Promise<readonly Measured[]>;
@@ -43,30 +43,23 @@ type Reading = ReadonlyMap<string, Awaited<ReturnType<ReadMetrics>>[number]['val
 
 export type Figures = NonNullable<Awaited<ReturnType<Measuring['take']>>>;
 
-const RESOLUTION_MS = 10;
-const MB = 1_048_576;
-
 /** What the page plots. It is read from metrics, and only while somebody looks, so that requests pay nothing for it. */
 export class Measuring {
   readonly #read: ReadMetrics;
-  readonly #recordings: Recordings;
-  readonly #loop = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
+  readonly #shown: Shown;
   #before: { readonly at: number; readonly counts: Record<keyof typeof COUNTS, Sums> } | undefined;
 
-  constructor(read: ReadMetrics, recordings: Recordings) {
+  constructor(read: ReadMetrics, shown: Shown) {
     this.#read = read;
-    this.#recordings = recordings;
+    this.#shown = shown;
   }
 
   start(): void {
-    this.#recordings.isWatched = true;
-    this.#loop.enable();
+    this.#shown.isWatched = true;
   }
 
   stop(): void {
-    this.#recordings.isWatched = false;
-    this.#loop.disable();
-    this.#loop.reset();
+    this.#shown.isWatched = false;
     this.#before = undefined;
   }
 
@@ -76,7 +69,7 @@ export class Measuring {
     const at = performance.now();
     const counts = mapped(COUNTS, ([name, label]) => sumsOf(reading, name, label));
     const gauges = mapped(GAUGES, (name) => reading.get(name)?.[0]?.value ?? null);
-    const calls = this.#recordings.takeCalls();
+    const calls = this.#shown.takeCalls();
     const before = this.#before;
     this.#before = { at, counts };
     if (!before) return null;
@@ -96,25 +89,10 @@ export class Measuring {
       storeMs: quantilesOf(grown.store),
       storeFailures: rounded((grown.storeFailures.get('') ?? 0) / seconds),
       gauges,
-      loopMs: this.#takeLoop(),
-      memory: memoryNow(),
+      ...this.#shown.takeLoad(),
     };
   }
-
-  #takeLoop() {
-    const taken = { p99: late(this.#loop.percentile(99)), max: late(this.#loop.max) };
-    this.#loop.reset();
-    return taken;
-  }
 }
-
-function memoryNow() {
-  const { rss, heapUsed, external } = process.memoryUsage();
-  return { rss: rounded(rss / MB), heap: rounded(heapUsed / MB), external: rounded(external / MB) };
-}
-
-/** In milliseconds. The histogram holds the time between two looks, which is `RESOLUTION_MS` where nothing holds them up. */
-const late = (nanoseconds: number) => rounded(Math.max(0, nanoseconds / 1e6 - RESOLUTION_MS));
 
 const rounded = (value: number) => Math.round(value * 100) / 100;
 

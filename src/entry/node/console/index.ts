@@ -6,12 +6,12 @@ import type { ClientRequest } from '../../../middleware/request.ts';
 import { pageAt, type Route } from '../../../routes/route.ts';
 import { assets } from '../assets.ts';
 import { Measuring, type ReadMetrics } from './figures.ts';
-import type { Recordings } from './recorder.ts';
+import type { Shown } from './recorder.ts';
 import { Watchers } from './watchers.ts';
 
 interface ConsoleOptions {
   readonly deps: Pick<Deps, 'clock' | 'config'>;
-  readonly recordings: Recordings;
+  readonly recordings: Shown;
   readonly read: ReadMetrics;
 }
 

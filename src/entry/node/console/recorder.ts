@@ -3,6 +3,7 @@ import type { Metrics } from '../../../core/metrics.ts';
 import type { OpenCircuit, Recorded, Recorder, UnknownOutcome } from '../../../core/recorder.ts';
 import { Recent } from '../../../resilience/recent.ts';
 import { factsOf } from './facts.ts';
+import { type Load, OwnLoad } from './load.ts';
 import { Ring } from './ring.ts';
 
 const MOST_ENDED = 200;
@@ -11,8 +12,8 @@ const MOST_UNKNOWN = 100;
 const ENDED_BYTES = 1_900_000;
 const UNKNOWN_BYTES = 100_000;
 
-const MOST_UNDER_WAY = 50;
-const MOST_ACCOUNTS = 10;
+export const MOST_UNDER_WAY = 50;
+export const MOST_ACCOUNTS = 10;
 const ACCOUNTS_MS = 60_000;
 
 /** How often something happened, and how long all of it took. */
@@ -21,14 +22,44 @@ export interface Times {
   ms: number;
 }
 
-/** What the console shows besides metrics. Requests and calls are counted, and those under way kept, only while somebody looks. */
-export class Recordings implements Recorder {
-  readonly ended = new Ring(MOST_ENDED, ENDED_BYTES);
-  readonly unknownOutcomes = new Ring(MOST_UNKNOWN, UNKNOWN_BYTES);
+/** What is so at the moment. */
+export type Present = ReturnType<Recordings['present']>;
+
+/** What the console shows besides metrics: of this process, or of several workers. */
+export interface Shown extends Kept {
+  /** Whether somebody looks. */
+  isWatched: boolean;
+  /** Calls of the upstream since the last time, by reason; those that did not fail by outcome. */
+  takeCalls(): ReadonlyMap<string, Readonly<Times>>;
+  takeLoad(): Load;
+  present(now: number): Present;
+}
+
+/** JSON texts, of the last requests that were slow or failed, and of the last writes of unknown outcome. */
+interface Kept {
+  readonly ended: Ring;
+  readonly unknownOutcomes: Ring;
+}
+
+export const keptTexts = (): Kept => ({
+  ended: new Ring(MOST_ENDED, ENDED_BYTES),
+  unknownOutcomes: new Ring(MOST_UNKNOWN, UNKNOWN_BYTES),
+});
+
+/** Of this process. Requests and calls are counted, and those under way kept, only while somebody looks. */
+export class Recordings implements Recorder, Shown {
+  readonly ended: Ring;
+  readonly unknownOutcomes: Ring;
+  readonly #load = new OwnLoad();
   readonly #underWay = new Bag<Recorded>();
   #asked: Recent | undefined;
   #calls = new Map<string, Times>();
   #circuit: () => OpenCircuit | undefined = () => undefined;
+
+  constructor({ ended, unknownOutcomes } = keptTexts()) {
+    this.ended = ended;
+    this.unknownOutcomes = unknownOutcomes;
+  }
 
   begun(request: Recorded): (() => void) | undefined {
     return this.#asked && this.#underWay.add(request);
@@ -61,20 +92,28 @@ export class Recordings implements Recorder {
     return { ...metrics, callDone };
   }
 
-  /** Whether somebody looks. */
-  set isWatched(is: boolean) {
-    this.#asked = is ? new Recent(ACCOUNTS_MS) : undefined;
-    this.#calls = new Map();
+  get isWatched(): boolean {
+    return this.#asked !== undefined;
   }
 
-  /** Calls of the upstream since the last time, by reason; those that did not fail by outcome. */
+  set isWatched(is: boolean) {
+    if (is === this.isWatched) return;
+    this.#asked = is ? new Recent(ACCOUNTS_MS) : undefined;
+    this.#calls = new Map();
+    this.#load.isWatched = is;
+  }
+
+  takeLoad(): Load {
+    return this.#load.take();
+  }
+
   takeCalls(): ReadonlyMap<string, Readonly<Times>> {
     const calls = this.#calls;
     this.#calls = new Map();
     return calls;
   }
 
-  /** What is so at the moment: requests under way, the oldest first; accounts that asked most in the last minute; the circuit. */
+  /** Requests under way, the oldest first; accounts that asked most in the last minute; the circuit. */
   present(now: number) {
     const oldest = Array.from(this.#underWay).toSorted((a, b) => a.startedAt - b.startedAt);
     const accounts = this.#asked?.most(now, MOST_ACCOUNTS) ?? [];

@@ -2,7 +2,7 @@ import { GatewayError } from '../../../core/errors.ts';
 import type { Clock } from '../../../core/runtime.ts';
 import { VERSION } from '../../../core/version.ts';
 import type { Figures, Measuring } from './figures.ts';
-import type { Recordings } from './recorder.ts';
+import type { Shown } from './recorder.ts';
 
 const EVERY_MS = 1_000;
 const MOST_WATCHERS = 8;
@@ -25,7 +25,7 @@ interface Watcher {
 
 interface WatchersOptions {
   readonly clock: Clock;
-  readonly recordings: Recordings;
+  readonly recordings: Shown;
   readonly measuring: Measuring;
   readonly slowMs: number;
   readonly isStoreShared: boolean;

@@ -57,6 +57,7 @@ export function buildInfo(): Metric {
     help: 'Which version this is.',
     labelNames: Object.keys(labels),
     registers,
+    aggregator: 'first',
   });
   metric.set(labels, 1);
   return metric;

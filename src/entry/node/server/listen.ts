@@ -1,3 +1,4 @@
+import cluster from 'node:cluster';
 import { once } from 'node:events';
 import type { Server } from 'node:http';
 import { createServer, type ListenOptions, Server as NetServer } from 'node:net';
@@ -15,8 +16,8 @@ const SOCKETS = 32;
  */
 export async function listen(server: Server, address: ListenOptions): Promise<() => void> {
   const at = { ...address, backlog: BACKLOG };
-  // A free port from the kernel might be one that another process shares.
-  const extra = at.port === 0 ? await alone(server, at) : await shared(server, at);
+  // A free port from the kernel might be one that another process shares. A worker gets its connections from its primary.
+  const extra = at.port === 0 || cluster.isWorker ? await alone(server, at) : await shared(server, at);
   return () => {
     // `net`'s close ends only listening; that of `http` would also drop requests on their way.
     for (const one of [server, ...extra]) NetServer.prototype.close.call(one);

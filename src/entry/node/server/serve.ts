@@ -43,8 +43,10 @@ export interface Serving {
   readonly url: string;
   /** How many there are now. */
   readonly load: () => { readonly requests: number; readonly connections: number };
-  /** Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`. */
-  drain(graceMs: number): Promise<void>;
+  /** Answers from now on tell their clients to close; new connections are still taken. */
+  tellToClose(): void;
+  /** Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`: `onCut` hears how many. */
+  drain(graceMs: number, onCut?: (count: number) => void): Promise<void>;
 }
 
 /** Slow heads and bodies are cut off in seconds; Node's own limits leave them for minutes. */
@@ -80,8 +82,13 @@ export async function serve(options: ServeOptions): Promise<Serving> {
   return {
     url: urlOf(server, host),
     load: () => ({ requests: traffic.size, connections: connections.size }),
-    async drain(graceMs) {
-      await traffic.drain(graceMs, { stopAccepting, cutAll: () => server.closeAllConnections() });
+    tellToClose: () => traffic.tellToClose(),
+    async drain(graceMs, onCut) {
+      const cutAll = () => {
+        if (traffic.size > 0) onCut?.(traffic.size);
+        server.closeAllConnections();
+      };
+      await traffic.drain(graceMs, { stopAccepting, cutAll });
       server.close(); // ends the timer that checks its connections
       stopCutting();
     },

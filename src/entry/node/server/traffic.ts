@@ -79,6 +79,12 @@ export class Traffic {
     this.#taken.add(address, change);
   }
 
+  /** Answers from now on tell their clients to close. */
+  tellToClose(): void {
+    this.#isDraining = true;
+    for (const outgoing of this.#inFlight) closeAfter(outgoing);
+  }
+
   /**
    * Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`. Clients are told to
    * close only when no more is accepted: those that connect again at once would be reset with the listener.
@@ -87,8 +93,7 @@ export class Traffic {
     const endAt = Date.now() + graceMs;
     const isEmpty = await this.#emptyBacklog(graceMs / 4);
     if (isEmpty) ends.stopAccepting();
-    this.#isDraining = true;
-    for (const outgoing of this.#inFlight) closeAfter(outgoing);
+    this.tellToClose();
     if (!isEmpty) {
       await this.#emptyBacklog(graceMs / 4); // with fewer requests to answer meanwhile
       ends.stopAccepting();

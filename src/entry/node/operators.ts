@@ -1,0 +1,46 @@
+import { createAdminApp, createRefuser } from '../../app.ts';
+import type { Scrape } from '../../routes/health.ts';
+import type { Route } from '../../routes/route.ts';
+import type { OpenedOnNode } from './runtime.ts';
+import { serve, type Serving } from './server/serve.ts';
+import { BAD_CONFIG } from './variables.ts';
+
+/** Where it is served; the second is absent with `ADMIN_PORT=0`. */
+export interface Served {
+  readonly url: string;
+  readonly adminUrl: string | undefined;
+}
+
+/** The admin listener, with these pages; undefined with `ADMIN_PORT=0`. Where it cannot listen the process ends. */
+export async function listenForOperators(
+  { deps, unsent }: OpenedOnNode,
+  scrape: Scrape,
+  pages: readonly Route[],
+): Promise<Serving | undefined> {
+  const { adminHost: host, adminPort: port } = deps.config;
+  if (port === 0) return undefined;
+  const unhooked = { ...deps, hooks: undefined }; // it is no part of what clients see
+  const refuse = createRefuser(unhooked);
+  const app = createAdminApp(unhooked, scrape, pages);
+  return orExit('ADMIN_PORT', { refuse, unsent, waitUntil: deps.waitUntil, isGateway: true, app, host, port }, serve);
+}
+
+const NO_SUCH_HOST = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EADDRNOTAVAIL', 'EINVAL']);
+
+/** `PORT` and `HOST` belong together, as do `ADMIN_PORT` and `ADMIN_HOST`. Where it cannot listen the process ends. */
+export async function orExit<At extends { readonly host: string; readonly port: number }, T>(
+  portVariable: string,
+  at: At,
+  run: (at: At) => Promise<T>,
+): Promise<T> {
+  try {
+    return await run(at);
+  } catch (error) {
+    const reason = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
+    const isBadHost = NO_SUCH_HOST.has(reason);
+    const words = reason === 'EADDRINUSE' ? 'it is already in use' : reason;
+    if (isBadHost) console.error(`${portVariable.replace('PORT', 'HOST')}: expected a name or address of this machine`);
+    else console.error(`${portVariable}: cannot listen on ${at.host}:${at.port}: ${words}`);
+    return process.exit(isBadHost ? BAD_CONFIG : 1);
+  }
+}

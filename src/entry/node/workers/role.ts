@@ -1,0 +1,66 @@
+import type { TrialAccount } from '../../../routes/docs.ts';
+import type { Measured } from '../metrics/index.ts';
+import type { Load } from '../console/load.ts';
+import type { Present, Times } from '../console/recorder.ts';
+
+/** What the primary, the process that starts workers, says to one. */
+export type ToWorker =
+  | { readonly kind: 'look'; readonly id: number; readonly isWatched: boolean }
+  | { readonly kind: 'stop'; readonly isReplaced: boolean };
+
+/** And what it hears. */
+export type FromWorker = Started | { readonly kind: 'report'; readonly id: number; readonly report: Report } | Last;
+
+/** It takes requests. */
+export interface Started {
+  readonly kind: 'started';
+  readonly url: string;
+  /** How many there are to be, by its configuration. */
+  readonly workers: number;
+  /** How long it may take to end. */
+  readonly endMs: number;
+}
+
+/** It ends, and this is what it had counted. */
+interface Last {
+  readonly kind: 'last';
+  readonly report: Report;
+}
+
+/** What one process knows of itself. */
+export interface Report {
+  readonly measured: Measured;
+  /** Only while somebody looks at the console. */
+  readonly seen?: Seen;
+}
+
+export interface Seen {
+  readonly present: Present;
+  readonly calls: ReadonlyMap<string, Readonly<Times>>;
+  readonly load: Load;
+  /** JSON texts that are new since the last time. */
+  readonly ended: readonly string[];
+  readonly unknown: readonly string[];
+}
+
+/** A sandbox that the primary has started. */
+interface TrialText {
+  readonly upstream: string;
+  readonly accounts: readonly TrialAccount[];
+}
+
+interface Role {
+  readonly trial?: TrialText | undefined;
+}
+
+const VARIABLE = 'PORTICO_WORKER';
+
+/** Set where this process is a worker of a primary. */
+export const role: Role | undefined = roleIn(process.env[VARIABLE]);
+
+function roleIn(text: string | undefined): Role | undefined {
+  return text === undefined ? undefined : (JSON.parse(text) as Role);
+}
+
+/** The variable that makes a process a worker. */
+export const roleVariable = (given: Role) => ({ [VARIABLE]: JSON.stringify(given) });
