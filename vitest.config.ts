@@ -18,6 +18,7 @@ const WITH_SERVERS = [
   'test/store/redis-*.test.ts',
   'test/support/collected.test.ts',
   'test/traces/process.test.ts',
+  'test/workers/**/*.test.ts',
 ];
 
 /** Start processes too, of what `npm pack` packs. */

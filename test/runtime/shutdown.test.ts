@@ -56,7 +56,7 @@ async function connecting(port: number): Promise<string> {
 const get = (port: number, token: string) =>
   `GET ${PATH} HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nAuthorization: Token ${token}\r\n\r\n`;
 
-describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
+describe.each(['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'] as const)('%s', (signal) => {
   it('turns readiness off, refuses new connections, and lets the request in flight have its answer', async () => {
     const held = barrier();
     upstream.on(READ, reply(hold(held), json(200, SUBSCRIPTION)));
@@ -102,7 +102,7 @@ const impatient = (signal: string) => `
     return listen.apply(this, args);
   };`;
 
-describe.each(['SIGTERM', 'SIGINT'] as const)('%s while it starts', (signal) => {
+describe.each(['SIGTERM', 'SIGINT', 'SIGHUP'] as const)('%s while it starts', (signal) => {
   it('ends it with status 0', async () => {
     const preload = `data:text/javascript,${encodeURIComponent(impatient(signal))}`;
     const gateway = run({
@@ -111,6 +111,60 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s while it starts', (signal) => 
     });
     expect(await gateway.exited).toBe(0);
     expect(gateway.stderr()).toBe('');
+  });
+});
+
+describe('a second SIGINT', () => {
+  it('ends it at once, whatever is under way', async () => {
+    upstream.on(READ, hang());
+    const gateway = await start();
+    const cut = expect(call(gateway.url, { path: PATH, token: secret() })).rejects.toThrow();
+    await upstream.waitForCalls(1);
+    gateway.signal('SIGINT');
+    await draining(gateway);
+    const again = setInterval(() => gateway.signal('SIGINT'), 50);
+    expect(await gateway.exited).toBe(130);
+    clearInterval(again);
+    await cut;
+  });
+
+  it('that comes with the first is the same one: npm passes it on', async () => {
+    const held = barrier();
+    upstream.on(READ, reply(hold(held), json(200, SUBSCRIPTION)));
+    const gateway = await start();
+    const inFlight = call(gateway.url, { path: PATH, token: secret() });
+    await held.reached;
+    gateway.signal('SIGINT');
+    gateway.signal('SIGINT');
+    await draining(gateway);
+    held.release();
+    expect((await inFlight).status).toBe(200);
+    expect(await gateway.exited).toBe(0);
+  });
+});
+
+describe('SHUTDOWN_DELAY_MS', () => {
+  it('is for how long new connections are still taken, told to close, and kept away by /readyz', async () => {
+    upstream.on(READ, json(200, SUBSCRIPTION));
+    const gateway = await start({ SHUTDOWN_DELAY_MS: '600000' });
+    const old = await openSocket(gateway.port);
+    gateway.signal('SIGTERM');
+    await draining(gateway);
+    for (const socket of [old, await openSocket(gateway.port)]) {
+      await socket.write(get(gateway.port, secret()));
+      expect(await socket.readResponse()).toMatchObject({ status: 200, headers: { connection: 'close' } });
+    }
+    const ready = await call(gateway.url, { path: '/readyz' });
+    expect(ready).toMatchObject({ status: 503, json: { code: 'not_ready' } });
+    expect(gateway.hasExited()).toBe(false);
+  });
+
+  it('is followed by the drain', async () => {
+    const gateway = await start({ SHUTDOWN_DELAY_MS: '500' });
+    const sentAt = performance.now();
+    gateway.signal('SIGTERM');
+    expect(await gateway.exited).toBe(0);
+    expect(performance.now() - sentAt).toBeGreaterThanOrEqual(450);
   });
 });
 
@@ -127,6 +181,8 @@ describe('after the grace', () => {
     const took = performance.now() - sentAt;
     expect(took).toBeGreaterThanOrEqual(450);
     expect(took).toBeLessThan(2_500);
+    expect(gateway.records().find(({ msg }) => msg.startsWith('requests were cut off'))).toMatchObject({ count: 1 });
+    expect(gateway.records().at(-1)).toMatchObject({ route: PATH, code: 'cut_off', status: 499 });
   });
 
   it('so is a client that never finishes its request', async () => {

@@ -34,9 +34,9 @@ export async function supervise(opened: OpenedOnNode, atEnd?: () => Promise<void
   opened.readyWhen(() => supervisor.isServing);
   const shown = openConsole({ deps, recordings: gathered, read: gathered.read });
   const admin = await listenForOperators(opened, gathered.scrape, shown.routes);
+  let isEnding = false;
   const failed = await supervisor.start(settings.workers);
   if (failed) await end(failed.code ?? 1);
-  let isEnding = false;
   async function end(status: number): Promise<void> {
     if (isEnding) return;
     isEnding = true;
