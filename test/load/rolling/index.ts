@@ -39,7 +39,7 @@ async function run(kind: Kind): Promise<boolean> {
   const front = await startFront[kind]({ UPSTREAM_BASE_URL: upstream.url, STORE_URL: redis.url });
   const visitors = new Visitors(front.url);
   const visiting = visitors.run();
-  const { beganAt, ms } = await restarts(front.restart);
+  const { beganAt, ms } = await restarts(() => front.restart());
   visitors.leave();
   await visiting;
   const { charges } = (await upstream.ask({})) as { charges: Record<string, number> };
