@@ -74,14 +74,14 @@ async function run(): Promise<boolean> {
   await Promise.all([redis.stop(), upstream.stop()]);
 
   const { requests, purchases, failures } = visitors;
-  const { twice, untold } = visitors.wrongIn(charges);
+  const { twice, untold, unmade } = visitors.wrongIn(charges);
   const others = failures.filter((failure) => !kills.some(wasInFlight(failure)));
   const unknown = purchases.filter(({ isUnknown }) => isUnknown).length;
   const deaths = counters.valueOf('portico_worker_deaths_total');
   console.log(
     `${requests} requests, ${purchases.length} purchases, ${kills.length} workers killed; failed of those in flight on them ` +
       `${failures.length - others.length}, others ${others.length}; charged twice ${twice.length}, of unknown outcome ${unknown}, ` +
-      `never answered ${untold.length}; deaths counted ${deaths}; counters that fell ${counters.fallen.length} in ${counters.scrapes} looks; ` +
+      `never answered ${untold.length}, not made ${unmade.length}; deaths counted ${deaths}; counters that fell ${counters.fallen.length} in ${counters.scrapes} looks; ` +
       `two workers again after ${Math.round(Math.max(...kills.map(({ backMs }) => backMs)))} ms at most`,
   );
   for (const { what, sentAt, failedAt, port, nth, why } of others.slice(0, 30)) {
@@ -92,7 +92,7 @@ async function run(): Promise<boolean> {
     );
   }
   for (const text of counters.fallen.slice(0, 30)) console.log(`  ${text}`);
-  return others.length + twice.length + counters.fallen.length === 0 && deaths === kills.length;
+  return others.length + twice.length + unmade.length + counters.fallen.length === 0 && deaths === kills.length;
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { freePort } from '../../../scripts/free-port.ts';
 import { atExit } from '../support/processes.ts';
 import { Instance, until, type Variables } from './gateways.ts';
@@ -44,35 +44,23 @@ const HAPROXY: Proxy = {
 };
 
 const NGINX: Proxy = {
-  command: (file) => ['nginx', '-e', 'stderr', '-c', file, '-g', 'daemon off;'],
-  config: (port, gateways) => `
-pid nginx.pid;
-error_log stderr crit;
-events {}
-http {
-  access_log off;
-  upstream gateways { least_conn; ${gateways.map((at) => `server ${at} max_fails=0;`).join(' ')} }
-  server {
-    listen 127.0.0.1:${port};
-    location / {
-      proxy_pass http://gateways;
-      proxy_set_header Host $http_host;
-      proxy_set_header X-Forwarded-For $remote_addr;
-      proxy_next_upstream error;
-      proxy_buffering off;
-    }
-  }
-}
-`,
+  command: (file) => ['nginx', '-e', 'stderr', '-p', dirname(file), '-c', file, '-g', 'daemon off; pid nginx.pid;'],
+  config(port, gateways) {
+    const places = [...gateways];
+    return shipped('deploy/nginx/nginx.conf')
+      .replace('http {', 'http {\n    access_log off;')
+      .replace('listen 8080', `listen 127.0.0.1:${port}`)
+      .replaceAll(/(^ *server )\d\S+/gm, (_, server: string) => `${server}${places.shift()}`);
+  },
 };
 
 async function startProxy({ command, config }: Proxy, gateways: readonly string[]) {
   const port = await freePort();
   const dir = mkdtempSync(join(tmpdir(), 'portico-rolling-'));
   const file = join(dir, 'front.conf');
-  writeFileSync(file, (await config(port, gateways)).replace('pid nginx.pid', `pid ${dir}/nginx.pid`));
+  writeFileSync(file, await config(port, gateways));
   const [program, ...args] = command(file);
-  const child = spawn(program, args, { stdio: ['ignore', 'ignore', 'inherit'] });
+  const child = spawn(program, args, { stdio: 'ignore' });
   atExit(() => {
     child.kill('SIGTERM');
     rmSync(dir, { recursive: true, force: true });
