@@ -16,9 +16,22 @@ export type Measured = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 /** What is measured of the process alone. */
 export const measureProcess = (): Promise<Measured> => ofProcess.getMetricsAsJSON();
 
+/** Binary, so that sums of them are exact. */
+const STEPS_A_SECOND = 2 ** 20;
+
+/**
+ * Rounded, so that the order of adding changes nothing: Prometheus would take a sum that is less by the last digit for a
+ * reset, and count all of it again.
+ */
+const rounded = (measured: Measured): Measured =>
+  measured.map((metric) => ({
+    ...metric,
+    values: metric.values.map((one) => ({ ...one, value: Math.round(one.value * STEPS_A_SECOND) / STEPS_A_SECOND })),
+  }));
+
 /** What several processes have measured, as one. */
 export function added(all: readonly Measured[]) {
-  const registry = AggregatorRegistry.aggregate(all.map((one) => [...one]));
+  const registry = AggregatorRegistry.aggregate(all.map(rounded));
   return {
     measured: () => registry.getMetricsAsJSON(),
     scraped: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
