@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { storeAddressOf } from '../../src/core/store-address.ts';
+import { storeAddressOf } from '../../src/entry/node/redis/address.ts';
 
 const plain = { tls: false, db: 0 };
 
