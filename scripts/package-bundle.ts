@@ -38,7 +38,7 @@ const FOR_NODE = `
 export { getRequestListener } from '@hono/node-server';
 export { default } from 'leven';
 export { pino } from 'pino';
-export { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+export { AggregatorRegistry, collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 export { interceptors, Pool } from 'undici';
 `;
 
