@@ -46,9 +46,9 @@ export function configIn(env: Readonly<Record<string, string>>): Config & Settin
   return { ...parsed.config, ...settings.data };
 }
 
-/** How long a stop may take, by those variables. */
+/** How long a stop may take, by those variables: the last spans and lines of the log need three seconds at most. */
 export const stopMs = ({ shutdownDelayMs, shutdownGraceMs }: Settings & Config): number =>
-  shutdownDelayMs + shutdownGraceMs;
+  shutdownDelayMs + shutdownGraceMs + 3_000;
 
 /** Whether a program is here; with `CI=true` it has to be. */
 export const isInstalled = (program: string): boolean =>

@@ -22,7 +22,11 @@ describe('the systemd unit', () => {
   test('sets variables that the gateway has, to values that it takes', () => {
     expect(Object.keys(environment).filter((name) => !variables.has(name))).toEqual([]);
     expect(settings['NODE_ENV']).toBe('production');
-    expect(one('EnvironmentFile')).toBe('/etc/portico/env');
+  });
+
+  test('reads the others from a file that a reload reads too', () => {
+    expect([one('WorkingDirectory'), all('EnvironmentFile')]).toEqual(['/etc/portico', []]);
+    expect(text).toContain('/etc/portico/.env');
   });
 
   test('hands over what is secret in files that only the service can read', () => {
