@@ -38,7 +38,7 @@ const lasting = entries.filter(([name]) => name !== 'secret');
 const environment = Object.fromEntries(
   Object.entries(gateway.environment ?? {}).map(([name, value]) => [name, withDefaults(value)]),
 );
-const config = configIn({ ...environment, SECRETS: 'what the file will have in it when they start' });
+const config = configIn({ ...environment, SECRETS: 'The quick brown fox jumps over the lazy dog: 0123' });
 const balancer = textOf('deploy/compose/haproxy.cfg');
 const line = (start: string) => balancer.split('\n').find((text) => text.trim().startsWith(start));
 
