@@ -1,6 +1,7 @@
 import { join } from 'node:path';
-import { build as bundle, type BuildOptions, type Plugin } from 'esbuild';
+import { build as bundle, type BuildOptions, type Metafile, type Plugin } from 'esbuild';
 import manifest from '../package.json' with { type: 'json' };
+import { packagesIn } from './licenses.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -12,6 +13,7 @@ const common = {
   format: 'cjs',
   sourcemap: 'linked',
   legalComments: 'none',
+  metafile: true,
   logLevel: 'warning',
 } satisfies BuildOptions;
 
@@ -32,11 +34,17 @@ if (isOlder(process.versions.node, needed)) {
 }
 const bundleUrl = require('node:url').pathToFileURL(__filename).href;`;
 
-/** The gateway for Node, and beside it what not every start needs. Not minified, so that stacks can be read. */
-export async function bundleNode(folder: string): Promise<void> {
-  for (const [name, entry] of Object.entries(LATER))
-    await bundle({ ...common, entryPoints: [entry], outfile: join(folder, name) });
-  await bundle({
+/**
+ * The gateway for Node, and beside it what not every start needs. Not minified, so that stacks can be read.
+ * Returns the names of the packages that are in it.
+ */
+export async function bundleNode(folder: string): Promise<readonly string[]> {
+  const metafiles: Metafile[] = [];
+  for (const [name, entry] of Object.entries(LATER)) {
+    const { metafile } = await bundle({ ...common, entryPoints: [entry], outfile: join(folder, name) });
+    metafiles.push(metafile);
+  }
+  const { metafile } = await bundle({
     ...common,
     entryPoints: ['src/entry/node.ts'],
     outfile: join(folder, 'portico.cjs'),
@@ -44,6 +52,7 @@ export async function bundleNode(folder: string): Promise<void> {
     define: { 'import.meta.url': 'bundleUrl' },
     plugins: [later, partsOfUndici],
   });
+  return packagesIn([...metafiles, metafile]);
 }
 
 const later: Plugin = {
