@@ -19,6 +19,7 @@ const WITH_SERVERS = [
   'test/support/collected.test.ts',
   'test/traces/process.test.ts',
   'test/workers/**/*.test.ts',
+  'test/versions/**/*.test.ts',
 ];
 
 /** Start processes too, of what `npm pack` packs. */
