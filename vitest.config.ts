@@ -96,7 +96,7 @@ export default defineConfig({
           name: 'servers',
           include: WITH_SERVERS,
           exclude: RULES,
-          globalSetup: ['test/runtime/global-setup.ts'],
+          globalSetup: ['test/runtime/global-setup.ts', 'test/versions/global-setup.ts'],
           testTimeout: 300_000,
         },
       },

@@ -1,124 +1,99 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { OURS, type WorkerBundle } from '../runtime/bare-worker.ts';
-import { cacheOf, isHit, type Isolates, startIsolates } from '../runtime/worker-fleet.ts';
-import { complaintsIn } from '../runtime/worker-gateway.ts';
+import { cacheOf, isHit, type Isolates } from '../runtime/worker-fleet.ts';
 import { byCookie, cookieIn, expectOver, SESSION, signInWith } from '../sessions/helpers.ts';
 import { call, type CallOptions } from '../support/http.ts';
 import { markOf } from '../support/marked.ts';
 import { secret } from '../support/secrets.ts';
 import { isOf, requestOf } from '../support/versioned-upstream.ts';
 import { reset } from '../../src/testing/scripted-upstream.ts';
-import { builtRelease } from './release.ts';
+import { bundleOf, expectNoComplaint, newOrder, open, PER_MINUTE } from './isolates.ts';
+import { DIRECTIONS, type Version } from './versions.ts';
 
-const PER_MINUTE = 30;
 const LOOK = { path: SESSION } as const;
 const REPLAYED = '201 2 replayed';
 const IN_PROGRESS = '409 idempotency_in_progress';
 const UNKNOWN = '409 outcome_unknown';
 
-const newOrder = () => ({ token: secret(), key: secret('idempotency') });
 const by = (url: string, cookie: string, options: CallOptions) => call(url, byCookie(cookie, options));
 const signIn = async (url: string, token: string) => cookieIn(await call(url, signInWith(token)));
 
-const open = (bundles: readonly WorkerBundle[]) =>
-  startIsolates(bundles, {
-    SECRETS: secret('of-the-isolates-themselves'),
-    SESSIONS: 'true',
-    RATE_LIMIT_PER_MINUTE: String(PER_MINUTE),
-    REQUEST_TIMEOUT_MS: '2000',
+/** A gradual deployment: both ask the same objects, which are of one of them. */
+describe.each(DIRECTIONS)('isolates of both versions, with the objects of %s', (whose, others) => {
+  let isolates: Isolates;
+  let pairs: readonly (readonly [string, string])[];
+
+  beforeAll(async () => {
+    isolates = await open(whose, others);
+    const [a = '', b = ''] = isolates.urls;
+    pairs = [
+      [a, b],
+      [b, a],
+    ];
+  });
+  afterAll(() => isolates.close());
+
+  test('send a purchase once: it is under way, done or of unknown outcome for both', async () => {
+    for (const [from, to] of pairs) {
+      const [order, lost] = [newOrder(), newOrder()];
+      const held = isolates.holdNext(order.token, 'purchasePlan');
+      const buying = isolates.gist(from, 'purchasePlan', order);
+      await held.reached;
+      expect(await isolates.gist(to, 'purchasePlan', order)).toBe(IN_PROGRESS);
+      held.release();
+      expect(await buying).toBe('201 2');
+      expect(await isolates.gist(to, 'purchasePlan', order)).toBe(REPLAYED);
+      const other = { ...order, body: { proxy_countries: { US: 7 } } };
+      expect(await isolates.gist(to, 'purchasePlan', other)).toBe('422 idempotency_key_reused');
+      isolates.upstream.once((sent) => isOf(lost.token, sent), reset());
+      expect((await isolates.ask(from, 'purchasePlan', lost)).json).toMatchObject({ outcome: 'unknown' });
+      expect(await isolates.gist(to, 'purchasePlan', lost)).toBe(UNKNOWN);
+      expect([isolates.charges(order), isolates.charges(lost)]).toEqual([1, 1]);
+    }
   });
 
-const expectNoComplaint = ({ fleet }: Isolates) => {
-  expect(complaintsIn(fleet)).toEqual([]);
-  const faults = fleet.records().filter(({ level, msg }) => level === 'error' && msg !== 'request');
-  expect(faults).toEqual([]);
-};
+  test('give no copy from before a write, nor one that was read while it was under way', async () => {
+    for (const [from, to] of pairs) {
+      const token = secret();
+      await isolates.prime(from, 'getReferralConfig', token);
+      expect(isHit(await isolates.ask(to, 'getReferralConfig', { token }))).toBe(true);
+      const writing = isolates.holdNext(token, 'updateReferralConfig');
+      const written = isolates.gist(from, 'updateReferralConfig', { token });
+      await writing.reached;
+      expect(cacheOf(await isolates.ask(to, 'getReferralConfig', { token }))).toBe('portico; fwd=miss');
+      writing.release();
+      expect(await written).toBe('200 2');
+      for (const url of [to, from])
+        expect(markOf((await isolates.ask(url, 'getReferralConfig', { token })).text)).toBe(2);
+    }
+  });
 
-let released: WorkerBundle;
-beforeAll(async () => {
-  released = (await builtRelease()).worker;
+  test('drop what both hold when one is answered 401', async () => {
+    const token = secret();
+    for (const url of isolates.urls) await isolates.prime(url, 'getSubscription', token);
+    isolates.revoke(token);
+    for (const id of ['getApiKey', 'getSubscription'] as const)
+      for (const url of isolates.urls) expect(await isolates.gist(url, id, { token })).toBe('401 unauthenticated');
+  });
+
+  test('end a session together', async () => {
+    for (const [from, to] of pairs) {
+      const cookie = await signIn(from, secret());
+      expect((await by(to, cookie, requestOf('getApiKey'))).status).toBe(200);
+      expect((await by(to, cookie, { ...LOOK, method: 'DELETE' })).status).toBe(204);
+      for (const url of [from, to]) expectOver(await by(url, cookie, LOOK));
+    }
+  });
+
+  test('count in one limit', async () => {
+    const token = secret();
+    const statuses = [];
+    for (let n = 0; n < PER_MINUTE + 2; n++)
+      statuses.push((await isolates.ask(isolates.urls[n % 2]!, 'getSubscription', { token })).status);
+    expect(statuses).toEqual([...Array.from({ length: PER_MINUTE }, () => 200), 429, 429]);
+  });
+
+  test('have no complaint', () => expectNoComplaint(isolates));
 });
-
-/** A gradual deployment: both ask the same objects, which are of one of them. */
-describe.each(['the last release', 'this version'] as const)(
-  'isolates of both versions, with the objects of %s',
-  (whose) => {
-    let isolates: Isolates;
-    let pairs: readonly (readonly [string, string])[];
-
-    beforeAll(async () => {
-      isolates = await open(whose === 'this version' ? [OURS, released] : [released, OURS]);
-      const [a = '', b = ''] = isolates.urls;
-      pairs = [
-        [a, b],
-        [b, a],
-      ];
-    });
-    afterAll(() => isolates.close());
-
-    test('send a purchase once: it is under way, done or of unknown outcome for both', async () => {
-      for (const [from, to] of pairs) {
-        const [order, lost] = [newOrder(), newOrder()];
-        const held = isolates.holdNext(order.token, 'purchasePlan');
-        const buying = isolates.gist(from, 'purchasePlan', order);
-        await held.reached;
-        expect(await isolates.gist(to, 'purchasePlan', order)).toBe(IN_PROGRESS);
-        held.release();
-        expect(await buying).toBe('201 2');
-        expect(await isolates.gist(to, 'purchasePlan', order)).toBe(REPLAYED);
-        const other = { ...order, body: { proxy_countries: { US: 7 } } };
-        expect(await isolates.gist(to, 'purchasePlan', other)).toBe('422 idempotency_key_reused');
-        isolates.upstream.once((sent) => isOf(lost.token, sent), reset());
-        expect((await isolates.ask(from, 'purchasePlan', lost)).json).toMatchObject({ outcome: 'unknown' });
-        expect(await isolates.gist(to, 'purchasePlan', lost)).toBe(UNKNOWN);
-        expect([isolates.charges(order), isolates.charges(lost)]).toEqual([1, 1]);
-      }
-    });
-
-    test('give no copy from before a write, nor one that was read while it was under way', async () => {
-      for (const [from, to] of pairs) {
-        const token = secret();
-        await isolates.prime(from, 'getReferralConfig', token);
-        expect(isHit(await isolates.ask(to, 'getReferralConfig', { token }))).toBe(true);
-        const writing = isolates.holdNext(token, 'updateReferralConfig');
-        const written = isolates.gist(from, 'updateReferralConfig', { token });
-        await writing.reached;
-        expect(cacheOf(await isolates.ask(to, 'getReferralConfig', { token }))).toBe('portico; fwd=miss');
-        writing.release();
-        expect(await written).toBe('200 2');
-        for (const url of [to, from])
-          expect(markOf((await isolates.ask(url, 'getReferralConfig', { token })).text)).toBe(2);
-      }
-    });
-
-    test('drop what both hold when one is answered 401', async () => {
-      const token = secret();
-      for (const url of isolates.urls) await isolates.prime(url, 'getSubscription', token);
-      isolates.revoke(token);
-      for (const id of ['getApiKey', 'getSubscription'] as const)
-        for (const url of isolates.urls) expect(await isolates.gist(url, id, { token })).toBe('401 unauthenticated');
-    });
-
-    test('end a session together', async () => {
-      for (const [from, to] of pairs) {
-        const cookie = await signIn(from, secret());
-        expect((await by(to, cookie, requestOf('getApiKey'))).status).toBe(200);
-        expect((await by(to, cookie, { ...LOOK, method: 'DELETE' })).status).toBe(204);
-        for (const url of [from, to]) expectOver(await by(url, cookie, LOOK));
-      }
-    });
-
-    test('count in one limit', async () => {
-      const token = secret();
-      const statuses = [];
-      for (let n = 0; n < PER_MINUTE + 2; n++)
-        statuses.push((await isolates.ask(isolates.urls[n % 2]!, 'getSubscription', { token })).status);
-      expect(statuses).toEqual([...Array.from({ length: PER_MINUTE }, () => 200), 429, 429]);
-    });
-
-    test('have no complaint', () => expectNoComplaint(isolates));
-  },
-);
 
 describe('objects that are deployed, rolled back and deployed again', () => {
   let isolates: Isolates;
@@ -128,7 +103,7 @@ describe('objects that are deployed, rolled back and deployed again', () => {
   const alive: string[] = [];
 
   beforeAll(async () => {
-    isolates = await open([released]);
+    isolates = await open('the last release');
   });
   afterAll(() => isolates.close());
 
@@ -163,35 +138,34 @@ describe('objects that are deployed, rolled back and deployed again', () => {
     for (const cookie of alive) expect((await by(url(), cookie, LOOK)).json).toMatchObject({ authenticated: true });
   };
 
-  describe.each([
-    ['the last release', 'this version'],
-    ['this version', 'the last release'],
-    ['the last release', 'this version'],
-  ] as const)('%s, then %s', (_, next) => {
-    test('knows records, sessions, copies, what is under way and how much is left of a limit', async () => {
-      await leaveBehind();
-      const [busy, reader, often] = [newOrder(), secret(), secret()];
-      await isolates.prime(url(), 'getReferralConfig', reader);
-      for (let n = 0; n < PER_MINUTE; n++)
-        expect((await isolates.ask(url(), 'getSubscription', { token: often })).status).toBe(200);
-      const held = isolates.holdNext(busy.token, 'purchasePlan');
-      const cut = gist('purchasePlan', busy).catch(() => 'cut off');
-      await held.reached;
-      expectNoComplaint(isolates);
+  describe.each<readonly [Version, Version]>([...DIRECTIONS, ['the last release', 'this version']])(
+    '%s, then %s',
+    (_, next) => {
+      test('knows records, sessions, copies, what is under way and how much is left of a limit', async () => {
+        await leaveBehind();
+        const [busy, reader, often] = [newOrder(), secret(), secret()];
+        await isolates.prime(url(), 'getReferralConfig', reader);
+        for (let n = 0; n < PER_MINUTE; n++)
+          expect((await isolates.ask(url(), 'getSubscription', { token: often })).status).toBe(200);
+        const held = isolates.holdNext(busy.token, 'purchasePlan');
+        const cut = gist('purchasePlan', busy).catch(() => 'cut off');
+        await held.reached;
+        expectNoComplaint(isolates);
 
-      await isolates.restart(undefined, [next === 'this version' ? OURS : released]);
-      held.release();
-      expect(await cut).toBe('cut off');
-      expect([IN_PROGRESS, UNKNOWN]).toContain(await gist('purchasePlan', busy)); // its time may be over
-      expect(await gist('getSubscription', { token: often })).toBe('429 rate_limited');
-      expect(isHit(await isolates.ask(url(), 'getReferralConfig', { token: reader }))).toBe(true);
-      expect(await gist('updateReferralConfig', { token: reader })).toBe('200 2');
-      expect(await gist('getReferralConfig', { token: reader })).toBe('200 2');
-      await expect.poll(() => gist('purchasePlan', busy), { timeout: 15_000, interval: 500 }).toBe(UNKNOWN);
-      orders.push({ order: busy, end: UNKNOWN });
-      await expectKnown();
-    });
-  });
+        await isolates.restart(undefined, [await bundleOf(next)]);
+        held.release();
+        expect(await cut).toBe('cut off');
+        expect([IN_PROGRESS, UNKNOWN]).toContain(await gist('purchasePlan', busy)); // its time may be over
+        expect(await gist('getSubscription', { token: often })).toBe('429 rate_limited');
+        expect(isHit(await isolates.ask(url(), 'getReferralConfig', { token: reader }))).toBe(true);
+        expect(await gist('updateReferralConfig', { token: reader })).toBe('200 2');
+        expect(await gist('getReferralConfig', { token: reader })).toBe('200 2');
+        await expect.poll(() => gist('purchasePlan', busy), { timeout: 15_000, interval: 500 }).toBe(UNKNOWN);
+        orders.push({ order: busy, end: UNKNOWN });
+        await expectKnown();
+      });
+    },
+  );
 
   test('have no complaint', () => expectNoComplaint(isolates));
 });

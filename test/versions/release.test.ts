@@ -9,7 +9,7 @@ import { lastRelease } from './release.ts';
 function historyOf(...versions: readonly string[]) {
   const root = emptyFolder();
   const git = (...args: readonly string[]) =>
-    execFileSync('git', ['-c', 'user.name=x', '-c', 'user.email=x@x.example', ...args], {
+    execFileSync('git', ['-c', 'user.name=x', '-c', 'user.email=x@x.example', '-c', 'commit.gpgsign=false', ...args], {
       cwd: root,
       encoding: 'utf8',
     });
@@ -57,6 +57,6 @@ describe('the other version', () => {
   });
 
   test('cannot be built where there is no history', () => {
-    expect(() => lastRelease(emptyFolder())).toThrow('built from the history of git, which cannot be read');
+    expect(() => lastRelease(emptyFolder())).toThrow("built from git's history, which cannot be read");
   });
 });

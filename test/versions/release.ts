@@ -1,7 +1,8 @@
-import { execFileSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, rename, rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import type { WorkerBundle } from '../runtime/bare-worker.ts';
 import { ROOT } from '../runtime/node-gateway.ts';
 
@@ -18,8 +19,12 @@ export interface Built extends Release {
 
 const BUILDS = join(ROOT, 'test-output/versions');
 
+let built: Promise<Built> | undefined;
+
 /** The other version of the tests in this folder, built once for each commit. */
-export async function builtRelease(): Promise<Built> {
+export const builtRelease = (): Promise<Built> => (built ??= find());
+
+async function find(): Promise<Built> {
   const release = lastRelease(ROOT);
   const folder = join(BUILDS, release.commit);
   if (!existsSync(folder)) await build(release, folder);
@@ -32,7 +37,7 @@ export async function builtRelease(): Promise<Built> {
  */
 export function lastRelease(root: string): Release {
   const [head = ''] = linesOf(root, ['rev-parse', 'HEAD']);
-  const found = linesOf(root, ['log', '--format=%H %P', '-G"version":', '--', 'package.json'])
+  const found = linesOf(root, ['log', '--diff-filter=M', '--format=%H %P', '-G"version":', '--', 'package.json'])
     .map((line) => line.split(' '))
     .find(
       ([commit = '', parent]) =>
@@ -47,21 +52,22 @@ export function lastRelease(root: string): Release {
 
 const isHigher = (one: string, other: string) => one.localeCompare(other, 'en', { numeric: true }) > 0;
 
-const versionAt = (root: string, commit: string): string =>
-  (JSON.parse(git(root, ['show', `${commit}:./package.json`])) as { readonly version: string }).version;
+function versionAt(root: string, commit: string): string {
+  const { version = '0' } = JSON.parse(git(root, ['show', `${commit}:./package.json`])) as {
+    readonly version?: string;
+  };
+  return version;
+}
 
 const linesOf = (root: string, args: readonly string[]) => git(root, args).split('\n').filter(Boolean);
 
 function git(root: string, args: readonly string[]): string {
   try {
-    return run(root, 'git', args);
+    return execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
   } catch (error) {
-    throw new Error('the other version is built from the history of git, which cannot be read', { cause: error });
+    throw new Error("the other version is built from git's history, which cannot be read", { cause: error });
   }
 }
-
-const run = (cwd: string, command: string, args: readonly string[]) =>
-  execFileSync(command, args, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], maxBuffer: 1e8 });
 
 /** Elsewhere first, so that whoever finds it finds all of it. */
 async function build({ commit }: Release, folder: string): Promise<void> {
@@ -69,12 +75,13 @@ async function build({ commit }: Release, folder: string): Promise<void> {
   const archive = `${making}.tar`;
   await rm(making, { recursive: true, force: true });
   await mkdir(making, { recursive: true });
-  git(ROOT, ['archive', `--output=${archive}`, commit]);
-  run(making, 'tar', ['-xf', archive]);
+  const run = (command: string, ...args: readonly string[]) => promisify(execFile)(command, args, { cwd: making });
+  await run('git', '-C', ROOT, 'archive', `--output=${archive}`, commit);
+  await run('tar', '-xf', archive);
   await rm(archive);
   if (isInstalled(making)) await symlink(join(ROOT, 'node_modules'), join(making, 'node_modules'));
-  else run(making, 'npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund']);
-  run(making, process.execPath, ['scripts/build.ts']);
+  else await run('npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund');
+  await run(process.execPath, 'scripts/build.ts');
   try {
     await rename(making, folder);
   } catch (error) {

@@ -2,7 +2,8 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { ask, bought, buy, newOrder, type Order } from '../fleet/fleet.ts';
 import { markOf } from '../support/marked.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { DIRECTIONS, mixedFleetOfFile, testNoComplaint } from './pair.ts';
+import { mixedFleetOfFile, testNoComplaint } from './mixed-fleet.ts';
+import { DIRECTIONS } from './versions.ts';
 
 const CLIENTS = 6;
 const REPLAYED = bought(2, { isReplay: true });
