@@ -36,12 +36,12 @@ describe.skipIf(!hasRedis)(`instances that are replaced one after the other unde
     };
 
     for (const [place, leaving] of instances.entries()) {
+      instances[place] = await mixed().start(to);
+      await goOn();
       const order = newOrder();
       const held = fleet.holdNext(order.token, 'purchasePlan');
       const buying = buy(leaving, order);
       await held.reached;
-      instances[place] = await mixed().start(to);
-      await goOn();
       leaving.signal('SIGTERM');
       await leaving.until(() => leaving.records().find(({ msg }) => msg.includes('stopping')));
       held.release();
