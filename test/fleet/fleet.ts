@@ -22,15 +22,17 @@ export class Fleet extends VersionedUpstream {
     this.redis = redis;
   }
 
-  start(env: Env = {}): Promise<NodeGateway> {
-    return startNode({
+  /** Of this checkout, unless another entry is given. */
+  start(env: Env = {}, entry?: string): Promise<NodeGateway> {
+    const variables = {
       UPSTREAM_BASE_URL: this.upstream.url,
       STORE_URL: this.redis.url,
       SECRETS: this.secrets,
       RATE_LIMIT_PER_MINUTE: '0',
       ADMIN_PORT: '0',
       ...env,
-    });
+    };
+    return startNode(variables, [], entry);
   }
 
   /** Redis is gone and there again, empty or with what is in a snapshot; all of these have noticed. */
