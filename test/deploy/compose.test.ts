@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -38,7 +39,7 @@ const lasting = entries.filter(([name]) => name !== 'secret');
 const environment = Object.fromEntries(
   Object.entries(gateway.environment ?? {}).map(([name, value]) => [name, withDefaults(value)]),
 );
-const config = configIn({ ...environment, SECRETS: 'The quick brown fox jumps over the lazy dog: 0123' });
+const config = configIn({ ...environment, SECRETS: randomBytes(48).toString('base64') });
 const balancer = textOf('deploy/compose/haproxy.cfg');
 const line = (start: string) => balancer.split('\n').find((text) => text.trim().startsWith(start));
 

@@ -33,7 +33,7 @@ export const filesIn = (folder: string): string[] =>
 export const withDefaults = (text: string): string => text.replace(/\$\{[A-Z_]+:-([^}]*)\}/g, '$1');
 
 /** Names of variables that the gateway's configuration reads. */
-export const variables = new Set([...NODE_VARIABLES, 'NODE_ENV', 'SECRETS_FILE', 'STORE_URL_FILE']);
+export const variables = new Set([...NODE_VARIABLES, 'NODE_ENV']);
 
 /** As the image starts the gateway: with the Dockerfile's variables under the given ones. */
 export function configIn(env: Readonly<Record<string, string>>): Config & Settings {

@@ -1,10 +1,10 @@
 import { createRefuser } from '../../app.ts';
 import type { Gateway } from '../../portico.ts';
 import { openConsole } from './console/index.ts';
-import { listenForOperators, orExit, type Served } from './operators.ts';
+import { listenForOperators, orExit } from './operators.ts';
 import { type OpenedOnNode, openedOnNode } from './runtime.ts';
 import { mostConnections } from './server/connections.ts';
-import { serve as listen, type ServeOptions, type Serving } from './server/serve.ts';
+import { serve as listen, type Served, type ServeOptions, type Serving } from './server/serve.ts';
 import { onSignal } from './signals.ts';
 import { nearlyVariables } from './variables.ts';
 import { role } from './workers/role.ts';

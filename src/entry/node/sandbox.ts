@@ -3,7 +3,8 @@ import type { Config } from '../../config.ts';
 import { checkedConfig, type Runtime } from '../../portico.ts';
 import { proxyAccount } from '../../proxy-account/index.ts';
 import { tableOf } from '../../upstream/table.ts';
-import { orExit, type Served } from './operators.ts';
+import { orExit } from './operators.ts';
+import type { Served } from './server/serve.ts';
 import type { Trial } from './runtime.ts';
 import { role } from './workers/role.ts';
 

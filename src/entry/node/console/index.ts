@@ -5,7 +5,8 @@ import { type Answer, NO_STORE } from '../../../middleware/reply.ts';
 import type { ClientRequest } from '../../../middleware/request.ts';
 import { pageAt, type Route } from '../../../routes/route.ts';
 import { assets } from '../assets.ts';
-import { Measuring, type ReadMetrics } from './figures.ts';
+import type { ReadMetrics } from '../metrics/measured.ts';
+import { Measuring } from './figures.ts';
 import type { Shown } from './recorder.ts';
 import { Watchers } from './watchers.ts';
 

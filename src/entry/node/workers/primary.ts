@@ -1,8 +1,9 @@
 import cluster from 'node:cluster';
 import { Counter, Registry } from 'prom-client';
 import { openConsole } from '../console/index.ts';
-import { listenForOperators, type Served } from '../operators.ts';
+import { listenForOperators } from '../operators.ts';
 import type { OpenedOnNode } from '../runtime.ts';
+import type { Served } from '../server/serve.ts';
 import { onSignal } from '../signals.ts';
 import { environmentAtStart } from '../variables.ts';
 import { Gathered } from './gathered.ts';

@@ -1,5 +1,5 @@
 import type { TrialAccount } from '../../../routes/docs.ts';
-import type { Measured } from '../metrics/index.ts';
+import type { Measured } from '../metrics/measured.ts';
 import type { Load } from '../console/load.ts';
 import type { Present, Times } from '../console/recorder.ts';
 

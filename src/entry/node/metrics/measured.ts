@@ -1,0 +1,40 @@
+import { AggregatorRegistry, collectDefaultMetrics, Registry } from 'prom-client';
+
+/** All that was measured, at one moment: plain data. In words of our own: types of the package name no other's. */
+export type Measured = readonly MeasuredMetric[];
+
+export type ReadMetrics = () => Promise<Measured>;
+
+interface MeasuredMetric {
+  readonly name: string;
+  /** `counter`, `gauge` and so on. */
+  readonly type: unknown;
+  readonly values: readonly MeasuredValue[];
+}
+
+/** `metricName`: of a histogram, whose values have names of their own. */
+interface MeasuredValue {
+  readonly value: number;
+  readonly labels: Readonly<Partial<Record<string, string | number>>>;
+  readonly metricName?: string;
+}
+
+/** Once for all gateways in the process: each time would start a timer and an observer that never end. */
+export const ofProcess = new Registry();
+collectDefaultMetrics({ register: ofProcess });
+
+export const measureProcess: ReadMetrics = () => ofProcess.getMetricsAsJSON();
+
+/** What several processes have measured, as one. */
+export function added(all: readonly Measured[]) {
+  const registry = AggregatorRegistry.aggregate(all.map((one) => [...one]));
+  return {
+    measured: (): Promise<Measured> => registry.getMetricsAsJSON(),
+    scraped: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+  };
+}
+
+const GROWING = new Set<unknown>(['counter', 'histogram', 'summary']);
+
+/** What only grows, as it was when a process ended. */
+export const lastCounts = (measured: Measured): Measured => measured.filter(({ type }) => GROWING.has(type));
