@@ -23,6 +23,12 @@ const LATER: Readonly<Record<string, string>> = {
   'traces.cjs': 'src/entry/node/tracing/sdk.ts',
 };
 
+/** What `node` runs, and what that loads where words come after its name. */
+const PROGRAMS: Readonly<Record<string, string>> = {
+  'portico.cjs': 'src/entry/node.ts',
+  'commands.cjs': 'src/entry/cli/gateway.ts',
+};
+
 /** An older Node would end with a stack instead. */
 const START = `
 const needed = '${manifest.engines.node.replace('>=', '')}', isOlder = (a, b) => a.localeCompare(b, 'en', { numeric: true }) < 0;
@@ -36,19 +42,21 @@ const bundleUrl = require('node:url').pathToFileURL(__filename).href;`;
 export async function bundleNode(folder: string): Promise<void> {
   for (const [name, entry] of Object.entries(LATER))
     await bundle({ ...common, entryPoints: [entry], outfile: join(folder, name) });
-  await bundle({
-    ...common,
-    entryPoints: ['src/entry/node.ts'],
-    outfile: join(folder, 'portico.cjs'),
-    banner: { js: START },
-    define: { 'import.meta.url': 'bundleUrl' },
-    plugins: [later, partsOfUndici],
-  });
+  for (const [name, entry] of Object.entries(PROGRAMS))
+    await bundle({
+      ...common,
+      entryPoints: [entry],
+      outfile: join(folder, name),
+      banner: { js: START },
+      define: { 'import.meta.url': 'bundleUrl' },
+      plugins: [later, partsOfUndici],
+    });
 }
 
 const later: Plugin = {
   name: 'later',
   setup(build) {
+    build.onResolve({ filter: /^\.\/cli\/gateway\.ts$/ }, () => ({ path: './commands.cjs', external: true }));
     build.onResolve({ filter: /\/sandbox\/src\/node\.ts$/ }, () => ({ path: './sandbox.cjs', external: true }));
     build.onResolve({ filter: /^\.\/openapi\.ts$/ }, () => ({ path: './openapi.cjs', external: true }));
     build.onResolve({ filter: /^\.\/sdk\.ts$/ }, () => ({ path: './traces.cjs', external: true }));

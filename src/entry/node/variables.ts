@@ -19,9 +19,13 @@ export function withFile<V extends Variables>(variables: V): V {
   return variables;
 }
 
+export function sayProblems(problems: readonly ConfigProblem[]): void {
+  for (const { variable, expected } of problems) console.error(`${variable}: expected ${expected}`);
+}
+
 /** Ends the process, and says what was expected. */
 export function refuse(problems: readonly ConfigProblem[]): never {
-  for (const { variable, expected } of problems) console.error(`${variable}: expected ${expected}`);
+  sayProblems(problems);
   return process.exit(BAD_CONFIG);
 }
 
