@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import manifest from '../../../package.json' with { type: 'json' };
+import { ENDING } from '../node/signals.ts';
 
 /** What a program does for its words: it prints by `say`, and returns the status to exit with. */
 export type Task = (say: (text: string) => void) => Promise<number>;
@@ -38,7 +39,7 @@ const BAD_WORDS = 64;
 
 /** Does what the words of a command line say, and ends the process. */
 export async function obey(words: readonly string[], program: Program): Promise<void> {
-  for (const name of ['SIGINT', 'SIGTERM'] as const) process.removeAllListeners(name); // nothing has to be finished
+  for (const name of ENDING) process.removeAllListeners(name); // nothing has to be finished
   // What an app that is looked at prints itself goes to stderr. What it has started ends with the process.
   const print = process.stdout.write.bind(process.stdout);
   process.stdout.write = process.stderr.write.bind(process.stderr);
