@@ -96,7 +96,7 @@ async function forbidding(): Promise<Env> {
 
 /** By the line that names what is wrong. */
 const BROKEN: readonly (readonly [string, RegExp, () => Env | Promise<Env>])[] = [
-  ['a bad variable', /^bad +configuration +PORT: expected an integer/, () => ({ PORT: 'x' })],
+  ['a bad variable', /^bad +configuration +PORT: expected /, () => ({ PORT: 'x' })],
   [
     'a name without address',
     /^bad +upstream +no address for nowhere\.invalid/,

@@ -42,11 +42,14 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/[A-Z]/g': OURS,
     '/^\\d+$/': OURS,
     '/^(0(\\.\\d+)?|1(\\.0+)?)$/': OURS,
-    '/^https?:$/': OURS,
-    '/\\/+$/': OURS,
+    '/^(?:[\\w.-]+|[\\da-f]*:[\\da-f:.]*(?:%[\\w.-]+)?)$/i': OURS,
     '/^\\s*\\*\\s*$/': OURS,
-    '/^Invalid \\w+: expected /': OURS,
-    '/, received .*/': OURS,
+  },
+  'src/core/http-url.ts': {
+    '/\\/+$/': OURS,
+    '/^https?:\\/\\/[^/]/i': OURS,
+    '/^https?:\\/\\/([^/?#]*)/i': OURS,
+    '/:[^:@\\]]*$/': OURS,
   },
   'src/core/values.ts': { '/\\d{16}/': upstream('1a'), '/^-?\\d+$/': upstream('1', { after: 'a' }) },
   'src/middleware/calls.ts': {
@@ -73,9 +76,10 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     }),
   },
   'src/core/store-address.ts': {
-    '/^redis(?<tls>s?)(?:-(?<kind>sentinel|cluster))?:\\/\\/(?:(?<login>[^/?#@,]*)@)?(?<nodes>[^/?#@]+)(?<path>\\/[^?#]*)?$/':
+    '/^redis(?<tls>s?)(?:-(?<kind>sentinel|cluster))?:\\/\\/(?:(?<login>[^/?#@]*)@)?(?<nodes>[^/?#@]*)(?<path>\\/[^?#@]*)?(?<rest>.*)$/s':
       OURS,
     '/^(?<host>\\[[0-9a-f:.]+\\]|[\\w.-]+)(?::(?<port>\\d{1,5}))?$/i': OURS,
+    '/^(?:\\[[0-9a-f:.]+\\]|[\\w.-]+)(?::|$)/i': OURS,
     '/^\\/?(?<db>\\d{0,4})$/': OURS,
     '/^\\/(?<master>[\\w.-]+)(?:\\/(?<db>\\d{0,4}))?$/': OURS,
     '/^\\/?(?<db>)$/': OURS,
@@ -87,6 +91,8 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   'src/entry/node/doctor/name.ts': { '/^\\[|\\]$/g': OURS, '/^(::ffff:)?127\\.|^::1$/': OURS },
   'src/entry/node/doctor/proxies.ts': { '/^f[cd]/i': OURS },
   'src/entry/node/doctor/store.ts': { '/CERT|LEAF_SIGNATURE|ALTNAME/': OURS },
+  'src/entry/node/settings.ts': { '/^\\d+$/': OURS },
+  'src/entry/node/secret-files.ts': { '/[\\r\\n]+$/': OURS },
   'src/entry/node/redis/connection.ts': {
     '/^ReplyError|Last error: ReplyError/': OURS,
     '/(?:^|ReplyError: )(?:ERR )?([A-Z_]{3,40})\\b/': OURS,

@@ -63,7 +63,7 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const listener = await serve({ app: around?.(app, request) ?? app, isGateway: !around, ...on });
   const unhooked = { ...deps, hooks: undefined };
   const ofAdmin = { ...on, refuse: createRefuser(unhooked), isGateway: true };
-  const shown = openConsole({ ...built, deps });
+  const shown = openConsole({ ...built, deps, isStoreShared: false });
   const adminApp = createAdminApp(unhooked, built.scrape, shown.routes);
   const admin = isWanted ? await serve({ ...ofAdmin, app: adminApp }) : undefined;
   return {

@@ -6,6 +6,7 @@ import { Bag } from '../../core/bag.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Clock, WaitUntil } from '../../core/runtime.ts';
 import { Sparing } from '../../core/sparing.ts';
+import type { StoreAddress } from '../../core/store-address.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
 import { MemoryStore } from '../../store/memory.ts';
 import { SharedStore } from '../../store/shared.ts';
@@ -109,9 +110,12 @@ interface OpenedStore {
 /** Added to the longest time of a request: how long after a change of stores copies are not used. */
 const WINDOW_MARGIN_MS = 5_000;
 
-/** The store that instances with the same `STORE_URL` share; without one, a store of this process alone. */
-export function openStore({ config, upstream, logger }: Pick<Given, 'config' | 'upstream' | 'logger'>): OpenedStore {
-  const { storeUrl: address, secrets, cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
+/** The store that instances with the same `STORE_URL` share; without that address, a store of this process alone. */
+export function openStore(
+  { config, upstream, logger }: Pick<Given, 'config' | 'upstream' | 'logger'>,
+  address?: StoreAddress,
+): OpenedStore {
+  const { secrets, cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
   if (!address)
     return { store: new MemoryStore({ maxBytes }), opened: Promise.resolve(), close: async () => undefined };
   const windowMs = config.requestTimeoutMs + WINDOW_MARGIN_MS;

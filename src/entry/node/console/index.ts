@@ -13,13 +13,14 @@ interface ConsoleOptions {
   readonly deps: Pick<Deps, 'clock' | 'config'>;
   readonly recordings: Shown;
   readonly read: ReadMetrics;
+  readonly isStoreShared: boolean;
 }
 
 /** The console: a page for operators, and what it shows. `end`: when the process stops. */
-export function openConsole({ deps: { clock, config }, recordings, read }: ConsoleOptions) {
-  const { slowMs, adminHost, storeUrl } = config;
+export function openConsole({ deps: { clock, config }, recordings, read, isStoreShared }: ConsoleOptions) {
+  const { slowMs, adminHost } = config;
   const measuring = new Measuring(read, recordings);
-  const watchers = new Watchers({ clock, recordings, measuring, slowMs, isStoreShared: storeUrl !== undefined });
+  const watchers = new Watchers({ clock, recordings, measuring, slowMs, isStoreShared });
   const events = async (request: ClientRequest): Promise<Answer> => {
     const body = request.method === 'HEAD' ? null : watchers.watch();
     return { status: 200, headers: { ...NO_STORE, 'Content-Type': 'text/event-stream' }, body };

@@ -1,9 +1,10 @@
-import { type Config, type ConfigProblem, NO_UPSTREAM, parseConfig, type Variables } from '../../../config.ts';
+import { type Config, type ConfigProblem, NO_UPSTREAM, type Variables } from '../../../config.ts';
+import { checkedConfig } from '../../../portico.ts';
 import { proxyAccount } from '../../../proxy-account/index.ts';
 import { type Table, tableOf } from '../../../upstream/table.ts';
+import { runtimeOf } from '../runtime.ts';
 import { type Settings, settingsIn } from '../settings.ts';
-import { traceProblems } from '../tracing/index.ts';
-import { nearlyVariables, withFile } from '../variables.ts';
+import { gatherVariables, nearlyVariables } from '../variables.ts';
 
 /** What the gateway would start with. */
 export interface Configured {
@@ -17,15 +18,13 @@ export interface Configured {
 
 /** Reads what the start reads. `hasSandbox`: whether an upstream is started where none is configured. */
 export function configured(hasSandbox: boolean): Configured | { readonly problems: readonly ConfigProblem[] } {
-  const variables = withFile(process.env);
+  const runtime = runtimeOf(gatherVariables(process.env));
+  const { variables } = runtime;
   const table = tableOf(proxyAccount);
-  const [parsed, settings] = [parseConfig(variables, table), settingsIn(variables)];
-  const problems = [
-    ...[parsed, settings].flatMap((one) => ('problems' in one ? one.problems : [])),
-    ...traceProblems(),
-  ];
-  if ('problems' in parsed || 'problems' in settings || problems.length > 0) return { problems };
-  const { config } = parsed;
+  const [checked, settings] = [checkedConfig(runtime, table), settingsIn(variables)];
+  if ('problems' in checked) return checked;
+  if ('problems' in settings) return settings;
+  const { config } = checked;
   if (!config.upstreamBaseUrl && !hasSandbox) return { problems: [NO_UPSTREAM] };
   return { variables, config, settings: settings.data, table, warnings: [...nearly(), ...uselessIn(config)] };
 }

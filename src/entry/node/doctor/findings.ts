@@ -22,7 +22,7 @@ const COLOURS = { good: 'green', poor: 'yellow', bad: 'red' } as const;
 const WIDTH = 13;
 
 /** One line, with a colour only where standard output is a terminal that wants some. */
-export function lineOf({ subject, verdict, text, advice }: Finding): string {
+export function textOf({ subject, verdict, text, advice }: Finding): string {
   const words = advice === undefined ? text : `${text}. ${advice}`;
   return `${styleText(COLOURS[verdict], verdict.padEnd(4))}  ${subject.padEnd(WIDTH)}  ${words}\n`;
 }

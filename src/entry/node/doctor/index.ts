@@ -1,5 +1,5 @@
 import { configured, type Configured } from './configuration.ts';
-import { about, type Finding, isBad, lineOf, sumOf, within } from './findings.ts';
+import { about, type Finding, isBad, textOf, sumOf, within } from './findings.ts';
 import { keyFindings } from './key.ts';
 import { machineFindings } from './machine.ts';
 import { proxyFindings } from './proxies.ts';
@@ -7,6 +7,7 @@ import { runningFindings } from './running.ts';
 import { storeFindings } from './store.ts';
 import { upstreamFindings } from './upstream.ts';
 import { openProbe } from './probe.ts';
+import { lineOf } from '../variables.ts';
 
 /** For all that is asked of one other machine. */
 const LONGEST_MS = 20_000;
@@ -18,10 +19,10 @@ export async function doctor(hasSandbox: boolean, say: (text: string) => void): 
   const found: Finding[] = [];
   const tell = (findings: readonly Finding[]) => {
     found.push(...findings);
-    for (const finding of findings) say(lineOf(finding));
+    for (const finding of findings) say(textOf(finding));
   };
   if ('problems' in read) {
-    tell(read.problems.map(({ variable, expected }) => bad(`${variable}: expected ${expected}`, 'It would not start')));
+    tell(read.problems.map((problem) => bad(lineOf(problem), 'It would not start')));
   } else {
     tell([
       good('this configuration would start'),
@@ -37,7 +38,7 @@ export async function doctor(hasSandbox: boolean, say: (text: string) => void): 
 function lookAt(read: Configured): readonly Promise<readonly Finding[]>[] {
   return [
     within(LONGEST_MS, 'upstream', () => upstreamAndKey(read)),
-    within(LONGEST_MS, 'store', () => storeFindings(read.config)),
+    within(LONGEST_MS, 'store', () => storeFindings(read.settings.storeUrl)),
     within(LONGEST_MS, 'proxies', async () => proxyFindings(read.config)),
     within(LONGEST_MS, 'gateway', () => runningFindings(read.config)),
     within(LONGEST_MS, 'machine', async () => machineFindings(read)),

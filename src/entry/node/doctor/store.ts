@@ -1,5 +1,4 @@
 import type { Cluster, Redis } from 'ioredis';
-import type { Config } from '../../../config.ts';
 import type { StoreAddress } from '../../../core/store-address.ts';
 import { channelOf, clientOf, isCluster } from '../redis/client.ts';
 import { reach, reasonOf } from '../redis/connection.ts';
@@ -13,7 +12,7 @@ const { good, bad } = about('store');
 const CONNECT_MS = 5_000;
 
 /** What can be said of the store that instances share; nothing where there is none. */
-export async function storeFindings({ storeUrl: address }: Pick<Config, 'storeUrl'>): Promise<Finding[]> {
+export async function storeFindings(address: StoreAddress | undefined): Promise<Finding[]> {
   if (!address) return [good('STORE_URL is not set: each instance keeps its own state')];
   const client = clientOf(address);
   try {

@@ -13,7 +13,7 @@ const SAMPLERS = [
 ] as const;
 
 /** One of these words, in any case. */
-const oneOf = <const W extends string>(words: readonly W[], expected = words.join(', ')) =>
+const oneOf = <const W extends string>(words: readonly W[], expected = words.join(' or ')) =>
   readAs(expected, (text) => words.find((word) => word === text.toLowerCase()));
 
 /** Timers take no more than that. */
@@ -64,9 +64,7 @@ function works(work: () => unknown): boolean {
   }
 }
 
-const endpoint = z.optional(
-  httpUrl.check(z.refine((url) => url.search === '' && url.hash === '', 'a URL without query or fragment')),
-);
+const endpoint = z.optional(httpUrl);
 const protocol = z.optional(oneOf(['http/json', 'http/protobuf'], 'http/json or http/protobuf; gRPC is not spoken'));
 /** As its exporter reads it, in lower case. */
 const compression = z.optional(z.enum(['none', 'gzip'], 'none or gzip'));

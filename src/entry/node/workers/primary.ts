@@ -12,7 +12,7 @@ import { Supervisor } from './supervisor.ts';
 
 /** Starts workers, keeps them, and answers operators for all of them. */
 export async function supervise(opened: OpenedOnNode, atEnd?: () => Promise<void>): Promise<Served> {
-  const { deps, settings, logger } = opened;
+  const { settings, logger } = opened;
   cluster.schedulingPolicy = cluster.SCHED_RR; // each gets as many connections
   cluster.setupPrimary({ serialization: 'advanced' });
   const counted = new Registry();
@@ -32,7 +32,7 @@ export async function supervise(opened: OpenedOnNode, atEnd?: () => Promise<void
     onHopeless: ({ code }) => void end(code ?? 1),
   });
   opened.readyWhen(() => supervisor.isServing);
-  const shown = openConsole({ deps, recordings: gathered, read: gathered.read });
+  const shown = openConsole({ ...opened, recordings: gathered, read: gathered.read });
   const admin = await listenForOperators(opened, gathered.scrape, shown.routes);
   let isEnding = false;
   const failed = await supervisor.start(settings.workers);
