@@ -1,6 +1,7 @@
 import { join } from 'node:path';
-import { build as bundle, type BuildOptions, type Plugin } from 'esbuild';
+import { build as bundle, type BuildOptions, type Metafile, type Plugin } from 'esbuild';
 import manifest from '../package.json' with { type: 'json' };
+import { packagesIn } from './licenses.ts';
 
 const root = join(import.meta.dirname, '..');
 
@@ -12,6 +13,7 @@ const common = {
   format: 'cjs',
   sourcemap: 'linked',
   legalComments: 'none',
+  metafile: true,
   logLevel: 'warning',
 } satisfies BuildOptions;
 
@@ -38,19 +40,29 @@ if (isOlder(process.versions.node, needed)) {
 }
 const bundleUrl = require('node:url').pathToFileURL(__filename).href;`;
 
-/** The gateway for Node, and beside it what not every start needs. Not minified, so that stacks can be read. */
-export async function bundleNode(folder: string): Promise<void> {
-  for (const [name, entry] of Object.entries(LATER))
-    await bundle({ ...common, entryPoints: [entry], outfile: join(folder, name) });
-  for (const [name, entry] of Object.entries(PROGRAMS))
-    await bundle({
-      ...common,
-      entryPoints: [entry],
-      outfile: join(folder, name),
-      banner: { js: START },
-      define: { 'import.meta.url': 'bundleUrl' },
-      plugins: [later, partsOfUndici],
-    });
+/**
+ * The gateway for Node, and beside it what not every start needs. Not minified, so that stacks can be read.
+ * Returns the names of the packages that are in it.
+ */
+export async function bundleNode(folder: string): Promise<readonly string[]> {
+  const metafiles: Metafile[] = [];
+  const add = async (
+    name: string,
+    entry: string,
+    options: Pick<BuildOptions, 'banner' | 'define' | 'plugins'> = {},
+  ) => {
+    const outfile = join(folder, name);
+    const { metafile } = await bundle({ ...common, ...options, entryPoints: [entry], outfile });
+    metafiles.push(metafile);
+  };
+  const ofProgram = {
+    banner: { js: START },
+    define: { 'import.meta.url': 'bundleUrl' },
+    plugins: [later, partsOfUndici],
+  };
+  for (const [name, entry] of Object.entries(LATER)) await add(name, entry);
+  for (const [name, entry] of Object.entries(PROGRAMS)) await add(name, entry, ofProgram);
+  return packagesIn(metafiles);
 }
 
 const later: Plugin = {

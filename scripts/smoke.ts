@@ -1,9 +1,8 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync } from 'node:fs';
 import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { openApiText } from '../src/routes/document.ts';
@@ -23,13 +22,9 @@ async function firstAnswer(url: string, child: ChildProcess): Promise<Response> 
   throw new Error(`no answer from ${url}; exit code ${child.exitCode}`);
 }
 
-/** A copy of what the image has, without the sources and their packages round it. */
+/** A copy, without the sources and their packages round it. */
 const bundle = await mkdtemp(join(tmpdir(), 'portico-smoke-'));
-for (const [, from = '', to = ''] of (await readFile('Dockerfile', 'utf8')).matchAll(
-  /^COPY --from=build (.+) (\S+)$/gm,
-))
-  for (const one of globSync(from.replaceAll('/app/', '').split(' ')))
-    await cp(one, join(bundle, to === './' ? basename(one) : to), { recursive: true });
+await cp('dist', bundle, { recursive: true });
 
 /** Starts the bundle as the image does. */
 async function withBundle(env: NodeJS.ProcessEnv, act: (url: string, admin: string) => Promise<void>): Promise<void> {

@@ -75,7 +75,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
       before: 'http://localhost:',
     }),
   },
-  'src/core/store-address.ts': {
+  'src/entry/node/redis/address.ts': {
     '/^redis(?<tls>s?)(?:-(?<kind>sentinel|cluster))?:\\/\\/(?:(?<login>[^/?#@]*)@)?(?<nodes>[^/?#@]*)(?<path>\\/[^?#@]*)?(?<rest>.*)$/s':
       OURS,
     '/^(?<host>\\[[0-9a-f:.]+\\]|[\\w.-]+)(?::(?<port>\\d{1,5}))?$/i': OURS,

@@ -6,7 +6,7 @@ import { Bag } from '../../core/bag.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Clock, WaitUntil } from '../../core/runtime.ts';
 import { Sparing } from '../../core/sparing.ts';
-import type { StoreAddress } from '../../core/store-address.ts';
+import type { StoreAddress } from './redis/address.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
 import { MemoryStore } from '../../store/memory.ts';
 import { SharedStore } from '../../store/shared.ts';

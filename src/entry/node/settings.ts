@@ -11,7 +11,7 @@ import {
 } from '../../config.ts';
 import type { Variables } from '../../config.ts';
 import { A_SECRET } from '../../core/secrets.ts';
-import { expectedStoreAddress, storeAddressOf } from '../../core/store-address.ts';
+import { expectedStoreAddress, storeAddressOf } from './redis/address.ts';
 
 const MOST_WORKERS = 256;
 

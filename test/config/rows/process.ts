@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { storeAddressOf } from '../../../src/core/store-address.ts';
+import { storeAddressOf } from '../../../src/entry/node/redis/address.ts';
 import { each, integers, type Rows } from '../rows.ts';
 
 const NO_HOST = 'a name or an IP address, without a port';

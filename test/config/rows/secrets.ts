@@ -1,7 +1,7 @@
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { storeAddressOf } from '../../../src/core/store-address.ts';
+import { storeAddressOf } from '../../../src/entry/node/redis/address.ts';
 import { each, type Rows } from '../rows.ts';
 
 const SECRET = 'the secret of these rows and of no other';

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { StoreAddress } from '../../../core/store-address.ts';
+import type { StoreAddress } from '../redis/address.ts';
 import { fieldIn, troublesOf } from '../redis/client.ts';
 import { about, type Finding } from './findings.ts';
 

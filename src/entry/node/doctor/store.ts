@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
-import type { StoreAddress } from '../../../core/store-address.ts';
+import type { StoreAddress } from '../redis/address.ts';
 import { channelOf, clientOf, isCluster } from '../redis/client.ts';
 import { reach, reasonOf } from '../redis/connection.ts';
 import { about, type Finding } from './findings.ts';

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import type { StoreAddress } from '../../../core/store-address.ts';
+import type { StoreAddress } from './address.ts';
 import { Changes, type Numbered, type Sent } from '../../../store/shared/changes.ts';
 import { channelOf, clientOf, pauseOf } from './client.ts';
 

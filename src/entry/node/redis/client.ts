@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 import type * as ioredis from 'ioredis';
 import type { Cluster, Redis } from 'ioredis';
-import type { StoreAddress } from '../../../core/store-address.ts';
+import type { StoreAddress } from './address.ts';
 
 /** Loaded where there is a store: it takes a start 30 ms. */
 const load = createRequire(import.meta.url) as (name: 'ioredis') => typeof ioredis;
