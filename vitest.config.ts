@@ -11,6 +11,7 @@ const WITH_SERVERS = [
   'test/client/runtimes/workerd.test.ts',
   'test/clients/{bursts,connections,slow,uploads}.test.ts',
   'test/deploy/{image,nginx}.test.ts',
+  'test/doctor/**/*.test.ts',
   'test/metrics/endpoint.test.ts',
   'test/faults/{memory,workerd}.test.ts',
   'test/fleet/**/*.test.ts',

@@ -25,6 +25,12 @@ const LATER: Readonly<Record<string, string>> = {
   'traces.cjs': 'src/entry/node/tracing/sdk.ts',
 };
 
+/** What `node` runs, and what that loads where words come after its name. */
+const PROGRAMS: Readonly<Record<string, string>> = {
+  'portico.cjs': 'src/entry/node.ts',
+  'commands.cjs': 'src/entry/cli/gateway.ts',
+};
+
 /** An older Node would end with a stack instead. */
 const START = `
 const needed = '${manifest.engines.node.replace('>=', '')}', isOlder = (a, b) => a.localeCompare(b, 'en', { numeric: true }) < 0;
@@ -40,24 +46,29 @@ const bundleUrl = require('node:url').pathToFileURL(__filename).href;`;
  */
 export async function bundleNode(folder: string): Promise<readonly string[]> {
   const metafiles: Metafile[] = [];
-  for (const [name, entry] of Object.entries(LATER)) {
-    const { metafile } = await bundle({ ...common, entryPoints: [entry], outfile: join(folder, name) });
+  const add = async (
+    name: string,
+    entry: string,
+    options: Pick<BuildOptions, 'banner' | 'define' | 'plugins'> = {},
+  ) => {
+    const outfile = join(folder, name);
+    const { metafile } = await bundle({ ...common, ...options, entryPoints: [entry], outfile });
     metafiles.push(metafile);
-  }
-  const { metafile } = await bundle({
-    ...common,
-    entryPoints: ['src/entry/node.ts'],
-    outfile: join(folder, 'portico.cjs'),
+  };
+  const ofProgram = {
     banner: { js: START },
     define: { 'import.meta.url': 'bundleUrl' },
     plugins: [later, partsOfUndici],
-  });
-  return packagesIn([...metafiles, metafile]);
+  };
+  for (const [name, entry] of Object.entries(LATER)) await add(name, entry);
+  for (const [name, entry] of Object.entries(PROGRAMS)) await add(name, entry, ofProgram);
+  return packagesIn(metafiles);
 }
 
 const later: Plugin = {
   name: 'later',
   setup(build) {
+    build.onResolve({ filter: /^\.\/cli\/gateway\.ts$/ }, () => ({ path: './commands.cjs', external: true }));
     build.onResolve({ filter: /\/sandbox\/src\/node\.ts$/ }, () => ({ path: './sandbox.cjs', external: true }));
     build.onResolve({ filter: /^\.\/openapi\.ts$/ }, () => ({ path: './openapi.cjs', external: true }));
     build.onResolve({ filter: /^\.\/sdk\.ts$/ }, () => ({ path: './traces.cjs', external: true }));

@@ -15,4 +15,6 @@ async function start(): Promise<void> {
   if (sandbox) announce(served, sandbox.trial);
 }
 
-void start();
+const words = process.argv.slice(2);
+if (words.length === 0) void start();
+else void import('./cli/gateway.ts').then(({ obey }) => obey(words));

@@ -85,6 +85,12 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^\\/?(?<db>)$/': OURS,
     '/^\\[|\\]$/g': OURS,
   },
+  'src/entry/cli/words.ts': { "/[.']? To specify/": OURS },
+  'src/entry/node/doctor/answers.ts': { '/\\/$/': OURS },
+  'src/entry/node/doctor/key.ts': { '/^[!-~]{1,4096}$/': OURS },
+  'src/entry/node/doctor/name.ts': { '/^\\[|\\]$/g': OURS, '/^(::ffff:)?127\\.|^::1$/': OURS },
+  'src/entry/node/doctor/proxies.ts': { '/^f[cd]/i': OURS },
+  'src/entry/node/doctor/store.ts': { '/CERT|LEAF_SIGNATURE|ALTNAME/': OURS },
   'src/entry/node/settings.ts': { '/^\\d+$/': OURS },
   'src/entry/node/secret-files.ts': { '/[\\r\\n]+$/': OURS },
   'src/entry/node/redis/connection.ts': {

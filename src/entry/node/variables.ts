@@ -33,9 +33,14 @@ function joinDotEnv(): void {
   else if (!read.isMissing) refuse([{ variable: '.env', expected: read.expected }]);
 }
 
+/** A line for each, for an operator. */
+export function sayProblems(problems: readonly ConfigProblem[]): void {
+  for (const problem of problems) console.error(lineOf(problem));
+}
+
 /** Ends the process, and says what was expected. */
 export function refuse(problems: readonly ConfigProblem[]): never {
-  for (const problem of problems) console.error(lineOf(problem));
+  sayProblems(problems);
   return process.exit(BAD_CONFIG);
 }
 

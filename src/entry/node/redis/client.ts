@@ -87,6 +87,10 @@ export const mayPublish = (node: Redis | Cluster, channel: string): Promise<bool
     (error: unknown) => !(error instanceof Error) || error.name !== 'ReplyError',
   );
 
+/** What `INFO` says of one thing. */
+export const fieldIn = (info: string, field: string): string | undefined =>
+  new RegExp(`^${field}:(.*?)\\r?$`, 'm').exec(info)?.[1];
+
 /** Codes of a node's settings that are wrong, as far as it shows them. `channel`: on which changes are published, if any. */
 export async function troublesOf(node: Redis, channel: string): Promise<readonly string[]> {
   const [info, isPublished, settings] = await Promise.all([
@@ -95,7 +99,7 @@ export async function troublesOf(node: Redis, channel: string): Promise<readonly
     node.call('CONFIG', 'GET', 'replica-read-only', 'min-replicas-to-write').then(String, () => ''),
   ]);
   const leastReplicas = /min-replicas-to-write,(\d+)/.exec(settings)?.[1];
-  const of = (field: string) => new RegExp(`^${field}:(.*?)\\r?$`, 'm').exec(info)?.[1];
+  const of = (field: string) => fieldIn(info, field);
   const attached = Number(of('connected_slaves') ?? 0);
   const troubles = {
     // Records and marks would be evicted.

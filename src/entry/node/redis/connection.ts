@@ -193,7 +193,7 @@ export class Connection {
 }
 
 /** Connects to all masters of a cluster, which ioredis does only when it needs them. */
-async function reach(client: Redis | Cluster): Promise<void> {
+export async function reach(client: Redis | Cluster): Promise<void> {
   if (isCluster(client)) await Promise.allSettled(client.nodes('master').map((node) => node.ping()));
 }
 
@@ -213,7 +213,7 @@ const OWN_ERRORS = [
 ] as const;
 
 /** The system's error code, or the first word of the node's message; nothing that could be a secret. */
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'UNKNOWN';
   if ('code' in error && typeof error.code === 'string') return error.code;
   const word = /(?:^|ReplyError: )(?:ERR )?([A-Z_]{3,40})\b/.exec(error.message)?.[1];
