@@ -199,6 +199,10 @@ export class ClientRequest implements RequestContext, TracedRequest {
     return text !== undefined && PRINTABLE.test(text) ? text : undefined;
   }
 
+  get via(): string | undefined {
+    return this.header('via');
+  }
+
   /** Only for a POST. */
   get idempotencyKey(): string | undefined {
     return this.method === 'POST' ? this.header('idempotency-key') : undefined;

@@ -17,7 +17,8 @@ const WORDS: Readonly<Record<Reason, string>> = {
 };
 
 const REDIRECTS = 'it redirects, which is not followed; see scheme, host and path of UPSTREAM_BASE_URL';
-const NOT_TRUSTED = 'its certificate is not trusted; see NODE_EXTRA_CA_CERTS';
+const LOOPS = 'it leads back to this gateway; see UPSTREAM_BASE_URL';
+const NOT_TRUSTED = 'its certificate is not trusted; see UPSTREAM_CA_FILE';
 /** OpenSSL's names of what is wrong with a certificate, as Node has them. */
 const OF_CERTIFICATE = /^(CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|ERR_TLS_CERT_)/;
 
@@ -43,6 +44,7 @@ export function watchReasons(logger: Logger, host: string): Gate {
 
 function wordsFor(reason: Reason, errno: string, status = 0): string {
   if (reason === 'tls' && OF_CERTIFICATE.test(errno)) return NOT_TRUSTED;
+  if (status === 508) return LOOPS;
   return status >= 300 && status < 400 ? REDIRECTS : WORDS[reason];
 }
 

@@ -103,6 +103,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^https?:\\/\\/([^/?#]+)(\\/.*)?$/i': client('a', { before: 'http://', after: '?' }),
   },
   'src/entry/node/server/traffic.ts': { '/^\\/(?:livez|readyz)\\/?(?:\\?|$)/': client('/livez') },
+  'src/entry/node/settings.ts': { '/^\\d+$/': OURS },
   'src/entry/node/tracing/sdk.ts': {
     '/"code":"(\\w{1,40})"|\\b(OTEL_[A-Z_]{1,60})|\\b(time)d? ?out\\b|\\b(Dropped) \\d+ spans/i': OURS,
   },
@@ -193,6 +194,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^-?\\d+$/': client('1', { after: 'a' }),
     '/^\\d+/': client('1'),
   },
+  'src/upstream/via.ts': { '/(?<![^\\s,])portico-[\\w-]{12}(?![^\\s,])/g': client('portico-01234567890 ') },
   'src/upstream/fields.ts': {
     '/^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?(Z|[+-]\\d\\d:?\\d\\d)$/': upstream('1', {
       before: '2026-01-01T00:00:00.',
