@@ -103,7 +103,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^https?:\\/\\/([^/?#]+)(\\/.*)?$/i': client('a', { before: 'http://', after: '?' }),
   },
   'src/entry/node/server/traffic.ts': { '/^\\/(?:livez|readyz)\\/?(?:\\?|$)/': client('/livez') },
-  'src/entry/node/settings.ts': { '/^\\d+$/': OURS },
+  'src/entry/node/settings.ts': { '/^\\d+$/': OURS, '/^https?:$/': OURS },
   'src/entry/node/tracing/sdk.ts': {
     '/"code":"(\\w{1,40})"|\\b(OTEL_[A-Z_]{1,60})|\\b(time)d? ?out\\b|\\b(Dropped) \\d+ spans/i': OURS,
   },
@@ -114,10 +114,17 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(Z_|ZSTD_|ERR__)/': OURS,
     '/^(ENOTFOUND|EAI_)/': OURS,
     '/^ECONNREFUSED$/': OURS,
-    '/^(UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT)$/': OURS,
-    '/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM)$/': OURS,
+    '/^(UND_ERR_(CONNECT|HEADERS)_TIMEOUT|ETIMEDOUT)$/': OURS,
+    '/^UND_ERR_(CONNECT|HEADERS)_TIMEOUT$/': OURS,
+    '/^PROXY_/': OURS,
+    '/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM|\\d{3})$/': OURS,
     '/^(EPROTO|ERR_(SSL|TLS)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/': OURS,
   },
+  'src/entry/node/way.ts': {
+    '/^(HTTPParserError|UND_ERR_(PRX_|HEADERS_))/': OURS,
+    '/^Proxy (?:response|Authentication Required) \\((\\d{3})\\)/': OURS,
+  },
+  'src/entry/node/certificates.ts': { '/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g': OURS },
   'src/entry/node/logger.ts': { '/^/m': OURS },
   'src/resilience/reasons.ts': {
     '/^(CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|ERR_TLS_CERT_)/': OURS,

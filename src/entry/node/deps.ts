@@ -12,6 +12,7 @@ import { SharedStore } from '../../store/shared.ts';
 import { Sealer } from '../../store/shared/sealer.ts';
 import type { Store, Usage } from '../../store/store.ts';
 import { RedisEngine } from './redis/engine.ts';
+import type { Tls } from './certificates.ts';
 import { assets } from './assets.ts';
 import { Recordings } from './console/recorder.ts';
 import { nodeDigest, nodeOpener } from './digest.ts';
@@ -21,6 +22,7 @@ import { addresses } from './server/address.ts';
 import { noted, peerIn } from './server/guard.ts';
 import { Unsent } from './server/unsent.ts';
 import { undiciTransport } from './transport.ts';
+import type { Way } from './way.ts';
 
 const { timeOrigin } = performance;
 
@@ -37,7 +39,10 @@ const systemClock: Clock = {
 type Given = Pick<
   Deps,
   'config' | 'table' | 'overviews' | 'hooks' | 'upstream' | 'logger' | 'readiness' | 'trialAccounts' | 'tracing'
->;
+> & {
+  /** How the upstream is reached; by default as its URL says. */
+  readonly way?: Way;
+};
 
 /** The app's dependencies on Node. */
 export function nodeDeps(
@@ -49,7 +54,7 @@ export function nodeDeps(
   const unsent = new Unsent();
   const addressOf = addresses(config.trustedProxies);
   const { waitUntil, idle } = trackedWork();
-  const { transport, close: closeTransport } = undiciTransport(upstream, config);
+  const { transport, close: closeTransport } = undiciTransport(upstream, config, given.way);
   const { scrape, read, ...metrics } = promMetrics(given.table, [
     ...usageMetrics(() => store.usage(), droppedLines),
     ...instruments,
@@ -101,10 +106,14 @@ interface OpenedStore {
 const WINDOW_MARGIN_MS = 5_000;
 
 /** The store that instances with the same `STORE_URL` share; without one, a store of this process alone. */
-export function openStore({ config, upstream, logger }: Pick<Given, 'config' | 'upstream' | 'logger'>): OpenedStore {
-  const { storeUrl: address, secrets, cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
-  if (!address)
+export function openStore(
+  { config, upstream, logger }: Pick<Given, 'config' | 'upstream' | 'logger'>,
+  tls?: Tls,
+): OpenedStore {
+  const { storeUrl, secrets, cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
+  if (!storeUrl)
     return { store: new MemoryStore({ maxBytes }), opened: Promise.resolve(), close: async () => undefined };
+  const address = { ...storeUrl, secured: tls };
   const windowMs = config.requestTimeoutMs + WINDOW_MARGIN_MS;
   const { onCommand, instruments } = engineMetrics(() => {
     const { pending, unaskedHits, isUsable, waitsGivenUp } = store;

@@ -1,9 +1,10 @@
 import { NO_UPSTREAM, type Variables } from '../../config.ts';
 import type { Gateway, Given, Opened, Runtime } from '../../portico.ts';
 import type { TrialAccount } from '../../routes/docs.ts';
+import { WatchedTls } from './certificates.ts';
 import { nodeDeps, openStore } from './deps.ts';
 import { pinoLogger } from './logger.ts';
-import { type Settings, settingsIn } from './settings.ts';
+import { proxyTo, type Settings, settingsIn } from './settings.ts';
 import { openTraces, traceProblems } from './tracing/index.ts';
 import { refuse, withFile } from './variables.ts';
 
@@ -48,6 +49,11 @@ function make({ config, table, overviews, hooks }: Given, settings: Settings, tr
   const logger = pinoLogger(config.logLevel);
   let isReady = true; // `serve` has its own word on it, another server has none
   const traces = openTraces(upstream, logger);
+  const { files } = settings;
+  const tls = {
+    UPSTREAM: new WatchedTls('UPSTREAM', files.UPSTREAM, { logger, refuse }),
+    STORE: new WatchedTls('STORE', files.STORE, { logger, refuse }),
+  };
   const given = {
     config,
     table,
@@ -58,10 +64,15 @@ function make({ config, table, overviews, hooks }: Given, settings: Settings, tr
     readiness: { isReady: () => isReady },
     trialAccounts: trial?.accounts,
     tracing: traces.tracing,
+    way: { tls: tls.UPSTREAM, ...(config.upstreamBaseUrl && proxyTo(upstream, settings)) },
   };
-  const store = openStore(given);
+  const store = openStore(given, tls.STORE);
   const made = nodeDeps(given, store, logger.dropped);
-  const close = async () => void (await Promise.all([made.close(), traces.close()]));
+  const close = async () => {
+    tls.UPSTREAM.close();
+    tls.STORE.close();
+    await Promise.all([made.close(), traces.close()]);
+  };
   return {
     ...made,
     close,
