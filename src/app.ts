@@ -33,7 +33,7 @@ import { fixedFirst } from './upstream/table.ts';
 
 /** What a runtime gives; `entry/` builds it. */
 export interface Deps
-  extends GatewayDeps, Pick<RequestTools, 'addressOf' | 'headOf' | 'waitUntil' | 'backlog' | 'tracing'> {
+  extends GatewayDeps, Pick<RequestTools, 'addressOf' | 'schemeOf' | 'headOf' | 'waitUntil' | 'backlog' | 'tracing'> {
   readonly readiness: Readiness;
   readonly docsAssets: DocsAssets;
   /** Absent where only WebCrypto can open what is sealed. */

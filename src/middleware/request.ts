@@ -42,6 +42,8 @@ export interface RequestTools {
   readonly recorder?: Recorder | undefined;
   /** Tells clients apart, for limits on requests without a credential. `header` reads one of the request. */
   readonly addressOf: (env: object, header: Head['header']) => string;
+  /** The scheme by which the client came, where it is known to be another than that of the URL. Absent where the URL always has it. */
+  readonly schemeOf?: ((env: object, header: Head['header']) => string | undefined) | undefined;
   /** The head that a runtime has read already; undefined where a host's middleware has put another `Request` there. */
   readonly headOf?: (env: object, request: Request) => Head | undefined;
   /** For work that outlives its request, where the runtime passes no execution context. */
@@ -171,7 +173,9 @@ export class ClientRequest implements RequestContext, TracedRequest {
 
   /** Scheme and host that the client used. */
   get hostOrigin(): string {
-    return originOf(this.head.url);
+    const origin = originOf(this.head.url);
+    const scheme = this.tools.schemeOf?.(this.#hono?.env ?? {}, (name) => this.header(name));
+    return scheme === undefined ? origin : scheme + origin.slice(origin.indexOf(':'));
   }
 
   header(name: string): string | undefined {

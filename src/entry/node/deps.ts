@@ -18,7 +18,8 @@ import { Recordings } from './console/recorder.ts';
 import { nodeDigest, nodeOpener } from './digest.ts';
 import { promMetrics } from './metrics/index.ts';
 import { engineMetrics, usageMetrics } from './metrics/store.ts';
-import { addresses } from './server/address.ts';
+import { addresses, schemes } from './server/address.ts';
+import { warningOfStrays } from './server/strays.ts';
 import { noted, peerIn } from './server/guard.ts';
 import { Unsent } from './server/unsent.ts';
 import { undiciTransport } from './transport.ts';
@@ -53,6 +54,8 @@ export function nodeDeps(
   const { config, upstream } = given;
   const unsent = new Unsent();
   const addressOf = addresses(config.trustedProxies);
+  const schemeOf = schemes(config.trustedProxies);
+  const warnOfStray = warningOfStrays(config.trustedProxies, given.logger);
   const { waitUntil, idle } = trackedWork();
   const { transport, close: closeTransport } = undiciTransport(upstream, config, given.way);
   const { scrape, read, ...metrics } = promMetrics(given.table, [
@@ -70,7 +73,12 @@ export function nodeDeps(
     clock: systemClock,
     digest: nodeDigest(config.secrets, upstream.href),
     makeOpener: nodeOpener,
-    addressOf: (env, header) => addressOf(peerIn(env), header('x-forwarded-for')),
+    addressOf: (env, header) => {
+      const peer = peerIn(env);
+      warnOfStray(peer, header);
+      return addressOf(peer, header);
+    },
+    ...(config.trustedProxies.length > 0 && { schemeOf: (env, header) => schemeOf(peerIn(env), header) }),
     headOf: noted,
     backlog: unsent,
     waitUntil,
