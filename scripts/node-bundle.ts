@@ -56,6 +56,7 @@ const later: Plugin = {
 };
 
 const PARTS_OF_UNDICI = `
+export { default as EnvHttpProxyAgent } from 'undici/lib/dispatcher/env-http-proxy-agent.js';
 export { default as Pool } from 'undici/lib/dispatcher/pool.js';
 import decompress from 'undici/lib/interceptor/decompress.js';
 export const interceptors = { decompress };
