@@ -1,5 +1,5 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readFileSync, statSync } from 'node:fs';
+import { createPrivateKey, hash, X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 import type { ConfigProblem } from '../../config.ts';
 import type { Logger } from '../../core/logger.ts';
@@ -140,7 +140,7 @@ export class WatchedTls {
     clearInterval(this.#timer);
   }
 
-  /** By state and not by events: a volume of Kubernetes swaps a link above them. */
+  /** By what is in them and not by events: a volume of Kubernetes swaps a link above them. */
   #look(): void {
     const state = stateOf(this.#files);
     if (state === this.#seen) return;
@@ -161,14 +161,13 @@ export class WatchedTls {
   }
 }
 
-/** Another one after any change. */
+/** Another one after any change; empty without a file. */
 const stateOf = ({ ca, cert, key }: TlsFiles): string =>
-  [ca, cert, key].flatMap((path) => (path === undefined ? [] : `${stampOf(path)};`)).join('');
+  [ca, cert, key].flatMap((path) => (path === undefined ? [] : `${contentOf(path)};`)).join('');
 
-function stampOf(path: string): string {
+function contentOf(path: string): string {
   try {
-    const { mtimeMs, size, ino } = statSync(path);
-    return `${mtimeMs} ${size} ${ino}`;
+    return hash('sha256', readFileSync(path));
   } catch (error) {
     return codeOf(error);
   }
