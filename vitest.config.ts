@@ -9,6 +9,7 @@ const WITH_SERVERS = [
   'test/alerts/provoked.test.ts',
   'test/client/readme.test.ts',
   'test/client/runtimes/workerd.test.ts',
+  'test/certificates/process.test.ts',
   'test/clients/{bursts,connections,slow,uploads}.test.ts',
   'test/deploy/{image,nginx}.test.ts',
   'test/doctor/**/*.test.ts',

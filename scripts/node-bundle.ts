@@ -76,8 +76,12 @@ const later: Plugin = {
 };
 
 const PARTS_OF_UNDICI = `
+export { default as EnvHttpProxyAgent } from 'undici/lib/dispatcher/env-http-proxy-agent.js';
 export { default as Pool } from 'undici/lib/dispatcher/pool.js';
 import decompress from 'undici/lib/interceptor/decompress.js';
+import connect from 'undici/lib/api/api-connect.js';
+import Dispatcher from 'undici/lib/dispatcher/dispatcher.js';
+Dispatcher.prototype.connect = connect; // its index does so
 export const interceptors = { decompress };
 `;
 

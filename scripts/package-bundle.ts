@@ -39,7 +39,7 @@ export { getRequestListener } from '@hono/node-server';
 export { default } from 'leven';
 export { pino } from 'pino';
 export { AggregatorRegistry, collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-export { interceptors, Pool } from 'undici';
+export { EnvHttpProxyAgent, interceptors, Pool } from 'undici';
 `;
 
 /** What sends traces, which is loaded only where they are wanted. */

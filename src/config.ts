@@ -6,7 +6,7 @@ import { A_SECRET, expectedOwnSecret, expectedSecret } from './core/secrets.ts';
 import type { CachePolicy, Operation } from './upstream/operation.ts';
 import type { Table } from './upstream/table.ts';
 
-const plainText = z.string('a text, not a list, null or a binding of another kind');
+export const plainText = z.string('a text, not a list, null or a binding of another kind');
 
 /** What `read` makes of a text; undefined if that is not what was expected. */
 export const readAs = <T>(expected: string | ((text: string) => string), read: (text: string) => T | undefined) =>

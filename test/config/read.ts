@@ -6,7 +6,7 @@ import { checkedConfig } from '../../src/portico.ts';
 import { accountTable } from '../support/account-api.ts';
 
 /** All that Node makes of these variables, or what is wrong with them. */
-function read(given: Variables) {
+export function read(given: Variables) {
   const gathered = gatherVariables(given);
   const checked = checkedConfig(runtimeOf(gathered), accountTable);
   const settings = settingsIn(gathered.variables);

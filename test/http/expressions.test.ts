@@ -91,7 +91,6 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   'src/entry/node/doctor/name.ts': { '/^\\[|\\]$/g': OURS, '/^(::ffff:)?127\\.|^::1$/': OURS },
   'src/entry/node/doctor/proxies.ts': { '/^f[cd]/i': OURS },
   'src/entry/node/doctor/store.ts': { '/CERT|LEAF_SIGNATURE|ALTNAME/': OURS },
-  'src/entry/node/settings.ts': { '/^\\d+$/': OURS },
   'src/entry/node/secret-files.ts': { '/[\\r\\n]+$/': OURS },
   'src/entry/node/redis/connection.ts': {
     '/^ReplyError|Last error: ReplyError/': OURS,
@@ -103,7 +102,13 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   },
   'src/entry/node/server/connections.ts': { '/^Max open files +(\\d+)/m': OURS },
   'src/entry/node/server/address.ts': {
-    '/^(?:\\[(?<ipv6>[^\\]]+)\\](?::\\d+)?|(?<ipv4>[\\d.]+):\\d+)$/': client('1', { after: ':' }),
+    '/^(?:\\[(?<ipv6>[^\\]]+)\\](?::[\\w.-]+)?|(?<ipv4>[\\d.]+):[\\w.-]+)$/': client('1', { after: ':' }),
+  },
+  'src/entry/node/server/forwarded.ts': {
+    '/[ \\t]*(?:([\\w!#$%&\'*+.^`|~-]+)=(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s",;]+))[ \\t]*)?([,;]|$)/y': client('\\"', {
+      before: 'a="',
+    }),
+    '/\\\\(.)/g': client('\\\\'),
   },
   'src/entry/node/server/guard.ts': {
     '/^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\\.?|\\[[0-9A-Fa-f:.]{2,45}\\])(?::\\d{1,5})?$/': client('a', {
@@ -115,6 +120,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^https?:\\/\\/([^/?#]+)(\\/.*)?$/i': client('a', { before: 'http://', after: '?' }),
   },
   'src/entry/node/server/traffic.ts': { '/^\\/(?:livez|readyz)\\/?(?:\\?|$)/': client('/livez') },
+  'src/entry/node/settings.ts': { '/^\\d+$/': OURS, '/^https?:$/': OURS },
   'src/entry/node/tracing/sdk.ts': {
     '/"code":"(\\w{1,40})"|\\b(OTEL_[A-Z_]{1,60})|\\b(time)d? ?out\\b|\\b(Dropped) \\d+ spans/i': OURS,
   },
@@ -125,10 +131,17 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(Z_|ZSTD_|ERR__)/': OURS,
     '/^(ENOTFOUND|EAI_)/': OURS,
     '/^ECONNREFUSED$/': OURS,
-    '/^(UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT)$/': OURS,
-    '/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM)$/': OURS,
+    '/^(UND_ERR_(CONNECT|HEADERS)_TIMEOUT|ETIMEDOUT)$/': OURS,
+    '/^UND_ERR_(CONNECT|HEADERS)_TIMEOUT$/': OURS,
+    '/^PROXY_/': OURS,
+    '/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM|\\d{3})$/': OURS,
     '/^(EPROTO|ERR_(SSL|TLS)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/': OURS,
   },
+  'src/entry/node/way.ts': {
+    '/^(HTTPParserError|UND_ERR_(PRX_|HEADERS_))/': OURS,
+    '/^Proxy (?:response|Authentication Required) \\((\\d{3})\\)/': OURS,
+  },
+  'src/entry/node/certificates.ts': { '/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g': OURS },
   'src/entry/node/logger.ts': { '/^/m': OURS },
   'src/resilience/reasons.ts': {
     '/^(CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|ERR_TLS_CERT_)/': OURS,
@@ -205,6 +218,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^-?\\d+$/': client('1', { after: 'a' }),
     '/^\\d+/': client('1'),
   },
+  'src/upstream/via.ts': { '/(?<![^\\s,])portico-[\\w-]{12}(?![^\\s,])/g': client('portico-01234567890 ') },
   'src/upstream/fields.ts': {
     '/^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?(Z|[+-]\\d\\d:?\\d\\d)$/': upstream('1', {
       before: '2026-01-01T00:00:00.',

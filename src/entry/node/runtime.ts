@@ -1,9 +1,10 @@
 import { NO_UPSTREAM, type Variables } from '../../config.ts';
 import type { Gateway, Given, Opened, Runtime } from '../../portico.ts';
 import type { TrialAccount } from '../../routes/docs.ts';
+import { WatchedTls } from './certificates.ts';
 import { nodeDeps, openStore } from './deps.ts';
 import { pinoLogger } from './logger.ts';
-import { type Settings, settingsIn } from './settings.ts';
+import { proxyTo, type Settings, settingsIn } from './settings.ts';
 import { openTraces, traceProblems } from './tracing/index.ts';
 import { type GatheredVariables, gatherVariables, refuse } from './variables.ts';
 import { role } from './workers/role.ts';
@@ -63,6 +64,11 @@ function make({ config, table, overviews, hooks }: Given, settings: Settings, tr
   let isReady = always; // `serve` has its own word on it, another server has none
   let isCuttingOff = false;
   const traces = isPrimary ? undefined : openTraces(upstream, logger);
+  const { files } = settings;
+  const tls = {
+    UPSTREAM: new WatchedTls('UPSTREAM', files.UPSTREAM, { logger, refuse }),
+    STORE: new WatchedTls('STORE', files.STORE, { logger, refuse }),
+  };
   const given = {
     config,
     table,
@@ -74,10 +80,16 @@ function make({ config, table, overviews, hooks }: Given, settings: Settings, tr
     isCuttingOff: () => isCuttingOff,
     trialAccounts: trial?.accounts,
     tracing: traces?.tracing,
+    way: { tls: tls.UPSTREAM, ...(config.upstreamBaseUrl && proxyTo(upstream, settings)) },
   };
-  const store = openStore(given, isPrimary ? undefined : settings.storeUrl);
+  const { storeUrl } = settings;
+  const store = openStore(given, isPrimary || !storeUrl ? undefined : { ...storeUrl, secured: tls.STORE });
   const made = nodeDeps(given, store, logger.dropped);
-  const close = async () => void (await Promise.all([made.close(), traces?.close()]));
+  const close = async () => {
+    tls.UPSTREAM.close();
+    tls.STORE.close();
+    await Promise.all([made.close(), traces?.close()]);
+  };
   return {
     ...made,
     close,

@@ -1,7 +1,14 @@
 import { createRequire } from 'node:module';
+import type { ConnectionOptions } from 'node:tls';
 import type * as ioredis from 'ioredis';
 import type { Cluster, Redis } from 'ioredis';
-import type { StoreAddress } from './address.ts';
+import type { StoreAddress as Address } from './address.ts';
+import type { Tls } from '../certificates.ts';
+
+/** With what its connections are secured; each takes what is there when it is made. */
+export interface StoreAddress extends Address {
+  readonly secured?: Tls | undefined;
+}
 
 /** Loaded where there is a store: it takes a start 30 ms. */
 const load = createRequire(import.meta.url) as (name: 'ioredis') => typeof ioredis;
@@ -25,8 +32,15 @@ function reconnecting(): (error: Error) => boolean {
   };
 }
 
-const optionsOf = ({ tls, user, password }: StoreAddress) => ({
-  ...(tls && { tls: {} }),
+/** Read by ioredis for each connection. */
+const tlsOf = (secured: Tls | undefined): ConnectionOptions => ({
+  get secureContext() {
+    return secured?.secureContext;
+  },
+});
+
+const optionsOf = ({ tls, user, password, secured }: StoreAddress) => ({
+  ...(tls && { tls: tlsOf(secured) }),
   ...(user !== undefined && { username: user }),
   ...(password !== undefined && { password }),
   protocol: 2 as const,
@@ -50,7 +64,7 @@ type Retry = (times: number) => number;
 export function clientOf(address: StoreAddress, retryStrategy: Retry = pauseOf, isTold = true): Redis | Cluster {
   const options = optionsOf(address);
   const { Cluster, Redis } = load('ioredis');
-  const { kind, tls, nodes, master = '', db } = address;
+  const { kind, tls, secured, nodes, master = '', db } = address;
   if (kind === 'one') return new Redis({ ...options, ...nodes[0], db, retryStrategy });
   if (kind === 'sentinel')
     return new Redis({
@@ -59,7 +73,7 @@ export function clientOf(address: StoreAddress, retryStrategy: Retry = pauseOf, 
       retryStrategy,
       sentinels: [...nodes],
       name: master,
-      ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
+      ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: tlsOf(secured) }),
       sentinelCommandTimeout: 1_000,
       sentinelRetryStrategy: pauseOf,
       failoverDetector: isTold,

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster, Redis } from 'ioredis';
-import type { StoreAddress } from './address.ts';
 import { NotAsked } from '../../../store/shared/engine.ts';
-import { channelOf, clientOf, isCluster, mayPublish, troublesOf } from './client.ts';
+import { channelOf, clientOf, isCluster, mayPublish, troublesOf, type StoreAddress } from './client.ts';
 import { SCRIPTS, type ScriptName } from './scripts.ts';
 
 export interface ScriptCall {

@@ -1,7 +1,6 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import * as z from 'zod/mini';
 import { type ConfigProblem, httpUrl, integer, readAs, readVariables, textsIn } from '../../../config.ts';
+import { CERTIFICATES, type Kind, KEY, readPem } from '../certificates.ts';
 
 const SAMPLERS = [
   'always_on',
@@ -50,10 +49,10 @@ const attributes = pairs('comma-separated pairs, percent-encoded, such as name=v
   if (Math.max(name.length, value.length) > LONGEST_ATTRIBUTE) throw new RangeError('too long');
 });
 
-const pem = (expected: string, made: (text: Buffer) => unknown) =>
-  z.optional(readAs(expected, (path) => (works(() => made(readFileSync(path))) ? path : undefined)));
-const certificate = pem('a file with a certificate, PEM', (text) => new X509Certificate(text));
-const key = pem('a file with a private key, PEM', createPrivateKey);
+const pem = (kind: Kind) =>
+  z.optional(readAs(kind.expected, (path) => (works(() => readPem(path, kind)) ? path : undefined)));
+const certificate = pem(CERTIFICATES);
+const key = pem(KEY);
 
 function works(work: () => unknown): boolean {
   try {
