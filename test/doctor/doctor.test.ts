@@ -68,7 +68,7 @@ async function usual(): Promise<Env> {
   closing.push(() => server.close());
   return {
     UPSTREAM_BASE_URL: `https://localhost:${await listenLocally(server)}`,
-    NODE_EXTRA_CA_CERTS: file,
+    UPSTREAM_CA_FILE: file,
     PORTICO_KEY: PAID_KEY,
     SECRETS,
     SESSIONS: 'true',
@@ -143,6 +143,11 @@ const BROKEN: readonly (readonly [string, RegExp, () => Env | Promise<Env>])[] =
     'a gateway as its own upstream',
     /^bad +upstream +http:\S+ is a Portico's/,
     () => ({ UPSTREAM_BASE_URL: gateway.url }),
+  ],
+  [
+    'a proxy that is not there',
+    /^bad +upstream +no answer that can be used \(refused\)/,
+    () => ({ UPSTREAM_BASE_URL: sandbox.url, HTTP_PROXY: `http://127.0.0.1:${NOBODY}` }),
   ],
   [
     'a key that the upstream does not know',

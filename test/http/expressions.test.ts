@@ -90,6 +90,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   'src/entry/node/doctor/key.ts': { '/^[!-~]{1,4096}$/': OURS },
   'src/entry/node/doctor/name.ts': { '/^\\[|\\]$/g': OURS, '/^(::ffff:)?127\\.|^::1$/': OURS },
   'src/entry/node/doctor/proxies.ts': { '/^f[cd]/i': OURS },
+  'src/entry/node/doctor/way.ts': { '/[\\s,]+/': OURS, '/^\\*?\\./': OURS },
   'src/entry/node/doctor/store.ts': { '/CERT|LEAF_SIGNATURE|ALTNAME/': OURS },
   'src/entry/node/secret-files.ts': { '/[\\r\\n]+$/': OURS },
   'src/entry/node/redis/connection.ts': {

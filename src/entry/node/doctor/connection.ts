@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, isIP, type Socket } from 'node:net';
-import { connect as connectTls, TLSSocket } from 'node:tls';
+import { connect as connectTls, type SecureContext, TLSSocket } from 'node:tls';
 import { certificateFindings, type Shown } from './certificate.ts';
 import { about, codeOf, type Finding } from './findings.ts';
 import { hostIn, isLoopback } from './name.ts';
@@ -10,10 +10,10 @@ const { good, poor, bad } = about('upstream');
 const LONGEST_MS = 4_000;
 
 /** Whether the upstream takes connections, and proves who it is. */
-export async function connectionFindings(upstream: URL): Promise<Finding[]> {
+export async function connectionFindings(upstream: URL, secureContext?: SecureContext): Promise<Finding[]> {
   const host = hostIn(upstream);
   const port = Number(upstream.port) || (upstream.protocol === 'https:' ? 443 : 80);
-  const socket = upstream.protocol === 'https:' ? secured(host, port) : connect({ host, port });
+  const socket = upstream.protocol === 'https:' ? secured(host, port, secureContext) : connect({ host, port });
   try {
     const signal = AbortSignal.timeout(LONGEST_MS);
     await once(socket, socket instanceof TLSSocket ? 'secureConnect' : 'connect', { signal });
@@ -26,11 +26,8 @@ export async function connectionFindings(upstream: URL): Promise<Finding[]> {
 }
 
 /** Whatever it shows is looked at: nothing is sent over this connection. */
-const secured = (host: string, port: number) =>
-  connectTls({ ...upstreamTls(), host, port, rejectUnauthorized: false, ...(!isIP(host) && { servername: host }) });
-
-/** What TLS goes by. */
-const upstreamTls = () => ({});
+const secured = (host: string, port: number, secureContext?: SecureContext) =>
+  connectTls({ secureContext, host, port, rejectUnauthorized: false, ...(!isIP(host) && { servername: host }) });
 
 const shownBy = (socket: TLSSocket): Shown => ({
   certificate: socket.getPeerCertificate(true),

@@ -7,6 +7,7 @@ import { runningFindings } from './running.ts';
 import { storeFindings } from './store.ts';
 import { upstreamFindings } from './upstream.ts';
 import { openProbe } from './probe.ts';
+import { wayTo } from './way.ts';
 import { lineOf } from '../variables.ts';
 
 /** For all that is asked of one other machine. */
@@ -38,7 +39,7 @@ export async function doctor(hasSandbox: boolean, say: (text: string) => void): 
 function lookAt(read: Configured): readonly Promise<readonly Finding[]>[] {
   return [
     within(LONGEST_MS, 'upstream', () => upstreamAndKey(read)),
-    within(LONGEST_MS, 'store', () => storeFindings(read.settings.storeUrl)),
+    within(LONGEST_MS, 'store', () => storeFindings(read.settings)),
     within(LONGEST_MS, 'proxies', async () => proxyFindings(read.config)),
     within(LONGEST_MS, 'gateway', () => runningFindings(read.config)),
     within(LONGEST_MS, 'machine', async () => machineFindings(read)),
@@ -46,10 +47,10 @@ function lookAt(read: Configured): readonly Promise<readonly Finding[]>[] {
 }
 
 /** A key is sent only to an upstream that answers as it should. */
-async function upstreamAndKey({ config, table, variables }: Configured): Promise<Finding[]> {
+async function upstreamAndKey({ config, settings, table, variables }: Configured): Promise<Finding[]> {
   const { upstreamBaseUrl } = config;
   if (!upstreamBaseUrl) return [about('upstream').good('UPSTREAM_BASE_URL is not set: the sandbox takes its place')];
-  const probe = openProbe(upstreamBaseUrl, config, table);
+  const probe = openProbe(upstreamBaseUrl, wayTo(upstreamBaseUrl, settings), { config, table });
   try {
     const findings = await upstreamFindings(probe);
     return findings.some(isBad) ? findings : [...findings, ...(await keyFindings(probe, variables['PORTICO_KEY']))];

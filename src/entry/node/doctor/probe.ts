@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { Config } from '../../../config.ts';
 import { GatewayError } from '../../../core/errors.ts';
 import type { Operation } from '../../../upstream/operation.ts';
-import type { Table } from '../../../upstream/table.ts';
 import type { RawAnswer } from '../../../upstream/transport.ts';
 import { undiciTransport } from '../transport.ts';
+import type { Way } from '../way.ts';
+import type { Configured } from './configuration.ts';
 import { codeOf } from './findings.ts';
 
 const ANSWER_MS = 3_000;
@@ -12,6 +12,7 @@ const ANSWER_MS = 3_000;
 /** Asks the upstream as the gateway does, over the same connections. */
 export interface Probe {
   readonly upstream: URL;
+  readonly way: Way;
   readonly timeoutMs: number;
   /** Reads of an account that need nothing but its key. */
   readonly reads: readonly Operation[];
@@ -24,12 +25,13 @@ export interface Asked extends RawAnswer {
   readonly ms: number;
 }
 
-export function openProbe(upstream: URL, config: Config, { operations }: Table): Probe {
-  const { transport, close } = undiciTransport(upstream, { ...config, upstreamMaxConnections: 4 });
+export function openProbe(upstream: URL, way: Way, { config, table }: Pick<Configured, 'config' | 'table'>): Probe {
+  const { transport, close } = undiciTransport(upstream, { ...config, upstreamMaxConnections: 4 }, way);
   return {
     upstream,
+    way,
     timeoutMs: config.upstreamTimeoutMs,
-    reads: operations.filter(({ method, idForm }) => method === 'GET' && idForm === undefined),
+    reads: table.operations.filter(({ method, idForm }) => method === 'GET' && idForm === undefined),
     async ask({ method, path }, key) {
       const headers = ['accept', 'application/json', 'user-agent', 'portico', 'x-request-id', randomUUID()];
       headers.push('via', '1.1 portico');
@@ -44,7 +46,10 @@ export function openProbe(upstream: URL, config: Config, { operations }: Table):
         return { reason: reasonOf(error) };
       }
     },
-    close: () => void close(),
+    close() {
+      way.tls?.close();
+      void close();
+    },
   };
 }
 

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Cluster, Redis } from 'ioredis';
-import type { StoreAddress } from '../redis/address.ts';
-import { clientOf, isCluster, mayPublish } from '../redis/client.ts';
+import { clientOf, isCluster, mayPublish, type StoreAddress } from '../redis/client.ts';
 import { reasonOf } from '../redis/connection.ts';
 import { about, type Finding } from './findings.ts';
 

@@ -1,10 +1,11 @@
 import type { Cluster, Redis } from 'ioredis';
-import type { StoreAddress } from '../redis/address.ts';
-import { channelOf, clientOf, isCluster } from '../redis/client.ts';
+import { channelOf, clientOf, isCluster, type StoreAddress } from '../redis/client.ts';
 import { reach, reasonOf } from '../redis/connection.ts';
 import { about, type Finding } from './findings.ts';
 import { nodeFindings } from './store-node.ts';
+import type { Settings } from '../settings.ts';
 import { rightsFindings } from './store-rights.ts';
+import { tlsOf } from './way.ts';
 
 const { good, bad } = about('store');
 
@@ -12,8 +13,9 @@ const { good, bad } = about('store');
 const CONNECT_MS = 5_000;
 
 /** What can be said of the store that instances share; nothing where there is none. */
-export async function storeFindings(address: StoreAddress | undefined): Promise<Finding[]> {
-  if (!address) return [good('STORE_URL is not set: each instance keeps its own state')];
+export async function storeFindings(settings: Settings): Promise<Finding[]> {
+  if (!settings.storeUrl) return [good('STORE_URL is not set: each instance keeps its own state')];
+  const address = { ...settings.storeUrl, secured: tlsOf('STORE', settings) };
   const client = clientOf(address);
   try {
     const trouble = await connected(client, address.db);
