@@ -1,4 +1,4 @@
-import { writeSync } from 'node:fs';
+import { constants, fstatSync, openSync, writeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import type { Config } from '../../config.ts';
@@ -59,8 +59,11 @@ function timestamp(): string {
 }
 
 const STANDARD_OUTPUT = 1;
-/** Characters that are written at once. */
+/** Characters that are written together. */
 const BLOCK = 8_192;
+/** Bytes that a pipe takes as one or not at all, so that no line of another process comes in between. */
+const PIPE_BUF = 4_096;
+const LINE_END = 10;
 const FLUSH_MS = 100;
 /** Characters that are kept while they cannot be written; and what was being written then is kept beside them. */
 const MOST_KEPT = 4 * 1024 * 1024;
@@ -68,13 +71,34 @@ const END_MS = 200;
 const TRY_AGAIN_MS = 10;
 
 /**
- * Where pino writes: standard output, in blocks, at the latest after 100 ms; synchronously, since handing blocks to the
- * thread pool costs more than writing them. Nothing waits for a reader that stalls, a full disk or a pipe whose reader
- * has gone, as pino's own destinations do: lines are kept then, up to a bound, and beyond it dropped.
+ * A pipe is opened once more, for this process alone: one that others have too becomes blocking for all of them whenever one
+ * of them is started or ends, and a reader that stalls would then stop requests.
+ */
+function openOutput(): number {
+  try {
+    if (fstatSync(STANDARD_OUTPUT).isFIFO()) return openSync('/dev/stdout', constants.O_WRONLY | constants.O_NONBLOCK);
+  } catch {
+    // of somebody else, or nobody reads it now
+  }
+  return STANDARD_OUTPUT;
+}
+
+/** So many bytes of whole lines are written at once. A line that is longer is by itself. */
+function wholeLines(bytes: Buffer): number {
+  if (bytes.length <= PIPE_BUF) return bytes.length;
+  const end = bytes.lastIndexOf(LINE_END, PIPE_BUF - 1);
+  return 1 + (end < 0 ? bytes.indexOf(LINE_END) : end);
+}
+
+/**
+ * Where pino writes: standard output, in blocks of whole lines, at the latest after 100 ms; synchronously, since handing
+ * blocks to the thread pool costs more than writing them. Nothing waits for a reader that stalls, a full disk or a pipe
+ * whose reader has gone, as pino's own destinations do: lines are kept then, up to a bound, and beyond it dropped.
  */
 class Output {
   /** How many were dropped since the start. */
   dropped = 0;
+  readonly #file = openOutput();
   /** What was being written when no more was taken. */
   #cut = Buffer.alloc(0);
   #kept = '';
@@ -106,7 +130,7 @@ class Output {
     try {
       while (this.#cut.length > 0 || this.#kept !== '') {
         if (this.#cut.length === 0) [this.#cut, this.#kept] = [Buffer.from(this.#kept), ''];
-        this.#cut = this.#cut.subarray(writeSync(STANDARD_OUTPUT, this.#cut));
+        this.#cut = this.#cut.subarray(writeSync(this.#file, this.#cut, 0, wholeLines(this.#cut)));
       }
       return true;
     } catch {
