@@ -10,6 +10,12 @@ import { counted, Counts, gauge } from './series.ts';
 const ofProcess = new Registry();
 collectDefaultMetrics({ register: ofProcess });
 
+/** What counts of several processes, where prom-client takes their average or nothing: the latest loop, the first start. */
+for (const metric of ofProcess.getMetricsAsArray()) {
+  if (metric.aggregator === 'average') metric.aggregator = 'max';
+  if (metric.aggregator === 'omit') metric.aggregator = 'min';
+}
+
 /** All that was measured, at one moment: plain data. */
 export type Measured = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
 
