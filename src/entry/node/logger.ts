@@ -1,4 +1,4 @@
-import { constants, fstatSync, openSync, writeSync } from 'node:fs';
+import { writeSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import type { Config } from '../../config.ts';
@@ -70,17 +70,17 @@ const MOST_KEPT = 4 * 1024 * 1024;
 const END_MS = 200;
 const TRY_AGAIN_MS = 10;
 
+interface Stream {
+  readonly isTTY?: boolean;
+  readonly _handle?: { readonly setBlocking?: (is: boolean) => void };
+}
+
 /**
- * A pipe is opened once more, for this process alone: one that others have too becomes blocking for all of them whenever one
- * of them is started or ends, and a reader that stalls would then stop requests.
+ * A pipe or socket that several processes have becomes blocking for all whenever one of them is started or ends; a reader
+ * that stalls would then stop requests.
  */
-function openOutput(): number {
-  try {
-    if (fstatSync(STANDARD_OUTPUT).isFIFO()) return openSync('/dev/stdout', constants.O_WRONLY | constants.O_NONBLOCK);
-  } catch {
-    // of somebody else, or nobody reads it now
-  }
-  return STANDARD_OUTPUT;
+function unblock({ isTTY, _handle }: Stream): void {
+  if (!isTTY) _handle?.setBlocking?.(false);
 }
 
 /** So many bytes of whole lines are written at once. A line that is longer is by itself. */
@@ -98,7 +98,6 @@ function wholeLines(bytes: Buffer): number {
 class Output {
   /** How many were dropped since the start. */
   dropped = 0;
-  readonly #file = openOutput();
   /** What was being written when no more was taken. */
   #cut = Buffer.alloc(0);
   #kept = '';
@@ -128,9 +127,10 @@ class Output {
     this.#untried = 0;
     if (!this.#format) return true;
     try {
+      unblock(process.stdout);
       while (this.#cut.length > 0 || this.#kept !== '') {
         if (this.#cut.length === 0) [this.#cut, this.#kept] = [Buffer.from(this.#kept), ''];
-        this.#cut = this.#cut.subarray(writeSync(this.#file, this.#cut, 0, wholeLines(this.#cut)));
+        this.#cut = this.#cut.subarray(writeSync(STANDARD_OUTPUT, this.#cut, 0, wholeLines(this.#cut)));
       }
       return true;
     } catch {
