@@ -45,6 +45,12 @@ const ABOUT_STATE = isCi
   ? ['test/{batch,cache,idempotency,limits,overviews,passthrough,resilience}/**/*.test.ts']
   : ['test/cache/{coalescing,read-your-writes,refusals}.test.ts', 'test/idempotency/{replay,under-way}.test.ts'];
 
+/** What is promised of instances holds of instances of two processes each: a part of it by `npm test`, with `CI=true` all. */
+const FLEETS = isCi ? ['test/fleet/**/*.test.ts'] : ['test/fleet/{limits,sessions}.test.ts'];
+
+/** About one process alone: the first counts what one asks of the store, the second has a gateway in its own process. */
+const OF_ONE_PROCESS = ['test/fleet/{round-trips,usable}.test.ts'];
+
 export default defineConfig({
   // The objects of accounts run in this process too, on a storage of ours; in test/runtime they run in workerd.
   resolve: { alias: { 'cloudflare:workers': join(import.meta.dirname, 'test/support/cloudflare-workers.ts') } },
@@ -100,6 +106,17 @@ export default defineConfig({
           include: WITH_SERVERS,
           exclude: RULES,
           globalSetup: ['test/runtime/global-setup.ts', 'test/versions/global-setup.ts'],
+          testTimeout: 300_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'workers',
+          include: FLEETS,
+          exclude: OF_ONE_PROCESS,
+          env: { FLEET_WORKERS: '2' },
+          globalSetup: ['test/runtime/global-setup.ts'],
           testTimeout: 300_000,
         },
       },

@@ -57,6 +57,7 @@ const VARIABLE = 'PORTICO_WORKER';
 
 /** Set where this process is a worker of a primary. */
 export const role: Role | undefined = roleIn(process.env[VARIABLE]);
+delete process.env[VARIABLE]; // what a worker starts is none
 
 function roleIn(text: string | undefined): Role | undefined {
   return text === undefined ? undefined : (JSON.parse(text) as Role);
