@@ -7,7 +7,7 @@ import { exampleBody } from '../../support/examples.ts';
 /**
  * An upstream that fails when told to: all calls by a message, one call by parameters in its query: `fault`, `delay` in
  * milliseconds, `size` of a good answer in bytes, `retry` as the seconds of a 429. Answers each message with the number of
- * calls it has received, also by the `User-Agent` that sent them. Prints its URL.
+ * calls it has received, also by the `User-Agent` that sent them, and how often each key was charged for. Prints its URL.
  */
 interface Told {
   readonly mode?: 'well' | 'refuse' | 'unavailable' | 'hang';
@@ -31,6 +31,7 @@ let errorShare = 0;
 let ms = 0;
 let received = 0;
 const receivedFrom: Record<string, number> = {};
+const charges: Record<string, number> = {};
 
 const faults: Readonly<Record<string, (response: ServerResponse, request: IncomingMessage) => void>> = {
   hang: () => undefined,
@@ -66,10 +67,13 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
   const [path = ''] = url.split('?', 1);
   const operation = matchPath(path)?.methods.get(method as Method);
   const body = operation && bodies.get(operation.id);
+  if (operation?.id === 'purchasePlan') charge(String(request.headers['idempotency-key']));
   if (body === '') response.writeHead(204).end();
   else if (body === undefined) send(response, 404, '{"detail":"Not found."}');
   else send(response, 200, padded(body, Number(told(request, 'size'))));
 }
+
+const charge = (key: string) => void (charges[key] = (charges[key] ?? 0) + 1);
 
 const padded = (body: string, size: number) =>
   size > body.length ? `{"x_pad":"${LARGEST.slice(0, size - body.length)}",${body.slice(1)}` : body;
@@ -89,7 +93,7 @@ process.on('disconnect', () => process.exit(0));
 process.on('message', (message: Told) => {
   errorShare = message.errorShare ?? errorShare;
   ms = message.ms ?? ms;
-  void become(message.mode ?? mode).then(() => process.send?.({ received, receivedFrom }));
+  void become(message.mode ?? mode).then(() => process.send?.({ received, receivedFrom, charges }));
 });
 
 async function become(next: Told['mode']): Promise<void> {

@@ -1,3 +1,4 @@
+import cluster from 'node:cluster';
 import { writeHeapSnapshot } from 'node:v8';
 
 /**
@@ -9,10 +10,13 @@ const MB = 1_048_576;
 /** Writes a heap snapshot to that file instead, for whoever looks for a leak. */
 type Asked = { readonly snapshot?: string };
 
-process.on('disconnect', () => process.exit(0));
-process.on('message', ({ snapshot }: Asked) => {
-  for (let times = 0; times < 2; times++) globalThis.gc?.();
-  if (snapshot !== undefined) writeHeapSnapshot(snapshot);
-  const { heapUsed, rss, external } = process.memoryUsage();
-  process.send?.({ heapMb: heapUsed / MB, rssMb: rss / MB, externalMb: external / MB });
-});
+// A worker talks with its gateway's first process instead.
+if (cluster.isPrimary) {
+  process.on('disconnect', () => process.exit(0));
+  process.on('message', ({ snapshot }: Asked) => {
+    for (let times = 0; times < 2; times++) globalThis.gc?.();
+    if (snapshot !== undefined) writeHeapSnapshot(snapshot);
+    const { heapUsed, rss, external } = process.memoryUsage();
+    process.send?.({ heapMb: heapUsed / MB, rssMb: rss / MB, externalMb: external / MB });
+  });
+}

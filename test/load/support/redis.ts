@@ -41,11 +41,11 @@ local info = redis.call('INFO', 'server', 'replication')
 local run, line = string.match(info, 'run_id:(%x+)'), string.match(info, 'master_replid:(%x+)')
 redis.call('HSET', 'portico:{0}:id', 'v', 2, 'id', run .. ' ' .. line .. ' ' .. string.sub(run, 1, 8) .. 'bench 0 ')`;
 
-/** A real redis-server on a free port and a core of its own, which keeps nothing on disk. */
-export async function startRedis(core: number): Promise<RedisServer> {
+/** A real redis-server on a free port and a core of its own, which keeps nothing on disk unless told to. */
+export async function startRedis(core: number, { appendonly = 'no' } = {}): Promise<RedisServer> {
   const port = await freePort();
   const dir = mkdtempSync(join(tmpdir(), 'portico-bench-'));
-  const settings = { port: String(port), bind: '127.0.0.1', save: '', appendonly: 'no', dir };
+  const settings = { port: String(port), bind: '127.0.0.1', save: '', appendonly, dir };
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]);
   const child = spawn('taskset', ['-c', String(core), redisBinary ?? '', ...args], { stdio: 'ignore' });
   atExit(() => {

@@ -12,16 +12,14 @@ const SOCKETS = 32;
  * Listens with several sockets on one port, if the platform allows it. libuv accepts one connection for each socket in a
  * turn of the event loop: with one socket and turns of 50 ms, only twenty new clients a second would get in, and probes
  * would wait with the others.
- * @returns a function after which no more connections are taken; existing ones stay open
+ * @returns a function for each of them, after which it takes no more connections; existing ones stay open
  */
-export async function listen(server: Server, address: ListenOptions): Promise<() => void> {
+export async function listen(server: Server, address: ListenOptions): Promise<readonly (() => void)[]> {
   const at = { ...address, backlog: BACKLOG };
   // A free port from the kernel might be one that another process shares. A worker gets its connections from its primary.
   const extra = at.port === 0 || cluster.isWorker ? await alone(server, at) : await shared(server, at);
-  return () => {
-    // `net`'s close ends only listening; that of `http` would also drop requests on their way.
-    for (const one of [server, ...extra]) NetServer.prototype.close.call(one);
-  };
+  // `net`'s close ends only listening; that of `http` would also drop requests on their way.
+  return [server, ...extra].map((one) => () => void NetServer.prototype.close.call(one));
 }
 
 async function alone(server: Server, at: ListenOptions): Promise<readonly NetServer[]> {

@@ -16,6 +16,8 @@ const LOOK_MS = 25;
 
 /** Turns of the event loop without a new connection after which the backlog is empty. */
 const QUIET_TURNS = 5;
+/** A turn that takes longer leaves room for another one behind the look at the backlog. */
+const BRIEF_MS = 0.3;
 const MAX_BACKLOG_MS = 3_000;
 
 /**
@@ -89,21 +91,21 @@ export class Traffic {
    * Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`. Clients are told to
    * close only when no more is accepted: those that connect again at once would be reset with the listener.
    */
-  async drain(graceMs: number, ends: { stopAccepting: () => void; cutAll: () => void }): Promise<void> {
+  async drain(graceMs: number, { stopAccepting, cutAll }: Ends): Promise<void> {
     const endAt = Date.now() + graceMs;
     const isEmpty = await this.#emptyBacklog(graceMs / 4);
-    if (isEmpty) ends.stopAccepting();
+    if (isEmpty) await this.#stop(stopAccepting, graceMs / 4);
     this.tellToClose();
     if (!isEmpty) {
       await this.#emptyBacklog(graceMs / 4); // with fewer requests to answer meanwhile
-      ends.stopAccepting();
+      await this.#stop(stopAccepting, graceMs / 4);
     }
     for (let quiet = 0; quiet < QUIET_LOOKS && Date.now() < endAt;) {
       const before = this.#begun;
       await sleep(LOOK_MS);
       quiet = this.#inFlight.size === 0 && this.#begun === before ? quiet + 1 : 0;
     }
-    ends.cutAll();
+    cutAll();
   }
 
   /**
@@ -112,13 +114,36 @@ export class Traffic {
    */
   async #emptyBacklog(mostMs: number): Promise<boolean> {
     const endAt = Date.now() + Math.min(MAX_BACKLOG_MS, mostMs);
-    let before: number;
-    do {
-      before = this.#accepted;
-      for (let turns = 0; turns < QUIET_TURNS; turns++) await turn();
-    } while (this.#accepted > before && Date.now() < endAt);
-    return this.#accepted === before;
+    let quiet = 0;
+    for (let turns = 0; quiet < QUIET_TURNS && (turns < QUIET_TURNS || Date.now() < endAt); turns++)
+      quiet = (await this.#turn()).isQuiet ? quiet + 1 : 0;
+    return quiet === QUIET_TURNS;
   }
+
+  /** Each socket at the end of a turn in which nothing was waiting for it. */
+  async #stop(sockets: Ends['stopAccepting'], mostMs: number): Promise<void> {
+    const endAt = Date.now() + Math.min(MAX_BACKLOG_MS, mostMs);
+    for (const stop of sockets) {
+      let isGood: boolean;
+      do {
+        const { isQuiet, isBrief } = await this.#turn();
+        isGood = isQuiet && isBrief;
+      } while (!isGood && Date.now() < endAt);
+      stop();
+    }
+  }
+
+  async #turn() {
+    const [before, at] = [this.#accepted, performance.now()];
+    await turn();
+    return { isQuiet: this.#accepted === before, isBrief: performance.now() - at < BRIEF_MS };
+  }
+}
+
+interface Ends {
+  /** One for each socket that listens. */
+  readonly stopAccepting: readonly (() => void)[];
+  readonly cutAll: () => void;
 }
 
 const headerIn = ({ headers }: IncomingMessage, name: string) => headers[name] as string | undefined; // none of a list

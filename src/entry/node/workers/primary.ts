@@ -24,7 +24,7 @@ export async function supervise(opened: OpenedOnNode, atEnd?: () => Promise<void
   );
   const env = environmentOf(opened);
   const supervisor = new Supervisor({
-    fork: () => new WorkerProcess(env),
+    fork: () => new WorkerProcess(env, () => supervisor.isServing),
     logger,
     onExit(worker, isDeath) {
       gathered.forget(worker);

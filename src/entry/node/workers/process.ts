@@ -1,4 +1,5 @@
 import cluster, { type Worker } from 'node:cluster';
+import { handOn } from './handing.ts';
 import type { FromWorker, Report, Started, ToWorker } from './role.ts';
 
 /** How a process ended: by its status, or by a signal. */
@@ -25,8 +26,10 @@ export class WorkerProcess {
   /** Its end is wanted. */
   isLeaving = false;
 
-  constructor(env: NodeJS.ProcessEnv) {
+  /** `hasOther`: whether another one can take its connections. */
+  constructor(env: NodeJS.ProcessEnv, hasOther: () => boolean) {
     this.#worker = cluster.fork(env);
+    handOn(this.#worker.process, hasOther);
     const late = setTimeout(() => this.kill(), START_MS).unref();
     this.#worker.on('message', (message: FromWorker) => this.#hear(message));
     this.#worker.on('error', () => undefined); // what cannot be said to one that is gone
@@ -37,6 +40,10 @@ export class WorkerProcess {
       this.#exited.resolve({ code, signal });
     });
     void this.started.then(() => clearTimeout(late));
+  }
+
+  get takesConnections(): boolean {
+    return this.serving !== undefined && !this.isLeaving && this.#worker.isConnected();
   }
 
   /** Undefined where it ended first. */

@@ -44,11 +44,7 @@ export class Supervisor {
   }
 
   get isServing(): boolean {
-    return !this.#isStopping && this.#serving.length > 0;
-  }
-
-  get #serving(): readonly WorkerProcess[] {
-    return [...this.#workers].filter(({ serving, isLeaving }) => serving && !isLeaving);
+    return !this.#isStopping && [...this.#workers].some(({ takesConnections }) => takesConnections);
   }
 
   /** The first one alone, so that what is wrong is said once. Resolves with its exit where one does not start. */
