@@ -1,19 +1,24 @@
-import { rm } from 'node:fs/promises';
-import { resolve } from 'node:path';
-import { copyConsoleAssets, copyDocsAssets } from './docs-assets.ts';
+import { rm, writeFile } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { copyConsoleAssets, copyDocsAssets, WITH_ASSETS } from './docs-assets.ts';
+import { licensesOf } from './licenses.ts';
 import { bundleNode } from './node-bundle.ts';
 import { bundleWorker } from './worker-bundle.ts';
 
 const out = 'dist';
 
-const isOnlyWorker = process.argv.includes('--worker');
+/** `--node` or `--worker` for one of them. */
+const [only] = process.argv.slice(2);
 
-if (!isOnlyWorker) {
+if (only !== '--worker') {
   await rm(out, { recursive: true, force: true });
-  await bundleNode(out);
+  const packages = await bundleNode(out);
   await copyConsoleAssets(out);
+  await writeFile(join(out, 'THIRD-PARTY-LICENSES'), await licensesOf('.', [...packages, ...WITH_ASSETS]));
 }
-// Said by wrangler, for which this is the build of wrangler.toml.
-const sandbox = process.env['WRANGLER_COMMAND'] === 'dev';
-await bundleWorker({ folder: resolve(out, 'worker'), sandbox });
+if (only !== '--node') {
+  // Said by wrangler, for which this is the build of wrangler.toml.
+  const sandbox = process.env['WRANGLER_COMMAND'] === 'dev';
+  await bundleWorker({ folder: resolve(out, 'worker'), sandbox });
+}
 await copyDocsAssets(out);

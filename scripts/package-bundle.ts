@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { build as bundle, type BuildOptions, type Plugin } from 'esbuild';
+import { packagesIn } from './licenses.ts';
 import { partsOfUndici } from './node-bundle.ts';
 import { later, WORKER_LATER } from './worker-bundle.ts';
 
@@ -37,8 +38,8 @@ const FOR_NODE = `
 export { getRequestListener } from '@hono/node-server';
 export { default } from 'leven';
 export { pino } from 'pino';
-export { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
-export { interceptors, Pool } from 'undici';
+export { AggregatorRegistry, collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+export { EnvHttpProxyAgent, interceptors, Pool } from 'undici';
 `;
 
 /** What sends traces, which is loaded only where they are wanted. */
@@ -102,6 +103,5 @@ export async function bundlePackage(folder: string): Promise<readonly string[]> 
   const forNode = await packages('for-node.js', FOR_NODE);
   const forTraces = await packages('for-traces.js', FOR_TRACES);
   const forPeople = await packages('for-people.js', FOR_PEOPLE);
-  const files = [app, document, forNode, forTraces, forPeople].flatMap(({ metafile }) => Object.keys(metafile.inputs));
-  return [...new Set(files.flatMap((file) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(file)?.[1] ?? []))].toSorted();
+  return packagesIn([app, document, forNode, forTraces, forPeople].map(({ metafile }) => metafile));
 }

@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { copyConsoleAssets, copyDocsAssets } from './docs-assets.ts';
+import { copyConsoleAssets, copyDocsAssets, WITH_ASSETS } from './docs-assets.ts';
+import { licensesOf } from './licenses.ts';
 import { bundlePackage } from './package-bundle.ts';
 
 // What `npm pack` packs: code, types, the files of its pages, and the licenses of what is in it.
@@ -17,21 +18,10 @@ async function withoutGenerator(file: string): Promise<void> {
   await writeFile(file, without);
 }
 
-/** The texts that have to go with copies of these packages. */
-async function licensesOf(packages: readonly string[]): Promise<string> {
-  const texts = packages.map(async (name) => {
-    const folder = join(root, 'node_modules', name);
-    const file = (await readdir(folder)).find((one) => /^licen[cs]e/i.test(one));
-    const { license } = JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')) as { license: string };
-    return `# ${name}\n${file ? await readFile(join(folder, file), 'utf8') : license}`;
-  });
-  return (await Promise.all(texts)).join('\n\n');
-}
-
 await rm(out, { recursive: true, force: true });
 const packages = await bundlePackage(out);
 const tsc = ['node_modules/typescript/bin/tsc', '-p', 'tsconfig.package.json'];
 execFileSync(process.execPath, tsc, { cwd: root, stdio: 'inherit' });
 await withoutGenerator(join(out, 'types/routes/openapi.d.ts'));
 await Promise.all([copyDocsAssets(out), copyConsoleAssets(out)]);
-await writeFile(join(out, 'LICENSES.md'), await licensesOf([...packages, 'swagger-ui-dist', 'uplot']));
+await writeFile(join(out, 'LICENSES.md'), await licensesOf(root, [...packages, ...WITH_ASSETS]));

@@ -1,9 +1,8 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { globSync } from 'node:fs';
 import { cp, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { openApiText } from '../src/routes/document.ts';
@@ -23,13 +22,9 @@ async function firstAnswer(url: string, child: ChildProcess): Promise<Response> 
   throw new Error(`no answer from ${url}; exit code ${child.exitCode}`);
 }
 
-/** A copy of what the image has, without the sources and their packages round it. */
+/** A copy, without the sources and their packages round it. */
 const bundle = await mkdtemp(join(tmpdir(), 'portico-smoke-'));
-for (const [, from = '', to = ''] of (await readFile('Dockerfile', 'utf8')).matchAll(
-  /^COPY --from=build (.+) (\S+)$/gm,
-))
-  for (const one of globSync(from.replaceAll('/app/', '').split(' ')))
-    await cp(one, join(bundle, to === './' ? basename(one) : to), { recursive: true });
+await cp('dist', bundle, { recursive: true });
 
 /** Starts the bundle as the image does. */
 async function withBundle(env: NodeJS.ProcessEnv, act: (url: string, admin: string) => Promise<void>): Promise<void> {
@@ -73,8 +68,8 @@ async function sandboxAnswers(url: string, admin: string): Promise<void> {
     throw new Error('/openapi.json is not what the source makes');
 }
 
-/** What only the sandbox says, or the maker of the document, or what sends traces. */
-const FOREIGN = ['_sandbox/faults', 'zod-to-openapi', 'OpenAPIRegistry', 'BatchSpanProcessor'];
+/** What only the sandbox says, or the maker of the document, or what sends traces, or the doctor. */
+const FOREIGN = ['_sandbox/faults', 'portico:doctor', 'zod-to-openapi', 'OpenAPIRegistry', 'BatchSpanProcessor'];
 
 /** A start loads no other code than that file, unless it asks for it by name. */
 async function gatewayIsWithoutOthers(): Promise<void> {
@@ -106,6 +101,12 @@ async function tracesAreSent(): Promise<void> {
   }
 }
 
+/** What words after the name need is loaded from beside the bundle. */
+function doctorFinds(words: string, env: NodeJS.ProcessEnv): void {
+  const { stdout } = spawnSync(process.execPath, ['portico.cjs', 'doctor'], { cwd: bundle, env, encoding: 'utf8' });
+  if (!stdout.includes(words)) throw new Error(`the doctor does not find that the store ${words}: ${stdout}`);
+}
+
 /** The driver is loaded from beside the bundle. */
 async function storeIsUsed(): Promise<void> {
   const port = await freePort();
@@ -116,6 +117,7 @@ async function storeIsUsed(): Promise<void> {
     const env = { STORE_URL: `redis://127.0.0.1:${port}`, SECRETS: 'a secret that has 32 characters or more' };
     await withBundle(env, sandboxAnswers);
     if ((await client.dbsize()) === 0) throw new Error('nothing was stored in Redis');
+    doctorFinds('keeps nothing on disk', env);
   } finally {
     client.disconnect();
     server.kill();

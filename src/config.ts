@@ -1,17 +1,21 @@
 import * as z from 'zod/mini';
 import { isOrigin } from './core/address.ts';
-import { parsedJson } from './core/json.ts';
-import { STORE_ADDRESS, storeAddressOf } from './core/store-address.ts';
+import { expectedHttpUrl, httpUrlOf } from './core/http-url.ts';
+import { isPlainObject, parsedJson } from './core/json.ts';
+import { A_SECRET, expectedOwnSecret, expectedSecret } from './core/secrets.ts';
 import type { CachePolicy, Operation } from './upstream/operation.ts';
 import type { Table } from './upstream/table.ts';
 
+export const plainText = z.string('a text, not a list, null or a binding of another kind');
+
 /** What `read` makes of a text; undefined if that is not what was expected. */
-export const readAs = <T>(expected: string, read: (text: string) => T | undefined) =>
+export const readAs = <T>(expected: string | ((text: string) => string), read: (text: string) => T | undefined) =>
   z.pipe(
-    z.string(),
+    plainText,
     z.transform((text: string, { issues }) => {
       const value = read(text);
-      if (value === undefined) issues.push({ code: 'custom', message: expected, input: text });
+      const message = typeof expected === 'string' ? expected : expected(text);
+      if (value === undefined) issues.push({ code: 'custom', message, input: text });
       return value as T;
     }),
   );
@@ -23,19 +27,22 @@ export const integer = (least: number, most: number) =>
   });
 export const integerVariable = (least: number, most: number, otherwise: number) =>
   z._default(integer(least, most), otherwise);
-const flag = z.stringbool({ truthy: ['true'], falsy: ['false'], case: 'sensitive', error: 'true or false' });
+const flag = readAs('true or false', (text) => text === 'true' || (text === 'false' ? false : undefined));
 const portVariable = (otherwise: number) => integerVariable(0, 65_535, otherwise);
 const msVariable = (otherwise: number) => integerVariable(1, 600_000, otherwise);
-const hostVariable = z._default(z.string(), '127.0.0.1');
 
-export const httpUrl = readAs('an http:// or https:// URL', (text) => {
-  const url = URL.parse(text.replace(/\/+$/, ''));
-  return url && /^https?:$/.test(url.protocol) ? url : undefined;
-});
+const HOST = /^(?:[\w.-]+|[\da-f]*:[\da-f:.]*(?:%[\w.-]+)?)$/i;
+const host = readAs('a name or an IP address, without a port', (text) => (HOST.test(text) ? text : undefined));
+const hostVariable = z._default(host, '127.0.0.1');
+
+/** Without a query and a fragment. */
+export const httpUrl = readAs(expectedHttpUrl, httpUrlOf).check(
+  z.refine((url) => url.search === '', { error: 'a URL without a query', abort: true }),
+  z.refine((url) => url.hash === '', { error: 'a URL without a fragment', abort: true }),
+);
 
 const baseUrl = httpUrl.check(
-  z.refine((url) => url.username === '' && url.password === '', 'a URL without a user name or password'),
-  z.refine((url) => url.search === '' && url.hash === '', 'a URL without query or fragment'),
+  z.refine((url) => url.username === '' && url.password === '', 'a URL without a user name and password'),
 );
 
 /** Without a slash at its end. */
@@ -44,47 +51,85 @@ const publicUrl = z.pipe(
   z.transform(({ origin, pathname }) => (pathname === '/' ? origin : origin + pathname)),
 );
 
-const seconds = z.number().check(z.minimum(0), z.maximum(31_536_000));
-const policy = z.union(
-  [z.partial(z.strictObject({ fresh: seconds, stale: seconds, on_error: seconds })), z.literal(false)],
-  '{"fresh": s, "stale": s, "on_error": s} or false',
-);
+interface Override {
+  readonly fresh?: number;
+  readonly stale?: number;
+  readonly on_error?: number;
+}
 
-const json = readAs('a JSON object', parsedJson);
+type Overrides = ReadonlyMap<string, Override | false>;
+
+const MOST_SECONDS = 31_536_000;
+const FIELDS = ['fresh', 'stale', 'on_error'];
+
+const json = readAs('a JSON object', (text) => {
+  const value = parsedJson(text);
+  return isPlainObject(value) ? value : undefined;
+});
 
 /** By the ids of operations that can be cached. */
 function cachePolicyOf({ operations }: Table) {
-  const cacheable = operations.filter(({ cache }) => cache).map(({ id }) => [id, z.optional(policy)] as const);
-  return z.pipe(json, z.strictObject(Object.fromEntries(cacheable)));
+  const known = operations.filter(({ cache }) => cache).map(({ id }) => id);
+  return z.pipe(
+    json,
+    z.transform((given, { issues }): Overrides => {
+      const tell = (message: string, params?: Pick<ConfigProblem, 'unknown'>) =>
+        issues.push({ code: 'custom', message, input: given, ...(params && { params }) });
+      for (const [id, policy] of Object.entries(given)) {
+        const operation = operations.find((one) => one.id === id);
+        if (operation?.cache) for (const expected of expectedPolicy(policy)) tell(id + expected);
+        else if (operation) tell(`no policy of ${id}, whose answers are never cached`);
+        else tell(`only ids of operations, not ${JSON.stringify(id)}`, { unknown: { name: id, known } });
+      }
+      return new Map(Object.entries(given)) as Overrides;
+    }),
+  );
 }
 
-const listed = z.pipe(
-  z.string(),
-  z.transform((text) => text.split(',').map((part) => part.trim())),
-);
+/** What is wrong with one, and where. */
+function expectedPolicy(policy: unknown): string[] {
+  if (policy === false) return [];
+  if (!isPlainObject(policy)) return [' to be false, or an object with fresh, stale or on_error'];
+  return Object.entries(policy).flatMap(([field, seconds]) => {
+    if (!FIELDS.includes(field)) return [` to have fresh, stale and on_error only, not ${JSON.stringify(field)}`];
+    const isGood = typeof seconds === 'number' && seconds >= 0 && seconds <= MOST_SECONDS;
+    return isGood ? [] : [`.${field} to be a number of seconds from 0 to ${MOST_SECONDS}`];
+  });
+}
 
-const listOf = (isOne: (part: string) => boolean, expected: string) =>
-  listed.check(z.refine((parts) => parts.every(isOne), expected));
+const entriesIn = (text: string) => text.split(',').map((part) => part.trim());
+
+/** Comma-separated. `expected` says of a bad entry what it should be. */
+function listOf(expected: (entry: string, entries: readonly string[]) => string | undefined) {
+  const troubleOf = (entry: string, index: number, entries: readonly string[]) => {
+    if (entry === '') return `entry ${index + 1} not to be empty; is there a comma too many?`;
+    const other = expected(entry, entries);
+    return other === undefined ? undefined : `entry ${index + 1} to be ${other}`;
+  };
+  const troubleIn = (text: string) =>
+    entriesIn(text)
+      .map(troubleOf)
+      .find((trouble) => trouble !== undefined);
+  return readAs(
+    (text) => troubleIn(text) ?? '',
+    (text) => (troubleIn(text) === undefined ? entriesIn(text) : undefined),
+  );
+}
 
 const address = z.union([z.cidrv4(), z.cidrv6(), z.ipv4(), z.ipv6()]);
 
-const addressList = listOf((part) => address.safeParse(part).success, 'comma-separated addresses or CIDRs');
+const addressList = listOf((entry) =>
+  address.safeParse(entry).success ? undefined : 'an IP address or a CIDR such as 10.0.0.0/8',
+);
 
 const ANY_ORIGIN =
   'scheme://host[:port] of a page, as browsers send it, in lower case, such as https://app.example (no wildcards; or * alone)';
 
-const originList = listed.check(
-  z.refine((parts) => parts.every(isOrigin) || (parts.length === 1 && parts[0] === '*'), {
-    error: ({ input }) => expectedOrigin(input as string[]),
-  }),
-);
-
-/** What was expected instead of the first bad origin. */
-function expectedOrigin(parts: readonly string[]): string {
-  const index = parts.findIndex((part) => !isOrigin(part));
-  const meant = URL.parse(parts[index] ?? '')?.origin ?? '';
-  return `entry ${index + 1} to be ${isOrigin(meant) ? meant : ANY_ORIGIN}`;
-}
+const originList = listOf((entry, { length }) => {
+  if (isOrigin(entry) || (entry === '*' && length === 1)) return undefined;
+  const meant = URL.parse(entry)?.origin ?? '';
+  return isOrigin(meant) ? meant : ANY_ORIGIN;
+});
 
 const LEAST_STATUS = new Map([
   ['all', 0],
@@ -100,9 +145,10 @@ const logRequests = readAs('all, errors, failures, or a share from 0 to 1 such a
   return share === undefined ? undefined : { from: 500, share };
 });
 
-const LEAST_SECRET = 32;
-const A_SECRET = `a secret of ${LEAST_SECRET} characters or more`;
-const secretList = listOf(({ length }) => length >= LEAST_SECRET, `comma-separated, each ${A_SECRET}`);
+const LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const;
+const logLevel = readAs('trace, debug, info, warn, error, fatal or silent', (text) =>
+  LEVELS.find((level) => level === text),
+);
 
 /** The variables by the names that they have in `Config`: `upstreamBaseUrl` is `UPSTREAM_BASE_URL`. */
 const variables = z.object({
@@ -119,16 +165,15 @@ const variables = z.object({
   publicUrl: z.optional(publicUrl),
   cacheMaxBytes: integerVariable(0, 17_179_869_184, 134_217_728),
   cachePolicy: z.optional(z.string()), // of each table its own: `variablesOf`
-  storeUrl: z.optional(readAs(STORE_ADDRESS, storeAddressOf)),
   /** The first one seals, each can open, the last one names. One may be both first and last, with a new one between. */
-  secrets: z._default(secretList, []),
+  secrets: z._default(listOf(expectedSecret), []), // stricter in production: `variablesOf`
   /** `*` alone allows all. */
   allowedOrigins: z._default(originList, []),
   rateLimitPerMinute: integerVariable(0, 1_000_000_000, 600),
   upstreamBudgetPerMinute: integerVariable(0, 1_000_000_000, 0),
   /** Addresses and CIDRs. */
   trustedProxies: z._default(addressList, []),
-  logLevel: z._default(z.enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent']), 'info'),
+  logLevel: z._default(logLevel, 'info'),
   logRequests: z._default(logRequests, { from: 0, share: 0 }),
   slowMs: integerVariable(0, 600_000, 1_000),
   shutdownGraceMs: integerVariable(0, 600_000, 10_000),
@@ -137,7 +182,11 @@ const variables = z.object({
   sandboxPort: z.optional(integer(0, 65_535)),
 });
 
-const variablesOf = (table: Table) => z.extend(variables, { cachePolicy: z.optional(cachePolicyOf(table)) });
+const variablesOf = (table: Table, isProduction: boolean) =>
+  z.extend(variables, {
+    cachePolicy: z.optional(cachePolicyOf(table)),
+    secrets: z._default(listOf(isProduction ? expectedOwnSecret : expectedSecret), []),
+  });
 
 const variableOf = (name: string) => name.replaceAll(/[A-Z]/g, '_$&').toUpperCase();
 
@@ -158,6 +207,8 @@ export type Variables = Readonly<Record<string, unknown>>;
 export interface ConfigProblem {
   readonly variable: string;
   readonly expected: string;
+  /** A name that is none of these, for who can say which was meant. */
+  readonly unknown?: { readonly name: string; readonly known: readonly string[] };
 }
 
 /** Where there is no sandbox either. */
@@ -166,12 +217,12 @@ export const NO_UPSTREAM: ConfigProblem = {
   expected: 'the URL of the upstream, such as https://upstream.example; it is not set',
 };
 
-type ParsedConfig = { readonly config: Config } | { readonly problems: readonly ConfigProblem[] };
+export type ParsedConfig = { readonly config: Config } | { readonly problems: readonly ConfigProblem[] };
 
 /** Names every bad variable, not only the first. */
 export function parseConfig(record: Variables, table: Table): ParsedConfig {
   const given = textsIn(record);
-  const parsed = readVariables(variablesOf(table), given);
+  const parsed = readVariables(variablesOf(table, isProduction(given)), given);
   const problems = [...('problems' in parsed ? parsed.problems : []), ...conflictsIn(given)];
   return 'data' in parsed && problems.length === 0 ? { config: configOf(parsed.data, given, table) } : { problems };
 }
@@ -199,41 +250,38 @@ function asText(value: unknown): unknown {
   return isPlain ? JSON.stringify(value) : value;
 }
 
-const problemIf = (isOne: boolean, variable: string, expected: string) => (isOne ? [{ variable, expected }] : []);
+/** None, or one. */
+export const problemIf = (isOne: boolean, variable: string, expected: string) =>
+  isOne ? [{ variable, expected }] : [];
+
+const isProduction = (given: Variables) => given['NODE_ENV'] === 'production';
 
 /** Problems that depend on two variables. */
 function conflictsIn(given: Variables): ConfigProblem[] {
   const lacks = (name: string) => given[name] === undefined;
-  const isProduction = given['NODE_ENV'] === 'production';
   const hasSessions = given['SESSIONS'] === 'true';
   const allowsAny = /^\s*\*\s*$/.test(String(given['ALLOWED_ORIGINS']));
   return [
     // In production the sandbox must not start by default.
     ...problemIf(
-      isProduction && lacks('UPSTREAM_BASE_URL'),
+      isProduction(given) && lacks('UPSTREAM_BASE_URL'),
       'UPSTREAM_BASE_URL',
       'a URL, since NODE_ENV is production',
     ),
-    ...problemIf(!lacks('STORE_URL') && lacks('SECRETS'), 'SECRETS', `${A_SECRET}, since STORE_URL is set`),
     ...problemIf(hasSessions && lacks('SECRETS'), 'SECRETS', `${A_SECRET}, since SESSIONS is true`),
     ...problemIf(hasSessions && allowsAny, 'ALLOWED_ORIGINS', 'origins and no *, since SESSIONS is true'),
   ];
 }
 
-function problemOf(issue: z.core.$ZodIssue): ConfigProblem {
-  const [name = '', ...inside] = issue.path.map(String);
-  const place = inside.length > 0 ? `${inside.join('.')}: ` : '';
-  return { variable: variableOf(name), expected: place + expectationOf(issue) };
-}
-
-function expectationOf(issue: z.core.$ZodIssue): string {
-  if (issue.code === 'unrecognized_keys') return `nothing called ${issue.keys.join(', ')}`;
-  return issue.message.replace(/^Invalid \w+: expected /, '').replace(/, received .*/, '');
+/** Every schema has words of its own. */
+function problemOf({ path, message, ...issue }: z.core.$ZodIssue): ConfigProblem {
+  const params = 'params' in issue ? issue.params : undefined;
+  return { variable: variableOf(String(path[0])), expected: message, ...params };
 }
 
 type Parsed = z.output<ReturnType<typeof variablesOf>>;
 
-function configOf({ cachePolicy: overrides = {}, ...parsed }: Parsed, given: Variables, table: Table) {
+function configOf({ cachePolicy: overrides = new Map(), ...parsed }: Parsed, given: Variables, table: Table) {
   return {
     ...parsed,
     policyOf: policiesOf(overrides, table),
@@ -243,13 +291,10 @@ function configOf({ cachePolicy: overrides = {}, ...parsed }: Parsed, given: Var
 }
 
 /** The policies of the rows, overridden by the operator's. */
-function policiesOf(
-  overrides: NonNullable<Parsed['cachePolicy']>,
-  { operations }: Table,
-): (operation: Operation) => CachePolicy | undefined {
+function policiesOf(overrides: Overrides, { operations }: Table): (operation: Operation) => CachePolicy | undefined {
   const policies = new Map<string, CachePolicy>();
   for (const { id, cache } of operations) {
-    const override = overrides[id];
+    const override = overrides.get(id);
     if (!cache || override === false) continue;
     const { fresh = cache.fresh, stale = cache.stale, on_error: onError = cache.onError } = override ?? {};
     policies.set(id, { fresh, stale, onError });

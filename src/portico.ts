@@ -1,6 +1,6 @@
 import type { Hono, MiddlewareHandler } from 'hono';
 import { createParts, type Deps } from './app.ts';
-import { type Config, type ConfigProblem, parseConfig, type Variables } from './config.ts';
+import { type Config, type ConfigProblem, type ParsedConfig, parseConfig, type Variables } from './config.ts';
 import type { Overview } from './gateway/sections.ts';
 import type { HostEnv } from './middleware/calls.ts';
 import type { Env } from './middleware/request.ts';
@@ -62,17 +62,22 @@ export function portico(options: PorticoOptions): Gateway {
   const { runtime, rows, overviews = [] } = options;
   const table = tableOf(rows);
   const hooks = hooksOf(options);
-  const parsed = parseConfig(runtime.variables, table);
-  const others = runtime.otherProblems?.() ?? [];
-  if ('problems' in parsed) return runtime.refuse([...parsed.problems, ...others]);
-  if (others.length > 0) return runtime.refuse(others);
-  const opened = runtime.open({ config: parsed.config, table, overviews, hooks });
+  const checked = checkedConfig(runtime, table);
+  if ('problems' in checked) return runtime.refuse(checked.problems);
+  const opened = runtime.open({ config: checked.config, table, overviews, hooks });
   try {
     return { ...createParts(opened.deps), drain: () => opened.drain(), opened };
   } catch (error) {
     void opened.drain().catch(() => undefined); // a connection to the store would keep the process alive
     throw error;
   }
+}
+
+/** Reads all variables of a runtime. Opens and ends nothing. */
+export function checkedConfig(runtime: Runtime, table: Table): ParsedConfig {
+  const parsed = parseConfig(runtime.variables, table);
+  const others = runtime.otherProblems?.() ?? [];
+  return others.length === 0 ? parsed : { problems: [...('problems' in parsed ? parsed.problems : []), ...others] };
 }
 
 const OPTIONS = ['runtime', 'rows', 'overviews', 'onProblem', 'credential', 'headers'];

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { SECRET } from '../../test/load/support/gateways.ts';
 import { ALL_KEPT, startGateway, startUpstream } from '../harness/gateway.ts';
 import { span, table } from '../harness/report.ts';
 import { ask, compare, type Contender } from '../harness/rounds.ts';
 import { isComplete, isHit, OVERVIEW, READ, type Workload } from '../harness/workload.ts';
 
-const WITH_SESSIONS = { SESSIONS: 'true', SECRETS: 'for-the-bench-only-0123456789abcdef' };
+const WITH_SESSIONS = { SESSIONS: 'true', SECRETS: SECRET };
 const PAGE = { 'Sec-Fetch-Site': 'same-origin', 'Content-Type': 'application/json' };
 const LEG_MS = 100;
 const SIGN_INS = 5; // an address has twenty a minute

@@ -51,6 +51,7 @@ const KINDS = {
   store_unavailable: kind(503, 'This needs the shared store, which does not answer.'),
   not_ready: kind(503, 'This instance is shutting down.'),
   upstream_timeout: kind(504, 'The upstream did not answer in time.'),
+  loop_detected: kind(508, 'The request has been through this gateway before, since its upstream leads back to it.'),
 };
 
 export type ErrorCode = keyof typeof KINDS;

@@ -65,6 +65,8 @@ export interface LogFields extends Partial<RequestFields> {
   readonly variable?: string;
   readonly did_you_mean?: string;
   readonly url?: string;
+  /** In which a proxy is, never its address. */
+  readonly network?: string;
   /** Of a page, as its browser has sent it, if it is one. */
   readonly origin?: string;
 }

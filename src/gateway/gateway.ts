@@ -14,6 +14,7 @@ import { accountSessions, endingSessions, endSession, sessionOver } from './sess
 import { write, type Written } from './write.ts';
 import { guardedCall } from '../resilience/guarded-call.ts';
 import { upstreamClient } from '../upstream/client.ts';
+import { Via } from '../upstream/via.ts';
 
 export type Gateway = ReturnType<typeof createGateway>;
 
@@ -21,7 +22,8 @@ export type Gateway = ReturnType<typeof createGateway>;
 export function createGateway(deps: GatewayDeps) {
   const { config, store } = deps;
   const accepted = acceptedAccounts(store);
-  const upstream = upstreamCall(deps, accepted.gate);
+  const via = new Via(deps.digest);
+  const upstream = upstreamCall({ ...deps, via }, accepted.gate);
   const { policyOf, requestTimeoutMs: timeoutMs } = config;
   const cache = new ReadThrough({ ...deps, ...upstream, timeoutMs, check: checkInput, policyOf });
   const limit = rateLimit(deps, config.rateLimitPerMinute);
@@ -36,30 +38,35 @@ export function createGateway(deps: GatewayDeps) {
       throw error;
     }
   };
+  const reader = (context: RequestContext, reads: Reads): Soon<Reader> => {
+    const { session } = context;
+    const window = isCounted(context) ? undefined : limit.account;
+    return andThen(readerOf(context, reads, { window, session }), (counted) => {
+      limit.apply(context, limit.account, counted.snapshot.use);
+      if (session && isSessionOver(session, counted.snapshot.session)) throw sessionOver();
+      return counted;
+    });
+  };
   return {
     /**
      * Counts the request and asks the store for the keys of what it will read; without waiting where state and hashes
      * are this process's.
-     * @throws GatewayError `unauthenticated`, `rate_limited`
+     * @throws GatewayError `loop_detected`, `unauthenticated`, `rate_limited`
      */
     reader(context: RequestContext, reads: Reads = []): Soon<Reader> {
-      const { session } = context;
-      const window = isCounted(context) ? undefined : limit.account;
-      return andThen(readerOf(context, reads, { window, session }), (reader) => {
-        limit.apply(context, limit.account, reader.snapshot.use);
-        if (session && isSessionOver(session, reader.snapshot.session)) throw sessionOver();
-        return reader;
-      });
+      if (context.via === undefined) return reader(context, reads);
+      return andThen(via.assertNew(context.via), () => reader(context, reads));
     },
     read,
-    sessions: accountSessions(deps, { accepted, limit, readerOf, read }),
+    sessions: accountSessions(deps, { accepted, limit, readerOf, read, via }),
     /** Anything else: counted, then sent once, never through the cache. @throws GatewayError, also what `input` throws */
-    write(
+    async write(
       operation: Operation,
       input: () => Promise<OperationInput>,
       context: RequestContext,
       key = context.idempotencyKey,
     ): Promise<Written> {
+      if (context.via !== undefined) await via.assertNew(context.via);
       return write(writeTools, { operation, input, context, key });
     },
     /** Error codes of the upstream's own that it has used. */
@@ -68,7 +75,7 @@ export function createGateway(deps: GatewayDeps) {
 }
 
 /** The call of the upstream, with its retries and the gates before each attempt. */
-function upstreamCall(deps: GatewayDeps, accepted: Gate) {
+function upstreamCall(deps: GatewayDeps & { readonly via: Via }, accepted: Gate) {
   const { config, clock, metrics, store } = deps;
   const { upstreamBudgetPerMinute: budgetPerMinute, upstreamTimeoutMs: attemptTimeoutMs } = config;
   const { gates, ...asked } = gateList({ ...deps, budgetPerMinute, told: [accepted, endingSessions(store)] });

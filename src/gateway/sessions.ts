@@ -11,6 +11,7 @@ import {
   type Store,
 } from '../store/store.ts';
 import type { Read, RequestContext, Whose } from '../upstream/call.ts';
+import type { Via } from '../upstream/via.ts';
 import type { GatewayDeps } from './deps.ts';
 import { planOf, readsOf } from './plan.ts';
 import type { Accepted, RateLimit, ReaderOf } from './who.ts';
@@ -56,10 +57,11 @@ interface SessionTools {
   readonly limit: RateLimit;
   readonly readerOf: ReaderOf;
   readonly read: (read: Read, reader: Reader) => Promise<Reading>;
+  readonly via: Via;
 }
 
 /** What beginning and ending sessions needs of the gateway. */
-export function accountSessions(deps: GatewayDeps, { accepted, limit, readerOf, read }: SessionTools) {
+export function accountSessions(deps: GatewayDeps, { accepted, limit, readerOf, read, via }: SessionTools) {
   const { store, clock, digest } = deps;
   const [firstRead, ...otherReads] = warmingOf(deps);
   /** On whose behalf the store is asked. */
@@ -83,9 +85,10 @@ export function accountSessions(deps: GatewayDeps, { accepted, limit, readerOf, 
     accountOf: (token: string): Soon<AccountId> => digest.account(token),
     /**
      * Before a session begins. `isCounted`: by its address, if nothing else counts it.
-     * @throws GatewayError `rate_limited`, `store_unavailable`: only the store knows what the session's epoch is
+     * @throws GatewayError `loop_detected`, `rate_limited`, `store_unavailable`: only the store knows what the session's epoch is
      */
     async prepare(context: RequestContext, id: string, isCounted: boolean): Promise<void> {
+      if (context.via !== undefined) await via.assertNew(context.via);
       const asked = asking(await digest.account(addressOwner(context.address)), context);
       const window = isCounted ? limit.address : undefined;
       const { use, session } = await store.snapshot({ ...asked, window, session: { id, epoch: 0 } });
@@ -144,10 +147,23 @@ function contextOf(
   context: RequestContext,
   as: Pick<RequestContext, 'credential' | 'account' | 'wants'>,
 ): RequestContext {
-  const { requestId, trace, span, userAgent, address, origin, mount, startedAt, endsAt, waitUntil } = context;
+  const { requestId, trace, span, userAgent, via, address, origin, mount, startedAt, endsAt, waitUntil } = context;
   // What does not prove the token goes on when the request is over.
   const signal = as.wants === 'no-cache' ? context.signal : new AbortController().signal;
-  const client = { requestId, trace, span, userAgent, address, origin, mount, startedAt, endsAt, waitUntil, signal };
+  const client = {
+    requestId,
+    trace,
+    span,
+    userAgent,
+    via,
+    address,
+    origin,
+    mount,
+    startedAt,
+    endsAt,
+    waitUntil,
+    signal,
+  };
   // What proves the token is waited for.
   const phases = as.wants === 'no-cache' ? (context.phases ??= []) : undefined;
   return { ...client, ...as, phases, upstreamCalls: 0, upstreamMs: 0 };

@@ -224,7 +224,7 @@ async function send({ call }: WriteTools, ready: Ready): Promise<WriteAnswer> {
  * | end | what has happened | its key |
  * | --- | --- | --- |
  * | `not_sent` | a gate, the connection, its client or its time prevented it | is free again |
- * | `refused` | the upstream answered with a 4xx | is free again |
+ * | `refused` | the upstream answered with a 4xx, or leads back to a gateway and never saw it | is free again |
  * | `credential_refused` | the same with 401 or 403: no copy of the account is valid any more | is free again |
  * | `unknown` | no answer, an unusable one, a 5xx, or a fault of ours | answers 409, so does an equal purchase |
  */
@@ -233,7 +233,7 @@ function endOf(error: unknown): Exclude<WriteEnd, WriteAnswer> {
   if (!(error instanceof GatewayError)) return 'unknown';
   if (error.isUnsent) return 'not_sent';
   if (error.status === 401 || error.status === 403) return 'credential_refused';
-  return error.status < 500 ? 'refused' : 'unknown';
+  return error.status < 500 || error.code === 'loop_detected' ? 'refused' : 'unknown';
 }
 
 /** Counts the end and reports it to the store. */

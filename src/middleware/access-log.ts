@@ -7,6 +7,9 @@ import type { ClientRequest } from './request.ts';
 /** Not in any RFC, but the usual status for a client that has left. It is only logged. */
 export const CLIENT_LEFT = 499;
 
+/** The code of a request whose connection is gone: its client has left, or the process ends and did not wait longer. */
+export const leftCode = ({ tools }: ClientRequest): string => (tools.isCuttingOff?.() ? 'cut_off' : 'client_left');
+
 /** Ends a request, or lets its stream end it: what it holds is given back, it gets its line in the log, and is counted. */
 export function endRequest(request: ClientRequest, status: number): void {
   if (request.isStream && !request.isEnded) {

@@ -2,7 +2,7 @@ import type { Context, ErrorHandler } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
 import { ClientLeft, GatewayError, PROBLEM_TYPE } from '../core/errors.ts';
 import { addressOwner, type Owner, secondsLeft } from '../store/store.ts';
-import { endRequest, CLIENT_LEFT } from './access-log.ts';
+import { CLIENT_LEFT, endRequest, leftCode } from './access-log.ts';
 import { logIfFault, problemFor } from './problem.ts';
 import { ClientRequest, type Env, type Head, type RequestTools } from './request.ts';
 
@@ -83,7 +83,7 @@ export const problem: ErrorHandler<Env> = (error, c) => {
   const request = c.get('porticoRequest');
   const hasLeft = error instanceof ClientLeft || (!(error instanceof GatewayError) && request.hasLeft);
   const response = hasLeft ? new Response(null, { status: CLIENT_LEFT }) : problemResponse(c, error); // that nobody reads
-  if (hasLeft) request.code = request.leftCode;
+  if (hasLeft) request.code = leftCode(request);
   endRequest(request, response.status);
   return response;
 };

@@ -42,6 +42,8 @@ export interface RequestTools {
   readonly recorder?: Recorder | undefined;
   /** Tells clients apart, for limits on requests without a credential. `header` reads one of the request. */
   readonly addressOf: (env: object, header: Head['header']) => string;
+  /** The scheme by which the client came, where it is known to be another than that of the URL. Absent where the URL always has it. */
+  readonly schemeOf?: ((env: object, header: Head['header']) => string | undefined) | undefined;
   /** The head that a runtime has read already; undefined where a host's middleware has put another `Request` there. */
   readonly headOf?: (env: object, request: Request) => Head | undefined;
   /** Whether the connections that are left are being cut off, since the process ends. */
@@ -173,7 +175,9 @@ export class ClientRequest implements RequestContext, TracedRequest {
 
   /** Scheme and host that the client used. */
   get hostOrigin(): string {
-    return originOf(this.head.url);
+    const origin = originOf(this.head.url);
+    const scheme = this.tools.schemeOf?.(this.#hono?.env ?? {}, (name) => this.header(name));
+    return scheme === undefined ? origin : scheme + origin.slice(origin.indexOf(':'));
   }
 
   header(name: string): string | undefined {
@@ -199,6 +203,10 @@ export class ClientRequest implements RequestContext, TracedRequest {
   get userAgent(): string | undefined {
     const text = this.header('user-agent');
     return text !== undefined && PRINTABLE.test(text) ? text : undefined;
+  }
+
+  get via(): string | undefined {
+    return this.header('via');
   }
 
   /** Only for a POST. */
@@ -272,11 +280,6 @@ export class ClientRequest implements RequestContext, TracedRequest {
   /** Whether the client has gone away. */
   get hasLeft(): boolean {
     return this.#hono?.req.raw.signal.aborted === true;
-  }
-
-  /** In the log, of a request whose connection is gone. */
-  get leftCode(): 'client_left' | 'cut_off' {
-    return this.tools.isCuttingOff?.() ? 'cut_off' : 'client_left';
   }
 
   /** Made when asked for: a closure in a field of each request costs a third of a hit. */

@@ -17,7 +17,9 @@ const WORDS: Readonly<Record<Reason, string>> = {
 };
 
 const REDIRECTS = 'it redirects, which is not followed; see scheme, host and path of UPSTREAM_BASE_URL';
-const NOT_TRUSTED = 'its certificate is not trusted; see NODE_EXTRA_CA_CERTS';
+const PROXY = 'the proxy in between fails, or does not let the call through; see HTTPS_PROXY and HTTP_PROXY';
+const LOOPS = 'it leads back to this gateway; see UPSTREAM_BASE_URL';
+const NOT_TRUSTED = 'its certificate is not trusted; see UPSTREAM_CA_FILE';
 /** OpenSSL's names of what is wrong with a certificate, as Node has them. */
 const OF_CERTIFICATE = /^(CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|ERR_TLS_CERT_)/;
 
@@ -42,7 +44,9 @@ export function watchReasons(logger: Logger, host: string): Gate {
 }
 
 function wordsFor(reason: Reason, errno: string, status = 0): string {
+  if (errno.startsWith('PROXY_')) return PROXY;
   if (reason === 'tls' && OF_CERTIFICATE.test(errno)) return NOT_TRUSTED;
+  if (status === 508) return LOOPS;
   return status >= 300 && status < 400 ? REDIRECTS : WORDS[reason];
 }
 

@@ -9,6 +9,7 @@ import type { Gateway } from '../gateway/gateway.ts';
 import { type BadLeg, isBad, isGood, type Leg } from '../gateway/leg.ts';
 import { type Plan, planOf, readsOf } from '../gateway/plan.ts';
 import { type Overview, parameterOf } from '../gateway/sections.ts';
+import { leftCode } from '../middleware/access-log.ts';
 import { noneMatch } from '../middleware/headers.ts';
 import { logIfFault, problemFor } from '../middleware/problem.ts';
 import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../middleware/reply.ts';
@@ -183,13 +184,13 @@ function streamOf(request: ClientRequest, asked: CompositionRequest, legs: Legs)
       const lines = asked.wanted.map(async (name) => send(lineOf(request, asked, name, await legs.get(name))));
       const outcomes = await Promise.allSettled(lines);
       const cut = outcomes.find((one) => one.status === 'rejected');
-      if (request.hasLeft) return endCut(request, request.leftCode); // nobody reads it any more
+      if (request.hasLeft) return endCut(request, leftCode(request)); // nobody reads it any more
       if (cut) endCut(request, codeOf(cut.reason));
       else request.end();
       if (!cut) send('{"complete":true}');
       controller.close();
     },
-    cancel: () => endCut(request, request.leftCode),
+    cancel: () => endCut(request, leftCode(request)),
   });
 }
 

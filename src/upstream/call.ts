@@ -18,6 +18,8 @@ export interface RequestContext extends Timed {
   readonly session?: SessionId | undefined;
   readonly userAgent: string | undefined;
   readonly idempotencyKey?: string | undefined;
+  /** The gateways and proxies that it came through, as it says. */
+  readonly via?: string | undefined;
   /** `no-cache`: a fresh copy, which is stored. `no-store`: neither answered from the cache nor put in it. */
   readonly wants: 'any' | 'no-cache' | 'no-store';
   /** The client's IP address. */

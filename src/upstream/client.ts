@@ -1,5 +1,5 @@
 import { ClientLeft, type Fault, GatewayError, type Reason } from '../core/errors.ts';
-import { isTooDeep, parsedJson } from '../core/json.ts';
+import { isPlainObject, isTooDeep, parsedJson } from '../core/json.ts';
 import type { Clock } from '../core/runtime.ts';
 import { beginPhase, during } from '../core/timeline.ts';
 import type {
@@ -18,6 +18,7 @@ import { localLinks } from './links.ts';
 import type { Operation } from './operation.ts';
 import { refusalOf, retryAfterOf } from './refusal.ts';
 import type { Table } from './table.ts';
+import type { Via } from './via.ts';
 import { type BodyFlaw, headerOf, type RawAnswer, type Transport } from './transport.ts';
 
 interface ClientOptions {
@@ -28,6 +29,7 @@ interface ClientOptions {
   readonly upstream: URL;
   readonly table: Table;
   readonly prepare: Prepare;
+  readonly via: Via;
   /** From the first byte that is sent to the last of the answer, connecting included. */
   readonly attemptTimeoutMs: number;
 }
@@ -36,7 +38,7 @@ type Send = (attempt: Attempt, prepared: Prepared) => Promise<RawAnswer>;
 
 /** One timer spans connecting, waiting and reading, since a body that drips would restart an idle timer again and again. */
 const sending =
-  ({ transport, clock, maxBodyBytes, attemptTimeoutMs }: ClientOptions): Send =>
+  ({ transport, clock, via, maxBodyBytes, attemptTimeoutMs }: ClientOptions): Send =>
   async (attempt, prepared) => {
     const { call } = attempt;
     const { operation, input, controller, beforeFirstByte, context } = call;
@@ -47,10 +49,11 @@ const sending =
       controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' })),
     );
     try {
+      const told = via.after(context.via);
       const raw = await transport({
         method: operation.method,
         path: targetOf(operation, input),
-        headers: headersOf(call, prepared, phase.span?.traceparent),
+        headers: headersOf(call, prepared, told instanceof Promise ? await told : told, phase.span?.traceparent),
         body: input.body,
         signal: controller.signal,
         maxBodyBytes,
@@ -112,11 +115,16 @@ export function targetOf(operation: Operation, { id, query }: OperationInput): s
 /**
  * The allow-list of `contract.md` section 2 and what hooks give, names and values in turn; nothing else that the client sent is passed on.
  */
-function headersOf(call: UpstreamCall, prepared: Prepared, traceparent = traceparentOf(call.context)): string[] {
+function headersOf(
+  call: UpstreamCall,
+  prepared: Prepared,
+  via: string,
+  traceparent = traceparentOf(call.context),
+): string[] {
   const { operation, input, context, validators, key } = call;
   const { trace, requestId, userAgent = 'portico' } = context;
   const headers = ['accept', 'application/json', 'user-agent', userAgent, 'x-request-id', requestId];
-  headers.push('traceparent', traceparent, 'via', '1.1 portico');
+  headers.push('traceparent', traceparent, 'via', via);
   headers.push(...prepared.headers);
   if (input.body !== undefined) headers.push('content-type', 'application/json');
   if (trace.tracestate) headers.push('tracestate', trace.tracestate);
@@ -210,11 +218,18 @@ function validatorsOf(raw: RawAnswer): Validators {
 
 function failure(raw: RawAnswer, now: number): GatewayError {
   const { status } = raw;
+  if (isLoop(raw)) return GatewayError.of('loop_detected', { reason: 'status' });
   const known = { fault: faultOf(status), reason: 'status' } as const;
   if (status === 504) return GatewayError.of('upstream_timeout', known);
   if (status !== 503) return GatewayError.of('upstream_bad_response', known);
   const retryAfter = retryAfterOf(raw, { now, otherwise: UNAVAILABLE_SECONDS });
   return GatewayError.of('upstream_unavailable', { ...known, retryAfter });
+}
+
+/** It is the problem of a gateway that the request has come to twice: this one, or one that it leads to. */
+function isLoop({ status, body }: RawAnswer): boolean {
+  const problem = status === 508 && 'text' in body ? parsedJson(body.text) : undefined;
+  return isPlainObject(problem) && problem['code'] === 'loop_detected';
 }
 
 function faultOf(status: number): Fault {

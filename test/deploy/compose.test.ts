@@ -1,18 +1,22 @@
-import { existsSync } from 'node:fs';
-import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
-import { complaintsOf, configIn, isInstalled, ROOT, textOf, variables, withDefaults, yaml } from './files.ts';
+import { randomBytes } from 'node:crypto';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, describe, expect, test } from 'vitest';
+import { complaintsOf, configIn, isInstalled, ROOT, stopMs, textOf, variables, withDefaults, yaml } from './files.ts';
 import { composeProblems } from './schemas.ts';
 
 interface Service {
   readonly image: string;
   readonly build?: unknown;
   readonly command?: readonly string[];
+  readonly depends_on?: unknown;
   readonly environment?: Readonly<Record<string, string>>;
   readonly healthcheck?: unknown;
   readonly ports?: readonly string[];
   readonly volumes?: readonly string[];
-  readonly networks: readonly string[];
+  readonly networks?: readonly string[];
   readonly deploy?: { readonly replicas: number };
   readonly stop_grace_period?: string;
 }
@@ -28,12 +32,14 @@ interface Ipam {
 
 const compose = yaml('compose.yaml') as Compose;
 const { services } = compose;
-const { gateway, valkey, sandbox } = services as Record<'gateway' | 'valkey' | 'sandbox', Service>;
+const { gateway, secret, valkey, sandbox } = services as Record<'gateway' | 'secret' | 'valkey' | 'sandbox', Service>;
 const entries = Object.entries(services);
+/** All but the one that runs once and ends. */
+const lasting = entries.filter(([name]) => name !== 'secret');
 const environment = Object.fromEntries(
   Object.entries(gateway.environment ?? {}).map(([name, value]) => [name, withDefaults(value)]),
 );
-const config = configIn(environment);
+const config = configIn({ ...environment, SECRETS: randomBytes(48).toString('base64') });
 const balancer = textOf('deploy/compose/haproxy.cfg');
 const line = (start: string) => balancer.split('\n').find((text) => text.trim().startsWith(start));
 
@@ -54,8 +60,41 @@ describe('compose.yaml', () => {
     expect(gateway.deploy).toEqual({ replicas: 2 });
     expect(Object.keys(environment).filter((name) => !variables.has(name))).toEqual([]);
     expect(config.adminHost).toBe('0.0.0.0');
-    expect(environment['SECRETS']!.length).toBeGreaterThanOrEqual(32);
-    expect(Number.parseInt(gateway.stop_grace_period!, 10) * 1000).toBeGreaterThan(config.shutdownGraceMs);
+    expect(Number.parseInt(gateway.stop_grace_period!, 10) * 1000).toBeGreaterThan(stopMs(config));
+  });
+
+  describe('a secret', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'portico-secret-'));
+    afterAll(() => rmSync(folder, { recursive: true }));
+    const secretAfter = (name: string, given: string) => {
+      const file = join(folder, name);
+      const command = `umask 077; exec sh deploy/compose/secret.sh ${file}`;
+      execFileSync('sh', ['-c', command], { cwd: ROOT, env: { ...process.env, SECRETS: given } });
+      expect(statSync(file).mode & 0o777).toBe(0o644);
+      return readFileSync(file, 'utf8');
+    };
+
+    test('is made once, which nobody knows, unless one is given', () => {
+      const made = secretAfter('one', '');
+      expect(made.trim().length).toBeGreaterThanOrEqual(32);
+      expect(new Set(made).size).toBeGreaterThanOrEqual(16);
+      expect(secretAfter('one', '')).toBe(made);
+      expect(secretAfter('two', '')).not.toBe(made);
+      expect(secretAfter('one', 'ours\\n,and the one before')).toBe('ours\\n,and the one before\n');
+      expect(readdirSync(folder).toSorted()).toEqual(['one', 'two']);
+    });
+
+    test('is there before the gateways, which may only read it, and in no file of the repository', () => {
+      expect(gateway.depends_on).toMatchObject({ secret: { condition: 'service_completed_successfully' } });
+      expect(secret.command).toEqual(['sh', '/secret.sh', environment['SECRETS_FILE']]);
+      expect(secret.environment).toEqual({ SECRETS: '${SECRETS:-}' });
+      expect(gateway.volumes).toEqual([`secret:${dirname(environment['SECRETS_FILE']!)}:ro`]);
+      expect(secret.volumes).toEqual([
+        './deploy/compose/secret.sh:/secret.sh:ro',
+        `secret:${dirname(environment['SECRETS_FILE']!)}`,
+      ]);
+      expect(secret).toMatchObject({ restart: 'no', network_mode: 'none', read_only: true, cap_drop: ['ALL'] });
+    });
   });
 
   test('gives them one store and one upstream, each where it says', () => {
@@ -78,7 +117,7 @@ describe('compose.yaml', () => {
   test('believes the network of the balancer about addresses, and no other', () => {
     const subnet = withDefaults(compose.networks['front']!.ipam!.config[0]!.subnet);
     expect(config.trustedProxies).toEqual([subnet]);
-    const there = entries.filter(([, { networks }]) => networks.includes('front')).map(([name]) => name);
+    const there = entries.filter(([, { networks }]) => networks?.includes('front')).map(([name]) => name);
     expect(there).toEqual(['gateway', 'balancer']);
   });
 
@@ -93,7 +132,7 @@ describe('compose.yaml', () => {
     });
   });
 
-  test.each(entries)('%s has a health check, a pinned image, its files, and no rights', (_, service) => {
+  test.each(lasting)('%s has a health check, a pinned image, its files, and no rights', (_, service) => {
     // The gateway's is that of its image.
     if (service !== gateway) expect(service.healthcheck).toBeDefined();
     expect(service.build !== undefined || /:v?\d+\.\d+\.\d+(-alpine)?$/.test(service.image)).toBe(true);
@@ -109,6 +148,11 @@ describe('the balancer', () => {
   test('asks every gateway whether it is ready, where clients ask it', () => {
     expect(line('http-check send')).toContain('uri /readyz ');
     expect(line('server-template')).toContain(` gateway:${config.port} check `);
+  });
+
+  test('has noticed that a gateway is about to stop before that takes no more connections', () => {
+    const [, seconds, times] = /check inter (\d+)s fall (\d+) /.exec(line('server-template')!) ?? [];
+    expect(config.shutdownDelayMs).toBeGreaterThan(Number(seconds) * 1000 * (Number(times) + 1));
   });
 
   test('says itself where a request comes from', () => {

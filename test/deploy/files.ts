@@ -1,8 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { globSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { type Config, parseConfig } from '../../src/config.ts';
+import { type Settings, settingsIn } from '../../src/entry/node/settings.ts';
 import { NODE_VARIABLES } from '../../src/entry/node/variables.ts';
 import { accountTable } from '../support/account-api.ts';
 
@@ -21,7 +22,12 @@ export function documentsOf(file: string): unknown[] {
 
 export const yaml = (file: string): unknown => documentsOf(file)[0];
 
-export const filesIn = (folder: string): string[] => readdirSync(join(ROOT, folder)).map((name) => `${folder}/${name}`);
+/** All files below a folder, by their paths in it. */
+export const filesIn = (folder: string): string[] =>
+  globSync('**/*', { cwd: join(ROOT, folder), withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(join(ROOT, folder), join(entry.parentPath, entry.name)))
+    .toSorted();
 
 /** What compose makes of a text when nobody has set a variable. */
 export const withDefaults = (text: string): string => text.replace(/\$\{[A-Z_]+:-([^}]*)\}/g, '$1');
@@ -30,15 +36,23 @@ export const withDefaults = (text: string): string => text.replace(/\$\{[A-Z_]+:
 export const variables = new Set([...NODE_VARIABLES, 'NODE_ENV']);
 
 /** As the image starts the gateway: with the Dockerfile's variables under the given ones. */
-export function configIn(env: Readonly<Record<string, string>>): Config {
+export function configIn(env: Readonly<Record<string, string>>): Config & Settings {
   const [, ofImage = ''] = /^ENV (.*)$/m.exec(textOf('Dockerfile')) ?? [];
   const pairs = ofImage.split(' ').map((pair) => pair.split('=') as [string, string]);
-  const parsed = parseConfig({ ...Object.fromEntries(pairs), ...env }, accountTable);
+  const all = { ...Object.fromEntries(pairs), ...env };
+  const [parsed, settings] = [parseConfig(all, accountTable), settingsIn(all)];
   if ('problems' in parsed) throw new Error(JSON.stringify(parsed.problems));
-  return parsed.config;
+  if ('problems' in settings) throw new Error(JSON.stringify(settings.problems));
+  return { ...parsed.config, ...settings.data };
 }
 
-export const isInstalled = (program: string): boolean => spawnSync(program, ['--help']).error === undefined;
+/** How long a stop may take, by those variables: the last spans and lines of the log need three seconds at most. */
+export const stopMs = ({ shutdownDelayMs, shutdownGraceMs }: Settings & Config): number =>
+  shutdownDelayMs + shutdownGraceMs + 3_000;
+
+/** Whether a program is here; with `CI=true` it has to be. */
+export const isInstalled = (program: string): boolean =>
+  process.env['CI'] !== undefined || spawnSync(program, ['--help']).error === undefined;
 
 /** What the program has to say against it; empty when it exits with 0. */
 export function complaintsOf(program: string, args: readonly string[]): string {

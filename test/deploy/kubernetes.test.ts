@@ -1,34 +1,21 @@
+import { parseEnv } from 'node:util';
+import type { IPodMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PodMonitor';
 import type { IDeployment } from 'kubernetes-models/apps/v1/Deployment';
 import type { IHorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler';
 import type { INetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1/NetworkPolicy';
 import type { IPodDisruptionBudget } from 'kubernetes-models/policy/v1/PodDisruptionBudget';
-import type { IConfigMap } from 'kubernetes-models/v1/ConfigMap';
-import type { ISecret } from 'kubernetes-models/v1/Secret';
 import type { IService } from 'kubernetes-models/v1/Service';
 import { describe, expect, test } from 'vitest';
-import { configIn, documentsOf, filesIn, variables } from './files.ts';
+import { configIn, filesIn, stopMs, textOf, variables } from './files.ts';
+import { FOLDER, type Manifest, manifests, the } from './manifests.ts';
 import { kubernetesProblems } from './schemas.ts';
-
-interface Manifest {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly metadata: { readonly name: string; readonly namespace?: string };
-}
-
-const manifests = filesIn('deploy/kubernetes').flatMap((file) => documentsOf(file) as Manifest[]);
-
-function the(kind: string): unknown {
-  const found = manifests.filter((manifest) => manifest.kind === kind);
-  expect(found).toHaveLength(1);
-  return found[0];
-}
 
 const deployment = (the('Deployment') as IDeployment).spec!;
 const pod = deployment.template.spec!;
 const [container] = pod.containers;
 const labels = deployment.template.metadata!.labels!;
-const settings = (the('ConfigMap') as IConfigMap).data as Record<string, string>;
-const secrets = (the('Secret') as ISecret).stringData as Record<string, string>;
+const settings = parseEnv(textOf(`${FOLDER}/config.env`)) as Record<string, string>;
+const secrets = parseEnv(textOf(`${FOLDER}/secret.env.example`)) as Record<string, string>;
 const config = configIn(settings);
 const ports = { http: config.port, admin: config.adminPort };
 
@@ -43,7 +30,11 @@ describe('the Kubernetes manifests', () => {
     const broken = structuredClone(the('Deployment') as IDeployment);
     const [first] = broken.spec!.template.spec!.containers;
     Object.assign(first!, { ports: 'http', readynessProbe: {}, name: undefined });
-    const problems = kubernetesProblems(broken).join('\n');
+    const monitor = structuredClone(the('PodMonitor') as IPodMonitor);
+    Object.assign(monitor.spec, { podMetricsEndpoints: [{ port: 1, pathh: '/metrics' }] });
+    const problems = [...kubernetesProblems(broken), ...kubernetesProblems(monitor)].join('\n');
+    expect(problems).toContain('/spec/podMetricsEndpoints/0/port type ');
+    expect(problems).toContain('/spec/podMetricsEndpoints/0/pathh is a field');
     expect(problems).toContain('/spec/template/spec/containers/0/ports type ');
     expect(problems).toContain('/spec/template/spec/containers/0 required {"missingProperty":"name"}');
     expect(problems).toContain('/spec/template/spec/containers/0/readynessProbe is a field');
@@ -57,11 +48,19 @@ describe('the Kubernetes manifests', () => {
   });
 
   test('hold no secret, and no example of one that the gateway would take', () => {
-    expect(settings).not.toHaveProperty('SECRETS');
-    expect(settings).not.toHaveProperty('STORE_URL');
+    expect(Object.keys(settings)).not.toEqual(expect.arrayContaining(Object.keys(secrets)));
+    expect(Object.keys(secrets).toSorted()).toEqual(['SECRETS', 'STORE_URL']);
     expect(secrets['SECRETS']!.length).toBeLessThan(32);
-    const applied = filesIn('deploy/kubernetes').filter((file) => /\.(ya?ml|json)$/.test(file));
-    expect(applied.flatMap((file) => documentsOf(file) as Manifest[]).map(({ kind }) => kind)).not.toContain('Secret');
+    expect(filesIn(FOLDER)).not.toContain('secret.env');
+    expect(textOf('.gitignore').split('\n')).toContain(`${FOLDER}/secret.env`);
+  });
+
+  test('let the gateway out to where its variables say, by port', () => {
+    const [{ ports: open = [] } = {}] = (the('NetworkPolicy') as INetworkPolicy).spec?.egress ?? [];
+    const upstream = Number(config.upstreamBaseUrl?.port || 443);
+    const store = Number(new URL(secrets['STORE_URL']!).port);
+    expect(open.map(({ port }) => port)).toEqual(expect.arrayContaining([53, upstream, store]));
+    expect(open.filter(({ port }) => port === 53).map(({ protocol }) => protocol)).toEqual(['UDP', 'TCP']);
   });
 
   test('name the ports on which the gateway listens, and probe the right ones', () => {
@@ -75,7 +74,10 @@ describe('the Kubernetes manifests', () => {
     expect(open).toMatchObject([{ at: [{ port: 'http' }] }, { at: [{ port: 'admin' }], from: expect.any(Array) }]);
   });
 
-  test('tell Prometheus where the metrics are', () => {
+  test('tell Prometheus where the metrics are, with its operator and without', () => {
+    const { selector, podMetricsEndpoints } = (the('PodMonitor') as IPodMonitor).spec;
+    expect(selector.matchLabels).toEqual(deployment.selector.matchLabels);
+    expect(podMetricsEndpoints).toEqual([{ port: 'admin', path: '/metrics', interval: '15s' }]);
     expect(deployment.template.metadata?.annotations).toEqual({
       'prometheus.io/scrape': 'true',
       'prometheus.io/port': String(ports.admin),
@@ -110,10 +112,9 @@ describe('the Kubernetes manifests', () => {
   });
 
   test('leave time to be taken out of rotation and then to drain', () => {
-    const [program, seconds] = container?.lifecycle?.preStop?.exec?.command ?? [];
-    expect(program).toBe('sleep');
-    const needed = Number(seconds) + config.shutdownGraceMs / 1000;
-    expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(needed);
+    expect(config.shutdownDelayMs).toBeGreaterThan(0);
+    expect(container).not.toHaveProperty('lifecycle');
+    expect(pod.terminationGracePeriodSeconds! * 1000).toBeGreaterThan(stopMs(config));
   });
 
   test('run it without rights', () => {

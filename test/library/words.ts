@@ -13,6 +13,7 @@ const COMMON: Readonly<Record<string, string>> = {
     'channel transaction register login',
   'a write that must not happen twice, in contract.md section 7': 'purchase',
   'the context that OpenTelemetry is in': 'active',
+  'how metrics of several processes become one': 'aggregate',
 };
 
 const common = new Set(Object.values(COMMON).flatMap((words) => words.split(' ')));

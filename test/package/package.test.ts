@@ -154,16 +154,16 @@ describe('portico on the command line', () => {
     [['openapi', 'testing.ts'], 'portico: testing.ts exports no app as default, such as a Hono app\n'],
     [['openapi', 'node.ts', '--path', '/none'], /no OpenAPI document at \/none \(404\)/],
     [['openapi', 'no-file.ts'], /Cannot find module/],
-    [['openapi'], 'portico: portico openapi takes one file\n'],
+    [['openapi'], 'portico: portico openapi takes one file\n', 64],
     [
       ['client', 'node.ts'],
       'portico: portico client needs openapi-typescript: npm install --save-dev openapi-typescript typescript@5\n',
     ],
-    [['paint'], 'portico: there is no command paint; --help names all\n'],
-  ] as const)('says in a sentence what is wrong with %s', ([args, words]) => {
+    [['paint'], 'portico: there is no command paint; --help names all\n', 64],
+  ] as const)('says in a sentence what is wrong with %s', ([args, words, expected = 1]) => {
     const { status, stdout, stderr } = cli(...args);
     expect([status, stdout, stderr]).toEqual([
-      1,
+      expected,
       '',
       typeof words === 'string' ? expect.stringContaining(words) : expect.stringMatching(words),
     ]);
@@ -176,6 +176,12 @@ describe('portico on the command line', () => {
 
   it('says its version', () => {
     expect(cli('--version').stdout).toBe('0.2.0\n');
+  });
+
+  it('says what a configuration lacks, where there is no sandbox', () => {
+    const lacks = /UPSTREAM_BASE_URL: expected the URL of the upstream/;
+    expect(cli('--check')).toEqual({ status: 78, stdout: '', stderr: expect.stringMatching(lacks) });
+    expect(cli('doctor')).toEqual({ status: 1, stdout: expect.stringMatching(lacks), stderr: '' });
   });
 });
 

@@ -1,4 +1,4 @@
-import type { StoreAddress } from '../../src/core/store-address.ts';
+import type { StoreAddress } from '../../src/entry/node/redis/address.ts';
 import type { Clock } from '../../src/core/runtime.ts';
 import type { Engine, Question } from '../../src/store/shared/engine.ts';
 import {

@@ -1,6 +1,6 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { StoreAddress } from '../../src/core/store-address.ts';
+import type { StoreAddress } from '../../src/entry/node/redis/address.ts';
 import { RedisEngine } from '../../src/entry/node/redis/engine.ts';
 import { Sealer } from '../../src/store/shared/sealer.ts';
 import { SharedStore } from '../../src/store/shared.ts';

@@ -1,10 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { exampleBody } from '../support/examples.ts';
 import { call } from '../support/http.ts';
 import { freePort } from '../../src/testing/ports.ts';
+import { hasRedis, SKIPPED, startRedis, type TestRedis } from '../support/redis.ts';
 import { openSocket } from '../support/raw-client.ts';
 import { json, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
@@ -67,13 +69,18 @@ class Pipe {
   /** What is in it now. */
   read(): string {
     let text = '';
-    const bytes = Buffer.alloc(65_536);
     untilItFails(() => {
-      const count = readSync(this.#reader, bytes);
-      text += bytes.toString('latin1', 0, count);
-      return count;
+      const some = this.readPage(65_536);
+      text += some;
+      return some.length;
     });
     return text;
+  }
+
+  /** At most so much of it. */
+  readPage(size = 4_096): string {
+    const bytes = Buffer.alloc(size);
+    return bytes.toString('latin1', 0, readSync(this.#reader, bytes));
   }
 }
 
@@ -137,6 +144,8 @@ async function answerMany(port: number, count: number): Promise<void> {
   socket.destroy();
 }
 
+const LINES = 4_000;
+
 const recordsIn = (text: string) =>
   text
     .split('\n')
@@ -174,6 +183,38 @@ describe('a log whose reader stalls', () => {
     await expectAlive(gateway);
     await expectToStop(gateway);
     expect(recordsIn(pipe.read()).map(({ msg }) => msg)).toContain('stopping');
+  });
+});
+
+describe.skipIf(!hasRedis)(`a log that two processes write to one slow reader${SKIPPED}`, () => {
+  let redis: TestRedis;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+  });
+  afterAll(() => redis.close());
+
+  it('stops no requests, also after workers were replaced, and has whole lines only', async () => {
+    const pipe = new Pipe();
+    const gateway = await startInto(pipe.path, {
+      WORKERS: '2',
+      STORE_URL: redis.url,
+      SECRETS: secret().padEnd(32, 'x'),
+    });
+    let text = '';
+    const said = (msg: string) => (text += pipe.read()).includes(`"msg":"${msg}"`);
+    await expect.poll(() => said('listening'), { timeout: 40_000, interval: 20 }).toBe(true);
+    gateway.signal('SIGHUP');
+    await expect.poll(() => said('all workers are new'), { timeout: 40_000, interval: 20 }).toBe(true);
+    await Promise.all(Array.from({ length: 4 }, () => answerMany(gateway.port, LINES / 4)));
+    const requests = () => text.split('"route":"/problems"').length - 1;
+    for (const until = performance.now() + 40_000; requests() < LINES && performance.now() < until; await sleep(1))
+      untilItFails(() => {
+        text += pipe.readPage();
+        return 0;
+      });
+    await expectToStop(gateway);
+    expect(recordsIn(text + pipe.read()).filter(({ route }) => route === '/problems')).toHaveLength(LINES);
   });
 });
 

@@ -28,6 +28,7 @@ export interface Running {
   readonly hasExited: () => boolean;
   /** Resolves with the exit status, or the name of the signal that ended it. */
   readonly exited: Promise<number | NodeJS.Signals | null>;
+  /** One that a process passes on to those that it started goes to it alone, all others to all of them. */
   signal(name: NodeJS.Signals): void;
   /** Ends the process and all that it started. */
   kill(): Promise<void>;
@@ -40,6 +41,8 @@ interface Options {
   readonly cwd?: string;
   readonly command?: readonly [file: string, ...args: string[]];
 }
+
+const PASSED_ON: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'];
 
 const spawned = new Set<Running>();
 
@@ -62,7 +65,7 @@ export function run({ env = {}, cwd = emptyFolder(), command = [process.execPath
     cwd,
     env: { PATH, HOME, NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
-    detached: true, // a group of its own, so that npm's child can be ended with it
+    detached: true, // a group of its own, so that a signal can be for all that it starts
   });
   const out = keep(child, 'stdout');
   const err = keep(child, 'stderr');
@@ -77,6 +80,14 @@ export function run({ env = {}, cwd = emptyFolder(), command = [process.execPath
     });
   });
   for (const stream of [child.stdout, child.stderr]) stream.on('data', look);
+  const signal = (name: NodeJS.Signals) => {
+    if (isOver || child.pid === undefined) return;
+    try {
+      process.kill(PASSED_ON.includes(name) ? child.pid : -child.pid, name);
+    } catch {
+      // it has ended in the meantime
+    }
+  };
   const running: Running = {
     pid: child.pid ?? 0,
     stdout: () => out.join(''),
@@ -84,13 +95,9 @@ export function run({ env = {}, cwd = emptyFolder(), command = [process.execPath
     records: () => [out, err].flatMap((parts) => recordsIn(parts.join(''))),
     hasExited: () => isOver,
     exited,
-    signal: (name) => void child.kill(name),
+    signal,
     async kill() {
-      try {
-        if (!isOver && child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
-      } catch {
-        // it has ended in the meantime
-      }
+      signal('SIGKILL');
       await exited;
     },
     until: (find) =>

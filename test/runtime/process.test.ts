@@ -1,13 +1,11 @@
 import { execFile } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { call } from '../support/http.ts';
 import { json, startUpstream } from '../../src/testing/scripted-upstream.ts';
 import { LEAK_MARK, leaksIn, secret } from '../support/secrets.ts';
-import { emptyFolder, killAll, ROOT, run, startNode, urlIn } from './node-gateway.ts';
+import { killAll, ROOT, run, startNode, urlIn } from './node-gateway.ts';
 import { freePort } from '../../src/testing/ports.ts';
 
 /** `EX_CONFIG` of sysexits.h. */
@@ -35,18 +33,6 @@ describe('npm start without variables', () => {
     const second = await paste(line);
     expect(second.head).toMatch(/^Cache-Status: portico; hit; ttl=\d+\r?$/im);
     expect((await call(`http://127.0.0.1:${adminPort}`, { path: '/readyz' })).status).toBe(200);
-  });
-});
-
-describe('a .env file', () => {
-  it('is read where the process is started, and yields to the environment', async () => {
-    const cwd = emptyFolder();
-    const [fromFile, fromEnvironment] = [await freePort(), await freePort()];
-    writeFileSync(join(cwd, '.env'), `PORT=${fromFile}\nADMIN_PORT=0\n`);
-    const first = run({ cwd });
-    expect(await first.until(() => urlIn(first))).toBe(`http://127.0.0.1:${fromFile}`);
-    const second = run({ cwd, env: { PORT: String(fromEnvironment) } });
-    expect(await second.until(() => urlIn(second))).toBe(`http://127.0.0.1:${fromEnvironment}`);
   });
 });
 

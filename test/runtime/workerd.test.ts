@@ -7,6 +7,8 @@ import { type RecordingSandbox, startRecordingSandbox } from './recording-sandbo
 import { type Stage, VARIABLES } from './stage.ts';
 import { complaintsIn, objectsAwake, startWorker, type WorkerGateway } from './worker-gateway.ts';
 
+const PUBLIC = 'for-this-machine-only-0123456789abcdef';
+
 let sandbox: RecordingSandbox;
 let [behind, inside, without]: WorkerGateway[] = [];
 
@@ -16,7 +18,7 @@ beforeAll(async () => {
   [behind, inside, without] = await Promise.all([
     startWorker({ ...VARIABLES, SANDBOX: 'false', UPSTREAM_BASE_URL: sandbox.url }),
     startWorker({ SANDBOX: 'true' }),
-    startWorker({ SANDBOX: 'false', PORT: LEAK_MARK, LOG_LEVEL: LEAK_MARK }),
+    startWorker({ SANDBOX: 'false', PORT: LEAK_MARK, LOG_LEVEL: LEAK_MARK, NODE_ENV: 'production', SECRETS: PUBLIC }),
   ]);
   await Promise.all([behind, inside].map((one) => objectsAwake(one.url, 'sandbox-nocard-key')));
 });
@@ -78,6 +80,8 @@ describe('on workerd without an upstream', () => {
     const printed = () => without!.stdout() + without!.stderr();
     await without!.until(() => (printed().includes('LOG_LEVEL: expected') ? true : undefined));
     expect(printed()).toMatch(/^ *PORT: expected an integer/m);
+    expect(printed()).toMatch(/^ *UPSTREAM_BASE_URL: expected a URL, since NODE_ENV is production/m);
+    expect(printed()).toMatch(/^ *SECRETS: expected entry 1 to be a secret of your own/m);
     expect(printed()).not.toContain(LEAK_MARK);
   });
 });

@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import { storeAddressOf } from '../../src/core/store-address.ts';
+import { storeAddressOf } from '../../src/entry/node/redis/address.ts';
 import { RedisEngine } from '../../src/entry/node/redis/engine.ts';
 import { startRedis, type TestRedis } from '../support/redis.ts';
 

@@ -6,6 +6,7 @@ import type { LogFields, Logger } from '../../src/core/logger.ts';
 import { openConsole } from '../../src/entry/node/console/index.ts';
 import { nodeDeps } from '../../src/entry/node/deps.ts';
 import { serve, type ServeOptions } from '../../src/entry/node/server/serve.ts';
+import type { Way } from '../../src/entry/node/way.ts';
 import type { Table } from '../../src/upstream/table.ts';
 import { accountTables } from './account-api.ts';
 
@@ -32,6 +33,8 @@ type Parts = ReturnType<typeof createParts>;
 interface TestGatewayOptions extends Partial<Omit<Deps, 'upstream' | 'config' | 'logger'>> {
   /** Variables of contract.md section 1, over what tests want by default. */
   readonly env?: Readonly<Record<string, string>>;
+  /** By which the upstream is reached. */
+  readonly way?: Way;
   /** Whether to start the admin listener too. */
   readonly admin?: boolean;
   /** The app that the gateway is mounted in, in the gateway's place. */
@@ -40,7 +43,7 @@ interface TestGatewayOptions extends Partial<Omit<Deps, 'upstream' | 'config' | 
 
 /** The gateway as `entry/node.ts` builds it, on a free port, with a log that is kept. */
 export async function startGateway(upstreamUrl: string, options: TestGatewayOptions = {}): Promise<TestGateway> {
-  const { env = {}, admin: isWanted = false, around, ...others } = options;
+  const { env = {}, way = {}, admin: isWanted = false, around, ...others } = options;
   const replaced = { ...accountTables, ...others };
   const { table, overviews } = replaced;
   const config = configOf({ UPSTREAM_BASE_URL: upstreamUrl, ...env }, table);
@@ -53,6 +56,7 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
     upstream: new URL(upstreamUrl),
     logger,
     readiness: { isReady: () => true },
+    way,
   });
   const deps = { ...built.deps, ...replaced };
   const { unsent, idle } = built;
@@ -63,7 +67,7 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const listener = await serve({ app: around?.(app, request) ?? app, isGateway: !around, ...on });
   const unhooked = { ...deps, hooks: undefined };
   const ofAdmin = { ...on, refuse: createRefuser(unhooked), isGateway: true };
-  const shown = openConsole({ ...built, deps });
+  const shown = openConsole({ ...built, deps, isStoreShared: false });
   const adminApp = createAdminApp(unhooked, built.scrape, shown.routes);
   const admin = isWanted ? await serve({ ...ofAdmin, app: adminApp }) : undefined;
   return {

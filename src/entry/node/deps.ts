@@ -6,6 +6,7 @@ import { Bag } from '../../core/bag.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Clock, WaitUntil } from '../../core/runtime.ts';
 import { Sparing } from '../../core/sparing.ts';
+import type { StoreAddress } from './redis/client.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
 import { MemoryStore } from '../../store/memory.ts';
 import { SharedStore } from '../../store/shared.ts';
@@ -17,10 +18,12 @@ import { Recordings } from './console/recorder.ts';
 import { nodeDigest, nodeOpener } from './digest.ts';
 import { promMetrics } from './metrics/index.ts';
 import { engineMetrics, usageMetrics } from './metrics/store.ts';
-import { addresses } from './server/address.ts';
+import { addresses, schemes } from './server/address.ts';
+import { warningOfStrays } from './server/strays.ts';
 import { noted, peerIn } from './server/guard.ts';
 import { Unsent } from './server/unsent.ts';
 import { undiciTransport } from './transport.ts';
+import type { Way } from './way.ts';
 
 const { timeOrigin } = performance;
 
@@ -46,7 +49,10 @@ type Given = Pick<
   | 'isCuttingOff'
   | 'trialAccounts'
   | 'tracing'
->;
+> & {
+  /** How the upstream is reached; by default as its URL says. */
+  readonly way?: Way;
+};
 
 /** The app's dependencies on Node. */
 export function nodeDeps(
@@ -57,8 +63,10 @@ export function nodeDeps(
   const { config, upstream } = given;
   const unsent = new Unsent();
   const addressOf = addresses(config.trustedProxies);
+  const schemeOf = schemes(config.trustedProxies);
+  const warnOfStray = warningOfStrays(config.trustedProxies, given.logger);
   const { waitUntil, idle } = trackedWork();
-  const { transport, close: closeTransport } = undiciTransport(upstream, config);
+  const { transport, close: closeTransport } = undiciTransport(upstream, config, given.way);
   const { scrape, read, measure, ...metrics } = promMetrics(given.table, [
     ...usageMetrics(() => store.usage(), droppedLines),
     ...instruments,
@@ -74,7 +82,12 @@ export function nodeDeps(
     clock: systemClock,
     digest: nodeDigest(config.secrets, upstream.href),
     makeOpener: nodeOpener,
-    addressOf: (env, header) => addressOf(peerIn(env), header('x-forwarded-for')),
+    addressOf: (env, header) => {
+      const peer = peerIn(env);
+      warnOfStray(peer, header);
+      return addressOf(peer, header);
+    },
+    ...(config.trustedProxies.length > 0 && { schemeOf: (env, header) => schemeOf(peerIn(env), header) }),
     headOf: noted,
     backlog: unsent,
     waitUntil,
@@ -109,9 +122,12 @@ interface OpenedStore {
 /** Added to the longest time of a request: how long after a change of stores copies are not used. */
 const WINDOW_MARGIN_MS = 5_000;
 
-/** The store that instances with the same `STORE_URL` share; without one, a store of this process alone. */
-export function openStore({ config, upstream, logger }: Pick<Given, 'config' | 'upstream' | 'logger'>): OpenedStore {
-  const { storeUrl: address, secrets, cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
+/** The store that instances with the same `STORE_URL` share; without that address, a store of this process alone. */
+export function openStore(
+  { config, upstream, logger }: Pick<Given, 'config' | 'upstream' | 'logger'>,
+  address?: StoreAddress,
+): OpenedStore {
+  const { secrets, cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
   if (!address)
     return { store: new MemoryStore({ maxBytes }), opened: Promise.resolve(), close: async () => undefined };
   const windowMs = config.requestTimeoutMs + WINDOW_MARGIN_MS;

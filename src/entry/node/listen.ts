@@ -1,10 +1,10 @@
 import { createRefuser } from '../../app.ts';
 import type { Gateway } from '../../portico.ts';
 import { openConsole } from './console/index.ts';
-import { listenForOperators, orExit, type Served } from './operators.ts';
+import { listenForOperators, orExit } from './operators.ts';
 import { type OpenedOnNode, openedOnNode } from './runtime.ts';
 import { mostConnections } from './server/connections.ts';
-import { serve as listen, type ServeOptions, type Serving } from './server/serve.ts';
+import { serve as listen, type Served, type ServeOptions, type Serving } from './server/serve.ts';
 import { onSignal } from './signals.ts';
 import { nearlyVariables } from './variables.ts';
 import { role } from './workers/role.ts';
@@ -12,6 +12,8 @@ import { role } from './workers/role.ts';
 const HASHES_CHANGE = 'the hashes of accounts and clients in the log change with the process, since SECRETS is not set';
 
 const CUT_OFF = 'requests were cut off, since SHUTDOWN_GRACE_MS was over';
+
+const NEVER_THAT_LONG = 'UPSTREAM_TIMEOUT_MS is more than REQUEST_TIMEOUT_MS, so an upstream call never gets that long';
 
 /** Under way at once: beyond that an answer would come too late to be of use. */
 const MOST_REQUESTS = 2_000;
@@ -30,6 +32,7 @@ export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: 
   if (!role) {
     for (const near of nearlyVariables(process.env)) logger.warn(near, 'variable is not known');
     if (deps.config.secrets.length === 0) logger.info({}, HASHES_CHANGE);
+    if (deps.config.upstreamTimeoutMs > deps.config.requestTimeoutMs) logger.warn({}, NEVER_THAT_LONG);
   }
   if (!isPrimary) return serveHere({ app, gateway, opened, atEnd });
   const { supervise } = await import('./workers/primary.ts');

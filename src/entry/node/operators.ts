@@ -5,12 +5,6 @@ import type { OpenedOnNode } from './runtime.ts';
 import { serve, type Serving } from './server/serve.ts';
 import { BAD_CONFIG } from './variables.ts';
 
-/** Where it is served; the second is absent with `ADMIN_PORT=0`. */
-export interface Served {
-  readonly url: string;
-  readonly adminUrl: string | undefined;
-}
-
 /** The admin listener, with these pages; undefined with `ADMIN_PORT=0`. Where it cannot listen the process ends. */
 export async function listenForOperators(
   { deps, unsent }: OpenedOnNode,

@@ -1,12 +1,13 @@
 import { NO_UPSTREAM, type Variables } from '../../config.ts';
 import type { Gateway, Given, Opened, Runtime } from '../../portico.ts';
 import type { TrialAccount } from '../../routes/docs.ts';
+import { WatchedTls } from './certificates.ts';
 import { nodeDeps, openStore } from './deps.ts';
 import { pinoLogger } from './logger.ts';
-import { type Settings, settingsIn } from './settings.ts';
+import { proxyTo, type Settings, settingsIn } from './settings.ts';
 import { openTraces, traceProblems } from './tracing/index.ts';
+import { type GatheredVariables, gatherVariables, refuse } from './variables.ts';
 import { role } from './workers/role.ts';
-import { refuse, withFile } from './variables.ts';
 
 export type OpenedOnNode = ReturnType<typeof make>;
 
@@ -18,14 +19,18 @@ export interface Trial {
 
 /**
  * The runtime for `portico`: Node, configured by these variables, which are joined by those of `.env` if they are the process's
- * own. A bad one ends the process with status 78. `trial`: where no upstream is configured.
+ * own. A bad one ends the process with status 78.
  */
-export function fromEnv(variables: Variables, trial = trialOfPrimary()): { readonly runtime: Runtime } {
-  const given = withFile(variables);
-  const settings = settingsIn(given);
-  const otherProblems = () => [...('problems' in settings ? settings.problems : []), ...traceProblems()];
+export function fromEnv(variables: Variables): { readonly runtime: Runtime } {
+  return { runtime: runtimeOf(gatherVariables(variables)) };
+}
+
+/** `trial`: where no upstream is configured. */
+export function runtimeOf({ variables, problems }: GatheredVariables, trial = trialOfPrimary()): Runtime {
+  const settings = settingsIn(variables);
+  const otherProblems = () => [...problems, ...('problems' in settings ? settings.problems : []), ...traceProblems()];
   const openWith = (made: Given) => open(made, 'data' in settings ? settings.data : refuse(settings.problems), trial);
-  return { runtime: { variables: given, otherProblems, open: openWith, refuse } };
+  return { variables, otherProblems, open: openWith, refuse };
 }
 
 /** The sandbox is beside the primary. */
@@ -59,6 +64,11 @@ function make({ config, table, overviews, hooks }: Given, settings: Settings, tr
   let isReady = always; // `serve` has its own word on it, another server has none
   let isCuttingOff = false;
   const traces = isPrimary ? undefined : openTraces(upstream, logger);
+  const { files } = settings;
+  const tls = {
+    UPSTREAM: new WatchedTls('UPSTREAM', files.UPSTREAM, { logger, refuse }),
+    STORE: new WatchedTls('STORE', files.STORE, { logger, refuse }),
+  };
   const given = {
     config,
     table,
@@ -70,10 +80,16 @@ function make({ config, table, overviews, hooks }: Given, settings: Settings, tr
     isCuttingOff: () => isCuttingOff,
     trialAccounts: trial?.accounts,
     tracing: traces?.tracing,
+    way: { tls: tls.UPSTREAM, ...(config.upstreamBaseUrl && proxyTo(upstream, settings)) },
   };
-  const store = openStore(isPrimary ? { ...given, config: { ...config, storeUrl: undefined } } : given);
+  const { storeUrl } = settings;
+  const store = openStore(given, isPrimary || !storeUrl ? undefined : { ...storeUrl, secured: tls.STORE });
   const made = nodeDeps(given, store, logger.dropped);
-  const close = async () => void (await Promise.all([made.close(), traces?.close()]));
+  const close = async () => {
+    tls.UPSTREAM.close();
+    tls.STORE.close();
+    await Promise.all([made.close(), traces?.close()]);
+  };
   return {
     ...made,
     close,
@@ -85,6 +101,7 @@ function make({ config, table, overviews, hooks }: Given, settings: Settings, tr
     },
     logger,
     settings,
+    isStoreShared: settings.storeUrl !== undefined,
     storeOpened: store.opened,
     tracesOpened: async () => traces?.opened(),
     /** Whether requests are taken, for probes. */

@@ -1,20 +1,21 @@
 import type { RunningSandbox } from '../../../sandbox/src/node.ts';
-import { type Config, parseConfig } from '../../config.ts';
+import type { Config } from '../../config.ts';
+import { checkedConfig, type Runtime } from '../../portico.ts';
 import { proxyAccount } from '../../proxy-account/index.ts';
 import { tableOf } from '../../upstream/table.ts';
-import { orExit, type Served } from './operators.ts';
+import { orExit } from './operators.ts';
+import type { Served } from './server/serve.ts';
 import type { Trial } from './runtime.ts';
-import { withFile } from './variables.ts';
 import { role } from './workers/role.ts';
 
 const SANDBOX_PORT = 8789;
 
 /** The upstream for who has none yet; undefined where there is one, in a worker, whose primary has it, or where variables are bad, which `portico` says. */
-export async function sandboxBeside(variables: NodeJS.ProcessEnv) {
+export async function sandboxBeside(runtime: Runtime) {
   if (role) return undefined;
-  const parsed = parseConfig(withFile(variables), tableOf(proxyAccount));
-  if ('problems' in parsed || parsed.config.upstreamBaseUrl) return undefined;
-  const started = await start(parsed.config);
+  const checked = checkedConfig(runtime, tableOf(proxyAccount));
+  if ('problems' in checked || checked.config.upstreamBaseUrl) return undefined;
+  const started = await start(checked.config);
   const trial: Trial = { upstream: new URL(started.url), accounts: started.sandbox.accounts };
   return { trial, close: () => started.close() };
 }

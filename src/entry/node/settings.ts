@@ -1,7 +1,19 @@
 import { availableParallelism } from 'node:os';
 import * as z from 'zod/mini';
-import { type ConfigProblem, integerVariable, namesIn, readAs, readVariables, textsIn } from '../../config.ts';
+import {
+  type ConfigProblem,
+  integerVariable,
+  namesIn,
+  plainText,
+  problemIf,
+  readAs,
+  readVariables,
+  textsIn,
+} from '../../config.ts';
 import type { Variables } from '../../config.ts';
+import { A_SECRET } from '../../core/secrets.ts';
+import { expectedStoreAddress, storeAddressOf } from './redis/address.ts';
+import { readTls, type Side, SIDES, type TlsFiles } from './certificates.ts';
 
 const MOST_WORKERS = 256;
 
@@ -11,16 +23,42 @@ const workers = readAs(`an integer from 1 to ${MOST_WORKERS}, or auto`, (text) =
   return count >= 1 && count <= MOST_WORKERS ? count : undefined;
 });
 
+/** A path. What is in the file is looked at by `readTls`. */
+const file = z.optional(z.string('the path of a file'));
+
+/** As curl has it, the scheme may be left out. */
+const proxy = z.optional(
+  readAs('the http:// or https:// URL of a proxy, such as http://proxy.example:3128', (text) => {
+    const url = URL.parse(text.includes('://') ? text : `http://${text}`);
+    return url && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search + url.hash === ''
+      ? url
+      : undefined;
+  }),
+);
+
 /** What only a process is told, and a Worker is not. */
 const variables = z.object({
   /** Processes on one port. */
   workers: z._default(workers, 1),
+  /** That of the store that instances share. */
+  storeUrl: z.optional(readAs(expectedStoreAddress, storeAddressOf)),
   shutdownDelayMs: integerVariable(0, 600_000, 0),
   /** For how long an idle connection of a client is kept. */
   keepAliveMs: integerVariable(1_000, 3_600_000, 65_000),
+  upstreamCaFile: file,
+  upstreamCertFile: file,
+  upstreamKeyFile: file,
+  storeCaFile: file,
+  storeCertFile: file,
+  storeKeyFile: file,
+  httpsProxy: proxy,
+  httpProxy: proxy,
+  noProxy: z._default(plainText, ''),
 });
 
-export type Settings = z.output<typeof variables>;
+export interface Settings extends z.output<typeof variables> {
+  readonly files: Readonly<Record<Side, TlsFiles>>;
+}
 
 export const SETTINGS: readonly string[] = namesIn(variables);
 
@@ -29,7 +67,49 @@ export function settingsIn(
   record: Variables,
 ): { readonly data: Settings } | { readonly problems: readonly ConfigProblem[] } {
   const given = textsIn(record);
-  const read = readVariables(variables, given);
-  if ('problems' in read || read.data.workers === 1 || given['STORE_URL'] !== undefined) return read;
-  return { problems: [{ variable: 'STORE_URL', expected: `a store for ${read.data.workers} workers to share` }] };
+  const read = readVariables(variables, { ...given, ...proxiesIn(given) });
+  const files = { UPSTREAM: filesIn(given, 'UPSTREAM'), STORE: filesIn(given, 'STORE') };
+  const count = 'data' in read ? read.data.workers : 1;
+  const problems = [
+    ...('problems' in read ? read.problems : []),
+    ...conflictsIn(given, count),
+    ...withoutTls(files.STORE, given),
+    ...SIDES.flatMap((side) => readTls(side, files[side]).problems ?? []),
+  ];
+  return 'data' in read && problems.length === 0 ? { data: { ...read.data, files } } : { problems };
+}
+
+/** Problems that depend on two variables. */
+function conflictsIn(given: Variables, processes: number): ConfigProblem[] {
+  const lacks = (name: string) => given[name] === undefined;
+  return [
+    ...problemIf(processes > 1 && lacks('STORE_URL'), 'STORE_URL', `a store for ${processes} workers to share`),
+    ...problemIf(!lacks('STORE_URL') && lacks('SECRETS'), 'SECRETS', `${A_SECRET}, since STORE_URL is set`),
+  ];
+}
+
+/** The proxy of an upstream. That of the other scheme is not its own. */
+export const proxyTo = ({ protocol }: URL, { httpsProxy, httpProxy, noProxy }: Settings) => ({
+  proxy: protocol === 'https:' ? httpsProxy : httpProxy,
+  noProxy,
+});
+
+/** Everywhere they may be written small, which then counts. */
+const proxiesIn = (given: Variables): Variables =>
+  Object.fromEntries(PROXIES.map((name) => [name, given[name.toLowerCase()] ?? given[name]]));
+
+const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'];
+
+function filesIn(given: Variables, side: Side): TlsFiles {
+  const paths = ['CA', 'CERT', 'KEY'].map((kind) => given[`${side}_${kind}_FILE`]);
+  if (paths.some((path) => path !== undefined && typeof path !== 'string')) return {}; // that is said already
+  const [ca, cert, key] = paths as (string | undefined)[];
+  return { ca, cert, key };
+}
+
+/** Files that a store without TLS would leave aside. */
+function withoutTls(files: TlsFiles, given: Variables): readonly ConfigProblem[] {
+  const [kind] = Object.entries(files).flatMap(([name, path]) => (path === undefined ? [] : name.toUpperCase()));
+  if (kind === undefined || String(given['STORE_URL']).startsWith('rediss')) return [];
+  return [{ variable: 'STORE_URL', expected: `one with TLS, rediss…, since STORE_${kind}_FILE is set` }];
 }

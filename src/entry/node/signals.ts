@@ -1,5 +1,5 @@
 /** Which begin the end, and that they ask for a new configuration where there are workers to be replaced. */
-const ENDING = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'] as const;
+export const ENDING = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'] as const;
 
 /** As a shell reports a process that SIGINT has ended. */
 const INTERRUPTED = 130;

@@ -1,5 +1,4 @@
-import { type Dispatcher, interceptors, Pool } from 'undici';
-import type { Config } from '../../config.ts';
+import { type Dispatcher, interceptors } from 'undici';
 import { onAbort } from '../../core/runtime.ts';
 import { GatewayError, type Reason } from '../../core/errors.ts';
 import {
@@ -11,27 +10,31 @@ import {
   type UpstreamRequest,
 } from '../../upstream/transport.ts';
 import { unseen } from './tracing/unseen.ts';
+import { type Bounds, dispatcherTo, ProxyError, told, type Way } from './way.ts';
 
 /** Undici's dispatcher with a handler that collects the answer; the global `fetch` costs five times as much. */
-export function undiciTransport(upstream: URL, config: Pick<Config, 'upstreamMaxConnections' | 'upstreamTimeoutMs'>) {
+export function undiciTransport(upstream: URL, config: Bounds, way: Way = {}) {
+  const { origin } = upstream;
   const prefix = upstream.pathname.replace(/\/$/, '');
-  const pool = new Pool(upstream.origin, {
-    connections: config.upstreamMaxConnections,
-    pipelining: 1,
-    allowH2: false,
-    // The attempt's signal spans the whole exchange; undici's own timers restart with each byte.
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    connectTimeout: config.upstreamTimeoutMs,
+  let dispatcher = dispatcherTo(upstream, config, way);
+  /** Those that others have taken the place of, until their requests are over. */
+  const leaving = new Set<Dispatcher>();
+  way.tls?.onChange(() => {
+    const before = dispatcher;
+    dispatcher = dispatcherTo(upstream, config, way);
+    leaving.add(before);
+    const left = () => leaving.delete(before);
+    void before.close().then(left, left);
   });
   const transport: Transport = (request) => {
     const collector = new Collector(request);
     const { method, path, headers, body = null } = request;
-    const sent = { method, path: prefix + path, headers, body };
-    if (!collector.isSettled) unseen(() => pool.dispatch(sent, collector));
+    const sent = { origin, method, path: prefix + path, headers, body };
+    if (!collector.isSettled) unseen(() => dispatcher.dispatch(sent, collector));
     return collector.settled.promise;
   };
-  return { transport, close: () => pool.destroy() };
+  const close = async () => void (await Promise.all([dispatcher, ...leaving].map((one) => one.destroy())));
+  return { transport, close };
 }
 
 // Undici would say on standard error that this is experimental, which nobody who runs the gateway can do anything about.
@@ -141,10 +144,11 @@ class Collector implements Dispatcher.DispatchHandler {
     this.#stay();
   }
 
-  #failureOf(error: Error & { code?: string }): GatewayError {
-    const code = error.code ?? '';
-    if (!this.#controller)
-      return noAnswer(code === 'UND_ERR_CONNECT_TIMEOUT' ? 'connect_timeout' : 'no_connection', reasonOf(code), error);
+  #failureOf(given: Error & { code?: string }): GatewayError {
+    const error: Error & { code?: string } = told(given, this.#controller !== undefined);
+    const code = (error.code ?? '').replace(/^PROXY_/, '');
+    if (!this.#controller || error instanceof ProxyError)
+      return noAnswer(TIMED_OUT.test(code) ? 'connect_timeout' : 'no_connection', reasonOf(code), error);
     const isHttp = ![code, error.name, error.message].some((text) => NOT_HTTP.test(text));
     if (isHttp) return noAnswer('broken', reasonOf(code), error);
     return noAnswer('malformed', isAlert(error) ? 'tls' : 'bad_body', error);
@@ -157,12 +161,14 @@ const unsent = (reason: unknown) =>
     ? noAnswer('connect_timeout', 'timeout', reason)
     : reason;
 
+const TIMED_OUT = /^UND_ERR_(CONNECT|HEADERS)_TIMEOUT$/;
+
 /** Error codes of Node, libuv, OpenSSL and undici, by what they say. Any other is of a connection that went away. */
 const CODES_OF: readonly (readonly [RegExp, Reason])[] = [
   [/^(ENOTFOUND|EAI_)/, 'dns'],
   [/^ECONNREFUSED$/, 'refused'],
-  [/^(UND_ERR_CONNECT_TIMEOUT|ETIMEDOUT)$/, 'timeout'],
-  [/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM)$/, 'unreachable'],
+  [/^(UND_ERR_(CONNECT|HEADERS)_TIMEOUT|ETIMEDOUT)$/, 'timeout'],
+  [/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM|\d{3})$/, 'unreachable'],
   [/^(EPROTO|ERR_(SSL|TLS)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/, 'tls'],
 ];
 

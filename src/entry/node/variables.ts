@@ -1,11 +1,12 @@
-import { existsSync } from 'node:fs';
-import { loadEnvFile } from 'node:process';
+import { parseEnv } from 'node:util';
 import leven from 'leven';
 import { type ConfigProblem, VARIABLES, type Variables } from '../../config.ts';
+import { fileText } from './file-text.ts';
+import { SECRET_FILES, withSecretFiles } from './secret-files.ts';
 import { SETTINGS } from './settings.ts';
 
 /** The names of all variables but OpenTelemetry's own. */
-export const NODE_VARIABLES: readonly string[] = [...VARIABLES, ...SETTINGS];
+export const NODE_VARIABLES: readonly string[] = [...VARIABLES, ...SETTINGS, ...SECRET_FILES];
 
 /** As it was before `.env` was read. */
 export const environmentAtStart: NodeJS.ProcessEnv = { ...process.env };
@@ -13,27 +14,55 @@ export const environmentAtStart: NodeJS.ProcessEnv = { ...process.env };
 /** `EX_CONFIG` of sysexits.h. */
 export const BAD_CONFIG = 78;
 
+/** Variables with the secrets that stand in files, and what is wrong with files. */
+export interface GatheredVariables {
+  readonly variables: Variables;
+  readonly problems: readonly ConfigProblem[];
+}
+
 /** The process's own variables are joined by those of `.env`; others are taken as they are. */
-export function withFile<V extends Variables>(variables: V): V {
-  if ((variables as object) === process.env && existsSync('.env')) loadEnvFile('.env');
-  return variables;
+export function gatherVariables(given: Variables): GatheredVariables {
+  if ((given as object) === process.env) joinDotEnv();
+  return withSecretFiles(given);
+}
+
+/** To the environment, since the SDK of OpenTelemetry reads it there. What is set and not empty stays. */
+function joinDotEnv(): void {
+  const read = fileText('.env');
+  if ('text' in read) for (const [name, value] of Object.entries(parseEnv(read.text))) process.env[name] ||= value;
+  else if (!read.isMissing) refuse([{ variable: '.env', expected: read.expected }]);
+}
+
+/** A line for each, for an operator. */
+export function sayProblems(problems: readonly ConfigProblem[]): void {
+  for (const problem of problems) console.error(lineOf(problem));
 }
 
 /** Ends the process, and says what was expected. */
 export function refuse(problems: readonly ConfigProblem[]): never {
-  for (const { variable, expected } of problems) console.error(`${variable}: expected ${expected}`);
+  sayProblems(problems);
   return process.exit(BAD_CONFIG);
+}
+
+/** For an operator. */
+export function lineOf({ variable, expected, unknown }: ConfigProblem): string {
+  const meant = unknown && nearest(unknown.name, unknown.known);
+  return `${variable}: expected ${expected}${meant === undefined ? '' : `; did you mean ${meant}?`}`;
 }
 
 /** Variables that are none of ours but look like a slip of the pen for one. */
 export function nearlyVariables(env: Readonly<Record<string, string | undefined>>) {
   const others = Object.keys(env).filter((name) => !NODE_VARIABLES.includes(name));
   return others.flatMap((variable) => {
-    const [meant] = NODE_VARIABLES.filter((ours) => isNearly(variable, ours)).toSorted(
-      (one, other) => leven(variable, one) - leven(variable, other),
-    );
+    const meant = nearest(variable, NODE_VARIABLES);
     return meant === undefined ? [] : [{ variable, did_you_mean: meant }];
   });
+}
+
+/** The one of these names that looks most like it, if any does. */
+function nearest(name: string, known: readonly string[]): string | undefined {
+  const near = known.filter((one) => isNearly(name, one));
+  return near.toSorted((one, other) => leven(name, one) - leven(name, other))[0];
 }
 
 /** One letter in four may differ, as in `SECRET`; or words may be left out, as in `UPSTREAM_URL`. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { storeAddressOf } from '../../../src/core/store-address.ts';
+import { storeAddressOf } from '../../../src/entry/node/redis/address.ts';
 import { RedisEngine } from '../../../src/entry/node/redis/engine.ts';
 import { grown, type RedisServer, startRedis } from '../support/redis.ts';
 

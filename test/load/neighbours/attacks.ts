@@ -1,3 +1,4 @@
+import { SECRET } from '../support/gateways.ts';
 import type { Wanted } from '../support/client.ts';
 
 /** Somebody who does his worst; `place` counts his requests. */
@@ -89,7 +90,7 @@ const batchOfOne = (query: string) => () => batchOf(() => read(query)(0).path);
 const copy = (query: string) => () => read(query)(0);
 
 const SPACES = `a=1${' '.repeat(15_000)}b`;
-const SESSIONS = { SESSIONS: 'true', SECRETS: 'for-this-bench-only-0123456789abcdef' };
+const SESSIONS = { SESSIONS: 'true', SECRETS: SECRET };
 const LINE_EVERY_MS = 5_000;
 /** Others need some three hundred. */
 const FEW_DESCRIPTORS = 1_024;

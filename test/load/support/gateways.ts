@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { allOperations } from '../../support/account-api.ts';
 import { Metrics, scrape } from './metrics.ts';
 import { startGateway } from './processes.ts';
@@ -17,7 +18,8 @@ interface Wanted {
   readonly storeUrl?: string;
 }
 
-export const SECRET = 'the secret of the bench is long enough to be one';
+/** Of these processes only: with NODE_ENV=production none that is public is taken. */
+export const SECRET = randomBytes(32).toString('base64');
 
 /** Nothing goes stale while it is measured. */
 export const POLICY = JSON.stringify(

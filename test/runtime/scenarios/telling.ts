@@ -155,6 +155,24 @@ export const tellingScenarios: readonly Scenario[] = [
     },
   },
   {
+    name: 'a request that has been through the gateway before is a 508',
+    async run(stage) {
+      const visitor = await visit(stage, 'paid');
+      const id = visitor.nextId();
+      await visitor.call({ path: '/api/v2/subscription/' });
+      const [{ via = '' } = {}] = await headersSent(stage, id);
+      expect(via).toMatch(/^1\.1 portico-[\w-]{12}$/);
+      const read = { path: '/api/v2/subscription/' };
+      const write = { path: '/api/v2/apikey/', body: {} };
+      for (const options of [read, { path: '/bff/v1/account-overview' }, write]) {
+        const again = visitor.nextId();
+        const { status, json } = await visitor.call({ ...options, headers: { via: `1.0 fred, ${via}` } });
+        expect([status, json]).toMatchObject([508, { code: 'loop_detected' }]);
+        expect(await headersSent(stage, again)).toEqual([]);
+      }
+    },
+  },
+  {
     name: 'each leg of an overview carries the request id and the trace, each with a parent of its own',
     async run(stage) {
       const visitor = await visit(stage, 'paid');

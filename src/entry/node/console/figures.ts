@@ -1,20 +1,6 @@
 import { performance } from 'node:perf_hooks';
+import type { Measured, ReadMetrics } from '../metrics/measured.ts';
 import type { Shown } from './recorder.ts';
-
-/** What the gateway measures, without what is of the process. In words of our own: types of the package name no other's. */
-export type ReadMetrics = () => Promise<readonly Measured[]>;
-
-interface Measured {
-  readonly name: string;
-  readonly values: readonly MeasuredValue[];
-}
-
-/** `metricName`: of a histogram, whose values have names of their own. */
-interface MeasuredValue {
-  readonly value: number;
-  readonly labels: Readonly<Partial<Record<string, string | number>>>;
-  readonly metricName?: string;
-}
 
 /** Counts that grow, by the label that the page tells apart. */
 const COUNTS = {
@@ -39,7 +25,7 @@ const GAUGES = {
 type Sums = ReadonlyMap<string, number>;
 
 /** All that is measured, at one moment. */
-type Reading = ReadonlyMap<string, Awaited<ReturnType<ReadMetrics>>[number]['values']>;
+type Reading = ReadonlyMap<string, Measured[number]['values']>;
 
 export type Figures = NonNullable<Awaited<ReturnType<Measuring['take']>>>;
 
@@ -101,7 +87,7 @@ function mapped<T extends object, U>(of: T, make: (value: T[keyof T], name: keyo
   return Object.fromEntries(entries.map(([name, value]) => [name, make(value, name)])) as Record<keyof T, U>;
 }
 
-function readingOf(metrics: Awaited<ReturnType<ReadMetrics>>): Reading {
+function readingOf(metrics: Measured): Reading {
   const all = metrics.flatMap(({ name, values }) =>
     values.map(({ metricName = name, value, labels }) => ({ name: metricName, value, labels })),
   );

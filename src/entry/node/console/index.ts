@@ -5,7 +5,8 @@ import { type Answer, NO_STORE } from '../../../middleware/reply.ts';
 import type { ClientRequest } from '../../../middleware/request.ts';
 import { pageAt, type Route } from '../../../routes/route.ts';
 import { assets } from '../assets.ts';
-import { Measuring, type ReadMetrics } from './figures.ts';
+import type { ReadMetrics } from '../metrics/measured.ts';
+import { Measuring } from './figures.ts';
 import type { Shown } from './recorder.ts';
 import { Watchers } from './watchers.ts';
 
@@ -13,13 +14,14 @@ interface ConsoleOptions {
   readonly deps: Pick<Deps, 'clock' | 'config'>;
   readonly recordings: Shown;
   readonly read: ReadMetrics;
+  readonly isStoreShared: boolean;
 }
 
 /** The console: a page for operators, and what it shows. `end`: when the process stops. */
-export function openConsole({ deps: { clock, config }, recordings, read }: ConsoleOptions) {
-  const { slowMs, adminHost, storeUrl } = config;
+export function openConsole({ deps: { clock, config }, recordings, read, isStoreShared }: ConsoleOptions) {
+  const { slowMs, adminHost } = config;
   const measuring = new Measuring(read, recordings);
-  const watchers = new Watchers({ clock, recordings, measuring, slowMs, isStoreShared: storeUrl !== undefined });
+  const watchers = new Watchers({ clock, recordings, measuring, slowMs, isStoreShared });
   const events = async (request: ClientRequest): Promise<Answer> => {
     const body = request.method === 'HEAD' ? null : watchers.watch();
     return { status: 200, headers: { ...NO_STORE, 'Content-Type': 'text/event-stream' }, body };

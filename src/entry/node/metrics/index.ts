@@ -1,53 +1,16 @@
-import { AggregatorRegistry, collectDefaultMetrics, type Metric, Registry } from 'prom-client';
+import { type Metric, Registry } from 'prom-client';
 import { type Gauge as UnderWay, type Metrics, SECTION_STATES, STATUS_CLASSES } from '../../../core/metrics.ts';
 import type { Scrape } from '../../../routes/health.ts';
 import type { Table } from '../../../upstream/table.ts';
-import type { ReadMetrics } from '../console/figures.ts';
 import { buildInfo, instruments, UNDER_WAY } from './instruments.ts';
+import { measureProcess, ofProcess, type ReadMetrics } from './measured.ts';
 import { counted, Counts, gauge } from './series.ts';
-
-/** Once for all gateways in the process: each time would start a timer and an observer that never end. */
-const ofProcess = new Registry();
-collectDefaultMetrics({ register: ofProcess });
-
-/** All that was measured, at one moment: plain data. */
-export type Measured = Awaited<ReturnType<Registry['getMetricsAsJSON']>>;
-
-/** What is measured of the process alone. */
-export const measureProcess = (): Promise<Measured> => ofProcess.getMetricsAsJSON();
-
-/** Binary, so that sums of them are exact. */
-const STEPS_A_SECOND = 2 ** 20;
-
-/**
- * Rounded, so that the order of adding changes nothing: Prometheus would take a sum that is less by the last digit for a
- * reset, and count all of it again.
- */
-const rounded = (measured: Measured): Measured =>
-  measured.map((metric) => ({
-    ...metric,
-    values: metric.values.map((one) => ({ ...one, value: Math.round(one.value * STEPS_A_SECOND) / STEPS_A_SECOND })),
-  }));
-
-/** What several processes have measured, as one. */
-export function added(all: readonly Measured[]) {
-  const registry = AggregatorRegistry.aggregate(all.map(rounded));
-  return {
-    measured: () => registry.getMetricsAsJSON(),
-    scraped: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
-  };
-}
-
-const GROWING = new Set(['counter', 'histogram', 'summary']);
-
-/** What only grows, as it was when a process ended. */
-export const lastCounts = (measured: Measured): Measured => measured.filter(({ type }) => GROWING.has(String(type)));
 
 /** The metrics of the gateway, of the process and what `others` measure, in Prometheus' format. */
 export function promMetrics(
   table: Table,
   others: readonly Metric[],
-): Metrics & { readonly scrape: Scrape; readonly read: ReadMetrics; readonly measure: () => Promise<Measured> } {
+): Metrics & { readonly scrape: Scrape; readonly read: ReadMetrics; readonly measure: ReadMetrics } {
   const registry = new Registry();
   const own = instruments(table);
   const underWay: Partial<Record<UnderWay, () => number>> = {};
@@ -95,7 +58,7 @@ export function promMetrics(
     authenticated: (by) => own.authenticated.inc({ by }),
     watch: (which, read) => void (underWay[which] = read),
     read: () => registry.getMetricsAsJSON(),
-    measure: async () => [...(await registry.getMetricsAsJSON()), ...(await ofProcess.getMetricsAsJSON())],
+    measure: async () => [...(await registry.getMetricsAsJSON()), ...(await measureProcess())],
     scrape: async () => ({
       contentType: ofProcess.contentType,
       text: (await registry.metrics()) + (await ofProcess.metrics()),

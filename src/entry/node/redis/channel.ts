@@ -1,7 +1,6 @@
 import type { Redis } from 'ioredis';
-import type { StoreAddress } from '../../../core/store-address.ts';
 import { Changes, type Numbered, type Sent } from '../../../store/shared/changes.ts';
-import { channelOf, clientOf, pauseOf } from './client.ts';
+import { channelOf, clientOf, pauseOf, type StoreAddress } from './client.ts';
 
 interface ChannelOptions {
   readonly address: StoreAddress;

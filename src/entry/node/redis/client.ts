@@ -1,7 +1,14 @@
 import { createRequire } from 'node:module';
+import type { ConnectionOptions } from 'node:tls';
 import type * as ioredis from 'ioredis';
 import type { Cluster, Redis } from 'ioredis';
-import type { StoreAddress } from '../../../core/store-address.ts';
+import type { StoreAddress as Address } from './address.ts';
+import type { Tls } from '../certificates.ts';
+
+/** With what its connections are secured; each takes what is there when it is made. */
+export interface StoreAddress extends Address {
+  readonly secured?: Tls | undefined;
+}
 
 /** Loaded where there is a store: it takes a start 30 ms. */
 const load = createRequire(import.meta.url) as (name: 'ioredis') => typeof ioredis;
@@ -25,8 +32,15 @@ function reconnecting(): (error: Error) => boolean {
   };
 }
 
-const optionsOf = ({ tls, user, password }: StoreAddress) => ({
-  ...(tls && { tls: {} }),
+/** Read by ioredis for each connection. */
+const tlsOf = (secured: Tls | undefined): ConnectionOptions => ({
+  get secureContext() {
+    return secured?.secureContext;
+  },
+});
+
+const optionsOf = ({ tls, user, password, secured }: StoreAddress) => ({
+  ...(tls && { tls: tlsOf(secured) }),
   ...(user !== undefined && { username: user }),
   ...(password !== undefined && { password }),
   protocol: 2 as const,
@@ -50,7 +64,7 @@ type Retry = (times: number) => number;
 export function clientOf(address: StoreAddress, retryStrategy: Retry = pauseOf, isTold = true): Redis | Cluster {
   const options = optionsOf(address);
   const { Cluster, Redis } = load('ioredis');
-  const { kind, tls, nodes, master = '', db } = address;
+  const { kind, tls, secured, nodes, master = '', db } = address;
   if (kind === 'one') return new Redis({ ...options, ...nodes[0], db, retryStrategy });
   if (kind === 'sentinel')
     return new Redis({
@@ -59,7 +73,7 @@ export function clientOf(address: StoreAddress, retryStrategy: Retry = pauseOf, 
       retryStrategy,
       sentinels: [...nodes],
       name: master,
-      ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: {} }),
+      ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: tlsOf(secured) }),
       sentinelCommandTimeout: 1_000,
       sentinelRetryStrategy: pauseOf,
       failoverDetector: isTold,
@@ -87,6 +101,10 @@ export const mayPublish = (node: Redis | Cluster, channel: string): Promise<bool
     (error: unknown) => !(error instanceof Error) || error.name !== 'ReplyError',
   );
 
+/** What `INFO` says of one thing. */
+export const fieldIn = (info: string, field: string): string | undefined =>
+  new RegExp(`^${field}:(.*?)\\r?$`, 'm').exec(info)?.[1];
+
 /** Codes of a node's settings that are wrong, as far as it shows them. `channel`: on which changes are published, if any. */
 export async function troublesOf(node: Redis, channel: string): Promise<readonly string[]> {
   const [info, isPublished, settings] = await Promise.all([
@@ -95,7 +113,7 @@ export async function troublesOf(node: Redis, channel: string): Promise<readonly
     node.call('CONFIG', 'GET', 'replica-read-only', 'min-replicas-to-write').then(String, () => ''),
   ]);
   const leastReplicas = /min-replicas-to-write,(\d+)/.exec(settings)?.[1];
-  const of = (field: string) => new RegExp(`^${field}:(.*?)\\r?$`, 'm').exec(info)?.[1];
+  const of = (field: string) => fieldIn(info, field);
   const attached = Number(of('connected_slaves') ?? 0);
   const troubles = {
     // Records and marks would be evicted.

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Cluster, Redis } from 'ioredis';
-import type { StoreAddress } from '../../../core/store-address.ts';
 import { NotAsked } from '../../../store/shared/engine.ts';
-import { channelOf, clientOf, isCluster, mayPublish, troublesOf } from './client.ts';
+import { channelOf, clientOf, isCluster, mayPublish, troublesOf, type StoreAddress } from './client.ts';
 import { SCRIPTS, type ScriptName } from './scripts.ts';
 
 export interface ScriptCall {
@@ -193,7 +192,7 @@ export class Connection {
 }
 
 /** Connects to all masters of a cluster, which ioredis does only when it needs them. */
-async function reach(client: Redis | Cluster): Promise<void> {
+export async function reach(client: Redis | Cluster): Promise<void> {
   if (isCluster(client)) await Promise.allSettled(client.nodes('master').map((node) => node.ping()));
 }
 
@@ -213,7 +212,7 @@ const OWN_ERRORS = [
 ] as const;
 
 /** The system's error code, or the first word of the node's message; nothing that could be a secret. */
-function reasonOf(error: unknown): string {
+export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'UNKNOWN';
   if ('code' in error && typeof error.code === 'string') return error.code;
   const word = /(?:^|ReplyError: )(?:ERR )?([A-Z_]{3,40})\b/.exec(error.message)?.[1];

@@ -5,9 +5,8 @@ import type { Change, Engine, Question, Save, SaveReply, SnapshotReply } from '.
 import type { SessionState } from '../../../store/store.ts';
 import { bytesOf, questionArgs, saveArgs, snapshotOf } from './wire.ts';
 import type { WriteBegin, WriteBegun, WriteEnded } from '../../../store/writes.ts';
-import type { StoreAddress } from '../../../core/store-address.ts';
 import { Channel } from './channel.ts';
-import { channelOf } from './client.ts';
+import { channelOf, type StoreAddress } from './client.ts';
 import { Connection, type Listeners, type ScriptCall } from './connection.ts';
 import type { ScriptName } from './scripts.ts';
 import { Shares } from './shares.ts';

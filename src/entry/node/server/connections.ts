@@ -21,7 +21,8 @@ export function mostConnections(upstreamConnections: number): number {
   return Math.floor(Math.max(limit / 2, limit - upstreamConnections - OTHER_DESCRIPTORS));
 }
 
-function descriptorLimit(): number {
+/** Of files and connections of this process. */
+export function descriptorLimit(): number {
   try {
     return Number(
       /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1] ?? USUAL_DESCRIPTORS,

@@ -49,6 +49,13 @@ export interface Serving {
   drain(graceMs: number, onCut?: (count: number) => void): Promise<void>;
 }
 
+/** Where clients and operators find it. */
+export interface Served {
+  readonly url: string;
+  /** Undefined with `ADMIN_PORT=0`. */
+  readonly adminUrl: string | undefined;
+}
+
 /** Slow heads and bodies are cut off in seconds; Node's own limits leave them for minutes. */
 const LIMITS = {
   headersTimeout: 3_000,

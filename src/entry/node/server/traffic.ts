@@ -57,7 +57,7 @@ export class Traffic {
     if (this.#isDraining) closeAfter(outgoing);
     const { req } = outgoing;
     const needsRoom = !isRefused && this.#most < Infinity && !PROBE.test(req.url ?? '');
-    const address = needsRoom ? this.#addressOf(req.socket.remoteAddress, forwardedIn(req)) : '';
+    const address = needsRoom ? this.#addressOf(req.socket.remoteAddress, (name) => headerIn(req, name)) : '';
     const hasRoom = !needsRoom || this.#hasRoom(address);
     const taken = needsRoom && hasRoom ? 1 : 0;
     this.#count(address, taken);
@@ -146,7 +146,7 @@ interface Ends {
   readonly cutAll: () => void;
 }
 
-const forwardedIn = ({ headers }: IncomingMessage) => String(headers['x-forwarded-for'] ?? '');
+const headerIn = ({ headers }: IncomingMessage, name: string) => headers[name] as string | undefined; // none of a list
 
 /** Tells the client not to send another request on this connection. */
 export function closeAfter(outgoing: ServerResponse): void {

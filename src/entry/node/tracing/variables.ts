@@ -1,7 +1,6 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto';
-import { readFileSync } from 'node:fs';
 import * as z from 'zod/mini';
 import { type ConfigProblem, httpUrl, integer, readAs, readVariables, textsIn } from '../../../config.ts';
+import { CERTIFICATES, type Kind, KEY, readPem } from '../certificates.ts';
 
 const SAMPLERS = [
   'always_on',
@@ -13,7 +12,7 @@ const SAMPLERS = [
 ] as const;
 
 /** One of these words, in any case. */
-const oneOf = <const W extends string>(words: readonly W[], expected = words.join(', ')) =>
+const oneOf = <const W extends string>(words: readonly W[], expected = words.join(' or ')) =>
   readAs(expected, (text) => words.find((word) => word === text.toLowerCase()));
 
 /** Timers take no more than that. */
@@ -50,10 +49,10 @@ const attributes = pairs('comma-separated pairs, percent-encoded, such as name=v
   if (Math.max(name.length, value.length) > LONGEST_ATTRIBUTE) throw new RangeError('too long');
 });
 
-const pem = (expected: string, made: (text: Buffer) => unknown) =>
-  z.optional(readAs(expected, (path) => (works(() => made(readFileSync(path))) ? path : undefined)));
-const certificate = pem('a file with a certificate, PEM', (text) => new X509Certificate(text));
-const key = pem('a file with a private key, PEM', createPrivateKey);
+const pem = (kind: Kind) =>
+  z.optional(readAs(kind.expected, (path) => (works(() => readPem(path, kind)) ? path : undefined)));
+const certificate = pem(CERTIFICATES);
+const key = pem(KEY);
 
 function works(work: () => unknown): boolean {
   try {
@@ -64,9 +63,7 @@ function works(work: () => unknown): boolean {
   }
 }
 
-const endpoint = z.optional(
-  httpUrl.check(z.refine((url) => url.search === '' && url.hash === '', 'a URL without query or fragment')),
-);
+const endpoint = z.optional(httpUrl);
 const protocol = z.optional(oneOf(['http/json', 'http/protobuf'], 'http/json or http/protobuf; gRPC is not spoken'));
 /** As its exporter reads it, in lower case. */
 const compression = z.optional(z.enum(['none', 'gzip'], 'none or gzip'));

@@ -1,6 +1,6 @@
 import type { Load } from '../console/load.ts';
 import { keptTexts, MOST_ACCOUNTS, MOST_UNDER_WAY, type Present, type Shown, type Times } from '../console/recorder.ts';
-import { added, lastCounts, type Measured, measureProcess } from '../metrics/index.ts';
+import { added, lastCounts, type Measured, measureProcess, type ReadMetrics } from '../metrics/measured.ts';
 import type { WorkerProcess } from './process.ts';
 import type { Seen } from './role.ts';
 
@@ -10,7 +10,7 @@ const LOOK_MS = 500;
 /** What all workers know of themselves, and what was counted by those that are gone. */
 export class Gathered implements Shown {
   readonly #workers: () => Iterable<WorkerProcess>;
-  readonly #own: () => Promise<Measured>;
+  readonly #own: ReadMetrics;
   /** Of those that are gone: else each death would look like a reset. */
   #gone = Promise.resolve<Measured>([]);
   #seen: readonly Seen[] = [];
@@ -20,7 +20,7 @@ export class Gathered implements Shown {
   isWatched = false;
 
   /** `own`: what the primary measures beside its process. */
-  constructor(workers: () => Iterable<WorkerProcess>, own: () => Promise<Measured>) {
+  constructor(workers: () => Iterable<WorkerProcess>, own: ReadMetrics) {
     this.#workers = workers;
     this.#own = own;
     ({ ended: this.ended, unknownOutcomes: this.unknownOutcomes } = keptTexts());

@@ -1,8 +1,9 @@
 import cluster from 'node:cluster';
 import { Counter, Registry } from 'prom-client';
 import { openConsole } from '../console/index.ts';
-import { listenForOperators, type Served } from '../operators.ts';
+import { listenForOperators } from '../operators.ts';
 import type { OpenedOnNode } from '../runtime.ts';
+import type { Served } from '../server/serve.ts';
 import { onSignal } from '../signals.ts';
 import { environmentAtStart } from '../variables.ts';
 import { Gathered } from './gathered.ts';
@@ -12,7 +13,7 @@ import { Supervisor } from './supervisor.ts';
 
 /** Starts workers, keeps them, and answers operators for all of them. */
 export async function supervise(opened: OpenedOnNode, atEnd?: () => Promise<void>): Promise<Served> {
-  const { deps, settings, logger } = opened;
+  const { settings, logger } = opened;
   cluster.schedulingPolicy = cluster.SCHED_RR; // each gets as many connections
   cluster.setupPrimary({ serialization: 'advanced' });
   const counted = new Registry();
@@ -32,7 +33,7 @@ export async function supervise(opened: OpenedOnNode, atEnd?: () => Promise<void
     onHopeless: ({ code }) => void end(code ?? 1),
   });
   opened.readyWhen(() => supervisor.isServing);
-  const shown = openConsole({ deps, recordings: gathered, read: gathered.read });
+  const shown = openConsole({ ...opened, recordings: gathered, read: gathered.read });
   const admin = await listenForOperators(opened, gathered.scrape, shown.routes);
   let isEnding = false;
   const failed = await supervisor.start(settings.workers);

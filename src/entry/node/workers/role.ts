@@ -1,5 +1,5 @@
 import type { TrialAccount } from '../../../routes/docs.ts';
-import type { Measured } from '../metrics/index.ts';
+import type { Measured } from '../metrics/measured.ts';
 import type { Load } from '../console/load.ts';
 import type { Present, Times } from '../console/recorder.ts';
 
@@ -57,6 +57,7 @@ const VARIABLE = 'PORTICO_WORKER';
 
 /** Set where this process is a worker of a primary. */
 export const role: Role | undefined = roleIn(process.env[VARIABLE]);
+delete process.env[VARIABLE]; // what a worker starts is none
 
 function roleIn(text: string | undefined): Role | undefined {
   return text === undefined ? undefined : (JSON.parse(text) as Role);

@@ -1,11 +1,11 @@
 import cluster from 'node:cluster';
 import type { Recordings } from '../console/recorder.ts';
-import type { Measured } from '../metrics/index.ts';
+import type { ReadMetrics } from '../metrics/measured.ts';
 import type { FromWorker, Report, Started, ToWorker } from './role.ts';
 
 interface WorkerOptions {
   readonly started: Omit<Started, 'kind'>;
-  readonly measure: () => Promise<Measured>;
+  readonly measure: ReadMetrics;
   readonly recordings: Recordings;
   readonly stop: (why: { readonly isReplaced: boolean }) => Promise<void>;
 }
@@ -26,7 +26,7 @@ export function serveFor({ started, measure, recordings, stop }: WorkerOptions):
 }
 
 /** Tells the primary what was counted since it looked last, before this process ends. */
-export const tellLast = async (measure: () => Promise<Measured>): Promise<void> =>
+export const tellLast = async (measure: ReadMetrics): Promise<void> =>
   tell({ kind: 'last', report: { measured: await measure() } });
 
 /** Resolves where it is on its way, or nobody is there to hear it. */
@@ -38,12 +38,12 @@ const tell = (message: FromWorker) =>
 
 /** What this process knows, and of what is remembered only what is new. */
 class Reports {
-  readonly #measure: () => Promise<Measured>;
+  readonly #measure: ReadMetrics;
   readonly #recordings: Recordings;
   #ended = 0;
   #unknown = 0;
 
-  constructor(measure: () => Promise<Measured>, recordings: Recordings) {
+  constructor(measure: ReadMetrics, recordings: Recordings) {
     this.#measure = measure;
     this.#recordings = recordings;
   }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { storeAddressOf } from '../../src/core/store-address.ts';
+import { storeAddressOf } from '../../src/entry/node/redis/address.ts';
 
 const plain = { tls: false, db: 0 };
 
@@ -42,29 +42,4 @@ it.each([
   ],
 ])('%s says where the store is', (text, address) => {
   expect(storeAddressOf(text)).toEqual(address);
-});
-
-it.each([
-  '',
-  'store',
-  'http://store',
-  'redis://',
-  'redis:///1',
-  'redis://a,b',
-  'redis://a:0',
-  'redis://a:65536',
-  'redis://a:b',
-  'redis://a/b',
-  'redis://a?b',
-  'redis://a#b',
-  'redis://a b',
-  'redis://100%@a',
-  'redis-sentinel://a',
-  'redis-sentinel://a/',
-  'redis-sentinel://a/primary/x',
-  'redis-cluster://a,/',
-  'redis-cluster://a/1',
-  'redis-ring://a',
-])('%j says nothing', (text) => {
-  expect(storeAddressOf(text)).toBeUndefined();
 });

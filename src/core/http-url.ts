@@ -1,0 +1,13 @@
+/** Undefined if the text is no URL of a server. */
+export function httpUrlOf(text: string): URL | undefined {
+  const url = URL.parse(text.replace(/\/+$/, ''));
+  return url && /^https?:\/\/[^/]/i.test(text) && url.port !== '0' ? url : undefined;
+}
+
+/** What was expected of which part, where the text is no such URL. */
+export function expectedHttpUrl(text: string): string {
+  const [, authority] = /^https?:\/\/([^/?#]*)/i.exec(text) ?? [];
+  if (authority === undefined) return 'a URL whose scheme is http or https';
+  const hasHost = URL.canParse(`http://${authority.replace(/:[^:@\]]*$/, '')}`);
+  return hasHost ? 'a URL whose port is an integer from 1 to 65535' : 'a URL whose host is a name or an IP address';
+}

@@ -1,0 +1,19 @@
+const LEAST = 32;
+const LEAST_DIFFERENT = 16;
+
+export const A_SECRET = `a secret of ${LEAST} characters or more`;
+
+/** Anybody can read them in this repository. */
+const PUBLISHED = ['for-development-only-and-known-to-all', 'for-this-machine-only-0123456789abcdef'];
+
+/** What was expected instead of one that cannot be used. */
+export const expectedSecret = ({ length }: string): string | undefined => (length < LEAST ? A_SECRET : undefined);
+
+/** The same in production, where it has to keep something secret. */
+export function expectedOwnSecret(secret: string): string | undefined {
+  if (PUBLISHED.includes(secret)) return 'a secret of your own, since NODE_ENV is production: this one is public';
+  const isPlain = secret.length >= LEAST && new Set(secret).size < LEAST_DIFFERENT;
+  return isPlain
+    ? `a secret with ${LEAST_DIFFERENT} different characters or more, since NODE_ENV is production`
+    : expectedSecret(secret);
+}

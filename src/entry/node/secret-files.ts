@@ -1,0 +1,38 @@
+import type { ConfigProblem, Variables } from '../../config.ts';
+import { fileText } from './file-text.ts';
+
+/** Variables that hold a secret, and what stands in for one whose file is bad: so nothing else is said to be wrong with it. */
+const STAND_INS = {
+  SECRETS: 'what stands in for the text of a file',
+  STORE_URL: 'redis://store.invalid',
+} as const;
+
+const fileOf = (name: string) => `${name}_FILE`;
+
+/** The names of variables that name the file in which a secret is. */
+export const SECRET_FILES: readonly string[] = Object.keys(STAND_INS).map(fileOf);
+
+/** The variables with the texts of files in the place of the files' names, and which of these are bad. */
+export function withSecretFiles(given: Variables): {
+  readonly variables: Variables;
+  readonly problems: readonly ConfigProblem[];
+} {
+  const variables: Record<string, unknown> = { ...given };
+  const problems: ConfigProblem[] = [];
+  for (const [name, standIn] of Object.entries(STAND_INS)) {
+    const [variable, path] = [fileOf(name), given[fileOf(name)]];
+    if (path === undefined || path === '') continue;
+    const read = given[name] ? { expected: `nothing, since ${name} is set too` } : secretAt(path);
+    if ('expected' in read) problems.push({ variable, expected: read.expected });
+    variables[name] = 'text' in read ? read.text : given[name] || standIn;
+  }
+  return { variables, problems };
+}
+
+function secretAt(path: unknown): { readonly text: string } | { readonly expected: string } {
+  if (typeof path !== 'string') return { expected: 'the path of a file' };
+  const read = fileText(path);
+  if ('expected' in read) return read;
+  const text = read.text.replace(/[\r\n]+$/, '');
+  return text === '' ? { expected: 'a file that is not empty' } : { text };
+}

@@ -1,0 +1,242 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener, request as forward } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { connect, type Socket } from 'node:net';
+import type { TlsOptions } from 'node:tls';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { json, perCall, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { freePort, listenLocally } from '../../src/testing/ports.ts';
+import { firstAuthority as first, secondAuthority as second } from '../support/authorities.ts';
+import { goodAnswer } from '../support/marked.ts';
+import { secret } from '../support/secrets.ts';
+import { expectProblem } from '../http/problem.ts';
+import { folderWith, openGateway, startTlsUpstream, WRITE } from './helpers.ts';
+
+/** Undefined: lets it through. */
+type Rule = (request: IncomingMessage, socket: Socket) => 'handled' | undefined;
+
+/** A proxy that notes what it is asked. */
+async function startProxy(rule: Rule = () => undefined, tls?: TlsOptions) {
+  const asked: { readonly target: string; readonly headers: IncomingMessage['headers'] }[] = [];
+  const open = new Set<Socket>();
+  const note = ({ method, url, headers }: IncomingMessage) => asked.push({ target: `${method} ${url}`, headers });
+  const pass: RequestListener = (request, response) => {
+    note(request);
+    if (rule(request, request.socket)) return;
+    const { method = '', url = '', headers } = request;
+    const onward = forward(url, { method, headers }, (answer) => {
+      response.writeHead(answer.statusCode ?? 0, answer.headers);
+      answer.pipe(response);
+    });
+    request.pipe(onward);
+  };
+  const server = tls ? createTlsServer(tls, pass) : createServer(pass);
+  server.on('connect', (request: IncomingMessage, socket: Socket) => {
+    note(request);
+    socket.on('error', () => undefined);
+    if (rule(request, socket)) return;
+    const { hostname, port } = new URL(`http://${request.url}`);
+    const onward = connect(Number(port), hostname, () => socket.write('HTTP/1.1 200 OK\r\n\r\n'));
+    onward.on('error', () => socket.destroy());
+    socket.pipe(onward).pipe(socket);
+  });
+  server.on('connection', (socket: Socket) => open.add(socket.on('close', () => open.delete(socket))));
+  const port = await listenLocally(server);
+  onTestFinished(async () => {
+    const closed = once(server, 'close');
+    server.close();
+    for (const socket of open) socket.destroy();
+    await closed;
+  });
+  const scheme = tls ? 'https' : 'http';
+  return { url: `${scheme}://127.0.0.1:${port}`, asked, targets: () => asked.map(({ target }) => target) };
+}
+
+const refusing =
+  (status: number): Rule =>
+  (_, socket) => {
+    socket.end(`HTTP/1.1 ${status} No\r\nContent-Length: 0\r\n\r\n`);
+    return 'handled';
+  };
+
+async function plainUpstream() {
+  const upstream = await startUpstream();
+  onTestFinished(() => upstream.close());
+  upstream.on(
+    () => true,
+    perCall((to) => goodAnswer(to, 1)),
+  );
+  return upstream;
+}
+
+const trusted = () => folderWith({ ca: first.ca });
+
+describe('an upstream with TLS', () => {
+  test('is reached through a tunnel, which is kept and whose maker sees nothing of what goes through', async () => {
+    const [upstream, proxy] = [await startTlsUpstream(), await startProxy()];
+    const { ask } = await openGateway(upstream.url, { proxy: proxy.url, files: { ca: trusted().files.ca } });
+    for (let times = 0; times < 3; times++) expect((await ask()).status).toBe(200);
+    expect((await ask(WRITE)).status).toBe(201);
+    expect(proxy.targets()).toEqual([`CONNECT 127.0.0.1:${upstream.port}`]);
+    expect(proxy.asked[0]?.headers).not.toHaveProperty('authorization');
+    expect(upstream.calls).toHaveLength(4);
+    expect(upstream.calls[0]?.headers).toMatchObject({ host: `127.0.0.1:${upstream.port}` });
+    expect(upstream.calls[0]?.headers).not.toHaveProperty('proxy-authorization');
+  });
+
+  test('has no more tunnels than it may have connections', async () => {
+    const [upstream, proxy] = [await startTlsUpstream(), await startProxy()];
+    const files = { ca: trusted().files.ca };
+    const { ask } = await openGateway(upstream.url, {
+      proxy: proxy.url,
+      files,
+      env: { UPSTREAM_MAX_CONNECTIONS: '2' },
+    });
+    const answers = await Promise.all(Array.from({ length: 8 }, () => ask()));
+    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(proxy.asked.length).toBeLessThanOrEqual(2);
+  });
+
+  test('whose certificate is not trusted is at fault, not the proxy', async () => {
+    const [upstream, proxy] = [await startTlsUpstream(), await startProxy()];
+    const { ask, warnings, reasons } = await openGateway(upstream.url, { proxy: proxy.url });
+    expectProblem(await ask(), { status: 502, code: 'upstream_unreachable' });
+    expect(reasons()).toEqual(['tls']);
+    expect(warnings().map(({ msg }) => msg)).toEqual([
+      'the upstream fails: its certificate is not trusted; see UPSTREAM_CA_FILE',
+    ]);
+  });
+
+  test('is shown its certificate through the tunnel, and the proxy is not', async () => {
+    const wanting = { ...first.server, ca: first.ca, requestCert: true };
+    const upstream = await startTlsUpstream(wanting);
+    const shown: unknown[] = [];
+    const proxy = await startProxy(
+      (_, socket) => {
+        shown.push((socket as unknown as { getPeerCertificate(): object }).getPeerCertificate());
+        return undefined;
+      },
+      { ...wanting, rejectUnauthorized: false },
+    );
+    const { files } = folderWith({ ca: first.ca, cert: first.client.cert, key: first.client.key });
+    const { ask } = await openGateway(upstream.url, { proxy: proxy.url, files });
+    expect((await ask()).status).toBe(200);
+    expect(upstream.calls.map((call) => call.shown)).toEqual(['first client']);
+    expect(shown).toEqual([{}]);
+  });
+
+  test('is reached through the proxy with new files too', async () => {
+    const [upstream, proxy] = [await startTlsUpstream(), await startProxy()];
+    const { files, swap } = folderWith({ ca: second.ca });
+    const { ask, told } = await openGateway(upstream.url, { proxy: proxy.url, files: { ca: files.ca } });
+    expect((await ask()).status).toBe(502);
+    swap({ ca: first.ca });
+    await expect.poll(() => told.length).toBe(1);
+    expect((await ask()).status).toBe(200);
+  });
+});
+
+describe('an upstream without TLS', () => {
+  test('is asked for at the proxy, which is told who we are and whose answers are the upstream’s', async () => {
+    const [upstream, proxy] = [await plainUpstream(), await startProxy()];
+    const at = new URL(proxy.url);
+    at.username = 'us';
+    at.password = encodeURIComponent('p@ss');
+    const { ask } = await openGateway(`${upstream.url}/base`, { proxy: at.href });
+    upstream.on(() => true, json(200, '{}'));
+    expect((await ask()).status).toBe(200);
+    const [{ target, headers }] = proxy.asked as [(typeof proxy.asked)[0]];
+    expect(target).toBe(`GET ${upstream.url}/base/api/v2/subscription/`);
+    expect(headers['proxy-authorization']).toBe(`Basic ${Buffer.from('us:p@ss').toString('base64')}`);
+    expect(headers).toMatchObject({ host: new URL(upstream.url).host, via: expect.stringMatching(/^1\.1 portico-/) });
+  });
+
+  test('has done nothing where the proxy wants another login', async () => {
+    const [upstream, proxy] = [await plainUpstream(), await startProxy(refusing(407))];
+    const { ask, warnings } = await openGateway(upstream.url, { proxy: proxy.url });
+    const { outcome } = expectProblem(await ask(WRITE), { status: 502, code: 'upstream_unreachable' });
+    expect([outcome, upstream.calls.length]).toEqual([undefined, 0]);
+    expect(warnings()).toMatchObject([{ reason: 'unreachable', errno: 'PROXY_407' }]);
+  });
+});
+
+test.each(['127.0.0.1', 'localhost, 127.0.0.1', '*'])('what NO_PROXY names is reached without: %s', async (noProxy) => {
+  const [upstream, proxy] = [await plainUpstream(), await startProxy()];
+  const { ask } = await openGateway(upstream.url, { proxy: proxy.url, noProxy });
+  expect((await ask()).status).toBe(200);
+  expect(proxy.asked).toEqual([]);
+});
+
+interface Failing {
+  readonly proxy: () => Promise<string>;
+  readonly errno: string | RegExp;
+  readonly reason: string;
+  readonly code?: string;
+}
+
+const proxyThat = async (rule: Rule, tls?: TlsOptions) => (await startProxy(rule, tls)).url;
+
+const FAILING: Readonly<Record<string, Failing>> = {
+  'wants a login': { proxy: () => proxyThat(refusing(407)), reason: 'unreachable', errno: 'PROXY_407' },
+  'does not let it through': { proxy: () => proxyThat(refusing(403)), reason: 'unreachable', errno: 'PROXY_403' },
+  'does not find it': { proxy: () => proxyThat(refusing(502)), reason: 'unreachable', errno: 'PROXY_502' },
+  'hangs up': {
+    proxy: () =>
+      proxyThat((_, socket) => {
+        socket.destroy();
+        return 'handled';
+      }),
+    reason: 'reset',
+    errno: /^PROXY_/,
+  },
+  'speaks no HTTP': {
+    proxy: () =>
+      proxyThat((_, socket) => {
+        socket.end('hello\r\n\r\n');
+        return 'handled';
+      }),
+    reason: 'reset',
+    errno: 'PROXY_UNKNOWN',
+  },
+  'is not there': {
+    proxy: async () => `http://127.0.0.1:${await freePort()}`,
+    reason: 'refused',
+    errno: 'PROXY_ECONNREFUSED',
+  },
+  'has no address': { proxy: async () => 'http://nothing.invalid:3128', reason: 'dns', errno: 'PROXY_ENOTFOUND' },
+  'has a certificate that nobody trusts': {
+    proxy: () => proxyThat(() => undefined, second.server),
+    reason: 'tls',
+    errno: 'PROXY_UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  },
+  'says nothing': {
+    proxy: () => proxyThat(() => 'handled'),
+    reason: 'timeout',
+    errno: '',
+    code: 'upstream_timeout',
+  },
+};
+
+describe.each(Object.entries(FAILING))(
+  'a proxy that %s',
+  (_, { proxy, reason, errno, code = 'upstream_unreachable' }) => {
+    test('is what fails, for reads and for writes, of which none has happened', async () => {
+      const upstream = await startTlsUpstream();
+      const files = { ca: trusted().files.ca };
+      const env = { UPSTREAM_TIMEOUT_MS: code === 'upstream_timeout' ? '300' : '5000' };
+      const { ask, warnings, reasons } = await openGateway(upstream.url, { proxy: await proxy(), files, env });
+      const status = code === 'upstream_timeout' ? 504 : 502;
+      expectProblem(await ask(), { status, code });
+      const keyed = { ...WRITE, token: secret(), headers: { 'Idempotency-Key': 'once' } };
+      for (let times = 0; times < 2; times++)
+        expect(expectProblem(await ask(keyed), { status, code }).outcome).toBeUndefined();
+      expect(upstream.connections()).toBe(0);
+      expect(reasons()).toEqual([reason, reason, reason]);
+      const [warning, ...more] = warnings();
+      expect([warning?.reason, more]).toEqual([reason, []]);
+      if (errno === '') return;
+      expect(warning?.errno).toMatch(errno);
+      expect(warning?.msg).toMatch(/^the upstream fails: the proxy in between .* see HTTPS_PROXY/);
+    });
+  },
+);

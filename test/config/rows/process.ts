@@ -1,0 +1,132 @@
+import { availableParallelism } from 'node:os';
+import { storeAddressOf } from '../../../src/entry/node/redis/address.ts';
+import { each, integers, type Rows } from '../rows.ts';
+
+const NO_HOST = 'a name or an IP address, without a port';
+
+const hosts = (variable: string): Rows => ({
+  variable,
+  good: ['127.0.0.1', '0.0.0.0', '::', '::1', 'fe80::1%eth0', '::ffff:10.0.0.1', 'localhost', 'gateway.internal'].map(
+    (host) => [host, host],
+  ),
+  bad: each(
+    ['127.0.0.1:8787', 'localhost:8787', '[::1]', 'http://127.0.0.1', 'gateway/', 'a b', ' ', 'a,b', '*'],
+    NO_HOST,
+  ),
+});
+
+const STORE_URL = 'redis://store';
+const SECRETS = 'a secret for these rows and no other';
+const WORKERS = 'an integer from 1 to 256, or auto';
+
+export const rows: readonly Rows[] = [
+  hosts('HOST'),
+  hosts('ADMIN_HOST'),
+  integers('PORT', 0, 65_535),
+  integers('ADMIN_PORT', 0, 65_535),
+  integers('SANDBOX_PORT', 0, 65_535),
+  {
+    variable: 'WORKERS',
+    beside: { STORE_URL, SECRETS },
+    good: [
+      ['1', 1],
+      ['256', 256],
+      ['auto', availableParallelism()],
+    ],
+    bad: each(['0', '257', '-1', '1.5', 'AUTO', 'all', '2 '], WORKERS),
+  },
+  integers('SHUTDOWN_GRACE_MS', 0, 600_000),
+  integers('SHUTDOWN_DELAY_MS', 0, 600_000),
+  integers('KEEP_ALIVE_MS', 1_000, 3_600_000),
+  {
+    variable: 'TRUSTED_PROXIES',
+    good: [
+      ['10.0.0.1', ['10.0.0.1']],
+      ['10.0.0.0/8, 192.0.2.7,2001:db8::/32 ,::1', ['10.0.0.0/8', '192.0.2.7', '2001:db8::/32', '::1']],
+      ['0.0.0.0/0', ['0.0.0.0/0']],
+      ['10.0.0.1/32', ['10.0.0.1/32']],
+      ['::1/128', ['::1/128']],
+    ],
+    bad: [
+      ...each(
+        ['x', 'proxy.internal', '*', '10.0.0', '10.0.0.256', '10.0.0.0/33', '10.0.0.0/-1', '10.0.0.0/', '10.0.0.1:80'],
+        'entry 1 to be an IP address or a CIDR such as 10.0.0.0/8',
+      ),
+      ...each(
+        ['10.0.0.1 10.0.0.2', '10.0.0.1;10.0.0.2', '2001:db8::/129', '[::1]', 'x,y'],
+        'entry 1 to be an IP address or a CIDR such as 10.0.0.0/8',
+      ),
+      ['10.0.0.1,proxy.internal', 'entry 2 to be an IP address or a CIDR such as 10.0.0.0/8'],
+      ['10.0.0.1,', 'entry 2 not to be empty; is there a comma too many?'],
+      [',10.0.0.1', 'entry 1 not to be empty; is there a comma too many?'],
+      ['10.0.0.1, ,10.0.0.2', 'entry 2 not to be empty; is there a comma too many?'],
+      [',', 'entry 1 not to be empty; is there a comma too many?'],
+    ],
+  },
+  {
+    variable: 'STORE_URL',
+    beside: { SECRETS },
+    good: [
+      'redis://store',
+      'redis://:p%40ss@[::1]:6380/3',
+      'rediss://user:pass@store',
+      'redis://store:65535/',
+      'redis-sentinel://one:26379,two/primary',
+      'rediss-sentinel://user:pass@one,two/primary/2',
+      'redis-cluster://:pass@one:7000,two:7001',
+      'rediss-cluster://one/',
+    ].map((url) => [url, storeAddressOf(url) ?? 'an address']),
+    bad: [
+      ...each(
+        [
+          'store',
+          'store:6379',
+          '127.0.0.1',
+          'http://store',
+          'redis:store',
+          'redis-ring://a',
+          'REDIS://store',
+          ' redis://a',
+        ],
+        'a URL whose scheme is redis, redis-sentinel or redis-cluster, or with TLS rediss, rediss-sentinel or rediss-cluster',
+      ),
+      ...each(
+        [
+          'redis://u:100%@store',
+          'redis://u:p@ss@store',
+          'redis://u:p/x@store',
+          'redis://u:p?x@store',
+          'redis://u,v@store',
+        ],
+        'a URL whose user and password are percent-encoded where they are not plain',
+      ),
+      ['redis://store?db=1', 'a URL without a query'],
+      ['redis://store/1#x', 'a URL without a fragment'],
+      ...each(
+        [
+          'redis://',
+          'redis:///1',
+          'redis://:6379',
+          'redis://a b',
+          'redis-cluster://a,',
+          'redis-sentinel://a,,b/primary',
+        ],
+        'a URL whose hosts are names or IP addresses',
+      ),
+      ...each(
+        ['redis://a:', 'redis://a:0', 'redis://a:65536', 'redis://a:x', 'redis-cluster://a,b:123456'],
+        'a URL whose ports are integers from 1 to 65535',
+      ),
+      ['redis://a,b', 'a URL with one host; for several there are redis-sentinel and redis-cluster'],
+      ...each(
+        ['redis://a/primary', 'redis://a/12345', 'redis://a/1/2'],
+        'a URL whose path is nothing, or the number of a database such as /1',
+      ),
+      ...each(
+        ['redis-sentinel://a', 'redis-sentinel://a/', 'redis-sentinel://a/primary/x'],
+        'a URL whose path is the name that the sentinels have for the store, such as /primary or /primary/1',
+      ),
+      ['redis-cluster://a/1', 'a URL without a path, since a cluster has one database'],
+    ],
+  },
+];
