@@ -148,7 +148,7 @@ describe('Via', () => {
       );
       return (await viaSent(gateway, upstream)).sent;
     };
-    const other = SECRETS.replace('loops', 'other');
+    const other = secret('of-other-instances-than-these');
     const own = await idWith({ SECRETS });
     expect(await idWith({ SECRETS: `${other},${SECRETS}` })).toBe(own);
     const others = [
