@@ -24,11 +24,13 @@ const SECRETS = secret('of-the-workers-themselves');
 interface Options {
   /** Arguments of Node's for all of its processes. */
   readonly before?: readonly string[];
+  /** The program that runs it. */
+  readonly node?: string;
   /** What is in `.env` at first. */
   readonly file?: Env;
 }
 
-export async function begin(env: Env, { before = [], file = {} }: Options = {}) {
+export async function begin(env: Env, { before = [], file = {}, node = process.execPath }: Options = {}) {
   const cwd = emptyFolder();
   const configure = (variables: Env) =>
     writeFileSync(
@@ -40,7 +42,7 @@ export async function begin(env: Env, { before = [], file = {} }: Options = {}) 
   const adminPort = String(await freePort());
   configure(file);
   const common: Env = { WORKERS: '2', SECRETS, PORT: '0', ADMIN_PORT: adminPort, RATE_LIMIT_PER_MINUTE: '0' };
-  const command = [process.execPath, ...before, ENTRY] as const;
+  const command = [node, ...before, ENTRY] as const;
   const running = run({
     cwd,
     env: Object.fromEntries(Object.entries({ ...common, ...env }).filter(([name]) => !(name in file))),

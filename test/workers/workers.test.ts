@@ -1,16 +1,18 @@
-import { writeFileSync } from 'node:fs';
+import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ConsoleEvent } from '../../src/console/event.d.ts';
 import {
   barrier,
+  hang,
   hold,
   json,
   reply,
   type ScriptedUpstream,
   startUpstream,
 } from '../../src/testing/scripted-upstream.ts';
+import { freePort } from '../../src/testing/ports.ts';
 import { emptyFolder, killAll, run } from '../runtime/node-gateway.ts';
 import { startOldRedis } from '../store/engine-world.ts';
 import { call, stream } from '../support/http.ts';
@@ -166,21 +168,34 @@ describe('a worker that dies', () => {
     expect(said).toMatchObject([{ level: 'error', signal: 'SIGKILL' }]);
   });
 
-  it('and whose successors do not start, five times, ends the process; the other finishes what it has', async () => {
+  it('and whose successors do not start is tried again while the other serves; if none does, five times end the process', async () => {
     const flag = join(emptyFolder(), 'no-more');
     const script = `import { existsSync } from 'node:fs'; if (existsSync(${JSON.stringify(flag)})) process.exit(4)`;
     const gateway = await startHere({}, { before: ['--import', `data:text/javascript,${encodeURIComponent(script)}`] });
-    const held = barrier();
-    upstream.on(`GET ${PATH}`, reply(hold(held), json(200, SUBSCRIPTION)));
-    const sockets = await Promise.all([openSocket(gateway.port), openSocket(gateway.port)]);
-    const answers = sockets.map((socket) => ask(socket).catch(() => 'cut'));
-    await held.reached;
+    const failures = () => gateway.records().filter(({ errno }) => errno === 'status 4').length;
     writeFileSync(flag, '');
-    process.kill(gateway.workers()[0] ?? 0, 'SIGKILL');
-    await gateway.until(() => gateway.records().filter(({ errno }) => errno === 'status 4').length >= 4 || undefined);
-    held.release();
-    expect(new Set(await Promise.all(answers))).toEqual(new Set([200, 'cut']));
+    const [dying = 0, other = 0] = gateway.workers();
+    process.kill(dying, 'SIGKILL');
+    await gateway.until(() => failures() >= 2 || undefined);
+    expect((await read(gateway.url)).status).toBe(200);
+    process.kill(other, 'SIGKILL');
     expect(await gateway.exited).toBe(4);
+    expect(failures()).toBeGreaterThanOrEqual(5);
+  });
+
+  it('is replaced by one with the configuration that is in force, whatever is in `.env` by then', async () => {
+    const gateway = await startHere({}, { file: { MAX_BODY_BYTES: '1000' } });
+    gateway.configure({ MAX_BODY_BYTES: 'many' });
+    gateway.signal('SIGHUP');
+    await gateway.until(() =>
+      gateway.records().find(({ msg }) => msg.startsWith('the new configuration does not start')),
+    );
+    for (const pid of gateway.workers()) {
+      process.kill(pid, 'SIGKILL');
+      await expect.poll(() => gateway.workers().filter(isRunning).includes(pid), SOON).toBe(false);
+      await expect.poll(async () => (await scraped(gateway.adminUrl)).value('portico_workers'), SOON).toBe(2);
+    }
+    expect((await read(gateway.url)).status).toBe(200);
   });
 });
 
@@ -228,7 +243,118 @@ describe('SIGHUP', () => {
   });
 });
 
+describe('what is not to differ between workers', () => {
+  it.each([
+    ['STORE_URL', 'redis://127.0.0.1:1'],
+    ['UPSTREAM_BASE_URL', 'http://localhost:1'],
+    ['SECRETS', secret('of-other-workers-than-these')],
+  ])('%s is not changed by SIGHUP, which says so', async (variable, value) => {
+    const file = { ...variables(), SECRETS: secret('of-the-workers-of-this-test') };
+    const gateway = await start({}, { file });
+    const before = gateway.workers();
+    gateway.configure({ ...file, [variable]: value });
+    gateway.signal('SIGHUP');
+    const said = await gateway.until(() =>
+      gateway.records().find(({ msg }) => msg.startsWith('this variable changes')),
+    );
+    expect(said).toMatchObject({ level: 'error', variable });
+    expect(gateway.workers()).toEqual(before);
+  });
+
+  it('new SECRETS come in front by SIGHUP, from a file too', async () => {
+    const [old, fresh] = [secret('of-the-workers-of-before'), secret('of-the-workers-that-come')];
+    const SECRETS_FILE = join(emptyFolder(), 'secrets');
+    writeFileSync(SECRETS_FILE, old);
+    const gateway = await start({}, { file: { ...variables(), SECRETS_FILE, SECRETS: '' } });
+    writeFileSync(SECRETS_FILE, `${fresh},${old}`);
+    gateway.signal('SIGHUP');
+    await gateway.until(() => gateway.records().find(({ msg }) => msg === 'all workers are new'));
+    expect((await read(gateway.url)).status).toBe(200);
+    for (const pid of gateway.workers()) {
+      const environment = readFileSync(`/proc/${pid}/environ`, 'latin1');
+      expect(environment).not.toContain(fresh);
+      expect(environment).not.toContain(old);
+    }
+  });
+});
+
+/** Workers but the first stand still until the file is there. */
+const heldBack = (file: string) => [
+  '--import',
+  `data:text/javascript,${encodeURIComponent(`
+    import cluster from 'node:cluster';
+    import { existsSync } from 'node:fs';
+    while (cluster.isWorker && cluster.worker.id > 1 && !existsSync(${JSON.stringify(file)}))
+      await new Promise((resolve) => setTimeout(resolve, 20));
+  `)}`,
+];
+
+describe('while the first workers start', () => {
+  it('SIGTERM lets a request finish that the first one has', async () => {
+    const held = barrier();
+    upstream.on(`GET ${PATH}`, reply(hold(held), json(200, SUBSCRIPTION)));
+    const port = await freePort();
+    const go = join(emptyFolder(), 'go');
+    const process = await begin(variables({ PORT: String(port) }), { before: heldBack(go) });
+    await expect
+      .poll(async () => (await call(process.adminUrl, { path: '/readyz' }).catch(() => undefined))?.status, SOON)
+      .toBe(200);
+    const answer = ask(await openSocket(port));
+    await upstream.waitForCalls(1);
+    process.signal('SIGTERM');
+    await expect.poll(async () => (await call(process.adminUrl, { path: '/readyz' })).status, SOON).toBe(503);
+    held.release();
+    expect(await answer).toBe(200);
+    expect(await process.exited).toBe(0);
+  });
+
+  it('SIGHUP waits for them, and one that dies is replaced', async () => {
+    const go = join(emptyFolder(), 'go');
+    const process = await begin(variables(), { before: heldBack(go) });
+    await expect
+      .poll(async () => (await call(process.adminUrl, { path: '/readyz' }).catch(() => undefined))?.status, SOON)
+      .toBe(200);
+    process.signal('SIGHUP');
+    globalThis.process.kill(process.workers()[0] ?? 0, 'SIGKILL');
+    writeFileSync(go, '');
+    await process.until(() => process.records().find(({ msg }) => msg === 'all workers are new'));
+    expect(process.workers()).toHaveLength(2);
+  });
+});
+
+describe('a worker that cannot be started at all', () => {
+  it('since its program is gone for a moment is tried again', async () => {
+    const node = join(emptyFolder(), 'node');
+    copyFileSync(process.execPath, node);
+    const gateway = await startHere({}, { node });
+    renameSync(node, `${node}-away`);
+    gateway.signal('SIGHUP');
+    const said = await gateway.until(() => gateway.records().find(({ errno }) => errno === 'ENOENT'));
+    expect(said).toMatchObject({ level: 'error' });
+    renameSync(`${node}-away`, node);
+    gateway.signal('SIGHUP');
+    await gateway.until(() => gateway.records().find(({ msg }) => msg === 'all workers are new'));
+    gateway.signal('SIGTERM');
+    expect(await gateway.exited).toBe(0);
+  });
+});
+
 describe('the end', () => {
+  it('a second SIGINT ends the workers too', async () => {
+    upstream.on(`GET ${PATH}`, hang());
+    const gateway = await startHere();
+    const workers = gateway.workers();
+    const cut = expect(ask(await openSocket(gateway.port))).rejects.toThrow();
+    await upstream.waitForCalls(1);
+    gateway.signal('SIGINT');
+    await expect.poll(async () => (await call(gateway.adminUrl, { path: '/readyz' })).status, SOON).toBe(503);
+    const again = setInterval(() => gateway.signal('SIGINT'), 50);
+    expect(await gateway.exited).toBe(130);
+    clearInterval(again);
+    await cut;
+    await expect.poll(() => workers.filter(isRunning), SOON).toEqual([]);
+  });
+
   it.each(['SIGTERM', 'SIGINT', 'SIGQUIT'] as const)('%s lets all of them finish what they have', async (signal) => {
     const held = barrier();
     upstream.on(`GET ${PATH}`, reply(hold(held), json(200, SUBSCRIPTION)));

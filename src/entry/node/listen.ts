@@ -71,7 +71,6 @@ async function serveHere({ app, gateway, opened, atEnd }: Parts): Promise<Served
     await end({ delayMs: isReplaced ? 0 : settings.shutdownDelayMs });
   };
   onSignal((signal) => {
-    if (signal === 'SIGHUP' && role) return; // it is for the primary
     if (isReady && !role) logger.info({ signal }, 'stopping');
     void stop({ isReplaced: false });
   });

@@ -5,6 +5,9 @@ import type { OpenedOnNode } from './runtime.ts';
 import { serve, type Serving } from './server/serve.ts';
 import { BAD_CONFIG } from './variables.ts';
 
+/** Of operators and probes. Beyond that idle ones are closed. */
+const MOST_CONNECTIONS = 512;
+
 /** The admin listener, with these pages; undefined with `ADMIN_PORT=0`. Where it cannot listen the process ends. */
 export async function listenForOperators(
   { deps, unsent }: OpenedOnNode,
@@ -16,7 +19,11 @@ export async function listenForOperators(
   const unhooked = { ...deps, hooks: undefined }; // it is no part of what clients see
   const refuse = createRefuser(unhooked);
   const app = createAdminApp(unhooked, scrape, pages);
-  return orExit('ADMIN_PORT', { refuse, unsent, waitUntil: deps.waitUntil, isGateway: true, app, host, port }, serve);
+  return orExit(
+    'ADMIN_PORT',
+    { refuse, unsent, waitUntil: deps.waitUntil, isGateway: true, app, host, port, mostConnections: MOST_CONNECTIONS },
+    serve,
+  );
 }
 
 const NO_SUCH_HOST = new Set(['ENOTFOUND', 'EAI_AGAIN', 'EADDRNOTAVAIL', 'EINVAL']);

@@ -7,10 +7,13 @@ const STAND_INS = {
   STORE_URL: 'redis://store.invalid',
 } as const;
 
+/** Variables that may be read from files. */
+export const SECRETS: readonly string[] = Object.keys(STAND_INS);
+
 const fileOf = (name: string) => `${name}_FILE`;
 
 /** The names of variables that name the file in which a secret is. */
-export const SECRET_FILES: readonly string[] = Object.keys(STAND_INS).map(fileOf);
+export const SECRET_FILES: readonly string[] = SECRETS.map(fileOf);
 
 /** The variables with the texts of files in the place of the files' names, and which of these are bad. */
 export function withSecretFiles(given: Variables): {

@@ -2,8 +2,9 @@ import { parseEnv } from 'node:util';
 import leven from 'leven';
 import { type ConfigProblem, VARIABLES, type Variables } from '../../config.ts';
 import { fileText } from './file-text.ts';
-import { SECRET_FILES, withSecretFiles } from './secret-files.ts';
+import { SECRET_FILES, SECRETS, withSecretFiles } from './secret-files.ts';
 import { SETTINGS } from './settings.ts';
+import { type Role, role } from './workers/role.ts';
 
 /** The names of all variables but OpenTelemetry's own. */
 export const NODE_VARIABLES: readonly string[] = [...VARIABLES, ...SETTINGS, ...SECRET_FILES];
@@ -20,17 +21,39 @@ export interface GatheredVariables {
   readonly problems: readonly ConfigProblem[];
 }
 
-/** The process's own variables are joined by those of `.env`; others are taken as they are. */
+/**
+ * The process's own variables are joined by those of `.env`, in the environment too, since the SDK of OpenTelemetry reads them
+ * there; others are taken as they are. A worker has what its primary has read.
+ */
 export function gatherVariables(given: Variables): GatheredVariables {
-  if ((given as object) === process.env) joinDotEnv();
-  return withSecretFiles(given);
+  if ((given as object) !== process.env) return withSecretFiles(given);
+  const { environment, problems } = role ? { environment: role.environment, problems: [] } : withDotEnv(process.env);
+  if (problems.length > 0) refuse(problems);
+  Object.assign(process.env, environment);
+  return role ? { variables: { ...process.env, ...role.secrets }, problems } : withSecretFiles(given);
 }
 
-/** To the environment, since the SDK of OpenTelemetry reads it there. What is set and not empty stays. */
-function joinDotEnv(): void {
+/** As at the start of the process, with `.env` and files read anew: what a worker is given. */
+export function gatherAnew(): GatheredVariables & Pick<Role, 'environment' | 'secrets'> {
+  const { environment, problems } = withDotEnv(environmentAtStart);
+  const read = withSecretFiles(environment);
+  const secrets = Object.fromEntries(SECRETS.map((name) => [name, read.variables[name]]));
+  return {
+    environment,
+    secrets: secrets as Role['secrets'],
+    variables: read.variables,
+    problems: [...problems, ...read.problems],
+  };
+}
+
+/** What is set and not empty stays. */
+function withDotEnv(given: NodeJS.ProcessEnv) {
   const read = fileText('.env');
-  if ('text' in read) for (const [name, value] of Object.entries(parseEnv(read.text))) process.env[name] ||= value;
-  else if (!read.isMissing) refuse([{ variable: '.env', expected: read.expected }]);
+  const environment = { ...given } as Record<string, string>;
+  if ('text' in read)
+    for (const [name, value] of Object.entries(parseEnv(read.text))) environment[name] ||= value ?? '';
+  const isBad = 'expected' in read && !read.isMissing;
+  return { environment, problems: isBad ? [{ variable: '.env', expected: read.expected }] : [] };
 }
 
 /** A line for each, for an operator. */

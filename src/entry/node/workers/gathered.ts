@@ -17,13 +17,22 @@ export class Gathered implements Shown {
   #looking: Promise<void> | undefined;
   readonly ended;
   readonly unknownOutcomes;
-  isWatched = false;
+  #isWatched = false;
 
   /** `own`: what the primary measures beside its process. */
   constructor(workers: () => Iterable<WorkerProcess>, own: ReadMetrics) {
     this.#workers = workers;
     this.#own = own;
     ({ ended: this.ended, unknownOutcomes: this.unknownOutcomes } = keptTexts());
+  }
+
+  get isWatched(): boolean {
+    return this.#isWatched;
+  }
+
+  set isWatched(is: boolean) {
+    this.#isWatched = is;
+    if (!is) void (this.#looking ??= this.#look()); // they stop to record
   }
 
   /** One is gone: what it had counted is kept. */
@@ -75,9 +84,9 @@ export class Gathered implements Shown {
   }
 
   async #look(): Promise<void> {
-    const told = await Promise.all(Array.from(this.#workers(), (worker) => worker.look(this.isWatched, LOOK_MS)));
+    await Promise.all(Array.from(this.#workers(), (worker) => worker.look(this.#isWatched, LOOK_MS)));
     this.#looking = undefined;
-    this.#seen = told.flatMap((report) => report?.seen ?? []);
+    this.#seen = [...this.#workers()].flatMap((worker) => worker.takeSeen());
     for (const { ended, unknown } of this.#seen) {
       for (const text of ended) this.ended.add(text);
       for (const text of unknown) this.unknownOutcomes.add(text);

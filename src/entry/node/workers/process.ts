@@ -1,11 +1,15 @@
 import cluster, { type Worker } from 'node:cluster';
+import type { Writable } from 'node:stream';
 import { handOn } from './handing.ts';
-import type { FromWorker, Report, Started, ToWorker } from './role.ts';
+import { GIVEN } from './role.ts';
+import type { FromWorker, Report, Seen, Started, ToWorker } from './role.ts';
 
 /** How a process ended: by its status, or by a signal. */
 export interface Exit {
   readonly code: number | null;
   readonly signal: string | null;
+  /** The system's code where there never was a process. */
+  readonly errno?: string | undefined;
 }
 
 /** One that has not begun to serve by then is ended. */
@@ -18,6 +22,8 @@ export class WorkerProcess {
   readonly #exited = Promise.withResolvers<Exit>();
   readonly #questions = new Map<number, (report: Report | undefined) => void>();
   #asked = 0;
+  /** What it has seen and nobody has taken yet. */
+  #seen: Seen[] = [];
   /** What it had counted when it was asked last, or when it ended. */
   last: Report | undefined;
   /** Set while it serves. */
@@ -26,20 +32,22 @@ export class WorkerProcess {
   /** Its end is wanted. */
   isLeaving = false;
 
-  /** `hasOther`: whether another one can take its connections. */
-  constructor(env: NodeJS.ProcessEnv, hasOther: () => boolean) {
+  /** `given`: what it reads when it begins. `hasOther`: whether another one can take its connections. */
+  constructor(env: NodeJS.ProcessEnv, given: string, hasOther: () => boolean) {
     this.#worker = cluster.fork(env);
-    handOn(this.#worker.process, hasOther);
+    const { process: child } = this.#worker;
     const late = setTimeout(() => this.kill(), START_MS).unref();
     this.#worker.on('message', (message: FromWorker) => this.#hear(message));
-    this.#worker.on('error', () => undefined); // what cannot be said to one that is gone
-    this.#worker.on('exit', (code, signal) => {
-      clearTimeout(late);
-      this.#started.resolve(undefined);
-      for (const answer of this.#questions.values()) answer(undefined);
-      this.#exited.resolve({ code, signal });
+    // What cannot be said to one that is gone; or there never was one.
+    this.#worker.on('error', (error: NodeJS.ErrnoException) => {
+      if (child.pid === undefined) this.#end({ code: 1, signal: null, errno: error.code });
     });
+    this.#worker.on('exit', (code, signal) => this.#end({ code, signal }));
     void this.started.then(() => clearTimeout(late));
+    if (child.pid === undefined) return;
+    handOn(child, hasOther);
+    const reading = child.stdio[GIVEN] as Writable;
+    reading.on('error', () => undefined).end(given);
   }
 
   get takesConnections(): boolean {
@@ -76,6 +84,12 @@ export class WorkerProcess {
     else this.#worker.process.kill('SIGTERM');
   }
 
+  takeSeen(): readonly Seen[] {
+    const seen = this.#seen;
+    this.#seen = [];
+    return seen;
+  }
+
   kill(): void {
     this.#worker.process.kill('SIGKILL');
   }
@@ -87,9 +101,16 @@ export class WorkerProcess {
       return this.#started.resolve(message);
     }
     this.last = message.report;
+    if (message.report.seen) this.#seen.push(message.report.seen);
     if (message.kind === 'last') return;
     this.#questions.get(message.id)?.(message.report);
     this.#questions.delete(message.id);
+  }
+
+  #end(exit: Exit): void {
+    this.#started.resolve(undefined);
+    for (const answer of this.#questions.values()) answer(undefined);
+    this.#exited.resolve(exit);
   }
 
   #tell(message: ToWorker): void {

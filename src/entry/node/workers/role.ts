@@ -1,3 +1,5 @@
+import cluster from 'node:cluster';
+import { readFileSync } from 'node:fs';
 import type { TrialAccount } from '../../../routes/docs.ts';
 import type { Measured } from '../metrics/measured.ts';
 import type { Load } from '../console/load.ts';
@@ -49,19 +51,27 @@ interface TrialText {
   readonly accounts: readonly TrialAccount[];
 }
 
-interface Role {
+/** What a worker is given when it begins. */
+export interface Role {
   readonly trial?: TrialText | undefined;
+  /** The environment, with what `.env` adds to it. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** In the place of files. */
+  readonly secrets: Readonly<Record<string, string>>;
 }
 
 const VARIABLE = 'PORTICO_WORKER';
+
+/** The descriptor that a worker reads it from: the environment of a process is there for others to see. */
+export const GIVEN = 4;
 
 /** Set where this process is a worker of a primary. */
 export const role: Role | undefined = roleIn(process.env[VARIABLE]);
 delete process.env[VARIABLE]; // what a worker starts is none
 
-function roleIn(text: string | undefined): Role | undefined {
-  return text === undefined ? undefined : (JSON.parse(text) as Role);
+function roleIn(mark: string | undefined): Role | undefined {
+  return mark === undefined || !cluster.isWorker ? undefined : (JSON.parse(readFileSync(GIVEN, 'utf8')) as Role);
 }
 
 /** The variable that makes a process a worker. */
-export const roleVariable = (given: Role) => ({ [VARIABLE]: JSON.stringify(given) });
+export const WORKER_MARK = { [VARIABLE]: '1' };
