@@ -14,6 +14,6 @@ export function expectedOwnSecret(secret: string): string | undefined {
   if (PUBLISHED.includes(secret)) return 'a secret of your own, since NODE_ENV is production: this one is public';
   const isPlain = secret.length >= LEAST && new Set(secret).size < LEAST_DIFFERENT;
   return isPlain
-    ? `a secret with ${LEAST_DIFFERENT} different characters or more, since NODE_ENV is production`
+    ? `a secret with ${LEAST_DIFFERENT} different characters or more (openssl rand -base64 32), since NODE_ENV is production`
     : expectedSecret(secret);
 }

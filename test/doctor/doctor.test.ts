@@ -1,7 +1,9 @@
 import { readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { createServer as createTlsServer } from 'node:tls';
+import { createServer as createTlsServer, type TlsOptions } from 'node:tls';
+import { stripVTControlCharacters } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type RunningSandbox, startSandbox } from '../../sandbox/src/node.ts';
 import { freePort, listenLocally } from '../../src/testing/ports.ts';
@@ -10,6 +12,7 @@ import { emptyFolder, killAll, type NodeGateway, ROOT, startNode } from '../runt
 import { startBlackhole } from '../support/blackhole.ts';
 import { hasRedis, SKIPPED, startRedis, type TestRedis } from '../support/redis.ts';
 import { leaksIn, secret } from '../support/secrets.ts';
+import { about, textOf } from '../../src/entry/node/doctor/findings.ts';
 import { expired, selfSigned } from '../support/self-signed.ts';
 import { doctor, startLate } from './helpers.ts';
 
@@ -48,17 +51,34 @@ async function answering(answer: Parameters<ScriptedUpstream['on']>[1]): Promise
 }
 
 /** An upstream with this certificate. */
-async function showing(shown: typeof selfSigned): Promise<{ UPSTREAM_BASE_URL: string }> {
+async function showing(shown: TlsOptions): Promise<{ UPSTREAM_BASE_URL: string }> {
   const server = createTlsServer(shown, (socket) => socket.on('error', () => {}));
   closing.push(() => server.close());
   return { UPSTREAM_BASE_URL: `https://127.0.0.1:${await listenLocally(server)}` };
 }
 
+async function fileOf(text: string): Promise<string> {
+  const file = join(emptyFolder(), 'authority.pem');
+  await writeFile(file, text);
+  return file;
+}
+
+/** An upstream that wants a certificate. */
+const choosy = async (): Promise<Env> => ({
+  ...(await showing({ ...selfSigned, requestCert: true, ca: selfSigned.cert })),
+  UPSTREAM_CA_FILE: await fileOf(selfSigned.cert),
+});
+
+/** Behind a proxy that lets nobody through. */
+async function fenced(): Promise<Env> {
+  const server = createServer().on('connect', (_, socket) => socket.end('HTTP/1.1 407 No\r\n\r\n'));
+  closing.push(() => server.close());
+  const HTTPS_PROXY = `http://127.0.0.1:${await listenLocally(server)}`;
+  return { UPSTREAM_BASE_URL: 'https://upstream.example', HTTPS_PROXY };
+}
+
 /** The sandbox over TLS, with a store's secrets, by a name and a certificate that is trusted. */
 async function usual(): Promise<Env> {
-  const folder = emptyFolder();
-  const file = join(folder, 'authority.pem');
-  await writeFile(file, selfSigned.cert);
   const behind = Number(new URL(sandbox.url).port);
   const server = createTlsServer(selfSigned, (socket) => {
     const to = connect(behind, '127.0.0.1');
@@ -68,7 +88,7 @@ async function usual(): Promise<Env> {
   closing.push(() => server.close());
   return {
     UPSTREAM_BASE_URL: `https://localhost:${await listenLocally(server)}`,
-    UPSTREAM_CA_FILE: file,
+    UPSTREAM_CA_FILE: await fileOf(selfSigned.cert),
     PORTICO_KEY: PAID_KEY,
     SECRETS,
     SESSIONS: 'true',
@@ -146,8 +166,24 @@ const BROKEN: readonly (readonly [string, RegExp, () => Env | Promise<Env>])[] =
   ],
   [
     'a proxy that is not there',
-    /^bad +upstream +no answer that can be used \(refused\)/,
+    /^bad +upstream +the proxy 127\.0\.0\.1:1 cannot be reached \(ECONNREFUSED\)\. Look at HTTPS_PROXY and HTTP_PROXY$/,
     () => ({ UPSTREAM_BASE_URL: sandbox.url, HTTP_PROXY: `http://127.0.0.1:${NOBODY}` }),
+  ],
+  ['a proxy that refuses', /^bad +upstream +the proxy 127\.0\.0\.1:\d+ refuses \(407\)\. Look at HTTPS_PROXY/, fenced],
+  [
+    'no TLS where there is some',
+    /^bad +upstream +no answer that can be used \((reset|tls)\)\. Is it https:\/\/ at this port\?$/,
+    async () => ({ UPSTREAM_BASE_URL: (await showing(selfSigned)).UPSTREAM_BASE_URL.replace('https:', 'http:') }),
+  ],
+  [
+    'a certificate of ours that is wanted',
+    /^bad +upstream +no answer that can be used \((reset|tls)\)\. It may want a certificate of ours: UPSTREAM_CERT_FILE/,
+    choosy,
+  ],
+  [
+    'a key for which nobody asks',
+    /^poor +key +PORTICO_KEY was not looked at\. The sandbox takes the upstream's place$/,
+    () => ({ PORTICO_KEY: secret() }),
   ],
   [
     'a key that the upstream does not know',
@@ -168,6 +204,11 @@ const BROKEN: readonly (readonly [string, RegExp, () => Env | Promise<Env>])[] =
   ['an admin port open to all', /^poor +proxies +ADMIN_HOST is 0\.0\.0\.0: /, () => ({ ADMIN_HOST: '0.0.0.0' })],
   ['sessions without an address', /^poor +proxies +SESSIONS without PUBLIC_URL/, () => ({ SESSIONS: 'true', SECRETS })],
   ['another program at its port', /^bad +gateway +something else answers/, () => ({ PORT: new URL(sandbox.url).port })],
+  [
+    'another program at its admin port',
+    /^bad +gateway +something else listens at ADMIN_PORT, 127\.0\.0\.1:\d+\. A start would fail/,
+    async () => ({ PORT: String(await freePort()), ADMIN_PORT: new URL(sandbox.url).port }),
+  ],
   [
     'a cache for which there is no memory',
     /^poor +machine +\d+ MiB of memory/,
@@ -192,6 +233,54 @@ describe('the doctor names', () => {
   });
 });
 
+const ofSubject = (lines: readonly string[], subject: string) => lines.filter((line) => line.includes(` ${subject} `));
+
+describe('the doctor', () => {
+  it('names a proxy as good once an answer has come by it, and only then', async () => {
+    const proxy = await answering(json(401, REFUSED));
+    const env = { UPSTREAM_BASE_URL: 'http://upstream.example' };
+    const by = await doctor({ ...env, HTTP_PROXY: proxy.UPSTREAM_BASE_URL });
+    const { host } = new URL(proxy.UPSTREAM_BASE_URL);
+    expect(ofSubject(by.lines, 'upstream')[0]).toBe(`good  upstream       goes by the proxy ${host}`);
+    const without = await doctor({ ...env, HTTP_PROXY: `http://127.0.0.1:${NOBODY}` });
+    expect(ofSubject(without.lines, 'upstream')).toHaveLength(1);
+  });
+
+  it('sends a key only where the upstream asks for one', async () => {
+    const upstream = await startUpstream();
+    closing.push(() => upstream.close());
+    upstream.on(() => true, json(429, REFUSED));
+    const { lines } = await doctor({ UPSTREAM_BASE_URL: upstream.url, PORTICO_KEY: secret() });
+    expect(ofSubject(lines, 'key')).toEqual([
+      'poor  key            PORTICO_KEY was not looked at. It is sent only to an upstream that answers 401 or 403 without it',
+    ]);
+    expect(upstream.calls.length).toBeGreaterThan(0);
+    expect(upstream.calls.filter(({ headers }) => headers['authorization'] !== undefined)).toEqual([]);
+  });
+
+  it('says once that it would not start', async () => {
+    const { lines } = await doctor({ CACHE_POLICY: '{"getSubscripton":false}', WORKERS: 'x' });
+    expect(lines).toEqual([
+      'bad   configuration  CACHE_POLICY: expected only ids of operations, not "getSubscripton"; did you mean getSubscription?',
+      'bad   configuration  WORKERS: expected an integer from 1 to 256, or auto. It would not start',
+    ]);
+  });
+
+  it('passes on nothing that would move the cursor or turn the text', async () => {
+    const head = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-type: text/\u009b2J\u202ehtml\r\n\r\n';
+    const { all } = await doctor(await answering(bytes(Buffer.from(`${head}no`))));
+    expect(all).toMatch(/^bad +upstream +answers with text\/\S+ and 200/m);
+    expect(all.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Cf}]/u);
+  });
+
+  it.each(['\u0007', '\r', '\u001b[2J', '\u007f', '\u009b', '\u202e', '\u2066', '\u2028'])('writes no %j', (char) => {
+    const line = textOf(about('upstream').bad(`a${char}b`, `c${char}d`));
+    expect(stripVTControlCharacters(line)).toBe(
+      `bad   upstream       ${`a${char}b. c${char}d`.replaceAll(char[0] ?? '', '\uFFFD')}\n`,
+    );
+  });
+});
+
 describe(`of a store the doctor names${SKIPPED}`, () => {
   const stores = new Map<'good' | 'forgetful' | 'evicting', TestRedis>();
   const urls = new Map<string, string>();
@@ -207,6 +296,8 @@ describe(`of a store the doctor names${SKIPPED}`, () => {
     const rights = ['on', `>${PASSWORD}`, '~portico:*', 'resetchannels', '&portico:changes:*', '+@all', '-publish'];
     await good.client.call('ACL', 'SETUSER', 'portico', ...rights);
     await good.client.call('ACL', 'SETUSER', 'reader', 'on', `>${PASSWORD}`, '~portico:*', '&*', '+@all', '-hset');
+    const most = ['+@all', '-set', '-del', '-hdel'];
+    await good.client.call('ACL', 'SETUSER', 'keeper', 'on', `>${PASSWORD}`, '~portico:*', '&*', ...most);
     const far = await startLate(good.port, 300);
     const early = await startLate(good.port, 0, anHourAhead);
     for (const one of [good, forgetful, evicting, far, early]) closing.push(() => one.close());
@@ -218,6 +309,7 @@ describe(`of a store the doctor names${SKIPPED}`, () => {
       evicting: evicting.url,
       dumb: at(good.port, `portico:${PASSWORD}@`),
       reader: at(good.port, `reader:${PASSWORD}@`),
+      keeper: at(good.port, `keeper:${PASSWORD}@`),
       stranger: at(good.port, `portico:${secret('password')}@`),
       early: at(early.port),
       good: good.url,
@@ -232,6 +324,7 @@ describe(`of a store the doctor names${SKIPPED}`, () => {
     ['evicting', /^bad +store +it evicts.*noeviction$/],
     ['dumb', /^poor +store +its user may not tell changes.*\+publish/],
     ['reader', /^bad +store +its user lacks rights\. Add '\+hset'/],
+    ['keeper', /^bad +store +its user lacks rights\. Add '\+del \+set \+hdel' to its ACL$/],
     ['stranger', /^bad +store +127\.0\.0\.1:\d+ cannot be used \(WRONGPASS\)/],
     ['early', /^poor +store +its clock is 36\d\d\.\d s ahead of ours/],
   ] as const;

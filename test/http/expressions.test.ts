@@ -87,6 +87,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   },
   'src/entry/cli/words.ts': { "/[.']? To specify/": OURS },
   'src/entry/node/doctor/answers.ts': { '/\\/$/': OURS },
+  'src/entry/node/doctor/findings.ts': { '/[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]/gu': client('\u001b') },
   'src/entry/node/doctor/key.ts': { '/^[!-~]{1,4096}$/': OURS },
   'src/entry/node/doctor/name.ts': { '/^\\[|\\]$/g': OURS, '/^(::ffff:)?127\\.|^::1$/': OURS },
   'src/entry/node/doctor/proxies.ts': { '/^f[cd]/i': OURS },

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 import type { ConfigProblem } from '../../config.ts';
 import type { Logger } from '../../core/logger.ts';
+import { EXPECTED } from './file-text.ts';
 
 /** What a PEM file is to hold. `check` throws where it does not. */
 export interface Kind {
@@ -60,7 +61,9 @@ export function readTls(side: Side, files: TlsFiles): Read {
     return { data: tlsOf(ca.pem, cert.pem, key.pem) };
   } catch (error) {
     const last = cert.pem === undefined ? 'CA' : 'CERT';
-    return { problems: [{ variable: `${side}_${last}_FILE`, expected: `what TLS can use${codeOf(error)}` }] };
+    return {
+      problems: [{ variable: `${side}_${last}_FILE`, expected: `what TLS can use${inBrackets(codeIn(error))}` }],
+    };
   }
 }
 
@@ -68,7 +71,8 @@ function fileOf(variable: string, path: string | undefined, kind: Kind) {
   try {
     return { pem: path === undefined ? undefined : readPem(path, kind) };
   } catch (error) {
-    return { problem: { variable, expected: kind.expected + codeOf(error) } };
+    const code = codeIn(error);
+    return { problem: { variable, expected: EXPECTED[code] ?? kind.expected + inBrackets(code) } };
   }
 }
 
@@ -90,8 +94,10 @@ function tlsOf(ca: string | undefined, cert: string | undefined, key: string | u
   return { secureContext, trusting };
 }
 
-/** The system's or OpenSSL's code, such as ` (ENOENT)`. */
-const codeOf = (error: unknown) => (error instanceof Error && 'code' in error ? ` (${String(error.code)})` : '');
+/** The system's or OpenSSL's, such as `ENOENT`; empty if there is none. */
+const codeIn = (error: unknown) => (error instanceof Error && 'code' in error ? String(error.code) : '');
+
+const inBrackets = (code: string) => (code === '' ? '' : ` (${code})`);
 
 const EVERY_MS = 10_000;
 
@@ -169,6 +175,6 @@ function contentOf(path: string): string {
   try {
     return hash('sha256', readFileSync(path));
   } catch (error) {
-    return codeOf(error);
+    return codeIn(error);
   }
 }

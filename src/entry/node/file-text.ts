@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 
-const EXPECTED: Readonly<Record<string, string>> = {
+/** What was expected of a file that cannot be read, by the system's code. */
+export const EXPECTED: Readonly<Record<string, string>> = {
   ENOENT: 'a file that is there',
   EISDIR: 'a file, not a folder',
   EACCES: 'a file that this user may read',

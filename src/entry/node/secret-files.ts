@@ -3,7 +3,7 @@ import { fileText } from './file-text.ts';
 
 /** Variables that hold a secret, and what stands in for one whose file is bad: so nothing else is said to be wrong with it. */
 const STAND_INS = {
-  SECRETS: 'what stands in for the text of a file',
+  SECRETS: '0123456789abcdef'.repeat(2),
   STORE_URL: 'redis://store.invalid',
 } as const;
 

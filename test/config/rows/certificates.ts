@@ -31,15 +31,16 @@ const NO_PROXY = 'the http:// or https:// URL of a proxy, such as http://proxy.e
 const badIn = (expected: string, codes: Readonly<Record<string, string>>) =>
   Object.entries(codes).map(([value, code]) => [value, `${expected} (${code})`] as const);
 
-const unread = { [missing]: 'ENOENT', [folder]: 'EISDIR' };
+const unread = [
+  [missing, 'a file that is there'],
+  [folder, 'a file, not a folder'],
+] as const;
 const [NO_BEGIN, NO_TYPE] = ['ERR_OSSL_PEM_NO_START_LINE', 'ERR_OSSL_UNSUPPORTED'];
-const noCertificates = badIn(NO_CERTIFICATES, {
+const noCertificates = [
   ...unread,
-  [empty]: NO_BEGIN,
-  [PEM.key]: NO_BEGIN,
-  [spoiled]: 'ERR_OSSL_ASN1_WRONG_TAG',
-});
-const noKeys = badIn(NO_KEY, { ...unread, [empty]: NO_TYPE, [PEM.ca]: NO_TYPE });
+  ...badIn(NO_CERTIFICATES, { [empty]: NO_BEGIN, [PEM.key]: NO_BEGIN, [spoiled]: 'ERR_OSSL_ASN1_WRONG_TAG' }),
+];
+const noKeys = [...unread, ...badIn(NO_KEY, { [empty]: NO_TYPE, [PEM.ca]: NO_TYPE })];
 
 function ofSide(side: 'UPSTREAM' | 'STORE', beside: Readonly<Record<string, string>> = {}): Rows[] {
   const [ca, cert, key] = [`${side}_CA_FILE`, `${side}_CERT_FILE`, `${side}_KEY_FILE`];

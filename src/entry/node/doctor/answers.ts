@@ -1,37 +1,61 @@
 import { isPlainObject, parsedJson } from '../../../core/json.ts';
 import { headerOf } from '../../../upstream/transport.ts';
 import { about, type Finding, isBad } from './findings.ts';
-import type { Asked, Probe } from './probe.ts';
+import type { Asked, Failure, Probe } from './probe.ts';
 
 const { good, poor, bad } = about('upstream');
+
+/** To whoever has no key. */
+const REFUSALS: ReadonlySet<number> = new Set([401, 403]);
 
 const TRIES = 5;
 const FAR_MS = 100;
 const MOST_SKEW_MS = 5_000;
 
+export interface Answers {
+  readonly findings: Finding[];
+  /** It answers 401 or 403 to whoever has none. */
+  readonly asksForKey: boolean;
+}
+
 /** How the upstream answers whoever has no key: whether it is the account API, how far it is, and its clock. */
-export async function answerFindings(probe: Probe): Promise<Finding[]> {
+export async function answerFindings(probe: Probe): Promise<Answers> {
   const [read] = probe.reads;
-  if (!read) return [];
+  if (!read) return { findings: [], asksForKey: false };
   const first = await probe.ask(read);
-  if ('reason' in first) return [silent(first.reason)];
+  if ('reason' in first) return { findings: [silent(first, probe)], asksForKey: false };
   const answered = answerFinding(first, probe.upstream.href.replace(/\/$/, '') + read.path);
-  if (isBad(answered)) return [answered];
+  const findings = [...(probe.proxy ? [good(`goes by the proxy ${probe.proxy.host}`)] : []), answered];
+  if (isBad(answered)) return { findings, asksForKey: false };
   const times: number[] = [];
   for (let tried = 0; tried < TRIES; tried++) {
     const again = await probe.ask(read);
     if (!('reason' in again)) times.push(again.ms);
   }
-  return [answered, ...distance(times, probe.timeoutMs), ...clock(first)];
+  findings.push(...distance(times, probe.timeoutMs), ...clock(first));
+  return { findings, asksForKey: REFUSALS.has(first.status) };
 }
 
-const silent = (reason: string) =>
-  reason === 'timeout'
-    ? bad('takes the connection and does not answer in 3 s', 'Is that the API, and is it well?')
-    : bad(
-        `no answer that can be used (${reason})`,
-        'Is that the API? With `tls` it may want a certificate of ours: UPSTREAM_CERT_FILE',
-      );
+function silent({ reason, ofProxy }: Failure, { upstream, proxy }: Probe): Finding {
+  if (proxy && ofProxy !== undefined) {
+    const refuses = Number.isInteger(Number(ofProxy)); // a status
+    const words = `the proxy ${proxy.host} ${refuses ? 'refuses' : 'cannot be reached'} (${ofProxy})`;
+    return bad(words, 'Look at HTTPS_PROXY and HTTP_PROXY');
+  }
+  const by = proxy ? ` by the proxy ${proxy.host}` : '';
+  const advice = (upstream.protocol === 'http:' ? IN_PLAIN : IN_TLS)[reason] ?? 'Is that the API, and is it well?';
+  return bad(`no answer that can be used${by} (${reason})`, advice);
+}
+
+const IN_PLAIN: Readonly<Record<string, string>> = {
+  reset: 'Is it https:// at this port?',
+  tls: 'Is it https:// at this port?',
+};
+
+const IN_TLS: Readonly<Record<string, string>> = {
+  reset: 'It may want a certificate of ours: UPSTREAM_CERT_FILE', // it may close before its alert is read
+  tls: 'It may want a certificate of ours: UPSTREAM_CERT_FILE. Or its own is not trusted: UPSTREAM_CA_FILE',
+};
 
 function answerFinding(answer: Asked, url: string): Finding {
   const { status, body } = answer;
@@ -48,7 +72,7 @@ function answerFinding(answer: Asked, url: string): Finding {
   if (status === 429) return poor('answers 429: too many requests', 'Wait, or ask why it limits this machine');
   if (status >= 500) return bad(`fails with ${status}`, 'Ask whoever runs it');
   if (value === undefined) return bad(`answers with ${typeOf(answer)} and ${status} where JSON is expected`, wrongUrl);
-  if (status === 401 || status === 403) return good(`asks for a key, as the API does (${status} at ${url})`);
+  if (REFUSALS.has(status)) return good(`asks for a key, as the API does (${status} at ${url})`);
   return bad(`answers ${status} where it should ask for a key`, wrongUrl);
 }
 

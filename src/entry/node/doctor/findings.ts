@@ -6,14 +6,14 @@ export interface Finding {
   readonly subject: string;
   readonly verdict: 'good' | 'poor' | 'bad';
   readonly text: string;
-  readonly advice?: string;
+  readonly advice?: string | undefined;
 }
 
 /** Makes findings of one subject. */
 export const about = (subject: string) => ({
   good: (text: string): Finding => ({ subject, verdict: 'good', text }),
   poor: (text: string, advice: string): Finding => ({ subject, verdict: 'poor', text, advice }),
-  bad: (text: string, advice: string): Finding => ({ subject, verdict: 'bad', text, advice }),
+  bad: (text: string, advice?: string): Finding => ({ subject, verdict: 'bad', text, advice }),
 });
 
 const COLOURS = { good: 'green', poor: 'yellow', bad: 'red' } as const;
@@ -21,9 +21,13 @@ const COLOURS = { good: 'green', poor: 'yellow', bad: 'red' } as const;
 /** Of the longest subject, `configuration`. */
 const WIDTH = 13;
 
+/** What would move the cursor, or turn the direction of the text: a server may say such things. */
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
 /** One line, with a colour only where standard output is a terminal that wants some. */
 export function textOf({ subject, verdict, text, advice }: Finding): string {
-  const words = advice === undefined ? text : `${text}. ${advice}`;
+  const said = advice === undefined ? text : `${text}${text.endsWith('?') ? '' : '.'} ${advice}`;
+  const words = said.replaceAll(UNSEEN, '\uFFFD');
   return `${styleText(COLOURS[verdict], verdict.padEnd(4))}  ${subject.padEnd(WIDTH)}  ${words}\n`;
 }
 

@@ -1,6 +1,6 @@
 import { configured, type Configured } from './configuration.ts';
 import { about, type Finding, isBad, textOf, sumOf, within } from './findings.ts';
-import { keyFindings } from './key.ts';
+import { keyFindings, keyLeftOut } from './key.ts';
 import { machineFindings } from './machine.ts';
 import { proxyFindings } from './proxies.ts';
 import { runningFindings } from './running.ts';
@@ -23,7 +23,8 @@ export async function doctor(hasSandbox: boolean, say: (text: string) => void): 
     for (const finding of findings) say(textOf(finding));
   };
   if ('problems' in read) {
-    tell(read.problems.map((problem) => bad(lineOf(problem), 'It would not start')));
+    const { length } = read.problems;
+    tell(read.problems.map((one, at) => bad(lineOf(one), at === length - 1 ? 'It would not start' : undefined)));
   } else {
     tell([
       good('this configuration would start'),
@@ -34,6 +35,10 @@ export async function doctor(hasSandbox: boolean, say: (text: string) => void): 
   say(`\n${sumOf(found)}`);
   return found.some(isBad) ? 1 : 0;
 }
+
+const SANDBOX = about('upstream').good('UPSTREAM_BASE_URL is not set: the sandbox takes its place');
+
+const NOT_ASKED = 'It is sent only to an upstream that answers 401 or 403 without it';
 
 /** All at once; in the order in which they are told. */
 function lookAt(read: Configured): readonly Promise<readonly Finding[]>[] {
@@ -46,14 +51,15 @@ function lookAt(read: Configured): readonly Promise<readonly Finding[]>[] {
   ];
 }
 
-/** A key is sent only to an upstream that answers as it should. */
+/** A key is sent only to an upstream that asks for one. */
 async function upstreamAndKey({ config, settings, table, variables }: Configured): Promise<Finding[]> {
   const { upstreamBaseUrl } = config;
-  if (!upstreamBaseUrl) return [about('upstream').good('UPSTREAM_BASE_URL is not set: the sandbox takes its place')];
+  const key = variables['PORTICO_KEY'];
+  if (!upstreamBaseUrl) return [SANDBOX, ...keyLeftOut(key, "The sandbox takes the upstream's place")];
   const probe = openProbe(upstreamBaseUrl, wayTo(upstreamBaseUrl, settings), { config, table });
   try {
-    const findings = await upstreamFindings(probe);
-    return findings.some(isBad) ? findings : [...findings, ...(await keyFindings(probe, variables['PORTICO_KEY']))];
+    const { findings, asksForKey } = await upstreamFindings(probe);
+    return [...findings, ...(asksForKey ? await keyFindings(probe, key) : keyLeftOut(key, NOT_ASKED))];
   } finally {
     probe.close();
   }

@@ -15,6 +15,10 @@ export async function keyFindings(probe: Probe, key: unknown): Promise<Finding[]
   return verdicts(await outcomesOf(probe, key));
 }
 
+/** Says of a key that it was not sent, and why. */
+export const keyLeftOut = (key: unknown, why: string): Finding[] =>
+  key === undefined || key === '' ? [] : [poor('PORTICO_KEY was not looked at', why)];
+
 /** The names of the reads, by what came of them. */
 type Outcomes = ReadonlyMap<string, readonly string[]>;
 

@@ -3,9 +3,10 @@ import { GatewayError } from '../../../core/errors.ts';
 import type { Operation } from '../../../upstream/operation.ts';
 import type { RawAnswer } from '../../../upstream/transport.ts';
 import { undiciTransport } from '../transport.ts';
-import type { Way } from '../way.ts';
+import { ProxyError, type Way } from '../way.ts';
 import type { Configured } from './configuration.ts';
 import { codeOf } from './findings.ts';
+import { proxyIn } from './way.ts';
 
 const ANSWER_MS = 3_000;
 
@@ -13,12 +14,20 @@ const ANSWER_MS = 3_000;
 export interface Probe {
   readonly upstream: URL;
   readonly way: Way;
+  /** By which it is reached, if any. */
+  readonly proxy: URL | undefined;
   readonly timeoutMs: number;
   /** Reads of an account that need nothing but its key. */
   readonly reads: readonly Operation[];
   /** The answer, and how long it took; or why there is none. */
-  ask(read: Operation, key?: string): Promise<Asked | { readonly reason: string }>;
+  ask(read: Operation, key?: string): Promise<Asked | Failure>;
   close(): void;
+}
+
+export interface Failure {
+  readonly reason: string;
+  /** The code of a failure of the proxy, or its status. */
+  readonly ofProxy?: string | undefined;
 }
 
 export interface Asked extends RawAnswer {
@@ -30,6 +39,7 @@ export function openProbe(upstream: URL, way: Way, { config, table }: Pick<Confi
   return {
     upstream,
     way,
+    proxy: proxyIn(way, upstream),
     timeoutMs: config.upstreamTimeoutMs,
     reads: table.operations.filter(({ method, idForm }) => method === 'GET' && idForm === undefined),
     async ask({ method, path }, key) {
@@ -43,7 +53,7 @@ export function openProbe(upstream: URL, way: Way, { config, table }: Pick<Confi
         const answer = await transport({ method, path, headers, signal, maxBodyBytes });
         return { ...answer, ms: performance.now() - startedAt };
       } catch (error) {
-        return { reason: reasonOf(error) };
+        return failureOf(error);
       }
     },
     close() {
@@ -53,7 +63,10 @@ export function openProbe(upstream: URL, way: Way, { config, table }: Pick<Confi
   };
 }
 
-function reasonOf(error: unknown): string {
-  if (error instanceof GatewayError) return error.particulars.reason ?? error.code;
-  return error instanceof Error && error.name === 'TimeoutError' ? 'timeout' : codeOf(error);
+function failureOf(error: unknown): Failure {
+  if (!(error instanceof GatewayError))
+    return { reason: error instanceof Error && error.name === 'TimeoutError' ? 'timeout' : codeOf(error) };
+  const { cause, particulars, code } = error;
+  const ofProxy = cause instanceof ProxyError ? cause.code.replace('PROXY_', '') : undefined;
+  return { reason: particulars.reason ?? code, ofProxy };
 }
