@@ -2,7 +2,7 @@ import { type Soon, type WaitUntil, within } from '../core/runtime.ts';
 import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
 import { Counting } from './shared/counting.ts';
-import { untilKnown } from './shared/changes.ts';
+import { KNOWN_MS, untilKnown } from './shared/changes.ts';
 import { NotAsked, useOf } from './shared/engine.ts';
 import { BEGIN_MS, Reports } from './shared/reports.ts';
 import { SharedSessions } from './shared/sessions.ts';
@@ -138,12 +138,13 @@ export class SharedStore implements Store {
     const { clock, views } = this.#parts;
     this.#writes++;
     if (end === 'credential_refused') views?.drop(write.account);
-    const announcedAt = this.#announced.get(write.nonce) ?? -Infinity;
+    const announcedAt = this.#announced.get(write.nonce);
     this.#announced.delete(write.nonce);
-    const reported = this.#report(write, await this.#endOf(write, end));
+    const isHeld = announcedAt !== undefined && (typeof end === 'object' || end === 'unknown');
+    const heldMs = isHeld && write.isPurchase ? KNOWN_MS : undefined;
+    const reported = this.#report(write, { ...(await this.#endOf(write, end)), heldMs });
     const acknowledged = within(clock, END_MS, reported).catch(() => undefined);
-    const mayHaveHappened = typeof end === 'object' || end === 'unknown';
-    await Promise.all([acknowledged, mayHaveHappened && untilKnown(clock, clock.now() - announcedAt)]);
+    await Promise.all([acknowledged, isHeld && untilKnown(clock, clock.now() - announcedAt)]);
   }
 
   revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean> {

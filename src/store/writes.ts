@@ -97,6 +97,8 @@ export interface WriteEnded<Value = Uint8Array> extends Pick<WriteBegin, 'nonce'
   readonly record?: { readonly key: string; readonly value?: Value | undefined; readonly lifeMs: number } | undefined;
   /** The credential was refused. */
   readonly dropEverything?: boolean | undefined;
+  /** How long after its announcement its client is answered. Until then an equal purchase finds it under way. */
+  readonly heldMs?: number | undefined;
 }
 
 /** A write that is under way or of unknown outcome, as objects store it. Instants in milliseconds of one clock. */

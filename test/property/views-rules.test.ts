@@ -26,7 +26,7 @@ const OF_EVERY_READ: Readonly<Record<string, readonly Change[]>> = {
 
 /** What stands for each rule in the code, and what stands there where it is taken out. */
 const OF_VIEWS: Readonly<Record<Rule, readonly Change[]>> = {
-  wait: [{ file: 'store/shared.ts', from: 'mayHaveHappened && untilKnown(clock, clock.now() - announcedAt)', to: '' }],
+  wait: [{ file: 'store/shared.ts', from: 'isHeld && untilKnown(clock, clock.now() - announcedAt)', to: '' }],
   'sign-out': [
     {
       file: 'store/shared/sessions.ts',

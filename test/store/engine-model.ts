@@ -53,10 +53,19 @@ class Marks {
   }
 
   /** Returns whether its tags need new versions. */
-  end(end: WriteEnded['end'], mark: Mark): boolean {
-    if (end === 'unknown') this.set({ ...(this.find(mark.nonce) ?? mark), isUnknown: true });
-    else this.#all = this.#all.filter(({ nonce }) => nonce !== mark.nonce);
+  end({ end, nonce, heldMs = 0 }: WriteEnded, ended: Mark, now: number): boolean {
+    const mark = this.find(nonce);
+    if (end === 'unknown') this.set({ ...(mark ?? ended), isUnknown: true });
+    else this.#all = this.#all.filter((one) => one !== mark);
+    const until = (mark?.setAt ?? now) + heldMs;
+    const isHeld = mark !== undefined && end !== 'unknown' && until > now;
+    if (isHeld) this.#all = [...this.#all, { ...mark, nonce: '', tags: [], busyUntil: until, until, isUnknown: false }];
     return end !== 'not_sent';
+  }
+
+  /** When the last one expires. */
+  get until(): number {
+    return Math.max(0, ...this.#all.map(({ until }) => until));
   }
 }
 
@@ -131,7 +140,8 @@ export class ModelAccount {
     if (this.#cooldownUntil > this.#now) return { is: 'cooldown', cooldownMs: 0 };
     const busyUntil = this.#now + busyMs;
     const until = this.#now + markMs;
-    this.#marks.set({ nonce, tags, purchase, hasKey: record !== undefined, busyUntil, until, isUnknown: false });
+    const hasKey = record !== undefined;
+    this.#marks.set({ nonce, tags, purchase, hasKey, busyUntil, until, isUnknown: false, setAt: this.#now });
     this.#live(markMs);
     if (record)
       this.#records.set(record.key, {
@@ -143,12 +153,13 @@ export class ModelAccount {
     return { is: 'begun' };
   }
 
-  endWrite({ nonce, end, tags, markMs, purchase, record, dropEverything }: WriteEnded): void {
-    const until = this.#now + markMs;
-    const mark = { nonce, tags, purchase, hasKey: record !== undefined, busyUntil: this.#now, until, isUnknown: false };
+  endWrite(write: WriteEnded): void {
+    const { nonce, end, tags, markMs, purchase, record, dropEverything } = write;
+    const [now, until, hasKey] = [this.#now, this.#now + markMs, record !== undefined];
+    const mark = { nonce, tags, purchase, hasKey, busyUntil: now, until, isUnknown: false, setAt: now };
     if (end === 'not_sent' && !this.#marks.find(nonce)) this.#gone.set(nonce, until);
-    if (this.#marks.end(end, mark)) this.#drop(tags);
-    if (end === 'unknown') this.#live((this.#marks.find(nonce)?.until ?? until) - this.#now);
+    if (this.#marks.end(write, mark, now)) this.#drop(tags);
+    this.#live(this.#marks.until - now);
     if (dropEverything) this.#drop([ALL]);
     const known = record && this.#recordOf(record.key);
     if (!record || (known && known.nonce !== nonce)) return;

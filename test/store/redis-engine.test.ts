@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Save } from '../../src/store/shared/engine.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { asker } from './engine-asker.ts';
+import { asker, VALUE } from './engine-asker.ts';
 import { engineContract } from './engine-contract.ts';
 import { engineWorld } from './engine-world.ts';
 
@@ -25,6 +25,45 @@ describe.skipIf(!hasRedis)(`Redis${SKIPPED}`, () => {
     expect([await stateOf(), await engine.session('account', 'one')]).toMatchObject([{ epoch: 1 }, { epoch: 1 }]);
     await engine.change('account', { revoked: { epoch: 2, lifeMs: 60_000 } });
     expect([await stateOf(), await engine.session('account', 'one')]).toMatchObject([{ epoch: 2 }, { epoch: 2 }]);
+    await world.close();
+  });
+
+  it('keeps a purchase in the way of equal ones until its client is answered, and hides nothing by it', async () => {
+    const world = await engineWorld();
+    const its = asker((await world.open()).engine);
+    const record = { key: 'r', value: VALUE, lifeMs: 3_600_000 };
+    const ended = { purchase: 'p', heldMs: 60_000 };
+    const equal = { is: 'equal', standing: 'under_way' };
+    await its.begin({ nonce: 'n', purchase: 'p' });
+    for (const times of ['once', 'reported again']) {
+      await its.end('n', 'done', ended);
+      expect(await its.look(), times).toBeDefined();
+      expect(await its.begin({ purchase: 'p' }), times).toMatchObject(equal);
+      expect(await its.begin({ purchase: 'p', record }), times).toMatchObject(equal);
+    }
+    expect((await its.begin({ nonce: 'm', purchase: 'q', record, tags: ['other'] })).is).toBe('begun');
+    await its.end('m', 'done', { ...ended, purchase: 'q', record, tags: ['other'] });
+    expect(await its.begin({ purchase: 'q' })).toMatchObject(equal);
+    expect((await its.begin({ purchase: 'q', record })).is).toBe('record');
+    expect((await its.begin({ nonce: 'o', purchase: 'q', record: { ...record, key: 's' } })).is).toBe('begun');
+    await its.end('o', 'not_sent', { purchase: 'q' });
+    await world.redis.pass(60_000);
+    const { version } = await its.look();
+    for (const purchase of ['p', 'q']) {
+      expect((await its.begin({ nonce: purchase, purchase, tags: ['other'] })).is).toBe('begun');
+      await its.end(purchase, 'not_sent', { tags: ['other'] });
+    }
+    expect(await its.version('t')).toBe(version);
+    await world.close();
+  });
+
+  it('keeps none in the way that was answered later than it is held', async () => {
+    const world = await engineWorld();
+    const its = asker((await world.open()).engine);
+    await its.begin({ nonce: 'n', purchase: 'p' });
+    await world.redis.pass(5_000);
+    await its.end('n', 'done', { purchase: 'p', heldMs: 5_000 });
+    expect((await its.begin({ purchase: 'p' })).is).toBe('begun');
     await world.close();
   });
 

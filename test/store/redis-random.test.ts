@@ -80,6 +80,7 @@ const steps = fc.oneof(
       end: fc.constantFrom('done' as const, 'refused' as const, 'unknown' as const, 'not_sent' as const),
       markMs: fc.constantFrom(15_000, 60_000),
       dropEverything: fc.boolean(),
+      heldMs: fc.constantFrom(undefined, 20_000),
     }),
   }),
   fc.record({ is: fc.constant('change' as const), cooldownMs: fc.constantFrom(0, 8_000) }),

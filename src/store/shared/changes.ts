@@ -5,7 +5,7 @@ import type { AccountId } from '../store.ts';
 const CURRENT_MS = 130;
 
 /** So long after a change was announced no instance answers by what was before: clocks may run 8 % fast or slow. */
-const KNOWN_MS = 160;
+export const KNOWN_MS = 160;
 
 /** Accounts whose last change is remembered. */
 const MAX_CHANGED = 1_024;
@@ -33,7 +33,7 @@ const isOver = ({ passed }: Sent) => passed() >= CURRENT_MS;
 
 /** Waits until no instance goes by what was before something that was announced so many milliseconds ago. */
 export async function untilKnown(clock: Clock, sinceMs: number): Promise<void> {
-  if (sinceMs < KNOWN_MS) await pause(clock, KNOWN_MS - sinceMs);
+  if (sinceMs < KNOWN_MS) await pause(clock, Math.ceil(KNOWN_MS - sinceMs)); // timers cut fractions off
 }
 
 /**

@@ -79,6 +79,11 @@ if how == 'unknown' then
   setMark(mark)
 elseif mark then
   without(function(other) return other == mark end)
+  -- What is left of it hides nothing, and ends by its time alone.
+  local answeredAt = announcedAt + (asked.heldMs or 0)
+  if answeredAt > now then
+    marks[#marks + 1] = { '', 'w', answeredAt, answeredAt, mark[PURCHASE], mark[KEY], {}, announcedAt }
+  end
   writeMarks()
 elseif how == 'not_sent' then
   -- Its beginning, should it come later, does nothing.
