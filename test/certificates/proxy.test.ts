@@ -158,6 +158,23 @@ describe('an upstream without TLS', () => {
     expect([outcome, upstream.calls.length]).toEqual([undefined, 0]);
     expect(warnings()).toMatchObject([{ reason: 'unreachable', errno: 'PROXY_407' }]);
   });
+
+  test('is reached again after a 407 whose body has no end: that connection is not kept', async () => {
+    let isRefused = true;
+    const [upstream, proxy] = [
+      await plainUpstream(),
+      await startProxy((_, socket) => {
+        if (!isRefused) return undefined;
+        socket.write('HTTP/1.1 407 No\r\nContent-Length: 100\r\n\r\nno');
+        return 'handled';
+      }),
+    ];
+    const { ask } = await openGateway(upstream.url, { proxy: proxy.url, env: { UPSTREAM_MAX_CONNECTIONS: '1' } });
+    expectProblem(await ask(WRITE), { status: 502, code: 'upstream_unreachable' });
+    isRefused = false;
+    expect((await ask()).status).toBe(200);
+    expect(upstream.calls).toHaveLength(1);
+  });
 });
 
 test.each(['127.0.0.1', 'localhost, 127.0.0.1', '*'])('what NO_PROXY names is reached without: %s', async (noProxy) => {

@@ -118,8 +118,10 @@ class Collector implements Dispatcher.DispatchHandler {
 
   onResponseError(controller: Dispatcher.DispatchController, error: Error & { code?: string }): void {
     if (this.#decoder && controller !== this.#controller) return this.#decoder.onResponseError?.(controller, error);
+    if (this.isSettled) return;
     if (this.#status === 0) this.#fail(this.#failureOf(error));
     else this.#answer(OF_DECODER.test(error.code ?? '') ? CODED : { flaw: 'cut_short' });
+    this.#controller?.abort(OVER); // undici would read the body of a proxy's 407 to its end
   }
 
   #answer(body: Body): void {
@@ -191,7 +193,7 @@ const OF_DECODER = /^(Z_|ZSTD_|ERR__)/;
 
 const CODED: Body = { flaw: 'coding' };
 
-/** What is coded may end before the answer that it is in, which nobody would wait for any more. */
+/** Of an exchange whose answer, which nobody waits for any more, may still go on. */
 const OVER = new Error('over');
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });
