@@ -1,8 +1,10 @@
 import { unlinkSync } from 'node:fs';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { WatchedTls } from '../../src/entry/node/certificates.ts';
 import { barrier } from '../../src/testing/barrier.ts';
 import { firstAuthority as first, secondAuthority as second } from '../support/authorities.ts';
-import { folderWith, openGateway, startTlsUpstream, WRITE } from './helpers.ts';
+import { keepingLogger, type LogLine } from '../support/gateway.ts';
+import { folderWith, openGateway, refuse, startTlsUpstream, WRITE } from './helpers.ts';
 
 const MUTUAL = { ...first.server, ca: first.ca, requestCert: true, rejectUnauthorized: true };
 
@@ -53,6 +55,24 @@ test('new files are used for new connections, and a call under way ends on its o
   expect((await slow).status).toBe(200);
   expect(upstream.calls.map(({ shown }) => shown)).toEqual(['first client', 'first client', 'second client']);
   await vi.waitFor(async () => expect(await upstream.open()).toBe(1));
+});
+
+test('a file that still changes from one look to the next is being written, and is read when it stays as it is', () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { write, files } = folderWith({ ca: first.ca });
+  const told: LogLine[] = [];
+  const tls = new WatchedTls('UPSTREAM', { ca: files.ca }, { logger: keepingLogger(told), refuse });
+  onTestFinished(() => tls.close());
+  const before = tls.secureContext;
+  for (const text of [second.ca, second.ca + first.ca.slice(0, 200), second.ca + first.ca]) {
+    write('ca', text);
+    vi.advanceTimersByTime(10_000);
+    expect([tls.secureContext, told]).toEqual([before, []]);
+  }
+  vi.advanceTimersByTime(10_000);
+  expect(told).toMatchObject([{ level: 'info' }]);
+  expect(tls.secureContext).not.toBe(before);
 });
 
 test('files that have become unusable are warned of once each time, and the old ones are used until they are good', async () => {
