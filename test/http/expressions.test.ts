@@ -121,7 +121,13 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^https?:\\/\\/([^/?#]+)(\\/.*)?$/i': client('a', { before: 'http://', after: '?' }),
   },
   'src/entry/node/server/traffic.ts': { '/^\\/(?:livez|readyz)\\/?(?:\\?|$)/': client('/livez') },
-  'src/entry/node/settings.ts': { '/^\\d+$/': OURS, '/^https?:$/': OURS },
+  'src/entry/node/settings.ts': {
+    '/^\\d+$/': OURS,
+    '/^https?:$/': OURS,
+    '/^https:/i': OURS,
+    '/^http:/i': OURS,
+    '/^(?!rediss)/': OURS,
+  },
   'src/entry/node/tracing/sdk.ts': {
     '/"code":"(\\w{1,40})"|\\b(OTEL_[A-Z_]{1,60})|\\b(time)d? ?out\\b|\\b(Dropped) \\d+ spans/i': OURS,
   },

@@ -20,6 +20,7 @@ export const PEM = {
 };
 const otherKey = file('other-key.pem', second.client.key);
 const spoiled = file('spoiled.pem', first.ca + second.ca.replace('\nMII', '\nMXI'));
+const cutShort = file('cut-short.pem', first.ca + second.ca.slice(0, 200));
 const empty = file('empty.pem', '');
 const missing = join(folder, 'nothing.pem');
 
@@ -33,12 +34,15 @@ const badIn = (expected: string, codes: Readonly<Record<string, string>>) =>
 
 const unread = { [missing]: 'ENOENT', [folder]: 'EISDIR' };
 const [NO_BEGIN, NO_TYPE] = ['ERR_OSSL_PEM_NO_START_LINE', 'ERR_OSSL_UNSUPPORTED'];
-const noCertificates = badIn(NO_CERTIFICATES, {
-  ...unread,
-  [empty]: NO_BEGIN,
-  [PEM.key]: NO_BEGIN,
-  [spoiled]: 'ERR_OSSL_ASN1_WRONG_TAG',
-});
+const noCertificates = [
+  ...badIn(NO_CERTIFICATES, {
+    ...unread,
+    [empty]: NO_BEGIN,
+    [PEM.key]: NO_BEGIN,
+    [spoiled]: 'ERR_OSSL_ASN1_WRONG_TAG',
+  }),
+  [cutShort, NO_CERTIFICATES] as const,
+];
 const noKeys = badIn(NO_KEY, { ...unread, [empty]: NO_TYPE, [PEM.ca]: NO_TYPE });
 
 function ofSide(side: 'UPSTREAM' | 'STORE', beside: Readonly<Record<string, string>> = {}): Rows[] {
@@ -62,7 +66,8 @@ function ofSide(side: 'UPSTREAM' | 'STORE', beside: Readonly<Record<string, stri
 
 const proxies = ['HTTPS_PROXY', 'HTTP_PROXY'].map((variable): Rows => {
   const addresses = ['http://proxy.example:3128/', 'https://us:p%40ss@proxy.example/'];
-  const bad = ['socks5://proxy.example', 'http://:3128', 'proxy example', 'http://proxy.example/path'];
+  const logins = ['http://us:100%@proxy.example', 'http://100%@proxy.example', 'http://us%4:1@proxy.example'];
+  const bad = ['socks5://proxy.example', 'http://:3128', 'proxy example', 'http://proxy.example/path', ...logins];
   return {
     variable,
     good: [...addresses, 'proxy.example:3128'].map((text) => [
