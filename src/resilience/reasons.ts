@@ -38,15 +38,15 @@ export function watchReasons(logger: Logger, host: string): Gate {
     if (key === told || !sparing.isDue(key, now)) return;
     told = key;
     const fields = { reason, host, ...(errno && { errno }), ...(status !== undefined && { upstream_status: status }) };
-    logger.warn(fields, `the upstream fails: ${wordsFor(reason, errno, status)}`);
+    logger.warn(fields, `the upstream fails: ${wordsFor(error, reason, errno, status)}`);
   };
   return () => settled;
 }
 
-function wordsFor(reason: Reason, errno: string, status = 0): string {
+function wordsFor(error: unknown, reason: Reason, errno: string, status = 0): string {
   if (errno.startsWith('PROXY_')) return PROXY;
   if (reason === 'tls' && OF_CERTIFICATE.test(errno)) return NOT_TRUSTED;
-  if (status === 508) return LOOPS;
+  if (error instanceof GatewayError && error.code === 'loop_detected') return LOOPS;
   return status >= 300 && status < 400 ? REDIRECTS : WORDS[reason];
 }
 
