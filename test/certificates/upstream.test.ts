@@ -2,7 +2,7 @@ import { unlinkSync } from 'node:fs';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { WatchedTls } from '../../src/entry/node/certificates.ts';
 import { barrier } from '../../src/testing/barrier.ts';
-import { firstAuthority as first, secondAuthority as second } from '../support/authorities.ts';
+import { firstAuthority as first, ofWrongPurpose, secondAuthority as second } from '../support/authorities.ts';
 import { keepingLogger, type LogLine } from '../support/gateway.ts';
 import { folderWith, openGateway, refuse, startTlsUpstream, WRITE } from './helpers.ts';
 
@@ -22,6 +22,16 @@ test('an authority of the operator’s is trusted, and no other one for that', a
   expect((await ask()).status).toBe(502);
   expect(warnings().map(({ msg }) => msg)).toEqual([
     'the upstream fails: its certificate is not trusted; see UPSTREAM_CA_FILE',
+  ]);
+});
+
+test('a certificate for another purpose is not trusted', async () => {
+  const upstream = await startTlsUpstream(ofWrongPurpose);
+  const { files } = folderWith({ ca: ofWrongPurpose.cert });
+  const { ask, warnings } = await openGateway(upstream.url, { files: { ca: files.ca } });
+  expect((await ask()).status).toBe(502);
+  expect(warnings()).toMatchObject([
+    { reason: 'tls', errno: 'INVALID_PURPOSE', msg: expect.stringContaining('its certificate is not trusted') },
   ]);
 });
 

@@ -147,7 +147,7 @@ class Collector implements Dispatcher.DispatchHandler {
   }
 
   #failureOf(given: Error & { code?: string }): GatewayError {
-    const error: Error & { code?: string } = told(given, this.#controller !== undefined);
+    const error: Error & { code?: string } = told(given);
     const code = (error.code ?? '').replace(/^PROXY_/, '');
     if (!this.#controller || error instanceof ProxyError)
       return noAnswer(TIMED_OUT.test(code) ? 'connect_timeout' : 'no_connection', reasonOf(code), error);
@@ -171,7 +171,10 @@ const CODES_OF: readonly (readonly [RegExp, Reason])[] = [
   [/^ECONNREFUSED$/, 'refused'],
   [/^(UND_ERR_(CONNECT|HEADERS)_TIMEOUT|ETIMEDOUT)$/, 'timeout'],
   [/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM|\d{3})$/, 'unreachable'],
-  [/^(EPROTO|ERR_(SSL|TLS)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/, 'tls'],
+  [
+    /^(EPROTO|UND_ERR_PRX_TLS|ERR_(SSL|TLS)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_)/,
+    'tls',
+  ],
 ];
 
 const reasonOf = (code: string): Reason => CODES_OF.find(([form]) => form.test(code))?.[1] ?? 'reset';
