@@ -21,7 +21,7 @@ const PROXY = 'the proxy in between fails, or does not let the call through; see
 const LOOPS = 'it leads back to this gateway; see UPSTREAM_BASE_URL';
 const NOT_TRUSTED = 'its certificate is not trusted; see UPSTREAM_CA_FILE';
 /** OpenSSL's names of what is wrong with a certificate, as Node has them. */
-const OF_CERTIFICATE = /^(CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|ERR_TLS_CERT_)/;
+const OF_CERTIFICATE = /^(CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_|ERR_TLS_CERT_)/;
 
 /** Warns when the upstream begins to fail for a reason, or for another one. `host`: the upstream's. */
 export function watchReasons(logger: Logger, host: string): Gate {
@@ -38,15 +38,15 @@ export function watchReasons(logger: Logger, host: string): Gate {
     if (key === told || !sparing.isDue(key, now)) return;
     told = key;
     const fields = { reason, host, ...(errno && { errno }), ...(status !== undefined && { upstream_status: status }) };
-    logger.warn(fields, `the upstream fails: ${wordsFor(reason, errno, status)}`);
+    logger.warn(fields, `the upstream fails: ${wordsFor(error, reason, errno, status)}`);
   };
   return () => settled;
 }
 
-function wordsFor(reason: Reason, errno: string, status = 0): string {
+function wordsFor(error: unknown, reason: Reason, errno: string, status = 0): string {
   if (errno.startsWith('PROXY_')) return PROXY;
   if (reason === 'tls' && OF_CERTIFICATE.test(errno)) return NOT_TRUSTED;
-  if (status === 508) return LOOPS;
+  if (error instanceof GatewayError && error.code === 'loop_detected') return LOOPS;
   return status >= 300 && status < 400 ? REDIRECTS : WORDS[reason];
 }
 

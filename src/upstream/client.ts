@@ -226,10 +226,11 @@ function failure(raw: RawAnswer, now: number): GatewayError {
   return GatewayError.of('upstream_unavailable', { ...known, retryAfter });
 }
 
-/** It is the problem of a gateway that the request has come to twice: this one, or one that it leads to. */
+/** It is the whole problem of a gateway that the request has come to twice: this one, or one that it leads to. */
 function isLoop({ status, body }: RawAnswer): boolean {
   const problem = status === 508 && 'text' in body ? parsedJson(body.text) : undefined;
-  return isPlainObject(problem) && problem['code'] === 'loop_detected';
+  if (!isPlainObject(problem) || problem['code'] !== 'loop_detected' || problem['retryable'] !== false) return false;
+  return typeof problem['request_id'] === 'string' && String(problem['type']).endsWith('/problems/loop_detected');
 }
 
 function faultOf(status: number): Fault {

@@ -41,11 +41,13 @@ export function withOrigin(
   { text, links }: { readonly text: string; readonly links: readonly number[] },
   request: { readonly origin: string },
 ): string {
+  if (links.length === 0) return text;
+  const { origin } = request; // made anew each time
   let copied = 0;
   let whole = '';
   for (const place of links) {
-    whole += text.slice(copied, place) + request.origin;
+    whole += text.slice(copied, place) + origin;
     copied = place;
   }
-  return copied === 0 ? text : whole + text.slice(copied);
+  return whole + text.slice(copied);
 }

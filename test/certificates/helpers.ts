@@ -89,7 +89,7 @@ interface Opening {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-const refuse = (problems: unknown): never => {
+export const refuse = (problems: unknown): never => {
   throw new Error(JSON.stringify(problems));
 };
 

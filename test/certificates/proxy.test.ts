@@ -158,6 +158,32 @@ describe('an upstream without TLS', () => {
     expect([outcome, upstream.calls.length]).toEqual([undefined, 0]);
     expect(warnings()).toMatchObject([{ reason: 'unreachable', errno: 'PROXY_407' }]);
   });
+
+  test('is not asked for at a proxy whose certificate names another host', async () => {
+    const [upstream, proxy] = [await plainUpstream(), await startProxy(() => undefined, first.server)];
+    const at = proxy.url.replace('127.0.0.1', '0.0.0.0');
+    const { ask, warnings } = await openGateway(upstream.url, { proxy: at, files: { ca: trusted().files.ca } });
+    const { outcome } = expectProblem(await ask(WRITE), { status: 502, code: 'upstream_unreachable' });
+    expect([outcome, proxy.asked]).toEqual([undefined, []]);
+    expect(warnings()).toMatchObject([{ reason: 'tls', errno: 'PROXY_UND_ERR_PRX_TLS' }]);
+  });
+
+  test('is reached again after a 407 whose body has no end: that connection is not kept', async () => {
+    let isRefused = true;
+    const [upstream, proxy] = [
+      await plainUpstream(),
+      await startProxy((_, socket) => {
+        if (!isRefused) return undefined;
+        socket.write('HTTP/1.1 407 No\r\nContent-Length: 100\r\n\r\nno');
+        return 'handled';
+      }),
+    ];
+    const { ask } = await openGateway(upstream.url, { proxy: proxy.url, env: { UPSTREAM_MAX_CONNECTIONS: '1' } });
+    expectProblem(await ask(WRITE), { status: 502, code: 'upstream_unreachable' });
+    isRefused = false;
+    expect((await ask()).status).toBe(200);
+    expect(upstream.calls).toHaveLength(1);
+  });
 });
 
 test.each(['127.0.0.1', 'localhost, 127.0.0.1', '*'])('what NO_PROXY names is reached without: %s', async (noProxy) => {
@@ -197,6 +223,33 @@ const FAILING: Readonly<Record<string, Failing>> = {
       }),
     reason: 'reset',
     errno: 'PROXY_UNKNOWN',
+  },
+  'answers with too little': {
+    proxy: () =>
+      proxyThat((_, socket) => {
+        socket.end('HTTP/1.1 100 Continue\r\n\r\n');
+        return 'handled';
+      }),
+    reason: 'reset',
+    errno: /^PROXY_/,
+  },
+  'breaks off in the middle of its answer': {
+    proxy: () =>
+      proxyThat((_, socket) => {
+        socket.write('HTTP/1.1 200 OK\r\nX: y', () => socket.resetAndDestroy());
+        return 'handled';
+      }),
+    reason: 'reset',
+    errno: /^PROXY_/,
+  },
+  'breaks off before its answer': {
+    proxy: () =>
+      proxyThat((_, socket) => {
+        socket.resetAndDestroy();
+        return 'handled';
+      }),
+    reason: 'reset',
+    errno: /^PROXY_/,
   },
   'is not there': {
     proxy: async () => `http://127.0.0.1:${await freePort()}`,

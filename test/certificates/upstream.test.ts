@@ -1,8 +1,10 @@
 import { unlinkSync } from 'node:fs';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { WatchedTls } from '../../src/entry/node/certificates.ts';
 import { barrier } from '../../src/testing/barrier.ts';
-import { firstAuthority as first, secondAuthority as second } from '../support/authorities.ts';
-import { folderWith, openGateway, startTlsUpstream, WRITE } from './helpers.ts';
+import { firstAuthority as first, ofWrongPurpose, secondAuthority as second } from '../support/authorities.ts';
+import { keepingLogger, type LogLine } from '../support/gateway.ts';
+import { folderWith, openGateway, refuse, startTlsUpstream, WRITE } from './helpers.ts';
 
 const MUTUAL = { ...first.server, ca: first.ca, requestCert: true, rejectUnauthorized: true };
 
@@ -20,6 +22,16 @@ test('an authority of the operator’s is trusted, and no other one for that', a
   expect((await ask()).status).toBe(502);
   expect(warnings().map(({ msg }) => msg)).toEqual([
     'the upstream fails: its certificate is not trusted; see UPSTREAM_CA_FILE',
+  ]);
+});
+
+test('a certificate for another purpose is not trusted', async () => {
+  const upstream = await startTlsUpstream(ofWrongPurpose);
+  const { files } = folderWith({ ca: ofWrongPurpose.cert });
+  const { ask, warnings } = await openGateway(upstream.url, { files: { ca: files.ca } });
+  expect((await ask()).status).toBe(502);
+  expect(warnings()).toMatchObject([
+    { reason: 'tls', errno: 'INVALID_PURPOSE', msg: expect.stringContaining('its certificate is not trusted') },
   ]);
 });
 
@@ -53,6 +65,24 @@ test('new files are used for new connections, and a call under way ends on its o
   expect((await slow).status).toBe(200);
   expect(upstream.calls.map(({ shown }) => shown)).toEqual(['first client', 'first client', 'second client']);
   await vi.waitFor(async () => expect(await upstream.open()).toBe(1));
+});
+
+test('a file that still changes from one look to the next is being written, and is read when it stays as it is', () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { write, files } = folderWith({ ca: first.ca });
+  const told: LogLine[] = [];
+  const tls = new WatchedTls('UPSTREAM', { ca: files.ca }, { logger: keepingLogger(told), refuse });
+  onTestFinished(() => tls.close());
+  const before = tls.secureContext;
+  for (const text of [second.ca, second.ca + first.ca.slice(0, 200), second.ca + first.ca]) {
+    write('ca', text);
+    vi.advanceTimersByTime(10_000);
+    expect([tls.secureContext, told]).toEqual([before, []]);
+  }
+  vi.advanceTimersByTime(10_000);
+  expect(told).toMatchObject([{ level: 'info' }]);
+  expect(tls.secureContext).not.toBe(before);
 });
 
 test('files that have become unusable are warned of once each time, and the old ones are used until they are good', async () => {

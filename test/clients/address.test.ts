@@ -131,6 +131,9 @@ describe('behind trusted proxies that send Forwarded, a client', () => {
     ['a parameter twice', 'for=203.0.113.9;for=198.51.100.7', PEER],
     ['no form at all', '198.51.100.7', PEER],
     ['blanks in the middle', 'for = 198.51.100.7', PEER],
+    ['a long way', `${'for=203.0.113.9, '.repeat(200)}for=198.51.100.7`, '198.51.100.7'],
+    ['more elements than a way has', `${','.repeat(300)}for=198.51.100.7`, PEER],
+    ['more parameters than a way has', `${';'.repeat(300)}for=198.51.100.7`, PEER],
   ])('with %s', (_, elements, address) => {
     expect(addressOf({ peer: PEER, elements })).toBe(address);
   });
@@ -185,6 +188,7 @@ describe('the scheme by which a client came', () => {
     [{ 'x-forwarded-proto': 'https', forwarded: 'for=1.2.3.4' }, 'https'],
     [{ 'x-forwarded-proto': 'https', forwarded: 'proto=http' }, undefined],
     [{ 'x-forwarded-proto': 'https', forwarded: '"' }, 'https'],
+    [{ forwarded: `${','.repeat(300)}proto=https` }, undefined],
     [{ 'x-forwarded-proto': 'javascript' }, undefined],
     [{ 'x-forwarded-proto': 'https://evil.example/' }, undefined],
     [{ 'x-forwarded-proto': '' }, undefined],

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { proxyTo, settingsIn } from '../../src/entry/node/settings.ts';
 import { PEM } from './rows/certificates.ts';
 
@@ -28,6 +28,32 @@ test.each([undefined, 'redis://store.example', 'redis-sentinel://store.example/m
     ).toEqual([{ variable: 'STORE_URL', expected }]);
   },
 );
+
+const problemsWith = (record: Readonly<Record<string, string>>) =>
+  problemsOf({ UPSTREAM_BASE_URL: 'http://upstream.example', ...record });
+
+const expecting = (file: string) => [
+  { variable: 'UPSTREAM_BASE_URL', expected: `one with TLS, https…, since ${file} is set` },
+];
+
+describe('files for the upstream', () => {
+  const shown = { UPSTREAM_CERT_FILE: PEM.cert, UPSTREAM_KEY_FILE: PEM.key };
+
+  test('need one with TLS, or the sandbox', () => {
+    expect(problemsWith({ UPSTREAM_CA_FILE: PEM.ca })).toEqual(expecting('UPSTREAM_CA_FILE'));
+    expect(problemsWith(shown)).toEqual(expecting('UPSTREAM_CERT_FILE'));
+    expect(problemsWith({ ...shown, UPSTREAM_BASE_URL: 'HTTPS://upstream.example' })).toEqual([]);
+    expect(problemsOf({ ...shown, UPSTREAM_CA_FILE: PEM.ca })).toEqual([]);
+  });
+
+  test('may say whom to trust as its proxy, which is shown nothing', () => {
+    expect(problemsWith({ UPSTREAM_CA_FILE: PEM.ca, http_proxy: 'https://proxy.example' })).toEqual([]);
+    expect(problemsWith({ ...shown, HTTP_PROXY: 'https://proxy.example' })).toEqual(expecting('UPSTREAM_CERT_FILE'));
+    expect(problemsWith({ UPSTREAM_CA_FILE: PEM.ca, HTTP_PROXY: 'http://proxy.example' })).toEqual(
+      expecting('UPSTREAM_CA_FILE'),
+    );
+  });
+});
 
 test('a name in small letters counts before the other', () => {
   const [capital, small] = ['http://capital.example/', 'http://small.example/'];

@@ -156,7 +156,12 @@ describe('the balancer', () => {
   });
 
   test('says itself where a request comes from', () => {
-    expect(line('http-request')?.trim()).toBe('http-request set-header X-Forwarded-For %[src]');
+    const requests = balancer.split('\n').filter((one) => one.trim().startsWith('http-request '));
+    expect(requests.map((one) => one.trim())).toEqual([
+      'http-request set-header X-Forwarded-For %[src]',
+      'http-request set-header X-Forwarded-Proto %[ssl_fc,iif(https,http)]',
+      'http-request del-header Forwarded',
+    ]);
     expect(line('option forwardfor')).toBeUndefined();
   });
 

@@ -98,7 +98,12 @@ describe('nginx', () => {
     test.each(['GET', 'POST', 'DELETE'])(
       'passes %s on as it is, and says itself where it comes from',
       async (method) => {
-        const headers = { Host: 'portico.example:8443', 'X-Forwarded-For': '6.6.6.6', 'X-Forwarded-Proto': 'gopher' };
+        const headers = {
+          Host: 'portico.example:8443',
+          'X-Forwarded-For': '6.6.6.6',
+          'X-Forwarded-Proto': 'gopher',
+          Forwarded: 'for=6.6.6.6',
+        };
         expect(await text(await send(method, headers))).toBe('here');
         const [asked] = seen;
         expect([asked?.method, asked?.url]).toEqual([method, '/api/v2//a%2Fb/?q=%20']);
@@ -107,6 +112,7 @@ describe('nginx', () => {
           'x-forwarded-for': '127.0.0.1',
           'x-forwarded-proto': 'http',
         });
+        expect(asked?.headers).not.toHaveProperty('forwarded');
       },
     );
 

@@ -122,7 +122,13 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^https?:\\/\\/([^/?#]+)(\\/.*)?$/i': client('a', { before: 'http://', after: '?' }),
   },
   'src/entry/node/server/traffic.ts': { '/^\\/(?:livez|readyz)\\/?(?:\\?|$)/': client('/livez') },
-  'src/entry/node/settings.ts': { '/^\\d+$/': OURS, '/^https?:$/': OURS },
+  'src/entry/node/settings.ts': {
+    '/^\\d+$/': OURS,
+    '/^https?:$/': OURS,
+    '/^https:/i': OURS,
+    '/^http:/i': OURS,
+    '/^(?!rediss)/': OURS,
+  },
   'src/entry/node/tracing/sdk.ts': {
     '/"code":"(\\w{1,40})"|\\b(OTEL_[A-Z_]{1,60})|\\b(time)d? ?out\\b|\\b(Dropped) \\d+ spans/i': OURS,
   },
@@ -137,16 +143,16 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^UND_ERR_(CONNECT|HEADERS)_TIMEOUT$/': OURS,
     '/^PROXY_/': OURS,
     '/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM|\\d{3})$/': OURS,
-    '/^(EPROTO|ERR_(SSL|TLS)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/': OURS,
+    '/^(EPROTO|UND_ERR_PRX_TLS|ERR_(SSL|TLS)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_)/':
+      OURS,
   },
   'src/entry/node/way.ts': {
-    '/^(HTTPParserError|UND_ERR_(PRX_|HEADERS_))/': OURS,
     '/^Proxy (?:response|Authentication Required) \\((\\d{3})\\)/': OURS,
   },
   'src/entry/node/certificates.ts': { '/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g': OURS },
   'src/entry/node/logger.ts': { '/^/m': OURS },
   'src/resilience/reasons.ts': {
-    '/^(CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|ERR_TLS_CERT_)/': OURS,
+    '/^(CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_|ERR_TLS_CERT_)/': OURS,
     '/^[A-Z][A-Z0-9_]{1,63}$/': OURS,
   },
   'src/entry/worker/transport.ts': { '/\\/$/': OURS },

@@ -44,6 +44,7 @@ async function openRing(size: number): Promise<readonly TestGateway[]> {
   return ring;
 }
 
+const warningsOf = ({ lines }: TestGateway) => lines.filter(({ level }) => level === 'warn').map(({ msg }) => msg);
 const requestsOf = ({ lines }: TestGateway) => lines.filter(({ msg }) => msg === 'request').length;
 
 describe.each([1, 2, 3])('a ring of %i', (size) => {
@@ -71,9 +72,7 @@ describe.each([1, 2, 3])('a ring of %i', (size) => {
     const ring = await openRing(size);
     for (let times = 0; times < 3; times++) await call(ring[0]?.url ?? '', { path: pathOf(READ), token: secret() });
     for (const gateway of ring)
-      expect(gateway.lines.filter(({ level }) => level === 'warn').map(({ msg }) => msg)).toEqual([
-        'the upstream fails: it leads back to this gateway; see UPSTREAM_BASE_URL',
-      ]);
+      expect(warningsOf(gateway)).toEqual(['the upstream fails: it leads back to this gateway; see UPSTREAM_BASE_URL']);
   });
 
   test('frees the key of a write, since it never got anywhere', async () => {
@@ -167,10 +166,39 @@ describe('Via', () => {
       expect((await call(gateway.url, { path, headers: { Via: own } })).status).toBe(200);
   });
 
-  test('has nothing to do with a 508 of the upstream’s own', async () => {
+  const OF_A_GATEWAY = {
+    type: '/base/problems/loop_detected',
+    code: 'loop_detected',
+    request_id: 'one',
+    retryable: false,
+  };
+
+  test.each([
+    { detail: 'Loop Detected' },
+    { code: 'loop_detected' },
+    { ...OF_A_GATEWAY, type: 'about:blank' },
+    { ...OF_A_GATEWAY, code: 'loop' },
+    { ...OF_A_GATEWAY, request_id: undefined },
+    { ...OF_A_GATEWAY, retryable: true },
+  ])('has nothing to do with a 508 of the upstream’s own: %j', async (body) => {
     const { upstream, gateway } = await openWorld();
-    upstream.on(callOf(READ), json(508, '{"detail":"Loop Detected"}'));
+    upstream.on(() => true, json(508, JSON.stringify(body)));
+    const token = secret();
+    expectProblem(await call(gateway.url, { path: pathOf(READ), token }), {
+      status: 502,
+      code: 'upstream_bad_response',
+    });
+    const keyed = { ...exampleRequest('purchasePlan'), token, headers: { 'Idempotency-Key': 'once' } };
+    const { outcome } = expectProblem(await call(gateway.url, keyed), { status: 502, code: 'upstream_bad_response' });
+    expect(outcome).toBe('unknown');
+    expectProblem(await call(gateway.url, keyed), { status: 409, code: 'outcome_unknown' });
+    expect(warningsOf(gateway)).toEqual(['the upstream fails: it answers with an error of its own']);
+  });
+
+  test('is not needed where the whole problem of another gateway says so', async () => {
+    const { upstream, gateway } = await openWorld();
+    upstream.on(callOf(READ), json(508, JSON.stringify(OF_A_GATEWAY)));
     const answer = await call(gateway.url, { path: pathOf(READ), token: secret() });
-    expectProblem(answer, { status: 502, code: 'upstream_bad_response' });
+    expectProblem(answer, { status: 508, code: 'loop_detected' });
   });
 });

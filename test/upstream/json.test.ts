@@ -227,6 +227,20 @@ describe('links of a page', () => {
     );
   });
 
+  test('ask once for the origin, and only where they are some', () => {
+    let times = 0;
+    const request = {
+      get origin() {
+        times++;
+        return ORIGIN;
+      },
+    };
+    withOrigin(localLinks('{"next":"/a/?page=3","previous":"/a/?page=1"}', PAGE), request);
+    expect(times).toBe(1);
+    withOrigin(localLinks('{"next":null,"previous":null}', PAGE), request);
+    expect(times).toBe(1);
+  });
+
   test('of what is no page are none', () => {
     fc.assert(
       fc.property(texts, (text) => {

@@ -87,7 +87,7 @@ describe.skipIf(!hasRedis)(`the last release and this version with one Redis${SK
 
     test('an instance killed in mid-purchase leaves its key taken', async () => {
       const order = newOrder();
-      const one = await mixed().start(from, { REQUEST_TIMEOUT_MS: '1000' });
+      const one = await mixed().start(from, { REQUEST_TIMEOUT_MS: '1000', UPSTREAM_TIMEOUT_MS: '1000' });
       const held = fleet.holdNext(order.token, 'purchasePlan');
       const sent = buy(one, order).catch(() => 'cut');
       await held.reached;

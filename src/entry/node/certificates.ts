@@ -11,11 +11,15 @@ export interface Kind {
   readonly check: (pem: string) => unknown;
 }
 
+const BEGIN = '-----BEGIN CERTIFICATE-----';
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g;
 
 export const CERTIFICATES: Kind = {
   expected: 'a file with certificates, PEM',
-  check: (pem) => (pem.match(CERTIFICATE) ?? [pem]).map((one) => new X509Certificate(one)),
+  check: (pem) => {
+    const whole = (pem.match(CERTIFICATE) ?? [pem]).map((one) => new X509Certificate(one));
+    if (pem.split(BEGIN).length - 1 > whole.length) throw new Error('one has no end');
+  },
 };
 
 export const KEY: Kind = { expected: 'a file with a private key and no passphrase, PEM', check: createPrivateKey };
@@ -114,6 +118,9 @@ export class WatchedTls {
   readonly #logger: Logger;
   readonly #timer: NodeJS.Timeout | undefined;
   readonly #listeners: (() => void)[] = [];
+  /** Of the last look. */
+  #found: string;
+  /** What was read last. */
   #seen: string;
   #tls: Tls;
 
@@ -122,7 +129,7 @@ export class WatchedTls {
     this.#side = side;
     this.#files = files;
     this.#logger = logger;
-    this.#seen = stateOf(files); // first, so that what changes meanwhile is read again
+    this.#found = this.#seen = stateOf(files); // first, so that what changes meanwhile is read again
     const read = readTls(side, files);
     this.#tls = read.problems ? refuse(read.problems) : read.data;
     if (this.#seen !== '') this.#timer = setInterval(() => this.#look(), everyMs).unref();
@@ -146,10 +153,15 @@ export class WatchedTls {
     clearInterval(this.#timer);
   }
 
-  /** By what is in them and not by events: a volume of Kubernetes swaps a link above them. */
+  /**
+   * By what is in them and not by events: a volume of Kubernetes swaps a link above them. What two looks in a row find counts,
+   * since a file may be half written.
+   */
   #look(): void {
     const state = stateOf(this.#files);
-    if (state === this.#seen) return;
+    const isSteady = state === this.#found;
+    this.#found = state;
+    if (!isSteady || state === this.#seen) return;
     this.#seen = state;
     const read = readTls(this.#side, this.#files);
     if (read.problems) return this.#complain(read.problems);

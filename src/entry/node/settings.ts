@@ -30,11 +30,19 @@ const file = z.optional(z.string('the path of a file'));
 const proxy = z.optional(
   readAs('the http:// or https:// URL of a proxy, such as http://proxy.example:3128', (text) => {
     const url = URL.parse(text.includes('://') ? text : `http://${text}`);
-    return url && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search + url.hash === ''
-      ? url
-      : undefined;
+    const isOne = url && /^https?:$/.test(url.protocol) && url.pathname === '/' && url.search + url.hash === '';
+    return isOne && [url.username, url.password].every(isDecodable) ? url : undefined;
   }),
 );
+
+function isDecodable(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /** What only a process is told, and a Worker is not. */
 const variables = z.object({
@@ -73,7 +81,7 @@ export function settingsIn(
   const problems = [
     ...('problems' in read ? read.problems : []),
     ...conflictsIn(given, count),
-    ...withoutTls(files.STORE, given),
+    ...SIDES.flatMap((side) => withoutTls(side, files[side], given)),
     ...SIDES.flatMap((side) => readTls(side, files[side]).problems ?? []),
   ];
   return 'data' in read && problems.length === 0 ? { data: { ...read.data, files } } : { problems };
@@ -107,9 +115,19 @@ function filesIn(given: Variables, side: Side): TlsFiles {
   return { ca, cert, key };
 }
 
-/** Files that a store without TLS would leave aside. */
-function withoutTls(files: TlsFiles, given: Variables): readonly ConfigProblem[] {
-  const [kind] = Object.entries(files).flatMap(([name, path]) => (path === undefined ? [] : name.toUpperCase()));
-  if (kind === undefined || String(given['STORE_URL']).startsWith('rediss')) return [];
-  return [{ variable: 'STORE_URL', expected: `one with TLS, rediss…, since STORE_${kind}_FILE is set` }];
+/** The address of each side, and how one without TLS begins. Where there is no upstream the sandbox is, which needs nothing. */
+const ADDRESSES = {
+  UPSTREAM: { variable: 'UPSTREAM_BASE_URL', isPlain: /^http:/i, scheme: 'https' },
+  STORE: { variable: 'STORE_URL', isPlain: /^(?!rediss)/, scheme: 'rediss' },
+} as const;
+
+/** Files that a side without TLS would leave aside. A proxy with TLS is trusted by the upstream's. */
+function withoutTls(side: Side, files: TlsFiles, given: Variables): readonly ConfigProblem[] {
+  const { variable, isPlain, scheme } = ADDRESSES[side];
+  const isOfProxy = side === 'UPSTREAM' && /^https:/i.test(String(proxiesIn(given)['HTTP_PROXY']));
+  const { ca, ...shown } = files;
+  const used = isOfProxy ? shown : { ca, ...shown };
+  const [kind] = Object.entries(used).flatMap(([name, path]) => (path === undefined ? [] : name.toUpperCase()));
+  if (kind === undefined || !isPlain.test(String(given[variable]))) return [];
+  return [{ variable, expected: `one with TLS, ${scheme}…, since ${side}_${kind}_FILE is set` }];
 }

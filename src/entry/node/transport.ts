@@ -118,8 +118,10 @@ class Collector implements Dispatcher.DispatchHandler {
 
   onResponseError(controller: Dispatcher.DispatchController, error: Error & { code?: string }): void {
     if (this.#decoder && controller !== this.#controller) return this.#decoder.onResponseError?.(controller, error);
+    if (this.isSettled) return;
     if (this.#status === 0) this.#fail(this.#failureOf(error));
     else this.#answer(OF_DECODER.test(error.code ?? '') ? CODED : { flaw: 'cut_short' });
+    this.#controller?.abort(OVER); // undici would read the body of a proxy's 407 to its end
   }
 
   #answer(body: Body): void {
@@ -145,7 +147,7 @@ class Collector implements Dispatcher.DispatchHandler {
   }
 
   #failureOf(given: Error & { code?: string }): GatewayError {
-    const error: Error & { code?: string } = told(given, this.#controller !== undefined);
+    const error: Error & { code?: string } = told(given);
     const code = (error.code ?? '').replace(/^PROXY_/, '');
     if (!this.#controller || error instanceof ProxyError)
       return noAnswer(TIMED_OUT.test(code) ? 'connect_timeout' : 'no_connection', reasonOf(code), error);
@@ -169,7 +171,10 @@ const CODES_OF: readonly (readonly [RegExp, Reason])[] = [
   [/^ECONNREFUSED$/, 'refused'],
   [/^(UND_ERR_(CONNECT|HEADERS)_TIMEOUT|ETIMEDOUT)$/, 'timeout'],
   [/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM|\d{3})$/, 'unreachable'],
-  [/^(EPROTO|ERR_(SSL|TLS)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH)/, 'tls'],
+  [
+    /^(EPROTO|UND_ERR_PRX_TLS|ERR_(SSL|TLS)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_)/,
+    'tls',
+  ],
 ];
 
 const reasonOf = (code: string): Reason => CODES_OF.find(([form]) => form.test(code))?.[1] ?? 'reset';
@@ -191,7 +196,7 @@ const OF_DECODER = /^(Z_|ZSTD_|ERR__)/;
 
 const CODED: Body = { flaw: 'coding' };
 
-/** What is coded may end before the answer that it is in, which nobody would wait for any more. */
+/** Of an exchange whose answer, which nobody waits for any more, may still go on. */
 const OVER = new Error('over');
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });

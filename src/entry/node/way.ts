@@ -37,7 +37,7 @@ export function dispatcherTo({ origin }: URL, bounds: Bounds, { tls, proxy, noPr
     requestTls: { ...connect, allowH2: false } as buildConnector.BuildOptions,
     proxyTls: { ...(trusting && { secureContext: trusting }), allowH2: false } as buildConnector.BuildOptions,
     // What it does not answer to a CONNECT in that time is not waited for: its place is needed.
-    clientFactory: (url, own) => new Pool(url, toProxy({ ...own, headersTimeout: timeoutMs })),
+    clientFactory: (url, own) => new Tunnels(url, toProxy({ ...own, headersTimeout: timeoutMs })),
     factory: (to, own: Pool.Options) =>
       new Pool(to, new URL(to).origin === origin ? own : toProxy({ ...own, ...options })),
   });
@@ -50,9 +50,17 @@ function toProxy(options: Pool.Options): Pool.Options {
   const marking: buildConnector.connector = (at, callback) =>
     connect(at, (...result) => {
       const [error, socket] = result;
-      return error ? callback(new ProxyError(codeIn(error), error), null) : callback(null, socket);
+      return error ? callback(ofProxy(error), null) : callback(null, socket);
     });
   return { ...options, connect: marking };
+}
+
+/** Makes tunnels. What fails of a CONNECT says so too: nothing else has been asked yet. */
+class Tunnels extends Pool {
+  override connect = ((options: Dispatcher.ConnectOptions) =>
+    super.connect(options).catch((error: Error) => {
+      throw ofProxy(error);
+    })) as Pool['connect'];
 }
 
 /** A failure of the proxy, or of the way to it. Its code is that of what has failed, or the proxy's status, behind `PROXY_`. */
@@ -65,18 +73,14 @@ export class ProxyError extends Error {
   }
 }
 
-const codeIn = (error: Error & { code?: string }) => error.code ?? 'UNKNOWN';
+const ofProxy = (error: Error & { code?: string }) =>
+  error instanceof ProxyError ? error : new ProxyError(error.code ?? 'UNKNOWN', error);
 
 /** How undici says that a proxy has refused: the upstream has not seen the request. */
 const REFUSED = /^Proxy (?:response|Authentication Required) \((\d{3})\)/;
 
-/** Of a CONNECT: nothing else has been asked yet. */
-const OF_TUNNEL = /^(HTTPParserError|UND_ERR_(PRX_|HEADERS_))/;
-
-/** A failure as one of the proxy if it is; `isSent`: whether the request was. */
-export function told(error: Error, isSent: boolean): Error {
+/** A failure as one of the proxy if it is. */
+export function told(error: Error): Error {
   const status = REFUSED.exec(error.message)?.[1];
-  if (status !== undefined) return new ProxyError(status, error);
-  const isOfTunnel = !isSent && [codeIn(error), error.name].some((text) => OF_TUNNEL.test(text));
-  return isOfTunnel ? new ProxyError(codeIn(error), error) : error;
+  return status === undefined ? error : new ProxyError(status, error);
 }

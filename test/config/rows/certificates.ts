@@ -20,6 +20,7 @@ export const PEM = {
 };
 const otherKey = file('other-key.pem', second.client.key);
 const spoiled = file('spoiled.pem', first.ca + second.ca.replace('\nMII', '\nMXI'));
+const cutShort = file('cut-short.pem', first.ca + second.ca.slice(0, 200));
 const empty = file('empty.pem', '');
 const missing = join(folder, 'nothing.pem');
 
@@ -39,6 +40,7 @@ const [NO_BEGIN, NO_TYPE] = ['ERR_OSSL_PEM_NO_START_LINE', 'ERR_OSSL_UNSUPPORTED
 const noCertificates = [
   ...unread,
   ...badIn(NO_CERTIFICATES, { [empty]: NO_BEGIN, [PEM.key]: NO_BEGIN, [spoiled]: 'ERR_OSSL_ASN1_WRONG_TAG' }),
+  [cutShort, NO_CERTIFICATES] as const,
 ];
 const noKeys = [...unread, ...badIn(NO_KEY, { [empty]: NO_TYPE, [PEM.ca]: NO_TYPE })];
 
@@ -63,7 +65,8 @@ function ofSide(side: 'UPSTREAM' | 'STORE', beside: Readonly<Record<string, stri
 
 const proxies = ['HTTPS_PROXY', 'HTTP_PROXY'].map((variable): Rows => {
   const addresses = ['http://proxy.example:3128/', 'https://us:p%40ss@proxy.example/'];
-  const bad = ['socks5://proxy.example', 'http://:3128', 'proxy example', 'http://proxy.example/path'];
+  const logins = ['http://us:100%@proxy.example', 'http://100%@proxy.example', 'http://us%4:1@proxy.example'];
+  const bad = ['socks5://proxy.example', 'http://:3128', 'proxy example', 'http://proxy.example/path', ...logins];
   return {
     variable,
     good: [...addresses, 'proxy.example:3128'].map((text) => [
