@@ -4,8 +4,9 @@ import { createAdminApp, createParts, createRefuser, type Deps } from '../../src
 import { type Config, parseConfig } from '../../src/config.ts';
 import type { LogFields, Logger } from '../../src/core/logger.ts';
 import { openConsole } from '../../src/entry/node/console/index.ts';
-import { nodeDeps } from '../../src/entry/node/deps.ts';
+import { nodeDeps, openStore } from '../../src/entry/node/deps.ts';
 import { serve, type ServeOptions } from '../../src/entry/node/server/serve.ts';
+import { settingsIn } from '../../src/entry/node/settings.ts';
 import type { Way } from '../../src/entry/node/way.ts';
 import type { Table } from '../../src/upstream/table.ts';
 import { accountTables } from './account-api.ts';
@@ -49,15 +50,11 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const config = configOf({ UPSTREAM_BASE_URL: upstreamUrl, ...env }, table);
   const lines: LogLine[] = [];
   const logger = keepingLogger(lines);
-  const built = nodeDeps({
-    table,
-    overviews,
-    config,
-    upstream: new URL(upstreamUrl),
-    logger,
-    readiness: { isReady: () => true },
-    way,
-  });
+  const readiness = { isReady: () => true };
+  const given = { table, overviews, config, upstream: new URL(upstreamUrl), logger, readiness, way };
+  const settings = settingsIn(env);
+  const storeUrl = 'data' in settings ? settings.data.storeUrl : undefined;
+  const built = nodeDeps(given, openStore(given, storeUrl));
   const deps = { ...built.deps, ...replaced };
   const { unsent, idle } = built;
   const { waitUntil } = deps;
@@ -67,7 +64,7 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const listener = await serve({ app: around?.(app, request) ?? app, isGateway: !around, ...on });
   const unhooked = { ...deps, hooks: undefined };
   const ofAdmin = { ...on, refuse: createRefuser(unhooked), isGateway: true };
-  const shown = openConsole({ ...built, deps, isStoreShared: false });
+  const shown = openConsole({ ...built, deps, isStoreShared: storeUrl !== undefined });
   const adminApp = createAdminApp(unhooked, built.scrape, shown.routes);
   const admin = isWanted ? await serve({ ...ofAdmin, app: adminApp }) : undefined;
   return {
