@@ -3,7 +3,7 @@ import { type Gauge as UnderWay, type Metrics, SECTION_STATES, STATUS_CLASSES } 
 import type { Scrape } from '../../../routes/health.ts';
 import type { Table } from '../../../upstream/table.ts';
 import { buildInfo, instruments, UNDER_WAY } from './instruments.ts';
-import { measureProcess, ofProcess, type ReadMetrics } from './measured.ts';
+import { CONTENT_TYPE, measureProcess, type ReadMetrics, scrapeProcess } from './measured.ts';
 import { counted, Counts, gauge } from './series.ts';
 
 /** The metrics of the gateway, of the process and what `others` measure, in Prometheus' format. */
@@ -60,8 +60,8 @@ export function promMetrics(
     read: () => registry.getMetricsAsJSON(),
     measure: async () => [...(await registry.getMetricsAsJSON()), ...(await measureProcess())],
     scrape: async () => ({
-      contentType: ofProcess.contentType,
-      text: (await registry.metrics()) + (await ofProcess.metrics()),
+      contentType: CONTENT_TYPE,
+      text: (await registry.metrics()) + (await scrapeProcess()),
     }),
   };
 }

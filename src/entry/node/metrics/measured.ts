@@ -20,7 +20,7 @@ interface MeasuredValue {
 }
 
 /** Once for all gateways in the process: each time would start a timer and an observer that never end. */
-export const ofProcess = new Registry();
+const ofProcess = new Registry();
 collectDefaultMetrics({ register: ofProcess });
 
 /** What counts of several processes, where prom-client takes their average or nothing: the latest loop, the first start. */
@@ -30,6 +30,10 @@ for (const metric of ofProcess.getMetricsAsArray()) {
 }
 
 export const measureProcess: ReadMetrics = () => ofProcess.getMetricsAsJSON();
+
+/** In Prometheus' format. */
+export const CONTENT_TYPE: string = ofProcess.contentType;
+export const scrapeProcess = (): Promise<string> => ofProcess.metrics();
 
 const GROWING = new Set<unknown>(['counter', 'histogram', 'summary']);
 
@@ -51,7 +55,7 @@ export function added(all: readonly Measured[]) {
   const registry = AggregatorRegistry.aggregate(all.map((one) => one.map(rounded)));
   return {
     measured: (): Promise<Measured> => registry.getMetricsAsJSON(),
-    scraped: async () => ({ contentType: registry.contentType, text: await registry.metrics() }),
+    scraped: async () => ({ contentType: CONTENT_TYPE, text: await registry.metrics() }),
   };
 }
 
