@@ -1,6 +1,5 @@
 import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { ConsoleEvent } from '../../src/console/event.d.ts';
 import {
@@ -379,7 +378,7 @@ describe('the end', () => {
     const answer = ask(await openSocket(gateway.port));
     await upstream.waitForCalls(1);
     process.kill(gateway.pid, 'SIGKILL'); // it alone
-    await sleep(50);
+    await expect.poll(() => isRunning(gateway.pid), SOON).toBe(false);
     held.release();
     expect(await answer).toBe(200);
     expect(await gateway.exited).toBe('SIGKILL'); // when all have closed its output

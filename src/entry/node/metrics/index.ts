@@ -2,7 +2,7 @@ import { type Metric, Registry } from 'prom-client';
 import { type Gauge as UnderWay, type Metrics, SECTION_STATES, STATUS_CLASSES } from '../../../core/metrics.ts';
 import type { Scrape } from '../../../routes/health.ts';
 import type { Table } from '../../../upstream/table.ts';
-import { buildInfo, instruments, UNDER_WAY } from './instruments.ts';
+import { buildInfo, instruments, UNDER_WAY, WORKER_DEATHS } from './instruments.ts';
 import { CONTENT_TYPE, measureProcess, type ReadMetrics, scrapeProcess } from './measured.ts';
 import { counted, Counts, gauge } from './series.ts';
 
@@ -27,7 +27,7 @@ export function promMetrics(
       'max',
     ),
     gauge('portico_workers', 'Processes that serve.', () => 1),
-    counted('portico_worker_deaths_total', 'Processes that ended by themselves, and were replaced.', () => 0),
+    counted(WORKER_DEATHS.name, WORKER_DEATHS.help, () => 0),
   ];
   const metrics = Object.values(own).map((one) => (one instanceof Counts ? one.metric : one));
   for (const metric of [...metrics, ...gauges, ...others]) registry.registerMetric(metric);

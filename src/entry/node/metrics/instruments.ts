@@ -50,6 +50,12 @@ export const UNDER_WAY: Readonly<Record<UnderWay, readonly [name: string, help: 
   connections_limit: ['connections_limit', 'How many connections clients may have.'],
 };
 
+/** Of one process it is 0: the primary counts. */
+export const WORKER_DEATHS = {
+  name: 'portico_worker_deaths_total',
+  help: 'Processes that ended by themselves, and were replaced.',
+};
+
 export function buildInfo(): Metric {
   const labels = { version: VERSION, node: process.version };
   const metric = new Gauge<string>({

@@ -2,6 +2,7 @@ import cluster from 'node:cluster';
 import { Counter, Registry } from 'prom-client';
 import { checkedConfig } from '../../../portico.ts';
 import { openConsole } from '../console/index.ts';
+import { WORKER_DEATHS } from '../metrics/instruments.ts';
 import { listenForOperators } from '../operators.ts';
 import { type OpenedOnNode, runtimeOf } from '../runtime.ts';
 import type { Served } from '../server/serve.ts';
@@ -13,15 +14,13 @@ import { WorkerProcess } from './process.ts';
 import { type Role, WORKER_MARK } from './role.ts';
 import { Supervisor } from './supervisor.ts';
 
-const DEATHS = 'Processes that ended by themselves, and were replaced.';
-
 /** Starts workers, keeps them, and answers operators for all of them. */
 export async function supervise(opened: OpenedOnNode, atEnd?: () => Promise<void>): Promise<Served> {
   const { settings, logger } = opened;
   cluster.schedulingPolicy = cluster.SCHED_RR; // each gets as many connections
   cluster.setupPrimary({ serialization: 'advanced', stdio: ['inherit', 'inherit', 'inherit', 'ipc', 'pipe'] });
   const counted = new Registry();
-  const deaths = new Counter({ name: 'portico_worker_deaths_total', help: DEATHS, registers: [counted] });
+  const deaths = new Counter({ ...WORKER_DEATHS, registers: [counted] });
   const gathered = new Gathered(
     () => supervisor.workers,
     () => counted.getMetricsAsJSON(),
