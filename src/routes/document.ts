@@ -6,7 +6,7 @@ import { docsDescription } from './docs.ts';
 import { healthDescriptions } from './health.ts';
 import { homeDescription } from './home.ts';
 import type { Description } from './openapi.ts';
-import { overviewDescription, schemaNamesOf } from './overview-description.ts';
+import { overviewDescription, schemaNamesOf } from './overview-head.ts';
 import { passthroughDescription } from './passthrough.ts';
 import { problemsDescriptions } from './problems.ts';
 import { about, pageAt, type Route } from './route.ts';
@@ -47,7 +47,7 @@ function checkNames(described: Described): void {
   const twice = ids.find((id, at) => ids.indexOf(id) < at);
   if (twice !== undefined)
     throw new TypeError(`two calls are called \`${twice}\`: rows, overviews and calls of Portico`);
-  const own = new Set([...OWN_SCHEMAS, ...described.overviews.flatMap(schemaNamesOf)]);
+  const own = new Set([...OWN_SCHEMAS, ...described.overviews.flatMap((one) => Object.values(schemaNamesOf(one)))]);
   const bodies = described.table.operations.flatMap(({ answer, body }) => [answer, body?.schema]);
   const given = [...bodies, ...described.overviews.map(({ computed }) => computed)].filter((one) => !!one);
   const schemas = new Set(given.flatMap((one) => [...schemasIn(one)]));

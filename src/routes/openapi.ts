@@ -1,9 +1,15 @@
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
-import * as z from 'zod/mini';
-import { ERROR_CODES, type ErrorCode, GatewayError, type Problem, PROBLEM_TYPE, problemOf } from '../core/errors.ts';
+import { ERROR_CODES } from '../core/errors.ts';
 import { EXPOSED } from '../middleware/cors.ts';
-import { documented, exampleOf } from '../upstream/fields.ts';
 import type { Table } from '../upstream/table.ts';
+import { answersOf, shared } from './details/answers.ts';
+import { batchDetails } from './details/batch.ts';
+import { overviewDetails } from './details/overview.ts';
+import { passthroughDetails } from './details/passthrough.ts';
+import { meaningDetails, meaningsDetails } from './details/problems.ts';
+import { named, namedSchemas } from './details/schemas.ts';
+import { sessionDetails } from './details/session.ts';
+import { tools } from './details/tools.ts';
 
 /** A route: what the app mounts it by, and what the document tells of it besides. */
 export interface Description extends Pick<RouteConfig, 'method' | 'path' | 'operationId' | 'summary' | 'security'> {
@@ -76,159 +82,15 @@ export function documentOf(routes: readonly Description[], table: Table): object
   });
 }
 
-type HeaderTexts = Record<string, { description: string; schema: { type: 'string' | 'integer' }; example: unknown }>;
-
-const header = (description: string, example: string) =>
-  ({ description, schema: { type: 'string' }, example }) as const;
-
-const VALIDATED = {
-  ETag: header('Strong; for `If-None-Match`.', '"5f2b8c61d0e94a37"'),
-  Age: { description: 'Seconds since the upstream sent it.', schema: { type: 'integer', minimum: 0 }, example: 18 },
-  'Cache-Control': header('Yours to keep, but ask before each use.', 'private, no-cache'),
-  'Cache-Status': header('Where the answer came from (RFC 9211).', 'portico; hit; ttl=12'),
-} as const;
-
-const told = (description: string) => documented(z.string(), { description });
-
-const RETRY_AFTER = {
-  'Retry-After': { description: 'Seconds; where waiting helps.', schema: { type: 'integer' }, example: 12 },
-} as const;
-const LIMIT = {
-  ...RETRY_AFTER,
-  RateLimit: header('Requests left, and seconds until the count begins anew.', '"account";r=588;t=41'),
-  'RateLimit-Policy': header('Requests in so many seconds.', '"account";q=600;w=60'),
-};
-const CHALLENGE = { 'WWW-Authenticate': header('The scheme to use.', 'Token') };
-
-const BAD_PAGE = { code: 'invalid_format', message: 'expected an integer of 1 or more', field: 'page' };
-const PARTICULARS: Partial<Record<ErrorCode, object>> = {
-  validation_failed: { errors: [BAD_PAGE] },
-  rate_limited: { retryAfter: 12 },
-};
-
-const REQUEST_ID = '01981f0e-7d2c-7000-8000-5f3b9c0d1e2f';
-
-/** A problem as a client gets it. `instance`: the path of its request. */
-const problemExample = (code: ErrorCode, instance: string): Problem =>
-  problemOf(GatewayError.of(code, PARTICULARS[code]), { instance, mount: '', requestId: REQUEST_ID });
-
-const SCHEMAS = '#/components/schemas/';
-
-/** An answer with any of some problems, as a request of this path gets them. */
-function anyOf(description: string, path: string, codes: readonly ErrorCode[], headers?: HeaderTexts) {
-  const examples = Object.fromEntries(codes.map((code) => [code, { value: problemExample(code, path) }]));
-  const content = { [PROBLEM_TYPE]: { schema: { $ref: `${SCHEMAS}Problem` }, examples } };
-  return { description, ...(headers && { headers }), content };
-}
-
-/** Answers that many calls share, by the names of their components. */
-function answersOf({ operations }: Table) {
-  const list = operations.find(({ paged }) => paged)?.path ?? '/';
-  const write = operations.find(({ exclusive }) => exclusive)?.path ?? '/';
-  return {
-    RateLimited: anyOf('Too many requests, or the upstream wants fewer.', list, ['rate_limited'], LIMIT),
-    NotTwice: anyOf(
-      'The first request with this key is under way, or nobody knows how it ended; or the upstream refused.',
-      write,
-      ['idempotency_in_progress', 'outcome_unknown', 'conflict'],
-    ),
-    KeyReused: anyOf('The key was used with another body; or the upstream refused.', write, [
-      'idempotency_key_reused',
-      'unprocessable_content',
-    ]),
-    // Some generators take a default answer whose description has the word "success" for a good one too.
-    Problem: anyOf(
-      'Any other problem (RFC 9457). `/problems/{code}` describes each code.',
-      list,
-      ['validation_failed', 'rate_limited', 'upstream_timeout'],
-      RETRY_AFTER,
-    ),
-    Unauthenticated: anyOf('No usable credential, or the upstream refused it.', list, ['unauthenticated'], CHALLENGE),
-  };
-}
-
-const shared = (name: keyof ReturnType<typeof answersOf>) => ({ $ref: `#/components/responses/${name}` });
-
-const LIMITED = { 429: shared('RateLimited') };
-
-type Schema = z.core.$ZodType;
-
-/** What the document that is being made refers to. */
-const named = new Set<Schema>();
-
-/** @throws Error for a schema without a name */
-function reference(schema: Schema): { $ref: string } {
-  const name = z.globalRegistry.get(schema)?.id;
-  if (name === undefined) throw new Error('a schema in the document needs a name: documented(schema, { id })');
-  named.add(schema);
-  return { $ref: SCHEMAS + name };
-}
-
-/** What descriptions are written with. */
+/** What descriptions are written with. Details that have schemas of their own are in it whole, to be loaded with it. */
 const doc = {
-  header,
-  reference,
-  problem: problemExample,
-  /** Headers of an answer that nobody may keep. */
-  unstored: { 'Cache-Control': header('Not to be kept.', 'no-store') },
-  /** What any call whose requests are counted may answer. */
-  limited: LIMITED,
-  /** What any call that takes a credential may answer. */
-  refused: { 401: shared('Unauthenticated'), ...LIMITED },
-  /** What a write with an idempotency key may answer. */
-  keyed: { 409: shared('NotTwice'), 422: shared('KeyReused') },
-  /** What a client may ask of the cache. */
-  conditional: {
-    'If-None-Match': told('ETag of the copy that you have; 304 if it still holds'),
-    'Cache-Control': told('`no-cache`: a fresh copy; `no-store`: neither from the cache nor into it'),
-  },
-
-  json(schema: Schema, example: unknown = exampleOf(schema)) {
-    return { 'application/json': { schema: reference(schema), example } };
-  },
-
-  good(description: string, content: Record<string, object>) {
-    return { responses: { 200: { description, content } } };
-  },
-
-  /** The answers of a read that the gateway may hold. */
-  cached(content: Record<string, object>, description = 'As the upstream sent it.') {
-    const gone = 'The copy that `If-None-Match` names still holds. No body.';
-    return { 200: { description, headers: VALIDATED, content }, 304: { description: gone, headers: VALIDATED } };
-  },
-
-  /** A list in a query is `a,b` in one parameter. */
-  parameters(place: 'path' | 'query' | 'header', fields: Readonly<Record<string, Schema>>) {
-    return Object.entries(fields).map(([name, field]) => ({
-      name,
-      in: place,
-      required: place === 'path',
-      description: z.globalRegistry.get(field)?.description ?? '',
-      ...(field instanceof z.ZodMiniArray && ({ style: 'form', explode: false } as const)),
-      schema: jsonSchemaOf(field),
-    }));
-  },
+  ...tools,
+  overview: overviewDetails,
+  batch: batchDetails,
+  session: sessionDetails,
+  passthrough: passthroughDetails,
+  meanings: meaningsDetails,
+  meaning: meaningDetails,
 };
 
 export type Doc = typeof doc;
-
-/** All that was referred to, and what it is made of. By zod itself: zod-to-openapi reads no schema of zod/mini. */
-const namedSchemas = (): Readonly<Record<string, object>> => jsonSchemaOf(z.union([...named])).$defs ?? {};
-
-type JsonSchema = Readonly<Partial<Record<'type' | 'pattern' | 'enum', unknown>>> & { readonly anyOf?: JsonSchema[] };
-
-function jsonSchemaOf(schema: Schema): { readonly $defs?: Record<string, object> } {
-  const text = JSON.stringify(z.toJSONSchema(schema, { io: 'input' }));
-  return JSON.parse(text.replaceAll('#/$defs/', SCHEMAS), tidied) as object;
-}
-
-/** Writes `anyOf: [{type: 'string'}, {type: 'null'}]` as `type: ['string', 'null']`; leaves out what OpenAPI implies. */
-function tidied(key: string, value: JsonSchema | null): unknown {
-  if (key === '$schema') return undefined;
-  if (value?.type === 'integer') return { ...value, pattern: undefined }; // that of its text in a query
-  const [first, second, ...more] = value?.anyOf ?? [];
-  const isPlain = typeof first?.type === 'string' && first.enum === undefined;
-  if (!isPlain || second?.type !== 'null' || more.length > 0) return value;
-  const { anyOf: _, ...rest } = value ?? {};
-  return { ...first, ...rest, type: [first.type, 'null'] };
-}

@@ -14,7 +14,7 @@ import { noneMatch } from '../middleware/headers.ts';
 import { logIfFault, problemFor } from '../middleware/problem.ts';
 import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../middleware/reply.ts';
 import type { ClientRequest, Env } from '../middleware/request.ts';
-import { overviewDescription } from './overview-description.ts';
+import { overviewDescription } from './overview-head.ts';
 import { type Route, routeOf } from './route.ts';
 import { type CompositionRequest, compositionsOf, project } from './selection.ts';
 

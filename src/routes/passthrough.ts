@@ -1,4 +1,3 @@
-import * as z from 'zod/mini';
 import { cacheStatusOf, cacheWordOf, type Reading } from '../cache/reader.ts';
 import { andThen } from '../core/runtime.ts';
 import type { Gateway } from '../gateway/gateway.ts';
@@ -7,12 +6,11 @@ import { jsonTextOf, unreadTextOf } from '../middleware/body.ts';
 import { noneMatch } from '../middleware/headers.ts';
 import { type Answer, NO_STORE, reply, REVALIDATE, timingOf } from '../middleware/reply.ts';
 import type { ClientRequest } from '../middleware/request.ts';
-import { documented, exampleOf } from '../upstream/fields.ts';
 import { withOrigin } from '../upstream/links.ts';
-import { type CachePolicy, ID_FORMS, type Operation } from '../upstream/operation.ts';
+import { ID_FORMS, type Operation } from '../upstream/operation.ts';
 import type { Table } from '../upstream/table.ts';
 import type { OperationInput } from '../upstream/call.ts';
-import type { Description, Doc } from './openapi.ts';
+import type { Description } from './openapi.ts';
 import { type Route, routeOf } from './route.ts';
 
 /** The upstream's endpoints, each at its own path (`contract.md` section 2). */
@@ -81,7 +79,7 @@ function writtenAnswer({ status, text, replayed }: Written): Answer {
 
 /** An endpoint of the upstream, of its row. */
 export function passthroughDescription(operation: Operation): Description {
-  const { id, method, path, tag, summary, credential, body } = operation;
+  const { id, method, path, tag, summary, credential } = operation;
   return {
     method: method.toLowerCase() as Lowercase<typeof method>,
     path,
@@ -89,56 +87,6 @@ export function passthroughDescription(operation: Operation): Description {
     tags: [tag.name],
     summary,
     ...(credential === 'none' && { security: [] }),
-    details: (doc) => ({
-      description: wordsOf(operation),
-      parameters: parametersOf(operation, doc),
-      ...(body && { request: { body: { required: !body.optional, content: doc.json(body.schema) } } }),
-      responses: {
-        ...goodAnswers(operation, doc),
-        ...(credential === 'none' ? doc.limited : doc.refused),
-        ...(method === 'POST' && doc.keyed),
-      },
-    }),
+    details: (doc) => doc.passthrough(operation),
   };
-}
-
-function wordsOf({ method, description, cache, exclusive }: Operation): string {
-  const held = cache ? cacheWords(cache) : method === 'GET' && 'Never held in the cache.';
-  const once = exclusive && 'Without a key, the second of two equal ones at the same moment is refused with 409.';
-  return [description, held, once].filter(Boolean).join(' ');
-}
-
-const cacheWords = ({ fresh, stale, onError }: CachePolicy) =>
-  `Held for the account: fresh for ${fresh} s, then up to ${stale} s while it is refreshed and up to ${onError} s ` +
-  'while the upstream fails, unless the operator has set other times.';
-
-const parametersOf = ({ method, idForm, answer, query, cache }: Operation, doc: Doc) => [
-  ...doc.parameters('query', query ?? {}),
-  ...doc.parameters('path', idForm ? { id: idSchema(ID_FORMS[idForm], answer) } : {}),
-  ...doc.parameters('header', method === 'POST' ? KEY : cache ? doc.conditional : {}),
-];
-
-/** `form`: a pattern. `answer`: whose id is the example. */
-export function idSchema(form: string, answer: Operation['answer']) {
-  const { id = 1091 } = answer instanceof z.ZodMiniObject ? (exampleOf(answer) as { id?: number }) : {};
-  return documented(z.string().check(z.regex(new RegExp(`^${form}$`))), {
-    description: 'identifier, digit for digit as it came',
-    examples: [String(id)],
-  });
-}
-
-const KEY = {
-  'Idempotency-Key': documented(z.string().check(z.regex(/^[\x21-\x7e]{1,255}$/)), {
-    description: 'new for each thing that the user does; sent again within 24 hours, it gets the first answer again',
-  }),
-};
-
-function goodAnswers({ method, answer, cache }: Operation, doc: Doc) {
-  const replayed = { 'Idempotency-Replayed': doc.header('This is the first answer again.', 'true') };
-  const headers = { ...doc.unstored, ...(method === 'POST' && replayed) };
-  if (answer === null) return { 204: { description: 'Done. No body.', headers } };
-  const content = doc.json(answer);
-  if (cache) return doc.cached(content);
-  // Which 2xx status a write has is the upstream's to say; its documentation does not.
-  return { [method === 'GET' ? '200' : '2XX']: { description: 'As the upstream sent it.', headers, content } };
 }

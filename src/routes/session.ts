@@ -7,7 +7,7 @@ import { credentialOf } from '../middleware/headers.ts';
 import { type Answer, jsonAnswer, NO_STORE, reply } from '../middleware/reply.ts';
 import type { ClientRequest, Session } from '../middleware/request.ts';
 import { CLEARED, MAX_TOKEN, type Sessions } from '../middleware/session.ts';
-import { documented, model, text, timestamp } from '../upstream/fields.ts';
+import { documented } from '../upstream/fields.ts';
 import { checkBody, checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { Table } from '../upstream/table.ts';
@@ -104,20 +104,6 @@ const tokenFrom =
     throw GatewayError.of('upstream_bad_response', { detail: 'The upstream gave no token that fits into a cookie.' });
   };
 
-const sessionSchema = model('Session', {
-  authenticated: z.literal(true),
-  expires_at: timestamp('when the cookie expires unless it is used', '2026-11-29T18:09:43.000Z'),
-  account: text('the same for every session of a key', 'V-64kLo1mift-T1IVWdr9SMDAe4rIjpOFrOy0tkUS-A'),
-});
-
-const stateSchema = documented(z.union([sessionSchema, z.object({ authenticated: z.literal(false) })]), {
-  id: 'SessionState',
-});
-
-const SET_COOKIE = {
-  'Set-Cookie': { description: 'The session, for browsers only.', schema: { type: 'string' } },
-} as const;
-
 const PATH = '/bff/v1/session';
 
 const ofCookie = { tags: ['Session'], path: PATH, security: [{ Session: [] }, {}] };
@@ -127,10 +113,7 @@ const looking: Description = {
   method: 'get',
   operationId: 'getSession',
   summary: 'Whether this browser is signed in',
-  details(doc) {
-    const content = doc.json(stateSchema, { authenticated: false });
-    return { responses: { 200: { description: 'Whether it is.', headers: doc.unstored, content }, ...doc.refused } };
-  },
+  details: (doc) => doc.session.looking(),
 };
 
 const ending: Description = {
@@ -138,10 +121,7 @@ const ending: Description = {
   method: 'delete',
   operationId: 'deleteSession',
   summary: 'Sign out',
-  details(doc) {
-    const gone = { description: 'Signed out. The cookie is cleared.', headers: SET_COOKIE };
-    return { parameters: doc.parameters('query', { everywhere }), responses: { 204: gone, ...doc.refused } };
-  },
+  details: (doc) => doc.session.ending({ everywhere }),
 };
 
 const beginning = (rest: string, operationId: string, summary: string, body: z.core.$ZodType): Description => ({
@@ -151,14 +131,7 @@ const beginning = (rest: string, operationId: string, summary: string, body: z.c
   operationId,
   security: [],
   summary,
-  details(doc) {
-    const description = 'Signed in. The key is in the cookie and nowhere else.';
-    const headers = { ...doc.unstored, ...SET_COOKIE };
-    return {
-      request: { body: { required: true, content: doc.json(body) } },
-      responses: { 201: { description, headers, content: doc.json(sessionSchema) }, ...doc.refused },
-    };
-  },
+  details: (doc) => doc.session.beginning(body),
 });
 
 type Call = readonly [Description, AnswerOf];

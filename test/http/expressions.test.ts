@@ -202,7 +202,6 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/\\btext\\/html\\b/i': client(' text/htmlx'),
   },
   'src/routes/openapi.ts': { '/[\\w-]+/g': OURS },
-  'src/routes/problems.ts': { 'new RegExp(String.raw`${CODE.source}|^status_\\d{3}$`)': OURS },
   'src/routes/selection.ts': {
     '/^\\s*\\[/': upstream(' ', { after: '1' }),
     '/^\\s*\\{/': upstream(' ', { after: '1' }),
@@ -213,8 +212,9 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     }),
   },
   'src/routes/overviews.ts': { '/[\\r\\n]+\\s*/g': upstream('1,\n') },
-  'src/routes/overview-description.ts': { '/^get/': OURS, '/:(\\w+)/': OURS },
-  'src/routes/passthrough.ts': {
+  'src/routes/overview-head.ts': { '/^get/': OURS, '/:(\\w+)/': OURS },
+  'src/routes/details/problems.ts': { 'new RegExp(String.raw`${CODE.source}|^status_\\d{3}$`)': OURS },
+  'src/routes/details/passthrough.ts': {
     'new RegExp(`^${form}$`)': OURS,
     '/^[\\x21-\\x7e]{1,255}$/': OURS,
   },

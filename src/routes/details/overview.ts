@@ -1,10 +1,10 @@
 import * as z from 'zod/mini';
-import { COMPUTED, isFromPath, linkOf, type Overview, parameterOf } from '../gateway/sections.ts';
-import { documented, exampleOf, flag, integer, model, text } from '../upstream/fields.ts';
-import type { Description, Doc } from './openapi.ts';
+import { COMPUTED, isFromPath, linkOf, type Overview, parameterOf } from '../../gateway/sections.ts';
+import { documented, exampleOf, flag, integer, model, text } from '../../upstream/fields.ts';
+import { tools } from './tools.ts';
+import { choicesOf } from '../selection.ts';
 import { idSchema } from './passthrough.ts';
 import { problemSchema } from './problems.ts';
-import { choicesOf } from './selection.ts';
 
 const state = documented(z.enum(['fresh', 'stale', 'failed', 'skipped', 'not_applicable']), {
   description: '`skipped`: what it depends on failed; `not_applicable`: there is none, which is no error',
@@ -57,9 +57,9 @@ function dataWords(shown: readonly Shown[]): string {
 
 const errors = documented(z.array(sectionError), { examples: [[]] });
 
-function answerSchema(overview: Overview) {
+function answerSchema(overview: Overview, name: string) {
   const shown = shownIn(overview);
-  return model(nameOf(overview), {
+  return model(name, {
     data: bySection(shown, valueOf, dataWords(shown)),
     errors,
     meta: z.object({
@@ -69,14 +69,9 @@ function answerSchema(overview: Overview) {
   });
 }
 
-const nameOf = ({ id }: Overview) => id.replace(/^get/, '');
-
-/** What the document calls its answer, and a line of it. */
-export const schemaNamesOf = (overview: Overview): string[] => [nameOf(overview), `${nameOf(overview)}Line`];
-
 /** An overview as one JSON text: all there, and with a section that failed. */
-function jsonOf(overview: Overview, doc: Doc) {
-  const schema = answerSchema(overview);
+function jsonOf(overview: Overview, name: string) {
+  const schema = answerSchema(overview, name);
   const complete = exampleOf(schema) as z.infer<typeof schema>;
   const section = shownIn(overview).at(-1)?.name ?? '';
   const partial: typeof complete = {
@@ -85,7 +80,7 @@ function jsonOf(overview: Overview, doc: Doc) {
     meta: { complete: false, sections: { ...complete.meta.sections, [section]: { state: 'failed' } } },
   };
   const examples = { complete: { value: complete }, partial: { value: partial } };
-  return { 'application/json': { schema: doc.reference(schema), examples } };
+  return { 'application/json': { schema: tools.reference(schema), examples } };
 }
 
 const LINE =
@@ -103,14 +98,14 @@ function linesOfSection({ name, answer, isRequired, isLinked }: Shown) {
 }
 
 /** An overview as lines: what one of them may be. */
-function linesOf(overview: Overview, doc: Doc) {
+function linesOf(overview: Overview, name: string) {
   const lines = [...shownIn(overview).flatMap(linesOfSection), z.object({ complete: z.literal(true) })];
-  const schema = documented(z.union(lines), { id: `${nameOf(overview)}Line`, description: LINE });
+  const schema = documented(z.union(lines), { id: name, description: LINE });
   const examples = lines.map((line) => {
     const value = exampleOf(line) as { section?: string; state?: string };
     return [value.section === undefined ? 'last' : `${value.section}, ${value.state}`, { value }] as const;
   });
-  return { 'application/x-ndjson': { schema: doc.reference(schema), examples: Object.fromEntries(examples) } };
+  return { 'application/x-ndjson': { schema: tools.reference(schema), examples: Object.fromEntries(examples) } };
 }
 
 const DESCRIPTION =
@@ -121,24 +116,23 @@ const ANSWER =
   'The sections, as lines where `Accept` prefers `application/x-ndjson`. `no-store` and without `ETag` as lines or ' +
   'when a section failed.';
 
-export const overviewDescription = (overview: Overview): Description => ({
-  method: 'get',
-  path: overview.path.replace(/:(\w+)/, '{$1}'),
-  operationId: overview.id,
-  tags: ['Composed'],
-  summary: overview.summary,
-  details: (doc) => ({
-    description: wordsOf(overview),
-    parameters: [
-      ...doc.parameters('path', pathOf(overview)),
-      ...doc.parameters('query', queryOf(overview)),
-      ...doc.parameters('header', { ...doc.conditional, Prefer }),
-    ],
-    responses: {
-      ...doc.cached({ ...jsonOf(overview, doc), ...linesOf(overview, doc) }, ANSWER),
-      ...doc.refused,
-    },
-  }),
+interface SchemaNames {
+  readonly answer: string;
+  readonly line: string;
+}
+
+/** `names`: of the schemas of its answer and of a line of it. */
+export const overviewDetails = (overview: Overview, names: SchemaNames) => ({
+  description: wordsOf(overview),
+  parameters: [
+    ...tools.parameters('path', pathOf(overview)),
+    ...tools.parameters('query', queryOf(overview)),
+    ...tools.parameters('header', { ...tools.conditional, Prefer }),
+  ],
+  responses: {
+    ...tools.cached({ ...jsonOf(overview, names.answer), ...linesOf(overview, names.line) }, ANSWER),
+    ...tools.refused,
+  },
 });
 
 function wordsOf({ sections, compute }: Overview): string {
