@@ -40,6 +40,7 @@ const tagsOf = ({ operations }: Table) =>
   [
     ...new Map([
       ['Composed', 'Several reads in one answer.'],
+      ['Writes', 'What became of them.'],
       ['Session', 'Cookies for browsers, where `SESSIONS` is on: no script ever sees the key.'],
       ...operations.map(({ tag }) => [tag.name, tag.description] as const),
       ['About', 'The gateway itself. No credential.'],
@@ -102,6 +103,7 @@ const CHALLENGE = { 'WWW-Authenticate': header('The scheme to use.', 'Token') };
 
 const BAD_PAGE = { code: 'invalid_format', message: 'expected an integer of 1 or more', field: 'page' };
 const PARTICULARS: Partial<Record<ErrorCode, object>> = {
+  outcome_unknown: { outcome: 'unknown' },
   validation_failed: { errors: [BAD_PAGE] },
   rate_limited: { retryAfter: 12 },
 };
@@ -132,6 +134,7 @@ function answersOf({ operations }: Table) {
       write,
       ['idempotency_in_progress', 'outcome_unknown', 'conflict'],
     ),
+    NoOutcome: anyOf('No write with this key is known.', '/bff/v1/outcome', ['outcome_not_found']),
     KeyReused: anyOf('The key was used with another body; or the upstream refused.', write, [
       'idempotency_key_reused',
       'unprocessable_content',
@@ -175,6 +178,8 @@ const doc = {
   limited: LIMITED,
   /** What any call that takes a credential may answer. */
   refused: { 401: shared('Unauthenticated'), ...LIMITED },
+  /** What is answered to who asks for the outcome of a write that is not known. */
+  unheard: { 404: shared('NoOutcome') },
   /** What a write with an idempotency key may answer. */
   keyed: { 409: shared('NotTwice'), 422: shared('KeyReused') },
   /** What a client may ask of the cache. */
