@@ -38,8 +38,9 @@ const allDescriptions = ({ table, overviews }: Described): readonly Description[
 /** Schemas that the document has of its own. */
 const OWN_SCHEMAS = new Set(
   (
-    'BatchAnswer BatchProblem BatchRead BatchRequest Health LineError Links NewSession OpenApiDocument Outcome ' +
-    'OutcomeDone OutcomeOpen Problem ProblemCode ProblemDescription ProblemList SectionError SectionMeta Session SessionState'
+    'BatchAnswer BatchProblem BatchRead BatchRequest Health LineError Links NewSession OpenApiDocument ' +
+    'Problem ProblemCode ProblemDescription ProblemList SectionError SectionMeta Session SessionState ' +
+    'WriteDone WriteOpen WriteOutcome'
   ).split(' '),
 );
 

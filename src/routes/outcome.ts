@@ -21,20 +21,20 @@ export const outcomeRoute = (gateway: Gateway): Route =>
     },
   });
 
-const done = model('OutcomeDone', {
+const done = model('WriteDone', {
   state: z.literal('done'),
   status: integer('of the answer that the key gets again', 201),
   at: z.optional(timestamp('when that was recorded; absent if an earlier release did it', '2026-11-22T18:09:43.000Z')),
 });
 
-const open = model('OutcomeOpen', {
+const open = model('WriteOpen', {
   state: documented(z.enum(['under_way', 'unknown']), {
     description: '`unknown`: the write was sent, and may have happened',
     examples: ['unknown'],
   }),
 });
 
-const schema = documented(z.union([done, open]), { id: 'Outcome' });
+const schema = documented(z.union([done, open]), { id: 'WriteOutcome' });
 
 export const outcomeDescription: Description = {
   method: 'get',
