@@ -36,7 +36,7 @@ interface WriteRequest extends Asked {
 }
 
 /** Who writes. The request is counted together with its write. */
-type Writer = Awaited<ReturnType<typeof writerOf>>;
+export type Writer = Awaited<ReturnType<typeof writerOf>>;
 
 /** A write that has been checked and may be sent. */
 type Ready = Awaited<ReturnType<typeof readied>>;
