@@ -43,7 +43,7 @@ const LAST = ['test/logs/**/*.test.ts'];
 /** What is promised of a gateway holds of one that shares its store too: a part of it by `npm test`, with `CI=true` all. */
 const ABOUT_STATE = isCi
   ? ['test/{batch,cache,idempotency,limits,overviews,passthrough,resilience}/**/*.test.ts']
-  : ['test/cache/{coalescing,read-your-writes,refusals}.test.ts', 'test/idempotency/{replay,under-way}.test.ts'];
+  : ['test/cache/{coalescing,read-your-writes,refusals}.test.ts', 'test/idempotency/{asked,replay,under-way}.test.ts'];
 
 /** What is promised of instances holds of instances of two processes each: a part of it by `npm test`, with `CI=true` all. */
 const FLEETS = isCi ? ['test/fleet/**/*.test.ts'] : ['test/fleet/{limits,sessions}.test.ts'];

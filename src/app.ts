@@ -24,6 +24,7 @@ import { type DocsAssets, docsRoutes, type TrialAccount } from './routes/docs.ts
 import { documentRoute } from './routes/document.ts';
 import { healthRoutes, metricsRoute, type Readiness, type Scrape } from './routes/health.ts';
 import { homeRoute } from './routes/home.ts';
+import { outcomeRoute } from './routes/outcome.ts';
 import { overviewRoutes } from './routes/overviews.ts';
 import { passthroughRoutes } from './routes/passthrough.ts';
 import { problemsRoutes } from './routes/problems.ts';
@@ -60,6 +61,7 @@ export function createParts(given: Deps): { readonly app: Hono<Env>; readonly re
     ...passthroughRoutes(gateway, table),
     ...overviewRoutes(gateway, deps),
     batchRoute(gateway, deps),
+    outcomeRoute(gateway),
     ...(sessions ? sessionRoutes(gateway, table, sessions) : []),
     ...problemsRoutes(gateway.upstreamCodes, table),
     documentRoute(deps),

@@ -84,6 +84,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/bff/v1/outcome": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What became of an idempotency key */
+        get: operations["getOutcome"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/bff/v1/session": {
         parameters: {
             query?: never;
@@ -911,7 +928,7 @@ export interface components {
          * @description Codes that the gateway describes at `/problems/{code}`; a later version may have more.
          * @enum {string}
          */
-        ProblemCode: "bad_request" | "malformed_json" | "validation_failed" | "unauthenticated" | "payment_required" | "forbidden" | "origin_rejected" | "not_found" | "unknown_endpoint" | "method_not_allowed" | "not_acceptable" | "request_timeout" | "conflict" | "idempotency_in_progress" | "outcome_unknown" | "gone" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "im_a_teapot" | "unprocessable_content" | "idempotency_key_reused" | "locked" | "failed_dependency" | "too_early" | "upgrade_required" | "precondition_required" | "rate_limited" | "request_header_fields_too_large" | "unavailable_for_legal_reasons" | "internal_error" | "method_not_implemented" | "upstream_bad_response" | "upstream_unreachable" | "upstream_unavailable" | "overloaded" | "store_unavailable" | "not_ready" | "upstream_timeout" | "loop_detected" | "2fa_needed" | "account_suspended" | "api_key_not_allowed" | "paid_plan_active";
+        ProblemCode: "bad_request" | "malformed_json" | "validation_failed" | "unauthenticated" | "payment_required" | "forbidden" | "origin_rejected" | "not_found" | "unknown_endpoint" | "outcome_not_found" | "method_not_allowed" | "not_acceptable" | "request_timeout" | "conflict" | "idempotency_in_progress" | "outcome_unknown" | "gone" | "precondition_failed" | "payload_too_large" | "unsupported_media_type" | "im_a_teapot" | "unprocessable_content" | "idempotency_key_reused" | "locked" | "failed_dependency" | "too_early" | "upgrade_required" | "precondition_required" | "rate_limited" | "request_header_fields_too_large" | "unavailable_for_legal_reasons" | "internal_error" | "method_not_implemented" | "upstream_bad_response" | "upstream_unreachable" | "upstream_unavailable" | "overloaded" | "store_unavailable" | "not_ready" | "upstream_timeout" | "loop_detected" | "2fa_needed" | "account_suspended" | "api_key_not_allowed" | "paid_plan_active";
         SectionMeta: {
             /**
              * @description `skipped`: what it depends on failed; `not_applicable`: there is none, which is no error
@@ -1747,6 +1764,25 @@ export interface components {
                 path: string;
             }[];
         };
+        WriteOutcome: components["schemas"]["WriteDone"] | components["schemas"]["WriteOpen"];
+        WriteDone: {
+            /** @constant */
+            state: "done";
+            /** @description of the answer that the key gets again */
+            status: number;
+            /**
+             * Format: date-time
+             * @description when that was recorded; absent if an earlier release did it
+             */
+            at?: string;
+        };
+        WriteOpen: {
+            /**
+             * @description `unknown`: the write was sent, and may have happened
+             * @enum {string}
+             */
+            state: "under_way" | "unknown";
+        };
         SessionState: components["schemas"]["Session"] | {
             /** @constant */
             authenticated: false;
@@ -1989,6 +2025,9 @@ export type VerificationFlow = components['schemas']['VerificationFlow'];
 export type BatchProblem = components['schemas']['BatchProblem'];
 export type Problem = components['schemas']['Problem'];
 export type BatchRequest = components['schemas']['BatchRequest'];
+export type WriteOutcome = components['schemas']['WriteOutcome'];
+export type WriteDone = components['schemas']['WriteDone'];
+export type WriteOpen = components['schemas']['WriteOpen'];
 export type SessionState = components['schemas']['SessionState'];
 export type Session = components['schemas']['Session'];
 export type NewSession = components['schemas']['NewSession'];
@@ -2124,6 +2163,26 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BatchAnswer"];
+                };
+            };
+        };
+    };
+    getOutcome: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is known of the write. Nothing is sent to the upstream. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WriteOutcome"];
                 };
             };
         };

@@ -21,6 +21,7 @@ export const routes: Readonly<Record<keyof Known, Route>> = {
   getBillingOverview: 'GET /bff/v1/billing-overview',
   getReferralOverview: 'GET /bff/v1/referral-overview',
   batch: 'POST /bff/v1/batch',
+  getOutcome: 'GET /bff/v1/outcome',
   getSession: 'GET /bff/v1/session',
   createSession: 'POST /bff/v1/session',
   deleteSession: 'DELETE /bff/v1/session',

@@ -18,6 +18,10 @@ const KINDS = {
   origin_rejected: kind(403, 'The origin of a request by cookie, or of a session call, is not allowed or not said.'),
   not_found: kind(404, 'The upstream does not have it.'),
   unknown_endpoint: kind(404, 'There is nothing at this path.'),
+  outcome_not_found: kind(
+    404,
+    'No write with this idempotency key is known: none came, it was refused or not sent, or it is forgotten.',
+  ),
   method_not_allowed: kind(405, 'The path does not take this method. `Allow` names those that it takes.'),
   not_acceptable: kind(406, 'The upstream cannot answer in the form asked for.'),
   request_timeout: kind(408, 'The request did not arrive in time.'),

@@ -8,6 +8,7 @@ import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { OperationInput, Read, RequestContext } from '../upstream/call.ts';
 import type { GatewayDeps } from './deps.ts';
+import { type Outcome, outcomeOf } from './outcome.ts';
 import { preparing } from './prepare.ts';
 import { isCounted, rateLimit, readers, type Reads } from './who.ts';
 import { accountSessions, endingSessions, endSession, sessionOver } from './sessions.ts';
@@ -69,6 +70,7 @@ export function createGateway(deps: GatewayDeps) {
       if (context.via !== undefined) await via.assertNew(context.via);
       return write(writeTools, { operation, input, context, key });
     },
+    outcome: (context: RequestContext, key: string): Promise<Outcome> => outcomeOf(writeTools, context, key),
     /** Error codes of the upstream's own that it has used. */
     upstreamCodes: upstream.codes,
   };

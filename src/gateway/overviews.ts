@@ -151,7 +151,7 @@ function problemOf({ id, path, sections, compute, computed }: Overview): string 
   const isTaken = values.some((one) => isFromPath(one.id) || Object.values(one.query ?? {}).some(isFromPath));
   const hasParameter = path.includes(':');
   if (!isPath(path)) return 'is not at a path such as `/bff/v1/inbox-overview`, with one parameter behind that at most';
-  if (/^\/bff\/v1\/(batch|session)(\/|$)/.test(path)) return 'is at a path that Portico has itself';
+  if (/^\/bff\/v1\/(batch|outcome|session)(\/|$)/.test(path)) return 'is at a path that Portico has itself';
   if (!/^[a-zA-Z]\w{0,63}$/.test(id)) return 'needs an id of letters, digits and _';
   if (values.length === 0) return 'has no sections';
   if (compute !== undefined && typeof compute !== 'function') return 'computes with what is no function';

@@ -13,7 +13,7 @@ import type { GatewayDeps } from './deps.ts';
 import { type Accepted, isCounted, type RateLimit } from './who.ts';
 import { sessionOver } from './sessions.ts';
 
-interface WriteTools extends GatewayDeps {
+export interface WriteTools extends GatewayDeps {
   readonly call: CallUpstream;
   /** @throws GatewayError if a call of this account would not be let through */
   assertAllowed(writer: Whose): void;
@@ -21,17 +21,22 @@ interface WriteTools extends GatewayDeps {
   readonly accepted: Accepted;
 }
 
-/** What a client asks for. */
-interface WriteRequest {
-  readonly operation: Operation;
-  readonly input: () => Promise<OperationInput>;
+/** Whose request it is. */
+interface Asked {
+  readonly operation: Pick<Operation, 'credential'>;
   readonly context: RequestContext;
   /** Idempotency key. */
   readonly key: string | undefined;
 }
 
+/** What a client asks for. */
+interface WriteRequest extends Asked {
+  readonly operation: Operation;
+  readonly input: () => Promise<OperationInput>;
+}
+
 /** Who writes. The request is counted together with its write. */
-type Writer = Awaited<ReturnType<typeof writerOf>>;
+export type Writer = Awaited<ReturnType<typeof writerOf>>;
 
 /** A write that has been checked and may be sent. */
 type Ready = Awaited<ReturnType<typeof readied>>;
@@ -59,7 +64,7 @@ export async function write(tools: WriteTools, asked: WriteRequest): Promise<Wri
   return written;
 }
 
-async function writerOf({ digest, limit, accepted }: WriteTools, { operation, context, key }: WriteRequest) {
+export async function writerOf({ digest, limit, accepted }: WriteTools, { operation, context, key }: Asked) {
   // What takes no credential is stored by the client's address.
   const takesNone = operation.credential === 'none';
   const account = takesNone ? undefined : (context.account ??= await digest.account(context.credential));
@@ -143,7 +148,7 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
   if (replay) return replay;
   try {
     const { status, text } = await send(tools, ready);
-    await end(tools, ready, { status, text });
+    await end(tools, ready, { status, text, at: tools.clock.wall() });
     return { status, text, replayed: false };
   } catch (error) {
     const how = endOf(error);
@@ -155,9 +160,21 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
 
 /**
  * Stores the write. Returns the answer that an earlier request with its key got.
- * @throws GatewayError `rate_limited`, `store_unavailable`, see `again`
+ * @throws GatewayError see `recordOf` and `again`
  */
 async function begin(tools: WriteTools, ready: Ready): Promise<Written | undefined> {
+  const record = await recordOf(tools, ready);
+  return record && again(tools, record, ready.newWrite);
+}
+
+/**
+ * Counts and stores a write, or asks what is known of its key. Returns the record that prevents it.
+ * @throws GatewayError `rate_limited`, `store_unavailable`, `unauthenticated`
+ */
+export async function recordOf(
+  tools: WriteTools,
+  ready: Writer & Pick<Ready, 'newWrite'>,
+): Promise<WriteRecord | undefined> {
   const { newWrite, context, quota } = ready;
   const { use, record, isLimited, isRevoked, refusal } = await during(
     tools.clock,
@@ -171,7 +188,7 @@ async function begin(tools: WriteTools, ready: Ready): Promise<Written | undefin
   tools.limit.apply(context, quota, use);
   if (refusal) throw refusal;
   if (isRevoked) throw sessionOver();
-  if (record) return again(tools, record, newWrite);
+  if (record) return record;
   tools.assertAllowed(ready);
   throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // the cooldown has just ended
 }
@@ -182,13 +199,17 @@ async function begin(tools: WriteTools, ready: Ready): Promise<Written | undefin
  */
 function again({ metrics }: GatewayDeps, record: WriteRecord, { fingerprint }: NewWrite): Written {
   const { outcome } = record;
-  const refuse = (code: ErrorCode, as: IdempotencyOutcome, retryAfter?: number) => {
+  const refuse = (
+    code: ErrorCode,
+    as: IdempotencyOutcome,
+    more: Pick<GatewayError['particulars'], 'retryAfter' | 'outcome'> = {},
+  ) => {
     metrics.idempotency(as);
-    return GatewayError.of(code, { fault: 'not_sent', retryAfter });
+    return GatewayError.of(code, { fault: 'not_sent', ...more });
   };
   if (record.fingerprint !== fingerprint) throw refuse('idempotency_key_reused', 'key_reused');
-  if (outcome === 'under_way') throw refuse('idempotency_in_progress', 'in_progress', 1);
-  if (outcome === 'unknown') throw refuse('outcome_unknown', 'outcome_unknown');
+  if (outcome === 'under_way') throw refuse('idempotency_in_progress', 'in_progress', { retryAfter: 1 });
+  if (outcome === 'unknown') throw refuse('outcome_unknown', 'outcome_unknown', { outcome: 'unknown' });
   metrics.idempotency('replayed');
   return { ...outcome, replayed: true };
 }

@@ -6,6 +6,7 @@ import { docsDescription } from './docs.ts';
 import { healthDescriptions } from './health.ts';
 import { homeDescription } from './home.ts';
 import type { Description } from './openapi.ts';
+import { outcomeDescription } from './outcome.ts';
 import { overviewDescription, schemaNamesOf } from './overview-head.ts';
 import { passthroughDescription } from './passthrough.ts';
 import { problemsDescriptions } from './problems.ts';
@@ -24,6 +25,7 @@ type Described = Pick<GatewayDeps, 'table' | 'overviews'>;
 const allDescriptions = ({ table, overviews }: Described): readonly Description[] => [
   ...overviews.map(overviewDescription),
   batchDescription(table),
+  outcomeDescription,
   ...sessionCallsOf(table).map(([one]) => one),
   ...table.operations.map(passthroughDescription),
   homeDescription,
@@ -36,8 +38,9 @@ const allDescriptions = ({ table, overviews }: Described): readonly Description[
 /** Schemas that the document has of its own. */
 const OWN_SCHEMAS = new Set(
   (
-    'BatchAnswer BatchProblem BatchRead BatchRequest Health LineError Links NewSession OpenApiDocument Problem ' +
-    'ProblemCode ProblemDescription ProblemList SectionError SectionMeta Session SessionState'
+    'BatchAnswer BatchProblem BatchRead BatchRequest Health LineError Links NewSession OpenApiDocument ' +
+    'Problem ProblemCode ProblemDescription ProblemList SectionError SectionMeta Session SessionState ' +
+    'WriteDone WriteOpen WriteOutcome'
   ).split(' '),
 );
 

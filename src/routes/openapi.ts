@@ -4,6 +4,7 @@ import { EXPOSED } from '../middleware/cors.ts';
 import type { Table } from '../upstream/table.ts';
 import { answersOf, shared } from './details/answers.ts';
 import { batchDetails } from './details/batch.ts';
+import { outcomeDetails } from './details/outcome.ts';
 import { overviewDetails } from './details/overview.ts';
 import { passthroughDetails } from './details/passthrough.ts';
 import { meaningDetails, meaningsDetails } from './details/problems.ts';
@@ -46,6 +47,7 @@ const tagsOf = ({ operations }: Table) =>
   [
     ...new Map([
       ['Composed', 'Several reads in one answer.'],
+      ['Writes', 'What became of them.'],
       ['Session', 'Cookies for browsers, where `SESSIONS` is on: no script ever sees the key.'],
       ...operations.map(({ tag }) => [tag.name, tag.description] as const),
       ['About', 'The gateway itself. No credential.'],
@@ -86,6 +88,7 @@ export function documentOf(routes: readonly Description[], table: Table): object
 const doc = {
   ...tools,
   overview: overviewDetails,
+  outcome: outcomeDetails,
   batch: batchDetails,
   session: sessionDetails,
   passthrough: passthroughDetails,

@@ -124,7 +124,7 @@ export class SharedStore implements Store {
     } catch (error) {
       this.#parts.waits.giveUp(clock.now());
       // It may have begun, or begin later.
-      const isReported = !(error instanceof NotAsked) && this.pending < MAX_PENDING;
+      const isReported = !write.isQuestion && !(error instanceof NotAsked) && this.pending < MAX_PENDING;
       const ended = { ...write, until: key === undefined ? until : clock.now() + UNSENT_KEY_MS };
       if (isReported) void this.#report(ended, await this.#endOf(write, 'not_sent'));
       return {

@@ -204,6 +204,8 @@ export const secondsLeft = ({ endsAt }: WindowUse, now: number): number =>
 export interface WriteAnswer {
   readonly status: number;
   readonly text: string | null;
+  /** When it was recorded, by wall time. Records of earlier releases do not say it. */
+  readonly at?: number | undefined;
 }
 
 /** Of a write that has no answer yet, or never will. */
@@ -232,6 +234,8 @@ export interface NewWrite extends StoreRequest {
   /** Hash of the request; empty if there is neither a key nor a purchase. */
   readonly fingerprint: string;
   readonly isPurchase: boolean;
+  /** No write: nothing begins, and what is known of its key is asked. */
+  readonly isQuestion?: true;
 }
 
 /**

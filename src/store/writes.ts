@@ -65,19 +65,21 @@ export interface WriteBegin<Value = Uint8Array> {
   readonly purchase?: string | undefined;
   /** The session that it came by, as in a question. */
   readonly session?: SessionId | undefined;
+  /** Nothing is to begin: what is known of the key is asked. An object of an earlier release begins what is over at once. */
+  readonly isQuestion?: true | undefined;
 }
 
 /**
  * Nothing is stored but with `begun`. `revoked`: its session is over. `over`: the write has ended already. `limit`: the
  * window is used up. `record`: the key is taken. `equal`: an equal purchase is not over. `cooldown`: the upstream wants no
- * calls. `another_store`: records may be missing. `full`: there is no room.
+ * calls. `another_store`: records may be missing. `full`: there is no room. `free`: the key that was asked for has no record.
  */
 export type WriteBegun<Value = Uint8Array> = {
   readonly use?: Use | undefined;
   /** How long ago that was announced which prevents it: a write that is over, or the end of its session. */
   readonly sinceMs?: number | undefined;
 } & (
-  | { readonly is: 'begun' | 'over' | 'limit' | 'full' | 'revoked' }
+  | { readonly is: 'begun' | 'over' | 'limit' | 'full' | 'revoked' | 'free' }
   /** `leftMs`: until the store can be relied on. */
   | { readonly is: 'another_store'; readonly leftMs: number }
   | { readonly is: 'cooldown'; readonly cooldownMs: number }
@@ -183,6 +185,7 @@ export class Writes<Value = Uint8Array> {
     if (own) return { is: own.isUnknown ? 'over' : 'begun' };
     const recorded = record && this.#recorded(record.key, nonce, now);
     if (recorded) return recorded;
+    if (write.isQuestion) return { is: 'free' };
     const mark = markOf(write, now, now + write.busyMs);
     const standing = this.#standing(mark, now);
     if (standing) return { is: 'equal', standing };
@@ -256,12 +259,13 @@ function markOf({ nonce, tags, purchase, record, markMs }: MarkedWrite, now: num
 
 /** The beginning of a write; `lifeMs`: of its record. */
 export function beginOf(write: NewWrite, lifeMs: number): WriteBegin<WriteRecord> {
-  const { key, fingerprint, isPurchase, nonce, tags, window, session, now, endsAt, until } = write;
+  const { key, fingerprint, isPurchase, nonce, tags, window, session, isQuestion, now, endsAt, until } = write;
   return {
     nonce,
     tags,
     window,
     session,
+    isQuestion,
     purchase: isPurchase ? fingerprint : undefined,
     busyMs: endsAt - now,
     markMs: until - now,
@@ -288,7 +292,7 @@ export function begunOf(
   begun: WriteBegun<WriteRecord>,
   retrySeconds: number,
 ): Omit<Begun, 'use'> {
-  if (begun.is === 'begun') return {};
+  if (begun.is === 'begun' || begun.is === 'free') return {};
   if (begun.is === 'limit' || begun.is === 'cooldown') return { isLimited: true };
   if (begun.is === 'revoked') return { isRevoked: true };
   if (begun.is === 'equal') return { record: { fingerprint, outcome: begun.standing } };

@@ -1,7 +1,9 @@
 import { beforeAll, describe, expect, test } from 'vitest';
+import { KNOWN_MS } from '../../src/store/shared/changes.ts';
 import { ask, bought, buy, fleetOfFile, newOrder, testWhatIsKept, untilNot } from './fleet.ts';
 import { IN_PROGRESS, REUSED, UNKNOWN } from '../idempotency/helpers.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
+import { call } from '../support/http.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { barrier, type Barrier, hang, hold, reply } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
@@ -12,6 +14,15 @@ const CLIENTS = 100;
 const REQUEST_MS = 1_000;
 
 const timesOf = (answers: readonly string[], answer: string) => answers.filter((one) => one === answer).length;
+
+const outcomeAt = async (at: NodeGateway, { token, key }: { readonly token: string; readonly key: string }) => {
+  const answer = await call(at.url, { path: '/bff/v1/outcome', token, headers: { 'Idempotency-Key': key } });
+  const { state, code } = answer.json as { readonly state?: string; readonly code?: string };
+  return state ?? code ?? '';
+};
+
+/** Not told yet, or by a store that is late. */
+const UNTOLD = ['outcome_not_found', 'under_way', 'store_unavailable'];
 
 describe.skipIf(!hasRedis)(`purchases through two instances${SKIPPED}`, () => {
   const fleet = fleetOfFile();
@@ -62,6 +73,25 @@ describe.skipIf(!hasRedis)(`purchases through two instances${SKIPPED}`, () => {
     expect(timesOf(answers, IN_PROGRESS) + timesOf(answers, bought(2, { isReplay: true }))).toBe(CLIENTS - 1);
     for (const at of [a, b]) expect(await buy(at, order)).toBe(bought(2, { isReplay: true }));
     expect(fleet().charges(order)).toBe(1);
+  });
+
+  test('what became of a key is told by the other instance, not before a hit may be from before the write', async () => {
+    const order = newOrder();
+    const gate = holdPurchase(order.token);
+    const buying = buy(a, order);
+    await gate.reached;
+    expect(await outcomeAt(b, order)).toBe('under_way');
+    gate.release();
+    expect(await buying).toBe(bought(2));
+    expect(await outcomeAt(b, order)).toBe('done');
+    for (let time = 0; time < 5; time++) {
+      const next = newOrder();
+      const begunAt = performance.now(); // its announcement is later
+      const answer = buy(a, next);
+      expect(await untilNot(UNTOLD, () => outcomeAt(b, next))).toBe('done');
+      expect(performance.now() - begunAt).toBeGreaterThanOrEqual(KNOWN_MS);
+      await answer;
+    }
   });
 
   test('a key with another body is refused by the other instance', async () => {

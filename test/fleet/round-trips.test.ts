@@ -3,7 +3,7 @@ import type { ScriptName } from '../../src/entry/node/redis/scripts.ts';
 import { PATH as BATCH, responsesOf, transaction } from '../batch/helpers.ts';
 import { cacheStatusOf } from '../cache/helpers.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
-import type { TextAnswer } from '../support/http.ts';
+import { call, type TextAnswer } from '../support/http.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { barrier, hold, reply } from '../../src/testing/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
@@ -118,7 +118,7 @@ describe.skipIf(!hasRedis)(`round trips to the store${SKIPPED}`, () => {
     const token = secret();
     const gate = barrier();
     const others = reply(hold(gate), fleet().answer());
-    fleet().upstream.on((call) => isOf(token, call) && call.path !== FIRST, others);
+    fleet().upstream.on((sent) => isOf(token, sent) && sent.path !== FIRST, others);
     const asked = await during(async () => {
       const answered = batch(token);
       expect(await during(() => gate.count(OTHERS.length))).toEqual(['snapshot', 'save']);
@@ -169,6 +169,8 @@ describe.skipIf(!hasRedis)(`round trips to the store${SKIPPED}`, () => {
         'endWrite',
       ]);
     expect(await during(() => buy(at, order))).toEqual(['beginWrite']); // which is replayed
+    const asked = { path: '/bff/v1/outcome', token: order.token, headers: { 'Idempotency-Key': order.key } };
+    expect(await during(() => call(at.url, asked))).toEqual(['beginWrite']);
     expect(await during(() => ask(at, 'updateReferralConfig', { token: secret() }))).toEqual([
       'beginWrite',
       'endWrite',

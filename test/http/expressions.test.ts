@@ -162,7 +162,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(?!\\.{1,2}$)[A-Za-z0-9._~-]+$/': OURS,
     '/^:[a-zA-Z]\\w*$/': OURS,
     '/^[a-zA-Z]\\w{0,63}$/': OURS,
-    '/^\\/bff\\/v1\\/(batch|session)(\\/|$)/': OURS,
+    '/^\\/bff\\/v1\\/(batch|outcome|session)(\\/|$)/': OURS,
     'new RegExp(`^${ID_FORMS[read.idForm]}$`)': OURS,
   },
   'src/gateway/found.ts': { '/^\\d+$/': upstream('1', { after: 'a' }) },

@@ -98,4 +98,4 @@ export const goodGist = (id: OperationId, mark: number, { isReplay = false } = {
 
 export const IN_PROGRESS = '409 idempotency_in_progress';
 export const REUSED = '422 idempotency_key_reused';
-export const UNKNOWN = '409 outcome_unknown';
+export const UNKNOWN = '409 outcome_unknown unknown';

@@ -40,7 +40,7 @@ test('metrics have labels of its calls and of no others', async () => {
   const samples = exposition(text).samples.filter(({ name }) => name.startsWith('portico_'));
   const operations = new Set(samples.flatMap(({ labels }) => labels['operation'] ?? []));
   const calls = ['enter', 'getBook', 'getShelf', 'lendBook', 'listBooks'];
-  expect([...operations].toSorted()).toEqual(['(none)', 'batch', ...calls]);
+  expect([...operations].toSorted()).toEqual(['(none)', 'batch', 'getOutcome', ...calls].toSorted());
 });
 
 const both = async () => {
@@ -67,7 +67,11 @@ describe('beside a gateway of another upstream in the same process', () => {
       account.call({ path: '/openapi.json' }),
     ]);
     const common = pathsOf(ofBooks).filter((path) => pathsOf(ofAccount).includes(path));
-    expect(common.filter((path) => path.startsWith('/bff/'))).toEqual(['/bff/v1/batch', '/bff/v1/session']);
+    expect(common.filter((path) => path.startsWith('/bff/'))).toEqual([
+      '/bff/v1/batch',
+      '/bff/v1/outcome',
+      '/bff/v1/session',
+    ]);
     expect(common.filter((path) => /^\/(v1|api)\//.test(path))).toEqual([]);
     expect((await account.call({ path: '/problems/lost' })).status).toBe(404);
     expect((await books.ask('/problems/paid_plan_active')).status).toBe(404);

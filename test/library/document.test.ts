@@ -46,7 +46,14 @@ describe('the OpenAPI document', () => {
   });
 
   test('has its chapters, components and codes', () => {
-    expect(document.tags.map(({ name }) => name)).toEqual(['Composed', 'Session', 'Books', 'Readers', 'About']);
+    expect(document.tags.map(({ name }) => name)).toEqual([
+      'Composed',
+      'Writes',
+      'Session',
+      'Books',
+      'Readers',
+      'About',
+    ]);
     const { schemas } = document.components;
     for (const name of ['Book', 'BookPage', 'NewLoan', 'Loan', 'Reader', 'Entrance', 'Shelf', 'ShelfLine'])
       expect(schemas).toHaveProperty(name);

@@ -29,7 +29,7 @@ describe('from the first scrape on there is, with 0,', () => {
   test('each operation with each class of status', async () => {
     const stage = await openMeasured();
     const operations = [...allOperations, ...allOverviews].map(({ id }) => id);
-    const expected = product([...operations, 'batch', '(none)'], STATUS_CLASSES);
+    const expected = product([...operations, 'batch', 'getOutcome', '(none)'], STATUS_CLASSES);
     expect(await pairsOf(stage, 'portico_requests_total', ['operation', 'status'])).toEqual(expected);
     expect((await stage.scrape()).value('portico_requests_total')).toBe(0);
   });

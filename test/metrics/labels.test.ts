@@ -32,6 +32,8 @@ const INVENTED: Readonly<Record<string, (stage: Measured) => Promise<unknown>>> 
   'items of a batch': ({ call, token }) =>
     call({ path: '/bff/v1/batch', token, body: { requests: [{ id: word(), path: `/${word()}/` }] } }),
   'idempotency keys': ({ ask }) => ask('createApiKey', { headers: { 'Idempotency-Key': word() } }),
+  'keys that are asked for': ({ call, token }) =>
+    call({ path: '/bff/v1/outcome', token, headers: { 'Idempotency-Key': word() } }),
   headers: ({ ask }) =>
     ask('getSubscription', {
       headers: {
@@ -62,7 +64,10 @@ test('operations are those of the tables, and all labels are from fixed sets', a
   stage.upstream.on(`GET ${exampleInput('getSubscription').path}`, json(500, '{}'));
   await stage.ask('getSubscription', { token: secret() });
   const { samples, value } = await stage.scrape();
-  const operations = new Set([...allOperations, ...allOverviews].map(({ id }) => id)).add('batch').add('(none)');
+  const operations = new Set([...allOperations, ...allOverviews].map(({ id }) => id))
+    .add('batch')
+    .add('getOutcome')
+    .add('(none)');
   const sections = allOverviews.flatMap((one) => Object.keys(one.sections));
   const known: Readonly<Record<string, ReadonlySet<string>>> = {
     operation: operations,

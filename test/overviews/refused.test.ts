@@ -26,6 +26,7 @@ describe('an overview', () => {
     ['at a path with two parameters', at('/bff/v1/mine/:id/:other'), 'is not at a path'],
     ['at a path with half a parameter', at('/bff/v1/mine/a:id'), 'is not at a path'],
     ['at the path of the batch', at('/bff/v1/batch'), 'is at a path that Portico has itself'],
+    ['at the path of outcomes', at('/bff/v1/outcome'), 'is at a path that Portico has itself'],
     ['below the path of sessions', at('/bff/v1/session/mine'), 'is at a path that Portico has itself'],
     ['without sections', ['/bff/v1/mine', {}], 'has no sections'],
     ['with an id that is none', [...at('/bff/v1/mine'), undefined, { id: 'a b' }], 'needs an id of letters'],

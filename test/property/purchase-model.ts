@@ -53,7 +53,7 @@ export interface Wanted {
   readonly print: number;
 }
 
-/** An answer in a form that is easy to compare: `200 {…} replayed`, `409 outcome_unknown`, `502 … unknown`. */
+/** An answer in a form that is easy to compare: `200 {…} replayed`, `409 outcome_unknown unknown`, `502 … unknown`. */
 export type Seen = string;
 
 interface Record {
@@ -193,7 +193,7 @@ const slotOf = ({ account, key }: Wanted) => (key === undefined ? undefined : `$
 
 function again(state: Record['state']): Seen {
   if (state === 'under_way') return '409 idempotency_in_progress';
-  return state === 'unknown' ? '409 outcome_unknown' : `${state.seen} replayed`;
+  return state === 'unknown' ? '409 outcome_unknown unknown' : `${state.seen} replayed`;
 }
 
 export const seenOf = (status: number, text: string): Seen => `${status} ${text}`.trim();

@@ -116,6 +116,15 @@ test('a batch of every read, and of what fails, is as documented', async () => {
     expect(misfits(checker, { responses: [item] })).not.toEqual([]);
 });
 
+test('each state of a key is as documented', () => {
+  const checker = checkerFor('/bff/v1/outcome', 'get', 'application/json');
+  const done = { state: 'done', status: 201, at: '2026-06-09T12:00:00.000Z' };
+  for (const good of [done, { ...done, at: undefined }, { state: 'under_way' }, { state: 'unknown' }])
+    expect(misfits(checker, JSON.parse(JSON.stringify(good)))).toEqual([]);
+  for (const bad of [{ state: 'done' }, { ...done, at: 5 }, { state: 'lost' }, {}])
+    expect(misfits(checker, bad)).not.toEqual([]);
+});
+
 describe('codes of problems', () => {
   const { Problem, ProblemCode } = document.components.schemas;
   const fits = (error: GatewayError) =>

@@ -10,7 +10,7 @@ import {
 } from '../../src/store/store.ts';
 import { type Engine, type MakeEngine } from './engine.ts';
 import { START_MS } from '../support/clock.ts';
-import { ANSWER, writeOf } from './writes.ts';
+import { ANSWER, questionOf, writeOf } from './writes.ts';
 
 let accounts = 0;
 
@@ -317,6 +317,56 @@ export function copiesContract(name: string, makeEngine: MakeEngine): void {
       expect(await saved(store, key, between, entryOf('"late"'))).toBe(false);
       expect(await keep(store, key, entryOf('"after"'))).toBe(true);
       expect(await heldIn(store, key)).toBe('"after"');
+    });
+  });
+}
+
+/** What every store says of a key that it is asked about. */
+export function outcomesContract(name: string, makeEngine: MakeEngine): void {
+  describe(`the outcome of a key in ${name}`, () => {
+    let engine: Engine;
+    let store: Store;
+    let account: string;
+    const TIMES = { now: START_MS, endsAt: START_MS + 10_000, until: START_MS + 70_000 };
+    const keyed = (key = 'key') => writeOf({ account, key, ...TIMES });
+    const asked = async (key = 'key', whose = account) =>
+      (await store.beginWrite(questionOf({ account: whose, key, now: START_MS }))).record?.outcome;
+
+    beforeEach(async () => {
+      engine = await makeEngine();
+      store = engine.store;
+      account = newAccount();
+    });
+
+    test('is none of one that nobody has taken, however often it is asked for', async () => {
+      for (let time = 0; time < 3; time++) expect(await asked()).toBeUndefined();
+      expect(await store.beginWrite(keyed())).toEqual({ use: undefined });
+    });
+
+    test('is under way, then unknown, then the answer and when it was recorded', async () => {
+      const write = keyed();
+      await store.beginWrite(write);
+      expect(await asked()).toBe('under_way');
+      await store.endWrite(write, 'unknown');
+      expect(await asked()).toBe('unknown');
+      await store.endWrite(write, { ...ANSWER, at: 5 });
+      expect(await asked()).toEqual({ ...ANSWER, at: 5 });
+      await store.endWrite(write, ANSWER);
+      expect(await asked()).toEqual(ANSWER);
+    });
+
+    test.each(['refused', 'credential_refused', 'not_sent'] as const)('is none where it was %s', async (end) => {
+      const write = keyed();
+      await store.beginWrite(write);
+      await store.endWrite(write, end);
+      expect(await asked()).toBeUndefined();
+    });
+
+    test('is of that key and that account only', async () => {
+      const write = keyed();
+      await store.beginWrite(write);
+      await store.endWrite(write, ANSWER);
+      expect([await asked('other'), await asked('key', newAccount())]).toEqual([undefined, undefined]);
     });
   });
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { MAX_TAGS } from '../../src/store/shared/engine.ts';
-import { MAX_MARKS } from '../../src/store/writes.ts';
+import { MAX_MARKS, type WriteBegin } from '../../src/store/writes.ts';
 import { EVERYTHING as ALL } from '../../src/store/store.ts';
 import { type Asker, asker, type TestedEngine, valueOf } from './engine-asker.ts';
 
@@ -232,6 +232,65 @@ export function writeContract(current: () => { readonly tested: TestedEngine; re
       await its.begin({ purchase: 'p', record: record() });
       await tested.engine.change(its.account, { cooldownMs: 5_000 });
       expect((await its.begin({ purchase: 'p', record: record() })).is).toBe('record');
+    });
+  });
+
+  describe('a question about a key', () => {
+    const question = {
+      isQuestion: true,
+      busyMs: 0,
+      markMs: 0,
+      tags: [],
+      record: { ...record('r', ''), lifeMs: 0 },
+    } as const;
+    const asked = (more: Partial<WriteBegin> = {}) => its.begin({ ...question, ...more });
+
+    it('that nobody has taken leaves it free, and changes nothing', async () => {
+      const known = await its.keep('kept');
+      for (let time = 0; time < 2; time++) expect(await asked()).toMatchObject({ is: 'free' });
+      expect(await its.look()).toMatchObject({ version: known.version, copy: { askedAt: known.askedAt } });
+      expect((await its.begin({ record: record() })).is).toBe('begun');
+    });
+
+    it('gets its record: under way, over, and as it was settled', async () => {
+      await its.begin({ nonce: 'n', busyMs: 10_000, record: record() });
+      expect(await asked()).toMatchObject({ is: 'record', value: valueOf('under way'), isOver: false });
+      await tested.pass(10_000 + tested.slackMs);
+      expect(await asked()).toMatchObject({ is: 'record', isOver: true });
+      for (const how of ['unknown', 'done'] as const) {
+        await its.end('n', how, { record: record('r', how) });
+        expect(await asked()).toMatchObject({ is: 'record', value: valueOf(how), isOver: false });
+      }
+    });
+
+    it.each(['refused', 'not_sent'] as const)('finds it free where its write was %s', async (how) => {
+      await its.begin({ nonce: 'n', record: record() });
+      await its.end('n', how, { record: { key: 'r', lifeMs: 1 } });
+      expect(await asked()).toMatchObject({ is: 'free' });
+    });
+
+    it('is of one account', async () => {
+      await asker(tested.engine).begin({ record: record() });
+      expect(await asked()).toMatchObject({ is: 'free' });
+    });
+
+    it('is answered during a cooldown, beside a purchase, and with too many marks', async () => {
+      for (let n = 0; n < MAX_MARKS; n++) await its.begin({ purchase: `p${n}` });
+      await tested.engine.change(its.account, { cooldownMs: 5_000 });
+      expect(await asked()).toMatchObject({ is: 'free' });
+    });
+
+    it('counts in the window, and is refused by it', async () => {
+      const window = { name: 'requests', lengthMs: 60_000, limit: 1 };
+      expect(await asked({ window })).toMatchObject({ is: 'free', use: { used: 1 } });
+      expect(await asked({ window })).toMatchObject({ is: 'limit', use: { used: 2 } });
+    });
+
+    it('is refused by a session that is over', async () => {
+      await its.begin({ record: record() });
+      await tested.engine.change(its.account, { revoked: { id: 'one', lifeMs: 600_000 } });
+      expect((await asked({ session: { id: 'one', epoch: 0 } })).is).toBe('revoked');
+      expect((await asked({ session: { id: 'other', epoch: 0 } })).is).toBe('record');
     });
   });
 

@@ -4,7 +4,19 @@ import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
 import { type CacheKey, EVERYTHING, type Store } from '../../src/store/store.ts';
-import { copiesContract, drop, entryOf, heldIn, invalidate, keep, keyIn, look, newAccount, saved } from './contract.ts';
+import {
+  copiesContract,
+  drop,
+  entryOf,
+  heldIn,
+  invalidate,
+  keep,
+  keyIn,
+  look,
+  newAccount,
+  outcomesContract,
+  saved,
+} from './contract.ts';
 import { memoryEngine } from './engine.ts';
 import { writeOf } from './writes.ts';
 
@@ -13,6 +25,7 @@ const MEGABYTE = 1_048_576;
 const memoryStore = (maxBytes = MEGABYTE) => new MemoryStore({ maxBytes });
 
 copiesContract('the memory store', memoryEngine);
+outcomesContract('the memory store', memoryEngine);
 
 const keyOf = (account: string, n: number, keyLength = 0): CacheKey =>
   keyIn(account, `getTransaction/${n}?`.padEnd(keyLength, 'k'), ['transactions', `transactions/${n}`]);

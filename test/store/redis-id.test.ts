@@ -20,7 +20,8 @@ const expectWindow = async ({ engine }: OpenedEngine, account: string, known: { 
   expect(await its.save(known)).toBe('void');
   expect((await its.begin({ purchase: 'p' })).is).toBe('another_store');
   const record = { key: 'new', value: valueOf('new'), lifeMs: 60_000 };
-  expect((await its.begin({ record })).is).toBe('another_store');
+  for (const isQuestion of [undefined, true] as const)
+    expect((await its.begin({ record, isQuestion })).is).toBe('another_store');
   expect((await its.begin({ nonce: 'plain', tags: ['other'] })).is).toBe('begun');
   await its.end('plain', 'not_sent');
 };

@@ -4,11 +4,12 @@ import type { SharedStore } from '../../src/store/shared.ts';
 import type { CacheKey, Snapshot } from '../../src/store/store.ts';
 import { type ManualClock, manualClock, START_MS } from '../support/clock.ts';
 import { type ObjectEngine, objectEngine } from '../support/object-storage.ts';
-import { copiesContract, entryOf, keep, keyIn, look, newAccount } from './contract.ts';
+import { copiesContract, entryOf, keep, keyIn, look, newAccount, outcomesContract } from './contract.ts';
 import { sharedStore, sharedWorld } from './shared-world.ts';
-import { ANSWER, writeOf } from './writes.ts';
+import { ANSWER, questionOf, writeOf } from './writes.ts';
 
 copiesContract('a shared store', sharedWorld);
+outcomesContract('a shared store', sharedWorld);
 
 type Method = 'snapshot' | 'save' | 'beginWrite' | 'endWrite' | 'change';
 const METHODS: readonly Method[] = ['snapshot', 'save', 'beginWrite', 'endWrite', 'change'];
@@ -355,6 +356,14 @@ test('a lease that comes after its first reader has left is still used by the fe
   await pass(50);
   await leased;
   expect((await (await request(other, [key])).lookup(key, 0)).isLeasedElsewhere).toBe(true);
+});
+
+test('a question about a key that is not answered is refused, and nothing is reported of it', async () => {
+  const { store, way } = openWorld();
+  way.before = () => Promise.reject(new Error('away'));
+  expect(await store.beginWrite(questionOf({ key: 'key', now: START_MS }))).toMatchObject(REFUSED);
+  await settle();
+  expect([store.pending, way.asked]).toEqual([0, ['beginWrite']]);
 });
 
 describe('the end of a write', () => {

@@ -23,3 +23,7 @@ export const writeOf = (changes: Partial<NewWrite> = {}): NewWrite => ({
   waitUntil: () => undefined,
   ...changes,
 });
+
+/** Who asks what became of a key. */
+export const questionOf = ({ now = 0, ...changes }: Partial<NewWrite>): NewWrite =>
+  writeOf({ now, endsAt: now, until: now, keyMs: 0, tags: [], fingerprint: '', ...changes, isQuestion: true });

@@ -51,6 +51,19 @@ describe.each(DIRECTIONS)('isolates of both versions, with the objects of %s', (
     }
   });
 
+  test('tell in this version what became of a key of either, and leave one free that nobody has taken', async () => {
+    const ours = isolates.urls[whose === 'this version' ? 0 : 1]!;
+    const outcomeOf = async ({ token, key }: ReturnType<typeof newOrder>) =>
+      (await call(ours, { path: '/bff/v1/outcome', token, headers: { 'Idempotency-Key': key } })).json;
+    for (const url of isolates.urls) {
+      const order = newOrder();
+      for (let time = 0; time < 2; time++) expect(await outcomeOf(order)).toMatchObject({ code: 'outcome_not_found' });
+      expect(await isolates.gist(url, 'purchasePlan', order)).toBe('201 2');
+      const when = url === ours ? { at: expect.any(String) } : {};
+      expect(await outcomeOf(order)).toEqual({ state: 'done', status: 201, ...when });
+    }
+  });
+
   test('give no copy from before a write, nor one that was read while it was under way', async () => {
     for (const [from, to] of pairs) {
       const token = secret();

@@ -25,7 +25,10 @@ import { json, reset } from '../../src/testing/scripted-upstream.ts';
 import { mixedFleetOfFile, testNoComplaint } from './mixed-fleet.ts';
 import { DIRECTIONS, type Version } from './versions.ts';
 
+/** What the last release says of it, too: that it is unknown, but not as `outcome`. */
+const unknownAt = (version: Version) => (version === 'this version' ? UNKNOWN : '409 outcome_unknown');
 const REPLAYED = bought(2, { isReplay: true });
+const OUTCOME = '/bff/v1/outcome';
 const LOOK = { path: SESSION } as const;
 const PER_MINUTE = 20;
 
@@ -73,9 +76,21 @@ describe.skipIf(!hasRedis)(`the last release and this version with one Redis${SK
       const order = newOrder();
       fleet.upstream.once((sent) => isOf(order.token, sent), reset());
       expect((await ask(at(from), 'purchasePlan', order)).json).toMatchObject({ status: 502, outcome: 'unknown' });
-      expect(await buy(at(to), order)).toBe(UNKNOWN);
-      expect(await buy(at(to), { token: order.token })).toBe(UNKNOWN); // for a minute
+      expect(await buy(at(to), order)).toBe(unknownAt(to));
+      expect(await buy(at(to), { token: order.token })).toBe(unknownAt(to)); // for a minute
       expect(fleet.charges(order)).toBe(1);
+    });
+
+    test('this version tells what became of a key of either, of the last release without saying when', async () => {
+      const [done, lost] = [newOrder(), newOrder()];
+      const outcomeOf = async ({ token, key }: ReturnType<typeof newOrder>) =>
+        (await call(at('this version').url, { path: OUTCOME, token, headers: { 'Idempotency-Key': key } })).json;
+      expect(await buy(at(from), done)).toBe(bought(2));
+      const when = from === 'this version' ? { at: expect.any(String) } : {};
+      expect(await outcomeOf(done)).toEqual({ state: 'done', status: 201, ...when });
+      fleet.upstream.once((sent) => isOf(lost.token, sent), reset());
+      expect((await ask(at(from), 'purchasePlan', lost)).json).toMatchObject({ outcome: 'unknown' });
+      expect(await outcomeOf(lost)).toEqual({ state: 'unknown' });
     });
 
     test('one that was refused may be sent again', async () => {
@@ -94,7 +109,7 @@ describe.skipIf(!hasRedis)(`the last release and this version with one Redis${SK
       await one.kill();
       expect(await sent).toBe('cut');
       expect(await buy(at(to), order)).toBe(IN_PROGRESS);
-      expect(await untilNot([IN_PROGRESS], () => buy(at(to), order))).toBe(UNKNOWN);
+      expect(await untilNot([IN_PROGRESS], () => buy(at(to), order))).toBe(unknownAt(to));
       expect(fleet.charges(order)).toBe(1);
     });
 

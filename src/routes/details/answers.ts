@@ -19,6 +19,7 @@ const CHALLENGE = { 'WWW-Authenticate': header('The scheme to use.', 'Token') };
 
 const BAD_PAGE = { code: 'invalid_format', message: 'expected an integer of 1 or more', field: 'page' };
 const PARTICULARS: Partial<Record<ErrorCode, object>> = {
+  outcome_unknown: { outcome: 'unknown' },
   validation_failed: { errors: [BAD_PAGE] },
   rate_limited: { retryAfter: 12 },
 };
@@ -47,6 +48,7 @@ export function answersOf({ operations }: Table) {
       write,
       ['idempotency_in_progress', 'outcome_unknown', 'conflict'],
     ),
+    NoOutcome: anyOf('No write with this key is known.', '/bff/v1/outcome', ['outcome_not_found']),
     KeyReused: anyOf('The key was used with another body; or the upstream refused.', write, [
       'idempotency_key_reused',
       'unprocessable_content',

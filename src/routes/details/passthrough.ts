@@ -42,7 +42,7 @@ export function idSchema(form: string, answer: Operation['answer']) {
   });
 }
 
-const KEY = {
+export const KEY = {
   'Idempotency-Key': documented(z.string().check(z.regex(/^[\x21-\x7e]{1,255}$/)), {
     description: 'new for each thing that the user does; sent again within 24 hours, it gets the first answer again',
   }),

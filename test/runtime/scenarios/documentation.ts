@@ -20,7 +20,8 @@ export const documentationScenarios: readonly Scenario[] = [
       const { openapi, paths } = answer.json as Document;
       expect(openapi).toMatch(/^3\.1\./);
       for (const { method, path } of allOperations) expect(paths[path]).toHaveProperty(method.toLowerCase());
-      for (const { path } of [...allOverviews, { path: '/bff/v1/batch' }]) expect(paths).toHaveProperty([path]);
+      for (const { path } of [...allOverviews, { path: '/bff/v1/batch' }, { path: '/bff/v1/outcome' }])
+        expect(paths).toHaveProperty([path]);
     },
   },
   {

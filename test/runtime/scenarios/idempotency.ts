@@ -35,7 +35,10 @@ const lostScenarios = LOST.map(([name, fault, status, code]): Scenario => ({
     const key = newKey();
     await fail(stage, { operation: 'purchasePlan', afterWork: true, ...fault });
     expect(expectProblem(await buy(visitor, key), status, code).outcome).toBe('unknown');
-    for (let time = 0; time < 2; time++) expectProblem(await buy(visitor, key), 409, 'outcome_unknown');
+    for (let time = 0; time < 2; time++)
+      expect(expectProblem(await buy(visitor, key), 409, 'outcome_unknown').outcome).toBe('unknown');
+    const asked = { path: '/bff/v1/outcome', headers: { 'idempotency-key': key } };
+    expect((await visitor.call(asked)).json).toEqual({ state: 'unknown' });
     expectProblem(await buy(visitor, key, OTHER_PLAN), 422, 'idempotency_key_reused');
     expect(await visitor.upstreamCalls()).toEqual(['purchasePlan']);
   },
@@ -105,6 +108,24 @@ export const idempotencyScenarios: readonly Scenario[] = [
       at.release();
       const first = await answer;
       expectReplay(await buy(visitor, key), first);
+      expect(await visitor.upstreamCalls()).toEqual(['purchasePlan']);
+    },
+  },
+  {
+    name: 'who asks for a key hears what became of it, and nothing is sent',
+    async run(stage) {
+      const [visitor, other] = [await visit(stage, 'paused'), await visit(stage, 'paused')];
+      const key = newKey();
+      const asked = { path: '/bff/v1/outcome', headers: { 'idempotency-key': key } };
+      expectProblem(await visitor.call(asked), 404, 'outcome_not_found');
+      const { at, answer } = await begun(stage, visitor, key);
+      expect((await visitor.call(asked)).json).toEqual({ state: 'under_way' });
+      at.release();
+      const { status } = await answer;
+      const told = await visitor.call(asked);
+      expect(told.json).toEqual({ state: 'done', status, at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/) });
+      expect(told.headers['cache-control']).toBe('no-store');
+      expectProblem(await other.call(asked), 404, 'outcome_not_found');
       expect(await visitor.upstreamCalls()).toEqual(['purchasePlan']);
     },
   },

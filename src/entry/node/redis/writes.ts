@@ -50,8 +50,9 @@ for _, other in ipairs(purchase ~= '' and marks or {}) do
   end
 end
 if standing then return result('equal', { standing = standing, sinceMs = standing == 'unknown' and sinceOf(standsSince) or nil }) end
-if cooldown > 0 then return result('cooldown', { cooldownMs = cooldown }) end
 if isOther and (record or purchase ~= '') then return result('another_store', { leftMs = window - (now - since) }) end
+if asked.isQuestion then return result('free') end
+if cooldown > 0 then return result('cooldown', { cooldownMs = cooldown }) end
 local part, most = memory()
 if #marks >= ${MAX_MARKS} or part >= 1 then return result('full') end
 local busy = now + math.ceil(asked.busyMs)
