@@ -26,15 +26,17 @@ export function jsonAnswer(body: unknown, headers: Headers = NO_STORE): Answer {
   return { status: 200, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) };
 }
 
-/** On every answer. Pages have a `Content-Security-Policy` of their own. */
-const SECURITY_HEADERS = {
-  'X-Content-Type-Options': 'nosniff',
-  'X-Frame-Options': 'DENY',
-  'Referrer-Policy': 'no-referrer',
+const ON_ALL = { 'X-Content-Type-Options': 'nosniff' } as const;
+
+/** A 304 leaves the copy's as they are. */
+const ON_WHOLE = {
+  ...ON_ALL,
   'Strict-Transport-Security': 'max-age=31536000',
   'Cross-Origin-Resource-Policy': 'same-origin',
-  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
 } as const;
+
+/** Each page has a `Content-Security-Policy` of its own. */
+const ON_PAGES = { ...ON_WHOLE, 'X-Frame-Options': 'DENY', 'Referrer-Policy': 'no-referrer' } as const;
 
 const UNREAD = 'Too many answers have not been read by their clients.';
 
@@ -117,18 +119,20 @@ function problemAnswer(request: ClientRequest, error: GatewayError): Answer & { 
 }
 
 /** The headers of an answer, with those that every answer has. */
-function headersOf(request: ClientRequest, { headers: own, timing }: Answer): Record<string, string> {
-  const headers: Record<string, string> = { ...SECURITY_HEADERS, ...own };
+function headersOf(request: ClientRequest, answer: Answer): Record<string, string> {
+  const { status, headers: own } = answer;
+  const isPage = own['Content-Type']?.startsWith('text/html');
+  const headers: Record<string, string> = { ...(status === 304 ? ON_ALL : isPage ? ON_PAGES : ON_WHOLE), ...own };
   // What depends on one depends on both.
   if (request.tools.config.sessions && own['Vary']?.includes('Authorization')) headers['Vary'] += ', Cookie';
-  return addFacts(headers, request, timing);
+  return addFacts(headers, request, answer);
 }
 
 /** Adds the headers that tell of the request, which an answer of the host's has too. */
 export function addFacts(
   headers: Record<string, string>,
   request: ClientRequest,
-  timing?: string,
+  { status, timing }: Pick<Answer, 'status' | 'timing'>,
 ): Record<string, string> {
   const { startedAt, limitUse, requestId } = request;
   const { clock, cors } = request.tools;
@@ -136,20 +140,21 @@ export function addFacts(
   const total = `total;dur=${tenths(now - startedAt)}`;
   headers['X-Request-Id'] = requestId;
   headers['Server-Timing'] = timing ? `${timing}, ${total}` : total;
-  if (limitUse) addLimit(headers, limitUse, now);
+  if (limitUse) addLimit(headers, limitUse, now, status === 304);
   cors?.add(headers, request);
   return headers;
 }
 
-/** `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10). */
+/** `RateLimit` and, unless brief, `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10). */
 function addLimit(
   headers: Record<string, string>,
   { quota: { by, limit, lengthMs }, use }: NonNullable<ClientRequest['limitUse']>,
   now: number,
+  isBrief: boolean,
 ): void {
   const left = Math.max(0, limit - use.used);
   headers['RateLimit'] = `"${by}";r=${left};t=${secondsLeft(use, now)}`;
-  headers['RateLimit-Policy'] = `"${by}";q=${limit};w=${lengthMs / 1000}`;
+  if (!isBrief) headers['RateLimit-Policy'] = `"${by}";q=${limit};w=${lengthMs / 1000}`;
 }
 
 /** One `Server-Timing` entry; `ms` in milliseconds. */
