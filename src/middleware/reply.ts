@@ -5,14 +5,13 @@ import { addressOwner, type Owner, secondsLeft } from '../store/store.ts';
 import { CLIENT_LEFT, endRequest, leftCode } from './access-log.ts';
 import { logIfFault, problemFor } from './problem.ts';
 import { ClientRequest, type Env, type Head, type RequestTools } from './request.ts';
+import type { Sent } from './sending.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
 /** What a handler makes of a request; `reply` adds the headers that every answer has. */
-export interface Answer {
-  readonly status: number;
+export interface Answer extends Sent {
   readonly headers: Headers;
-  readonly body: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null;
   /** `Server-Timing` entries besides the total. */
   readonly timing?: string;
 }
@@ -70,12 +69,13 @@ function noteOwner(c: Context<Env>): Owner {
  * Where a host's middleware came first it may have set headers for the answer, which Hono adds to those of ours. To HEAD
  * it gives no body, after which nobody knows the length.
  */
-function responseOf(c: Context<Env>, answer: Answer, body: Answer['body']): Response {
+function responseOf(c: Context<Env>, answer: Answer, given: Answer['body']): Response {
   const request = c.get('porticoRequest');
   const { status } = answer;
   const headers = headersOf(request, answer);
-  if (request.method === 'HEAD' && typeof body === 'string')
-    headers['Content-Length'] = String(new TextEncoder().encode(body).length);
+  const body = request.tools.compress?.(request, answer, headers) ?? given;
+  if (request.method === 'HEAD' && body !== null && !(body instanceof ReadableStream))
+    headers['Content-Length'] = String((typeof body === 'string' ? new TextEncoder().encode(body) : body).length);
   if (request.isFirst) return new Response(body, { status, headers });
   return c.newResponse(body, { status: status as StatusCode, headers });
 }
@@ -123,9 +123,16 @@ function headersOf(request: ClientRequest, answer: Answer): Record<string, strin
   const { status, headers: own } = answer;
   const isPage = own['Content-Type']?.startsWith('text/html');
   const headers: Record<string, string> = { ...(status === 304 ? ON_ALL : isPage ? ON_PAGES : ON_WHOLE), ...own };
+  if (status === 304) headers['ETag'] = tagOfCopy(request, own['ETag'] ?? '');
   // What depends on one depends on both.
   if (request.tools.config.sessions && own['Vary']?.includes('Authorization')) headers['Vary'] += ', Cookie';
   return addFacts(headers, request, answer);
+}
+
+/** As the client's copy has it: weak where that was compressed, here or on its way. Caches look for the same. */
+function tagOfCopy(request: ClientRequest, etag: string): string {
+  const weak = `W/${etag}`;
+  return request.header('if-none-match')?.includes(weak) ? weak : etag;
 }
 
 /** Adds the headers that tell of the request, which an answer of the host's has too. */

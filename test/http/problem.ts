@@ -27,7 +27,7 @@ const KNOWN_HEADERS = new Set(
   `age allow cache-control cache-status connection content-length content-type date etag keep-alive transfer-encoding
   vary retry-after www-authenticate server-timing x-request-id content-security-policy cross-origin-resource-policy
   referrer-policy strict-transport-security x-content-type-options x-frame-options ratelimit ratelimit-policy
-  idempotency-replayed`.split(/\s+/),
+  idempotency-replayed content-encoding`.split(/\s+/),
 );
 
 export const textOf = ({ text, body }: AnyAnswer): string => text ?? body ?? '';
