@@ -220,7 +220,8 @@ async function finish(c: Context<HostEnv>, request: ClientRequest, { isUsed, ses
   // One that streams may ask later.
   const isOfAccount = isUsed || request.header('authorization') !== undefined || request.header('cookie') !== undefined;
   if (isOfAccount && !c.res.headers.has('Cache-Control')) c.header('Cache-Control', NO_STORE['Cache-Control']);
-  for (const [name, value] of Object.entries(addFacts({}, request))) c.header(name, value, { append: name === 'Vary' });
+  for (const [name, value] of Object.entries(addFacts({}, request, c.res)))
+    c.header(name, value, { append: name === 'Vary' });
   // A cache that others share would give the cookie to them, and a stream may outlive the session.
   const isPrivate = /(^|[\s,])(no-store|private)($|[\s,=])/.test(c.res.headers.get('Cache-Control') ?? '');
   const isJson = c.res.headers.get('Content-Type')?.startsWith('application/json');

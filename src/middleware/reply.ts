@@ -5,14 +5,13 @@ import { addressOwner, type Owner, secondsLeft } from '../store/store.ts';
 import { CLIENT_LEFT, endRequest, leftCode } from './access-log.ts';
 import { logIfFault, problemFor } from './problem.ts';
 import { ClientRequest, type Env, type Head, type RequestTools } from './request.ts';
+import type { Sent } from './sending.ts';
 
 type Headers = Readonly<Record<string, string>>;
 
 /** What a handler makes of a request; `reply` adds the headers that every answer has. */
-export interface Answer {
-  readonly status: number;
+export interface Answer extends Sent {
   readonly headers: Headers;
-  readonly body: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array> | null;
   /** `Server-Timing` entries besides the total. */
   readonly timing?: string;
 }
@@ -26,15 +25,17 @@ export function jsonAnswer(body: unknown, headers: Headers = NO_STORE): Answer {
   return { status: 200, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) };
 }
 
-/** On every answer. Pages have a `Content-Security-Policy` of their own. */
-const SECURITY_HEADERS = {
-  'X-Content-Type-Options': 'nosniff',
-  'X-Frame-Options': 'DENY',
-  'Referrer-Policy': 'no-referrer',
+const ON_ALL = { 'X-Content-Type-Options': 'nosniff' } as const;
+
+/** A 304 leaves the copy's as they are. */
+const ON_WHOLE = {
+  ...ON_ALL,
   'Strict-Transport-Security': 'max-age=31536000',
   'Cross-Origin-Resource-Policy': 'same-origin',
-  'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'",
 } as const;
+
+/** Each page has a `Content-Security-Policy` of its own. */
+const ON_PAGES = { ...ON_WHOLE, 'X-Frame-Options': 'DENY', 'Referrer-Policy': 'no-referrer' } as const;
 
 const UNREAD = 'Too many answers have not been read by their clients.';
 
@@ -68,12 +69,13 @@ function noteOwner(c: Context<Env>): Owner {
  * Where a host's middleware came first it may have set headers for the answer, which Hono adds to those of ours. To HEAD
  * it gives no body, after which nobody knows the length.
  */
-function responseOf(c: Context<Env>, answer: Answer, body: Answer['body']): Response {
+function responseOf(c: Context<Env>, answer: Answer, given: Answer['body']): Response {
   const request = c.get('porticoRequest');
   const { status } = answer;
   const headers = headersOf(request, answer);
-  if (request.method === 'HEAD' && typeof body === 'string')
-    headers['Content-Length'] = String(new TextEncoder().encode(body).length);
+  const body = request.tools.compress?.(request, answer, headers) ?? given;
+  if (request.method === 'HEAD' && body !== null && !(body instanceof ReadableStream))
+    headers['Content-Length'] = String((typeof body === 'string' ? new TextEncoder().encode(body) : body).length);
   if (request.isFirst) return new Response(body, { status, headers });
   return c.newResponse(body, { status: status as StatusCode, headers });
 }
@@ -117,18 +119,27 @@ function problemAnswer(request: ClientRequest, error: GatewayError): Answer & { 
 }
 
 /** The headers of an answer, with those that every answer has. */
-function headersOf(request: ClientRequest, { headers: own, timing }: Answer): Record<string, string> {
-  const headers: Record<string, string> = { ...SECURITY_HEADERS, ...own };
+function headersOf(request: ClientRequest, answer: Answer): Record<string, string> {
+  const { status, headers: own } = answer;
+  const isPage = own['Content-Type']?.startsWith('text/html');
+  const headers: Record<string, string> = { ...(status === 304 ? ON_ALL : isPage ? ON_PAGES : ON_WHOLE), ...own };
+  if (status === 304) headers['ETag'] = tagOfCopy(request, own['ETag'] ?? '');
   // What depends on one depends on both.
   if (request.tools.config.sessions && own['Vary']?.includes('Authorization')) headers['Vary'] += ', Cookie';
-  return addFacts(headers, request, timing);
+  return addFacts(headers, request, answer);
+}
+
+/** As the client's copy has it: weak where that was compressed, here or on its way. Caches look for the same. */
+function tagOfCopy(request: ClientRequest, etag: string): string {
+  const weak = `W/${etag}`;
+  return request.header('if-none-match')?.includes(weak) ? weak : etag;
 }
 
 /** Adds the headers that tell of the request, which an answer of the host's has too. */
 export function addFacts(
   headers: Record<string, string>,
   request: ClientRequest,
-  timing?: string,
+  { status, timing }: Pick<Answer, 'status' | 'timing'>,
 ): Record<string, string> {
   const { startedAt, limitUse, requestId } = request;
   const { clock, cors } = request.tools;
@@ -136,20 +147,21 @@ export function addFacts(
   const total = `total;dur=${tenths(now - startedAt)}`;
   headers['X-Request-Id'] = requestId;
   headers['Server-Timing'] = timing ? `${timing}, ${total}` : total;
-  if (limitUse) addLimit(headers, limitUse, now);
+  if (limitUse) addLimit(headers, limitUse, now, status === 304);
   cors?.add(headers, request);
   return headers;
 }
 
-/** `RateLimit` and `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10). */
+/** `RateLimit` and, unless brief, `RateLimit-Policy` (draft-ietf-httpapi-ratelimit-headers-10). */
 function addLimit(
   headers: Record<string, string>,
   { quota: { by, limit, lengthMs }, use }: NonNullable<ClientRequest['limitUse']>,
   now: number,
+  isBrief: boolean,
 ): void {
   const left = Math.max(0, limit - use.used);
   headers['RateLimit'] = `"${by}";r=${left};t=${secondsLeft(use, now)}`;
-  headers['RateLimit-Policy'] = `"${by}";q=${limit};w=${lengthMs / 1000}`;
+  if (!isBrief) headers['RateLimit-Policy'] = `"${by}";q=${limit};w=${lengthMs / 1000}`;
 }
 
 /** One `Server-Timing` entry; `ms` in milliseconds. */

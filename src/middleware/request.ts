@@ -13,21 +13,12 @@ import type { RequestContext } from '../upstream/call.ts';
 import type { Hooks } from '../upstream/hooks.ts';
 import { invalid } from '../upstream/input.ts';
 import { credentialOf, requestIdOf, traceOf, wantsOf } from './headers.ts';
+import type { Backlog, Compress } from './sending.ts';
 
 /** Of the app and all that is mounted in it. What a runtime puts into `c.env` is for that runtime's own code. */
 export interface Env {
   Bindings: object;
   Variables: { porticoRequest: ClientRequest };
-}
-
-/** What clients have been sent and have not taken yet. */
-export interface Backlog {
-  /** Notes whose answer it is. */
-  note(env: object, owner: Owner): void;
-  /** Whether so much of the owner's is unsent that no further answer to a read may be sent. */
-  isFull(owner: Owner): boolean;
-  /** The same stream, whose bytes count until they are taken. */
-  metered(env: object, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array>;
 }
 
 /** What requests need of the app and of its runtime. */
@@ -53,6 +44,8 @@ export interface RequestTools {
   readonly hooks?: Pick<Hooks, 'onProblem'> | undefined;
   /** Absent where the platform sends answers. */
   readonly backlog?: Backlog | undefined;
+  /** Absent where the platform compresses. */
+  readonly compress?: Compress | undefined;
   /** hono/body-limit. Absent where no body is read. */
   readonly limitBody?: ((c: Context<Env>, next: Next) => Promise<unknown>) | undefined;
   readonly cors?: { add(headers: Record<string, string>, request: ClientRequest): void } | undefined;
@@ -69,6 +62,8 @@ export interface RouteFacts {
    * probes.
    */
   readonly mayBeRefused?: boolean;
+  /** Not where a secret may stand beside words of the client: their length together would tell of it (BREACH). */
+  readonly mayBeCompressed?: boolean;
   /** It tells of sessions, or begins or ends one; its handler reads the cookie. */
   readonly isSession?: true;
   /** Neither logged nor counted, unless it is refused with a 4xx. */

@@ -57,7 +57,8 @@ export function batchRoute(gateway: Gateway, { table, clock, config }: BatchDeps
       }
       const tell = (error: GatewayError, instance: string) => problemFor(request, error, instance);
       const body = await answerBatch(items, { clock, gateway, reader, maxBytes, problemFor: tell });
-      return reply(c, { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body });
+      const isSecret = reader.reads.some(({ operation }) => operation.secrets);
+      return reply(c, { status: 200, headers: { ...NO_STORE, 'Content-Type': 'application/json' }, body, isSecret });
     },
   });
 }

@@ -78,6 +78,7 @@ export function documentRoute(described: Described): Route {
   let text: string | undefined;
   return pageAt(description.path, async ({ mount }) => {
     text ??= await openApiText(described);
-    return { status: 200, headers, body: mount === '' ? text : text.replace(SERVER, SERVER.replace('/', mount)) };
+    const body = mount === '' ? text : text.replace(SERVER, SERVER.replace('/', mount));
+    return { status: 200, headers, body, copy: described };
   });
 }

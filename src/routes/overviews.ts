@@ -26,6 +26,7 @@ export const overviewRoutes = (gateway: Gateway, runtime: Runtime): Route[] =>
   runtime.overviews.map((overview) => ({
     ...routeOf(overviewDescription(overview), { handle: answering(planOf(overview), gateway, runtime) }),
     path: patternOf(overview),
+    mayBeCompressed: !Object.values(overview.sections).some(({ read }) => read.secrets),
   }));
 
 /** Hono's. What its parameter cannot be is an unknown path. */

@@ -17,7 +17,10 @@ import { type Route, routeOf } from './route.ts';
 export function passthroughRoutes(gateway: Gateway, { operations }: Table): Route[] {
   return operations.map((operation) => {
     const handle = operation.method === 'GET' ? readBy(operation, gateway) : writtenBy(operation, gateway);
-    const { path, ...route } = routeOf(passthroughDescription(operation), { handle });
+    const { path, ...route } = routeOf(passthroughDescription(operation), {
+      handle,
+      mayBeCompressed: !operation.secrets,
+    });
     return { ...route, path: path.replace(':portico_id', `:portico_id{${ID_FORMS[operation.idForm ?? 'digits']}}`) };
   });
 }
@@ -54,7 +57,7 @@ function readAnswer(request: ClientRequest, reading: Reading): Answer {
     if (noneMatch(request.header('if-none-match'), entry.etag)) return { status: 304, headers, body: null, timing };
   }
   headers['Content-Type'] = JSON_TYPE;
-  return { status, headers, body: withOrigin(entry, request), timing };
+  return { status, headers, body: withOrigin(entry, request), timing, copy: entry };
 }
 
 function writtenBy(operation: Operation, gateway: Gateway): Route['handle'] {

@@ -19,6 +19,7 @@ export const pageAt = (path: string, answerOf: (request: ClientRequest) => Promi
   path,
   name: path,
   mayBeRefused: true,
+  mayBeCompressed: true,
   handle: async (c) => reply(c, await answerOf(c.get('porticoRequest'))),
 });
 
@@ -58,6 +59,7 @@ export const routeOf = (
   name: path,
   operation: operationId,
   mayBeRefused: method === 'get',
+  mayBeCompressed: true,
   ...(security === undefined && { takesCredential: true }),
   ...rest,
 });

@@ -160,6 +160,7 @@ export const sessionRoutes = (gateway: Gateway, table: Table, sessions: Sessions
     routeOf(description, {
       operation: 'session',
       isSession: true,
+      mayBeCompressed: false,
       handle: async (c) => reply(c, await answerOf(c.get('porticoRequest'), gateway, sessions)),
     }),
   );

@@ -8,7 +8,7 @@ import { type Got, openSite, PAGE } from './sites.ts';
 
 const openContext = withChromium();
 
-const NAMES = [...EXPOSED.split(', '), 'X-Frame-Options'];
+const NAMES = [...EXPOSED.split(', '), 'X-Content-Type-Options'];
 const READ = '/api/v2/subscription/';
 
 /** A gateway, and a page that calls it: one of an origin that is allowed, or of another. */
@@ -88,7 +88,7 @@ test('a page on an origin that is allowed reads, writes, and sees problems, time
         'RateLimit-Policy': expect.stringContaining('q=600'),
         'Server-Timing': expect.stringContaining('total;dur='),
         'X-Request-Id': 'of-the-page',
-        'X-Frame-Options': null,
+        'X-Content-Type-Options': null,
       },
     },
     unchanged: { status: 304, headers: { 'Cache-Status': expect.stringContaining('hit') } },

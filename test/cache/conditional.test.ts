@@ -30,12 +30,13 @@ describe('If-None-Match', () => {
     advance(7);
     const answer = await ask('getSubscription', { headers: { 'If-None-Match': header(etag) } });
     expect([answer.status, answer.text]).toEqual([304, '']);
+    const weak = `W/${etag}`;
     expect(answer.headers).toMatchObject({
-      etag,
+      etag: header(etag).includes(weak) ? weak : etag, // as the client has it
       age: '7',
       'cache-status': hit(23),
       'cache-control': 'private, no-cache',
-      vary: 'Authorization',
+      vary: 'Authorization, Accept-Encoding',
     });
     expect(answer.headers).not.toHaveProperty('content-type');
   });

@@ -25,7 +25,8 @@ describe.each(cachedIds)('%s', (id) => {
     upstream.on(callOf(id), json(200, bodyOf(id, 1)), reply(hold(gate), json(200, bodyOf(id, 2))));
     const first = await ask(id);
     expect(seen(first)).toEqual([200, MISS, 1]);
-    expect(first.headers).toMatchObject({ age: '0', 'cache-control': 'private, no-cache', vary: 'Authorization' });
+    expect(first.headers).toMatchObject({ age: '0', 'cache-control': 'private, no-cache' });
+    expect(first.headers['vary']).toMatch(/^Authorization\b/);
 
     advance(fresh - 3);
     const again = await ask(id);

@@ -132,7 +132,9 @@ describe('a conditional request', () => {
     const answer = await get([['If-None-Match', form(etag)]], token);
     expect(answer).toMatchObject({ status: 304, body: '' });
     expectCommonHeaders(answer);
-    expect(answer.headers).toMatchObject({ etag, 'cache-control': 'private, no-cache', age: '0' });
+    const weak = `W/${etag}`;
+    const own = form(etag).includes(weak) ? weak : etag; // as the client has it
+    expect(answer.headers).toMatchObject({ etag: own, 'cache-control': 'private, no-cache', age: '0' });
     expect(answer.headers).not.toHaveProperty('content-type');
     expect(answer.headers['vary']).toContain('Authorization');
     expect(stage.upstream.calls).toHaveLength(1);

@@ -64,7 +64,7 @@ const openHost = async (around: Around) => {
 };
 
 const READ = '/api/v2/subscription/';
-const OURS = ['x-request-id', 'server-timing', 'x-frame-options', 'access-control-allow-origin', 'vary'];
+const OURS = ['x-request-id', 'server-timing', 'x-content-type-options', 'access-control-allow-origin', 'vary'];
 const fromPage = (cookie = '__Host-Http-portico=x') => ({ headers: { origin: LISTED, cookie } });
 
 const atRoot: Around = (app) =>

@@ -27,21 +27,32 @@ const KNOWN_HEADERS = new Set(
   `age allow cache-control cache-status connection content-length content-type date etag keep-alive transfer-encoding
   vary retry-after www-authenticate server-timing x-request-id content-security-policy cross-origin-resource-policy
   referrer-policy strict-transport-security x-content-type-options x-frame-options ratelimit ratelimit-policy
-  idempotency-replayed`.split(/\s+/),
+  idempotency-replayed content-encoding`.split(/\s+/),
 );
 
 export const textOf = ({ text, body }: AnyAnswer): string => text ?? body ?? '';
 
-/** Every answer, whatever its status, has the headers of all answers and no other than known ones. */
-export function expectCommonHeaders({ headers }: AnyAnswer): void {
+/** What browsers do with a document, with any answer that has a body of its own, and with any answer at all. */
+const OF_PAGES = {
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'content-security-policy': expect.stringContaining("default-src 'none'"),
+};
+const OF_WHOLE = {
+  'strict-transport-security': 'max-age=31536000',
+  'cross-origin-resource-policy': 'same-origin',
+};
+const OF_ALL = { 'x-content-type-options': 'nosniff', 'x-request-id': expect.stringMatching(REQUEST_ID) };
+
+/** Every answer, whatever its status, has the headers of its kind and no other than known ones. */
+export function expectCommonHeaders({ status, headers }: AnyAnswer): void {
   expect(Object.keys(headers).filter((name) => !KNOWN_HEADERS.has(name))).toEqual([]);
-  expect(headers).toMatchObject({
-    'x-content-type-options': 'nosniff',
-    'x-frame-options': 'DENY',
-    'referrer-policy': 'no-referrer',
-    'content-security-policy': expect.stringContaining("default-src 'none'"),
-    'x-request-id': expect.stringMatching(REQUEST_ID),
-  });
+  const isPage = headers['content-type']?.startsWith('text/html') === true;
+  const expected = { ...OF_ALL, ...(status !== 304 && OF_WHOLE), ...(isPage && OF_PAGES) };
+  const names = Object.keys({ ...OF_PAGES, ...OF_WHOLE, ...OF_ALL });
+  expect(Object.fromEntries(names.filter((name) => name in headers).map((name) => [name, headers[name]]))).toEqual(
+    expected,
+  );
 }
 
 interface Expected {

@@ -10,13 +10,13 @@ export const openLimited = async (perMinute: number, env: Env = {}): Promise<Wor
   return world;
 };
 
-/** What an answer says of the limit: whose, how many a minute, how many left, until when. */
+/** What an answer says of the limit: whose, how many a minute (a 304 does not say), how many left, until when. */
 export const limitOf = ({ headers }: Pick<TextAnswer, 'headers'>): readonly unknown[] => {
   const policy = /^"(\w+)";q=(\d+);w=60$/.exec(headers['ratelimit-policy'] ?? '');
   const limit = /^"(\w+)";r=(\d+);t=(\d+)$/.exec(headers['ratelimit'] ?? '');
-  if (!policy || !limit) return [headers['ratelimit-policy'], headers['ratelimit']];
-  expect(limit[1]).toBe(policy[1]);
-  return [policy[1], Number(policy[2]), Number(limit[2]), Number(limit[3])];
+  if (!limit) return [headers['ratelimit-policy'], headers['ratelimit']];
+  expect(limit[1]).toBe(policy?.[1] ?? limit[1]);
+  return [limit[1], policy ? Number(policy[2]) : undefined, Number(limit[2]), Number(limit[3])];
 };
 
 export const NO_LIMIT = [undefined, undefined];

@@ -27,7 +27,7 @@ const unwantedHeaders = () =>
     ['Proxy-Authorization', `Basic ${secret('proxy')}`],
     ['Proxy-Connection', 'keep-alive'],
     ['Accept', 'text/html'],
-    ['Accept-Encoding', 'gzip, br'],
+    ['Accept-Encoding', 'br'],
     ['Accept-Language', 'fr'],
     ['Origin', 'https://elsewhere.example'],
     ['Referer', 'https://elsewhere.example/'],

@@ -55,6 +55,7 @@ interface WorldOptions<C extends ManualClock> {
   readonly clock?: C;
   readonly store?: Store;
   readonly hooks?: Hooks;
+  readonly compress?: Deps['compress'];
   readonly hasDoor?: boolean;
   /** With an admin listener, which tells of the store that the gateway makes itself. It then has no other. */
   readonly hasAdmin?: boolean;
@@ -89,6 +90,7 @@ export async function openWorld<C extends ManualClock = ManualClock>(
     admin: hasAdmin,
     ...options.tables,
     hooks: options.hooks,
+    ...(options.compress && { compress: options.compress }),
     ...(!hasAdmin && { store }),
   });
   opened.defer(() => gateway.close());

@@ -14,6 +14,7 @@ import { Sealer } from '../../store/shared/sealer.ts';
 import type { Store, Usage } from '../../store/store.ts';
 import { RedisEngine } from './redis/engine.ts';
 import { assets } from './assets.ts';
+import { compressing } from './compression.ts';
 import { Recordings } from './console/recorder.ts';
 import { nodeDigest, nodeOpener } from './digest.ts';
 import { promMetrics } from './metrics/index.ts';
@@ -24,6 +25,9 @@ import { noted, peerIn } from './server/guard.ts';
 import { Unsent } from './server/unsent.ts';
 import { undiciTransport } from './transport.ts';
 import type { Way } from './way.ts';
+
+/** What is kept compressed beside the copies, as a part of what they may have. */
+const COMPRESSED = 1 / 4;
 
 const { timeOrigin } = performance;
 
@@ -90,6 +94,7 @@ export function nodeDeps(
     ...(config.trustedProxies.length > 0 && { schemeOf: (env, header) => schemeOf(peerIn(env), header) }),
     headOf: noted,
     backlog: unsent,
+    compress: compressing(config.cacheMaxBytes * COMPRESSED),
     waitUntil,
     docsAssets,
   };

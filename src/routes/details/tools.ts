@@ -4,7 +4,7 @@ import { header, LIMITED, problemExample, shared } from './answers.ts';
 import { jsonSchemaOf, reference, type Schema } from './schemas.ts';
 
 const VALIDATED = {
-  ETag: header('Strong; for `If-None-Match`.', '"5f2b8c61d0e94a37"'),
+  ETag: header('For `If-None-Match`, as it is.', '"5f2b8c61d0e94a37"'),
   Age: { description: 'Seconds since the upstream sent it.', schema: { type: 'integer', minimum: 0 }, example: 18 },
   'Cache-Control': header('Yours to keep, but ask before each use.', 'private, no-cache'),
   'Cache-Status': header('Where the answer came from (RFC 9211).', 'portico; hit; ttl=12'),

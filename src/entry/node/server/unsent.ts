@@ -1,7 +1,7 @@
 import { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Bag } from '../../../core/bag.ts';
-import type { Backlog } from '../../../middleware/request.ts';
+import type { Backlog } from '../../../middleware/sending.ts';
 import { addressOwner, type Owner } from '../../../store/store.ts';
 import { peerOf } from './address.ts';
 
