@@ -30,18 +30,12 @@ export class PorticoProblem extends Error {
   declare readonly errors: Readonly<Record<string, readonly FieldError[]>>;
 
   constructor(problem: Problem, cause?: unknown) {
-    const { code, status, title, detail, retryable, section } = problem;
-    super(detail, { cause });
-    Object.assign(this, {
+    super(problem.detail, { cause });
+    Object.assign(this, problem, {
       problem,
-      code,
-      status,
-      title,
-      detail,
-      retryable,
-      section,
+      section: problem.section,
       retryAfter: problem.retry_after,
-      outcome: code === 'outcome_unknown' ? 'unknown' : problem.outcome,
+      outcome: problem.code === 'outcome_unknown' ? 'unknown' : problem.outcome,
       requestId: problem.request_id,
       errors: byField(problem.errors),
     });

@@ -17,7 +17,22 @@ export interface Target {
   readonly credentials?: 'omit' | 'same-origin' | 'include' | undefined;
   /** How often what may be tried again is: twice unless given. */
   readonly retries?: number | undefined;
+  /** How many milliseconds the pauses before the tries of a call may take together: a minute unless given. */
+  readonly maxWait?: number | undefined;
+  /** Hears of each pause before another try, when it begins. */
+  readonly onRetry?: OnRetry | undefined;
 }
+
+/** A pause before another try. */
+export interface Retry {
+  /** Why. */
+  readonly problem: PorticoProblem;
+  readonly waitMs: number;
+  /** How many have failed. */
+  readonly tries: number;
+}
+
+type OnRetry = (retry: Retry) => void;
 
 /** The browser's session, as far as the calls of this client tell. */
 interface Session {
@@ -40,6 +55,27 @@ interface Caller {
 /** Options of a call that is part of another. */
 export interface Calling extends CallOptions {
   readonly caller?: Caller | undefined;
+  /** What is done in another way than by a call that stands alone. */
+  readonly trying?: Partial<Trying<Answered>> | undefined;
+}
+
+/** What was answered, and the text that it stands in. */
+export interface Answered {
+  readonly value?: unknown;
+  readonly text?: string;
+}
+
+type WaitOf = (problem: PorticoProblem, tries: number) => number | undefined;
+type Headers = Wire['headers'] | undefined;
+
+/** The tries of a call. */
+interface Trying<T> {
+  /** Headers to add to a try of this caller. Its own of the same name stay. */
+  readonly conditions: (caller: string | number) => Headers | Promise<Headers>;
+  readonly read: (response: Response) => Promise<T> | T;
+  /** Milliseconds to another try; undefined if there is to be none. */
+  readonly waitOf?: WaitOf | undefined;
+  readonly onRetry?: OnRetry | undefined;
 }
 
 /** The credential to be sent with these headers, and who the caller is by it. Rejects where it cannot be sent. */
@@ -53,19 +89,15 @@ export async function credentialFor(
   return { sent, is: sent ?? cookie ?? session.number };
 }
 
-/** Doubled for each try: about 250 ms after the first, 500 after the second. */
+/** Doubled for each try: about 250 ms after the first, 500 after the second, never more than half a minute. */
 const PAUSE_MS = 125;
-const LONGEST_WAIT_MS = 60_000;
+const LONG_PAUSE_MS = 20_000;
+const MAX_WAIT_MS = 60_000;
 
-interface Sending<T> {
+interface Sending<T> extends Trying<T> {
   readonly options: Calling;
   /** Whether the gateway says that this account is the one that is signed in. Never rejects. */
-  readonly isSignedIn?:
-    | ((account: string | undefined, signal: AbortSignal | undefined) => Promise<boolean>)
-    | undefined;
-  /** Headers to add to a try of this caller. Its own of the same name stay. */
-  readonly conditions?: (caller: string | number) => Wire['headers'] | undefined;
-  readonly read: (response: Response) => Promise<T> | T;
+  readonly isSignedIn?: ((account: string | undefined, options: Calling) => Promise<boolean>) | undefined;
 }
 
 /**
@@ -75,7 +107,7 @@ interface Sending<T> {
  */
 export async function send<T>(sender: Sender, wire: Wire, sending: Sending<T>): Promise<T> {
   const { target, session } = sender;
-  const { options, isSignedIn, conditions, read } = sending;
+  const { options, isSignedIn, conditions, read, waitOf = patience(target, wire), onRetry = target.onRetry } = sending;
   const { signal, caller = {} } = options;
   const { account } = session;
   const url = urlOf(target);
@@ -86,9 +118,10 @@ export async function send<T>(sender: Sender, wire: Wire, sending: Sending<T>): 
     if ((caller.is ??= is) !== is) throw failed ?? problemWithout('account_changed', wire);
     try {
       const { fetch = globalThis.fetch, credentials } = target;
+      const more = await unlessAborted(Promise.resolve(conditions(is)), signal);
       const response = await fetch(url + wire.path, {
         method: wire.method,
-        headers: { ...conditions?.(is), ...wire.headers, ...(sent && { authorization: sent }) },
+        headers: { ...more, ...wire.headers, ...(sent && { authorization: sent }) },
         body: wire.body ?? null,
         signal: signal ?? null,
         ...(credentials && { credentials }), // Workers take none
@@ -99,12 +132,13 @@ export async function send<T>(sender: Sender, wire: Wire, sending: Sending<T>): 
     } catch (error) {
       if (signal?.aborted) throw reasonOf(signal, error);
       failed = error instanceof PorticoProblem ? error : problemWithout('connection_failed', wire, error);
-      const waitMs = waitOf(failed, wire, tries);
-      if (tries > (target.retries ?? 2) || waitMs === undefined) throw failed;
+      const waitMs = waitOf(failed, tries);
+      if (waitMs === undefined) throw failed;
+      onRetry?.({ problem: failed, waitMs, tries });
       await pause(waitMs, signal);
     }
     // A cookie cannot be looked at, and may be another one since.
-    if (typeof is === 'number' && isSignedIn && !(await isSignedIn(account, signal)))
+    if (typeof is === 'number' && isSignedIn && !(await isSignedIn(account, options)))
       throw signal?.aborted ? reasonOf(signal) : failed;
   }
 }
@@ -164,15 +198,23 @@ export function problemWithout(
   return new PorticoProblem(problem, cause);
 }
 
-/** Milliseconds to another try; undefined if there is to be none. */
-function waitOf({ retryable, retryAfter, outcome, status }: PorticoProblem, { isRead }: Wire, tries: number) {
-  // A write that is refused with 409 is under way elsewhere: once that is over it would be sent a second time.
-  if (!retryable || (!isRead && (outcome || status === 409))) return undefined;
-  const waitMs = retryAfter === undefined ? PAUSE_MS * 2 ** tries * (0.5 + Math.random()) : retryAfter * 1000;
-  return waitMs <= LONGEST_WAIT_MS ? waitMs : undefined;
+/** How long a call waits before another try: as the answer says, or at random, and all pauses together no longer than it may. */
+function patience({ retries = 2, maxWait = MAX_WAIT_MS }: Target, { isRead }: Wire): WaitOf {
+  let leftMs = maxWait;
+  return ({ retryable, retryAfter, outcome, status }, tries) => {
+    // A write that is refused with 409 is under way elsewhere: once that is over it would be sent a second time.
+    if (tries > retries || !retryable || (!isRead && (outcome || status === 409))) return undefined;
+    const waitMs = retryAfter === undefined ? pauseAfter(tries) : retryAfter * 1000;
+    leftMs -= waitMs;
+    return leftMs < 0 ? undefined : waitMs;
+  };
 }
 
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+/** Random, so that clients do not come back all at once. */
+export const pauseAfter = (tries: number): number =>
+  Math.min(LONG_PAUSE_MS, PAUSE_MS * 2 ** tries) * (0.5 + Math.random());
+
+export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   let timer: ReturnType<typeof setTimeout>;
   const passed = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, ms);

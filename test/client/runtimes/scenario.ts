@@ -1,6 +1,7 @@
 import {
   createClient,
   each,
+  keepCopies,
   outcomeOf,
   type Portico,
   PorticoProblem,
@@ -23,10 +24,12 @@ interface Where {
 
 const PLAN = { proxy_type: 'shared', proxy_countries: { US: 5 }, term: 'monthly' } as const;
 
+const hasHttpCache = () => 'document' in globalThis;
+
 /** What all that the client does comes to, as JSON. */
 export async function reportOf(where: Where) {
   const { url, token, fetch } = where;
-  const portico = createClient({ url, token });
+  const portico = createClient({ url, token, copies: hasHttpCache() ? undefined : keepCopies() });
   const page = createClient({ url, fetch });
   return {
     session: await session(page, token),
