@@ -7,6 +7,7 @@ export { type FieldError, PorticoProblem } from './problem.ts';
 export type { OperationId, Routes } from './routes.ts';
 export type { Retry } from './send.ts';
 export { streamOverview } from './stream.ts';
+export { touches } from './touches.ts';
 export type { CopyStore } from './stored.ts';
 export type {
   Answer,

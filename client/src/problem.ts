@@ -22,6 +22,8 @@ export class PorticoProblem extends Error {
   declare readonly retryAfter: number | undefined;
   /** `unknown`: this write, or an equal one before it, was sent, and nobody knows whether it happened. */
   declare readonly outcome: 'unknown' | undefined;
+  /** Of the write, if it had one: `outcomeOf` asks the gateway for it. */
+  declare readonly idempotencyKey: string | undefined;
   /** The section of an overview that has failed. */
   declare readonly section: string | undefined;
   /** For those who look into logs; empty without an answer. */

@@ -132,6 +132,7 @@ export async function send<T>(sender: Sender, wire: Wire, sending: Sending<T>): 
     } catch (error) {
       if (signal?.aborted) throw reasonOf(signal, error);
       failed = error instanceof PorticoProblem ? error : problemWithout('connection_failed', wire, error);
+      Object.assign(failed, { idempotencyKey: wire.headers['idempotency-key'] });
       const waitMs = waitOf(failed, tries);
       if (waitMs === undefined) throw failed;
       onRetry?.({ problem: failed, waitMs, tries });

@@ -1,21 +1,21 @@
 import { correctAges } from './ages.ts';
-import { type Answer, createAsking } from './asking.ts';
+import { type Answer, type Asked, createAsking } from './asking.ts';
 import type { Portico } from './client.ts';
 import type { Retry } from './send.ts';
 import { createTurns } from './turns.ts';
-import type { CallOptions, OverviewId, OverviewInput, OverviewOf } from './types.ts';
+import type { CallOptions, OverviewId, OverviewInput, OverviewOf, PlainOverviewId } from './types.ts';
 
-/** `account-overview` of `getAccountOverview`. */
-type NameOf<Id> = Id extends `get${infer Words}` ? Dashed<Uncapitalize<Words>> : never;
+/** `getAccountOverview`, or `account-overview`. */
+type NameOf<Id> = Id | (Id extends `get${infer Words}` ? Dashed<Uncapitalize<Words>> : never);
 type Dashed<Words> = Words extends `${infer One}${infer Rest}`
   ? `${One extends Lowercase<One> ? One : `-${Lowercase<One>}`}${Dashed<Rest>}`
   : '';
-type IdOf<Name> = { [Id in OverviewId]: Name extends Id | NameOf<Id> ? Id : never }[OverviewId];
+type IdOf<Name> = { [Id in OverviewId]: Name extends NameOf<Id> ? Id : never }[OverviewId];
 
 /** Beside what is wanted of the overview. */
 export interface WatchOptions<Id extends OverviewId> extends Omit<CallOptions, 'fresh' | 'idempotencyKey'> {
   /** How many entries a section has that is a page. */
-  readonly pageSize?: { readonly [Section in keyof OverviewOf<Id>['data']]?: number | undefined } | undefined;
+  readonly pageSize?: OverviewInput<Id>['page_size'];
   /** Hears of each pause before another try. Unless given, that of the client does. */
   readonly onRetry?: ((retry: Retry) => void) | undefined;
 }
@@ -28,21 +28,27 @@ type Input<Id extends OverviewId> = OverviewInput<Id> & WatchOptions<Id>;
  * will not pass. Sections that have not changed are the same objects as before: leave them as they are.
  */
 export function watchOverview<
-  const Name extends OverviewId | NameOf<OverviewId>,
-  const Asked extends Input<IdOf<Name>>,
->(
+  const Name extends NameOf<PlainOverviewId>,
+  const Asked extends Input<IdOf<Name>> = object,
+>(portico: Portico, name: Name, options?: Asked): AsyncGenerator<OverviewOf<IdOf<Name>, Asked>, void, undefined>;
+export function watchOverview<const Name extends NameOf<OverviewId>, const Asked extends Input<IdOf<Name>>>(
   portico: Portico,
   name: Name,
-  ...[options]: object extends Input<IdOf<Name>> ? [options?: Asked] : [options: Asked]
-): AsyncGenerator<OverviewOf<IdOf<Name>, Asked>, void, undefined> {
-  const turns = createTurns(options?.signal);
-  const values = watch(createAsking(portico, idOf(portico, name), options ?? {}, turns.interrupt), turns);
+  options: Asked,
+): AsyncGenerator<OverviewOf<IdOf<Name>, Asked>, void, undefined>;
+export function watchOverview(
+  portico: Portico,
+  name: string,
+  options: Asked = {},
+): AsyncGenerator<unknown, void, undefined> {
+  const turns = createTurns(options.signal);
+  const values = watch(createAsking(portico, idOf(portico, name), options, turns.interrupt), turns);
   const end = values.return.bind(values);
   values.return = () => {
     turns.end(); // else it would go on until there is another value
     return end();
   };
-  return values as unknown as AsyncGenerator<OverviewOf<IdOf<Name>, Asked>, void, undefined>;
+  return values;
 }
 
 const idOf = ({ routes }: Portico, name: string) =>
