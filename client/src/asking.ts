@@ -35,11 +35,10 @@ export function createAsking(portico: Portico, id: OverviewId, options: Asked, g
   const { signal: _, headers, query, strict, pageSize, onRetry, ...input } = options;
   const call = portico[id] as unknown as (input: object, options: Calling) => Promise<Found>;
   const pace = createPace();
-  const caller = {}; // of the first request
   let etag: string | null = null;
   let timer: ReturnType<typeof setTimeout> | undefined;
 
-  const conditions = () => {
+  const conditions = async () => {
     timer = setTimeout(() => {
       pace.fail();
       giveUp();
@@ -59,9 +58,11 @@ export function createAsking(portico: Portico, id: OverviewId, options: Asked, g
     return { value: { response, answer } };
   };
 
-  const trying: Calling['trying'] = {
-    conditions,
-    read,
+  const calling: Calling = {
+    headers,
+    query,
+    caller: {}, // of the first request
+    trying: { conditions, read },
     waitOf(problem, tries) {
       clearTimeout(timer);
       return pace.after(problem, tries);
@@ -72,8 +73,6 @@ export function createAsking(portico: Portico, id: OverviewId, options: Asked, g
   return {
     rest: pace.rest,
     ask: (signal: AbortSignal): Promise<Found> =>
-      call({ page_size: pageSize, ...input }, { signal, headers, query, caller, trying }).finally(() =>
-        clearTimeout(timer),
-      ),
+      call({ page_size: pageSize, ...input }, { ...calling, signal }).finally(() => clearTimeout(timer)),
   };
 }

@@ -18,7 +18,7 @@ export interface ClientOptions extends Target {
 const mayBeEmpty = ({ isRead, body }: Wire, { status }: Response) => status === 204 || (!isRead && body === undefined);
 
 /** The answer as it is, and no copy. */
-const WHOLE: Calling['trying'] = { conditions: () => undefined, read: (value) => ({ value }) };
+const WHOLE: Calling['trying'] = { conditions: async () => undefined, read: (value) => ({ value }) };
 
 type Calls = { readonly [Id in OperationId]: Call<Id> };
 
@@ -79,15 +79,15 @@ export function createClient(options: ClientOptions = {}): Portico {
     });
     if (ofSession) {
       const account = accountIn(answered);
-      const isNews = sender.session.number === session.number && account !== session.account && !given.trying?.read;
+      const isNews = sender.session.number === session.number && account !== session.account && !given.trying;
       if (!wire.isRead) tell(account, ++last);
       else if (isNews) tell(account, session.account === undefined ? session.number : ++last);
     }
     return answered;
   };
 
-  const isSignedIn = (account: string | undefined, { signal, trying }: Calling) =>
-    call('getSession', undefined, { signal, trying: { waitOf: trying?.waitOf, onRetry: trying?.onRetry } }).then(
+  const isSignedIn = (account: string | undefined, { signal, waitOf, onRetry }: Calling) =>
+    call('getSession', undefined, { signal, waitOf, onRetry }).then(
       (answered) => accountIn(answered) === account,
       () => false,
     );

@@ -1,5 +1,5 @@
 import type { PorticoProblem } from './problem.ts';
-import { pause, pauseAfter } from './send.ts';
+import { pause, PAUSE_MS } from './send.ts';
 import { isHidden, isOffline } from './turns.ts';
 
 export const WAIT_SECONDS = 30;
@@ -11,6 +11,8 @@ const TTL_MS = 10_000;
 const SLOW_MS = 300_000;
 /** Requests without a wait, after two waits in a row that were cut off. */
 const PLAIN = 30;
+/** The longest of those that grow: random, from half of it to one and a half. */
+const GROWN_MS = 20_000;
 const OFFLINE_MS = 30_000;
 const LONGEST_PAUSE_MS = 3_600_000;
 
@@ -44,7 +46,7 @@ export function createPace() {
       fail();
       if (!retryable && status < 500) return undefined;
       gapMs = Math.min(retryAfter * 1000, LONGEST_PAUSE_MS);
-      return Math.max(gapMs, isHidden() ? SLOW_MS : isOffline() ? OFFLINE_MS : pauseAfter(tries));
+      return Math.max(gapMs, isHidden() ? SLOW_MS : isOffline() ? OFFLINE_MS : grown(tries));
     },
 
     /** Takes what an answer says: `hasDelta`, that it has no more than what has changed. */
@@ -73,3 +75,5 @@ function ttlMsOf(headers: Headers): number {
   const [, seconds = -1] = /portico[^,]*; *ttl=(-?\d+)/.exec(headers.get('Cache-Status') ?? '') ?? [];
   return Number(seconds) < 0 ? TTL_MS : Number(seconds) * 1000;
 }
+
+const grown = (tries: number) => Math.min(GROWN_MS, PAUSE_MS * 2 ** tries) * (0.5 + Math.random());

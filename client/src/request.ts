@@ -47,10 +47,11 @@ export const lowerCased = (headers: CallOptions['headers'] = {}) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 
 /** `{ a: [1, 2], b: { c: 3 } }` is `a=1,2` and `b[c]=3`. What is undefined is left out. */
-const pairsOf = (values: object, nameOf = (key: string) => key): string[] =>
+const pairsOf = (values: object, before = '', after = ''): string[] =>
   Object.entries(values).flatMap(([key, value]) => {
-    if (isRecord(value)) return pairsOf(value, (inner) => `${nameOf(key)}[${inner}]`);
-    return value === undefined ? [] : `${encodeURIComponent(nameOf(key))}=${encodeURIComponent(String(value))}`;
+    const name = before + key + after;
+    if (isRecord(value)) return pairsOf(value, `${name}[`, ']');
+    return value === undefined ? [] : `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`;
   });
 
 export const isRecord = (value: unknown): value is object =>

@@ -55,8 +55,11 @@ interface Caller {
 /** Options of a call that is part of another. */
 export interface Calling extends CallOptions {
   readonly caller?: Caller | undefined;
-  /** What is done in another way than by a call that stands alone. */
-  readonly trying?: Partial<Trying<Answered>> | undefined;
+  /** What a try sends, and how its answer is read, where that is not as usual. */
+  readonly trying?: Trying<Answered> | undefined;
+  /** Milliseconds to another try; undefined if there is to be none. */
+  readonly waitOf?: WaitOf | undefined;
+  readonly onRetry?: OnRetry | undefined;
 }
 
 /** What was answered, and the text that it stands in. */
@@ -66,16 +69,11 @@ export interface Answered {
 }
 
 type WaitOf = (problem: PorticoProblem, tries: number) => number | undefined;
-type Headers = Wire['headers'] | undefined;
 
-/** The tries of a call. */
 interface Trying<T> {
   /** Headers to add to a try of this caller. Its own of the same name stay. */
-  readonly conditions: (caller: string | number) => Headers | Promise<Headers>;
+  readonly conditions: (caller: string | number) => Promise<Wire['headers'] | undefined>;
   readonly read: (response: Response) => Promise<T> | T;
-  /** Milliseconds to another try; undefined if there is to be none. */
-  readonly waitOf?: WaitOf | undefined;
-  readonly onRetry?: OnRetry | undefined;
 }
 
 /** The credential to be sent with these headers, and who the caller is by it. Rejects where it cannot be sent. */
@@ -89,9 +87,8 @@ export async function credentialFor(
   return { sent, is: sent ?? cookie ?? session.number };
 }
 
-/** Doubled for each try: about 250 ms after the first, 500 after the second, never more than half a minute. */
-const PAUSE_MS = 125;
-const LONG_PAUSE_MS = 20_000;
+/** Doubled for each try: about 250 ms after the first, 500 after the second. */
+export const PAUSE_MS = 125;
 const MAX_WAIT_MS = 60_000;
 
 interface Sending<T> extends Trying<T> {
@@ -107,8 +104,8 @@ interface Sending<T> extends Trying<T> {
  */
 export async function send<T>(sender: Sender, wire: Wire, sending: Sending<T>): Promise<T> {
   const { target, session } = sender;
-  const { options, isSignedIn, conditions, read, waitOf = patience(target, wire), onRetry = target.onRetry } = sending;
-  const { signal, caller = {} } = options;
+  const { options, isSignedIn, conditions, read } = sending;
+  const { signal, caller = {}, waitOf = patience(target, wire), onRetry = target.onRetry } = options;
   const { account } = session;
   const url = urlOf(target);
   let failed: PorticoProblem | undefined;
@@ -118,7 +115,7 @@ export async function send<T>(sender: Sender, wire: Wire, sending: Sending<T>): 
     if ((caller.is ??= is) !== is) throw failed ?? problemWithout('account_changed', wire);
     try {
       const { fetch = globalThis.fetch, credentials } = target;
-      const more = await unlessAborted(Promise.resolve(conditions(is)), signal);
+      const more = await unlessAborted(conditions(is), signal);
       const response = await fetch(url + wire.path, {
         method: wire.method,
         headers: { ...more, ...wire.headers, ...(sent && { authorization: sent }) },
@@ -170,8 +167,8 @@ const isOurs = ({ type, status, code, retryable }: Problem, response: Response) 
 
 const TITLES = {
   connection_failed: 'No answer from the gateway',
-  unexpected_answer: 'An answer that is not the gateway’s',
-  account_changed: 'The account is another one now',
+  unexpected_answer: 'Not the gateway’s answer',
+  account_changed: 'The account has changed',
 } as const;
 
 /** For a call without an answer of the gateway's that can be read. A write may have happened, whatever else has answered. */
@@ -205,15 +202,11 @@ function patience({ retries = 2, maxWait = MAX_WAIT_MS }: Target, { isRead }: Wi
   return ({ retryable, retryAfter, outcome, status }, tries) => {
     // A write that is refused with 409 is under way elsewhere: once that is over it would be sent a second time.
     if (tries > retries || !retryable || (!isRead && (outcome || status === 409))) return undefined;
-    const waitMs = retryAfter === undefined ? pauseAfter(tries) : retryAfter * 1000;
+    const waitMs = retryAfter === undefined ? PAUSE_MS * 2 ** tries * (0.5 + Math.random()) : retryAfter * 1000;
     leftMs -= waitMs;
     return leftMs < 0 ? undefined : waitMs;
   };
 }
-
-/** Random, so that clients do not come back all at once. */
-export const pauseAfter = (tries: number): number =>
-  Math.min(LONG_PAUSE_MS, PAUSE_MS * 2 ** tries) * (0.5 + Math.random());
 
 export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   let timer: ReturnType<typeof setTimeout>;
