@@ -7,6 +7,7 @@ import {
   PorticoProblem,
   readBatch,
   streamOverview,
+  watchOverview,
 } from '../../../client/src/index.ts';
 import { queriesOf } from '../../../client/src/query.ts';
 
@@ -35,6 +36,7 @@ export async function reportOf(where: Where) {
     session: await session(page, token),
     overview: await overview(portico),
     stream: await stream(portico),
+    watch: await watch(portico),
     paging: await paging(portico),
     batch: await batch(portico),
     problems: await problems(portico),
@@ -85,6 +87,12 @@ async function stream(portico: Portico) {
     sections.push('error' in line ? line.error.code : line.section);
   for await (const _ of streamOverview(portico, 'getAccountOverview')) break;
   return sections.toSorted();
+}
+
+/** The first value, and a loop that is left. */
+async function watch(portico: Portico) {
+  for await (const { data } of watchOverview(portico, 'billing-overview')) return Object.keys(data).toSorted();
+  return [];
 }
 
 async function paging(portico: Portico) {
