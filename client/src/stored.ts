@@ -27,7 +27,7 @@ const NOWHERE = { nameOf: (caller: string | number) => caller, save: () => {}, s
 
 /**
  * Keeps what is in `kept` in a store as well: of the account that is the first to read. A sign-in or sign-out, or a read as
- * another one, forgets it all, and from then on nothing is kept.
+ * another one, overwrites it all, and from then on nothing is kept.
  */
 export function openStore(options: StoreOptions, kept: Map<string, Kept>) {
   if (!options.store) return NOWHERE;
@@ -38,7 +38,7 @@ export function openStore(options: StoreOptions, kept: Map<string, Kept>) {
   const load = async () => {
     const [name, copies] = JSON.parse((await store.getItem(ITEM)) || '[]') as [unknown?, [string, Kept][]?];
     if (name !== account) await store.setItem(ITEM, '');
-    else if (!isSealed) for (const [key, copy] of copies ?? []) kept.set(key, copy);
+    else for (const [key, copy] of copies ?? []) kept.set(key, copy);
   };
   const write = () => {
     isDue = false;
@@ -54,7 +54,6 @@ export function openStore(options: StoreOptions, kept: Map<string, Kept>) {
   };
   const seal = async () => {
     isSealed = true;
-    kept.clear();
     await then(write);
   };
 

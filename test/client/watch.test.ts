@@ -1,67 +1,22 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { type ClientOptions, type Portico, type Retry, watchOverview } from '../../client/src/index.ts';
-import { barrier, type Call, hold, json, reply, reset, type Step } from '../../src/testing/scripted-upstream.ts';
+import { describe, expect, test, vi } from 'vitest';
+import { type Retry, watchOverview } from '../../client/src/index.ts';
+import { barrier, hold, json, reply, reset, type Step } from '../../src/testing/scripted-upstream.ts';
 import { tokenOf } from '../support/marked.ts';
-import { gistOf, holdPauses, openStandIn, problem, problemOf, thrownBy } from './helpers.ts';
-
-const OVERVIEW = 'GET /bff/v1/account-overview';
-const SECOND_MS = 1000;
-const MINUTES_MS = 300_000;
-const WAITED = { 'preference-applied': 'wait=30' };
-const DELTA = { 'preference-applied': 'changed-sections, wait=30' };
-
-const fresh = { state: 'fresh', age: 0 };
-const sectionsOf = (data: object, states: object = {}) => ({
-  ...Object.fromEntries(Object.keys(data).map((name) => [name, fresh])),
-  ...states,
-});
-
-/** A whole answer. */
-const whole = (etag: string, data: object, states?: object) =>
-  json(200, { data, errors: [], meta: { complete: true, sections: sectionsOf(data, states) } }, { etag });
-/** What has changed, beside what has not. */
-const changed = (etag: string, data: object, unchanged: readonly string[]) => {
-  const sections = sectionsOf({ ...data, ...Object.fromEntries(unchanged.map((name) => [name, null])) });
-  return json(200, { data, errors: [], meta: { complete: true, unchanged, sections } }, { etag, ...DELTA });
-};
-const same = (headers: Record<string, string> = WAITED) => json(304, '', headers);
-
-const FIRST = { subscription: { plan: 1 }, notifications: { count: 0 } };
-
-/** A watch whose pauses the test ends, at a clock that stands still. The gateway answers as told, the last thing again and again. */
-async function openWatch(answers: readonly Step[], options: ClientOptions = {}) {
-  vi.useFakeTimers({ toFake: ['Date'] });
-  onTestFinished(() => void vi.useRealTimers());
-  const pauses = holdPauses();
-  const standIn = await openStandIn(options);
-  standIn.gateway.on(OVERVIEW, ...answers);
-  const told: Retry[] = [];
-  const controller = new AbortController();
-  const { signal } = controller;
-  const onRetry = (retry: Retry) => void told.push(retry);
-  const start = (portico: Portico = standIn.portico) => watchOverview(portico, 'account-overview', { signal, onRetry });
-  return { ...standIn, pauses, told, controller, start, watch: start() };
-}
-
-type World = Awaited<ReturnType<typeof openWatch>>;
-
-/** What it gives next. */
-const valueOf = async (watch: World['watch']) => {
-  const { value, done } = await watch.next();
-  if (done) throw new Error('it has ended');
-  return value as { data: Record<string, object>; meta: { sections: Record<string, object> }; errors: object[] };
-};
-const preferenceOf = ({ headers }: Call) => headers['prefer'];
-/** Lets so many pauses pass, and says how long they were. */
-const passing = async ({ pauses }: World, count: number) => {
-  const lengths: number[] = [];
-  for (let number = 0; number < count; number += 1) {
-    const { ms, end } = await pauses.next();
-    lengths.push(ms);
-    end();
-  }
-  return lengths;
-};
+import { gistOf, problem, problemOf, thrownBy } from './helpers.ts';
+import {
+  changed,
+  DELTA,
+  FIRST,
+  openWatch,
+  passing,
+  preferenceOf,
+  same,
+  SECOND_MS,
+  sectionsOf,
+  valueOf,
+  WAITED,
+  whole,
+} from './watching.ts';
 
 describe('a watch', () => {
   test('gives the whole overview at once, asks for changes a second later, and waits for them at the gateway', async () => {
@@ -272,6 +227,37 @@ describe('where nobody can wait', () => {
     await world.watch.return();
   });
 
+  test('a wait that is cut off now and then is no reason not to wait', async () => {
+    const fails = reset();
+    const world = await openWatch([whole('"1"', FIRST), fails, same(), same(), fails, same(), same()]);
+    await world.watch.next();
+    void world.watch.next();
+    expect(await passing(world, 6)).toEqual([SECOND_MS, 250, SECOND_MS, SECOND_MS, 250, SECOND_MS]);
+    const calls = await world.gateway.waitForCalls(7);
+    expect(calls.map((call) => /wait/.test(preferenceOf(call) ?? ''))).toEqual([
+      false,
+      true,
+      false,
+      true,
+      true,
+      false,
+      true,
+    ]);
+    await world.watch.return();
+  });
+
+  test('sections that are left out say that the gateway can wait, though its header cannot be seen', async () => {
+    const meta = { complete: true, unchanged: Object.keys(FIRST), sections: sectionsOf(FIRST) };
+    const delta = json(200, { data: {}, errors: [], meta }, { etag: '"2"' });
+    const world = await openWatch([whole('"1"', FIRST), delta, whole('"3"', FIRST)]);
+    await world.watch.next();
+    for (let time = 0; time < 2; time += 1) {
+      const next = world.watch.next();
+      expect(await passing(world, 1)).toEqual([SECOND_MS]);
+      await next;
+    }
+  });
+
   test('a try without any answer is given up, and asked again without a wait', async () => {
     const world = await openWatch([whole('"1"', FIRST), hold(barrier()), whole('"2"', FIRST)]);
     await world.watch.next();
@@ -314,6 +300,13 @@ describe('trouble that passes', () => {
     const next = valueOf(world.watch);
     expect(await passing(world, 10)).toEqual([250, 500, 1000, 2000, 4000, 8000, 16_000, 20_000, 20_000, 20_000]);
     await next;
+  });
+
+  test('is waited out for an hour at most, whatever is said', async () => {
+    const world = await openWatch([problem(429, 'rate_limited', { retryable: true, retry_after: 1e9 })]);
+    void world.watch.next();
+    expect((await world.pauses.next()).ms).toBe(3_600_000);
+    await world.watch.return();
   });
 
   test('is told to the client’s own `onRetry` unless the watch has one', async () => {
@@ -403,95 +396,5 @@ describe('what ends it', () => {
       break;
     }
     expect([world.gateway.calls.length, world.pauses.lengths]).toEqual([1, []]);
-  });
-});
-
-/** A page, that is shown or hidden as the test says. */
-function openPage() {
-  const page = Object.assign(new EventTarget(), { visibilityState: 'visible' });
-  vi.stubGlobal('document', page);
-  onTestFinished(() => void vi.unstubAllGlobals());
-  return {
-    turn(state: 'visible' | 'hidden') {
-      page.visibilityState = state;
-      page.dispatchEvent(new Event('visibilitychange'));
-    },
-  };
-}
-
-describe('a page that is hidden', () => {
-  test('has no open wait, asks every five minutes, and at once when it is shown', async () => {
-    const page = openPage();
-    const gate = barrier();
-    const world = await openWatch([whole('"1"', FIRST), hold(gate), same({}), same({}), whole('"2"', FIRST)]);
-    await world.watch.next();
-    const next = valueOf(world.watch);
-    await passing(world, 1);
-    await gate.reached;
-    page.turn('hidden');
-    await world.gateway.disconnected(world.gateway.calls[1]!);
-    const slow = await world.pauses.next();
-    expect(slow.ms).toBe(MINUTES_MS);
-    slow.end();
-    expect((await world.pauses.next()).ms).toBe(MINUTES_MS);
-    expect(world.gateway.calls.map(preferenceOf)).toEqual([undefined, 'changed-sections, wait=30', 'changed-sections']);
-    vi.advanceTimersByTime(SECOND_MS);
-    page.turn('visible');
-    await world.gateway.waitForCalls(4);
-    expect(preferenceOf(world.gateway.calls[3]!)).toContain('wait=30');
-    await passing(world, 1);
-    await next;
-  });
-
-  test('is given its first value at once', async () => {
-    openPage().turn('hidden');
-    const world = await openWatch([whole('"1"', FIRST)]);
-    await world.watch.next();
-    expect(world.pauses.lengths).toEqual([]);
-  });
-});
-
-/** A network that is there or not as the test says. */
-function openNetwork() {
-  const network = { onLine: true };
-  const events = new EventTarget();
-  vi.stubGlobal('navigator', network);
-  vi.stubGlobal('addEventListener', events.addEventListener.bind(events));
-  vi.stubGlobal('removeEventListener', events.removeEventListener.bind(events));
-  onTestFinished(() => void vi.unstubAllGlobals());
-  return {
-    turn(isOnline: boolean) {
-      network.onLine = isOnline;
-      if (isOnline) events.dispatchEvent(new Event('online'));
-    },
-  };
-}
-
-describe('a network that is gone', () => {
-  test('is looked for every half minute, and used as soon as it is back', async () => {
-    const network = openNetwork();
-    const world = await openWatch([whole('"1"', FIRST), reset(), reset(), whole('"2"', FIRST)]);
-    await world.watch.next();
-    network.turn(false);
-    const next = valueOf(world.watch);
-    expect(await passing(world, 2)).toEqual([SECOND_MS, 30_000]);
-    expect((await world.pauses.next()).ms).toBe(30_000);
-    network.turn(true);
-    await next;
-    expect(world.gateway.calls).toHaveLength(4);
-  });
-
-  test('and comes back during a wait may be another one: it asks anew', async () => {
-    const network = openNetwork();
-    const gate = barrier();
-    const world = await openWatch([whole('"1"', FIRST), hold(gate), whole('"2"', FIRST)]);
-    await world.watch.next();
-    const next = valueOf(world.watch);
-    await passing(world, 1);
-    await gate.reached;
-    vi.advanceTimersByTime(SECOND_MS);
-    network.turn(true);
-    await next;
-    await world.gateway.disconnected(world.gateway.calls[1]!);
   });
 });
