@@ -2306,7 +2306,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2398,7 +2398,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2448,7 +2448,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2498,7 +2498,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2642,7 +2642,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2690,7 +2690,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2736,7 +2736,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2759,7 +2759,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2785,7 +2785,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2811,7 +2811,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2949,7 +2949,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
