@@ -1,6 +1,7 @@
 import { type ChildProcess, execFileSync, spawn, type StdioOptions } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { serveDistance } from './distance.ts';
 import { freePort } from './free-port.ts';
 import { installIn } from './install.ts';
 
@@ -81,12 +82,18 @@ async function run(): Promise<void> {
   execFileSync('npm', ['run', 'build', '--silent', '-w', 'client'], { cwd: ROOT, stdio: 'inherit' });
   execFileSync('npm', ['run', 'build', '--silent', '--', '--logLevel', 'warn'], { cwd: PAGE, stdio: 'inherit' });
   const [gateway, sandbox] = [await freePort(), await freePort()];
-  start('gateway', `${ROOT}src/entry/node.ts`, { ...settings, PORT: String(gateway), SANDBOX_PORT: String(sandbox) });
+  const page = `http://127.0.0.1:${port}`;
+  const ports = { PORT: String(gateway), SANDBOX_PORT: String(sandbox) };
+  start('gateway', `${ROOT}src/entry/node.ts`, { ...settings, ...ports, ALLOWED_ORIGINS: page });
   await answers(`http://127.0.0.1:${gateway}/livez`);
-  const urls = { GATEWAY_URL: `http://127.0.0.1:${gateway}`, SANDBOX_URL: `http://127.0.0.1:${sandbox}` };
+  const urls = {
+    GATEWAY_URL: `http://127.0.0.1:${gateway}`,
+    SANDBOX_URL: `http://127.0.0.1:${sandbox}`,
+    DISTANCE_URL: `http://127.0.0.1:${await serveDistance({ page: port, gateway })}`,
+  };
   start('page', `${PAGE}node_modules/vite/bin/vite.js`, urls, 'preview', '--port', String(port), '--logLevel', 'warn');
-  await answers(`http://127.0.0.1:${port}/`);
-  console.log(`The page is at http://127.0.0.1:${port}`);
+  await answers(`${page}/`);
+  console.log(`The page is at ${page}`);
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void end(0));

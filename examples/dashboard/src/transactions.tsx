@@ -4,6 +4,7 @@ import type { queriesOf } from 'portico-client/query';
 import { Failure } from './failure.tsx';
 import { Panel } from './panel.tsx';
 import { troubleOf } from './problem.ts';
+import { Scroll } from './scroll.tsx';
 import { Skeleton } from './skeleton.tsx';
 import { day, money } from './words.ts';
 
@@ -45,29 +46,30 @@ function stateOf({ status, refund_amount }: Transaction): string | undefined {
 
 function Table({ transactions }: { readonly transactions: readonly Transaction[] }) {
   return (
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Date</th>
-          <th scope="col">For</th>
-          <th scope="col" className="number">
-            Charged
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {transactions.map((one) => (
-          <tr key={one.id}>
-            <td>{day(one.created_at)}</td>
-            <td>
-              {one.reason} <small>{stateOf(one)}</small>
-            </td>
-            <td className="number">
-              {money(one.amount)} {one.credits_used > 0 && <small>and {money(one.credits_used)} of credit</small>}
-            </td>
+    <Scroll label="Transactions">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Date</th>
+            <th scope="col">For</th>
+            <th scope="col" className="number">
+              Charged
+            </th>
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {transactions.map((one) => (
+            <tr key={one.id}>
+              <td>{day(one.created_at)}</td>
+              <td>
+                {one.reason} <small>{stateOf(one)}</small>
+                {one.credits_used > 0 && <small>and {money(one.credits_used)} of credit</small>}
+              </td>
+              <td className="number">{money(one.amount)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scroll>
   );
 }
