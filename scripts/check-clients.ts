@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import manifest from '../package.json' with { type: 'json' };
 import { routes } from '../client/src/routes.ts';
 import { forClient, routesOf } from '../src/entry/cli/client.ts';
@@ -14,6 +14,12 @@ import { installIn } from './install.ts';
 const FOLDER = new URL('../test/openapi-clients/', import.meta.url).pathname;
 const DOCUMENT = './generated/openapi.json';
 const CLIENT_DOCUMENT = './generated/client.json';
+const FRONTENDS = new URL('../docs/frontends.md', import.meta.url).pathname;
+/** What the recipes have from elsewhere. */
+const AROUND = `declare const key: string;
+declare const console: { log(...all: unknown[]): void };
+declare const crypto: { randomUUID(): string };
+`;
 const CLIENT_TYPES = new URL('../client/src/openapi.ts', import.meta.url).pathname;
 
 const run = (script: string, ...args: string[]) =>
@@ -45,6 +51,12 @@ if (sorted(routes) !== sorted(routesOf(forClient(text))))
 run(printer, DOCUMENT, '-o', 'generated/openapi-typescript.ts');
 const onlyTypes = ['--plugins', '@hey-api/typescript', '--no-log-file'];
 run('node_modules/@hey-api/openapi-ts/bin/run.js', '-i', DOCUMENT, '-o', 'generated/hey-api', ...onlyTypes);
+// What the docs say of another client, with the types that they say to print.
+const [, recipes = ''] = /^### With openapi-fetch\n.*?^```ts\n(.*?)^```$/ms.exec(readFileSync(FRONTENDS, 'utf8')) ?? [];
+if (!recipes.includes('createClient')) throw new Error(`${FRONTENDS} has no recipes for openapi-fetch`);
+writeFileSync(`${FOLDER}generated/recipes.ts`, recipes + AROUND);
+copyFileSync(`${FOLDER}generated/openapi-typescript.ts`, `${FOLDER}generated/portico.ts`);
+
 run('../../node_modules/typescript/bin/tsc', '--project', '.');
 console.log('What uses the generated types compiles.');
 

@@ -1,8 +1,8 @@
-import { createCopies } from './copies.ts';
+import type { Copies, Copy } from './copies.ts';
 import { createPurchases } from './purchases.ts';
 import { type Wire, wireOf } from './request.ts';
 import { type OperationId, type Routes, routes as ours } from './routes.ts';
-import { type Calling, problemWithout, send, type Sender, type Target } from './send.ts';
+import { type Answered, type Calling, problemWithout, send, type Sender, type Target } from './send.ts';
 import type { Call, Takes } from './types.ts';
 
 export interface ClientOptions extends Target {
@@ -10,12 +10,15 @@ export interface ClientOptions extends Target {
   readonly parse?: ((text: string) => unknown) | undefined;
   /** Of a gateway with rows or overviews of its own, as `npx portico client` prints them. */
   readonly routes?: Routes | undefined;
-  /** How many answers are kept with their ETag. Unless given 100, and none in browsers, whose HTTP cache does it. */
-  readonly copies?: number | undefined;
+  /** Answers that are kept with their ETag, by `keepCopies()`. Browsers need none: their HTTP cache does it. */
+  readonly copies?: Copies | undefined;
 }
 
 /** Nothing is an answer with 204, and to a write that sends nothing. */
 const mayBeEmpty = ({ isRead, body }: Wire, { status }: Response) => status === 204 || (!isRead && body === undefined);
+
+/** The answer as it is, and no copy. */
+const WHOLE: Calling['trying'] = { conditions: async () => undefined, read: (value) => ({ value }) };
 
 type Calls = { readonly [Id in OperationId]: Call<Id> };
 
@@ -34,19 +37,12 @@ export interface Portico extends Calls {
   readonly routes: Routes;
 }
 
-/** What was answered, and the text that it stands in. */
-export interface Answered {
-  readonly value?: unknown;
-  readonly text?: string;
-}
-
 /** Of the session that it tells of; undefined if nobody is signed in. */
 const accountIn = ({ value }: Answered) => (value as { readonly account?: string } | undefined)?.account;
 
 /** A client of a gateway. One may be made for each request of a server: that costs next to nothing. */
 export function createClient(options: ClientOptions = {}): Portico {
   const { parse = JSON.parse as (text: string) => unknown, routes = ours } = options;
-  const copies = createCopies(options.copies);
   const sender: Sender = { target: options, session: { number: 0 } };
   let last = 0;
   const numbers = new Map<string, number>(); // of accounts: one that comes back goes on with its purchases
@@ -57,48 +53,48 @@ export function createClient(options: ClientOptions = {}): Portico {
     sender.session = { number: known, account };
   };
 
-  const call = async (id: OperationId, input?: object, given: Calling = {}, isWhole = false): Promise<Answered> => {
+  const call = async (id: OperationId, input?: object, given: Calling = {}): Promise<Answered> => {
     const wire = wireOf(routes[id], input, given);
     const ofSession = id.endsWith('Session');
     const { session } = sender;
     // Before and after: in between it may be this one or that one.
     if (ofSession && !wire.isRead) sender.session = { number: ++last, account: session.account };
-    let copy: ReturnType<typeof copies> = {}; // of the account that the try is sent for
+    let copy: Copy = {}; // of the account that the try is sent for
     const answered = await send(sender, wire, {
       options: given,
       isSignedIn: /^getSession$|Social$/.test(id) ? undefined : isSignedIn, // the answers of these are nobody's
-      conditions: (caller) => (copy = isWhole ? {} : copies(wire, caller)).headers,
+      conditions: async (caller) => (copy = (await options.copies?.(wire, caller)) ?? {}).headers,
       async read(response): Promise<Answered> {
-        if (isWhole) return { value: response };
         const text = (response.status === 304 && copy.text) || (await response.text());
         if (text === '' && mayBeEmpty(wire, response)) return {};
         try {
           const value = parse(text);
-          copy.keep?.(text, response.headers.get('ETag'));
+          copy.keep?.(text, response, value);
           return { value, text };
         } catch (error) {
           throw problemWithout('unexpected_answer', wire, error, response);
         }
       },
+      ...given.trying,
     });
     if (ofSession) {
       const account = accountIn(answered);
-      const isNews = sender.session.number === session.number && account !== session.account && !isWhole;
+      const isNews = sender.session.number === session.number && account !== session.account && !given.trying;
       if (!wire.isRead) tell(account, ++last);
       else if (isNews) tell(account, session.account === undefined ? session.number : ++last);
     }
     return answered;
   };
 
-  const isSignedIn = (account: string | undefined, signal: AbortSignal | undefined) =>
-    call('getSession', undefined, { signal }).then(
+  const isSignedIn = (account: string | undefined, { signal, waitOf, onRetry }: Calling) =>
+    call('getSession', undefined, { signal, waitOf, onRetry }).then(
       (answered) => accountIn(answered) === account,
       () => false,
     );
 
   const answer = async (id: OperationId, input?: object, given?: Calling) => (await call(id, input, given)).value;
-  const response = async (id: OperationId, input?: object, given?: Calling) =>
-    (await call(id, input, given, true)).value as Response;
+  const response = (id: OperationId, input?: object, given?: Calling) =>
+    answer(id, input, { ...given, trying: WHOLE }) as Promise<Response>;
 
   const calls = Object.keys(routes).map((id) => [id, answer.bind(null, id as OperationId)]);
   const purchasePlan = createPurchases(sender, call.bind(null, 'purchasePlan'), parse) as Calls['purchasePlan'];

@@ -1,10 +1,14 @@
 export { readBatch } from './batch.ts';
 export { type ClientOptions, createClient, type Portico } from './client.ts';
+export { type Copies, type CopiesOptions, keepCopies } from './copies.ts';
 export { each } from './each.ts';
 export { type Before, type Outcome, outcomeOf } from './outcome.ts';
 export { type FieldError, PorticoProblem } from './problem.ts';
 export type { OperationId, Routes } from './routes.ts';
+export type { Retry } from './send.ts';
 export { streamOverview } from './stream.ts';
+export { touches } from './touches.ts';
+export type { CopyStore } from './stored.ts';
 export type {
   Answer,
   Call,
@@ -18,5 +22,6 @@ export type {
   OverviewOf,
   SectionLine,
 } from './types.ts';
+export { watchOverview, type WatchOptions } from './watch.ts';
 export type * from './openapi.ts';
 export type * from './registered.ts';

@@ -2247,7 +2247,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2339,7 +2339,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2389,7 +2389,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2439,7 +2439,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2583,7 +2583,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2631,7 +2631,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2677,7 +2677,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2700,7 +2700,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2726,7 +2726,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2752,7 +2752,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };
@@ -2890,7 +2890,7 @@ export interface operations {
             header?: never;
             path: {
                 /** @description identifier, digit for digit as it came */
-                id: string;
+                id: string | number;
             };
             cookie?: never;
         };

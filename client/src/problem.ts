@@ -22,6 +22,8 @@ export class PorticoProblem extends Error {
   declare readonly retryAfter: number | undefined;
   /** `unknown`: this write, or an equal one before it, was sent, and nobody knows whether it happened. */
   declare readonly outcome: 'unknown' | undefined;
+  /** Of the write, if it had one: `outcomeOf` asks the gateway for it. */
+  declare readonly idempotencyKey: string | undefined;
   /** The section of an overview that has failed. */
   declare readonly section: string | undefined;
   /** For those who look into logs; empty without an answer. */
@@ -30,18 +32,12 @@ export class PorticoProblem extends Error {
   declare readonly errors: Readonly<Record<string, readonly FieldError[]>>;
 
   constructor(problem: Problem, cause?: unknown) {
-    const { code, status, title, detail, retryable, section } = problem;
-    super(detail, { cause });
-    Object.assign(this, {
+    super(problem.detail, { cause });
+    Object.assign(this, problem, {
       problem,
-      code,
-      status,
-      title,
-      detail,
-      retryable,
-      section,
+      section: problem.section,
       retryAfter: problem.retry_after,
-      outcome: code === 'outcome_unknown' ? 'unknown' : problem.outcome,
+      outcome: problem.code === 'outcome_unknown' ? 'unknown' : problem.outcome,
       requestId: problem.request_id,
       errors: byField(problem.errors),
     });

@@ -1,7 +1,6 @@
-import type { Answered } from './client.ts';
 import { PorticoProblem } from './problem.ts';
 import { isRecord, lowerCased } from './request.ts';
-import { type Calling, credentialFor, reasonOf, type Sender, unlessAborted } from './send.ts';
+import { type Answered, type Calling, credentialFor, reasonOf, type Sender, unlessAborted } from './send.ts';
 
 type Buying = (input: object, options?: Calling) => Promise<Answered>;
 

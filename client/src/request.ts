@@ -24,7 +24,7 @@ export function wireOf(route: string, input: object | undefined, options: CallOp
   const takesBody = method.startsWith('P') && !template.endsWith('?');
   const body = takesBody && input ? JSON.stringify(rest) : undefined;
   const { query: extra } = options;
-  const query = [takesBody ? '' : queryOf(rest), typeof extra === 'string' ? extra : queryOf({ ...extra })]
+  const query = [...(takesBody ? [] : pairsOf(rest)), ...(typeof extra === 'string' ? [extra] : pairsOf({ ...extra }))]
     .filter(Boolean)
     .join('&');
   return {
@@ -46,19 +46,13 @@ export function wireOf(route: string, input: object | undefined, options: CallOp
 export const lowerCased = (headers: CallOptions['headers'] = {}) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 
-/** `{ a: [1, 2], b: { c: 3 } }` is `a=1,2&b[c]=3`. What is undefined is left out. */
-function queryOf(values: object, nameOf = (key: string) => key): string {
-  return Object.entries(values)
-    .filter(([, value]) => value !== undefined)
-    .map(([key, value]) => {
-      if (!isRecord(value)) return pairOf(nameOf(key), value);
-      return queryOf(value, (inner) => `${nameOf(key)}[${inner}]`);
-    })
-    .filter(Boolean)
-    .join('&');
-}
+/** `{ a: [1, 2], b: { c: 3 } }` is `a=1,2` and `b[c]=3`. What is undefined is left out. */
+const pairsOf = (values: object, before = '', after = ''): string[] =>
+  Object.entries(values).flatMap(([key, value]) => {
+    const name = before + key + after;
+    if (isRecord(value)) return pairsOf(value, `${name}[`, ']');
+    return value === undefined ? [] : `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`;
+  });
 
 export const isRecord = (value: unknown): value is object =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
-
-const pairOf = (name: string, value: unknown) => `${encodeURIComponent(name)}=${encodeURIComponent(String(value))}`;

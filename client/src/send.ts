@@ -17,7 +17,22 @@ export interface Target {
   readonly credentials?: 'omit' | 'same-origin' | 'include' | undefined;
   /** How often what may be tried again is: twice unless given. */
   readonly retries?: number | undefined;
+  /** How many milliseconds the pauses before the tries of a call may take together: a minute unless given. */
+  readonly maxWait?: number | undefined;
+  /** Hears of each pause before another try, when it begins. */
+  readonly onRetry?: OnRetry | undefined;
 }
+
+/** A pause before another try. */
+export interface Retry {
+  /** Why. */
+  readonly problem: PorticoProblem;
+  readonly waitMs: number;
+  /** How many have failed. */
+  readonly tries: number;
+}
+
+type OnRetry = (retry: Retry) => void;
 
 /** The browser's session, as far as the calls of this client tell. */
 interface Session {
@@ -40,6 +55,25 @@ interface Caller {
 /** Options of a call that is part of another. */
 export interface Calling extends CallOptions {
   readonly caller?: Caller | undefined;
+  /** What a try sends, and how its answer is read, where that is not as usual. */
+  readonly trying?: Trying<Answered> | undefined;
+  /** Milliseconds to another try; undefined if there is to be none. */
+  readonly waitOf?: WaitOf | undefined;
+  readonly onRetry?: OnRetry | undefined;
+}
+
+/** What was answered, and the text that it stands in. */
+export interface Answered {
+  readonly value?: unknown;
+  readonly text?: string;
+}
+
+type WaitOf = (problem: PorticoProblem, tries: number) => number | undefined;
+
+interface Trying<T> {
+  /** Headers to add to a try of this caller. Its own of the same name stay. */
+  readonly conditions: (caller: string | number) => Promise<Wire['headers'] | undefined>;
+  readonly read: (response: Response) => Promise<T> | T;
 }
 
 /** The credential to be sent with these headers, and who the caller is by it. Rejects where it cannot be sent. */
@@ -54,18 +88,13 @@ export async function credentialFor(
 }
 
 /** Doubled for each try: about 250 ms after the first, 500 after the second. */
-const PAUSE_MS = 125;
-const LONGEST_WAIT_MS = 60_000;
+export const PAUSE_MS = 125;
+const MAX_WAIT_MS = 60_000;
 
-interface Sending<T> {
+interface Sending<T> extends Trying<T> {
   readonly options: Calling;
   /** Whether the gateway says that this account is the one that is signed in. Never rejects. */
-  readonly isSignedIn?:
-    | ((account: string | undefined, signal: AbortSignal | undefined) => Promise<boolean>)
-    | undefined;
-  /** Headers to add to a try of this caller. Its own of the same name stay. */
-  readonly conditions?: (caller: string | number) => Wire['headers'] | undefined;
-  readonly read: (response: Response) => Promise<T> | T;
+  readonly isSignedIn?: ((account: string | undefined, options: Calling) => Promise<boolean>) | undefined;
 }
 
 /**
@@ -76,7 +105,7 @@ interface Sending<T> {
 export async function send<T>(sender: Sender, wire: Wire, sending: Sending<T>): Promise<T> {
   const { target, session } = sender;
   const { options, isSignedIn, conditions, read } = sending;
-  const { signal, caller = {} } = options;
+  const { signal, caller = {}, waitOf = patience(target, wire), onRetry = target.onRetry } = options;
   const { account } = session;
   const url = urlOf(target);
   let failed: PorticoProblem | undefined;
@@ -86,9 +115,10 @@ export async function send<T>(sender: Sender, wire: Wire, sending: Sending<T>): 
     if ((caller.is ??= is) !== is) throw failed ?? problemWithout('account_changed', wire);
     try {
       const { fetch = globalThis.fetch, credentials } = target;
+      const more = await unlessAborted(conditions(is), signal);
       const response = await fetch(url + wire.path, {
         method: wire.method,
-        headers: { ...conditions?.(is), ...wire.headers, ...(sent && { authorization: sent }) },
+        headers: { ...more, ...wire.headers, ...(sent && { authorization: sent }) },
         body: wire.body ?? null,
         signal: signal ?? null,
         ...(credentials && { credentials }), // Workers take none
@@ -99,12 +129,14 @@ export async function send<T>(sender: Sender, wire: Wire, sending: Sending<T>): 
     } catch (error) {
       if (signal?.aborted) throw reasonOf(signal, error);
       failed = error instanceof PorticoProblem ? error : problemWithout('connection_failed', wire, error);
-      const waitMs = waitOf(failed, wire, tries);
-      if (tries > (target.retries ?? 2) || waitMs === undefined) throw failed;
+      Object.assign(failed, { idempotencyKey: wire.headers['idempotency-key'] });
+      const waitMs = waitOf(failed, tries);
+      if (waitMs === undefined) throw failed;
+      onRetry?.({ problem: failed, waitMs, tries });
       await pause(waitMs, signal);
     }
     // A cookie cannot be looked at, and may be another one since.
-    if (typeof is === 'number' && isSignedIn && !(await isSignedIn(account, signal)))
+    if (typeof is === 'number' && isSignedIn && !(await isSignedIn(account, options)))
       throw signal?.aborted ? reasonOf(signal) : failed;
   }
 }
@@ -135,8 +167,8 @@ const isOurs = ({ type, status, code, retryable }: Problem, response: Response) 
 
 const TITLES = {
   connection_failed: 'No answer from the gateway',
-  unexpected_answer: 'An answer that is not the gateway’s',
-  account_changed: 'The account is another one now',
+  unexpected_answer: 'Not the gateway’s answer',
+  account_changed: 'The account has changed',
 } as const;
 
 /** For a call without an answer of the gateway's that can be read. A write may have happened, whatever else has answered. */
@@ -164,15 +196,19 @@ export function problemWithout(
   return new PorticoProblem(problem, cause);
 }
 
-/** Milliseconds to another try; undefined if there is to be none. */
-function waitOf({ retryable, retryAfter, outcome, status }: PorticoProblem, { isRead }: Wire, tries: number) {
-  // A write that is refused with 409 is under way elsewhere: once that is over it would be sent a second time.
-  if (!retryable || (!isRead && (outcome || status === 409))) return undefined;
-  const waitMs = retryAfter === undefined ? PAUSE_MS * 2 ** tries * (0.5 + Math.random()) : retryAfter * 1000;
-  return waitMs <= LONGEST_WAIT_MS ? waitMs : undefined;
+/** How long a call waits before another try: as the answer says, or at random, and all pauses together no longer than it may. */
+function patience({ retries = 2, maxWait = MAX_WAIT_MS }: Target, { isRead }: Wire): WaitOf {
+  let leftMs = maxWait;
+  return ({ retryable, retryAfter, outcome, status }, tries) => {
+    // A write that is refused with 409 is under way elsewhere: once that is over it would be sent a second time.
+    if (tries > retries || !retryable || (!isRead && (outcome || status === 409))) return undefined;
+    const waitMs = retryAfter === undefined ? PAUSE_MS * 2 ** tries * (0.5 + Math.random()) : retryAfter * 1000;
+    leftMs -= waitMs;
+    return leftMs < 0 ? undefined : waitMs;
+  };
 }
 
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
   let timer: ReturnType<typeof setTimeout>;
   const passed = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, ms);

@@ -61,13 +61,19 @@ type SectionOf<Id extends OverviewId> = keyof Data<Id> & string;
 type FieldOf<Id extends OverviewId, Section extends string> =
   Parameter<Id, 'query'> extends { [Key in `fields[${Section}]`]?: readonly (infer Field)[] } ? Field : never;
 
+/** Sections that are a page. */
+type PageOf<Id extends OverviewId> = {
+  [Section in SectionOf<Id>]: NonNullable<Data<Id>[Section]> extends { results: readonly unknown[] } ? Section : never;
+}[SectionOf<Id>];
+
 /** What an overview is given: the ids of its path, and what is wanted of it. */
 export type OverviewInput<Id extends OverviewId> = WithPath<Id, Selection<Id>>;
 
-/** Which sections, and which of their fields; all unless named. */
+/** Which sections, and which of their fields; all unless named. How many entries of those that are pages. */
 export interface Selection<Id extends OverviewId> {
   readonly sections?: readonly SectionOf<Id>[] | undefined;
   readonly fields?: { readonly [Section in SectionOf<Id>]?: readonly FieldOf<Id, Section>[] | undefined } | undefined;
+  readonly page_size?: { readonly [Section in PageOf<Id>]?: number | undefined } | undefined;
 }
 
 type Wanted<Id extends OverviewId, Asked> = Asked extends { readonly sections: readonly (infer Section)[] }

@@ -124,6 +124,7 @@ export function idSchema(form: string, answer: Operation['answer']) {
   return documented(z.string().check(z.regex(new RegExp(`^${form}$`))), {
     description: 'identifier, digit for digit as it came',
     examples: [String(id)],
+    type: ['string', 'integer'], // so that the id in a body fits
   });
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { type ClientOptions, each, outcomeOf } from '../../client/src/index.ts';
+import { type ClientOptions, each, keepCopies, outcomeOf } from '../../client/src/index.ts';
 import { barrier, type Call, hold, json, perCall, reply, type Step } from '../../src/testing/scripted-upstream.ts';
 import {
   BOUGHT,
@@ -28,6 +28,7 @@ const ALL = {
   responses: [],
   complete: true,
   data: { subscription: { plan: 1 }, pending_payments: { results: [] } },
+  meta: { sections: {} },
 };
 const GOOD = json(200, `${JSON.stringify(ALL)}\n`);
 
@@ -375,7 +376,7 @@ describe('copies', () => {
   );
 
   test('of one session are not those of the next, though their ETag is the same', async () => {
-    const { gateway, page } = await openBrowser({ copies: 9 });
+    const { gateway, page } = await openBrowser({ copies: keepCopies({ most: 9 }) });
     gateway.on(SUBSCRIPTION, revalidated);
     expect(await page.getSubscription()).toEqual({ of: 'a' });
     await page.createSession({ token: 'b' });
@@ -385,7 +386,7 @@ describe('copies', () => {
   });
 
   test('that come while somebody signs in are nobody’s afterwards', async () => {
-    const { gateway, page } = await openBrowser({ copies: 9 });
+    const { gateway, page } = await openBrowser({ copies: keepCopies({ most: 9 }) });
     gateway.on(SUBSCRIPTION, revalidated);
     const gate = barrier();
     gateway.once(
@@ -449,7 +450,7 @@ describe('by cookie, once `getSession` has told of another account,', () => {
   });
 
   test('no copy of the account before is given', async () => {
-    const { gateway, page, hearOf } = await openTabs({ copies: 9 });
+    const { gateway, page, hearOf } = await openTabs({ copies: keepCopies({ most: 9 }) });
     gateway.on(
       SUBSCRIPTION,
       perCall(({ headers }) =>

@@ -101,13 +101,16 @@ interface Pauses {
   readonly lengths: readonly number[];
   /** The next one, when it begins. Each is told of once. */
   next(): Promise<Pause>;
+  /** Ends a try of a watch that has no answer, as its clock does. */
+  giveUp(): void;
 }
 
 /** Waits without `Retry-After`, as random as they are in these tests. */
 export const FIRST_PAUSE = 250;
 export const SECOND_PAUSE = 500;
 
-const isOfClient = () => /client\/src\/send/.test(new Error('for its stack').stack ?? '');
+/** The file of the client's that has called. */
+const callerInClient = () => /client\/src\/(\w+)/.exec(new Error('for its stack').stack ?? '')?.[1];
 
 /** The client's waits end when the test says so. All other timers are what they are. */
 export function holdPauses(onPause: (pause: Pause) => void = () => undefined): Pauses {
@@ -115,9 +118,13 @@ export function holdPauses(onPause: (pause: Pause) => void = () => undefined): P
   const begun: Pause[] = [];
   let told = 0;
   let look: (() => void) | undefined;
+  let giveUp: (() => void) | undefined;
   const { setTimeout } = globalThis;
   const hold = (run: () => void, ms = 0, ...rest: unknown[]) => {
-    if (!isOfClient()) return setTimeout(run, ms, ...rest);
+    const file = callerInClient();
+    if (file === undefined) return setTimeout(run, ms, ...rest);
+    if (file === 'asking') giveUp = run;
+    if (file !== 'send') return 0;
     lengths.push(ms);
     begun.push({ ms, end: run });
     onPause({ ms, end: run });
@@ -131,6 +138,7 @@ export function holdPauses(onPause: (pause: Pause) => void = () => undefined): P
   onTestFinished(() => spies.forEach((spy) => spy.mockRestore()));
   return {
     lengths,
+    giveUp: () => giveUp?.(),
     next: () =>
       new Promise((resolve) => {
         const number = told++;

@@ -1,4 +1,4 @@
-import { each, outcomeOf, type Portico, readBatch, streamOverview } from '../../client/src/index.ts';
+import { each, outcomeOf, type Portico, readBatch, streamOverview, watchOverview } from '../../client/src/index.ts';
 import { queriesOf } from '../../client/src/query.ts';
 import { PLAN } from './helpers.ts';
 
@@ -17,6 +17,7 @@ export const KINDS: readonly (readonly [string, (portico: Portico, signal: Abort
   ['a sign-in', (portico, signal) => portico.createSession({ token: 'a' }, { signal })],
   ['the answer itself', (portico, signal) => portico.response('getSubscription', undefined, { signal })],
   ['a stream', (portico, signal) => first(streamOverview(portico, 'getAccountOverview', {}, { signal }))],
+  ['a watch', (portico, signal) => first(watchOverview(portico, 'account-overview', { signal }))],
   ['a list', (portico, signal) => first(each(portico, 'listTransactions', {}, { signal }))],
   ['a batch', (portico, signal) => readBatch(portico, { a: ['getSubscription'] }, { signal })],
   ['outcomeOf', (portico, signal) => outcomeOf(portico, { subscription: { plan: 1 } }, { signal })],

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { createClient, outcomeOf } from '../../client/src/index.ts';
+import { createClient, outcomeOf, type Routes } from '../../client/src/index.ts';
+import { routes } from '../../client/src/routes.ts';
 import { legOf, openOverviews, overviewTable } from '../overviews/helpers.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json, type Step } from '../../src/testing/scripted-upstream.ts';
 import { exampleBody } from '../support/examples.ts';
-import { problemOf } from './helpers.ts';
+import { openStandIn, PLAN, problem, problemOf, PURCHASE } from './helpers.ts';
 
 const billing = overviewTable.map(([, overview]) => overview).find(({ id }) => id === 'getBillingOverview')!;
 
@@ -85,12 +86,70 @@ test('it asks the upstream, for the subscription and the pending payments and no
 test.for(['subscription', 'pending_payments'])('a %s that fails is thrown as its problem', async (section) => {
   const { portico, on } = await openAccount(OLD);
   on(legOf(billing, section), json(404, {}));
-  const problem = await problemOf(outcomeOf(portico, { subscription: { plan: OLD } }));
-  expect([problem.code, problem.section]).toEqual(['not_found', section]);
+  const thrown = await problemOf(outcomeOf(portico, { subscription: { plan: OLD } }));
+  expect([thrown.code, thrown.section]).toEqual(['not_found', section]);
 });
 
 test('an account that was suspended meanwhile is thrown as that', async () => {
   const { portico, on } = await openAccount(OLD);
   on(legOf(billing, 'pending_payments'), json(403, { detail: 'No.', code: 'account_suspended' }));
   expect((await problemOf(outcomeOf(portico, { subscription: { plan: OLD } }))).status).toBe(403);
+});
+
+/** A gateway that has a record of a key, or none; the account is as it was. */
+async function openRecord(record: Step | undefined, plan = OLD) {
+  const { gateway, clientWith } = await openStandIn();
+  const portico = clientWith({ routes: { ...routes, getOutcome: 'GET /bff/v1/outcome' } as Routes });
+  const data = { subscription: { plan }, pending_payments: { results: [] } };
+  gateway.on('GET /bff/v1/billing-overview', json(200, { data }));
+  if (record) gateway.on('GET /bff/v1/outcome', record);
+  return { gateway, portico };
+}
+
+describe('with its key', () => {
+  const before = { subscription: { plan: OLD } };
+  const idempotencyKey = 'mine';
+
+  test.for([
+    ['is recorded', json(200, { state: 'done', status: 200, at: '2026-01-01T00:00:00Z' }), 'bought'],
+    ['is under way', json(200, { state: 'under_way' }), 'under_way'],
+    ['has no known end', json(200, { state: 'unknown' }), 'not_seen'],
+    ['has no record', problem(404, 'outcome_not_found'), 'not_bought'],
+    ['is of an older gateway, which cannot be asked', problem(404, 'unknown_endpoint'), 'not_seen'],
+  ] as const)('a purchase that %s and cannot be seen', async ([, record, state]) => {
+    const { gateway, portico } = await openRecord(record);
+    const found = await outcomeOf(portico, before, { idempotencyKey });
+    expect(found).toEqual({ state, subscription: { plan: OLD }, payment: undefined });
+    const [asked, looked] = gateway.calls;
+    expect([asked!.path, asked!.headers['idempotency-key']]).toEqual(['/bff/v1/outcome', 'mine']);
+    expect(looked!.path).toBe('/bff/v1/billing-overview');
+    expect(looked!.headers).not.toHaveProperty('idempotency-key');
+  });
+
+  test('a purchase that can be seen is bought, whatever the gateway knows', async () => {
+    const { portico } = await openRecord(json(200, { state: 'unknown' }), NEW);
+    expect((await outcomeOf(portico, before, { idempotencyKey })).state).toBe('bought');
+  });
+
+  test('is not asked for where the gateway’s routes have no such call', async () => {
+    const { gateway } = await openRecord(undefined);
+    const { getOutcome: _, ...older } = { getOutcome: '', ...routes };
+    const portico = createClient({ url: gateway.url, token: 'a', routes: older });
+    expect((await outcomeOf(portico, before, { idempotencyKey })).state).toBe('not_seen');
+    expect(gateway.calls).toHaveLength(1);
+  });
+
+  test('any other problem of that call is thrown', async () => {
+    const { portico } = await openRecord(problem(401, 'unauthenticated'));
+    expect((await problemOf(outcomeOf(portico, before, { idempotencyKey }))).status).toBe(401);
+  });
+
+  test('the problem of a purchase says it', async () => {
+    const { gateway, portico } = await openRecord(json(200, { state: 'under_way' }));
+    gateway.on(PURCHASE, problem(504, 'upstream_timeout', { outcome: 'unknown' }));
+    const thrown = await problemOf(portico.purchasePlan(PLAN));
+    expect(thrown.idempotencyKey).toBe(gateway.calls[0]!.headers['idempotency-key']);
+    expect((await outcomeOf(portico, before, { idempotencyKey: thrown.idempotencyKey })).state).toBe('under_way');
+    expect(gateway.calls[1]!.headers['idempotency-key']).toBe(thrown.idempotencyKey);
+  });
 });

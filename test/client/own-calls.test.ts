@@ -10,7 +10,7 @@ import { callTo, openClient, problemOf } from './helpers.ts';
 /** Of a page; what a browser adds stands in the options. */
 async function openPage() {
   const world = await openSessions();
-  return { ...world, page: createClient({ url: world.gateway.url, copies: 0 }) };
+  return { ...world, page: createClient({ url: world.gateway.url }) };
 }
 
 const OVER = 'unauthenticated';

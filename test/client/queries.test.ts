@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { CancelledError, InfiniteQueryObserver, QueryClient } from '@tanstack/query-core';
+import { keepCopies } from '../../client/src/index.ts';
 import { queriesOf } from '../../client/src/query.ts';
 import { barrier, hold, json } from '../../src/testing/scripted-upstream.ts';
 import { openStandIn, passPauses, problem, problemOf, SUBSCRIPTION, thrownBy } from './helpers.ts';
@@ -87,7 +88,7 @@ describe('TanStack Query', () => {
   });
 
   test('keeps the same object when it fetches again and nothing has changed', async () => {
-    const { gateway, portico } = await openStandIn();
+    const { gateway, portico } = await openStandIn({ copies: keepCopies() });
     gateway.on(SUBSCRIPTION, json(200, { plan: 3 }, { etag: '"1"' }), json(304, '', { etag: '"1"' }));
     const client = new QueryClient();
     const { queryKey, queryFn, retry } = queriesOf(portico, 'ann')('getSubscription');

@@ -1,6 +1,6 @@
 import { inspect } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
-import { createClient, type Portico, type Problem, streamOverview } from '../../client/src/index.ts';
+import { createClient, type Portico, type Problem, type Retry, streamOverview } from '../../client/src/index.ts';
 import { barrier, bytes, close, hold, json, reply, reset, type Step } from '../../src/testing/scripted-upstream.ts';
 import { httpResponse, letRead } from '../../src/testing/steps.ts';
 import { tokenOf } from '../support/marked.ts';
@@ -143,6 +143,64 @@ describe('the wait', () => {
     gateway.on(SUBSCRIPTION, retryable(503));
     await problemOf(portico.getSubscription());
     expect(lengths).toEqual(expected);
+  });
+});
+
+describe('the longest wait', () => {
+  test.for([
+    ['a minute unless given', undefined, [40, 20, 1], [40_000, 20_000]],
+    ['that of all pauses together', 5000, [3, 2, 1], [3000, 2000]],
+    ['what no pause would exceed', 5000, [6], []],
+    ['none', 0, [1], []],
+    ['longer than a minute, where that is wanted', 90_000, [80, 10], [80_000, 10_000]],
+  ] as const)('is %s: then the problem is thrown', async ([, maxWait, seconds, expected]) => {
+    const lengths = passPauses();
+    const { gateway, portico } = await openStandIn({ maxWait, retries: 5 });
+    gateway.on(
+      SUBSCRIPTION,
+      ...seconds.map((retry_after) => retryable(503, { retry_after })),
+      retryable(503, { retry_after: 1 }),
+    );
+    expect(gistOf(await problemOf(portico.getSubscription()))).toBe('a_code 503');
+    expect(lengths).toEqual(expected);
+  });
+
+  test('is that of each call', async () => {
+    const lengths = passPauses();
+    const { gateway, portico } = await openStandIn({ maxWait: 3000 });
+    gateway.on(SUBSCRIPTION, retryable(503, { retry_after: 2 }));
+    for (let time = 0; time < 2; time += 1) await problemOf(portico.getSubscription());
+    expect(lengths).toEqual([2000, 2000]);
+  });
+});
+
+describe('whoever listens', () => {
+  test('hears of each pause before it begins: why, how long, and how many tries have failed', async () => {
+    const pauses = holdPauses();
+    const told: Retry[] = [];
+    const { gateway, portico } = await openStandIn({ onRetry: (retry) => void told.push(retry) });
+    gateway.on(SUBSCRIPTION, retryable(503, { retry_after: 9 }), reset(), json(200, GOOD));
+    const answer = portico.getSubscription();
+    for (const ms of [9000, SECOND_PAUSE]) {
+      const { end } = await pauses.next();
+      expect(told.at(-1)?.waitMs).toBe(ms);
+      end();
+    }
+    expect(await answer).toEqual(GOOD);
+    expect(told.map(({ problem: { code }, tries }) => [code, tries])).toEqual([
+      ['a_code', 1],
+      ['connection_failed', 2],
+    ]);
+  });
+
+  test('hears of none that is not made', async () => {
+    passPauses();
+    const told: Retry[] = [];
+    const { gateway, portico } = await openStandIn({ onRetry: (retry) => void told.push(retry) });
+    gateway.on(SUBSCRIPTION, problem(404, 'not_found')).on(WRITE, retryable(409));
+    await problemOf(portico.getSubscription());
+    await problemOf(portico.updateReferralConfig({ mode: 'credits' }));
+    expect(told).toEqual([]);
   });
 });
 

@@ -2,14 +2,18 @@ import {
   type Code,
   createClient,
   each,
+  keepCopies,
   outcomeOf,
   type OverviewInput,
   type PaymentMethod,
   PorticoProblem,
   readBatch,
+  type Retry,
   streamOverview,
   type Subscription,
+  touches,
   type Transaction,
+  watchOverview,
 } from '../../client/src/index.ts';
 import { queriesOf } from '../../client/src/query.ts';
 import type { Same } from '../openapi-clients/same.ts';
@@ -126,6 +130,43 @@ export async function streams(): Promise<void> {
   }
 }
 
+const onRetry = ({ problem, waitMs }: Retry) => void [problem.code.trim(), waitMs.toFixed()];
+
+export async function watches(signal: AbortSignal): Promise<void> {
+  for await (const { data, errors, meta } of watchOverview(portico, 'account-overview')) {
+    same<typeof data.subscription, Subscription>(true);
+    same<typeof data.payment_method, PaymentMethod | null>(true);
+    meta.sections.referral_config.state.toUpperCase();
+    errors.map(({ section }) => section);
+  }
+  const wanted = { sections: ['subscription'], fields: { subscription: ['plan'] }, signal } as const;
+  for await (const { data } of watchOverview(portico, 'getAccountOverview', wanted))
+    same<typeof data, { subscription: { plan: number } }>(true);
+  watchOverview(portico, 'billing-overview', { sections: ['transactions'], pageSize: { transactions: 5 }, onRetry });
+  // @ts-expect-error no overview
+  watchOverview(portico, 'getSubscription');
+  // @ts-expect-error nor that
+  watchOverview(portico, 'accountOverview');
+  // @ts-expect-error no section of this overview
+  watchOverview(portico, 'account-overview', { sections: ['transactions'] });
+  // @ts-expect-error no page
+  watchOverview(portico, 'billing-overview', { pageSize: { subscription: 5 } });
+  await portico.getBillingOverview({ page_size: { transactions: 5 } });
+  // @ts-expect-error no page
+  await portico.getBillingOverview({ page_size: { subscription: 5 } });
+}
+
+export function stores(): void {
+  const store = { getItem: () => null, setItem() {} };
+  createClient({ copies: keepCopies() });
+  createClient({ copies: keepCopies({ most: 20, store, account: 'ann' }) });
+  // @ts-expect-error whose?
+  keepCopies({ store });
+  touches('purchasePlan').includes('getSubscription');
+  // @ts-expect-error no write
+  touches('getSubscription');
+}
+
 export async function others(): Promise<void> {
   for await (const one of each(portico, 'listTransactions', { page_size: 100 })) same<typeof one, Transaction>(true);
   // @ts-expect-error no list
@@ -141,7 +182,7 @@ export async function others(): Promise<void> {
   await readBatch(portico, { a: ['createApiKey'] });
   const { data } = await portico.getBillingOverview();
   const { state } = await outcomeOf(portico, data);
-  state satisfies 'bought' | 'begun' | 'not_seen';
+  state satisfies 'bought' | 'begun' | 'under_way' | 'not_bought' | 'not_seen';
 }
 
 export async function queries(): Promise<void> {

@@ -45,6 +45,8 @@ function paidText({ id, status, failure_reason: reason }: Answer<'getPendingPaym
 const FOUND: Readonly<Record<Outcome['state'], (outcome: Outcome) => string>> = {
   bought: ({ subscription: { plan } }) => `No answer came, but the account shows it: plan ${plan} is bought.`,
   begun: ({ payment }) => `No answer came, but the account shows it: payment ${payment?.id} is under way.`,
+  under_way: () => 'No answer came, and it is still under way. Look again in a minute.',
+  not_bought: () => 'It did not arrive, and nothing was bought. You can buy again.',
   not_seen: () => 'No answer came, and the account shows no new plan and no payment. You can buy again.',
 };
 

@@ -87,7 +87,7 @@ async function findOut(before: Before, signal: AbortSignal): Promise<Outcome | u
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
     const outcome = await outcomeOf(portico, before, { signal }).catch(() => undefined);
-    const isSeen = outcome !== undefined && outcome.state !== 'not_seen';
+    const isSeen = outcome !== undefined && !['not_seen', 'under_way'].includes(outcome.state);
     if (isSeen || signal.aborted || Date.now() > until) return outcome;
   }
 }

@@ -1,11 +1,13 @@
 import {
   createClient,
   each,
+  keepCopies,
   outcomeOf,
   type Portico,
   PorticoProblem,
   readBatch,
   streamOverview,
+  watchOverview,
 } from '../../../client/src/index.ts';
 import { queriesOf } from '../../../client/src/query.ts';
 
@@ -23,15 +25,18 @@ interface Where {
 
 const PLAN = { proxy_type: 'shared', proxy_countries: { US: 5 }, term: 'monthly' } as const;
 
+const hasHttpCache = () => 'document' in globalThis;
+
 /** What all that the client does comes to, as JSON. */
 export async function reportOf(where: Where) {
   const { url, token, fetch } = where;
-  const portico = createClient({ url, token });
+  const portico = createClient({ url, token, copies: hasHttpCache() ? undefined : keepCopies() });
   const page = createClient({ url, fetch });
   return {
     session: await session(page, token),
     overview: await overview(portico),
     stream: await stream(portico),
+    watch: await watch(portico),
     paging: await paging(portico),
     batch: await batch(portico),
     problems: await problems(portico),
@@ -82,6 +87,12 @@ async function stream(portico: Portico) {
     sections.push('error' in line ? line.error.code : line.section);
   for await (const _ of streamOverview(portico, 'getAccountOverview')) break;
   return sections.toSorted();
+}
+
+/** The first value, and a loop that is left. */
+async function watch(portico: Portico) {
+  for await (const { data } of watchOverview(portico, 'billing-overview')) return Object.keys(data).toSorted();
+  return [];
 }
 
 async function paging(portico: Portico) {

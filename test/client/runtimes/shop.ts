@@ -42,6 +42,7 @@ export const EXPECTED: Report = {
     sections: ['subscription', 'payment_method'],
   },
   stream: ['payment_method', 'pending_payments', 'subscription', 'transactions'],
+  watch: ['payment_method', 'pending_payments', 'subscription', 'transactions'],
   paging: Array.from({ length: 30 }, (_, index) => 1230 - index),
   batch: { plan: 1003, none: 'not_found', cards: 3 },
   problems: {

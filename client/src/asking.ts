@@ -1,0 +1,78 @@
+import type { SectionState } from './ages.ts';
+import type { Portico } from './client.ts';
+import { createPace, WAIT_SECONDS } from './pace.ts';
+import type { Calling, Retry } from './send.ts';
+import type { CallOptions, OverviewId } from './types.ts';
+
+/** An overview as the gateway sends it. */
+export interface Answer {
+  readonly data: Readonly<Record<string, unknown>>;
+  readonly errors: readonly object[];
+  readonly meta: {
+    readonly complete: boolean;
+    readonly sections: Readonly<Record<string, SectionState>>;
+    /** Sections that are left out of `data`. Only where some may be. */
+    readonly unchanged?: readonly string[];
+  };
+}
+
+export interface Asked extends CallOptions {
+  readonly pageSize?: object | undefined;
+  readonly onRetry?: ((retry: Retry) => void) | undefined;
+}
+
+/** No answer if what is there still holds. */
+interface Found {
+  readonly response: Response;
+  readonly answer?: Answer | undefined;
+}
+
+/** A try that has no answer by then is given up: a phone that has changed networks may never hear of it. */
+const TRY_MS = 45_000;
+
+/** Asks for one overview again and again, for what has changed since. `giveUp` ends the request that is under way. */
+export function createAsking(portico: Portico, id: OverviewId, options: Asked, giveUp: () => void) {
+  const { signal: _, headers, query, strict, pageSize, onRetry, ...input } = options;
+  const call = portico[id] as unknown as (input: object, options: Calling) => Promise<Found>;
+  const pace = createPace();
+  let etag: string | null = null;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+
+  const conditions = async () => {
+    timer = setTimeout(() => {
+      pace.fail();
+      giveUp();
+    }, TRY_MS);
+    const isWaiting = pace.begin(etag !== null);
+    const wishes = [strict && 'handling=strict', etag && 'changed-sections', isWaiting && `wait=${WAIT_SECONDS}`];
+    const prefer = wishes.filter(Boolean).join(', ');
+    // With an ETag but without `max-age=0`, fetch asks for a fresh copy: it adds `no-cache`.
+    return { ...(etag && { 'if-none-match': etag, 'cache-control': 'max-age=0' }), ...(prefer && { prefer }) };
+  };
+
+  const read = async (response: Response): Promise<{ readonly value: Found }> => {
+    const text = response.status === 304 ? '' : await response.text();
+    const answer = text ? (portico.parse(text) as Answer) : undefined;
+    if (answer) etag = response.headers.get('ETag');
+    pace.hear(response, etag !== null, !!answer?.meta.unchanged);
+    return { value: { response, answer } };
+  };
+
+  const calling: Calling = {
+    headers,
+    query,
+    caller: {}, // of the first request
+    trying: { conditions, read },
+    waitOf(problem, tries) {
+      clearTimeout(timer);
+      return pace.after(problem, tries);
+    },
+    onRetry,
+  };
+
+  return {
+    rest: pace.rest,
+    ask: (signal: AbortSignal): Promise<Found> =>
+      call({ page_size: pageSize, ...input }, { ...calling, signal }).finally(() => clearTimeout(timer)),
+  };
+}

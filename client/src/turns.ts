@@ -1,0 +1,52 @@
+import { reasonOf } from './send.ts';
+
+/** Of a page, as far as there is one. */
+interface Page extends EventTarget {
+  readonly visibilityState?: string;
+}
+
+const page = () => (globalThis as { readonly document?: Page }).document;
+export const isHidden = (): boolean => page()?.visibilityState === 'hidden';
+/** Not every runtime says it. */
+export const isOffline = (): boolean => !(globalThis.navigator?.onLine ?? true);
+
+/**
+ * One thing after another. What is under way is interrupted by the signal, when the page is hidden or shown, and when the network
+ * is back.
+ */
+export function createTurns(signal: AbortSignal | undefined) {
+  let turn = new AbortController();
+  let isOver = false;
+  const interrupt = () => turn.abort();
+  const heard = () =>
+    [
+      [signal, 'abort'],
+      [page(), 'visibilitychange'],
+      [globalThis as Partial<EventTarget>, 'online'],
+    ] as const;
+
+  return {
+    interrupt,
+    isOver: () => isOver,
+    end() {
+      isOver = true;
+      interrupt();
+    },
+    /** Undefined if it was interrupted; rejects with the reason of the signal. */
+    async take<T>(act: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
+      if (signal?.aborted) throw reasonOf(signal);
+      turn = new AbortController();
+      const targets = heard();
+      for (const [target, type] of targets) target?.addEventListener?.(type, interrupt);
+      try {
+        return await act(turn.signal);
+      } catch (error) {
+        if (signal?.aborted) throw reasonOf(signal, error);
+        if (turn.signal.aborted) return undefined;
+        throw error;
+      } finally {
+        for (const [target, type] of targets) target?.removeEventListener?.(type, interrupt);
+      }
+    },
+  };
+}
