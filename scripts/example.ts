@@ -15,11 +15,12 @@ const START_LIMIT_MS = 60_000;
 
 /** Copies get old within seconds here, so that nobody has to wait for half a minute to see what the gateway does then. */
 const policy = { fresh: 3, stale: 0, on_error: 3600 };
+/** Beyond that no copy is kept, so that one sees a section that is not there. */
+const brief = { ...policy, on_error: 0 };
 const READS = [
   'getSubscription',
   'getPaymentMethod',
   'listPaymentMethods',
-  'listNotifications',
   'getReferralConfig',
   'listTransactions',
   'listReferralCredits',
@@ -29,7 +30,7 @@ const settings = {
   ADMIN_PORT: '0',
   SESSIONS: 'true',
   SECRETS: randomBytes(32).toString('hex'),
-  CACHE_POLICY: JSON.stringify(Object.fromEntries(READS.map((id) => [id, policy]))),
+  CACHE_POLICY: JSON.stringify({ ...Object.fromEntries(READS.map((id) => [id, policy])), listNotifications: brief }),
   LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'warn',
 };
 

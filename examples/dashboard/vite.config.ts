@@ -1,11 +1,14 @@
-import { Agent } from 'node:http';
 import react from '@vitejs/plugin-react';
-import { defineConfig, loadEnv } from 'vite';
+import { defineConfig, loadEnv, type ProxyOptions } from 'vite';
 
 /** One origin for the page, the gateway and the sandbox's controls: sessions want it, and it is the fastest. */
 export default defineConfig(({ mode }) => {
   const urls = loadEnv(mode, import.meta.dirname, ['GATEWAY_URL', 'SANDBOX_URL', 'DISTANCE_URL']);
-  const way = { changeOrigin: false, agent: new Agent({ keepAlive: true }) }; // else the browser's connections end too
+  const way: ProxyOptions = {
+    changeOrigin: false,
+    // The proxy ends its own connections; the browser's stay.
+    configure: (server) => server.on('proxyRes', ({ headers }) => delete headers.connection),
+  };
   const proxy = {
     '^/(api|bff|problems)(/|$)': { target: urls['GATEWAY_URL'] ?? 'http://127.0.0.1:8787', ...way },
     '^/_sandbox/': { target: urls['SANDBOX_URL'] ?? 'http://127.0.0.1:8789', ...way },

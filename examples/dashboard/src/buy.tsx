@@ -7,14 +7,18 @@ import { messagesOf } from './problem.ts';
 import { usePurchase } from './purchase.ts';
 import { PurchaseStatus } from './purchase-status.tsx';
 
+const AT_FIRST = 5;
+
 interface Props {
   readonly subscription: Answer<'getSubscription'> | undefined;
   readonly onBought: () => void;
+  /** The payment is through, or refused. */
+  readonly onPaid: () => void;
 }
 
 /** Buys shared proxies in the US. */
-export function Buy({ subscription, onBought }: Props) {
-  const [proxies, setProxies] = useState(5);
+export function Buy({ subscription, onBought, onPaid }: Props) {
+  const [proxies, setProxies] = useState(AT_FIRST);
   const { purchase, clicks, buy, again } = usePurchase(onBought);
   const [needsRecaptcha, setNeedsRecaptcha] = useState(false);
   const form = useRef<HTMLFormElement>(null);
@@ -48,7 +52,7 @@ export function Buy({ subscription, onBought }: Props) {
           name="proxies"
           type="number"
           min={1}
-          defaultValue={proxies}
+          defaultValue={AT_FIRST}
           onChange={({ currentTarget }) => setProxies(currentTarget.valueAsNumber)}
           errors={messagesOf(error, 'proxy_countries')}
         />
@@ -60,7 +64,7 @@ export function Buy({ subscription, onBought }: Props) {
           Buy
         </button>
       </form>
-      <PurchaseStatus purchase={purchase} clicks={clicks} onAgain={startAgain} onPaid={onBought} />
+      <PurchaseStatus purchase={purchase} clicks={clicks} onAgain={startAgain} onPaid={onPaid} />
     </Panel>
   );
 }

@@ -3,19 +3,15 @@ import { useEffect, useMemo, useRef } from 'react';
 import { queriesOf } from 'portico-client/query';
 import { announce } from './announcer.tsx';
 import { Banner } from './banner.tsx';
+import { BehindThePage } from './behind-the-page.tsx';
 import { Buy } from './buy.tsx';
-import { Comparison } from './comparison.tsx';
 import { Earnings } from './earnings.tsx';
-import { GatewayDrawer } from './gateway-drawer.tsx';
 import { useOverview } from './overview.ts';
 import { OverviewSections } from './overview-sections.tsx';
-import { DrawerButton } from './panel.tsx';
 import { portico } from './portico.ts';
 import type { Session } from './session.ts';
-import { SessionPanel } from './session-panel.tsx';
-import { Switches } from './switches.tsx';
 import { TopBar } from './top-bar.tsx';
-import { Transactions } from './transactions.tsx';
+import { PAGE, Transactions } from './transactions.tsx';
 
 interface Props {
   readonly session: Extract<Session, { is: 'in' }>;
@@ -33,6 +29,12 @@ export function Dashboard({ session, onSignedOut }: Props) {
     void queries.invalidateQueries();
     await read();
     announce('Your account: read again.');
+  }
+
+  /** The gateway cannot know that a payment has ended: its copies are from before. */
+  async function showPaid() {
+    await portico.listTransactions(PAGE, { fresh: true }).catch(() => undefined);
+    await readAgain();
   }
 
   return (
@@ -58,21 +60,16 @@ export function Dashboard({ session, onSignedOut }: Props) {
           <Banner sections={overview.sections} onRetry={() => void readAgain()} />
           <div className="grid">
             <OverviewSections {...overview} />
-            <Buy subscription={overview.sections.subscription.data} onBought={() => void readAgain()} />
+            <Buy
+              subscription={overview.sections.subscription.data}
+              onBought={() => void readAgain()}
+              onPaid={() => void showPaid()}
+            />
             <Earnings account={session.account} />
             <Transactions query={query} />
           </div>
         </main>
-        <aside aria-label="Behind the page">
-          <Switches />
-          <Comparison />
-          <SessionPanel session={session} />
-          <GatewayDrawer />
-          <div className="dock">
-            <DrawerButton drawer="faults">Make it fail</DrawerButton>
-            <DrawerButton drawer="gateway">What the gateway did</DrawerButton>
-          </div>
-        </aside>
+        <BehindThePage session={session} />
       </div>
     </>
   );

@@ -5,13 +5,14 @@ import { portico } from './portico.ts';
 type Payment = Answer<'getPendingPayment'>;
 
 const ASK_EVERY_MS = 2_000;
-const WAIT_S = 25;
+/** With an ETag alone `fetch` adds `no-cache`. */
+const CHANGED = { 'Cache-Control': 'max-age=0', Prefer: 'wait=25' };
 
 /** As it changes, to its end. Where the gateway waits for a change one request is open, else one is sent every two seconds. */
 async function* follow(id: number, signal: AbortSignal): AsyncGenerator<Payment, void, undefined> {
   let etag: string | null = null;
   for (;;) {
-    const headers: Record<string, string> = etag === null ? {} : { 'If-None-Match': etag, Prefer: `wait=${WAIT_S}` };
+    const headers: Record<string, string> = etag === null ? {} : { ...CHANGED, 'If-None-Match': etag };
     const response = await portico.response('getPendingPayment', { id }, { signal, headers });
     if (response.status === 200) {
       const payment = portico.parse(await response.text()) as Payment;

@@ -1,7 +1,7 @@
 import type { Answer } from 'portico-client';
 import { money } from './words.ts';
 
-/** The sandbox's prices, docs/sandbox.md: the API that it stands for has a pricing endpoint, but no document says which. */
+/** The prices of docs/sandbox.md. The API that it stands for has an endpoint for them, which is not documented. */
 const PROXY = 0.5;
 const LOWEST = 2.5;
 

@@ -1,8 +1,7 @@
-import { type SectionLine, streamOverview } from 'portico-client';
+import { type Answer, type Retry, type SectionLine, streamOverview, watchOverview } from 'portico-client';
 import { portico } from './portico.ts';
 import { type Trouble, troubleOf } from './problem.ts';
 import { type Change, NAMES, type SectionName, type SectionState } from './sections.ts';
-import { type Overview, watchOverview } from './watch.ts';
 
 interface Reading {
   readonly change: Change;
@@ -23,6 +22,14 @@ interface Watching extends Reading {
 }
 
 type State = SectionState<unknown>;
+type Overview = Answer<'getAccountOverview'>;
+
+/** What an overview says of a section; `code` is why a stale one is not newer. */
+interface Meta {
+  readonly state: string;
+  readonly age?: number;
+  readonly code?: string;
+}
 
 /** Until the next try, where a problem does not say how long. */
 const PAUSE_S = 5;
@@ -51,14 +58,22 @@ function failed(change: Change, names: readonly SectionName[], error: unknown): 
   return trouble;
 }
 
-/** As they change, until it is aborted. */
+/**
+ * As they change, until it is aborted. A try that fails ends the watching: what is shown is dimmed then, and the first good answer
+ * to the next one says that all is well, even where nothing has changed.
+ */
 export async function watch({ change, signal, trouble, onNews }: Watching): Promise<void> {
   let last = trouble;
   while (!signal.aborted) {
     if (last) await new Promise((resolve) => setTimeout(resolve, 1_000 * (last?.retryAfter ?? PAUSE_S)));
+    const failing = new AbortController();
+    const options = {
+      signal: AbortSignal.any([signal, failing.signal]),
+      onRetry: ({ problem }: Retry) => failing.abort(problem),
+    };
     last = undefined;
     try {
-      for await (const overview of watchOverview(portico, 'account-overview', { signal })) {
+      for await (const overview of watchOverview(portico, 'account-overview', options)) {
         for (const name of NAMES) change(name, (before) => partOf(overview, name, before));
         onNews?.();
       }
@@ -78,7 +93,7 @@ function stateOf(line: SectionLine<'getAccountOverview'>, requestId: string): St
 
 /** A section that failed keeps what the page had of it. */
 function partOf({ data, errors, meta }: Overview, name: SectionName, before: State): State {
-  const { state, age = 0, code } = meta.sections[name];
+  const { state, age = 0, code }: Meta = meta.sections[name];
   const error = errors.find(({ section }) => section === name);
   const troubleFor = (why: string) =>
     before.trouble?.code === why ? before.trouble : { code: why, detail: error?.detail ?? '', requestId: '' };

@@ -8,11 +8,13 @@ import { Scroll } from './scroll.tsx';
 import { Skeleton } from './skeleton.tsx';
 import { day, money } from './words.ts';
 
+export const PAGE = { page_size: 10 };
+
 type Transaction = Item<'listTransactions'>;
 
 export function Transactions({ query }: { readonly query: ReturnType<typeof queriesOf> }) {
   const { data, error, isFetching, hasNextPage, fetchNextPage, refetch } = useInfiniteQuery(
-    query.pages('listTransactions', { page_size: 10 }),
+    query.pages('listTransactions', PAGE),
   );
   const shown = data?.pages.flatMap(({ results }) => results) ?? [];
   const count = data?.pages.at(-1)?.count ?? 0;

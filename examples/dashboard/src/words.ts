@@ -1,7 +1,7 @@
 const dollars = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD' });
 const days = new Intl.DateTimeFormat('en', { dateStyle: 'medium' });
 const minutes = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'short' });
-const times = new Intl.DateTimeFormat('en', { timeStyle: 'medium' });
+const times = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hourCycle: 'h23' });
 const months = new Intl.DateTimeFormat('en', { month: 'long', year: 'numeric' });
 const shortDays = new Intl.DateTimeFormat('en', { month: 'short', day: 'numeric' });
 const wholeDollars = new Intl.NumberFormat('en', { style: 'currency', currency: 'USD', maximumFractionDigits: 0 });
