@@ -357,45 +357,38 @@ test('the drawer says what was asked for, what came from copies, and what was no
   expect(await textOf(page, 'What the gateway did')).toMatch(/GET \/bff\/v1\/account-overview.*200 · hit; ttl=\d/s);
 });
 
-describe('the comparison', () => {
-  test('has the figures of both ways, from one origin and from another, over a line of 150 ms', async () => {
-    const page = await visitAs('Affiliate');
-    const compared = partOf(page, 'Five calls or one');
-    await button(compared, 'Load it both ways').click();
-    await compared.getByText('All is measured.').waitFor();
-    const row = async (name: string) => {
-      const cells = compared
-        .getByRole('row')
-        .filter({ has: page.getByRole('rowheader', { name }) })
-        .getByRole('cell');
-      return (await cells.allInnerTexts()).map((text) => Number(text.replaceAll(',', '')));
-    };
-    expect(await row('Requests')).toEqual([5, 1, 5, 1]);
-    expect(await row('Preflights')).toEqual([0, 0, 5, 1]);
-    const [first, all] = [await row('First data, ms'), await row('All data, ms')];
-    // A round trip; from another origin one to connect, one for the preflight, and one for the call.
-    for (const [index, trips] of [1, 1, 3, 3].entries()) expect(first[index]).toBeGreaterThanOrEqual(trips * 150 - 1);
-    for (const [index, trips] of [2, 1, 4, 3].entries()) expect(all[index]).toBeGreaterThanOrEqual(trips * 150 - 1);
-    for (const name of ['Sent, kB', 'Received, kB']) {
-      const [five = 0, one = 0, fiveAfar = 0, oneAfar = 0] = await row(name);
-      expect(one).toBeGreaterThan(0.3);
-      expect([five > one, fiveAfar > five, oneAfar > one, fiveAfar > oneAfar]).toEqual([true, true, true, true]);
-    }
-  });
+test('the comparison has the figures of both ways, from one origin and from another, over a line of 150 ms', async () => {
+  const page = await visitAs('Affiliate');
+  const compared = partOf(page, 'Five calls or one');
+  await button(compared, 'Load it both ways').click();
+  await compared.getByText('All is measured.').waitFor();
+  const row = async (name: string) => {
+    const cells = compared
+      .getByRole('row')
+      .filter({ has: page.getByRole('rowheader', { name }) })
+      .getByRole('cell');
+    return (await cells.allInnerTexts()).map((text) => Number(text.replaceAll(',', '')));
+  };
+  expect(await row('Requests')).toEqual([5, 1, 5, 1]);
+  expect(await row('Preflights')).toEqual([0, 0, 5, 1]);
+  const [first, all] = [await row('First data, ms'), await row('All data, ms')];
+  // A round trip; from another origin one to connect, one for the preflight, and one for the call.
+  for (const [index, trips] of [1, 1, 3, 3].entries()) expect(first[index]).toBeGreaterThanOrEqual(trips * 150 - 1);
+  for (const [index, trips] of [2, 1, 4, 3].entries()) expect(all[index]).toBeGreaterThanOrEqual(trips * 150 - 1);
+  for (const name of ['Sent, kB', 'Received, kB']) {
+    const [five = 0, one = 0, fiveAfar = 0, oneAfar = 0] = await row(name);
+    expect(one).toBeGreaterThan(0.3);
+    expect([five > one, fiveAfar > five, oneAfar > one, fiveAfar > oneAfar]).toEqual([true, true, true, true]);
+  }
 
-  test('shows each call', async () => {
-    const page = await visitAs('Affiliate');
-    await button(page, 'Load it both ways').click();
-    const { payment_method: card } = await read<Subscription>(AFFILIATE, SUBSCRIPTION);
-    const compared = partOf(page, 'Five calls or one');
-    await compared.getByText('Call by call').click();
-    for (const name of [/^Five calls, one origin: [\d,]+ ms$/, /^One overview, another origin: [\d,]+ ms$/])
-      await compared.getByRole('heading', { name }).waitFor();
-    const calls = ['/subscription/', '/payment/method/', '/notification/', '/referral/config/', '/account-overview'];
-    const each = [...calls, `/payment/method/${card}/`];
-    const names = await compared.getByRole('listitem').getByRole('code').allInnerTexts();
-    expect(names.toSorted()).toEqual([...each, ...each].toSorted());
-  });
+  await compared.getByText('Call by call').click();
+  for (const name of [/^Five calls, one origin: [\d,]+ ms$/, /^One overview, another origin: [\d,]+ ms$/])
+    await compared.getByRole('heading', { name }).waitFor();
+  const { payment_method: card } = await read<Subscription>(AFFILIATE, SUBSCRIPTION);
+  const calls = ['/subscription/', '/payment/method/', '/notification/', '/referral/config/', '/account-overview'];
+  const each = [...calls, `/payment/method/${card}/`];
+  const names = await compared.getByRole('listitem').getByRole('code').allInnerTexts();
+  expect(names.toSorted()).toEqual([...each, ...each].toSorted());
 });
 
 describe('the switch', () => {
