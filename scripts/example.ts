@@ -1,6 +1,7 @@
 import { type ChildProcess, execFileSync, spawn, type StdioOptions } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
+import { serveDistance } from './distance.ts';
 import { freePort } from './free-port.ts';
 import { installIn } from './install.ts';
 
@@ -14,11 +15,12 @@ const START_LIMIT_MS = 60_000;
 
 /** Copies get old within seconds here, so that nobody has to wait for half a minute to see what the gateway does then. */
 const policy = { fresh: 3, stale: 0, on_error: 3600 };
+/** Beyond that no copy is kept, so that one sees a section that is not there. */
+const brief = { ...policy, on_error: 0 };
 const READS = [
   'getSubscription',
   'getPaymentMethod',
   'listPaymentMethods',
-  'listNotifications',
   'getReferralConfig',
   'listTransactions',
   'listReferralCredits',
@@ -28,7 +30,7 @@ const settings = {
   ADMIN_PORT: '0',
   SESSIONS: 'true',
   SECRETS: randomBytes(32).toString('hex'),
-  CACHE_POLICY: JSON.stringify(Object.fromEntries(READS.map((id) => [id, policy]))),
+  CACHE_POLICY: JSON.stringify({ ...Object.fromEntries(READS.map((id) => [id, policy])), listNotifications: brief }),
   LOG_LEVEL: process.env['LOG_LEVEL'] ?? 'warn',
 };
 
@@ -81,12 +83,18 @@ async function run(): Promise<void> {
   execFileSync('npm', ['run', 'build', '--silent', '-w', 'client'], { cwd: ROOT, stdio: 'inherit' });
   execFileSync('npm', ['run', 'build', '--silent', '--', '--logLevel', 'warn'], { cwd: PAGE, stdio: 'inherit' });
   const [gateway, sandbox] = [await freePort(), await freePort()];
-  start('gateway', `${ROOT}src/entry/node.ts`, { ...settings, PORT: String(gateway), SANDBOX_PORT: String(sandbox) });
+  const page = `http://127.0.0.1:${port}`;
+  const ports = { PORT: String(gateway), SANDBOX_PORT: String(sandbox) };
+  start('gateway', `${ROOT}src/entry/node.ts`, { ...settings, ...ports, ALLOWED_ORIGINS: page });
   await answers(`http://127.0.0.1:${gateway}/livez`);
-  const urls = { GATEWAY_URL: `http://127.0.0.1:${gateway}`, SANDBOX_URL: `http://127.0.0.1:${sandbox}` };
+  const urls = {
+    GATEWAY_URL: `http://127.0.0.1:${gateway}`,
+    SANDBOX_URL: `http://127.0.0.1:${sandbox}`,
+    DISTANCE_URL: `http://127.0.0.1:${await serveDistance({ page: port, gateway })}`,
+  };
   start('page', `${PAGE}node_modules/vite/bin/vite.js`, urls, 'preview', '--port', String(port), '--logLevel', 'warn');
-  await answers(`http://127.0.0.1:${port}/`);
-  console.log(`The page is at http://127.0.0.1:${port}`);
+  await answers(`${page}/`);
+  console.log(`The page is at ${page}`);
 }
 
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void end(0));

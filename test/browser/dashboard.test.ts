@@ -77,6 +77,11 @@ async function readEverything(page: Page) {
   await settled(page);
 }
 
+/** What differs to the eye. */
+const colourOf = (page: Page, name: string) =>
+  page.evaluate<string>(`getComputedStyle([...document.querySelectorAll('h2')]
+    .find(({ innerText }) => innerText === ${JSON.stringify(name)}).closest('section')).color`);
+
 describe('who signs in', () => {
   test('sees plan, renewal, card, notifications, referrals and what they have earned', async () => {
     const page = await visit();
@@ -205,7 +210,7 @@ describe('a purchase', () => {
     await expectText(page, 'Buy a plan').toContain('Buy another one');
   });
 
-  test('that needs a recaptcha asks for it, and then charges the card', async () => {
+  test('that needs a recaptcha asks for it, charges the card, and is followed to its end', async () => {
     const page = await visitAs('Paused', { failing: [400] });
     const before = await charged('paused');
     await buy(page).click();
@@ -214,10 +219,14 @@ describe('a purchase', () => {
     expect(await textOf(page, 'Buy a plan')).toContain('A payment requires a recaptcha validation.');
     expect(await charged('paused')).toEqual({ ...before, asked: before.asked + 1 });
     await buy(page).click();
-    await expectText(page, 'Buy a plan').toMatch(/Plan \d+ is bought. Payment \d+ is under way./);
+    await expectText(page, 'Buy a plan').toMatch(/Plan \d+ is bought, with a payment.*Payment \d+ is under way/s);
     const { asked, plan } = await charged('paused');
     expect(asked).toBe(before.asked + 2);
     await expectText(page, 'Plan').toContain(`No. ${plan}`);
+    await sandbox.advance(31); // what the processor takes
+    await expectText(page, 'Buy a plan').toMatch(/Payment \d+ is through/);
+    expect((await charged('paused')).transactions).toBe(before.transactions + 1);
+    await expectText(page, 'Transactions').toContain(`of ${before.transactions + 1}`);
   });
 
   test('of something that cannot be bought says so at the field, and buys nothing', async () => {
@@ -247,9 +256,10 @@ describe('sections', () => {
     expect(moments.at(-1)).toEqual(SECTIONS);
   });
 
-  test('that fail say why, keep none of the others back, and are there after another try', async () => {
+  test('that fail say why, keep none of the others back, are tried again alone, and are there when they can be', async () => {
     const page = await visitAs('Affiliate');
     await turn(page, 'Failing notifications');
+    await expectText(page, 'Notifications').toContain('as of'); // the gateway keeps no older copy of them
     await readEverything(page);
     const failure = partOf(page, 'Notifications').getByRole('alert');
     expect(await failure.innerText()).toMatch(/upstream_unavailable.*request [\w-]+/s);
@@ -257,35 +267,128 @@ describe('sections', () => {
       expect(await textOf(page, name)).toMatch(/after [\d,]+ ms/);
       expect(await partOf(page, name).getByRole('alert').count()).toBe(0);
     }
-    await turn(page, 'Failing notifications');
-    const asked: string[] = [];
-    page.on('request', (request) => asked.push(request.url()));
+    const asked: (string | null)[] = [];
+    page.on('request', (request) => asked.push(new URL(request.url()).searchParams.get('sections')));
     await button(failure, 'Try again').click();
+    await settled(page);
+    expect(asked.filter((sections) => sections !== null)).toEqual(['notifications']);
+    expect(await failure.count()).toBe(1);
+    await turn(page, 'Failing notifications');
     await expectText(page, 'Notifications').toContain('Your plan will be renewed soon');
     expect(await failure.count()).toBe(0);
-    const overviews = asked.filter((url) => url.includes('/bff/v1/account-overview'));
-    expect(overviews.map((url) => new URL(url).searchParams.get('sections'))).toEqual(['notifications']);
   });
 
-  test('that are older copies say so, and how old they are', async () => {
+  test('are dimmed while the upstream is down, one banner says why and of when they are, and all is well again by itself', async () => {
     const page = await visitAs('Affiliate');
-    await turn(page, 'Failing notifications');
-    await readUntil(page, 'Notifications').toMatch(/Older copy, \d+ s old/);
+    const usual = await colourOf(page, 'Plan');
+    await sandbox.fault({ operation: '*', status: 503, times: 1_000 });
+    for (const name of SECTIONS) {
+      await expectText(page, name).toMatch(/as of \d\d:\d\d:\d\d/);
+      expect(await colourOf(page, name)).not.toBe(usual);
+    }
     expect(await textOf(page, 'Notifications')).toContain('Your plan will be renewed soon');
-    expect(await textOf(page, 'Plan')).not.toContain('Older copy');
+    const banner = page.getByRole('status').filter({ hasText: 'Dimmed' });
+    expect(await banner.count()).toBe(1);
+    expect(await banner.innerText()).toMatch(
+      /not available.* at \d\d:\d\d:\d\d: Plan, Card, Notifications, Referrals.*upstream_unavailable/,
+    );
+    await sandbox.heal();
+    await expect.poll(() => banner.count()).toBe(0);
+    for (const name of SECTIONS) expect(await colourOf(page, name)).toBe(usual);
+  });
+
+  test('are dimmed where one alone cannot be read, and where nothing is left of the gateway', async () => {
+    const page = await visitAs('Affiliate', { failing: [502] });
+    const [usual, banner] = [await colourOf(page, 'Plan'), page.getByRole('status').filter({ hasText: 'Dimmed' })];
+    await turn(page, 'Failing notifications');
+    await expectText(page, 'Notifications').toContain('as of');
+    expect(await banner.innerText()).toMatch(/\d\d: Notifications\./);
+    expect(await colourOf(page, 'Plan')).toBe(usual);
+    await page.route('**/bff/v1/account-overview*', (route) => route.fulfill({ status: 502 }));
+    await button(banner, 'Try now').click();
+    await expect.poll(() => banner.innerText()).toMatch(/Plan, Card, Notifications, Referrals.*unexpected_answer/);
+    expect(await textOf(page, 'Plan')).toMatch(/as of.*No\. \d+/s);
+    await page.unroute('**/bff/v1/account-overview*');
+    await turn(page, 'Failing notifications');
+    await expect.poll(() => banner.count()).toBe(0);
   });
 });
 
-test('the two waterfalls have a bar for each call, and the time until all is there', async () => {
+test('a change that somebody else makes is shown, and nothing is asked for', async () => {
+  const [page, other] = [await visitAs('Affiliate'), await visitAs('Affiliate')];
+  await buy(other).click();
+  await expectText(other, 'Buy a plan').toMatch(/Plan \d+ is bought/);
+  const [, plan = ''] = /Plan (\d+) is bought/.exec(await textOf(other, 'Buy a plan')) ?? [];
+  await expectText(page, 'Plan').toContain(`No. ${plan}`);
+});
+
+test('the price is known before anything is bought, and who pays', async () => {
+  const page = await visitAs('Paused');
+  const { free_credits: credit } = await read<Subscription>('sandbox-paused-key', SUBSCRIPTION);
+  const proxies = partOf(page, 'Buy a plan').getByLabel('Shared proxies in the US');
+  await proxies.fill('7');
+  await expectText(page, 'Buy a plan').toContain(`$3.50 a month, ${dollars(3.5 - credit)} of it from your card`);
+  await proxies.fill('');
+  expect(await textOf(page, 'Buy a plan')).not.toContain('$');
+});
+
+test('the drawer says what was asked for, what came from copies, and what was not sent', async () => {
   const page = await visitAs('Affiliate');
-  await button(page, 'Load it both ways').click();
+  await button(page, 'What the gateway did').click();
+  const figure = async (name: string) => {
+    const facts = partOf(page, 'What the gateway did').locator('dl > div');
+    const value = await facts
+      .filter({ has: page.getByText(name, { exact: true }) })
+      .locator('dd')
+      .innerText();
+    return Number(value.replace(/[, B]/g, ''));
+  };
+  const [calls, received] = [await figure('Calls'), await figure('Received')];
+  expect(calls).toBeGreaterThan(3);
+  expect(received).toBeGreaterThan(1_000);
+  const confirmed = await figure('Nothing new (304)');
+  await page.keyboard.press('Escape');
+  await button(page, 'Read again').click(); // lists too, of which the browser has copies
+  await button(page, 'What the gateway did').click();
+  await expect.poll(() => figure('Nothing new (304)')).toBeGreaterThan(confirmed);
+  expect(await figure('Calls')).toBeGreaterThan(calls);
+  expect(await figure('Not sent')).toBeGreaterThan(1_000);
+  expect(await figure('Answered from its copies')).toBeGreaterThan(0);
+  expect(await textOf(page, 'What the gateway did')).toMatch(/GET \/bff\/v1\/account-overview.*200 · hit; ttl=\d/s);
+});
+
+test('the comparison has the figures of both ways, from one origin and from another, over a line of 150 ms', async () => {
+  const page = await visitAs('Affiliate');
+  const compared = partOf(page, 'Five calls or one');
+  await button(compared, 'Load it both ways').click();
+  await compared.getByText('All is measured.').waitFor();
+  const row = async (name: string) => {
+    const cells = compared
+      .getByRole('row')
+      .filter({ has: page.getByRole('rowheader', { name }) })
+      .getByRole('cell');
+    return (await cells.allInnerTexts()).map((text) => Number(text.replaceAll(',', '')));
+  };
+  expect(await row('Requests')).toEqual([5, 1, 5, 1]);
+  expect(await row('Preflights')).toEqual([0, 0, 5, 1]);
+  const [first, all] = [await row('First data, ms'), await row('All data, ms')];
+  // A round trip; from another origin one to connect, one for the preflight, and one for the call.
+  for (const [index, trips] of [1, 1, 3, 3].entries()) expect(first[index]).toBeGreaterThanOrEqual(trips * 150 - 1);
+  for (const [index, trips] of [2, 1, 4, 3].entries()) expect(all[index]).toBeGreaterThanOrEqual(trips * 150 - 1);
+  for (const name of ['Sent, kB', 'Received, kB']) {
+    const [five = 0, one = 0, fiveAfar = 0, oneAfar = 0] = await row(name);
+    expect(one).toBeGreaterThan(0.3);
+    expect([five > one, fiveAfar > five, oneAfar > one, fiveAfar > oneAfar]).toEqual([true, true, true, true]);
+  }
+
+  await compared.getByText('Call by call').click();
+  for (const name of [/^Five calls, one origin: [\d,]+ ms$/, /^One overview, another origin: [\d,]+ ms$/])
+    await compared.getByRole('heading', { name }).waitFor();
   const { payment_method: card } = await read<Subscription>(AFFILIATE, SUBSCRIPTION);
-  const waterfalls = partOf(page, 'Five calls or one');
-  await waterfalls.getByRole('heading', { name: /^One overview: all there after [\d,]+ ms$/ }).waitFor();
-  await waterfalls.getByRole('heading', { name: /^Five calls: all there after [\d,]+ ms$/ }).waitFor();
-  const five = ['/subscription/', '/payment/method/', '/notification/', '/referral/config/'];
-  const names = await waterfalls.getByRole('listitem').getByRole('code').allInnerTexts();
-  expect(names.toSorted()).toEqual([...five, `/payment/method/${card}/`, '/account-overview'].toSorted());
+  const calls = ['/subscription/', '/payment/method/', '/notification/', '/referral/config/', '/account-overview'];
+  const each = [...calls, `/payment/method/${card}/`];
+  const names = await compared.getByRole('listitem').getByRole('code').allInnerTexts();
+  expect(names.toSorted()).toEqual([...each, ...each].toSorted());
 });
 
 describe('the switch', () => {
@@ -307,7 +410,7 @@ describe('the switch', () => {
     const page = await visit({ failing: [429] });
     await signInWith(page, await newKey(AFFILIATE));
     await turn(page, 'Rate-limited upstream');
-    for (const name of SECTIONS) await readUntil(page, name).toMatch(/Older copy, \d+ s old/);
+    for (const name of SECTIONS) await readUntil(page, name).toContain('as of');
     const statuses: number[] = [];
     page.on('response', (response) => {
       if (response.url().includes('/bff/v1/account-overview')) statuses.push(response.status());
@@ -342,7 +445,7 @@ describe('the switch', () => {
 
 describe('the session', () => {
   test('ends by “Sign out” in this tab, and in another one, which says why', async () => {
-    const page = await visit();
+    const page = await visit({ failing: [401] });
     await signIn(page, 'Paid');
     const other = await openTab(page);
     await heading(other, 'Your account').waitFor(); // without another sign-in
@@ -386,7 +489,7 @@ describe('the session', () => {
     await signInWith(page, key);
     await readEverything(page);
     await button(page, 'Load it both ways').click();
-    await expectText(page, 'Five calls or one').toContain('One overview: all there');
+    await expectText(page, 'Five calls or one').toContain('All is measured.');
     expect(received.length).toBeGreaterThan(10);
     for (const one of [...(await Promise.all(received)), ...sent]) expect(one).not.toContain(key);
 

@@ -86,13 +86,16 @@ export function withDashboard() {
 /** The controls that the page's own switches use too. */
 function sandboxOf(origin: () => string) {
   const url = (name: string) => `${origin()}/_sandbox/${name}`;
+  const post = (name: string, body: object) =>
+    fetch(url(name), {
+      method: 'POST',
+      headers: { 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    });
   return {
-    fault: (fault: FaultInput) =>
-      fetch(url('faults'), {
-        method: 'POST',
-        headers: { 'Content-Type': 'application/json' },
-        body: JSON.stringify(fault),
-      }),
+    fault: (fault: FaultInput) => post('faults', fault),
+    heal: () => fetch(url('faults'), { method: 'DELETE' }),
+    advance: (seconds: number) => post('clock', { advanceSeconds: seconds }),
     calls: async (operation: RecordedCall['operation'], account: string) => {
       const calls = (await (await fetch(url('calls'))).json()) as readonly RecordedCall[];
       return calls.filter((one) => one.operation === operation && one.account === account);

@@ -2,6 +2,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 import { Announcer } from './announcer.tsx';
 import { Dashboard } from './dashboard.tsx';
+import { forgetCalls } from './gateway-log.ts';
 import { useSession } from './session.ts';
 import { SignIn } from './sign-in.tsx';
 
@@ -11,7 +12,13 @@ export function App() {
   const account = session.is === 'in' ? session.account : undefined;
 
   // Nothing of an account stays behind for the next one.
-  useEffect(() => () => queries.clear(), [account, queries]);
+  useEffect(
+    () => () => {
+      queries.clear();
+      forgetCalls();
+    },
+    [account, queries],
+  );
 
   return (
     <>

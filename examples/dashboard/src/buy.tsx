@@ -1,12 +1,24 @@
 import { type FormEvent, useRef, useState } from 'react';
+import type { Answer } from 'portico-client';
 import { Field } from './field.tsx';
 import { Panel } from './panel.tsx';
+import { Price } from './price.tsx';
 import { messagesOf } from './problem.ts';
 import { usePurchase } from './purchase.ts';
 import { PurchaseStatus } from './purchase-status.tsx';
 
-/** Buys shared proxies in the US. What they cost only the upstream knows. */
-export function Buy({ onBought }: { readonly onBought: () => void }) {
+const AT_FIRST = 5;
+
+interface Props {
+  readonly subscription: Answer<'getSubscription'> | undefined;
+  readonly onBought: () => void;
+  /** The payment is through, or refused. */
+  readonly onPaid: () => void;
+}
+
+/** Buys shared proxies in the US. */
+export function Buy({ subscription, onBought, onPaid }: Props) {
+  const [proxies, setProxies] = useState(AT_FIRST);
   const { purchase, clicks, buy, again } = usePurchase(onBought);
   const [needsRecaptcha, setNeedsRecaptcha] = useState(false);
   const form = useRef<HTMLFormElement>(null);
@@ -40,17 +52,19 @@ export function Buy({ onBought }: { readonly onBought: () => void }) {
           name="proxies"
           type="number"
           min={1}
-          defaultValue={5}
+          defaultValue={AT_FIRST}
+          onChange={({ currentTarget }) => setProxies(currentTarget.valueAsNumber)}
           errors={messagesOf(error, 'proxy_countries')}
         />
         {needsRecaptcha && (
           <Field label="Recaptcha" name="recaptcha" hint="For the sandbox any text will do." errors={recaptchaErrors} />
         )}
+        <Price proxies={proxies} subscription={subscription} />
         <button type="submit" className="main" aria-disabled={['bought', 'unknown', 'found'].includes(purchase.is)}>
           Buy
         </button>
       </form>
-      <PurchaseStatus purchase={purchase} clicks={clicks} onAgain={startAgain} />
+      <PurchaseStatus purchase={purchase} clicks={clicks} onAgain={startAgain} onPaid={onPaid} />
     </Panel>
   );
 }

@@ -2,17 +2,16 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo, useRef } from 'react';
 import { queriesOf } from 'portico-client/query';
 import { announce } from './announcer.tsx';
+import { Banner } from './banner.tsx';
+import { BehindThePage } from './behind-the-page.tsx';
 import { Buy } from './buy.tsx';
 import { Earnings } from './earnings.tsx';
 import { useOverview } from './overview.ts';
 import { OverviewSections } from './overview-sections.tsx';
 import { portico } from './portico.ts';
 import type { Session } from './session.ts';
-import { SessionPanel } from './session-panel.tsx';
-import { Switches } from './switches.tsx';
 import { TopBar } from './top-bar.tsx';
-import { Transactions } from './transactions.tsx';
-import { Waterfalls } from './waterfalls.tsx';
+import { PAGE, Transactions } from './transactions.tsx';
 
 interface Props {
   readonly session: Extract<Session, { is: 'in' }>;
@@ -26,10 +25,16 @@ export function Dashboard({ session, onSignedOut }: Props) {
   const title = useRef<HTMLHeadingElement>(null);
   useEffect(() => title.current?.focus(), []);
 
-  async function readAgain(fresh: boolean) {
+  async function readAgain(read: () => Promise<void> = overview.readAgain) {
     void queries.invalidateQueries();
-    await overview.readAll({ fresh });
+    await read();
     announce('Your account: read again.');
+  }
+
+  /** The gateway cannot know that a payment has ended: its copies are from before. */
+  async function showPaid() {
+    await portico.listTransactions(PAGE, { fresh: true }).catch(() => undefined);
+    await readAgain();
   }
 
   return (
@@ -41,26 +46,30 @@ export function Dashboard({ session, onSignedOut }: Props) {
             <h1 ref={title} tabIndex={-1}>
               Your account
             </h1>
-            <button type="button" onClick={() => void readAgain(false)}>
+            <button type="button" onClick={() => void readAgain()}>
               Read again
             </button>
-            <button type="button" onClick={() => void readAgain(true)}>
+            <button type="button" onClick={() => void readAgain(overview.readEverything)}>
               Read everything again
             </button>
-            <p className="small">“Read again” takes the gateway’s copies, “Read everything again” asks the upstream.</p>
+            <p className="small">
+              The page follows the account by itself. “Read again” takes the gateway’s copies, “Read everything again”
+              is a first visit, and asks the upstream.
+            </p>
           </div>
+          <Banner sections={overview.sections} onRetry={() => void readAgain()} />
           <div className="grid">
             <OverviewSections {...overview} />
-            <Buy onBought={() => void readAgain(false)} />
+            <Buy
+              subscription={overview.sections.subscription.data}
+              onBought={() => void readAgain()}
+              onPaid={() => void showPaid()}
+            />
             <Earnings account={session.account} />
             <Transactions query={query} />
           </div>
         </main>
-        <aside aria-label="Behind the page">
-          <Switches />
-          <Waterfalls />
-          <SessionPanel session={session} />
-        </aside>
+        <BehindThePage session={session} />
       </div>
     </>
   );

@@ -5,6 +5,7 @@ import { Panel } from './panel.tsx';
 import { Plot, type Point } from './plot.tsx';
 import { portico } from './portico.ts';
 import { troubleOf } from './problem.ts';
+import { Scroll } from './scroll.tsx';
 import { Skeleton } from './skeleton.tsx';
 import { money, month } from './words.ts';
 
@@ -64,27 +65,29 @@ function cumulated(credits: readonly Credit[]): Point[] {
 function Months({ credits }: { readonly credits: readonly Credit[] }) {
   const months = Map.groupBy(credits, ({ at }) => month(at));
   return (
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Month</th>
-          <th scope="col" className="number">
-            Purchases
-          </th>
-          <th scope="col" className="number">
-            Earned
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {[...months].map(([name, earned]) => (
-          <tr key={name}>
-            <th scope="row">{name}</th>
-            <td className="number">{earned.length}</td>
-            <td className="number">{money(earned.reduce((sum, { amount }) => sum + amount, 0))}</td>
+    <Scroll label="By month">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Month</th>
+            <th scope="col" className="number">
+              Purchases
+            </th>
+            <th scope="col" className="number">
+              Earned
+            </th>
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {[...months].map(([name, earned]) => (
+            <tr key={name}>
+              <th scope="row">{name}</th>
+              <td className="number">{earned.length}</td>
+              <td className="number">{money(earned.reduce((sum, { amount }) => sum + amount, 0))}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scroll>
   );
 }

@@ -9,57 +9,72 @@ export interface Bar {
 
 export interface Load {
   readonly bars: readonly Bar[];
+  /** When there was something to show. */
+  readonly first: number;
   /** When all data was there. */
-  readonly total: number;
+  readonly all: number;
 }
 
-/** Neither the browser's copies nor the gateway's: a first visit. */
-const cold: RequestInit = { cache: 'no-store', headers: { 'Cache-Control': 'no-cache' } };
+export type Way = 'five' | 'one';
 
-async function read(path: string): Promise<unknown> {
-  const response = await fetch(path, cold);
-  if (!response.ok) throw new Error(`${path} was answered with ${response.status}`);
-  return response.json();
+/** Reads from this origin, and tells when something came. */
+type Reading = (origin: string, came: () => void) => Promise<unknown>;
+
+/**
+ * Neither the browser's copies nor the gateway's: a first visit. From another origin the header costs a preflight, as the key
+ * of a page there would.
+ */
+const cold = { cache: 'no-store', credentials: 'include' } as const;
+
+async function answered(url: string, more: Readonly<Record<string, string>> = {}): Promise<Response> {
+  const response = await fetch(url, { ...cold, headers: { 'Cache-Control': 'no-cache', ...more } });
+  if (!response.ok) throw new Error(`${url} was answered with ${response.status}`);
+  return response;
 }
 
 /** As with the upstream itself: four calls at once, and the card as soon as the subscription has named it. */
-async function byFiveCalls(): Promise<void> {
-  await Promise.all([
-    readSubscriptionAndCard(),
-    read('/api/v2/payment/method/'),
-    read('/api/v2/notification/?dismissed_at__isnull=True'),
-    read('/api/v2/referral/config/'),
-  ]);
-}
+const byFiveCalls: Reading = async (origin, came) => {
+  const read = async (path: string): Promise<unknown> => {
+    const body: unknown = await (await answered(`${origin}/api/v2/${path}`)).json();
+    came();
+    return body;
+  };
+  const plan = async () => {
+    const { payment_method: card } = (await read('subscription/')) as { readonly payment_method: number | null };
+    if (card !== null) await read(`payment/method/${card}/`);
+  };
+  const others = ['payment/method/', 'notification/?dismissed_at__isnull=True', 'referral/config/'];
+  await Promise.all([plan(), ...others.map(read)]);
+};
 
-async function readSubscriptionAndCard(): Promise<void> {
-  const { payment_method: card } = (await read('/api/v2/subscription/')) as { readonly payment_method: number | null };
-  if (card !== null) await read(`/api/v2/payment/method/${card}/`);
-}
+/** Line by line, as the page does it. */
+const byOneOverview: Reading = async (origin, came) => {
+  const { body } = await answered(`${origin}/bff/v1/account-overview`, { Accept: 'application/x-ndjson' });
+  await body?.pipeTo(new WritableStream({ write: came }));
+};
 
-const byOneOverview = () => read('/bff/v1/account-overview');
+const readings: Readonly<Record<Way, Reading>> = { five: byFiveCalls, one: byOneOverview };
 
-async function measured(load: () => Promise<unknown>): Promise<Load> {
+export async function measure(way: Way, origin = ''): Promise<Load> {
   performance.clearResourceTimings();
   const startedAt = performance.now();
-  await load();
-  const total = performance.now() - startedAt;
+  let first: number | undefined;
+  await readings[way](origin, () => (first ??= performance.now() - startedAt));
+  const all = performance.now() - startedAt;
   await new Promise((resolve) => setTimeout(resolve, 50)); // the last entry comes a moment later
-  return { bars: barsSince(startedAt), total };
+  return { bars: barsSince(startedAt, origin), first: first ?? all, all };
 }
 
-function barsSince(startedAt: number): Bar[] {
+/** What the page reads meanwhile is of another origin. */
+function barsSince(startedAt: number, origin: string): Bar[] {
   return (performance.getEntriesByType('resource') as PerformanceResourceTiming[])
-    .filter(({ startTime, name }) => startTime >= startedAt && /\/(api|bff)\/v\d\//.test(name))
+    .filter(
+      ({ startTime, name }) => startTime >= startedAt && name.startsWith(origin) && /\/(api|bff)\/v\d\//.test(name),
+    )
     .map(({ name, startTime, responseStart, responseEnd }) => ({
       name: new URL(name).pathname.replace(/^\/(api\/v2|bff\/v1)/, ''),
       start: startTime - startedAt,
       firstByte: responseStart - startedAt,
       end: responseEnd - startedAt,
     }));
-}
-
-/** One after the other, so that neither waits for the other. */
-export async function loadBothWays() {
-  return { five: await measured(byFiveCalls), one: await measured(byOneOverview) };
 }

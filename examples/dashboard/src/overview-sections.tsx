@@ -4,22 +4,50 @@ import type { useOverview } from './overview.ts';
 import { Plan } from './plan.tsx';
 import { Referral } from './referral.tsx';
 import { Section } from './section.tsx';
+import { TITLES } from './sections.ts';
 
 /** The four sections of the account overview, each in its place. */
-export function OverviewSections({ sections, retry, change }: ReturnType<typeof useOverview>) {
+type Props = Pick<ReturnType<typeof useOverview>, 'sections' | 'retry' | 'change'>;
+
+export function OverviewSections({ sections, retry, change }: Props) {
   return (
     <>
-      <Section title="Plan" size="third" state={sections.subscription} onRetry={() => retry('subscription')}>
+      <Section
+        title={TITLES.subscription}
+        size="third"
+        state={sections.subscription}
+        onRetry={() => retry('subscription')}
+      >
         {(subscription) => <Plan subscription={subscription} />}
       </Section>
-      <Section title="Card" size="third" state={sections.payment_method} onRetry={() => retry('payment_method')}>
+      <Section
+        title={TITLES.payment_method}
+        size="third"
+        state={sections.payment_method}
+        onRetry={() => retry('payment_method')}
+      >
         {(card) => <Card card={card} />}
       </Section>
-      <Section title="Notifications" size="third" state={sections.notifications} onRetry={() => retry('notifications')}>
+      <Section
+        title={TITLES.notifications}
+        size="third"
+        state={sections.notifications}
+        onRetry={() => retry('notifications')}
+      >
         {(page) => <Notifications page={page} />}
       </Section>
-      <Section title="Referrals" size="half" state={sections.referral_config} onRetry={() => retry('referral_config')}>
-        {(config) => <Referral config={config} onChanged={(data) => change('referral_config', { data })} />}
+      <Section
+        title={TITLES.referral_config}
+        size="half"
+        state={sections.referral_config}
+        onRetry={() => retry('referral_config')}
+      >
+        {(config) => (
+          <Referral
+            config={config}
+            onChanged={(data) => change('referral_config', (before) => ({ ...before, data }))}
+          />
+        )}
       </Section>
     </>
   );

@@ -1,101 +1,50 @@
 import { useEffect, useRef, useState } from 'react';
-import { type Answer, type SectionLine, streamOverview } from 'portico-client';
-import { portico } from './portico.ts';
-import { type Trouble, troubleOf } from './problem.ts';
+import { readLines, watch } from './reading.ts';
+import { type Change, NAMES, type SectionName, type Sections } from './sections.ts';
 
-interface Data {
-  readonly subscription: Answer<'getSubscription'>;
-  readonly payment_method: Answer<'getPaymentMethod'> | null;
-  readonly notifications: Answer<'listNotifications'>;
-  readonly referral_config: Answer<'getReferralConfig'>;
-}
-
-export type SectionName = keyof Data;
-
-/** One part of the page: what is there of it, and whether more is under way. */
-export interface SectionState<T> {
-  readonly isWaiting: boolean;
-  readonly data?: T | undefined;
-  readonly trouble?: Trouble | undefined;
-  readonly isStale?: boolean | undefined;
-  /** Seconds since the upstream sent it; known soon after an older copy came. */
-  readonly age?: number | undefined;
-  /** Milliseconds from the request to this section. */
-  readonly afterMs?: number | undefined;
-}
-
-export type Sections = { readonly [Name in SectionName]: SectionState<Data[Name]> };
-
-const NAMES: readonly SectionName[] = ['subscription', 'payment_method', 'notifications', 'referral_config'];
-const waiting = { isWaiting: true };
+const nothing = { isWaiting: true };
 const start: Sections = {
-  subscription: waiting,
-  payment_method: waiting,
-  notifications: waiting,
-  referral_config: waiting,
+  subscription: nothing,
+  payment_method: nothing,
+  notifications: nothing,
+  referral_config: nothing,
 };
 
-interface Reading {
-  readonly names: readonly SectionName[];
-  readonly fresh?: boolean;
-  readonly signal: AbortSignal;
-}
-
-/** The account overview, section by section as it comes. */
+/** The account overview: section by section as it comes, and from then on as it changes. */
 export function useOverview() {
   const [sections, setSections] = useState(start);
   const reading = useRef(new AbortController());
+  const change: Change = (name, next) => setSections((all) => ({ ...all, [name]: next(all[name]) }));
 
-  const set = (name: SectionName, state: object) => setSections((all) => ({ ...all, [name]: state }));
-  const change = (name: SectionName, state: object) =>
-    setSections((all) => ({ ...all, [name]: { ...all[name], ...state } }));
-
-  async function read({ names, fresh = false, signal }: Reading): Promise<void> {
-    const startedAt = performance.now();
-    const requestId = crypto.randomUUID(); // ours, so that it is known for each section that fails
-    const options = { fresh, signal, headers: { 'X-Request-Id': requestId } };
-    const missing = new Set(names);
-    try {
-      for await (const line of streamOverview(portico, 'getAccountOverview', { sections: names }, options)) {
-        missing.delete(line.section);
-        set(line.section, { ...stateOf(line, requestId), afterMs: performance.now() - startedAt });
-        if (line.state === 'stale') void findAge(line.section, signal);
-      }
-    } catch (error) {
-      if (signal.aborted) return;
-      for (const name of missing) set(name, { isWaiting: false, trouble: troubleOf(error) });
-    }
-  }
-
-  /** Lines do not say how old they are; the overview as JSON does. */
-  async function findAge(name: SectionName, signal: AbortSignal): Promise<void> {
-    const overview = await portico.getAccountOverview({ sections: [name] }, { signal }).catch(() => undefined);
-    change(name, { age: overview?.meta.sections[name]?.age });
-  }
-
-  /** Everything once more. `fresh` wants none of the gateway's copies, and shows nothing until it is there. */
-  async function readAll({ fresh = false } = {}): Promise<void> {
+  function begin(next: Parameters<Change>[1]): AbortSignal {
     reading.current.abort();
     reading.current = new AbortController();
-    for (const name of NAMES) (fresh ? set : change)(name, waiting);
-    await read({ names: NAMES, fresh, signal: reading.current.signal });
+    for (const name of NAMES) change(name, next);
+    return reading.current.signal;
+  }
+
+  /** Takes the gateway's copies; what the page has stays until there is something else. */
+  function readAgain(): Promise<void> {
+    const signal = begin((before) => ({ ...before, isWaiting: true }));
+    return new Promise((resolve) => void watch({ change, signal, onNews: resolve }));
+  }
+
+  /** As on a first visit: what the page has is forgotten. `fresh` wants none of the gateway's copies either. */
+  async function readEverything({ fresh = true } = {}): Promise<void> {
+    const signal = begin(() => nothing);
+    const trouble = await readLines({ change, fresh, signal });
+    void watch({ change, signal, trouble });
   }
 
   async function retry(name: SectionName): Promise<void> {
-    set(name, waiting);
-    await read({ names: [name], signal: reading.current.signal });
+    change(name, () => nothing);
+    await readLines({ names: [name], change, signal: reading.current.signal });
   }
 
   useEffect(() => {
-    void readAll();
+    void readEverything({ fresh: false });
     return () => reading.current.abort();
   }, []);
 
-  return { sections, readAll, retry, change };
-}
-
-function stateOf(line: SectionLine<'getAccountOverview'>, requestId: string): SectionState<unknown> {
-  if (!('error' in line)) return { isWaiting: false, data: line.data, isStale: line.state === 'stale' };
-  const { code, detail, retry_after: retryAfter } = line.error;
-  return { isWaiting: false, trouble: { code, detail, requestId, retryAfter } };
+  return { sections, readAgain, readEverything, retry, change };
 }

@@ -1,10 +1,11 @@
 import { createClient } from 'portico-client';
+import { notedFetch } from './gateway-log.ts';
 
 /** Told whenever the gateway says 401: there is no session, or not any more. */
 export const unauthenticated = new EventTarget();
 
 async function fetchAndTell(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
-  const response = await fetch(input, init);
+  const response = await notedFetch(input, init);
   if (response.status === 401) unauthenticated.dispatchEvent(new Event('401'));
   return response;
 }

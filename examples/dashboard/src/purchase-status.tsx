@@ -1,14 +1,19 @@
-import type { Outcome } from 'portico-client';
+import type { Answer, Outcome } from 'portico-client';
+import { usePayment } from './payment.ts';
 import { summaryOf } from './problem.ts';
 import type { Purchase } from './purchase.ts';
+import { spoken } from './words.ts';
 
 interface Props {
   readonly purchase: Purchase;
   readonly clicks: number;
   readonly onAgain: () => void;
+  /** The payment is through, or refused. */
+  readonly onPaid: () => void;
 }
 
-export function PurchaseStatus({ purchase, clicks, onAgain }: Props) {
+export function PurchaseStatus({ purchase, clicks, onAgain, onPaid }: Props) {
+  const payment = usePayment(paymentOf(purchase), onPaid);
   const isOver = purchase.is === 'bought' || purchase.is === 'found';
   return (
     <div className="purchase-status">
@@ -16,6 +21,7 @@ export function PurchaseStatus({ purchase, clicks, onAgain }: Props) {
         {textOf(purchase)}
         {isOver && clicks > 1 && ` You clicked ${clicks} times and bought it once.`}
       </p>
+      <p role="status">{payment && paidText(payment)}</p>
       {isOver && (
         <button type="button" onClick={onAgain}>
           Buy another one
@@ -23,6 +29,16 @@ export function PurchaseStatus({ purchase, clicks, onAgain }: Props) {
       )}
     </div>
   );
+}
+
+function paymentOf(purchase: Purchase): number | undefined {
+  if (purchase.is === 'bought') return purchase.answer.pending_payment ?? undefined;
+  return purchase.is === 'found' ? purchase.outcome?.payment?.id : undefined;
+}
+
+function paidText({ id, status, failure_reason: reason }: Answer<'getPendingPayment'>): string {
+  if (status === 'pending') return `Payment ${id} is under way…`;
+  return status === 'completed' ? `Payment ${id} is through.` : `Payment ${id}: ${spoken(status)}. ${spoken(reason)}`;
 }
 
 /** What the account shows after a purchase that nobody answered. */
@@ -40,7 +56,7 @@ function textOf(purchase: Purchase): string {
       return 'Buying…';
     case 'bought':
       return purchase.answer.payment_required
-        ? `Plan ${purchase.answer.plan} is bought. Payment ${purchase.answer.pending_payment} is under way.`
+        ? `Plan ${purchase.answer.plan} is bought, with a payment.`
         : `Plan ${purchase.answer.plan} is bought, from your credit.`;
     case 'refused':
       return `Not bought. ${summaryOf(purchase.error)}`;

@@ -27,7 +27,6 @@ export function usePurchase(onBought: () => void) {
   const [purchase, setPurchase] = useState<Purchase>({ is: 'none' });
   const [clicks, setClicks] = useState(0);
   const attempt = useRef<Promise<void>>(undefined);
-  const key = useRef<string>(undefined);
   const left = useRef(new AbortController());
   useEffect(() => {
     left.current = new AbortController();
@@ -52,13 +51,14 @@ export function usePurchase(onBought: () => void) {
   /** Whoever signs out leaves the purchase: it is nothing that the next account should see. */
   async function send(wanted: Wanted, before: Before): Promise<void> {
     const { signal } = left.current;
+    const idempotencyKey = crypto.randomUUID(); // by which the gateway says afterwards what became of it
     try {
-      const answer = await portico.purchasePlan(wanted, { signal, idempotencyKey: key.current });
+      const answer = await portico.purchasePlan(wanted, { signal, idempotencyKey });
       setPurchase({ is: 'bought', answer });
     } catch (error) {
       if (!isUnknown(error)) throw error;
       setPurchase({ is: 'unknown' });
-      setPurchase({ is: 'found', outcome: await findOut(before, signal) });
+      setPurchase({ is: 'found', outcome: await findOut(before, { signal, idempotencyKey }) });
     }
     if (!signal.aborted) onBought();
   }
@@ -69,8 +69,6 @@ export function usePurchase(onBought: () => void) {
   }
   function again() {
     attempt.current = undefined;
-    // What was found out is no reason not to buy the same once more. Without a key of its own it would be taken for the last one.
-    key.current = purchase.is === 'found' ? crypto.randomUUID() : undefined;
     setClicks(0);
     setPurchase({ is: 'none' });
   }
@@ -82,12 +80,15 @@ const isUnknown = (error: unknown) =>
   error instanceof PorticoProblem && error.outcome === 'unknown' && error.status !== 409;
 
 /** Gives it a moment, then looks, and again every few seconds: within a minute it may still happen. */
-async function findOut(before: Before, signal: AbortSignal): Promise<Outcome | undefined> {
+async function findOut(
+  before: Before,
+  options: { readonly signal: AbortSignal; readonly idempotencyKey: string },
+): Promise<Outcome | undefined> {
   const until = Date.now() + LOOK_FOR_MS;
   for (;;) {
     await new Promise((resolve) => setTimeout(resolve, LOOK_EVERY_MS));
-    const outcome = await outcomeOf(portico, before, { signal }).catch(() => undefined);
+    const outcome = await outcomeOf(portico, before, options).catch(() => undefined);
     const isSeen = outcome !== undefined && !['not_seen', 'under_way'].includes(outcome.state);
-    if (isSeen || signal.aborted || Date.now() > until) return outcome;
+    if (isSeen || options.signal.aborted || Date.now() > until) return outcome;
   }
 }

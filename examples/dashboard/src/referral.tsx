@@ -5,7 +5,7 @@ import { Facts } from './facts.tsx';
 import { Field } from './field.tsx';
 import { portico } from './portico.ts';
 import { messagesOf, summaryOf } from './problem.ts';
-import { dayAndTime, money } from './words.ts';
+import { day, money } from './words.ts';
 
 type Config = Answer<'getReferralConfig'>;
 type Mode = 'credits' | 'payout';
@@ -24,7 +24,7 @@ export function Referral({ config, onChanged }: Props) {
         of={{
           Code: <code>{referral_code}</code>,
           'Users who upgraded': number_of_users_upgraded,
-          'Next earn-out': `${money(credits_earned + payouts_earned)} on ${dayAndTime(next_earn_out_date)}`,
+          'Next earn-out': `${money(credits_earned + payouts_earned)} on ${day(next_earn_out_date)}`,
         }}
       />
       <ModeForm config={config} onChanged={onChanged} />

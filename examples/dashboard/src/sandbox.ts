@@ -17,12 +17,12 @@ export const switches: Readonly<Record<SwitchName, Switch>> = {
   },
   limited: {
     label: 'Rate-limited upstream',
-    look: 'Read again: the last copies, with their age. Read everything again: the client waits as long as it is told, three tries in all.',
+    look: 'Soon the last copies are dimmed, and a banner says why. Read everything again: the client waits as long as it is told, three tries in all.',
     faults: [{ operation: '*', status: 429, headers: { 'retry-after': '3' } }],
   },
   failing: {
     label: 'Failing notifications',
-    look: 'Read again: the last copy, with its age. Read everything again: one section says why it is not there, the others are.',
+    look: 'Soon the last copy is dimmed, and a banner says why. Read everything again: one section says why it is not there, the others are.',
     faults: [{ operation: 'listNotifications', status: 503 }],
   },
   slow: {

@@ -1,10 +1,10 @@
 import type { ReactNode } from 'react';
 import { announce } from './announcer.tsx';
 import { Failure } from './failure.tsx';
-import type { SectionState } from './overview.ts';
 import { Panel } from './panel.tsx';
+import { isOld, type SectionState } from './sections.ts';
 import { Skeleton } from './skeleton.tsx';
-import { milliseconds } from './words.ts';
+import { clock, milliseconds } from './words.ts';
 
 interface Props<T> {
   readonly title: string;
@@ -24,8 +24,8 @@ export function Section<T>({ title, size, state, onRetry, children }: Props<T>) 
   }
 
   return (
-    <Panel title={title} size={size} isBusy={isWaiting} badge={<Badge state={state} />}>
-      {trouble && <Failure trouble={trouble} onRetry={retry} />}
+    <Panel title={title} size={size} isBusy={isWaiting} isOld={isOld(state)} badge={<Badge state={state} />}>
+      {trouble && data === undefined && <Failure trouble={trouble} onRetry={retry} />}
       {isWaiting && data === undefined && <Skeleton />}
       {data !== undefined && children(data)}
     </Panel>
@@ -33,9 +33,10 @@ export function Section<T>({ title, size, state, onRetry, children }: Props<T>) 
 }
 
 /** How the section came. */
-function Badge({ state: { isWaiting, isStale, age, trouble, afterMs } }: { readonly state: SectionState<unknown> }) {
+function Badge({ state }: { readonly state: SectionState<unknown> }) {
+  const { isWaiting, trouble, at, afterMs } = state;
   if (isWaiting) return <span className="badge">Reading…</span>;
+  if (isOld(state) && at !== undefined) return <span className="badge stale">as of {clock(at)}</span>;
   if (trouble) return <span className="badge bad">Not there</span>;
-  if (isStale) return <span className="badge old">Older copy{age === undefined ? '' : `, ${age} s old`}</span>;
   return afterMs === undefined ? null : <span className="badge">after {milliseconds(afterMs)}</span>;
 }

@@ -11,6 +11,9 @@ export type Session =
 const ENDED = 'Your session has ended. Please sign in again.';
 const ELSEWHERE = 'You have signed out in another tab.';
 
+/** The 401 that a sign-out in another tab causes may be here before what that tab says. */
+const HEARD_WITHIN_MS = 1_000;
+
 /** Tells the other tabs, and hears from them. It carries no data of the account. */
 const tabs = new BroadcastChannel('session');
 
@@ -49,7 +52,7 @@ export function useSession() {
   }
 
   useEffect(() => {
-    const ended = () => leave(ENDED);
+    const ended = () => void setTimeout(leave, HEARD_WITHIN_MS, ENDED);
     const looked = () => void look();
     const heard = ({ data }: MessageEvent<string>) => (data === 'signed out' ? leave(ELSEWHERE) : looked());
     tabs.addEventListener('message', heard);

@@ -31,7 +31,7 @@ export function Switches() {
   const toggle = (name: SwitchName) => void turn(on.has(name) ? without(name) : new Set([...on, name]));
 
   return (
-    <Panel title="Make it fail" isBusy={underWay > 0}>
+    <Panel title="Make it fail" isBusy={underWay > 0} drawer="faults">
       <ul className="switches">
         {SHOWN.map((name) => (
           <li key={name}>

@@ -4,14 +4,17 @@ import type { queriesOf } from 'portico-client/query';
 import { Failure } from './failure.tsx';
 import { Panel } from './panel.tsx';
 import { troubleOf } from './problem.ts';
+import { Scroll } from './scroll.tsx';
 import { Skeleton } from './skeleton.tsx';
 import { day, money } from './words.ts';
+
+export const PAGE = { page_size: 10 };
 
 type Transaction = Item<'listTransactions'>;
 
 export function Transactions({ query }: { readonly query: ReturnType<typeof queriesOf> }) {
   const { data, error, isFetching, hasNextPage, fetchNextPage, refetch } = useInfiniteQuery(
-    query.pages('listTransactions', { page_size: 10 }),
+    query.pages('listTransactions', PAGE),
   );
   const shown = data?.pages.flatMap(({ results }) => results) ?? [];
   const count = data?.pages.at(-1)?.count ?? 0;
@@ -45,29 +48,30 @@ function stateOf({ status, refund_amount }: Transaction): string | undefined {
 
 function Table({ transactions }: { readonly transactions: readonly Transaction[] }) {
   return (
-    <table>
-      <thead>
-        <tr>
-          <th scope="col">Date</th>
-          <th scope="col">For</th>
-          <th scope="col" className="number">
-            Charged
-          </th>
-        </tr>
-      </thead>
-      <tbody>
-        {transactions.map((one) => (
-          <tr key={one.id}>
-            <td>{day(one.created_at)}</td>
-            <td>
-              {one.reason} <small>{stateOf(one)}</small>
-            </td>
-            <td className="number">
-              {money(one.amount)} {one.credits_used > 0 && <small>and {money(one.credits_used)} of credit</small>}
-            </td>
+    <Scroll label="Transactions">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Date</th>
+            <th scope="col">For</th>
+            <th scope="col" className="number">
+              Charged
+            </th>
           </tr>
-        ))}
-      </tbody>
-    </table>
+        </thead>
+        <tbody>
+          {transactions.map((one) => (
+            <tr key={one.id}>
+              <td>{day(one.created_at)}</td>
+              <td>
+                {one.reason} <small>{stateOf(one)}</small>
+                {one.credits_used > 0 && <small>and {money(one.credits_used)} of credit</small>}
+              </td>
+              <td className="number">{money(one.amount)}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Scroll>
   );
 }
