@@ -99,7 +99,7 @@ test('an account that was suspended meanwhile is thrown as that', async () => {
 /** A gateway that has a record of a key, or none; the account is as it was. */
 async function openRecord(record: Step | undefined, plan = OLD) {
   const { gateway, clientWith } = await openStandIn();
-  const portico = clientWith({ routes: { ...routes, getOutcome: 'GET /bff/v1/outcome' } as Routes });
+  const portico = clientWith({ routes });
   const data = { subscription: { plan }, pending_payments: { results: [] } };
   gateway.on('GET /bff/v1/billing-overview', json(200, { data }));
   if (record) gateway.on('GET /bff/v1/outcome', record);
