@@ -35,7 +35,10 @@ import { fixedFirst } from './upstream/table.ts';
 export interface Deps
   extends
     GatewayDeps,
-    Pick<RequestTools, 'addressOf' | 'schemeOf' | 'headOf' | 'isCuttingOff' | 'waitUntil' | 'backlog' | 'tracing'> {
+    Pick<
+      RequestTools,
+      'addressOf' | 'schemeOf' | 'headOf' | 'isCuttingOff' | 'leaveRoom' | 'waitUntil' | 'backlog' | 'tracing'
+    > {
   readonly readiness: Readiness;
   readonly docsAssets: DocsAssets;
   /** Absent where only WebCrypto can open what is sealed. */

@@ -5,7 +5,7 @@ import { ClientLeft, GatewayError, type Reason } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Recorder } from '../core/recorder.ts';
-import type { Clock, Digest, WaitUntil } from '../core/runtime.ts';
+import { type Clock, type Digest, onAbort, type WaitUntil } from '../core/runtime.ts';
 import type { Phase, RequestSpan } from '../core/timeline.ts';
 import type { Trace, TracedRequest, Tracing } from '../core/tracing.ts';
 import type { AccountId, Owner, SessionId, Snapshot } from '../store/store.ts';
@@ -55,6 +55,8 @@ export interface RequestTools {
   readonly backlog?: Backlog | undefined;
   /** hono/body-limit. Absent where no body is read. */
   readonly limitBody?: ((c: Context<Env>, next: Next) => Promise<unknown>) | undefined;
+  /** Gives back the room that a request takes, since it only waits. Absent where the platform counts them. */
+  readonly leaveRoom?: ((env: object) => void) | undefined;
   readonly cors?: { add(headers: Record<string, string>, request: ClientRequest): void } | undefined;
 }
 
@@ -125,6 +127,9 @@ export class ClientRequest implements RequestContext, TracedRequest {
   stale: string[] | undefined;
   fresh: string[] | undefined;
   phases: Phase[] | undefined;
+  /** Set once it waits for a change, with the time that it has waited. */
+  isWaiting = false;
+  waitedMs = 0;
   /** The body is written after the handler has returned; its writer then calls `end`. */
   isStream = false;
   isEnded = false;
@@ -139,6 +144,9 @@ export class ClientRequest implements RequestContext, TracedRequest {
   #abort: AbortController | undefined;
   #stopTimer: (() => void) | undefined;
   #forget: (() => void) | undefined;
+  #stay: (() => void) | undefined;
+  /** When its reading began. */
+  #begunAt: number;
 
   /** `hono`: absent for a request that a guard refuses. */
   constructor(head: Head, route: RouteFacts, tools: RequestTools, hono?: Context<Env>) {
@@ -155,7 +163,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
     this.query = hasQuery ? url.slice(mark + 1, end) : '';
     this.#hono = hono;
     this.isFirst = hono?.req.routeIndex === 0;
-    this.startedAt = tools.clock.now();
+    this.startedAt = this.#begunAt = tools.clock.now();
     const given = requestIdOf(head.header('x-request-id'));
     this.requestId = given ?? crypto.randomUUID();
     this.#hasOwnId = given === undefined;
@@ -248,7 +256,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
   }
 
   get endsAt(): number {
-    return this.startedAt + this.tools.config.requestTimeoutMs;
+    return this.#begunAt + this.tools.config.requestTimeoutMs;
   }
 
   /** Made on first use: an answer from the cache never needs it. */
@@ -263,10 +271,37 @@ export class ClientRequest implements RequestContext, TracedRequest {
     const expire = () => abort.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' }));
     const leave = () => abort.abort(new ClientLeft());
     this.#stopTimer = clock.after(Math.max(0, this.endsAt - clock.now()), expire);
-    const left = this.#hono?.req.raw.signal;
-    if (left?.aborted) leave();
-    else left?.addEventListener('abort', leave, { once: true });
+    this.#stay = this.onLeft(leave);
     return abort;
+  }
+
+  /** Runs it when the client leaves. Returns what prevents that. */
+  onLeft(run: () => void): () => void {
+    const left = this.#hono?.req.raw.signal;
+    return left ? onAbort(left, run) : () => undefined;
+  }
+
+  /** Waits: what it holds is given back meanwhile, and the reading that follows has its own time. */
+  async aside<T>(wait: () => Promise<T>): Promise<T> {
+    const { clock, leaveRoom } = this.tools;
+    const from = clock.now();
+    if (!this.isWaiting) leaveRoom?.(this.#hono?.env ?? {});
+    this.isWaiting = true;
+    this.#giveBack();
+    this.#abort = this.phases = this.failed = this.stale = this.fresh = undefined;
+    const result = await wait();
+    this.#begunAt = clock.now();
+    this.waitedMs += this.#begunAt - from;
+    return result;
+  }
+
+  #giveBack(): void {
+    this.#stopTimer?.();
+    this.#forget?.();
+    this.#stay?.();
+    this.#stopTimer = this.#forget = this.#stay = undefined;
+    this.snapshot?.end?.();
+    this.snapshot = undefined;
   }
 
   /** Bytes of the body. One that a host has read already is bounded by the host. @throws GatewayError `payload_too_large` */
@@ -298,9 +333,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
   end(): void {
     if (this.isEnded) return;
     this.isEnded = true;
-    this.#stopTimer?.();
-    this.#forget?.();
-    this.snapshot?.end?.();
+    this.#giveBack();
     this.onEnd?.();
     this.onEnd = undefined;
   }

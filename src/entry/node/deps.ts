@@ -21,6 +21,7 @@ import { engineMetrics, usageMetrics } from './metrics/store.ts';
 import { addresses, schemes } from './server/address.ts';
 import { warningOfStrays } from './server/strays.ts';
 import { noted, peerIn } from './server/guard.ts';
+import { leavingRoom, type Rooms } from './server/traffic.ts';
 import { Unsent } from './server/unsent.ts';
 import { undiciTransport } from './transport.ts';
 import type { Way } from './way.ts';
@@ -62,6 +63,8 @@ export function nodeDeps(
 ) {
   const { config, upstream } = given;
   const unsent = new Unsent();
+  const rooms: Rooms = new WeakMap();
+  const ending = new AbortController();
   const addressOf = addresses(config.trustedProxies);
   const schemeOf = schemes(config.trustedProxies);
   const warnOfStray = warningOfStrays(config.trustedProxies, given.logger);
@@ -90,11 +93,14 @@ export function nodeDeps(
     ...(config.trustedProxies.length > 0 && { schemeOf: (env, header) => schemeOf(peerIn(env), header) }),
     headOf: noted,
     backlog: unsent,
+    leaveRoom: leavingRoom(rooms),
+    wakesOthers: true,
+    ending: ending.signal,
     waitUntil,
     docsAssets,
   };
   const close = async () => void (await Promise.all([closeTransport(), closeStore()]));
-  return { deps, unsent, idle, scrape, read, measure, recordings, close };
+  return { deps, unsent, rooms, endWaits: () => ending.abort(), idle, scrape, read, measure, recordings, close };
 }
 
 /** Keeps track of work that outlives its request. `idle` resolves when none goes on, so that the process can wait for it. */
