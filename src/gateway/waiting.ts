@@ -92,7 +92,10 @@ export class Wait {
 
   constructor(account: AccountId, tools: WaitTools) {
     this.#tools = tools;
-    this.#phase = [...account].reduce((sum, char) => (sum * 31 + char.charCodeAt(0)) % POLL_MS, 0);
+    this.#phase = Array.from(account, (char) => char.charCodeAt(0)).reduce(
+      (sum, code) => (sum * 31 + code) % POLL_MS,
+      0,
+    );
   }
 
   wake(why: Woken): void {

@@ -78,7 +78,11 @@ export function overviewAnswer(request: ClientRequest, form: Form, legs: Readonl
   const sections = shown.map(([name, leg]) => `"${name}":${JSON.stringify(metaOf(leg))}`);
   const errors = shown.flatMap(([name, leg]) => (isBad(leg) ? JSON.stringify(entryOf(request, name, leg)) : []));
   const meta = `"complete":${isComplete}${unchanged ? `,"unchanged":${JSON.stringify(unchanged)}` : ''}`;
-  Object.assign(headers, { 'Content-Type': 'application/json' }, appliedOf([strict && STRICT, known !== undefined && CHANGED]));
+  Object.assign(
+    headers,
+    { 'Content-Type': 'application/json' },
+    appliedOf([strict && STRICT, known !== undefined && CHANGED]),
+  );
   const body = `{"data":{${data.join(',')}},"errors":[${errors.join(',')}],"meta":{${meta},"sections":{${sections.join(',')}}}}`;
   const timing = Array.from(legs, ([name, leg]) => timingOf(name, leg.ms, leg.state)).join(', ');
   return { status: 200, headers, body, timing };

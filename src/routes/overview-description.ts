@@ -175,7 +175,7 @@ const CHOICE =
   'Fields of a page are those of its items';
 
 const queryOf = (overview: Overview) =>
-  Object.fromEntries([
+  Object.fromEntries<z.core.$ZodType>([
     ...Array.from(choicesOf(overview).names, ([parameter, names]) => {
       return [parameter, documented(z.array(z.enum([...names])), { description: CHOICE })] as const;
     }),
