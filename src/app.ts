@@ -7,17 +7,12 @@ import { createGateway } from './gateway/gateway.ts';
 import { overviewsIn } from './gateway/overviews.ts';
 import { COMPUTED, type Overview } from './gateway/sections.ts';
 import { endRequest } from './middleware/access-log.ts';
+import { beginRequest } from './middleware/begin.ts';
 import { limitBody } from './middleware/body.ts';
 import { callsOf, type HostEnv } from './middleware/calls.ts';
 import { Cors, isPreflight } from './middleware/cors.ts';
 import { problem, refuser } from './middleware/reply.ts';
-import {
-  beginRequest,
-  type ClientRequest,
-  type Env,
-  type RequestTools,
-  type RouteFacts,
-} from './middleware/request.ts';
+import { type ClientRequest, type Env, type RequestTools, type RouteFacts } from './middleware/request.ts';
 import { Sessions } from './middleware/session.ts';
 import { batchRoute } from './routes/batch.ts';
 import { type DocsAssets, docsRoutes, type TrialAccount } from './routes/docs.ts';
@@ -38,7 +33,15 @@ export interface Deps
     GatewayDeps,
     Pick<
       RequestTools,
-      'addressOf' | 'schemeOf' | 'headOf' | 'isCuttingOff' | 'waitUntil' | 'backlog' | 'compress' | 'tracing'
+      | 'addressOf'
+      | 'schemeOf'
+      | 'headOf'
+      | 'isCuttingOff'
+      | 'leaveRoom'
+      | 'waitUntil'
+      | 'backlog'
+      | 'compress'
+      | 'tracing'
     > {
   readonly readiness: Readiness;
   readonly docsAssets: DocsAssets;

@@ -57,6 +57,8 @@ interface Failed {
 export class ReadThrough {
   readonly #options: ReadThroughOptions;
   readonly #flights = new SingleFlight<Result, Timed>();
+  /** Copies that the upstream failed to renew, with the code of that. */
+  readonly #failed = new WeakMap<Entry, string>();
 
   constructor(options: ReadThroughOptions) {
     this.#options = options;
@@ -84,16 +86,18 @@ export class ReadThrough {
     if (wants === 'no-cache') return this.#ask(lookup, 'request');
     if (!entry) return this.#ask(lookup, 'miss');
     const freshMs = freshMsOf(entry, policy, clock.now());
-    const isStale = isWithin(policy.stale, freshMs);
-    const isUsable = isStale || (isWithin(policy.onError, freshMs) && isCircuitOpen(reader));
-    if (!isUsable) return this.#ask(lookup, 'stale');
-    if (!isStale) this.#options.metrics.saved('stale_copy');
+    // Who waits for a change waits for the refresh too.
+    const isGood = freshMs > 0 || (!context.isWaiting && isWithin(policy.stale, freshMs));
+    const isInPlace = !isGood && isWithin(Math.max(policy.stale, policy.onError), freshMs) && isCircuitOpen(reader);
+    if (!isGood && !isInPlace) return this.#ask(lookup, 'stale');
+    if (isInPlace) this.#options.metrics.saved('stale_copy');
     // Refreshed in the background; no request waits for it or can cancel it.
     if (freshMs <= 0 && !found.isLeasedElsewhere) {
       const behind = { ...lookup, leg: BEHIND };
       void this.#join(behind, { start: (controller) => this.#fetch(behind, controller) });
     }
-    return readingOf(entry, freshMs, this.#options);
+    const failed = freshMs > 0 ? undefined : this.#failed.get(entry);
+    return readingOf(entry, freshMs, this.#options, isInPlace ? (failed ?? 'upstream_unavailable') : failed);
   }
 
   async #ask(lookup: Lookup, fwd: NonNullable<Reading['fwd']>): Promise<Reading> {
@@ -126,7 +130,8 @@ export class ReadThrough {
     if (isCollapsed) metrics.saved('joined');
     const { status, entry, isStored } = done;
     const age = entry ? ageOf(entry, clock.now()) : 0;
-    return { status, entry, age, fwd, isStored, isCollapsed, isCacheable: policy !== undefined };
+    const freshUntil = entry && policy && isStored ? clock.now() + freshMsOf(entry, policy, clock.now()) : undefined;
+    return { status, entry, age, fwd, isStored, isCollapsed, freshUntil, isCacheable: policy !== undefined };
   }
 
   /** The copy that was found, unless a write or a refusal has invalidated it since, or it has expired. */
@@ -136,7 +141,7 @@ export class ReadThrough {
     const isUsable = isWithin(Math.max(policy.stale, policy.onError), freshMs);
     if (!isUsable) return undefined;
     this.#options.metrics.saved('stale_copy');
-    return readingOf(entry, freshMs, this.#options);
+    return readingOf(entry, freshMs, this.#options, error.code);
   }
 
   /** `no-cache` joins no ordinary call, which may have been sent before it; `no-store` none at all. */
@@ -171,13 +176,15 @@ export class ReadThrough {
     try {
       const answer = await this.#call(lookup, latest.entry, controller);
       const status = answer.notModified ? 200 : answer.status;
-      const etag = policy && answer.text !== null ? `"${await this.#options.digest.body(answer.text)}"` : '';
+      const isValidated = policy !== undefined || lookup.read.operation.polled === true;
+      const etag = isValidated && answer.text !== null ? `"${await this.#options.digest.body(answer.text)}"` : '';
       const entry = entryOf(answer, latest.entry, { etag, storedAt: this.#options.clock.now() });
       const isKept = entry !== null && status === 200 && answer.isStorable;
       if (!policy && (isKept || !latest.entry)) return { status, entry, isStored: false };
       const fetched: Fetched = isKept ? { entry } : { drop: latest.entry && 'key' };
       return { status, entry, isStored: (await this.#save(lookup, latest, fetched)).stored };
     } catch (error) {
+      if (latest.entry && isFailure(error)) this.#failed.set(latest.entry, error.code);
       const drop = dropOf(error);
       const isReported = policy !== undefined || drop !== undefined;
       return { error, holds: !isReported || (await this.#save(lookup, latest, { drop })).holds };
@@ -262,6 +269,6 @@ const hasAny = (validators: Entry['validators']) =>
   validators.etag !== undefined || validators.lastModified !== undefined;
 
 /** A failure of the upstream, for which an older copy may be served instead. Never a refusal. */
-function isFailure(error: unknown): boolean {
+function isFailure(error: unknown): error is GatewayError {
   return error instanceof GatewayError && (error.status === 429 || (error.status >= 502 && error.status <= 504));
 }

@@ -11,3 +11,12 @@ export function expectedHttpUrl(text: string): string {
   const hasHost = URL.canParse(`http://${authority.replace(/:[^:@\]]*$/, '')}`);
   return hasHost ? 'a URL whose port is an integer from 1 to 65535' : 'a URL whose host is a name or an IP address';
 }
+
+/** What comes before the path of an absolute URL. */
+export function originOf(url: string): string {
+  const slash = url.indexOf('/', url.indexOf('://') + 3);
+  return slash < 0 ? url : url.slice(0, slash);
+}
+
+/** For links, which are put into JSON as they are. */
+export const encoded = (text: string): string => text.replaceAll(/[^!#-[\]-~]/g, encodeURIComponent);

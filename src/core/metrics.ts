@@ -45,7 +45,8 @@ export type Gauge =
   | 'requests'
   | 'requests_limit'
   | 'connections'
-  | 'connections_limit';
+  | 'connections_limit'
+  | 'waits';
 
 /** Why a client got a good answer although the upstream gave none, or how a call was saved. */
 export const SAVINGS = ['stale_copy', 'retry', 'joined'] as const;

@@ -101,10 +101,12 @@ const askLeg = ({ gateway, clock, reader }: Composing, read: Read, name: string)
   timed(clock, async () => goodLeg(await gateway.read(read, reader, name), reader.context));
 
 /** @throws GatewayError `upstream_bad_response` if the upstream answered without a body */
-function goodLeg({ entry, age, ttl, isCacheable }: Reading, request: { readonly origin: string }): GoodLeg {
+function goodLeg(reading: Reading, request: { readonly origin: string }): GoodLeg {
+  const { entry, age, ttl, freshUntil, code, isCacheable } = reading;
   if (entry === null) throw unusable('The upstream answered without a body.');
   const state = ttl !== undefined && ttl < 0 ? 'stale' : 'fresh';
-  return { state, text: withOrigin(entry, request), entry, isCacheable, etag: entry.etag, age, ttl, ms: 0 };
+  const text = withOrigin(entry, request);
+  return { state, text, entry, isCacheable, etag: entry.etag, age, ttl, freshUntil, code, ms: 0 };
 }
 
 const unusable = (detail: string) => GatewayError.of('upstream_bad_response', { detail });

@@ -3,7 +3,7 @@ import { ReadThrough } from '../cache/read-through.ts';
 import { andThen, type Soon } from '../core/runtime.ts';
 import { gateList } from '../resilience/gate-list.ts';
 import { acceptedAccounts, type Gate } from '../resilience/gates.ts';
-import { isSessionOver } from '../store/store.ts';
+import { type AccountId, isSessionOver } from '../store/store.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { OperationInput, Read, RequestContext } from '../upstream/call.ts';
@@ -12,6 +12,7 @@ import { type Outcome, outcomeOf } from './outcome.ts';
 import { preparing } from './prepare.ts';
 import { isCounted, rateLimit, readers, type Reads } from './who.ts';
 import { accountSessions, endingSessions, endSession, sessionOver } from './sessions.ts';
+import { Waiting } from './waiting.ts';
 import { write, type Written } from './write.ts';
 import { guardedCall } from '../resilience/guarded-call.ts';
 import { upstreamClient } from '../upstream/client.ts';
@@ -59,6 +60,11 @@ export function createGateway(deps: GatewayDeps) {
       return andThen(via.assertNew(context.via), () => reader(context, reads));
     },
     read,
+    /** @throws GatewayError `unauthenticated` */
+    async accountOf(context: RequestContext): Promise<AccountId> {
+      return (context.account ??= await deps.digest.account(context.credential));
+    },
+    waiting: new Waiting(deps),
     sessions: accountSessions(deps, { accepted, limit, readerOf, read, via }),
     /** Anything else: counted, then sent once, never through the cache. @throws GatewayError, also what `input` throws */
     async write(

@@ -22,28 +22,46 @@ export interface Link {
   readonly isId: (text: string) => boolean;
 }
 
+/** How many items a page is to have, as text, by the name of its section. */
+export type PageSizes = ReadonlyMap<string, string>;
+
+/** The query parameter of a page. */
+export const PAGE_SIZE = 'page_size';
+
 /** An overview, and how it is read. */
 export interface Plan {
   readonly overview: Overview;
   readonly computed: Computed | undefined;
   readonly hasParameter: boolean;
-  /** `text`: that of the path's parameter. Without one it is the same list every time: a reader knows its reads again. */
-  readonly partsFor: (text: string | undefined) => readonly Part[];
+  /**
+   * `text`: that of the path's parameter; `sizes`: how long pages are to be, by section. Without either it is the same list
+   * every time: a reader knows its reads again.
+   */
+  readonly partsFor: (text: string | undefined, sizes?: PageSizes) => readonly Part[];
 }
 
 export function planOf(overview: Overview): Plan {
   const entries = Object.entries(overview.sections);
   // What is found in copies is kept from one request to the next.
   const found = new Map(entries.map(([name, section]) => [name, new Found(linkOf(section)?.member ?? '')]));
-  const partsFor = (text: string) => {
+  const partsFor = (text: string, sizes?: PageSizes) => {
     const parts = new Map<string, Part>();
-    for (const [name, section] of entries) parts.set(name, partOf(name, section, text, { parts, found }));
+    for (const [name, section] of entries) {
+      const size = sizes?.get(name);
+      const sized = size === undefined ? section : { ...section, query: { ...section.query, [PAGE_SIZE]: size } };
+      parts.set(name, partOf(name, sized, text, { parts, found }));
+    }
     return [...parts.values()];
   };
   const hasParameter = parameterOf(overview) !== undefined;
   const fixed = hasParameter ? undefined : partsFor('');
   const computed = overview.compute && new Computed(overview);
-  return { overview, computed, hasParameter, partsFor: (text = '') => fixed ?? partsFor(text) };
+  return {
+    overview,
+    computed,
+    hasParameter,
+    partsFor: (text = '', sizes) => (sizes ? undefined : fixed) ?? partsFor(text, sizes),
+  };
 }
 
 interface Before {

@@ -34,7 +34,7 @@ function record(request: ClientRequest, status: number): void {
     if (logged instanceof Promise) request.waitUntil(logged);
   }
   const { operation = NONE } = route;
-  const ms = endedAt - startedAt;
+  const ms = endedAt - startedAt - request.waitedMs;
   metrics.requestDone({ operation, status: classOf(status), cache: cache ?? NONE }, ms);
   metrics.answered(status < 400 ? 'good' : status < 500 ? 'refused' : 'failed', doneFor(request));
   if (recorder) {
@@ -68,7 +68,7 @@ interface Ended {
 
 function log(request: ClientRequest, { status, endedAt, auth, client }: Ended): void {
   const { requestId, trace, method, route, account, cache, upstreamCalls, upstreamMs, code, tools } = request;
-  const { reason, outcome, failed, stale, startedAt } = request;
+  const { reason, outcome, failed, stale, startedAt, waitedMs } = request;
   const ms = endedAt - startedAt;
   tools.logger.request({
     request_id: requestId,
@@ -77,6 +77,7 @@ function log(request: ClientRequest, { status, endedAt, auth, client }: Ended): 
     route: route.name,
     status,
     duration_ms: rounded(ms),
+    waited_ms: waitedMs > 0 ? rounded(waitedMs) : undefined,
     operation: route.operation,
     account,
     auth,
@@ -89,7 +90,7 @@ function log(request: ClientRequest, { status, endedAt, auth, client }: Ended): 
     outcome,
     failed,
     stale,
-    legs: ms >= tools.config.slowMs ? legFields(request, endedAt) : undefined,
+    legs: ms - waitedMs >= tools.config.slowMs ? legFields(request, endedAt) : undefined,
   });
 }
 

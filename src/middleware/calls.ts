@@ -11,7 +11,8 @@ import { ID_FORMS, type Method, type Operation, type ValueOf } from '../upstream
 import type { Table } from '../upstream/table.ts';
 import { endRequest } from './access-log.ts';
 import { addFacts, NO_STORE, problem } from './reply.ts';
-import { beginAt, type ClientRequest, type Env, type RequestTools } from './request.ts';
+import { beginAt } from './begin.ts';
+import type { ClientRequest, Env, RequestTools } from './request.ts';
 import type { Sessions } from './session.ts';
 
 type ReadRow = Operation & { readonly at: `GET /${string}` };

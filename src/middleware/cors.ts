@@ -1,10 +1,11 @@
 import type { Context } from 'hono';
 import type { Config } from '../config.ts';
+import { originOf } from '../core/http-url.ts';
 import type { Logger } from '../core/logger.ts';
 import { isAllowed, isOrigin } from '../core/address.ts';
 import type { Clock } from '../core/runtime.ts';
 import { reply } from './reply.ts';
-import { type ClientRequest, type Env, originOf } from './request.ts';
+import type { ClientRequest, Env } from './request.ts';
 
 /** Headers that scripts of an allowed origin may read, besides those that browsers always show them. */
 export const EXPOSED =

@@ -2,10 +2,11 @@ import type { Context, Next } from 'hono';
 import { basePath } from 'hono/route';
 import type { Config } from '../config.ts';
 import { ClientLeft, GatewayError, type Reason } from '../core/errors.ts';
+import { encoded, originOf } from '../core/http-url.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Recorder } from '../core/recorder.ts';
-import type { Clock, Digest, WaitUntil } from '../core/runtime.ts';
+import { type Clock, type Digest, onAbort, type WaitUntil } from '../core/runtime.ts';
 import type { Phase, RequestSpan } from '../core/timeline.ts';
 import type { Trace, TracedRequest, Tracing } from '../core/tracing.ts';
 import type { AccountId, Owner, SessionId, Snapshot } from '../store/store.ts';
@@ -48,6 +49,8 @@ export interface RequestTools {
   readonly compress?: Compress | undefined;
   /** hono/body-limit. Absent where no body is read. */
   readonly limitBody?: ((c: Context<Env>, next: Next) => Promise<unknown>) | undefined;
+  /** Gives back the room that a request takes, since it only waits. Absent where the platform counts them. */
+  readonly leaveRoom?: ((env: object) => void) | undefined;
   readonly cors?: { add(headers: Record<string, string>, request: ClientRequest): void } | undefined;
 }
 
@@ -120,6 +123,9 @@ export class ClientRequest implements RequestContext, TracedRequest {
   stale: string[] | undefined;
   fresh: string[] | undefined;
   phases: Phase[] | undefined;
+  /** Set once it waits for a change, with the time that it has waited. */
+  isWaiting = false;
+  waitedMs = 0;
   /** The body is written after the handler has returned; its writer then calls `end`. */
   isStream = false;
   isEnded = false;
@@ -132,8 +138,11 @@ export class ClientRequest implements RequestContext, TracedRequest {
   #address: string | undefined;
   #mounted: string | undefined;
   #abort: AbortController | undefined;
-  #stopTimer: (() => void) | undefined;
+  /** Its timer, and hearing whether the client leaves. */
+  #stop: (() => void) | undefined;
   #forget: (() => void) | undefined;
+  /** When its reading began. */
+  #begunAt: number;
 
   /** `hono`: absent for a request that a guard refuses. */
   constructor(head: Head, route: RouteFacts, tools: RequestTools, hono?: Context<Env>) {
@@ -150,7 +159,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
     this.query = hasQuery ? url.slice(mark + 1, end) : '';
     this.#hono = hono;
     this.isFirst = hono?.req.routeIndex === 0;
-    this.startedAt = tools.clock.now();
+    this.startedAt = this.#begunAt = tools.clock.now();
     const given = requestIdOf(head.header('x-request-id'));
     this.requestId = given ?? crypto.randomUUID();
     this.#hasOwnId = given === undefined;
@@ -243,7 +252,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
   }
 
   get endsAt(): number {
-    return this.startedAt + this.tools.config.requestTimeoutMs;
+    return this.#begunAt + this.tools.config.requestTimeoutMs;
   }
 
   /** Made on first use: an answer from the cache never needs it. */
@@ -256,12 +265,38 @@ export class ClientRequest implements RequestContext, TracedRequest {
     if (!this.isEnded) this.#forget = recorder?.begun(this);
     const abort = new AbortController();
     const expire = () => abort.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' }));
-    const leave = () => abort.abort(new ClientLeft());
-    this.#stopTimer = clock.after(Math.max(0, this.endsAt - clock.now()), expire);
-    const left = this.#hono?.req.raw.signal;
-    if (left?.aborted) leave();
-    else left?.addEventListener('abort', leave, { once: true });
+    const stopTimer = clock.after(Math.max(0, this.endsAt - clock.now()), expire);
+    const stay = this.onLeft(() => abort.abort(new ClientLeft()));
+    this.#stop = () => [stopTimer, stay].forEach((run) => run());
     return abort;
+  }
+
+  /** Runs it when the client leaves. Returns what prevents that. */
+  onLeft(run: () => void): () => void {
+    const left = this.#hono?.req.raw.signal;
+    return left ? onAbort(left, run) : () => undefined;
+  }
+
+  /** Waits: what it holds is given back meanwhile, and the reading that follows has its own time. */
+  async aside<T>(wait: () => Promise<T>): Promise<T> {
+    const { clock, leaveRoom } = this.tools;
+    const from = clock.now();
+    if (!this.isWaiting) leaveRoom?.(this.#hono?.env ?? {});
+    this.isWaiting = true;
+    this.#giveBack();
+    this.#abort = this.phases = this.failed = this.stale = this.fresh = undefined;
+    const result = await wait();
+    this.#begunAt = clock.now();
+    this.waitedMs += this.#begunAt - from;
+    return result;
+  }
+
+  #giveBack(): void {
+    this.#stop?.();
+    this.#forget?.();
+    this.#stop = this.#forget = undefined;
+    this.snapshot?.end?.();
+    this.snapshot = undefined;
   }
 
   /** Bytes of the body. One that a host has read already is bounded by the host. @throws GatewayError `payload_too_large` */
@@ -293,44 +328,8 @@ export class ClientRequest implements RequestContext, TracedRequest {
   end(): void {
     if (this.isEnded) return;
     this.isEnded = true;
-    this.#stopTimer?.();
-    this.#forget?.();
-    this.snapshot?.end?.();
+    this.#giveBack();
     this.onEnd?.();
     this.onEnd = undefined;
   }
-}
-
-/** What comes before the path of an absolute URL. */
-export function originOf(url: string): string {
-  const slash = url.indexOf('/', url.indexOf('://') + 3);
-  return slash < 0 ? url : url.slice(0, slash);
-}
-
-/** What links begin with is put into JSON as it is. */
-const encoded = (text: string) => text.replaceAll(/[^!#-[\]-~]/g, encodeURIComponent);
-
-/** Segments of unreserved characters, none of them `.` or `..`: no proxy can read such a path in another way. */
-const PLAIN_PATH = /^(?:\/(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]*)+$/;
-
-/**
- * Gives a request its id, trace and deadline, as `c.get('porticoRequest')`. Hono's router decodes a path; one that has to be
- * decoded below where the app is mounted is not ours.
- * @throws GatewayError `unknown_endpoint`
- */
-export function beginRequest(c: Context<Env>, route: RouteFacts, tools: RequestTools): ClientRequest {
-  const request = beginAt(c, route, tools);
-  const { path } = request;
-  if (!PLAIN_PATH.test(path) && !PLAIN_PATH.test(path.slice(request.mounted.length)))
-    throw GatewayError.of('unknown_endpoint');
-  return request;
-}
-
-/** The same at a path of the host's, which may be any. */
-export function beginAt(c: Context<Env>, route: RouteFacts, tools: RequestTools): ClientRequest {
-  c.env ??= {}; // `app.request()` gives none
-  const head = tools.headOf?.(c.env, c.req.raw) ?? c.req;
-  const request = new ClientRequest(head, route, tools, c);
-  c.set('porticoRequest', request); // `problem` needs it
-  return request;
 }

@@ -184,6 +184,7 @@ export const billing = chapter('Billing', 'Subscription, plan, payment methods, 
     at: 'GET /api/v2/payment/pending/{id}/',
     answer: pendingPayment,
     group: 'pendingPayments',
+    polled: true,
     description: 'This is what one polls after a purchase.',
   },
   purchasePlan: {

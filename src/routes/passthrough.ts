@@ -1,6 +1,7 @@
-import { cacheStatusOf, cacheWordOf, type Reading } from '../cache/reader.ts';
+import { cacheStatusOf, cacheWordOf, type Reader, type Reading } from '../cache/reader.ts';
 import { andThen } from '../core/runtime.ts';
 import type { Gateway } from '../gateway/gateway.ts';
+import type { Wait } from '../gateway/waiting.ts';
 import type { Written } from '../gateway/write.ts';
 import { jsonTextOf, unreadTextOf } from '../middleware/body.ts';
 import { noneMatch } from '../middleware/headers.ts';
@@ -12,6 +13,7 @@ import type { Table } from '../upstream/table.ts';
 import type { OperationInput } from '../upstream/call.ts';
 import type { Description } from './openapi.ts';
 import { type Route, routeOf } from './route.ts';
+import { secondsFor, waited } from './waited.ts';
 
 /** The upstream's endpoints, each at its own path (`contract.md` section 2). */
 export function passthroughRoutes(gateway: Gateway, { operations }: Table): Route[] {
@@ -28,13 +30,20 @@ export function passthroughRoutes(gateway: Gateway, { operations }: Table): Rout
 const inputOf = ({ id, query }: ClientRequest): OperationInput => ({ id, query });
 
 function readBy(operation: Operation, gateway: Gateway): Route['handle'] {
+  const mayWait = operation.cache !== undefined || operation.polled === true;
   return (c) => {
     const request = c.get('porticoRequest');
     const read = { operation, input: inputOf(request) };
-    const answered = (reading: Reading) => reply(c, readAnswer(request, reading));
-    return andThen(gateway.reader(request, [read]), (reader) =>
-      andThen(reader.fresh(read) ?? gateway.read(read, reader), answered),
-    );
+    const open = () => gateway.reader(request, [read]);
+    const readingBy = (reader: Reader) => reader.fresh(read) ?? gateway.read(read, reader);
+    const seconds = mayWait ? secondsFor(request) : 0;
+    if (seconds === 0)
+      return andThen(open(), (reader) => andThen(readingBy(reader), (one) => reply(c, readAnswer(request, one))));
+    const tell = async (reader: Reader) => {
+      const reading = await readingBy(reader);
+      return { answer: readAnswer(request, reading), nextAt: (wait: Wait) => wait.nextAt([reading]) };
+    };
+    return waited(request, gateway, { open, tell }, seconds).then((answer) => reply(c, answer));
   };
 }
 
@@ -52,8 +61,10 @@ function readAnswer(request: ClientRequest, reading: Reading): Answer {
   if (entry === null) return { status, headers, body: null, timing };
   if (isKept) {
     headers['Cache-Control'] = REVALIDATE;
-    headers['ETag'] = entry.etag;
     headers['Age'] = String(age);
+  }
+  if (isKept || (entry.etag !== '' && status === 200)) {
+    headers['ETag'] = entry.etag;
     if (noneMatch(request.header('if-none-match'), entry.etag)) return { status: 304, headers, body: null, timing };
   }
   headers['Content-Type'] = JSON_TYPE;

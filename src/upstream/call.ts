@@ -22,6 +22,8 @@ export interface RequestContext extends Timed {
   readonly via?: string | undefined;
   /** `no-cache`: a fresh copy, which is stored. `no-store`: neither answered from the cache nor put in it. */
   readonly wants: 'any' | 'no-cache' | 'no-store';
+  /** It waits for a change: a stale copy is given only where the upstream fails. */
+  readonly isWaiting?: boolean;
   /** The client's IP address. */
   readonly address: string;
   /** What links begin with: scheme, host and mount path. */

@@ -51,6 +51,8 @@ export interface Row {
   readonly group?: string;
   /** Reads only. Without it they are never cached. */
   readonly cache?: CachePolicy;
+  /** Reads that are never cached only. Its answer changes by itself: it has an ETag, and clients may wait for a change. */
+  readonly polled?: true;
   /** Writes only. */
   readonly invalidates?: readonly Invalidated<string>[];
   /** Writes only. While one is under way, an equal one of the same account is refused. */
@@ -126,7 +128,7 @@ const METHOD_AND_PATH = /^(GET|POST|PATCH|DELETE) ((?:\/(?:\{id\}|(?!\.{1,2}(?:\
 
 const MEMBERS = new Set(
   (
-    'at idForm credential query body answer paged group cache invalidates exclusive notCompared secrets signsIn refusals ' +
+    'at idForm credential query body answer paged group cache polled invalidates exclusive notCompared secrets signsIn refusals ' +
     'tag summary description id method path'
   ).split(' '), // the last three are in one that has its name already
 );
@@ -155,6 +157,7 @@ function problemOf(id: string, row: Given): string | undefined {
     return 'is of a group whose name is none: it needs letters, digits, _ and -, and is not `everything`';
   if (cache && !isPolicy(cache)) return 'needs `fresh`, `stale` and `onError` in `cache`, in seconds up to a year';
   if (cache && (group === undefined || secrets)) return 'cannot be cached: it has no group, or an answer with secrets';
+  if (row.polled && (!isRead || (cache ?? secrets))) return 'is polled: it is a read, neither cached nor with secrets';
   if (!at.includes('{id}') && invalidates?.some((one) => typeof one === 'object'))
     return 'invalidates one item, which its path does not name: it has no `{id}`';
   if (![undefined, true].includes(row.exclusive)) return 'has another `exclusive` than `true`';

@@ -22,6 +22,7 @@ import { engineMetrics, usageMetrics } from './metrics/store.ts';
 import { addresses, schemes } from './server/address.ts';
 import { warningOfStrays } from './server/strays.ts';
 import { noted, peerIn } from './server/guard.ts';
+import { leavingRoom, type Rooms } from './server/traffic.ts';
 import { Unsent } from './server/unsent.ts';
 import { undiciTransport } from './transport.ts';
 import type { Way } from './way.ts';
@@ -66,6 +67,8 @@ export function nodeDeps(
 ) {
   const { config, upstream } = given;
   const unsent = new Unsent();
+  const rooms: Rooms = new WeakMap();
+  const ending = new AbortController();
   const addressOf = addresses(config.trustedProxies);
   const schemeOf = schemes(config.trustedProxies);
   const warnOfStray = warningOfStrays(config.trustedProxies, given.logger);
@@ -95,11 +98,14 @@ export function nodeDeps(
     headOf: noted,
     backlog: unsent,
     compress: compressing(config.cacheMaxBytes * COMPRESSED),
+    leaveRoom: leavingRoom(rooms),
+    wakesOthers: true,
+    ending: ending.signal,
     waitUntil,
     docsAssets,
   };
   const close = async () => void (await Promise.all([closeTransport(), closeStore()]));
-  return { deps, unsent, idle, scrape, read, measure, recordings, close };
+  return { deps, unsent, rooms, endWaits: () => ending.abort(), idle, scrape, read, measure, recordings, close };
 }
 
 /** Keeps track of work that outlives its request. `idle` resolves when none goes on, so that the process can wait for it. */

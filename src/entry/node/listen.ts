@@ -49,7 +49,7 @@ interface Parts {
 async function serveHere({ app, gateway, opened, atEnd }: Parts): Promise<Served> {
   let isReady = false;
   opened.readyWhen(() => isReady);
-  const { deps, unsent, scrape, logger, settings, storeOpened, tracesOpened } = opened;
+  const { deps, unsent, rooms, scrape, logger, settings, storeOpened, tracesOpened } = opened;
   const { config, waitUntil } = deps;
   await Promise.all([storeOpened, tracesOpened()]);
   const shown = openConsole(opened);
@@ -58,7 +58,18 @@ async function serveHere({ app, gateway, opened, atEnd }: Parts): Promise<Served
   const { host, port } = config;
   const refuse = createRefuser(deps);
   const { keepAliveMs } = settings;
-  const served = { app, isGateway: app === gateway.app, refuse, unsent, waitUntil, keepAliveMs, ...bounds, host, port };
+  const served = {
+    app,
+    isGateway: app === gateway.app,
+    refuse,
+    unsent,
+    rooms,
+    waitUntil,
+    keepAliveMs,
+    ...bounds,
+    host,
+    port,
+  };
   const main = await orExit('PORT', served, listen);
   watchLoad(opened, main, bounds);
   isReady = true;
@@ -67,6 +78,7 @@ async function serveHere({ app, gateway, opened, atEnd }: Parts): Promise<Served
   });
   const stop = async ({ isReplaced }: { readonly isReplaced: boolean }) => {
     isReady = isReplaced; // who asks may hear of others
+    opened.endWaits();
     if (!isReplaced) shown.end();
     await end({ delayMs: isReplaced ? 0 : settings.shutdownDelayMs });
   };

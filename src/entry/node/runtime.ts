@@ -95,6 +95,7 @@ function make({ config, table, overviews, hooks }: Given, settings: Settings, tr
     close,
     async drain() {
       isReady = () => false;
+      made.endWaits();
       await made.idle();
       await close();
       await logger.end();

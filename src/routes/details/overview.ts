@@ -11,7 +11,8 @@ const state = documented(z.enum(['fresh', 'stale', 'failed', 'skipped', 'not_app
 });
 
 const age = z.optional(integer('seconds since the upstream sent it', 0));
-const sectionMeta = model('SectionMeta', { state, age });
+const code = z.optional(text('why the upstream did not give a newer one, of a stale section', 'upstream_timeout'));
+const sectionMeta = model('SectionMeta', { state, age, code });
 
 const why = z.pick(problemSchema, { code: true, status: true, detail: true, retryable: true, retry_after: true }).shape;
 const named = { section: text('its name', 'section'), ...why };
@@ -55,6 +56,11 @@ function dataWords(shown: readonly Shown[]): string {
   );
 }
 
+const UNCHANGED = documented(z.array(z.string()), {
+  description: 'sections that are as in your copy, and so not in `data`; only with `Prefer: changed-sections`',
+  examples: [[]],
+});
+
 const errors = documented(z.array(sectionError), { examples: [[]] });
 
 function answerSchema(overview: Overview, name: string) {
@@ -64,6 +70,7 @@ function answerSchema(overview: Overview, name: string) {
     errors,
     meta: z.object({
       complete: flag('no section failed', true),
+      unchanged: z.optional(UNCHANGED),
       sections: bySection(shown, () => sectionMeta, 'the same sections as in `data`'),
     }),
   });
@@ -90,7 +97,7 @@ const LINE =
 /** The lines that a section may have. */
 function linesOfSection({ name, answer, isRequired, isLinked }: Shown) {
   const head = { section: z.literal(name) };
-  const good = z.object({ ...head, state: z.enum(['fresh', 'stale']), data: answer });
+  const good = z.object({ ...head, state: z.enum(['fresh', 'stale']), code, data: answer });
   const nothing = documented(z.null(), { examples: [null] });
   const none = z.object({ ...head, state: z.literal('not_applicable'), data: nothing });
   const bad = z.object({ ...head, state: z.enum(['failed', 'skipped']), error: lineError });
@@ -149,15 +156,22 @@ function pathOf(overview: Overview) {
   return parameter ? { [parameter.name]: idSchema(parameter.form, first?.read.answer ?? null) } : {};
 }
 
-const Prefer = documented(z.string(), { description: '`handling=strict`: any section that fails fails the whole' });
+const Prefer = documented(z.string(), {
+  description:
+    '`handling=strict`: any section that fails fails the whole; with `If-None-Match`: `changed-sections`: only those that ' +
+    'differ; `wait=30`: the answer comes once it is no 304, or as one after so many seconds (30 at most)',
+});
+
+const SIZE = 'how many items the page of this section has, from 1 to 100';
 
 const CHOICE =
   'what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. ' +
   'Fields of a page are those of its items';
 
 const queryOf = (overview: Overview) =>
-  Object.fromEntries(
-    Array.from(choicesOf(overview), ([parameter, names]) => {
-      return [parameter, documented(z.array(z.enum([...names])), { description: CHOICE })];
+  Object.fromEntries<z.core.$ZodType>([
+    ...Array.from(choicesOf(overview).names, ([parameter, names]) => {
+      return [parameter, documented(z.array(z.enum([...names])), { description: CHOICE })] as const;
     }),
-  );
+    ...Array.from(choicesOf(overview).sized.keys(), (parameter) => [parameter, integer(SIZE, 5)] as const),
+  ]);

@@ -48,6 +48,7 @@ export const UNDER_WAY: Readonly<Record<UnderWay, readonly [name: string, help: 
   requests_limit: ['requests_limit', 'How many requests may be under way.'],
   connections: ['connections', 'Connections of clients.'],
   connections_limit: ['connections_limit', 'How many connections clients may have.'],
+  waits: ['waiting_requests', 'Requests that wait for a change; they are not under way.'],
 };
 
 /** Of one process it is 0: the primary counts. */

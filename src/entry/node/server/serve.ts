@@ -12,7 +12,7 @@ import { Connections } from './connections.ts';
 import { isMisframed, MessageHead, note, refusalOf, urlOfRefused } from './guard.ts';
 import { listen } from './listen.ts';
 import { inTurn, lastOf } from './pipeline.ts';
-import { closeAfter, Traffic } from './traffic.ts';
+import { closeAfter, type Rooms, Traffic } from './traffic.ts';
 import type { Unsent } from './unsent.ts';
 
 export interface ServeOptions {
@@ -23,6 +23,8 @@ export interface ServeOptions {
   readonly refuse: ReturnType<typeof refuser>;
   readonly unsent: Unsent;
   readonly waitUntil: WaitUntil;
+  /** Where requests that only wait give back their room. */
+  readonly rooms?: Rooms;
   readonly host: string;
   readonly port: number;
   /** CIDRs and addresses whose `X-Forwarded-For` is believed. */
@@ -84,6 +86,7 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     .on('checkExpectation', answer)
     .on('clientError', refuseUnparsable)
     .on('connect', (_, socket) => refuseUnparsable({}, socket));
+  options.rooms?.set(server, traffic);
   const stopAccepting = await listen(server, { host, port });
   const stopCutting = unsent.cutStalled(stalledAfterMs);
   return {

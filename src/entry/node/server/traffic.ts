@@ -25,6 +25,8 @@ const MAX_BACKLOG_MS = 3_000;
  * It can be closed without dropping any.
  */
 export class Traffic {
+  /** Requests that gave their room back. */
+  readonly #aside = new WeakSet<ServerResponse>();
   readonly #most: number;
   readonly #addressOf: ReturnType<typeof addresses>;
   readonly #inFlight = new Bag<ServerResponse>();
@@ -64,10 +66,21 @@ export class Traffic {
     const leave = this.#inFlight.add(outgoing);
     outgoing.on('close', () => {
       leave();
-      this.#count(address, -taken);
+      if (!this.#aside.has(outgoing)) this.#count(address, -taken);
       rest(req.socket);
     });
     return hasRoom;
+  }
+
+  /** Gives back the room of a request that waits for a change. */
+  leaveRoom(outgoing: ServerResponse): void {
+    const { req } = outgoing;
+    if (this.#most === Infinity || this.#aside.has(outgoing) || outgoing.closed) return;
+    this.#aside.add(outgoing);
+    this.#count(
+      this.#addressOf(req.socket.remoteAddress, (name) => headerIn(req, name)),
+      -1,
+    );
   }
 
   #hasRoom(address: string): boolean {
@@ -139,6 +152,19 @@ export class Traffic {
     return { isQuiet: this.#accepted === before, isBrief: performance.now() - at < BRIEF_MS };
   }
 }
+
+/** The traffic of each server. */
+export type Rooms = WeakMap<object, Traffic>;
+
+/** Gives back the room of a request, by its environment. */
+export const leavingRoom =
+  (rooms: Rooms) =>
+  (env: object): void => {
+    if (!('outgoing' in env)) return;
+    const outgoing = env.outgoing as ServerResponse;
+    const { server } = outgoing.req.socket as { server?: object };
+    if (server) rooms.get(server)?.leaveRoom(outgoing);
+  };
 
 interface Ends {
   /** One for each socket that listens. */

@@ -1,0 +1,157 @@
+import type { Metrics } from '../core/metrics.ts';
+import type { Clock } from '../core/runtime.ts';
+import type { AccountId, Store } from '../store/store.ts';
+
+/** Requests that may wait for a change at once. */
+const MOST = 5_000;
+const MOST_OF_ACCOUNT = 4;
+
+/** How often is asked for what is not kept. */
+const POLL_MS = 2_000;
+/** How often the store is asked where nobody tells of changes. */
+const ASK_MS = 1_000;
+/** Between two readings, whatever else is due. */
+const LEAST_MS = 250;
+/** How soon after a failure of the upstream it is asked again, at least and at most. */
+const RETRY_MS = [2_000, 10_000] as const;
+
+/** Why a wait goes on. `left`: its client is gone. `over`: the process ends. */
+export type Woken = 'time' | 'asked' | 'changed' | 'left' | 'over';
+
+interface Tools {
+  readonly store: Pick<Store, 'onChange' | 'hears'>;
+  readonly clock: Clock;
+  readonly metrics: Pick<Metrics, 'watch'>;
+  /** Whether a request may wake another one, which Workers do not let it. */
+  readonly wakesOthers?: boolean | undefined;
+  /** Aborted when the process ends. */
+  readonly ending?: AbortSignal | undefined;
+}
+
+/** The requests that wait for a change of what they have read. */
+export class Waiting {
+  readonly #tools: Tools;
+  readonly #waits = new Map<AccountId, Set<Wait>>();
+  #size = 0;
+
+  constructor(tools: Tools) {
+    const { store, metrics, ending } = tools;
+    this.#tools = tools;
+    store.onChange(
+      (account) => this.#changed(account),
+      () => this.#size > 0,
+    );
+    metrics.watch('waits', () => this.#size);
+    ending?.addEventListener('abort', () => this.#all((wait) => wait.wake('over')));
+  }
+
+  /** Takes a place until the wait is ended; undefined where there is none. */
+  begin(account: AccountId): Wait | undefined {
+    const { clock, ending } = this.#tools;
+    const own = this.#waits.get(account) ?? new Set();
+    if (this.#size >= MOST || own.size >= MOST_OF_ACCOUNT || ending?.aborted) return undefined;
+    const isTold = () => this.#tools.wakesOthers === true && this.#tools.store.hears();
+    const wait = new Wait(account, { clock, isTold, leave: () => this.#leave(account, wait) });
+    this.#waits.set(account, own.add(wait));
+    this.#size++;
+    return wait;
+  }
+
+  #leave(account: AccountId, wait: Wait): void {
+    const own = this.#waits.get(account);
+    if (!own?.delete(wait)) return;
+    this.#size--;
+    if (own.size === 0) this.#waits.delete(account);
+  }
+
+  #changed(account: AccountId | undefined): void {
+    if (!this.#tools.wakesOthers) return;
+    if (account === undefined) return this.#all((wait) => wait.wake('changed'));
+    for (const wait of this.#waits.get(account) ?? []) wait.wake('changed');
+  }
+
+  #all(run: (wait: Wait) => void): void {
+    for (const own of this.#waits.values()) for (const wait of own) run(wait);
+  }
+}
+
+interface WaitTools {
+  readonly clock: Clock;
+  readonly isTold: () => boolean;
+  readonly leave: () => void;
+}
+
+/** What a request waits by. */
+export class Wait {
+  readonly #tools: WaitTools;
+  /** So that all that wait for the same ask at the same moment, and accounts one after another. */
+  readonly #phase: number;
+  /** Something happened while nobody waited. */
+  #missed: Woken | undefined;
+  #resolve: ((why: Woken) => void) | undefined;
+
+  constructor(account: AccountId, tools: WaitTools) {
+    this.#tools = tools;
+    this.#phase = Array.from(account, (char) => char.charCodeAt(0)).reduce(
+      (sum, code) => (sum * 31 + code) % POLL_MS,
+      0,
+    );
+  }
+
+  wake(why: Woken): void {
+    if (this.#missed === 'over') return;
+    this.#missed = why;
+    this.#resolve?.(why);
+  }
+
+  /** Resolves at that instant, or as soon as something happens. */
+  async next(at: number): Promise<Woken> {
+    const { clock, isTold } = this.#tools;
+    const leftMs = at - clock.now();
+    const [ms, why]: [number, Woken] = isTold() || leftMs <= ASK_MS ? [leftMs, 'time'] : [ASK_MS, 'asked'];
+    this.#missed ??= await new Promise<Woken>((resolve) => {
+      const stop = clock.after(Math.max(0, Math.ceil(ms)), () => resolve(why));
+      this.#resolve = (woken) => {
+        stop();
+        resolve(woken);
+      };
+    });
+    const woken = this.#missed;
+    this.#missed = this.#resolve = undefined;
+    return woken;
+  }
+
+  /** When to ask for what is not kept. */
+  pollAt(): number {
+    const now = this.#tools.clock.now();
+    return now + POLL_MS - ((now + this.#phase) % POLL_MS);
+  }
+
+  /** When to read again what was read: once it is not fresh any more. */
+  nextAt(readings: Iterable<Read>): number {
+    const now = this.#tools.clock.now();
+    let next = Infinity;
+    for (const reading of readings) next = Math.min(next, this.#againAt(reading, now));
+    return Math.max(next, now + LEAST_MS);
+  }
+
+  #againAt({ entry, freshUntil, code }: Read, now: number): number {
+    const [least, most] = RETRY_MS;
+    if (code !== undefined && freshUntil !== undefined && entry)
+      return now + Math.min(most, Math.max(least, freshUntil - entry.storedAt));
+    const isKept = freshUntil !== undefined && (!entry || freshUntil > entry.storedAt);
+    return isKept ? freshUntil : this.pollAt();
+  }
+
+  end(): void {
+    this.#tools.leave();
+    this.#resolve?.('left');
+  }
+}
+
+/** What a wait has to know of a reading. */
+interface Read {
+  readonly entry?: { readonly storedAt: number } | null | undefined;
+  readonly freshUntil?: number | undefined;
+  readonly code?: string | undefined;
+}

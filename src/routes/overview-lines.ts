@@ -1,0 +1,93 @@
+import { GatewayError } from '../core/errors.ts';
+import { type Legs, vitalOf } from '../gateway/compose.ts';
+import { isBad, isGood, type Leg } from '../gateway/leg.ts';
+import { leftCode } from '../middleware/access-log.ts';
+import { type Answer, NO_STORE, timingOf } from '../middleware/reply.ts';
+import type { ClientRequest } from '../middleware/request.ts';
+import { errorOf, type Form, knownIn, linesHeaders, noteLeg, partOf, tagOf } from './overview-answer.ts';
+
+/**
+ * One line per section as soon as it is read, and `{"complete":true}` at the end, with the ETag where the whole may be kept.
+ * Begins when all required sections are read, so that their failure can still be a problem with its status. After that a
+ * refusal cuts the stream short.
+ */
+export async function linesAnswer(request: ClientRequest, form: Form, legs: Legs): Promise<Answer> {
+  const { asked, changesOnly } = form;
+  const first = await Promise.all(vitalOf(asked).map(async (name) => [name, await legs.get(name)] as const));
+  const timing = first.map(([name, leg]) => timingOf(name, leg?.ms ?? 0, leg?.state)).join(', ');
+  request.cache = 'stream';
+  request.isStream = true;
+  const known = changesOnly ? knownIn(request.header('if-none-match'), asked) : undefined;
+  const type = { 'Content-Type': 'application/x-ndjson', 'X-Accel-Buffering': 'no' };
+  return {
+    status: 200,
+    headers: { ...linesHeaders(asked, known), ...NO_STORE, ...type },
+    body: streamOf(request, form, { legs, known }),
+    ...(timing && { timing }),
+  };
+}
+
+interface Lines {
+  readonly legs: Legs;
+  /** What the client has of each section. */
+  readonly known: readonly string[] | undefined;
+}
+
+function streamOf(request: ClientRequest, form: Form, { legs, known }: Lines): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder();
+  const { wanted } = form.asked;
+  return new ReadableStream({
+    async start(controller) {
+      const send = (line: string) => controller.enqueue(encoder.encode(`${line}\n`));
+      const lines = wanted.map(async (name, at) => {
+        const leg = await partNamed(form, legs, name);
+        send(lineOf(request, { name, leg, known: known?.[at] }));
+        return leg;
+      });
+      const outcomes = await Promise.allSettled(lines);
+      const cut = outcomes.find((one) => one.status === 'rejected');
+      if (request.hasLeft) return endCut(request, leftCode(request)); // nobody reads it any more
+      if (cut) endCut(request, codeOf(cut.reason));
+      else request.end();
+      const done = outcomes.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
+      if (!cut) send(lastLine(request, done));
+      controller.close();
+    },
+    cancel: () => endCut(request, leftCode(request)),
+  });
+}
+
+async function partNamed(form: Form, legs: Legs, name: string): Promise<Leg> {
+  const leg = await legs.get(name);
+  if (!leg) throw new Error(`${name} was not composed`);
+  return partOf(form, name, leg);
+}
+
+function lastLine({ wants }: ClientRequest, legs: readonly Leg[]): string {
+  const isKept = wants !== 'no-store' && legs.every((leg) => (isGood(leg) ? leg.isCacheable : !isBad(leg)));
+  const etag = isKept ? `"${legs.map(tagOf).join('.')}"` : undefined;
+  return JSON.stringify({ complete: true, etag });
+}
+
+const codeOf = (error: unknown) => (error instanceof GatewayError ? error.code : 'internal_error');
+
+/** The status has been sent: the line in the log has the code of what cut the stream short. */
+function endCut(request: ClientRequest, code: string): void {
+  if (!request.isEnded) request.code = code;
+  request.end();
+}
+
+interface Line {
+  readonly name: string;
+  readonly leg: Leg;
+  readonly known: string | undefined;
+}
+
+function lineOf(request: ClientRequest, { name, leg, known }: Line): string {
+  noteLeg(request, name, leg);
+  const code = isGood(leg) && leg.code !== undefined ? `,"code":${JSON.stringify(leg.code)}` : '';
+  const head = `{"section":${JSON.stringify(name)},"state":"${leg.state}"${code}`;
+  if (isBad(leg)) return `${head},"error":${JSON.stringify(errorOf(request, name, leg))}}`;
+  if (known === tagOf(leg).replace('!', '')) return `${head},"unchanged":true}`;
+  return `${head},"data":${isGood(leg) ? leg.text.replaceAll(/[\r\n]+\s*/g, ' ') : 'null'}}`;
+}

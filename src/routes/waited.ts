@@ -1,0 +1,72 @@
+import type { Reader } from '../cache/reader.ts';
+import { ClientLeft } from '../core/errors.ts';
+import type { Soon } from '../core/runtime.ts';
+import type { Gateway } from '../gateway/gateway.ts';
+import type { Wait } from '../gateway/waiting.ts';
+import { preferencesOf } from '../middleware/prefer.ts';
+import type { Answer } from '../middleware/reply.ts';
+import type { ClientRequest } from '../middleware/request.ts';
+
+/** An answer, and when it may be another one by the wait. */
+export interface Told {
+  readonly answer: Answer;
+  readonly nextAt: (wait: Wait) => number;
+}
+
+/** How a request is answered: what it asks of the store, and what it makes of that. */
+interface Telling {
+  readonly open: () => Soon<Reader>;
+  readonly tell: (reader: Reader) => Soon<Told>;
+}
+
+/** For how many seconds a client that has a copy wants to wait for a newer one (`contract.md` section 6); else 0. */
+export function secondsFor(request: ClientRequest): number {
+  const prefer = request.header('if-none-match') === undefined ? undefined : request.header('prefer');
+  return prefer === undefined || request.method !== 'GET' ? 0 : preferencesOf(prefer).waitSeconds;
+}
+
+/** The first answer that is no 304, or the 304 when the time is over. Where nobody more may wait the 304 comes at once. */
+export async function waited(
+  request: ClientRequest,
+  gateway: Gateway,
+  telling: Telling,
+  seconds = secondsFor(request),
+): Promise<Answer> {
+  const wait = seconds > 0 ? gateway.waiting.begin(await gateway.accountOf(request)) : undefined;
+  const { open, tell } = telling;
+  if (!wait) return (await tell(await open())).answer;
+  const stay = request.onLeft(() => wait.wake('left'));
+  try {
+    const answer = await changed(request, { wait, ...telling, until: request.startedAt + seconds * 1000 });
+    const applied = answer.headers['Preference-Applied'];
+    const names = `${applied === undefined ? '' : `${applied}, `}wait=${seconds}`;
+    return { ...answer, headers: { ...answer.headers, 'Preference-Applied': names } };
+  } finally {
+    stay();
+    wait.end();
+  }
+}
+
+interface Changing extends Telling {
+  readonly wait: Wait;
+  readonly until: number;
+}
+
+async function changed(request: ClientRequest, { wait, open, tell, until }: Changing): Promise<Answer> {
+  let { answer, nextAt } = await tell(await open());
+  let at = nextAt(wait);
+  while (answer.status === 304) {
+    const woken = await request.aside(() => wait.next(Math.min(until, at)));
+    if (woken === 'left') throw new ClientLeft();
+    const reader = await open(); // whose session may be over
+    if (woken === 'over') break;
+    if (woken === 'changed' && (await reader.isHidden())) {
+      at = wait.pollAt(); // the write is still under way, or nobody knows how it ended
+      continue;
+    }
+    ({ answer, nextAt } = await tell(reader));
+    at = nextAt(wait);
+    if (request.tools.clock.now() >= until) break;
+  }
+  return answer;
+}
