@@ -89,7 +89,7 @@ export function overviewAnswer(request: ClientRequest, form: Form, legs: Readonl
 }
 
 const STRICT = 'handling=strict';
-export const CHANGED = 'changed-sections';
+const CHANGED = 'changed-sections';
 
 const mayBeKept = (leg: Leg) => !isGood(leg) || leg.isCacheable;
 
@@ -116,7 +116,7 @@ function cacheHeaders(request: ClientRequest, legs: ReadonlyMap<string, Leg>): R
 }
 
 /** The JSON of a section: the upstream's, trimmed if the client asked for some fields only. */
-export function sectionText({ overview, fields }: CompositionRequest, name: string, leg: Leg): string {
+function sectionText({ overview, fields }: CompositionRequest, name: string, leg: Leg): string {
   if (!isGood(leg)) return 'null';
   const wanted = fields.size > 0 ? fields.get(`fields[${name}]`) : undefined;
   const section = overview.sections[name];
