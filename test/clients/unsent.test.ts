@@ -91,7 +91,7 @@ test('of streams that an account does not take those beyond its share are broken
   large = false;
   expect((await ask(secret())).status).toBe(200);
   const ends = await Promise.all(readers.map(endOf));
-  const whole = ends.filter((end) => end.includes('{"complete":true}')).length;
+  const whole = ends.filter((end) => end.includes('{"complete":true')).length;
   expect(whole).toBeGreaterThan(0);
   expect(whole).toBeLessThan(MANY);
 });

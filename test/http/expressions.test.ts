@@ -46,6 +46,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^\\s*\\*\\s*$/': OURS,
   },
   'src/core/http-url.ts': {
+    '/[^!#-[\\]-~]/g': client('"'),
     '/\\/+$/': OURS,
     '/^https?:\\/\\/[^/]/i': OURS,
     '/^https?:\\/\\/([^/?#]*)/i': OURS,
@@ -187,11 +188,13 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^[\\x20-\\x7e]{1,512}$/': client(' '),
     '/^[A-Za-z0-9._-]{1,128}$/': client('a'),
   },
-  'src/middleware/request.ts': {
+  'src/middleware/begin.ts': {
     '/^(?:\\/(?!\\.{1,2}(?:\\/|$))[A-Za-z0-9._~-]*)+$/': client('/.a', { after: '%' }),
+  },
+  'src/middleware/prefer.ts': { '/[,;]/': client(','), '/^\\d{1,9}$/': client('1') },
+  'src/middleware/request.ts': {
     '/^[\\x20-\\x7e]{1,256}$/': client(' '),
     '/^[\\x21-\\x7e]{1,255}$/': client('a'),
-    '/[^!#-[\\]-~]/g': client('"'),
     '/\\/$/': client('/', { after: 'a' }),
   },
   'src/core/logger.ts': { '/^\\s+at /': OURS, '/^\\w{1,40}$/': OURS },
@@ -205,13 +208,14 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   'src/routes/selection.ts': {
     '/^\\s*\\[/': upstream(' ', { after: '1' }),
     '/^\\s*\\{/': upstream(' ', { after: '1' }),
-    '/^(section|field)/i': client('sectio'),
-    '/(^|[,;]\\s*)handling\\s*=\\s*"?strict"?\\s*($|[,;])/i': client(' ', {
-      before: ', handling = strict',
-      after: 'a',
-    }),
+    '/^(section|field|page_?size)/i': client('sectio'),
+    '/^(?:[1-9]\\d?|100)$/': client('1'),
   },
-  'src/routes/overviews.ts': { '/[\\r\\n]+\\s*/g': upstream('1,\n') },
+  'src/routes/overview-answer.ts': {
+    '/^(?:[\\w-]{16}!?)?(?:\\.(?:[\\w-]{16}!?)?)*$/': client('a234567890123456.', { after: '*' }),
+    '/^\\s*(?:W\\/)?"([^"]*)"\\s*$/': client(' ', { before: '"a"', after: 'a' }),
+  },
+  'src/routes/overview-lines.ts': { '/[\\r\\n]+\\s*/g': upstream('1,\n') },
   'src/routes/overview-head.ts': { '/^get/': OURS, '/:(\\w+)/': OURS },
   'src/routes/details/problems.ts': { 'new RegExp(String.raw`${CODE.source}|^status_\\d{3}$`)': OURS },
   'src/routes/details/passthrough.ts': {

@@ -130,8 +130,10 @@ describe.each(allOverviews.map((overview) => [overview.id, overview] as const))(
   test('has its sections to choose from, and the fields of each', () => {
     expect(item.operationId).toBe(id);
     const names = parametersIn(item, 'query').map(({ name }) => name);
-    expect(names).toEqual(['sections', ...sections.map((name) => `fields[${name}]`)]);
-    const [first, ...fields] = parametersIn(item, 'query');
+    const pages = sections.filter((name) => overview.sections[name]?.read.paged);
+    const chosen = ['sections', ...sections.map((name) => `fields[${name}]`)];
+    expect(names).toEqual([...chosen, ...pages.map((name) => `page_size[${name}]`)]);
+    const [first, ...fields] = parametersIn(item, 'query').slice(0, chosen.length);
     expect(first).toMatchObject({ style: 'form', explode: false, schema: { items: { enum: sections } } });
     for (const one of fields)
       expect(one.schema, one.name).toMatchObject({ items: { enum: expect.arrayContaining(['id']) } });

@@ -26,6 +26,8 @@ export interface TestGateway {
   readonly adminUrl: string | undefined;
   /** Lines so far, oldest first. */
   readonly lines: readonly LogLine[];
+  /** As SIGTERM does. */
+  readonly endWaits: () => void;
   close(): Promise<void>;
 }
 
@@ -56,9 +58,9 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const storeUrl = 'data' in settings ? settings.data.storeUrl : undefined;
   const built = nodeDeps(given, openStore(given, storeUrl));
   const deps = { ...built.deps, ...replaced };
-  const { unsent, idle } = built;
+  const { unsent, rooms, idle } = built;
   const { waitUntil } = deps;
-  const shared = { refuse: createRefuser(deps), unsent, waitUntil, host: '127.0.0.1', port: 0 };
+  const shared = { refuse: createRefuser(deps), unsent, rooms, waitUntil, host: '127.0.0.1', port: 0 };
   const on = { ...shared, trustedProxies: config.trustedProxies };
   const { app, request } = createParts(deps);
   const listener = await serve({ app: around?.(app, request) ?? app, isGateway: !around, ...on });
@@ -72,7 +74,9 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
     port: Number(new URL(listener.url).port),
     adminUrl: admin?.url,
     lines,
+    endWaits: built.endWaits,
     async close() {
+      built.endWaits();
       shown.end();
       await Promise.all([listener.drain(0), admin?.drain(0)]);
       await built.close();

@@ -43,6 +43,7 @@ function slowStore(ask: (what: 'snapshot' | 'save' | 'lease') => Promise<void>):
   return Object.assign(Object.create(store) as MemoryStore, {
     snapshot: async (request: Parameters<Store['snapshot']>[0]) =>
       ask('snapshot').then(() => slowly(store.snapshot(request))),
+    onChange: () => undefined,
   });
 }
 
