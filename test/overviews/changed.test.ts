@@ -1,4 +1,4 @@
-import fc from 'fast-check';
+import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { manualClock } from '../support/clock.ts';
 import { json } from '../../src/testing/scripted-upstream.ts';

@@ -12,6 +12,7 @@ import { readYourWritesScenarios } from './scenarios/read-your-writes.ts';
 import { sessionScenarios } from './scenarios/sessions.ts';
 import { tellingScenarios } from './scenarios/telling.ts';
 import { troubleScenarios } from './scenarios/trouble.ts';
+import { waitingScenarios } from './scenarios/waiting.ts';
 import type { Scenario } from './stage.ts';
 
 /**
@@ -28,6 +29,7 @@ export const scenarios: readonly Scenario[] = [
   ...idempotencyScenarios,
   ...composedScenarios,
   ...troubleScenarios,
+  ...waitingScenarios,
   ...limitScenarios,
   ...tellingScenarios,
   ...documentationScenarios,

@@ -1,0 +1,84 @@
+import { beforeAll, describe, expect, test } from 'vitest';
+import { ask, buyOnce, fleetOfFile, newOrder } from './fleet.ts';
+import type { NodeGateway } from '../runtime/node-gateway.ts';
+import { exampleInput } from '../support/examples.ts';
+import { call } from '../support/http.ts';
+import { hasRedis, SKIPPED } from '../support/redis.ts';
+import { secret } from '../support/secrets.ts';
+
+/** What is promised, and something for a busy machine. */
+const MOST_MS = 2_000 + 1_000;
+
+describe.skipIf(!hasRedis)(`a wait on one instance${SKIPPED}`, () => {
+  const fleet = fleetOfFile();
+  let a: NodeGateway;
+  let b: NodeGateway;
+
+  beforeAll(async () => {
+    [a, b] = await Promise.all([fleet().start(), fleet().start({ ADMIN_PORT: '0' })]);
+  }, 30_000);
+
+  const paths = ['/bff/v1/account-overview', exampleInput('getSubscription').path];
+
+  const etagAt = async (at: NodeGateway, path: string, token: string) =>
+    (await call(at.url, { path, token })).headers['etag'] ?? '';
+
+  /** Has begun to wait once the store has been asked, which it is at once. */
+  const begin = async (at: NodeGateway, path: string, token: string) => {
+    const headers = { 'If-None-Match': await etagAt(at, path, token), Prefer: 'wait=20' };
+    const answer = call(at.url, { path, token, headers });
+    const first = await Promise.race([answer, new Promise((resolve) => setTimeout(resolve, 100, 'waits'))]);
+    expect(first).toBe('waits');
+    return { answer };
+  };
+
+  test.each(paths)('for %s ends when a write on the other is over', async (path) => {
+    const order = newOrder();
+    const { answer } = await begin(b, path, order.token);
+    await buyOnce(a, order);
+    const from = performance.now();
+    const { status, headers } = await answer;
+    expect([status, headers['preference-applied']]).toEqual([200, 'wait=20']);
+    expect(performance.now() - from).toBeLessThan(MOST_MS);
+    expect(headers['etag']).toBe(await etagAt(a, path, order.token));
+  });
+
+  test.each(paths)('for %s ends when the other is killed after its answer', async (path) => {
+    const other = await fleet().start();
+    const order = newOrder();
+    const { answer } = await begin(b, path, order.token);
+    await buyOnce(other, order);
+    other.signal('SIGKILL');
+    const from = performance.now();
+    expect((await answer).status).toBe(200);
+    expect(performance.now() - from).toBeLessThan(MOST_MS);
+  });
+
+  test('does not end for a write of another account', async () => {
+    const token = secret();
+    const path = exampleInput('getSubscription').path;
+    const headers = { 'If-None-Match': await etagAt(b, path, token), Prefer: 'wait=2' };
+    const answer = call(b.url, { path, token, headers });
+    await buyOnce(a, newOrder());
+    expect((await answer).status).toBe(304);
+  });
+
+  test('ends by SIGTERM with its 304, and the process ends', async () => {
+    const other = await fleet().start({ SHUTDOWN_GRACE_MS: '8000' });
+    const token = secret();
+    const { answer } = await begin(other, paths[0]!, token);
+    const from = performance.now();
+    other.signal('SIGTERM');
+    const { status, headers } = await answer;
+    expect([status, headers['preference-applied']]).toEqual([304, 'wait=20']);
+    await other.exited;
+    expect(performance.now() - from).toBeLessThan(6_000);
+  });
+
+  test('of a write on the same instance ends too', async () => {
+    const token = secret();
+    const { answer } = await begin(a, paths[0]!, token);
+    await ask(a, 'purchasePlan', { token });
+    expect((await answer).status).toBe(200);
+  });
+});
