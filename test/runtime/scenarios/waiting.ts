@@ -1,5 +1,6 @@
 import { expect } from 'vitest';
-import { type Scenario, type Stage, visit, type Visitor } from '../stage.ts';
+import { exampleBody, exampleInput } from '../../support/examples.ts';
+import { fail, type Scenario, type Stage, visit, type Visitor } from '../stage.ts';
 
 const CONFIG = '/api/v2/referral/config/';
 
@@ -10,13 +11,17 @@ async function begin(visitor: Visitor, path: string, prefer: string) {
   return { etag: headers['etag'], answer };
 }
 
-const write = (visitor: Visitor) =>
-  visitor.call({ method: 'PATCH', path: CONFIG, body: { mode: 'payout', wallet_payout_email: 'new@example.com' } });
+/** The sandbox says that it is done, and then something new once, and is left as it was. */
+async function write(stage: Stage, visitor: Visitor) {
+  await fail(stage, { operation: 'getReferralConfig', status: 200, body: exampleBody('getReferralConfig', { x: 1 }) });
+  await fail(stage, { operation: 'updateReferralConfig', status: 200, body: exampleBody('updateReferralConfig') });
+  return visitor.call({ method: 'PATCH', path: CONFIG, body: exampleInput('updateReferralConfig').body });
+}
 
 const ends = async (stage: Stage, path: string, prefer: string) => {
   const visitor = await visit(stage, 'paid');
   const { etag, answer } = await begin(visitor, path, prefer);
-  expect((await write(visitor)).status).toBe(200);
+  expect((await write(stage, visitor)).status).toBe(200);
   const got = await answer;
   expect(got.status).toBe(200);
   expect(got.headers['etag']).not.toBe(etag);
