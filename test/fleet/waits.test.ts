@@ -9,6 +9,18 @@ import { secret } from '../support/secrets.ts';
 /** What is promised, and something for a busy machine. */
 const MOST_MS = 2_000 + 1_000;
 
+const etagAt = async (at: NodeGateway, path: string, token: string) =>
+  (await call(at.url, { path, token })).headers['etag'] ?? '';
+
+/** Has begun to wait once the store has been asked, which it is at once. */
+const begin = async (at: NodeGateway, path: string, token: string) => {
+  const headers = { 'If-None-Match': await etagAt(at, path, token), Prefer: 'wait=20' };
+  const answer = call(at.url, { path, token, headers });
+  const first = await Promise.race([answer, new Promise((resolve) => setTimeout(resolve, 100, 'waits'))]);
+  expect(first).toBe('waits');
+  return { answer };
+};
+
 describe.skipIf(!hasRedis)(`a wait on one instance${SKIPPED}`, () => {
   const fleet = fleetOfFile();
   let a: NodeGateway;
@@ -19,18 +31,6 @@ describe.skipIf(!hasRedis)(`a wait on one instance${SKIPPED}`, () => {
   }, 30_000);
 
   const paths = ['/bff/v1/account-overview', exampleInput('getSubscription').path];
-
-  const etagAt = async (at: NodeGateway, path: string, token: string) =>
-    (await call(at.url, { path, token })).headers['etag'] ?? '';
-
-  /** Has begun to wait once the store has been asked, which it is at once. */
-  const begin = async (at: NodeGateway, path: string, token: string) => {
-    const headers = { 'If-None-Match': await etagAt(at, path, token), Prefer: 'wait=20' };
-    const answer = call(at.url, { path, token, headers });
-    const first = await Promise.race([answer, new Promise((resolve) => setTimeout(resolve, 100, 'waits'))]);
-    expect(first).toBe('waits');
-    return { answer };
-  };
 
   test.each(paths)('for %s ends when a write on the other is over', async (path) => {
     const order = newOrder();
