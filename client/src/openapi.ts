@@ -684,6 +684,8 @@ export interface components {
             meta: {
                 /** @description no section failed */
                 complete: boolean;
+                /** @description sections that are as in your copy, and so not in `data`; only with `Prefer: changed-sections` */
+                unchanged?: string[];
                 /** @description the same sections as in `data` */
                 sections: {
                     subscription: components["schemas"]["SectionMeta"];
@@ -937,6 +939,8 @@ export interface components {
             state: "fresh" | "stale" | "failed" | "skipped" | "not_applicable";
             /** @description seconds since the upstream sent it */
             age?: number;
+            /** @description why the upstream did not give a newer one, of a stale section */
+            code?: string;
         };
         /** @description One line. An answer as `application/x-ndjson` is a line for each section the moment it is there, and at the end `{"complete":true}`, without which it was cut off. OpenAPI 3.1 has no words for such a sequence. */
         AccountOverviewLine: {
@@ -944,12 +948,16 @@ export interface components {
             section: "subscription";
             /** @enum {string} */
             state: "fresh" | "stale";
+            /** @description why the upstream did not give a newer one, of a stale section */
+            code?: string;
             data: components["schemas"]["Subscription"];
         } | {
             /** @constant */
             section: "payment_method";
             /** @enum {string} */
             state: "fresh" | "stale";
+            /** @description why the upstream did not give a newer one, of a stale section */
+            code?: string;
             data: components["schemas"]["PaymentMethod"];
         } | {
             /** @constant */
@@ -968,6 +976,8 @@ export interface components {
             section: "notifications";
             /** @enum {string} */
             state: "fresh" | "stale";
+            /** @description why the upstream did not give a newer one, of a stale section */
+            code?: string;
             data: components["schemas"]["NotificationPage"];
         } | {
             /** @constant */
@@ -980,6 +990,8 @@ export interface components {
             section: "referral_config";
             /** @enum {string} */
             state: "fresh" | "stale";
+            /** @description why the upstream did not give a newer one, of a stale section */
+            code?: string;
             data: components["schemas"]["ReferralConfig"];
         } | {
             /** @constant */
@@ -1016,6 +1028,8 @@ export interface components {
             meta: {
                 /** @description no section failed */
                 complete: boolean;
+                /** @description sections that are as in your copy, and so not in `data`; only with `Prefer: changed-sections` */
+                unchanged?: string[];
                 /** @description the same sections as in `data` */
                 sections: {
                     subscription: components["schemas"]["SectionMeta"];
@@ -1167,12 +1181,16 @@ export interface components {
             section: "subscription";
             /** @enum {string} */
             state: "fresh" | "stale";
+            /** @description why the upstream did not give a newer one, of a stale section */
+            code?: string;
             data: components["schemas"]["Subscription"];
         } | {
             /** @constant */
             section: "payment_method";
             /** @enum {string} */
             state: "fresh" | "stale";
+            /** @description why the upstream did not give a newer one, of a stale section */
+            code?: string;
             data: components["schemas"]["PaymentMethod"];
         } | {
             /** @constant */
@@ -1191,6 +1209,8 @@ export interface components {
             section: "transactions";
             /** @enum {string} */
             state: "fresh" | "stale";
+            /** @description why the upstream did not give a newer one, of a stale section */
+            code?: string;
             data: components["schemas"]["TransactionPage"];
         } | {
             /** @constant */
@@ -1203,6 +1223,8 @@ export interface components {
             section: "pending_payments";
             /** @enum {string} */
             state: "fresh" | "stale";
+            /** @description why the upstream did not give a newer one, of a stale section */
+            code?: string;
             data: components["schemas"]["PendingPaymentPage"];
         } | {
             /** @constant */
@@ -1226,6 +1248,8 @@ export interface components {
             meta: {
                 /** @description no section failed */
                 complete: boolean;
+                /** @description sections that are as in your copy, and so not in `data`; only with `Prefer: changed-sections` */
+                unchanged?: string[];
                 /** @description the same sections as in `data` */
                 sections: {
                     referral_config: components["schemas"]["SectionMeta"];
@@ -1384,12 +1408,16 @@ export interface components {
             section: "referral_config";
             /** @enum {string} */
             state: "fresh" | "stale";
+            /** @description why the upstream did not give a newer one, of a stale section */
+            code?: string;
             data: components["schemas"]["ReferralConfig"];
         } | {
             /** @constant */
             section: "credits";
             /** @enum {string} */
             state: "fresh" | "stale";
+            /** @description why the upstream did not give a newer one, of a stale section */
+            code?: string;
             data: components["schemas"]["ReferralCreditPage"];
         } | {
             /** @constant */
@@ -1402,6 +1430,8 @@ export interface components {
             section: "earn_outs";
             /** @enum {string} */
             state: "fresh" | "stale";
+            /** @description why the upstream did not give a newer one, of a stale section */
+            code?: string;
             data: components["schemas"]["EarnOutPage"];
         } | {
             /** @constant */
@@ -1414,6 +1444,8 @@ export interface components {
             section: "channels";
             /** @enum {string} */
             state: "fresh" | "stale";
+            /** @description why the upstream did not give a newer one, of a stale section */
+            code?: string;
             data: components["schemas"]["ReferralChannelList"];
         } | {
             /** @constant */
@@ -2060,6 +2092,8 @@ export interface operations {
                 "fields[notifications]"?: ("id" | "type" | "is_dismissable" | "context" | "created_at" | "updated_at" | "dismissed_at")[];
                 /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 "fields[referral_config]"?: ("id" | "mode" | "wallet_payout_email" | "id_verification_required" | "credits_earned" | "payouts_earned" | "total_credits_earned" | "total_payouts_earned" | "number_of_users_referred" | "number_of_users_upgraded" | "earn_out_frequency" | "next_earn_out_date" | "minimum_earn_out_amount" | "referral_code" | "referral_url" | "promo_type" | "promo_value" | "referral_maximum_credits" | "referral_credit_ratio" | "referral_payment_pending_days" | "created_at" | "updated_at")[];
+                /** @description how many items the page of this section has, from 1 to 100 */
+                "page_size[notifications]"?: number;
             };
             header?: never;
             path?: never;
@@ -2092,6 +2126,10 @@ export interface operations {
                 "fields[transactions]"?: ("id" | "status" | "payment_method" | "reason" | "amount" | "credits_used" | "credits_gained" | "refund_amount" | "refund_date" | "created_at" | "updated_at")[];
                 /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 "fields[pending_payments]"?: ("id" | "status" | "failure_reason" | "payment_method" | "plan" | "transaction" | "is_renewal" | "term" | "created_at" | "updated_at" | "completed_at")[];
+                /** @description how many items the page of this section has, from 1 to 100 */
+                "page_size[transactions]"?: number;
+                /** @description how many items the page of this section has, from 1 to 100 */
+                "page_size[pending_payments]"?: number;
             };
             header?: never;
             path?: never;
@@ -2124,6 +2162,10 @@ export interface operations {
                 "fields[earn_outs]"?: ("id" | "mode" | "wallet_payout_email" | "amount" | "status" | "error_reason" | "created_at" | "updated_at")[];
                 /** @description what to answer, comma-separated, and nothing else, even where the schema requires it; all when left out. Fields of a page are those of its items */
                 "fields[channels]"?: ("id" | "code" | "description" | "promo_type" | "promo_value" | "is_active" | "is_recurring" | "start_date" | "end_date" | "total_uses" | "total_commission" | "total_revenue" | "initial_rate" | "ongoing_rate" | "initial_rate_period_days" | "max_earnings_per_referred" | "created_at")[];
+                /** @description how many items the page of this section has, from 1 to 100 */
+                "page_size[credits]"?: number;
+                /** @description how many items the page of this section has, from 1 to 100 */
+                "page_size[earn_outs]"?: number;
             };
             header?: never;
             path?: never;
