@@ -64,9 +64,11 @@ async function changed(request: ClientRequest, { wait, open, tell, until }: Chan
       at = wait.pollAt(); // the write is still under way, or nobody knows how it ended
       continue;
     }
+    const isOver = request.tools.clock.now() >= until;
+    if (isOver) request.isWaiting = false; // now an old copy is as good as for anybody
     ({ answer, nextAt } = await tell(reader));
+    if (isOver) break;
     at = nextAt(wait);
-    if (request.tools.clock.now() >= until) break;
   }
   return answer;
 }

@@ -10,6 +10,8 @@ import { callOf, isCallTo } from '../support/marked.ts';
 import { secret } from '../support/secrets.ts';
 import { cachedIds } from '../support/table.ts';
 import { type Env, openWorld } from '../support/world.ts';
+import { noMetrics } from '../../src/core/metrics.ts';
+import { Waiting } from '../../src/gateway/waiting.ts';
 import { json } from '../../src/testing/scripted-upstream.ts';
 
 const SECONDS = 7;
@@ -200,6 +202,16 @@ test('four requests of an account wait; a fifth gets its 304 at once, and one of
   world.advance(SECONDS);
   for (const { answer } of [...waits, other]) expect((await answer).headers['preference-applied']).toBeDefined();
   expect((await world.get(path, { headers: { ...headers, Prefer: 'wait=0' } })).status).toBe(304);
+});
+
+test('of an instance 5,000 wait', () => {
+  const store = { onChange: () => undefined, hears: () => true };
+  const waits = new Waiting({ store, clock: watchedClock(), metrics: noMetrics });
+  const begun = Array.from({ length: 5_000 }, (_, at) => waits.begin(`account ${at}`));
+  expect(begun).not.toContain(undefined);
+  expect(waits.begin('another')).toBeUndefined();
+  begun[0]?.end();
+  expect(waits.begin('another')).toBeDefined();
 });
 
 test('one whose client has left takes no place', async () => {
