@@ -1,3 +1,4 @@
+import { earlier } from '../http/problem.ts';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Fleet, openFleet } from '../fleet/fleet.ts';
 import type { NodeGateway, Running } from '../runtime/node-gateway.ts';
@@ -62,3 +63,5 @@ export function mixedFleetOfFile(): () => MixedFleet {
 /** To stand last in its file. */
 export const testNoComplaint = (mixed: () => MixedFleet): void =>
   test('none of them had a complaint', () => expect(mixed().complaints).toEqual([]));
+
+earlier.mayAnswer = true;

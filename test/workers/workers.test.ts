@@ -227,7 +227,7 @@ describe('SIGHUP', () => {
       gateway.records().find(({ msg }) => msg.startsWith('the new configuration does not start')),
     );
     expect(said).toMatchObject({ level: 'error' });
-    expect(gateway.stderr()).toMatch(/^MAX_BODY_BYTES: expected an integer/m);
+    await gateway.until(() => /^MAX_BODY_BYTES: expected an integer/m.test(gateway.stderr()) || undefined);
     expect(gateway.workers()).toEqual(before);
     expect((await read(gateway.url)).status).toBe(200);
   });
