@@ -2,6 +2,7 @@ import type { Reader } from '../cache/reader.ts';
 import { ClientLeft } from '../core/errors.ts';
 import type { Soon } from '../core/runtime.ts';
 import type { Gateway } from '../gateway/gateway.ts';
+import { sessionOver } from '../gateway/sessions.ts';
 import type { Wait } from '../gateway/waiting.ts';
 import { preferencesOf } from '../middleware/prefer.ts';
 import type { Answer } from '../middleware/reply.ts';
@@ -58,7 +59,8 @@ async function changed(request: ClientRequest, { wait, open, tell, until }: Chan
   while (answer.status === 304) {
     const woken = await request.aside(() => wait.next(Math.min(until, at)));
     if (woken === 'left') throw new ClientLeft();
-    const reader = await open(); // whose session may be over
+    const reader = await open(); // whose session may have been revoked
+    if (hasExpired(request)) throw sessionOver();
     if (woken === 'over') break;
     if (woken === 'changed' && (await reader.isHidden())) {
       at = wait.pollAt(); // the write is still under way, or nobody knows how it ended
@@ -72,3 +74,6 @@ async function changed(request: ClientRequest, { wait, open, tell, until }: Chan
   }
   return answer;
 }
+
+const hasExpired = ({ session, tools }: ClientRequest): boolean =>
+  session !== undefined && session.expiresAt * 1000 <= tools.clock.wall();

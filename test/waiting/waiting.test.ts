@@ -290,6 +290,15 @@ test.each(['', '?everywhere=true'])('a session that is signed out%s gets a 401 a
   expect((await answer).status).toBe(401);
 });
 
+test('a session that expires meanwhile gets a 401', async () => {
+  const world = await open({ SESSIONS: 'true', SECRETS: secret() + secret() });
+  const cookie = cookieIn(await world.call(signInWith(world.token)));
+  world.advance(7 * 86_400 - 5);
+  const { answer } = await waiting(world, exampleInput('getSubscription').path, { cookie });
+  world.advance(SECONDS);
+  expect((await answer).status).toBe(401);
+});
+
 test('the end of the process ends waits with their 304, and nobody begins to wait', async () => {
   const world = await open();
   const [path] = overviewPaths as [string];
