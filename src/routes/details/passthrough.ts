@@ -27,10 +27,11 @@ const cacheWords = ({ fresh, stale, onError }: CachePolicy) =>
   `Held for the account: fresh for ${fresh} s, then up to ${stale} s while it is refreshed and up to ${onError} s ` +
   'while the upstream fails, unless the operator has set other times.';
 
-const parametersOf = ({ method, idForm, answer, query, cache }: Operation) => [
+const parametersOf = ({ method, idForm, answer, query, cache, polled }: Operation) => [
   ...tools.parameters('query', query ?? {}),
   ...tools.parameters('path', idForm ? { id: idSchema(ID_FORMS[idForm], answer) } : {}),
-  ...tools.parameters('header', method === 'POST' ? KEY : cache ? tools.conditional : {}),
+  ...tools.parameters('header', method === 'POST' ? KEY : {}),
+  ...tools.parameters('header', cache || polled ? { ...tools.conditional, ...tools.awaited } : {}),
 ];
 
 /** `form`: a pattern. `answer`: whose id is the example. */
@@ -49,12 +50,13 @@ export const KEY = {
   }),
 };
 
-function goodAnswers({ method, answer, cache }: Operation) {
+function goodAnswers({ method, answer, cache, polled }: Operation) {
   const replayed = { 'Idempotency-Replayed': tools.header('This is the first answer again.', 'true') };
   const headers = { ...tools.unstored, ...(method === 'POST' && replayed) };
   if (answer === null) return { 204: { description: 'Done. No body.', headers } };
   const content = tools.json(answer);
   if (cache) return tools.cached(content);
+  if (polled) return tools.polled(content);
   // Which 2xx status a write has is the upstream's to say; its documentation does not.
   return { [method === 'GET' ? '200' : '2XX']: { description: 'As the upstream sent it.', headers, content } };
 }

@@ -30,6 +30,12 @@ export const tools = {
     'If-None-Match': told('ETag of the copy that you have; 304 if it still holds'),
     'Cache-Control': told('`no-cache`: a fresh copy; `no-store`: neither from the cache nor into it'),
   },
+  /** What a client may ask that waits for a change of a read. */
+  awaited: {
+    Prefer: told(
+      'with `If-None-Match`: `wait=30`: the answer comes once it is no 304, or as one after so many seconds (30 at most)',
+    ),
+  },
 
   json(schema: Schema, example: unknown = exampleOf(schema)) {
     return { 'application/json': { schema: reference(schema), example } };
@@ -43,6 +49,15 @@ export const tools = {
   cached(content: Record<string, object>, description = 'As the upstream sent it.') {
     const gone = 'The copy that `If-None-Match` names still holds. No body.';
     return { 200: { description, headers: VALIDATED, content }, 304: { description: gone, headers: VALIDATED } };
+  },
+
+  /** The answers of a read that is never held, but may be waited for. */
+  polled(content: Record<string, object>) {
+    const headers = { ETag: VALIDATED.ETag, ...this.unstored };
+    return {
+      200: { description: 'As the upstream sent it.', headers, content },
+      304: { description: 'It is as `If-None-Match` says. No body.', headers },
+    };
   },
 
   /** A list in a query is `a,b` in one parameter. */
