@@ -98,7 +98,7 @@ test('a page on an origin that is allowed reads, writes, and sees problems, time
     again: { status: 200, headers: { 'Idempotency-Replayed': 'true' } },
     patch: { status: 200 },
     remove: { status: 204 },
-    lines: { status: 200, text: expect.stringMatching(/\{"complete":true\}\n$/) },
+    lines: { status: 200, text: expect.stringMatching(/\{"complete":true,"etag":[^}]+\}\n$/) },
     batch: { status: 200 },
     problem: { status: 429, headers: { 'Retry-After': '7' }, text: expect.stringContaining('"code":"rate_limited"') },
     unauthenticated: { status: 401, text: expect.stringContaining('"code":"unauthenticated"') },

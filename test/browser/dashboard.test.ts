@@ -459,7 +459,7 @@ describe('the session', () => {
   });
 
   test('ends everywhere: another browser notices when it is looked at, and when it asks for something', async () => {
-    const [key, page] = [await newKey(PAID), await visit()];
+    const [key, page] = [await newKey(PAID), await visit({ failing: [401] })]; // what it waits for ends with one
     await signInWith(page, key);
     const [looking, asking] = [await visit({ failing: [401] }), await visit({ failing: [401] })];
     for (const one of [looking, asking]) await signInWith(one, key);

@@ -167,7 +167,9 @@ describe('the balancer', () => {
 
   test('sends nothing twice, and waits for longer than the gateway does', () => {
     expect(line('retry-on')?.trim()).toBe('retry-on conn-failure');
-    expect(Number(/timeout server (\d+)s/.exec(balancer)?.[1]) * 1000).toBeGreaterThan(30_000 + config.requestTimeoutMs);
+    expect(Number(/timeout server (\d+)s/.exec(balancer)?.[1]) * 1000).toBeGreaterThan(
+      30_000 + config.requestTimeoutMs,
+    );
   });
 
   test.skipIf(!isInstalled('haproxy'))('is configured as HAProxy allows (skipped where that is not installed)', () => {

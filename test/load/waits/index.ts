@@ -50,7 +50,9 @@ async function waits(): Promise<void> {
   for (const [account, tag] of tags)
     for (let n = 0; n < OF_ACCOUNT; n++) await held.ask(gateway.url, PATH, waiting(account, tag));
   await sleep(1_000);
-  console.log(`${(await scrape(gateway.admin)).sum('portico_waiting_requests')} wait, ${held.statuses.length} were answered at once`);
+  console.log(
+    `${(await scrape(gateway.admin)).sum('portico_waiting_requests')} wait, ${held.statuses.length} were answered at once`,
+  );
   tell('Portico', before, await memory(gateway));
   const ticks = ticksOf(gateway.pid);
   await sleep(CALM_SECONDS * 1_000);
