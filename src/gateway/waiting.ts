@@ -15,8 +15,11 @@ const LEAST_MS = 250;
 /** How soon after a failure of the upstream it is asked again, at least and at most. */
 const RETRY_MS = [2_000, 10_000] as const;
 
-/** Why a wait goes on. `left`: its client is gone. `over`: the process ends. */
-export type Woken = 'time' | 'asked' | 'changed' | 'left' | 'over';
+/** What ends a pause early. `left`: its client is gone. `over`: the process ends. */
+type Happening = 'changed' | 'left' | 'over';
+
+/** Why a wait goes on. */
+type Woken = 'time' | 'asked' | Happening;
 
 interface Tools {
   readonly store: Pick<Store, 'onChange' | 'hears'>;
@@ -86,9 +89,9 @@ export class Wait {
   readonly #tools: WaitTools;
   /** So that all that wait for the same ask at the same moment, and accounts one after another. */
   readonly #phase: number;
-  /** Something happened while nobody waited. */
-  #missed: Woken | undefined;
-  #resolve: ((why: Woken) => void) | undefined;
+  /** What has happened and was not told yet; that its client has left, or the process ends, for good. */
+  #woken: Happening | undefined;
+  #goOn: (() => void) | undefined;
 
   constructor(account: AccountId, tools: WaitTools) {
     this.#tools = tools;
@@ -98,10 +101,9 @@ export class Wait {
     );
   }
 
-  wake(why: Woken): void {
-    if (this.#missed === 'over') return;
-    this.#missed = why;
-    this.#resolve?.(why);
+  wake(why: Happening): void {
+    if (this.#woken === undefined || this.#woken === 'changed') this.#woken = why;
+    this.#goOn?.();
   }
 
   /** Resolves at that instant, or as soon as something happens. */
@@ -109,15 +111,17 @@ export class Wait {
     const { clock, isTold } = this.#tools;
     const leftMs = at - clock.now();
     const [ms, why]: [number, Woken] = isTold() || leftMs <= ASK_MS ? [leftMs, 'time'] : [ASK_MS, 'asked'];
-    this.#missed ??= await new Promise<Woken>((resolve) => {
-      const stop = clock.after(Math.max(0, Math.ceil(ms)), () => resolve(why));
-      this.#resolve = (woken) => {
-        stop();
-        resolve(woken);
-      };
-    });
-    const woken = this.#missed;
-    this.#missed = this.#resolve = undefined;
+    if (this.#woken === undefined)
+      await new Promise<void>((resolve) => {
+        const stop = clock.after(Math.max(0, Math.ceil(ms)), resolve);
+        this.#goOn = () => {
+          stop();
+          resolve();
+        };
+      });
+    const woken = this.#woken ?? why;
+    if (woken === 'changed') this.#woken = undefined;
+    this.#goOn = undefined;
     return woken;
   }
 
@@ -145,7 +149,7 @@ export class Wait {
 
   end(): void {
     this.#tools.leave();
-    this.#resolve?.('left');
+    this.wake('left');
   }
 }
 

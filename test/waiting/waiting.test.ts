@@ -214,6 +214,22 @@ test('of an instance 5,000 wait', () => {
   expect(waits.begin('another')).toBeDefined();
 });
 
+test('a change does not hide that the client has left or that the process ends', async () => {
+  const store = { onChange: () => undefined, hears: () => true };
+  const waits = new Waiting({ store, clock: watchedClock(), metrics: noMetrics });
+  for (const end of ['left', 'over'] as const) {
+    const between = waits.begin('a')!;
+    between.wake(end);
+    between.wake('changed');
+    expect([await between.next(Infinity), await between.next(Infinity)]).toEqual([end, end]);
+    const during = waits.begin('a')!;
+    const next = during.next(Infinity);
+    during.wake('changed');
+    during.wake(end);
+    expect(await next).toBe(end);
+  }
+});
+
 test('one whose client has left takes no place', async () => {
   const world = await open();
   const [path] = overviewPaths as [string];
