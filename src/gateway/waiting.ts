@@ -19,7 +19,7 @@ const RETRY_MS = [2_000, 10_000] as const;
 type Happening = 'changed' | 'left' | 'over';
 
 /** Why a wait goes on. */
-type Woken = 'time' | 'asked' | Happening;
+type Woken = 'time' | Happening;
 
 interface Tools {
   readonly store: Pick<Store, 'onChange' | 'hears'>;
@@ -106,11 +106,11 @@ export class Wait {
     this.#goOn?.();
   }
 
-  /** Resolves at that instant, or as soon as something happens. */
+  /** Resolves at that instant, or as soon as something happens; sooner where nobody tells of changes. */
   async next(at: number): Promise<Woken> {
     const { clock, isTold } = this.#tools;
     const leftMs = at - clock.now();
-    const [ms, why]: [number, Woken] = isTold() || leftMs <= ASK_MS ? [leftMs, 'time'] : [ASK_MS, 'asked'];
+    const ms = isTold() ? leftMs : Math.min(leftMs, ASK_MS);
     if (this.#woken === undefined)
       await new Promise<void>((resolve) => {
         const stop = clock.after(Math.max(0, Math.ceil(ms)), resolve);
@@ -119,7 +119,7 @@ export class Wait {
           resolve();
         };
       });
-    const woken = this.#woken ?? why;
+    const woken = this.#woken ?? 'time';
     if (woken === 'changed') this.#woken = undefined;
     this.#goOn = undefined;
     return woken;

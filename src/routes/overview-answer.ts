@@ -36,6 +36,9 @@ const TAG = /^(?:[\w-]{16}!?)?(?:\.(?:[\w-]{16}!?)?)*$/;
 export const tagOf = (leg: Leg): string =>
   isGood(leg) ? leg.etag.slice(1, 1 + VALIDATOR_LENGTH) + (leg.code === undefined ? '' : FAILED) : '';
 
+/** Whether a section's data is what the client has, by what `knownIn` says of it. */
+export const isKnown = (leg: Leg, known: string | undefined): boolean => known === tagOf(leg).replace(FAILED, '');
+
 /**
  * What `If-None-Match` says of each section: of the first ETag that an answer with so many sections may have had. Undefined
  * without one.
@@ -71,9 +74,8 @@ export function overviewAnswer(request: ClientRequest, form: Form, legs: Readonl
     known = changesOnly ? knownIn(header, asked) : undefined;
     if (!known) headers['Cache-Control'] = REVALIDATE;
   }
-  const isSame = (leg: Leg, at: number) => known?.[at] === tagOf(leg).replace(FAILED, '');
-  const changed = shown.filter(([, leg], at) => !isSame(leg, at));
-  const unchanged = known && shown.filter(([, leg], at) => isSame(leg, at)).map(([name]) => name);
+  const changed = shown.filter(([, leg], at) => !isKnown(leg, known?.[at]));
+  const unchanged = known && shown.filter(([, leg], at) => isKnown(leg, known[at])).map(([name]) => name);
   const data = changed.map(([name, leg]) => `"${name}":${isGood(leg) ? leg.text : 'null'}`);
   const sections = shown.map(([name, leg]) => `"${name}":${JSON.stringify(metaOf(leg))}`);
   const errors = shown.flatMap(([name, leg]) => (isBad(leg) ? JSON.stringify(entryOf(request, name, leg)) : []));

@@ -4,7 +4,7 @@ import { isBad, isGood, type Leg } from '../gateway/leg.ts';
 import { leftCode } from '../middleware/access-log.ts';
 import { type Answer, NO_STORE, timingOf } from '../middleware/reply.ts';
 import type { ClientRequest } from '../middleware/request.ts';
-import { errorOf, type Form, knownIn, linesHeaders, noteLeg, partOf, tagOf } from './overview-answer.ts';
+import { errorOf, type Form, isKnown, knownIn, linesHeaders, noteLeg, partOf, tagOf } from './overview-answer.ts';
 
 /**
  * One line per section as soon as it is read, and `{"complete":true}` at the end, with the ETag where the whole may be kept.
@@ -88,6 +88,6 @@ function lineOf(request: ClientRequest, { name, leg, known }: Line): string {
   const code = isGood(leg) && leg.code !== undefined ? `,"code":${JSON.stringify(leg.code)}` : '';
   const head = `{"section":${JSON.stringify(name)},"state":"${leg.state}"${code}`;
   if (isBad(leg)) return `${head},"error":${JSON.stringify(errorOf(request, name, leg))}}`;
-  if (known === tagOf(leg).replace('!', '')) return `${head},"unchanged":true}`;
+  if (isKnown(leg, known)) return `${head},"unchanged":true}`;
   return `${head},"data":${isGood(leg) ? leg.text.replaceAll(/[\r\n]+\s*/g, ' ') : 'null'}}`;
 }

@@ -31,7 +31,7 @@ export async function waited(
   request: ClientRequest,
   gateway: Gateway,
   telling: Telling,
-  seconds = secondsFor(request),
+  seconds: number,
 ): Promise<Answer> {
   const wait = seconds > 0 ? gateway.waiting.begin(await gateway.accountOf(request)) : undefined;
   const { open, tell } = telling;
