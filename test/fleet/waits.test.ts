@@ -1,10 +1,13 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { ask, buyOnce, fleetOfFile, newOrder } from './fleet.ts';
+import { exposition } from '../metrics/exposition.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { exampleInput } from '../support/examples.ts';
 import { call } from '../support/http.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { secret } from '../support/secrets.ts';
+import type { Env } from '../support/world.ts';
+import { freePort } from '../../src/testing/ports.ts';
 
 /** What is promised, and something for a busy machine. */
 const MOST_MS = 2_000 + 1_000;
@@ -12,12 +15,15 @@ const MOST_MS = 2_000 + 1_000;
 const etagAt = async (at: NodeGateway, path: string, token: string) =>
   (await call(at.url, { path, token })).headers['etag'] ?? '';
 
-/** Has begun to wait once the store has been asked, which it is at once. */
+const gauge = async (at: NodeGateway, name: string) =>
+  exposition((await call(at.adminUrl, { path: '/metrics' })).text).value(name);
+
+/** Comes back once it waits, and is not under way any more. */
 const begin = async (at: NodeGateway, path: string, token: string) => {
   const headers = { 'If-None-Match': await etagAt(at, path, token), Prefer: 'wait=20' };
   const answer = call(at.url, { path, token, headers });
-  const first = await Promise.race([answer, new Promise((resolve) => setTimeout(resolve, 100, 'waits'))]);
-  expect(first).toBe('waits');
+  await expect.poll(() => gauge(at, 'portico_waiting_requests'), { timeout: 5_000 }).toBe(1);
+  expect(await gauge(at, 'portico_requests_under_way')).toBe(0);
   return { answer };
 };
 
@@ -27,8 +33,10 @@ describe.skipIf(!hasRedis)(`a wait on one instance${SKIPPED}`, () => {
   let b: NodeGateway;
 
   beforeAll(async () => {
-    [a, b] = await Promise.all([fleet().start(), fleet().start({ ADMIN_PORT: '0' })]);
+    [a, b] = await Promise.all([start(), start()]);
   }, 30_000);
+
+  const start = async (env: Env = {}) => fleet().start({ ADMIN_PORT: String(await freePort()), ...env });
 
   const paths = ['/bff/v1/account-overview', exampleInput('getSubscription').path];
 
@@ -44,7 +52,7 @@ describe.skipIf(!hasRedis)(`a wait on one instance${SKIPPED}`, () => {
   });
 
   test.each(paths)('for %s ends when the other is killed after its answer', async (path) => {
-    const other = await fleet().start();
+    const other = await start();
     const order = newOrder();
     const { answer } = await begin(b, path, order.token);
     await buyOnce(other, order);
@@ -64,7 +72,7 @@ describe.skipIf(!hasRedis)(`a wait on one instance${SKIPPED}`, () => {
   });
 
   test('ends by SIGTERM with its 304, and the process ends', async () => {
-    const other = await fleet().start({ SHUTDOWN_GRACE_MS: '8000' });
+    const other = await start({ SHUTDOWN_GRACE_MS: '8000' });
     const token = secret();
     const { answer } = await begin(other, paths[0]!, token);
     const from = performance.now();

@@ -91,7 +91,7 @@ export async function serve(options: ServeOptions): Promise<Serving> {
   const stopCutting = unsent.cutStalled(stalledAfterMs);
   return {
     url: urlOf(server, host),
-    load: () => ({ requests: traffic.size, connections: connections.size }),
+    load: () => ({ requests: traffic.underWay, connections: connections.size }),
     tellToClose: () => traffic.tellToClose(),
     async drain(graceMs, onCut) {
       const cutAll = () => {

@@ -25,11 +25,11 @@ const MAX_BACKLOG_MS = 3_000;
  * It can be closed without dropping any.
  */
 export class Traffic {
-  /** Requests that gave their room back. */
-  readonly #aside = new WeakSet<ServerResponse>();
   readonly #most: number;
   readonly #addressOf: ReturnType<typeof addresses>;
   readonly #inFlight = new Bag<ServerResponse>();
+  /** Those of them that only wait, and gave their room back. */
+  readonly #aside = new Set<ServerResponse>();
   /** Requests that take room, by address, and all of them. */
   readonly #taken = new Tally();
   #size = 0;
@@ -44,9 +44,14 @@ export class Traffic {
     this.#addressOf = addressOf;
   }
 
-  /** Requests under way. */
+  /** Requests that have no answer yet. */
   get size(): number {
     return this.#inFlight.size;
+  }
+
+  /** Without those that only wait. */
+  get underWay(): number {
+    return this.#inFlight.size - this.#aside.size;
   }
 
   accept(): void {
@@ -66,7 +71,7 @@ export class Traffic {
     const leave = this.#inFlight.add(outgoing);
     outgoing.on('close', () => {
       leave();
-      if (!this.#aside.has(outgoing)) this.#count(address, -taken);
+      if (!this.#aside.delete(outgoing)) this.#count(address, -taken);
       rest(req.socket);
     });
     return hasRoom;
@@ -75,8 +80,9 @@ export class Traffic {
   /** Gives back the room of a request that waits for a change. */
   leaveRoom(outgoing: ServerResponse): void {
     const { req } = outgoing;
-    if (this.#most === Infinity || this.#aside.has(outgoing) || outgoing.closed) return;
+    if (this.#aside.has(outgoing) || outgoing.closed) return;
     this.#aside.add(outgoing);
+    if (this.#most === Infinity) return; // it took none
     this.#count(
       this.#addressOf(req.socket.remoteAddress, (name) => headerIn(req, name)),
       -1,
