@@ -1,6 +1,7 @@
+import type { Reader } from '../cache/reader.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { AccountId, Store } from '../store/store.ts';
+import type { AccountId, CacheKey, Store, Version } from '../store/store.ts';
 
 /** Requests that may wait for a change at once. */
 const MOST = 5_000;
@@ -8,8 +9,9 @@ const MOST_OF_ACCOUNT = 4;
 
 /** How often is asked for what is not kept. */
 const POLL_MS = 2_000;
-/** How often the store is asked where nobody tells of changes. */
+/** How often the store is asked for an account where nobody tells of changes, and how often its waits look what it has said. */
 const ASK_MS = 1_000;
+const LOOK_MS = 500;
 /** Between two readings, whatever else is due. */
 const LEAST_MS = 250;
 /** How soon after a failure of the upstream it is asked again, at least and at most. */
@@ -22,7 +24,7 @@ type Happening = 'changed' | 'left' | 'over';
 type Woken = 'time' | Happening;
 
 interface Tools {
-  readonly store: Pick<Store, 'onChange' | 'hears'>;
+  readonly store: Pick<Store, 'onChange' | 'hears' | 'snapshot'>;
   readonly clock: Clock;
   readonly metrics: Pick<Metrics, 'watch'>;
   /** Whether a request may wake another one, which Workers do not let it. */
@@ -31,10 +33,30 @@ interface Tools {
   readonly ending?: AbortSignal | undefined;
 }
 
+/** What the store has said of cache keys: their versions. Not those of a write that is not over: each question makes another. */
+type Versions = ReadonlyMap<string, Version>;
+
+const HIDDEN: Version = 'hidden';
+
+async function versionsOf({ snapshot, keys }: Pick<Reader, 'snapshot' | 'keys'>, now: number): Promise<Versions> {
+  const versions = new Map<string, Version>();
+  for (const key of keys) {
+    const { isHidden, version } = await snapshot.lookup(key, now);
+    versions.set(key.key, isHidden ? HIDDEN : version);
+  }
+  return versions;
+}
+
+/** The requests of an account that wait. */
+class Waiters extends Set<Wait> {
+  askedAt = -Infinity;
+  said: Versions = new Map();
+}
+
 /** The requests that wait for a change of what they have read. */
 export class Waiting {
   readonly #tools: Tools;
-  readonly #waits = new Map<AccountId, Set<Wait>>();
+  readonly #waits = new Map<AccountId, Waiters>();
   #size = 0;
 
   constructor(tools: Tools) {
@@ -51,13 +73,28 @@ export class Waiting {
   /** Takes a place until the wait is ended; undefined where there is none. */
   begin(account: AccountId): Wait | undefined {
     const { clock, ending } = this.#tools;
-    const own = this.#waits.get(account) ?? new Set();
+    const own = this.#waits.get(account) ?? new Waiters();
     if (this.#size >= MOST || own.size >= MOST_OF_ACCOUNT || ending?.aborted) return undefined;
     const isTold = () => this.#tools.wakesOthers === true && this.#tools.store.hears();
-    const wait = new Wait(account, { clock, isTold, leave: () => this.#leave(account, wait) });
+    const said = (reader: Reader) => this.#said(own, reader);
+    const wait = new Wait(account, { clock, isTold, said, leave: () => this.#leave(account, wait) });
     this.#waits.set(account, own.add(wait));
     this.#size++;
     return wait;
+  }
+
+  /** One question for all that the account's requests wait for; whoever comes soon after goes by its answer. */
+  async #said(own: Waiters, { account, owner, context }: Reader): Promise<Versions> {
+    const { clock, store } = this.#tools;
+    const now = clock.now();
+    if (now - own.askedAt < ASK_MS) return own.said;
+    own.askedAt = now;
+    const byName = new Map<string, CacheKey>();
+    for (const { reader } of own) for (const key of reader?.keys ?? []) byName.set(key.key, key);
+    const keys = [...byName.values()];
+    const { waitUntil } = context;
+    const snapshot = await store.snapshot({ account, owner, now, window: undefined, keys, waitUntil });
+    return (own.said = await versionsOf({ snapshot, keys }, now));
   }
 
   #leave(account: AccountId, wait: Wait): void {
@@ -81,6 +118,7 @@ export class Waiting {
 interface WaitTools {
   readonly clock: Clock;
   readonly isTold: () => boolean;
+  readonly said: (reader: Reader) => Promise<Versions>;
   readonly leave: () => void;
 }
 
@@ -92,6 +130,8 @@ export class Wait {
   /** What has happened and was not told yet; that its client has left, or the process ends, for good. */
   #woken: Happening | undefined;
   #goOn: (() => void) | undefined;
+  /** Who has read what it waits for; undefined while that reading did not know yet what depends on what. */
+  reader: Reader | undefined;
 
   constructor(account: AccountId, tools: WaitTools) {
     this.#tools = tools;
@@ -106,23 +146,37 @@ export class Wait {
     this.#goOn?.();
   }
 
-  /** Resolves at that instant, or as soon as something happens; sooner where nobody tells of changes. */
-  async next(at: number): Promise<Woken> {
-    const { clock, isTold } = this.#tools;
-    const leftMs = at - clock.now();
-    const ms = isTold() ? leftMs : Math.min(leftMs, ASK_MS);
-    if (this.#woken === undefined)
-      await new Promise<void>((resolve) => {
-        const stop = clock.after(Math.max(0, Math.ceil(ms)), resolve);
-        this.#goOn = () => {
-          stop();
-          resolve();
-        };
-      });
-    const woken = this.#woken ?? 'time';
-    if (woken === 'changed') this.#woken = undefined;
+  /**
+   * Resolves at that instant, or as soon as something happens. Where nobody tells of changes: when the store says that what
+   * `reader` has read is no longer valid, or soon, without a reader.
+   */
+  async next(at: number, reader?: Reader): Promise<Woken> {
+    const { clock, isTold, said } = this.#tools;
+    this.reader = reader;
+    const known = reader && !isTold() ? await versionsOf(reader, clock.now()) : undefined;
+    for (;;) {
+      const leftMs = at - clock.now();
+      await this.#pause(isTold() ? leftMs : Math.min(leftMs, known ? LOOK_MS : ASK_MS));
+      const woken = this.#woken;
+      if (woken === 'changed') this.#woken = undefined;
+      if (woken) return woken;
+      if (!reader || !known || clock.now() >= at) return 'time';
+      if (isTold()) continue;
+      const versions = await said(reader);
+      if ([...known].some(([key, version]) => (versions.get(key) ?? version) !== version)) return 'changed';
+    }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    if (this.#woken !== undefined) return;
+    await new Promise<void>((resolve) => {
+      const stop = this.#tools.clock.after(Math.max(0, Math.ceil(ms)), resolve);
+      this.#goOn = () => {
+        stop();
+        resolve();
+      };
+    });
     this.#goOn = undefined;
-    return woken;
   }
 
   /** When to ask for what is not kept. */

@@ -56,10 +56,11 @@ interface Changing extends Telling {
 async function changed(request: ClientRequest, { wait, open, tell, until }: Changing): Promise<Answer> {
   let { answer, nextAt } = await tell(await open());
   let at = nextAt(wait);
+  let reader: Reader | undefined; // the first did not know all that it would read: what is kept tells that
   while (answer.status === 304) {
-    const woken = await request.aside(() => wait.next(Math.min(until, at)));
+    const woken = await request.aside(() => wait.next(Math.min(until, at), reader));
     if (woken === 'left') throw new ClientLeft();
-    const reader = await open(); // whose session may have been revoked
+    reader = await open(); // whose session may have been revoked
     if (hasExpired(request)) throw sessionOver();
     if (woken === 'over') break;
     if (woken === 'changed' && (await reader.isHidden())) {

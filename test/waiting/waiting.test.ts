@@ -12,6 +12,7 @@ import { cachedIds } from '../support/table.ts';
 import { type Env, openWorld } from '../support/world.ts';
 import { noMetrics } from '../../src/core/metrics.ts';
 import { Waiting } from '../../src/gateway/waiting.ts';
+import { MemoryStore } from '../../src/store/memory.ts';
 import { json } from '../../src/testing/scripted-upstream.ts';
 
 const SECONDS = 7;
@@ -205,7 +206,7 @@ test('four requests of an account wait; a fifth gets its 304 at once, and one of
 });
 
 test('of an instance 5,000 wait', () => {
-  const store = { onChange: () => undefined, hears: () => true };
+  const store = new MemoryStore({ maxBytes: 1_000 });
   const waits = new Waiting({ store, clock: watchedClock(), metrics: noMetrics });
   const begun = Array.from({ length: 5_000 }, (_, at) => waits.begin(`account ${at}`));
   expect(begun).not.toContain(undefined);
@@ -215,7 +216,7 @@ test('of an instance 5,000 wait', () => {
 });
 
 test('a change does not hide that the client has left or that the process ends', async () => {
-  const store = { onChange: () => undefined, hears: () => true };
+  const store = new MemoryStore({ maxBytes: 1_000 });
   const waits = new Waiting({ store, clock: watchedClock(), metrics: noMetrics });
   for (const end of ['left', 'over'] as const) {
     const between = waits.begin('a')!;
