@@ -17,7 +17,7 @@ const WITH_SERVERS = [
   'test/faults/{memory,workerd}.test.ts',
   'test/fleet/**/*.test.ts',
   'test/runtime/**/*.test.ts',
-  'test/property/views*.test.ts',
+  'test/property/{deltas,views*}.test.ts',
   'test/store/redis-*.test.ts',
   'test/support/collected.test.ts',
   'test/traces/process.test.ts',

@@ -1,7 +1,8 @@
 import { createApp } from '../../src/app.ts';
 import type { Logger } from '../../src/core/logger.ts';
 import type { Clock } from '../../src/core/runtime.ts';
-import { nodeDeps } from '../../src/entry/node/deps.ts';
+import { nodeDeps, openStore } from '../../src/entry/node/deps.ts';
+import type { StoreAddress } from '../../src/entry/node/redis/address.ts';
 import type { Transport } from '../../src/upstream/transport.ts';
 import { configOf } from '../support/gateway.ts';
 import { accountTables } from '../support/account-api.ts';
@@ -10,6 +11,8 @@ interface InProcessOptions {
   /** Plays the upstream. */
   readonly transport: Transport;
   readonly clock?: Clock;
+  /** Of a store that it shares. */
+  readonly store?: StoreAddress;
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -29,16 +32,11 @@ const quiet = { info: nothing, warn: nothing, error: nothing, request: nothing }
 const addressOf = (_: object, header: (name: string) => string | undefined) => header('x-from') ?? '';
 
 /** The gateway without a socket on either side, for what has to be done many thousand times. */
-export function inProcess({ transport, clock, env = {} }: InProcessOptions): InProcess {
+export function inProcess({ transport, clock, store, env = {} }: InProcessOptions): InProcess {
   const config = configOf({ UPSTREAM_BASE_URL: UPSTREAM, RATE_LIMIT_PER_MINUTE: '0', ...env });
   const readiness = { isReady: () => true };
-  const { deps, idle, close } = nodeDeps({
-    ...accountTables,
-    config,
-    upstream: new URL(UPSTREAM),
-    logger: quiet,
-    readiness,
-  });
+  const given = { ...accountTables, config, upstream: new URL(UPSTREAM), logger: quiet, readiness };
+  const { deps, idle, close } = nodeDeps(given, openStore(given, store));
   const app = createApp({ ...deps, transport, addressOf, ...(clock && { clock }) });
   return {
     async ask(path, token, init = {}, address = '192.0.2.1') {

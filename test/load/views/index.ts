@@ -1,11 +1,10 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import { LONG_MS } from '../../property/views.ts';
 import { playFailover } from '../../property/views-failover.ts';
 import { Databases } from '../../property/views-redis.ts';
 import { lineOf, playIn, type Ran, run, WINDOW_MS } from '../../property/views-run.ts';
+import { inParts } from '../support/parts.ts';
 import { redisBinary } from '../support/redis.ts';
 
 /**
@@ -58,15 +57,7 @@ const [count, seed, processes] = [Number(args.schedules), Number(args.seed), Num
 if (processes === 1) {
   await runAll(seed, count);
 } else {
-  const part = Math.ceil(count / processes);
-  const children = Array.from({ length: Math.ceil(count / part) }, (_, i) => {
-    const its = { schedules: Math.min(part, count - i * part), seed: seed + i * part, processes: 1, kind: args.kind };
-    const given = Object.entries(its).flatMap(([name, value]) =>
-      value === undefined ? [] : [`--${name}`, String(value)],
-    );
-    return spawn(process.execPath, ['test/load/index.ts', 'views', ...given], { stdio: 'inherit' });
-  });
-  const exits = await Promise.all(children.map(async (child) => (await once(child, 'exit')) as [number | null]));
-  if (exits.some(([code]) => code !== 0)) process.exitCode = 1;
+  const only = args.kind === undefined ? [] : ['--kind', args.kind];
+  await inParts('views', { schedules: count, seed, processes }, only);
 }
 process.exit();
