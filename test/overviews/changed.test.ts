@@ -1,8 +1,17 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
+import { openCircuit } from '../resilience/helpers.ts';
 import { manualClock } from '../support/clock.ts';
 import { json } from '../../src/testing/scripted-upstream.ts';
-import { legsOf, openOverviews, type OverviewBody, type OverviewWorld, overviewTable, policyEnv } from './helpers.ts';
+import {
+  type LegScript,
+  legsOf,
+  openOverviews,
+  type OverviewBody,
+  type OverviewWorld,
+  overviewTable,
+  policyEnv,
+} from './helpers.ts';
 
 const FRESH = { fresh: 5, stale: 60, on_error: 600 };
 
@@ -132,6 +141,50 @@ describe.each(overviewTable)('%s', (path, overview) => {
     await expect.poll(async () => (await world.get(path)).headers['etag']).toBe(first.headers['etag']);
   });
 
+  test('of some sections, and of some of their fields, changes are told alike; a HEAD has the head of that', async () => {
+    const world = await openOverviews(policyEnv(FRESH));
+    const [section, leg] = plain[0]!;
+    const [, other] = plain[1]!;
+    for (const query of [
+      `sections=${section},${other.section}`,
+      `fields[${section}]=id&sections=${section},${other.section}`,
+    ]) {
+      const at = `${path}?${query}`;
+      const first = await world.get(at);
+      world.on(other, json(200, marked(other.upstream, 2)));
+      world.on(leg, json(200, marked(leg.upstream, 2)));
+      await renew(world, path);
+      const headers = changedFrom(first.headers['etag']);
+      const { status, body, headers: answered } = await world.get(at, { headers });
+      const changed = query.startsWith('fields') ? [other.section] : [section, other.section];
+      expect([status, Object.keys(body.data)]).toEqual([200, changed]);
+      const head = await world.get(at, { headers, method: 'HEAD' });
+      expect([head.status, head.headers['etag'], head.text]).toEqual([200, answered['etag'], '']);
+      world.on(other, json(200, other.upstream));
+      world.on(leg, json(200, leg.upstream));
+      await renew(world, path);
+    }
+  });
+
+  const whyOld = [
+    [
+      'rate_limited',
+      async (world: OverviewWorld, leg: LegScript) => world.on(leg, json(429, {}, { 'Retry-After': '60' })),
+    ],
+    ['upstream_unavailable', openCircuit],
+  ] as const;
+  test.each(whyOld)('sections that are old say why no newer ones came: %s', async (code, happens) => {
+    const world = await openOverviews(policyEnv(FRESH));
+    const { headers: first } = await world.get(path);
+    const [section, leg] = plain[0]!;
+    world.advance(FRESH.fresh);
+    await happens(world, leg);
+    const sections = async () => (await world.get(path)).body.meta.sections;
+    await expect.poll(sections).toMatchObject({ [section]: { state: 'stale', code } });
+    const told = await world.get(path, { headers: changedFrom(first['etag']) });
+    expect([told.status, told.body.data, told.headers['preference-applied']]).toEqual([200, {}, 'changed-sections']);
+  });
+
   test('lines say what has not changed, and their ETag is that of the JSON', async () => {
     const world = await openOverviews(policyEnv(FRESH));
     const first = await world.get(path);
@@ -166,6 +219,14 @@ describe.each(overviewTable)('%s', (path, overview) => {
       expect(text).toContain('"x_mark":5');
       expect((await world.get(`${path}?sections=${section}`)).text).not.toContain('x_mark');
       expect((await world.get(`${path}?${query}`)).headers['cache-status']).toMatch(/hit/);
+      const next = `${world.upstream.url}${at}${at.includes('?') ? '&' : '?'}page=2&page_size=7`;
+      world.upstream.on(
+        `GET ${sized.replace('=5', '=7')}`,
+        json(200, upstream.replace('"next":null', `"next":"${next}"`)),
+      );
+      const { text: linked } = await world.get(`${path}?${query.replace('=5', '=7')}`);
+      const own = (JSON.parse(linked) as OverviewBody).data[section] as { next: string };
+      expect(own.next).toBe(next.replace(world.upstream.url, world.gateway.url));
       for (const bad of ['0', '101', '-1', 'x', '', '5.0', '05']) {
         const { status, json: problem } = await world.get(`${path}?page_size[${section}]=${bad}`);
         expect([status, problem]).toMatchObject([400, { errors: [{ field: `page_size[${section}]` }] }]);
