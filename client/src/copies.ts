@@ -54,7 +54,7 @@ export function keepCopies(options: CopiesOptions = {}): Copies {
         const etag = response.headers.get('ETag');
         if (response.status === 304) {
           if (copy && path.startsWith('/bff/')) correctAges(sectionsIn(value), copy.atMs, response);
-        } else if (etag) {
+        } else if (etag && !/no-store/i.test(response.headers.get('Cache-Control') ?? '')) {
           put(key, { etag, text, atMs: Date.now() });
           stored.save();
         }

@@ -27,22 +27,28 @@ const NOWHERE = { nameOf: (caller: string | number) => caller, save: () => {}, s
 
 /**
  * Keeps what is in `kept` in a store as well: of the account that is the first to read. A sign-in or sign-out, or a read as
- * another one, overwrites it all, and from then on nothing is kept.
+ * another one, overwrites it all, and from then on nothing is kept. So it is where another tab has done that.
  */
 export function openStore(options: StoreOptions, kept: Map<string, Kept>) {
   if (!options.store) return NOWHERE;
   const { store, account } = options;
+  const textOf = (copies: Iterable<[string, Kept]>) => JSON.stringify([account, [...copies]]);
+  const beginning = textOf([]).slice(0, -2);
   let owner: string | number | undefined;
   let isSealed = false;
+  let isThere = false; // what is stored begins like ours, unless another tab has overwritten it
 
   const load = async () => {
     const [name, copies] = JSON.parse((await store.getItem(ITEM)) || '[]') as [unknown?, [string, Kept][]?];
-    if (name !== account) await store.setItem(ITEM, '');
+    if (name !== account) await store.setItem(ITEM, textOf([]));
     else for (const [key, copy] of copies ?? []) kept.set(key, copy);
+    isThere = true;
   };
-  const write = () => {
+  const write = async () => {
     isDue = false;
-    return store.setItem(ITEM, isSealed ? '' : JSON.stringify([account, [...kept]]));
+    if (isSealed) return store.setItem(ITEM, '');
+    isSealed = isThere && !(await store.getItem(ITEM))?.startsWith(beginning);
+    return isSealed || store.setItem(ITEM, textOf(kept));
   };
   let isDue = false;
   let loaded: Promise<unknown> | undefined;

@@ -53,6 +53,8 @@ async function openPhone() {
   return { ...phone, gateway, start };
 }
 
+type Phone = Awaited<ReturnType<typeof openPhone>>;
+
 describe('copies in a store', () => {
   test('are there when the app starts again', async () => {
     const phone = await openPhone();
@@ -72,7 +74,7 @@ describe('copies in a store', () => {
     };
     const start = () => clientWith({ copies: keepCopies({ store, account: 'ann' }) });
     await read(start());
-    await vi.waitUntil(() => items.get(ITEM));
+    await vi.waitUntil(() => items.get(ITEM)?.includes('/transaction/1/'));
     await read(start());
     expect(gateway.calls.map(isConditional)).toEqual([false, true]);
   });
@@ -113,7 +115,7 @@ describe('another account', () => {
     await phone.writes(2);
     expect(await read(phone.start('bob').portico)).toMatchObject({ of: 'Token key-of-bob' });
     expect(phone.gateway.calls.map(isConditional)).toEqual([false, false]);
-    expect((await phone.writes(3))[2]).toBe('');
+    expect((await phone.writes(3))[2]).toBe('["bob",[]]');
   });
 
   test('that the key of a client becomes finds nothing, and what was there is overwritten before it reads', async () => {
@@ -181,6 +183,26 @@ describe('a sign-out', () => {
     expect(phone.stored()).toBe('');
     gate.release();
     await done;
+  });
+
+  test.for([
+    ['is signed out', () => undefined],
+    ['has another account', (phone: Phone) => read(phone.start('bob').portico).then(() => phone.writes(4))],
+  ] as const)('in another tab, which then %s: this one stores nothing again', async ([, goOn]) => {
+    const phone = await openPhone();
+    const [here, there] = [phone.start('ann'), phone.start('ann')];
+    await read(here.portico, 1);
+    await phone.writes(2);
+    await there.copies.clear();
+    await goOn(phone);
+    await read(here.portico, 2);
+    await read(here.portico, 2);
+    await vi.waitFor(async () => {
+      await read(here.portico, 2);
+      expect(phone.gateway.calls.map(isConditional).at(-1)).toBe(false);
+    });
+    expect(phone.stored()).not.toContain('ann');
+    expect(phone.stored()).not.toContain('/transaction/2/');
   });
 
   test('by `clear` rejects where the store does', async () => {
