@@ -4,10 +4,11 @@ import { Client, pace, percentile } from '../support/client.ts';
 import { POLICY } from '../support/gateways.ts';
 import { scrape } from '../support/metrics.ts';
 import { type Running, start, startGateway } from '../support/processes.ts';
+import { callsOfUpstream } from './calls.ts';
 import { Held } from './held.ts';
 
 // What requests that wait for a change cost an instance, beside pending requests of Hono alone on its adapter. It needs
-// `ulimit -n` of twice as many. What is asked for is cached, and nothing of it changes.
+// `ulimit -n` of twice as many. What is asked for is cached, and nothing of it changes. Then what they cost the upstream.
 
 const ACCOUNTS = Number(process.argv[2] ?? 1_250);
 const OF_ACCOUNT = 4;
@@ -118,3 +119,4 @@ function ticksOf(pid: number): number {
 
 await bare();
 await waits();
+await callsOfUpstream();
