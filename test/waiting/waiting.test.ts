@@ -13,7 +13,7 @@ import { type Env, openWorld } from '../support/world.ts';
 import { noMetrics } from '../../src/core/metrics.ts';
 import { Waiting } from '../../src/gateway/waiting.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
 
 const SECONDS = 7;
 /** Fresh for so many. Nothing else takes as long. */
@@ -209,21 +209,39 @@ test('of an instance 5,000 wait', () => {
   const store = new MemoryStore({ maxBytes: 1_000 });
   const waits = new Waiting({ store, clock: watchedClock(), metrics: noMetrics });
   const begun = Array.from({ length: 5_000 }, (_, at) => waits.begin(`account ${at}`));
-  expect(begun).not.toContain(undefined);
-  expect(waits.begin('another')).toBeUndefined();
+  expect(begun.every((wait) => wait.stay())).toBe(true);
+  const another = waits.begin('another');
+  expect(another.stay()).toBe(false);
   begun[0]?.end();
-  expect(waits.begin('another')).toBeDefined();
+  expect(another.stay()).toBe(true);
+});
+
+test('a request takes no place while its first answer is on its way', async () => {
+  const world = await open();
+  const [path] = overviewPaths as [string];
+  await world.get(path);
+  const gate = barrier();
+  world.upstream.on(() => true, reply(hold(gate), json(200, '{}')));
+  const headers = { 'If-None-Match': '"old"', Prefer: 'wait=30' };
+  const { path: other } = exampleInput('getSubscription');
+  const reading = [1, 2, 3, 4].map((count) => world.get(`${other}?count=${count}`, { headers }));
+  await gate.count(4);
+  const { answer } = await waiting(world, path);
+  gate.release();
+  for (const { status } of await Promise.all(reading)) expect(status).toBe(200);
+  world.advance(SECONDS);
+  expect((await answer).headers['preference-applied']).toBe(`wait=${SECONDS}`);
 });
 
 test('a change does not hide that the client has left or that the process ends', async () => {
   const store = new MemoryStore({ maxBytes: 1_000 });
   const waits = new Waiting({ store, clock: watchedClock(), metrics: noMetrics });
   for (const end of ['left', 'over'] as const) {
-    const between = waits.begin('a')!;
+    const between = waits.begin('a');
     between.wake(end);
     between.wake('changed');
     expect([await between.next(Infinity), await between.next(Infinity)]).toEqual([end, end]);
-    const during = waits.begin('a')!;
+    const during = waits.begin('a');
     const next = during.next(Infinity);
     during.wake('changed');
     during.wake(end);
