@@ -265,8 +265,10 @@ test('one whose client has left takes no place', async () => {
 
 test.each([
   ['wait=99', 30],
+  ['wait=99999999999', 30],
   ['wait="7"', 7],
   ['respond-async, WAIT = 7', 7],
+  ['other="a, wait=3"; wait=4, wait=7; wait=5, wait=6', 7],
 ])('%s is %i seconds', async (prefer, seconds) => {
   const world = await open();
   const { path } = exampleInput('getSubscription');
@@ -277,13 +279,16 @@ test.each([
   expect((await answer).headers['preference-applied']).toBe(`wait=${seconds}`);
 });
 
-test.each(['wait=0', 'wait=-1', 'wait=soon', 'wait', 'wait=1e3'])('%s is no wait', async (prefer) => {
-  const world = await open();
-  const { path } = exampleInput('getSubscription');
-  const { etag = '' } = (await world.get(path)).headers;
-  const { status, headers } = await world.get(path, { headers: { 'If-None-Match': etag, Prefer: prefer } });
-  expect([status, headers['preference-applied']]).toEqual([304, undefined]);
-});
+test.each(['wait=0', 'wait=-1', 'wait=soon', 'wait', 'wait=1e3', 'other; wait=7', 'other="a, wait=7"'])(
+  '%s is no wait',
+  async (prefer) => {
+    const world = await open();
+    const { path } = exampleInput('getSubscription');
+    const { etag = '' } = (await world.get(path)).headers;
+    const { status, headers } = await world.get(path, { headers: { 'If-None-Match': etag, Prefer: prefer } });
+    expect([status, headers['preference-applied']]).toEqual([304, undefined]);
+  },
+);
 
 test('a wait is one request in the limit, and no slow one in the log; `REQUEST_TIMEOUT_MS` does not end it', async () => {
   const env = {
