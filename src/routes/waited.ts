@@ -57,6 +57,7 @@ interface Changing extends Telling {
 }
 
 async function changed(request: ClientRequest, first: Told, { wait, open, tell, until }: Changing): Promise<Answer> {
+  const isOver = () => request.tools.clock.now() >= until;
   let { answer, nextAt } = first;
   let at = nextAt(wait);
   let reader: Reader | undefined; // the first did not know all that it would read: what is kept tells that
@@ -70,10 +71,9 @@ async function changed(request: ClientRequest, first: Told, { wait, open, tell, 
       at = wait.pollAt(); // the write is still under way, or nobody knows how it ended
       continue;
     }
-    const isOver = request.tools.clock.now() >= until;
-    if (isOver) request.isWaiting = false; // now an old copy is as good as for anybody
+    if (isOver()) request.isWaiting = false; // now an old copy is as good as for anybody
     ({ answer, nextAt } = await tell(reader));
-    if (isOver) break;
+    if (isOver()) break; // also where the reading has lasted until now
     at = nextAt(wait);
   }
   return answer;
