@@ -47,8 +47,9 @@ async function versionsOf({ snapshot, keys }: Pick<Reader, 'snapshot' | 'keys'>,
   return versions;
 }
 
-/** The requests of an account that wait. */
+/** The requests of an account that may wait, and those of them that do. */
 class Waiters extends Set<Wait> {
+  readonly placed = new Set<Wait>();
   askedAt = -Infinity;
   said: Versions = new Map();
 }
@@ -64,23 +65,29 @@ export class Waiting {
     this.#tools = tools;
     store.onChange(
       (account) => this.#changed(account),
-      () => this.#size > 0,
+      () => this.#waits.size > 0,
     );
     metrics.watch('waits', () => this.#size);
     ending?.addEventListener('abort', () => this.#all((wait) => wait.wake('over')));
   }
 
-  /** Takes a place until the wait is ended; undefined where there is none. */
-  begin(account: AccountId): Wait | undefined {
-    const { clock, ending } = this.#tools;
+  /** From now on it is told of changes, until it is ended. It takes no place yet: nobody knows whether it has to wait. */
+  begin(account: AccountId): Wait {
+    const { clock } = this.#tools;
     const own = this.#waits.get(account) ?? new Waiters();
-    if (this.#size >= MOST || own.size >= MOST_OF_ACCOUNT || ending?.aborted) return undefined;
     const isTold = () => this.#tools.wakesOthers === true && this.#tools.store.hears();
     const said = (reader: Reader) => this.#said(own, reader);
-    const wait = new Wait(account, { clock, isTold, said, leave: () => this.#leave(account, wait) });
+    const stay = () => this.#stay(own, wait);
+    const wait = new Wait(account, { clock, isTold, said, stay, leave: () => this.#leave(account, wait) });
     this.#waits.set(account, own.add(wait));
-    this.#size++;
     return wait;
+  }
+
+  #stay({ placed }: Waiters, wait: Wait): boolean {
+    if (this.#size >= MOST || placed.size >= MOST_OF_ACCOUNT || this.#tools.ending?.aborted) return false;
+    placed.add(wait);
+    this.#size++;
+    return true;
   }
 
   /** One question for all that the account's requests wait for; whoever comes soon after goes by its answer. */
@@ -100,7 +107,7 @@ export class Waiting {
   #leave(account: AccountId, wait: Wait): void {
     const own = this.#waits.get(account);
     if (!own?.delete(wait)) return;
-    this.#size--;
+    if (own.placed.delete(wait)) this.#size--;
     if (own.size === 0) this.#waits.delete(account);
   }
 
@@ -119,6 +126,7 @@ interface WaitTools {
   readonly clock: Clock;
   readonly isTold: () => boolean;
   readonly said: (reader: Reader) => Promise<Versions>;
+  readonly stay: () => boolean;
   readonly leave: () => void;
 }
 
@@ -139,6 +147,11 @@ export class Wait {
       (sum, code) => (sum * 31 + code) % POLL_MS,
       0,
     );
+  }
+
+  /** Takes a place until the wait is ended; false where there is none. */
+  stay(): boolean {
+    return this.#tools.stay();
   }
 
   wake(why: Happening): void {

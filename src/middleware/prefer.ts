@@ -13,18 +13,23 @@ export interface Preferences {
 
 const NONE: Preferences = { isStrict: false, changesOnly: false, waitSeconds: 0 };
 
+/** What commas part that are in no quotes; and what comes before its parameters, which are no preferences of their own. */
+const LISTED = /(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g;
+const WITHOUT_PARAMETERS = /^(?:[^;"]|"(?:[^"\\]|\\.)*"?)+/;
+
 export function preferencesOf(prefer: string | undefined): Preferences {
   if (prefer === undefined) return NONE;
   const values = new Map<string, string>();
-  for (const one of prefer.toLowerCase().split(/[,;]/)) {
-    const [name = '', value = ''] = one.split('=').map((part) => part.trim());
-    if (!values.has(name)) values.set(name, value.replaceAll('"', ''));
+  for (const [one] of prefer.toLowerCase().matchAll(LISTED)) {
+    const [text = ''] = WITHOUT_PARAMETERS.exec(one) ?? [];
+    const [name = '', value = ''] = text.split('=', 2).map((part) => part.trim());
+    if (!values.has(name)) values.set(name, value.replace(/^"(.*)"$/, '$1'));
   }
   const wait = values.get('wait') ?? '';
   return {
     isStrict: values.get('handling') === 'strict',
     changesOnly: values.has('changed-sections'),
-    waitSeconds: /^\d{1,9}$/.test(wait) ? Math.min(MOST_SECONDS, Number(wait)) : 0,
+    waitSeconds: /^\d+$/.test(wait) ? Math.min(MOST_SECONDS, Number(wait)) : 0,
   };
 }
 

@@ -4,7 +4,7 @@ import type { Reader } from '../cache/reader.ts';
 import { compose } from '../gateway/compose.ts';
 import type { GatewayDeps } from '../gateway/deps.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { isGood, type Leg } from '../gateway/leg.ts';
+import { type GoodLeg, isGood, type Leg } from '../gateway/leg.ts';
 import { type Plan, planOf, readsOf } from '../gateway/plan.ts';
 import { type Overview, parameterOf } from '../gateway/sections.ts';
 import { preferencesOf } from '../middleware/prefer.ts';
@@ -57,12 +57,15 @@ function answering(
       }
       return {
         answer: overviewAnswer(request, form, parts),
-        nextAt: (wait) => wait.nextAt([...parts.values()].filter(isGood)),
+        nextAt: (wait) => wait.nextAt([...parts.values()].filter(isRead)),
       };
     };
     return reply(c, await waited(request, gateway, { open, tell }, secondsFor(request)));
   };
 }
+
+/** What is computed is new when something that was read is. */
+const isRead = (leg: Leg): leg is GoodLeg => isGood(leg) && leg.entry !== undefined;
 
 /** Whether the client asks for NDJSON. Most clients accept anything, or JSON. */
 function wantsLines(c: Context<Env>): boolean {

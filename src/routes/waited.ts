@@ -26,19 +26,22 @@ export function secondsFor(request: ClientRequest): number {
   return prefer === undefined || request.method !== 'GET' ? 0 : preferencesOf(prefer).waitSeconds;
 }
 
-/** The first answer that is no 304, or the 304 when the time is over. Where nobody more may wait the 304 comes at once. */
+/** The first answer that is no 304, or the 304 when the time is over. Where nobody more may wait the first answer comes. */
 export async function waited(
   request: ClientRequest,
   gateway: Gateway,
   telling: Telling,
   seconds: number,
 ): Promise<Answer> {
-  const wait = seconds > 0 ? gateway.waiting.begin(await gateway.accountOf(request)) : undefined;
   const { open, tell } = telling;
-  if (!wait) return (await tell(await open())).answer;
+  if (seconds === 0) return (await tell(await open())).answer;
+  const wait = gateway.waiting.begin(await gateway.accountOf(request));
   const stay = request.onLeft(() => wait.wake('left'));
   try {
-    const answer = await changed(request, { wait, ...telling, until: request.startedAt + seconds * 1000 });
+    const first = await tell(await open());
+    // Who only reads takes no place: that may last, and be of an account that is none.
+    if (first.answer.status === 304 && !wait.stay()) return first.answer;
+    const answer = await changed(request, first, { wait, ...telling, until: request.startedAt + seconds * 1000 });
     const applied = answer.headers['Preference-Applied'];
     const names = `${applied === undefined ? '' : `${applied}, `}wait=${seconds}`;
     return { ...answer, headers: { ...answer.headers, 'Preference-Applied': names } };
@@ -53,8 +56,9 @@ interface Changing extends Telling {
   readonly until: number;
 }
 
-async function changed(request: ClientRequest, { wait, open, tell, until }: Changing): Promise<Answer> {
-  let { answer, nextAt } = await tell(await open());
+async function changed(request: ClientRequest, first: Told, { wait, open, tell, until }: Changing): Promise<Answer> {
+  const isOver = () => request.tools.clock.now() >= until;
+  let { answer, nextAt } = first;
   let at = nextAt(wait);
   let reader: Reader | undefined; // the first did not know all that it would read: what is kept tells that
   while (answer.status === 304) {
@@ -67,10 +71,9 @@ async function changed(request: ClientRequest, { wait, open, tell, until }: Chan
       at = wait.pollAt(); // the write is still under way, or nobody knows how it ended
       continue;
     }
-    const isOver = request.tools.clock.now() >= until;
-    if (isOver) request.isWaiting = false; // now an old copy is as good as for anybody
+    if (isOver()) request.isWaiting = false; // now an old copy is as good as for anybody
     ({ answer, nextAt } = await tell(reader));
-    if (isOver) break;
+    if (isOver()) break; // also where the reading has lasted until now
     at = nextAt(wait);
   }
   return answer;

@@ -13,7 +13,7 @@ import { type Env, openWorld } from '../support/world.ts';
 import { noMetrics } from '../../src/core/metrics.ts';
 import { Waiting } from '../../src/gateway/waiting.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
 
 const SECONDS = 7;
 /** Fresh for so many. Nothing else takes as long. */
@@ -209,21 +209,39 @@ test('of an instance 5,000 wait', () => {
   const store = new MemoryStore({ maxBytes: 1_000 });
   const waits = new Waiting({ store, clock: watchedClock(), metrics: noMetrics });
   const begun = Array.from({ length: 5_000 }, (_, at) => waits.begin(`account ${at}`));
-  expect(begun).not.toContain(undefined);
-  expect(waits.begin('another')).toBeUndefined();
+  expect(begun.every((wait) => wait.stay())).toBe(true);
+  const another = waits.begin('another');
+  expect(another.stay()).toBe(false);
   begun[0]?.end();
-  expect(waits.begin('another')).toBeDefined();
+  expect(another.stay()).toBe(true);
+});
+
+test('a request takes no place while its first answer is on its way', async () => {
+  const world = await open();
+  const [path] = overviewPaths as [string];
+  await world.get(path);
+  const gate = barrier();
+  world.upstream.on(() => true, reply(hold(gate), json(200, '{}')));
+  const headers = { 'If-None-Match': '"old"', Prefer: 'wait=30' };
+  const { path: other } = exampleInput('getSubscription');
+  const reading = [1, 2, 3, 4].map((count) => world.get(`${other}?count=${count}`, { headers }));
+  await gate.count(4);
+  const { answer } = await waiting(world, path);
+  gate.release();
+  for (const { status } of await Promise.all(reading)) expect(status).toBe(200);
+  world.advance(SECONDS);
+  expect((await answer).headers['preference-applied']).toBe(`wait=${SECONDS}`);
 });
 
 test('a change does not hide that the client has left or that the process ends', async () => {
   const store = new MemoryStore({ maxBytes: 1_000 });
   const waits = new Waiting({ store, clock: watchedClock(), metrics: noMetrics });
   for (const end of ['left', 'over'] as const) {
-    const between = waits.begin('a')!;
+    const between = waits.begin('a');
     between.wake(end);
     between.wake('changed');
     expect([await between.next(Infinity), await between.next(Infinity)]).toEqual([end, end]);
-    const during = waits.begin('a')!;
+    const during = waits.begin('a');
     const next = during.next(Infinity);
     during.wake('changed');
     during.wake(end);
@@ -247,8 +265,10 @@ test('one whose client has left takes no place', async () => {
 
 test.each([
   ['wait=99', 30],
+  ['wait=99999999999', 30],
   ['wait="7"', 7],
   ['respond-async, WAIT = 7', 7],
+  ['other="a, wait=3"; wait=4, wait=7; wait=5, wait=6', 7],
 ])('%s is %i seconds', async (prefer, seconds) => {
   const world = await open();
   const { path } = exampleInput('getSubscription');
@@ -259,13 +279,16 @@ test.each([
   expect((await answer).headers['preference-applied']).toBe(`wait=${seconds}`);
 });
 
-test.each(['wait=0', 'wait=-1', 'wait=soon', 'wait', 'wait=1e3'])('%s is no wait', async (prefer) => {
-  const world = await open();
-  const { path } = exampleInput('getSubscription');
-  const { etag = '' } = (await world.get(path)).headers;
-  const { status, headers } = await world.get(path, { headers: { 'If-None-Match': etag, Prefer: prefer } });
-  expect([status, headers['preference-applied']]).toEqual([304, undefined]);
-});
+test.each(['wait=0', 'wait=-1', 'wait=soon', 'wait', 'wait=1e3', 'other; wait=7', 'other="a, wait=7"'])(
+  '%s is no wait',
+  async (prefer) => {
+    const world = await open();
+    const { path } = exampleInput('getSubscription');
+    const { etag = '' } = (await world.get(path)).headers;
+    const { status, headers } = await world.get(path, { headers: { 'If-None-Match': etag, Prefer: prefer } });
+    expect([status, headers['preference-applied']]).toEqual([304, undefined]);
+  },
+);
 
 test('a wait is one request in the limit, and no slow one in the log; `REQUEST_TIMEOUT_MS` does not end it', async () => {
   const env = {
