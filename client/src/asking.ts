@@ -25,6 +25,8 @@ export interface Asked extends CallOptions {
 interface Found {
   readonly response: Response;
   readonly answer?: Answer | undefined;
+  /** The try before it has failed. */
+  readonly isBack: boolean;
 }
 
 /** A try that has no answer by then is given up: a phone that has changed networks may never hear of it. */
@@ -54,8 +56,8 @@ export function createAsking(portico: Portico, id: OverviewId, options: Asked, g
     const text = response.status === 304 ? '' : await response.text();
     const answer = text ? (portico.parse(text) as Answer) : undefined;
     if (answer) etag = response.headers.get('ETag');
-    pace.hear(response, etag !== null, !!answer?.meta.unchanged);
-    return { value: { response, answer } };
+    const isBack = pace.hear(response, etag !== null, !!answer?.meta.unchanged);
+    return { value: { response, answer, isBack } };
   };
 
   const calling: Calling = {

@@ -49,15 +49,17 @@ export function createPace() {
       return Math.max(gapMs, isHidden() ? SLOW_MS : isOffline() ? OFFLINE_MS : grown(tries));
     },
 
-    /** Takes what an answer says: `hasDelta`, that it has no more than what has changed. */
-    hear({ headers }: Response, hasEtag: boolean, hasDelta: boolean): void {
+    /** Takes what an answer says: `hasDelta`, that it has no more than what has changed. Whether a try has failed before it. */
+    hear({ headers }: Response, hasEtag: boolean, hasDelta: boolean): boolean {
       // A page of another origin may not see the header.
       const hasWaited =
         hasDelta || /wait/.test(headers.get('Preference-Applied') ?? '') || Date.now() - triedMs > WAIT_SECONDS * 500;
       const mayWait = isWaiting ? hasWaited : plain < 1;
       gapMs = hasEtag && mayWait ? LEAST_MS : Math.max(LEAST_MS, ttlMsOf(headers));
       if (isWaiting) cuts = 0;
+      const isBack = hasFailed;
       hasFailed = false;
+      return isBack;
     },
 
     /** Until it is time to ask. */

@@ -67,8 +67,8 @@ async function* watch(
     const found = isTime && !turns.isOver() && (await turns.take(asking.ask));
     if (turns.isOver()) return;
     if (!found) continue; // interrupted
-    const { answer, response } = found;
-    const isNews = answer || isOld(last);
+    const { answer, response, isBack } = found;
+    const isNews = answer || isBack || isOld(last);
     last = answer ? merged(answer, last) : last && confirmed(last, atMs, response);
     atMs = Date.now();
     if (last && isNews) yield last;
