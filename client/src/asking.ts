@@ -32,7 +32,7 @@ interface Found {
 /** A try that has no answer by then is given up: a phone that has changed networks may never hear of it. */
 const TRY_MS = 45_000;
 
-/** Asks for one overview again and again, for what has changed since. `giveUp` ends the request that is under way. */
+/** Asks for one overview again and again, when it is time, for what has changed since. `giveUp` ends the request that is under way. */
 export function createAsking(portico: Portico, id: OverviewId, options: Asked, giveUp: () => void) {
   const { signal: _, headers, query, strict, pageSize, onRetry, ...input } = options;
   const call = portico[id] as unknown as (input: object, options: Calling) => Promise<Found>;
@@ -53,8 +53,7 @@ export function createAsking(portico: Portico, id: OverviewId, options: Asked, g
   };
 
   const read = async (response: Response): Promise<{ readonly value: Found }> => {
-    const text = response.status === 304 ? '' : await response.text();
-    const answer = text ? (portico.parse(text) as Answer) : undefined;
+    const answer = response.status === 304 ? undefined : (portico.parse(await response.text()) as Answer);
     if (answer) etag = response.headers.get('ETag');
     const isBack = pace.hear(response, etag !== null, !!answer?.meta.unchanged);
     return { value: { response, answer, isBack } };
@@ -72,9 +71,8 @@ export function createAsking(portico: Portico, id: OverviewId, options: Asked, g
     onRetry,
   };
 
-  return {
-    rest: pace.rest,
-    ask: (signal: AbortSignal): Promise<Found> =>
-      call({ page_size: pageSize, ...input }, { ...calling, signal }).finally(() => clearTimeout(timer)),
+  return async (signal: AbortSignal): Promise<Found> => {
+    await pace.rest(signal);
+    return call({ page_size: pageSize, ...input }, { ...calling, signal }).finally(() => clearTimeout(timer));
   };
 }

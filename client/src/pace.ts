@@ -63,11 +63,10 @@ export function createPace() {
     },
 
     /** Until it is time to ask. */
-    rest: async (signal: AbortSignal): Promise<true> => {
+    async rest(signal: AbortSignal): Promise<void> {
       const wantedMs = isHidden() ? Math.max(gapMs, SLOW_MS) : gapMs;
       const leftMs = Math.min(wantedMs, triedMs + wantedMs - Date.now()); // the clock may have been set
       if (leftMs > 0) await pause(leftMs, signal);
-      return true;
     },
   };
 }

@@ -57,14 +57,13 @@ const idOf = ({ routes }: Portico, name: string) =>
     : `get${name.replace(/(?:^|-)(.)/g, (_, first: string) => first.toUpperCase())}`) as OverviewId;
 
 async function* watch(
-  asking: ReturnType<typeof createAsking>,
+  ask: ReturnType<typeof createAsking>,
   turns: ReturnType<typeof createTurns>,
 ): AsyncGenerator<Answer, void, undefined> {
   let last: Answer | undefined;
   let atMs = 0;
   for (;;) {
-    const isTime = await turns.take(asking.rest);
-    const found = isTime && !turns.isOver() && (await turns.take(asking.ask));
+    const found = await turns.take(ask);
     if (turns.isOver()) return;
     if (!found) continue; // interrupted
     const { answer, response, isBack } = found;
