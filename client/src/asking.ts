@@ -1,7 +1,7 @@
-import type { SectionState } from './ages.ts';
+import { correctAges, type SectionState } from './ages.ts';
 import type { Portico } from './client.ts';
 import { createPace, WAIT_SECONDS } from './pace.ts';
-import type { Calling, Retry } from './send.ts';
+import type { Answered, Calling, Retry } from './send.ts';
 import type { CallOptions, OverviewId } from './types.ts';
 
 /** An overview as the gateway sends it. */
@@ -21,21 +21,20 @@ export interface Asked extends CallOptions {
   readonly onRetry?: ((retry: Retry) => void) | undefined;
 }
 
-/** No answer if what is there still holds. */
-interface Found {
-  readonly response: Response;
-  readonly answer?: Answer | undefined;
-}
-
 /** A try that has no answer by then is given up: a phone that has changed networks may never hear of it. */
 const TRY_MS = 45_000;
 
-/** Asks for one overview again and again, for what has changed since. `giveUp` ends the request that is under way. */
+/**
+ * Asks for one overview again and again, when it is time, for what has changed since. Resolves with all of it if there is news.
+ * `giveUp` ends the request that is under way.
+ */
 export function createAsking(portico: Portico, id: OverviewId, options: Asked, giveUp: () => void) {
   const { signal: _, headers, query, strict, pageSize, onRetry, ...input } = options;
-  const call = portico[id] as unknown as (input: object, options: Calling) => Promise<Found>;
+  const call = portico[id] as unknown as (input: object, options: Calling) => Promise<Answer | undefined>;
   const pace = createPace();
   let etag: string | null = null;
+  let last: Answer | undefined;
+  let atMs = 0;
   let timer: ReturnType<typeof setTimeout> | undefined;
 
   const conditions = async () => {
@@ -50,12 +49,14 @@ export function createAsking(portico: Portico, id: OverviewId, options: Asked, g
     return { ...(etag && { 'if-none-match': etag, 'cache-control': 'max-age=0' }), ...(prefer && { prefer }) };
   };
 
-  const read = async (response: Response): Promise<{ readonly value: Found }> => {
-    const text = response.status === 304 ? '' : await response.text();
-    const answer = text ? (portico.parse(text) as Answer) : undefined;
+  const read = async (response: Response): Promise<Answered> => {
+    const answer = response.status === 304 ? undefined : (portico.parse(await response.text()) as Answer);
     if (answer) etag = response.headers.get('ETag');
-    pace.hear(response, etag !== null, !!answer?.meta.unchanged);
-    return { value: { response, answer } };
+    const isBack = pace.hear(response, etag !== null, !!answer?.meta.unchanged);
+    const isNews = answer || isBack || isOld(last);
+    last = answer ? merged(answer, last) : last && confirmed(last, atMs, response);
+    atMs = Date.now();
+    return { value: isNews && last };
   };
 
   const calling: Calling = {
@@ -70,9 +71,21 @@ export function createAsking(portico: Portico, id: OverviewId, options: Asked, g
     onRetry,
   };
 
-  return {
-    rest: pace.rest,
-    ask: (signal: AbortSignal): Promise<Found> =>
-      call({ page_size: pageSize, ...input }, { ...calling, signal }).finally(() => clearTimeout(timer)),
+  return async (signal: AbortSignal): Promise<Answer | undefined> => {
+    await pace.rest(signal);
+    return call({ page_size: pageSize, ...input }, { ...calling, signal }).finally(() => clearTimeout(timer));
   };
+}
+
+/** How old it is may be on the screen. */
+const isOld = (answer?: Answer) => Object.values(answer?.meta.sections ?? {}).some(({ state }) => state === 'stale');
+
+function merged({ data, meta: { unchanged, ...meta }, ...answer }: Answer, last: Answer | undefined): Answer {
+  return { ...answer, data: { ...(unchanged && last?.data), ...data }, meta };
+}
+
+function confirmed({ meta, ...last }: Answer, atMs: number, response: Response): Answer {
+  const sections = Object.fromEntries(Object.entries(meta.sections).map(([name, section]) => [name, { ...section }]));
+  correctAges(sections, atMs, response);
+  return { ...last, meta: { ...meta, sections } };
 }

@@ -1,6 +1,6 @@
 import type { Copies, Copy } from './copies.ts';
 import { createPurchases } from './purchases.ts';
-import { type Wire, wireOf } from './request.ts';
+import { wireOf } from './request.ts';
 import { type OperationId, type Routes, routes as ours } from './routes.ts';
 import { type Answered, type Calling, problemWithout, send, type Sender, type Target } from './send.ts';
 import type { Call, Takes } from './types.ts';
@@ -13,9 +13,6 @@ export interface ClientOptions extends Target {
   /** Answers that are kept with their ETag, by `keepCopies()`. Browsers need none: their HTTP cache does it. */
   readonly copies?: Copies | undefined;
 }
-
-/** Nothing is an answer with 204, and to a write that sends nothing. */
-const mayBeEmpty = ({ isRead, body }: Wire, { status }: Response) => status === 204 || (!isRead && body === undefined);
 
 /** The answer as it is, and no copy. */
 const WHOLE: Calling['trying'] = { conditions: async () => undefined, read: (value) => ({ value }) };
@@ -45,10 +42,10 @@ export function createClient(options: ClientOptions = {}): Portico {
   const { parse = JSON.parse as (text: string) => unknown, routes = ours } = options;
   const sender: Sender = { target: options, session: { number: 0 } };
   let last = 0;
-  const numbers = new Map<string, number>(); // of accounts: one that comes back goes on with its purchases
+  const numbers = new Map<string | undefined, number>(); // of accounts: one that comes back goes on with its purchases
 
   const tell = (account: string | undefined, number: number) => {
-    const known = account === undefined ? number : (numbers.get(account) ?? number);
+    const known = numbers.get(account) ?? number;
     if (account !== undefined) numbers.set(account, known);
     sender.session = { number: known, account };
   };
@@ -57,16 +54,20 @@ export function createClient(options: ClientOptions = {}): Portico {
     const wire = wireOf(routes[id], input, given);
     const ofSession = id.endsWith('Session');
     const { session } = sender;
+    const { signal, waitOf, onRetry } = given;
     // Before and after: in between it may be this one or that one.
     if (ofSession && !wire.isRead) sender.session = { number: ++last, account: session.account };
     let copy: Copy = {}; // of the account that the try is sent for
     const answered = await send(sender, wire, {
       options: given,
-      isSignedIn: /^getSession$|Social$/.test(id) ? undefined : isSignedIn, // the answers of these are nobody's
+      isSignedIn: async () =>
+        /^getSession$|Social$/.test(id) || // the answers of these are nobody's
+        accountIn(await call('getSession', undefined, { signal, waitOf, onRetry })) === session.account,
       conditions: async (caller) => (copy = (await options.copies?.(wire, caller)) ?? {}).headers,
       async read(response): Promise<Answered> {
         const text = (response.status === 304 && copy.text) || (await response.text());
-        if (text === '' && mayBeEmpty(wire, response)) return {};
+        // Nothing is an answer with 204, and to a write that sends nothing.
+        if (!text && (response.status === 204 || !(wire.isRead || wire.body))) return {};
         try {
           const value = parse(text);
           copy.keep?.(text, response, value);
@@ -85,12 +86,6 @@ export function createClient(options: ClientOptions = {}): Portico {
     }
     return answered;
   };
-
-  const isSignedIn = (account: string | undefined, { signal, waitOf, onRetry }: Calling) =>
-    call('getSession', undefined, { signal, waitOf, onRetry }).then(
-      (answered) => accountIn(answered) === account,
-      () => false,
-    );
 
   const answer = async (id: OperationId, input?: object, given?: Calling) => (await call(id, input, given)).value;
   const response = (id: OperationId, input?: object, given?: Calling) =>

@@ -49,23 +49,24 @@ export function createPace() {
       return Math.max(gapMs, isHidden() ? SLOW_MS : isOffline() ? OFFLINE_MS : grown(tries));
     },
 
-    /** Takes what an answer says: `hasDelta`, that it has no more than what has changed. */
-    hear({ headers }: Response, hasEtag: boolean, hasDelta: boolean): void {
+    /** Takes what an answer says: `hasDelta`, that it has no more than what has changed. Whether a try has failed before it. */
+    hear({ headers }: Response, hasEtag: boolean, hasDelta: boolean): boolean {
       // A page of another origin may not see the header.
       const hasWaited =
         hasDelta || /wait/.test(headers.get('Preference-Applied') ?? '') || Date.now() - triedMs > WAIT_SECONDS * 500;
       const mayWait = isWaiting ? hasWaited : plain < 1;
       gapMs = hasEtag && mayWait ? LEAST_MS : Math.max(LEAST_MS, ttlMsOf(headers));
       if (isWaiting) cuts = 0;
+      const isBack = hasFailed;
       hasFailed = false;
+      return isBack;
     },
 
     /** Until it is time to ask. */
-    rest: async (signal: AbortSignal): Promise<true> => {
+    async rest(signal: AbortSignal): Promise<void> {
       const wantedMs = isHidden() ? Math.max(gapMs, SLOW_MS) : gapMs;
       const leftMs = Math.min(wantedMs, triedMs + wantedMs - Date.now()); // the clock may have been set
       if (leftMs > 0) await pause(leftMs, signal);
-      return true;
     },
   };
 }

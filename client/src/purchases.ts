@@ -12,7 +12,6 @@ interface Purchase {
   readonly answer?: Promise<Answered>;
 }
 
-const ABORTED = { outcome: 'unknown', status: 0 };
 /** As long as the upstream may still carry out what got no answer. */
 const UNKNOWN_MS = 60_000;
 
@@ -30,7 +29,7 @@ export function createPurchases(sender: Sender, buy: Buying, parse: (text: strin
       purchases.delete(equal);
       return done;
     } catch (error) {
-      const { outcome, status } = error instanceof PorticoProblem ? error : ABORTED;
+      const { outcome, status } = error instanceof PorticoProblem ? error : { outcome: 'unknown', status: 0 };
       // 409 says of the first one that it is under way or of unknown outcome, and that this one was not sent.
       if (!outcome && status !== 409) purchases.delete(equal);
       else purchases.set(equal, { key, until: (status === 409 && until) || Date.now() + UNKNOWN_MS });
@@ -45,7 +44,12 @@ export function createPurchases(sender: Sender, buy: Buying, parse: (text: strin
     const equal = JSON.stringify([caller.is, { ...input, recaptcha: undefined }], sorted);
     const last = purchases.get(equal);
     if (last?.answer) {
-      const { text } = await joined(last.answer, signal, () => purchase(input, { ...options, caller }));
+      if (signal?.aborted) throw reasonOf(signal);
+      const joined = last.answer.catch((error: unknown) => {
+        if (signal?.aborted || error instanceof PorticoProblem) throw error;
+        return purchase(input, { ...options, caller }); // the caller of that one has aborted it: this one goes on with its key
+      });
+      const { text } = await unlessAborted(joined, signal);
       return text === undefined ? {} : { value: parse(text), text }; // what its caller does to it is nobody else's
     }
     const one = last && last.until > Date.now() ? last : { key: newKey(), until: 0 };
@@ -64,13 +68,3 @@ function sorted(_: string, value: unknown): unknown {
 
 /** Not every page has `randomUUID`, and React Native has no `crypto`. */
 const newKey = () => globalThis.crypto?.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
-
-/** The answer to an equal purchase; if its caller has aborted that one, this one goes on with its key. */
-function joined(answer: Promise<Answered>, signal: AbortSignal | undefined, goOn: () => Promise<Answered>) {
-  if (signal?.aborted) throw reasonOf(signal);
-  const orAnother = answer.catch((error: unknown) => {
-    if (signal?.aborted || error instanceof PorticoProblem) throw error;
-    return goOn();
-  });
-  return unlessAborted(orAnother, signal);
-}

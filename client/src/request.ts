@@ -23,8 +23,9 @@ export function wireOf(route: string, input: object | undefined, options: CallOp
   });
   const takesBody = method.startsWith('P') && !template.endsWith('?');
   const body = takesBody && input ? JSON.stringify(rest) : undefined;
-  const { query: extra } = options;
-  const query = [...(takesBody ? [] : pairsOf(rest)), ...(typeof extra === 'string' ? [extra] : pairsOf({ ...extra }))]
+  const { query: extra = {} } = options;
+  const query = pairsOf(takesBody ? {} : rest)
+    .concat(typeof extra === 'string' ? extra : pairsOf(extra))
     .filter(Boolean)
     .join('&');
   return {

@@ -93,8 +93,8 @@ const MAX_WAIT_MS = 60_000;
 
 interface Sending<T> extends Trying<T> {
   readonly options: Calling;
-  /** Whether the gateway says that this account is the one that is signed in. Never rejects. */
-  readonly isSignedIn?: ((account: string | undefined, options: Calling) => Promise<boolean>) | undefined;
+  /** Whether the gateway says that the account is still the one that is signed in. */
+  readonly isSignedIn: () => Promise<boolean>;
 }
 
 /**
@@ -103,10 +103,9 @@ interface Sending<T> extends Trying<T> {
  * Rejects with a `PorticoProblem`, or with the reason of the signal.
  */
 export async function send<T>(sender: Sender, wire: Wire, sending: Sending<T>): Promise<T> {
-  const { target, session } = sender;
+  const { target } = sender;
   const { options, isSignedIn, conditions, read } = sending;
   const { signal, caller = {}, waitOf = patience(target, wire), onRetry = target.onRetry } = options;
-  const { account } = session;
   const url = urlOf(target);
   let failed: PorticoProblem | undefined;
   for (let tries = 1; ; tries += 1) {
@@ -136,7 +135,7 @@ export async function send<T>(sender: Sender, wire: Wire, sending: Sending<T>): 
       await pause(waitMs, signal);
     }
     // A cookie cannot be looked at, and may be another one since.
-    if (typeof is === 'number' && isSignedIn && !(await isSignedIn(account, options)))
+    if (typeof is === 'number' && !(await isSignedIn().catch(() => false)))
       throw signal?.aborted ? reasonOf(signal) : failed;
   }
 }

@@ -27,48 +27,50 @@ export async function* streamOverview<Id extends OverviewId, Asked>(
   input?: object,
   options: CallOptions = {},
 ): AsyncGenerator<SectionLine<Id, Asked>, void, undefined> {
-  const cutOff = (cause: unknown) => problemWithout('connection_failed', wireOf(portico.routes[id], input), cause);
   const asked = portico.response as (id: OverviewId, input?: object, options?: CallOptions) => Promise<Response>;
   const response = await asked(id, input, { ...options, headers: { ...LINES, ...options.headers } });
+  let isWhole = false;
+  let cause: unknown = 'no last line';
   try {
     for await (const text of linesOf(response)) {
+      if (isWhole || !text) continue; // to the end of the body: the connection serves the next call too
       const line = portico.parse(text) as SectionLine<Id, Asked> | { readonly complete: true };
-      if ('complete' in line) return;
-      yield line;
+      if ('complete' in line) isWhole = true;
+      else yield line;
     }
   } catch (error) {
     if (options.signal?.aborted) throw reasonOf(options.signal, error);
-    throw cutOff(error);
+    cause = error;
   }
-  throw cutOff('no last line');
+  if (!isWhole) throw problemWithout('connection_failed', wireOf(portico.routes[id], input), cause);
 }
 
-/** Line by line as they arrive; all at once where `fetch` has no stream (React Native). */
+/** Looks at what is new only: a long line comes in many pieces. */
 async function* linesOf(response: Response): AsyncGenerator<string, void, undefined> {
+  let rest = '';
+  for await (const text of piecesOf(response)) {
+    const lines = text.split('\n');
+    lines[0] = rest + lines[0];
+    rest = lines.pop() ?? '';
+    yield* lines;
+  }
+}
+
+/** As they arrive; all at once where `fetch` has no stream (React Native). */
+async function* piecesOf(response: Response): AsyncGenerator<string, void, undefined> {
   const reader = response.body?.getReader?.();
   if (!reader) {
-    yield* fullLines('', await response.text()).lines;
+    yield await response.text();
     return;
   }
   const decoder = new TextDecoder();
-  let rest = '';
   try {
     for (;;) {
       const { done, value } = await reader.read();
-      const read = fullLines(rest, decoder.decode(value, { stream: !done }));
-      yield* read.lines;
       if (done) return;
-      rest = read.rest;
+      yield decoder.decode(value, { stream: true });
     }
   } finally {
     void reader.cancel().catch(() => undefined); // whoever reads no further wants no more of it
   }
-}
-
-/** Looks at what is new only: a long line comes in many pieces. */
-function fullLines(before: string, text: string): { readonly lines: readonly string[]; readonly rest: string } {
-  const lines = text.split('\n');
-  lines[0] = before + lines[0];
-  const rest = lines.pop() ?? '';
-  return { lines: lines.filter(Boolean), rest };
 }

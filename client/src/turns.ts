@@ -18,12 +18,14 @@ export function createTurns(signal: AbortSignal | undefined) {
   let turn = new AbortController();
   let isOver = false;
   const interrupt = () => turn.abort();
-  const heard = () =>
-    [
-      [signal, 'abort'],
-      [page(), 'visibilitychange'],
-      [globalThis as Partial<EventTarget>, 'online'],
-    ] as const;
+  const heard = [
+    [signal, 'abort'],
+    [page(), 'visibilitychange'],
+    [globalThis as Partial<EventTarget>, 'online'],
+  ] as const;
+  const listen = (how: 'addEventListener' | 'removeEventListener') => {
+    for (const [target, type] of heard) target?.[how]?.(type, interrupt);
+  };
 
   return {
     interrupt,
@@ -36,8 +38,7 @@ export function createTurns(signal: AbortSignal | undefined) {
     async take<T>(act: (signal: AbortSignal) => Promise<T>): Promise<T | undefined> {
       if (signal?.aborted) throw reasonOf(signal);
       turn = new AbortController();
-      const targets = heard();
-      for (const [target, type] of targets) target?.addEventListener?.(type, interrupt);
+      listen('addEventListener');
       try {
         return await act(turn.signal);
       } catch (error) {
@@ -45,7 +46,7 @@ export function createTurns(signal: AbortSignal | undefined) {
         if (turn.signal.aborted) return undefined;
         throw error;
       } finally {
-        for (const [target, type] of targets) target?.removeEventListener?.(type, interrupt);
+        listen('removeEventListener');
       }
     },
   };

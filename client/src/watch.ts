@@ -1,4 +1,3 @@
-import { correctAges } from './ages.ts';
 import { type Answer, type Asked, createAsking } from './asking.ts';
 import type { Portico } from './client.ts';
 import type { Retry } from './send.ts';
@@ -57,33 +56,12 @@ const idOf = ({ routes }: Portico, name: string) =>
     : `get${name.replace(/(?:^|-)(.)/g, (_, first: string) => first.toUpperCase())}`) as OverviewId;
 
 async function* watch(
-  asking: ReturnType<typeof createAsking>,
+  ask: ReturnType<typeof createAsking>,
   turns: ReturnType<typeof createTurns>,
 ): AsyncGenerator<Answer, void, undefined> {
-  let last: Answer | undefined;
-  let atMs = 0;
   for (;;) {
-    const isTime = await turns.take(asking.rest);
-    const found = isTime && !turns.isOver() && (await turns.take(asking.ask));
+    const value = await turns.take(ask);
     if (turns.isOver()) return;
-    if (!found) continue; // interrupted
-    const { answer, response } = found;
-    const isNews = answer || isOld(last);
-    last = answer ? merged(answer, last) : last && confirmed(last, atMs, response);
-    atMs = Date.now();
-    if (last && isNews) yield last;
+    if (value) yield value;
   }
-}
-
-/** How old it is may be on the screen. */
-const isOld = (answer?: Answer) => Object.values(answer?.meta.sections ?? {}).some(({ state }) => state === 'stale');
-
-function merged({ data, meta: { unchanged, ...meta }, ...answer }: Answer, last: Answer | undefined): Answer {
-  return { ...answer, data: { ...(unchanged && last?.data), ...data }, meta };
-}
-
-function confirmed({ meta, ...last }: Answer, atMs: number, response: Response): Answer {
-  const sections = Object.fromEntries(Object.entries(meta.sections).map(([name, section]) => [name, { ...section }]));
-  correctAges(sections, atMs, response);
-  return { ...last, meta: { ...meta, sections } };
 }

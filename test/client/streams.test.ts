@@ -146,6 +146,26 @@ test('empty lines are passed over, and what comes after the last line counts for
   expect(await read()).toEqual({ lines: [ONE] });
 });
 
+test('it ends with its body, so that the next one has the same connection', async () => {
+  const gate = barrier();
+  const { gateway, portico } = await openStream(chunk(LINE + LAST), hold(gate), END);
+  for (let time = 0; time < 2; time += 1) {
+    const stream = streamOverview(portico, 'getAccountOverview');
+    expect((await stream.next()).value).toEqual(ONE);
+    const end = stream.next();
+    await new Promise(setImmediate); // it has seen the last line
+    gate.release();
+    expect(await end).toEqual({ done: true, value: undefined });
+    await new Promise(setImmediate); // fetch has put the connection back
+  }
+  expect([gateway.calls.length, gateway.connections()]).toEqual([2, 1]);
+});
+
+test('whoever has its last line misses nothing where it is cut off after that', async () => {
+  const { read } = await openStream(chunk(LINE + LAST), close());
+  expect(await read()).toEqual({ lines: [ONE] });
+});
+
 test('it asks for lines, and keeps the headers of the caller', async () => {
   const { gateway, portico } = await openStream(chunk(LAST), END);
   const headers = { 'X-Request-Id': 'mine' };

@@ -112,6 +112,19 @@ describe('a network that is gone', () => {
     expect(world.gateway.calls).toHaveLength(4);
   });
 
+  test('and is told to be gone is told to be back, though nothing has changed', async () => {
+    const network = openNetwork();
+    const world = await openWatch([whole('"1"', FIRST), reset(), same()]);
+    await world.watch.next();
+    network.turn(false);
+    const next = valueOf(world.watch);
+    await passing(world, 1);
+    await world.pauses.next();
+    network.turn(true);
+    expect((await next).data).toEqual(FIRST);
+    expect(world.told).toHaveLength(1);
+  });
+
   test('and comes back during a wait may be another one: it asks anew', async () => {
     const network = openNetwork();
     const gate = barrier();

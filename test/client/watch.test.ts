@@ -6,6 +6,7 @@ import { gistOf, problem, problemOf, thrownBy } from './helpers.ts';
 import {
   changed,
   DELTA,
+  drained,
   FIRST,
   openWatch,
   passing,
@@ -217,8 +218,7 @@ describe('where nobody can wait', () => {
       ...Array.from({ length: 30 }, () => kept),
       same(),
     ]);
-    await world.watch.next();
-    void world.watch.next();
+    void drained(world.watch);
     expect(await passing(world, 6)).toEqual([SECOND_MS, 250, SECOND_MS, 250, 12_000, 12_000]);
     await passing(world, 28);
     await world.gateway.waitForCalls(35);
@@ -230,8 +230,7 @@ describe('where nobody can wait', () => {
   test('a wait that is cut off now and then is no reason not to wait', async () => {
     const fails = reset();
     const world = await openWatch([whole('"1"', FIRST), fails, same(), same(), fails, same(), same()]);
-    await world.watch.next();
-    void world.watch.next();
+    void drained(world.watch);
     expect(await passing(world, 6)).toEqual([SECOND_MS, 250, SECOND_MS, SECOND_MS, 250, SECOND_MS]);
     const calls = await world.gateway.waitForCalls(7);
     expect(calls.map((call) => /wait/.test(preferenceOf(call) ?? ''))).toEqual([
@@ -293,6 +292,20 @@ describe('trouble that passes', () => {
     await next;
     expect(world.told.map(({ problem: one, waitMs, tries }) => [gistOf(one), waitMs, tries])).toEqual([[gist, ms, 1]]);
     expect(preferenceOf(world.gateway.calls[2]!)).toBe('changed-sections'); // wants an answer at once
+  });
+
+  test('is over with the next good answer, which is a value also where nothing has changed; those after it are none', async () => {
+    const world = await openWatch([whole('"1"', FIRST), reset(), same({ age: '9' }), same(), whole('"2"', FIRST)]);
+    const first = await valueOf(world.watch);
+    const back = valueOf(world.watch);
+    await passing(world, 2);
+    const { data, meta } = await back;
+    expect(data).toBe(first.data);
+    expect(meta.sections).toEqual(first.meta.sections);
+    const next = valueOf(world.watch);
+    await passing(world, 2);
+    await next;
+    expect([world.told.length, world.gateway.calls.length]).toEqual([1, 5]);
   });
 
   test('is waited out for ever longer, up to 20 s and as random as that: from 10 to 30', async () => {

@@ -50,6 +50,10 @@ export const valueOf = async (watch: World['watch']) => {
   if (done) throw new Error('it has ended');
   return value as { data: Record<string, object>; meta: { sections: Record<string, object> }; errors: object[] };
 };
+/** Takes all that it gives. */
+export async function drained(watch: World['watch']): Promise<void> {
+  for await (const _ of watch);
+}
 export const preferenceOf = ({ headers }: Call) => headers['prefer'];
 /** Lets so many pauses pass, and says how long they were. */
 export const passing = async ({ pauses }: World, count: number) => {

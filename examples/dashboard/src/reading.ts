@@ -59,29 +59,23 @@ function failed(change: Change, names: readonly SectionName[], error: unknown): 
 }
 
 /**
- * As they change, until it is aborted. A try that fails ends the watching: what is shown is dimmed then, and the first good answer
- * to the next one says that all is well, even where nothing has changed.
+ * As they change, until it is aborted or fails for good. While a try fails what is shown is dimmed; the first good answer after that
+ * says that all is well, even where nothing has changed.
  */
 export async function watch({ change, signal, trouble, onNews }: Watching): Promise<void> {
-  let last = trouble;
-  while (!signal.aborted) {
-    if (last) await new Promise((resolve) => setTimeout(resolve, 1_000 * (last?.retryAfter ?? PAUSE_S)));
-    const failing = new AbortController();
-    const options = {
-      signal: AbortSignal.any([signal, failing.signal]),
-      onRetry: ({ problem }: Retry) => failing.abort(problem),
-    };
-    last = undefined;
-    try {
-      for await (const overview of watchOverview(portico, 'account-overview', options)) {
-        for (const name of NAMES) change(name, (before) => partOf(overview, name, before));
-        onNews?.();
-      }
-    } catch (error) {
-      if (signal.aborted) return;
-      last = failed(change, NAMES, error);
+  const fail = (error: unknown) => {
+    failed(change, NAMES, error);
+    onNews?.();
+  };
+  const onRetry = ({ problem }: Retry) => fail(problem);
+  if (trouble) await new Promise((resolve) => setTimeout(resolve, 1_000 * (trouble.retryAfter ?? PAUSE_S)));
+  try {
+    for await (const overview of watchOverview(portico, 'account-overview', { signal, onRetry })) {
+      for (const name of NAMES) change(name, (before) => partOf(overview, name, before));
       onNews?.();
     }
+  } catch (error) {
+    if (!signal.aborted) fail(error);
   }
 }
 
