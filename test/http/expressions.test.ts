@@ -191,7 +191,12 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   'src/middleware/begin.ts': {
     '/^(?:\\/(?!\\.{1,2}(?:\\/|$))[A-Za-z0-9._~-]*)+$/': client('/.a', { after: '%' }),
   },
-  'src/middleware/prefer.ts': { '/[,;]/': client(','), '/^\\d{1,9}$/': client('1') },
+  'src/middleware/prefer.ts': {
+    '/(?:[^,"]|"(?:[^"\\\\]|\\\\.)*"?)+/g': client('"', { after: '\\' }),
+    '/^(?:[^;"]|"(?:[^"\\\\]|\\\\.)*"?)+/': client('"\\', { after: ';' }),
+    '/^"(.*)"$/': client('"', { after: 'a' }),
+    '/^\\d+$/': client('1', { after: 'a' }),
+  },
   'src/middleware/request.ts': {
     '/^[\\x20-\\x7e]{1,256}$/': client(' '),
     '/^[\\x21-\\x7e]{1,255}$/': client('a'),
