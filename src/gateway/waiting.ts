@@ -113,7 +113,7 @@ export class Waiting {
 
   #changed(account: AccountId | undefined): void {
     if (!this.#tools.wakesOthers) return;
-    if (account === undefined) return this.#all((wait) => wait.wake('changed'));
+    if (account === undefined) return this.#all((wait) => wait.wakeInTurn());
     for (const wait of this.#waits.get(account) ?? []) wait.wake('changed');
   }
 
@@ -157,6 +157,11 @@ export class Wait {
   wake(why: Happening): void {
     if (this.#woken === undefined || this.#woken === 'changed') this.#woken = why;
     this.#goOn?.();
+  }
+
+  /** Where all may have changed not all ask at once. */
+  wakeInTurn(): void {
+    this.#tools.clock.after(this.#phase % ASK_MS, () => this.wake('changed'));
   }
 
   /**

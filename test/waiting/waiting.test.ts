@@ -3,7 +3,7 @@ import { limitOf } from '../limits/helpers.ts';
 import { overviewTable } from '../overviews/helpers.ts';
 import { byCookie, cookieIn, SESSION, signInWith } from '../sessions/helpers.ts';
 import { type OperationId, operations } from '../support/account-api.ts';
-import { watchedClock } from '../support/clock.ts';
+import { manualClock, watchedClock } from '../support/clock.ts';
 import { exampleInput } from '../support/examples.ts';
 import type { CallOptions } from '../support/http.ts';
 import { callOf, isCallTo } from '../support/marked.ts';
@@ -12,6 +12,7 @@ import { cachedIds } from '../support/table.ts';
 import { type Env, openWorld } from '../support/world.ts';
 import { noMetrics } from '../../src/core/metrics.ts';
 import { Waiting } from '../../src/gateway/waiting.ts';
+import type { Store } from '../../src/store/store.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
 
@@ -231,6 +232,28 @@ test('a request takes no place while its first answer is on its way', async () =
   for (const { status } of await Promise.all(reading)) expect(status).toBe(200);
   world.advance(SECONDS);
   expect((await answer).headers['preference-applied']).toBe(`wait=${SECONDS}`);
+});
+
+test('where all may have changed, all are woken within a second, and not all at once', async () => {
+  const told = vi.fn<Store['onChange']>();
+  const store = { onChange: told, hears: () => true, snapshot: () => expect.fail('nobody asks') };
+  const clock = manualClock();
+  const waits = new Waiting({ store, clock, metrics: noMetrics, wakesOthers: true });
+  const woken: number[] = [];
+  for (let at = 0; at < 100; at++)
+    void waits
+      .begin(`account ${at}`)
+      .next(Infinity)
+      .then(() => woken.push(clock.now()));
+  const from = clock.now();
+  told.mock.calls[0]![0]();
+  for (let step = 0; step < 10; step++) {
+    clock.advance(100);
+    await new Promise(setImmediate);
+  }
+  expect(woken).toHaveLength(100);
+  expect(woken.filter((at) => at <= from + 500).length).toBeGreaterThan(20);
+  expect(woken.filter((at) => at > from + 500).length).toBeGreaterThan(20);
 });
 
 test('a change does not hide that the client has left or that the process ends', async () => {
