@@ -26,15 +26,15 @@ type Input<Id extends OverviewId> = OverviewInput<Id> & WatchOptions<Id>;
  * the sections that have changed; asks now and then where nobody can wait. Ends with its signal, `return()`, or a problem that
  * will not pass. Sections that have not changed are the same objects as before: leave them as they are.
  */
-export function watchOverview<
-  const Name extends NameOf<PlainOverviewId>,
-  const Asked extends Input<IdOf<Name>> = object,
->(portico: Portico, name: Name, options?: Asked): AsyncGenerator<OverviewOf<IdOf<Name>, Asked>, void, undefined>;
 export function watchOverview<const Name extends NameOf<OverviewId>, const Asked extends Input<IdOf<Name>>>(
   portico: Portico,
   name: Name,
   options: Asked,
 ): AsyncGenerator<OverviewOf<IdOf<Name>, Asked>, void, undefined>;
+export function watchOverview<
+  const Name extends NameOf<PlainOverviewId>,
+  const Asked extends Input<IdOf<Name>> = object,
+>(portico: Portico, name: Name, options?: Asked): AsyncGenerator<OverviewOf<IdOf<Name>, Asked>, void, undefined>;
 export function watchOverview(
   portico: Portico,
   name: string,

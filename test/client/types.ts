@@ -143,6 +143,9 @@ export async function watches(signal: AbortSignal): Promise<void> {
   for await (const { data } of watchOverview(portico, 'getAccountOverview', wanted))
     same<typeof data, { subscription: { plan: number } }>(true);
   watchOverview(portico, 'billing-overview', { sections: ['transactions'], pageSize: { transactions: 5 }, onRetry });
+  watchOverview(portico, 'account-overview', {
+    onRetry: ({ waitMs, problem }) => onRetry({ waitMs, problem, tries: 1 }),
+  });
   // @ts-expect-error no overview
   watchOverview(portico, 'getSubscription');
   // @ts-expect-error nor that
