@@ -32,9 +32,7 @@ const WRITES = [
 const LENGTH_MS = 2_000;
 const MOST = { writes: 3, changes: 3, failures: 2 };
 const CLIENTS = 3;
-const SECONDS = 3;
-/** What is written through another instance has come to whoever waits by then. */
-const SEEN_MS = 2_000;
+const SECONDS = 2;
 
 /** What is read and written together has one version. */
 const groupOf = ({ id, group }: Pick<Operation, 'id' | 'group'>) => group ?? id;
@@ -58,17 +56,12 @@ class Account {
   readonly versions = new Map<string, number>();
   /** Those that a write made, and of these those that somebody was told of. */
   readonly written = new Map<string, number>();
-  readonly told: { readonly at: number; readonly versions: ReadonlyMap<string, number> }[] = [];
+  told: ReadonlyMap<string, number> = new Map();
   failing: string | undefined;
   #version = 1;
 
   constructor(random: Random) {
     this.random = random;
-  }
-
-  /** Until that instant. */
-  toldAt(instant: number): ReadonlyMap<string, number> {
-    return this.told.findLast(({ at }) => at <= instant)?.versions ?? new Map<string, number>();
   }
 
   change(groups: readonly string[], of: readonly Map<string, number>[] = [this.versions]): void {
@@ -158,16 +151,15 @@ class Schedule {
       const changes = random() < 0.7 ? ['changed-sections'] : [];
       const prefer = [...changes, ...(waits ? [`wait=${SECONDS}`] : [])].join(', ');
       if (waits) this.counts.waits++;
-      const from = performance.now();
+      const { told } = this.#account;
       const status = await client.ask(oneOf(random, this.#instances), prefer, !waits && random() < 0.3);
-      const told = this.#account.toldAt(waits ? Math.max(from, performance.now() - SEEN_MS) : from);
       if (status < 400) this.#check(client, told, `${prefer} ${status}`);
       await sleep(random() * 200);
     }
     return { path, client };
   }
 
-  /** Nothing is from before what was told when the request began, or long before it ended. */
+  /** Nothing is from before what was told when the request began. */
   #check({ data }: DeltaClient, told: ReadonlyMap<string, number>, how: string) {
     for (const [name, value] of Object.entries(data)) {
       const [mark, least] = [markIn(value), told.get(SECTIONS.get(name) ?? '') ?? 0];
@@ -182,7 +174,7 @@ class Schedule {
     const { ok } = await oneOf(this.#random, this.#instances).ask(path, this.#token, init, this.#token);
     if (!ok) return;
     this.counts.writes++;
-    this.#account.told.push({ at: performance.now(), versions: new Map(this.#account.written) });
+    this.#account.told = new Map(this.#account.written);
   }
 
   async #fail() {
