@@ -55,18 +55,20 @@ export function knownIn(header: string | undefined, { wanted }: CompositionReque
 export function overviewAnswer(request: ClientRequest, form: Form, legs: ReadonlyMap<string, Leg>): Answer {
   const { asked, changesOnly } = form;
   const { wanted, strict } = asked;
-  const shown = wanted.flatMap((name) => {
+  let [tag, isKept] = ['', request.wants !== 'no-store'];
+  for (const leg of legs.values()) if (isGood(leg) && !leg.isCacheable) isKept = false;
+  for (const [at, name] of wanted.entries()) {
     const leg = legs.get(name);
-    return leg ? [[name, leg] as const] : [];
-  });
-  const isComplete = !shown.some(([, leg]) => isBad(leg));
-  const isKept = isComplete && request.wants !== 'no-store' && [...legs.values()].every(mayBeKept);
+    if (!leg) continue;
+    if (isBad(leg)) isKept = false;
+    tag += `${at > 0 ? '.' : ''}${tagOf(leg)}`;
+    noteLeg(request, name, leg);
+  }
   const header = request.header('if-none-match');
   const headers: Record<string, string> = { ...VARY, ...cacheHeaders(request, legs), ...NO_STORE };
-  for (const [name, leg] of shown) noteLeg(request, name, leg);
   let known: readonly string[] | undefined;
   if (isKept) {
-    headers['ETag'] = `"${shown.map(([, leg]) => tagOf(leg)).join('.')}"`;
+    headers['ETag'] = `"${tag}"`;
     if (noneMatch(header, headers['ETag'])) {
       Object.assign(headers, { 'Cache-Control': REVALIDATE }, appliedOf([strict && STRICT]));
       return { status: 304, headers, body: null };
@@ -74,28 +76,45 @@ export function overviewAnswer(request: ClientRequest, form: Form, legs: Readonl
     known = changesOnly ? knownIn(header, asked) : undefined;
     if (!known) headers['Cache-Control'] = REVALIDATE;
   }
-  const changed = shown.filter(([, leg], at) => !isKnown(leg, known?.[at]));
-  const unchanged = known && shown.filter(([, leg], at) => isKnown(leg, known[at])).map(([name]) => name);
-  const data = changed.map(([name, leg]) => `"${name}":${isGood(leg) ? leg.text : 'null'}`);
-  const sections = shown.map(([name, leg]) => `"${name}":${JSON.stringify(metaOf(leg))}`);
-  const errors = shown.flatMap(([name, leg]) => (isBad(leg) ? JSON.stringify(entryOf(request, name, leg)) : []));
-  const meta = `"complete":${isComplete}${unchanged ? `,"unchanged":${JSON.stringify(unchanged)}` : ''}`;
-  Object.assign(
-    headers,
-    { 'Content-Type': 'application/json' },
-    appliedOf([strict && STRICT, known !== undefined && CHANGED]),
-  );
-  const body = `{"data":{${data.join(',')}},"errors":[${errors.join(',')}],"meta":{${meta},"sections":{${sections.join(',')}}}}`;
-  const timing = Array.from(legs, ([name, leg]) => timingOf(name, leg.ms, leg.state)).join(', ');
-  return { status: 200, headers, body, timing };
+  headers['Content-Type'] = 'application/json';
+  if (strict || known) Object.assign(headers, appliedOf([strict && STRICT, known !== undefined && CHANGED]));
+  return { status: 200, headers, body: bodyOf(request, asked, { legs, known }), timing: timingsOf(legs) };
+}
+
+function timingsOf(legs: ReadonlyMap<string, Leg>): string {
+  let timings = '';
+  for (const [name, leg] of legs) timings += `${timings && ', '}${timingOf(name, leg.ms, leg.state)}`;
+  return timings;
+}
+
+interface Told {
+  readonly legs: ReadonlyMap<string, Leg>;
+  /** Of each section what the client has of it; undefined where it is told all. */
+  readonly known: readonly string[] | undefined;
+}
+
+function bodyOf(request: ClientRequest, { wanted }: CompositionRequest, { legs, known }: Told): string {
+  let [data, errors, sections, unchanged] = ['', '', '', ''];
+  for (const [at, name] of wanted.entries()) {
+    const leg = legs.get(name);
+    if (!leg) continue;
+    sections += `${sections && ','}"${name}":${metaOf(leg)}`;
+    if (isBad(leg)) errors += `${errors && ','}${JSON.stringify(entryOf(request, name, leg))}`;
+    if (known && isKnown(leg, known[at])) unchanged += `${unchanged && ','}"${name}"`;
+    else data += `${data && ','}"${name}":${isGood(leg) ? leg.text : 'null'}`;
+  }
+  const meta = `"complete":${errors === ''}${known ? `,"unchanged":[${unchanged}]` : ''},"sections":{${sections}}`;
+  return `{"data":{${data}},"errors":[${errors}],"meta":{${meta}}}`;
 }
 
 const STRICT = 'handling=strict';
 const CHANGED = 'changed-sections';
 
-const mayBeKept = (leg: Leg) => !isGood(leg) || leg.isCacheable;
-
-const metaOf = (leg: Leg) => ({ state: leg.state, ...(isGood(leg) && { age: leg.age, code: leg.code }) });
+function metaOf(leg: Leg): string {
+  if (!isGood(leg)) return `{"state":"${leg.state}"}`;
+  const code = leg.code === undefined ? '' : `,"code":${JSON.stringify(leg.code)}`;
+  return `{"state":"${leg.state}","age":${leg.age}${code}}`;
+}
 
 /** Of lines too. */
 export const linesHeaders = ({ strict }: CompositionRequest, known: unknown): Record<string, string> => ({
