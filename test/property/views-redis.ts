@@ -31,6 +31,7 @@ async function startServer(settings: Readonly<Record<string, string>>): Promise<
   atExit(() => child.kill('SIGKILL'));
   const client = new Redis(port, '127.0.0.1', { retryStrategy: () => 20, maxRetriesPerRequest: null });
   client.on('error', () => undefined); // until it listens
+  child.once('exit', () => client.disconnect()); // whoever asks one that has ended fails, and does not wait
   await client.ping();
   return {
     port,
