@@ -33,9 +33,10 @@ interface Tools {
   readonly ending?: AbortSignal | undefined;
 }
 
-/** What the store has said of cache keys: their versions. Not those of a write that is not over: each question makes another. */
+/** The versions of cache keys, as the store has said them. */
 type Versions = ReadonlyMap<string, Version>;
 
+/** In the place of a key's version while a write hides it: the store says another one each time then. */
 const HIDDEN: Version = 'hidden';
 
 async function versionsOf({ snapshot, keys }: Pick<Reader, 'snapshot' | 'keys'>, now: number): Promise<Versions> {
@@ -47,7 +48,7 @@ async function versionsOf({ snapshot, keys }: Pick<Reader, 'snapshot' | 'keys'>,
   return versions;
 }
 
-/** The requests of an account that may wait, and those of them that do. */
+/** The requests of an account that may wait. `placed`: those that do. */
 class Waiters extends Set<Wait> {
   readonly placed = new Set<Wait>();
   askedAt = -Infinity;
@@ -77,20 +78,20 @@ export class Waiting {
     const own = this.#waits.get(account) ?? new Waiters();
     const isTold = () => this.#tools.wakesOthers === true && this.#tools.store.hears();
     const said = (reader: Reader) => this.#said(own, reader);
-    const stay = () => this.#stay(own, wait);
-    const wait = new Wait(account, { clock, isTold, said, stay, leave: () => this.#leave(account, wait) });
+    const takePlace = () => this.#takePlace(own, wait);
+    const wait = new Wait(account, { clock, isTold, said, takePlace, leave: () => this.#leave(account, wait) });
     this.#waits.set(account, own.add(wait));
     return wait;
   }
 
-  #stay({ placed }: Waiters, wait: Wait): boolean {
+  #takePlace({ placed }: Waiters, wait: Wait): boolean {
     if (this.#size >= MOST || placed.size >= MOST_OF_ACCOUNT || this.#tools.ending?.aborted) return false;
     placed.add(wait);
     this.#size++;
     return true;
   }
 
-  /** One question for all that the account's requests wait for; whoever comes soon after goes by its answer. */
+  /** One question for all that the account's requests wait for. Whoever comes within a second goes by the last answer. */
   async #said(own: Waiters, { account, owner, context }: Reader): Promise<Versions> {
     const { clock, store } = this.#tools;
     const now = clock.now();
@@ -126,7 +127,7 @@ interface WaitTools {
   readonly clock: Clock;
   readonly isTold: () => boolean;
   readonly said: (reader: Reader) => Promise<Versions>;
-  readonly stay: () => boolean;
+  readonly takePlace: () => boolean;
   readonly leave: () => void;
 }
 
@@ -150,8 +151,8 @@ export class Wait {
   }
 
   /** Takes a place until the wait is ended; false where there is none. */
-  stay(): boolean {
-    return this.#tools.stay();
+  takePlace(): boolean {
+    return this.#tools.takePlace();
   }
 
   wake(why: Happening): void {
@@ -159,14 +160,14 @@ export class Wait {
     this.#goOn?.();
   }
 
-  /** Where all may have changed not all ask at once. */
+  /** Within a second. After a change of everything all waits would ask at once. */
   wakeInTurn(): void {
     this.#tools.clock.after(this.#phase % ASK_MS, () => this.wake('changed'));
   }
 
   /**
-   * Resolves at that instant, or as soon as something happens. Where nobody tells of changes: when the store says that what
-   * `reader` has read is no longer valid, or soon, without a reader.
+   * Resolves at that instant, or as soon as something happens. Where nobody tells of changes the store is asked: it resolves
+   * when what `reader` has read is no longer valid; without a reader, after a second at most.
    */
   async next(at: number, reader?: Reader): Promise<Woken> {
     const { clock, isTold, said } = this.#tools;

@@ -13,7 +13,7 @@ export interface Preferences {
 
 const NONE: Preferences = { isStrict: false, changesOnly: false, waitSeconds: 0 };
 
-/** What commas part that are in no quotes; and what comes before its parameters, which are no preferences of their own. */
+/** Each preference: commas in quotes do not part them. Then the preference alone, without its parameters. */
 const LISTED = /(?:[^,"]|"(?:[^"\\]|\\.)*"?)+/g;
 const WITHOUT_PARAMETERS = /^(?:[^;"]|"(?:[^"\\]|\\.)*"?)+/;
 

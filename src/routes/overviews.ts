@@ -64,7 +64,7 @@ function answering(
   };
 }
 
-/** What is computed is new when something that was read is. */
+/** Not what is computed: it is new only when something that was read is. */
 const isRead = (leg: Leg): leg is GoodLeg => isGood(leg) && leg.entry !== undefined;
 
 /** Whether the client asks for NDJSON. Most clients accept anything, or JSON. */

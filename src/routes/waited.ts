@@ -39,8 +39,8 @@ export async function waited(
   const stay = request.onLeft(() => wait.wake('left'));
   try {
     const first = await tell(await open());
-    // Who only reads takes no place: that may last, and be of an account that is none.
-    if (first.answer.status === 304 && !wait.stay()) return first.answer;
+    // Not before: the first reading may last, and its credential may be one that the upstream refuses.
+    if (first.answer.status === 304 && !wait.takePlace()) return first.answer;
     const answer = await changed(request, first, { wait, ...telling, until: request.startedAt + seconds * 1000 });
     const applied = answer.headers['Preference-Applied'];
     const names = `${applied === undefined ? '' : `${applied}, `}wait=${seconds}`;
@@ -60,7 +60,7 @@ async function changed(request: ClientRequest, first: Told, { wait, open, tell, 
   const isOver = () => request.tools.clock.now() >= until;
   let { answer, nextAt } = first;
   let at = nextAt(wait);
-  let reader: Reader | undefined; // the first did not know all that it would read: what is kept tells that
+  let reader: Reader | undefined; // not the first: without copies it could not know all that it would read
   while (answer.status === 304) {
     const woken = await request.aside(() => wait.next(Math.min(until, at), reader));
     if (woken === 'left') throw new ClientLeft();
@@ -71,7 +71,7 @@ async function changed(request: ClientRequest, first: Told, { wait, open, tell, 
       at = wait.pollAt(); // the write is still under way, or nobody knows how it ended
       continue;
     }
-    if (isOver()) request.isWaiting = false; // now an old copy is as good as for anybody
+    if (isOver()) request.isWaiting = false; // it may get an old copy now, like any other request
     ({ answer, nextAt } = await tell(reader));
     if (isOver()) break; // also where the reading has lasted until now
     at = nextAt(wait);

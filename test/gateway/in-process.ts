@@ -19,6 +19,8 @@ interface InProcessOptions {
 export interface InProcess {
   /** `address` is the client's. */
   readonly ask: (path: string, token: string, init?: RequestInit, address?: string) => Promise<Response>;
+  /** Resolves once it has tried to connect to its store. */
+  readonly opened: Promise<void>;
   readonly close: () => Promise<void>;
 }
 
@@ -36,9 +38,11 @@ export function inProcess({ transport, clock, store, env = {} }: InProcessOption
   const config = configOf({ UPSTREAM_BASE_URL: UPSTREAM, RATE_LIMIT_PER_MINUTE: '0', ...env });
   const readiness = { isReady: () => true };
   const given = { ...accountTables, config, upstream: new URL(UPSTREAM), logger: quiet, readiness };
-  const { deps, idle, close } = nodeDeps(given, openStore(given, store));
+  const made = openStore(given, store);
+  const { deps, idle, close } = nodeDeps(given, made);
   const app = createApp({ ...deps, transport, addressOf, ...(clock && { clock }) });
   return {
+    opened: made.opened,
     async ask(path, token, init = {}, address = '192.0.2.1') {
       const own = { Authorization: `Token ${token}`, 'x-from': address };
       const headers = { ...own, ...(init.headers as Record<string, string>) };

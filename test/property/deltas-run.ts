@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { inProcess } from '../gateway/in-process.ts';
 import { DELTAS_ENV, DeltaUpstream, playDeltas } from './deltas.ts';
 import { type Counts, noCounts } from './deltas-client.ts';
@@ -19,7 +18,7 @@ export async function runDeltas(port: number, first: number, count: number): Pro
   const env = { ...DELTAS_ENV, SECRETS: 'one secret that both of the instances have' };
   const open = () => inProcess({ transport: upstream.transport, store: addressOf(port), env });
   const instances = [open(), open()];
-  await sleep(500); // until they are connected: reads go on without a store
+  await Promise.all(instances.map(({ opened }) => opened));
   const counts = noCounts();
   const failed: string[] = [];
   let next = first;

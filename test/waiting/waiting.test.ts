@@ -210,11 +210,11 @@ test('of an instance 5,000 wait', () => {
   const store = new MemoryStore({ maxBytes: 1_000 });
   const waits = new Waiting({ store, clock: watchedClock(), metrics: noMetrics });
   const begun = Array.from({ length: 5_000 }, (_, at) => waits.begin(`account ${at}`));
-  expect(begun.every((wait) => wait.stay())).toBe(true);
+  expect(begun.every((wait) => wait.takePlace())).toBe(true);
   const another = waits.begin('another');
-  expect(another.stay()).toBe(false);
+  expect(another.takePlace()).toBe(false);
   begun[0]?.end();
-  expect(another.stay()).toBe(true);
+  expect(another.takePlace()).toBe(true);
 });
 
 test('a request takes no place while its first answer is on its way', async () => {
