@@ -42,7 +42,6 @@ const rooms: Record<string, { imports: string[]; types?: string[]; packages?: st
     packages: ['hono'],
   },
   index: { imports: ['portico', 'upstream', 'gateway', 'core'], types: ['middleware'] },
-  testing: { imports: [] },
   entry: { imports: [], packages: [] },
 };
 
@@ -123,7 +122,7 @@ function restrictedImports(room: string, depth: number, also: string[] = []) {
 const below = (room: string, depth: number): string => `src/${room}/${'*/'.repeat(depth - 1)}*.ts`;
 
 const boundaries = Object.keys(rooms)
-  .filter((room) => room !== 'entry' && room !== 'testing')
+  .filter((room) => room !== 'entry')
   .flatMap((room) =>
     files.has(room)
       ? [{ files: [`src/${room}.ts`], rules: restrictedImports(room, 0) }]

@@ -12,7 +12,6 @@ const ENTRIES = {
   'proxy-account': 'src/proxy-account/index.ts',
   node: 'src/entry/node/index.ts',
   worker: 'src/entry/worker/index.ts',
-  testing: 'src/testing/index.ts',
   cli: 'src/entry/cli/main.ts',
 };
 

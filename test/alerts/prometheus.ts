@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { vi } from 'vitest';
-import { freePort } from '../../src/testing/ports.ts';
+import { freePort } from '../support/ports.ts';
 import { run } from '../runtime/node-gateway.ts';
 import { groups } from './file.ts';
 

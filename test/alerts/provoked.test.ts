@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, expect, onTestFinished, test, vi } from 'vitest';
-import { listenLocally } from '../../src/testing/ports.ts';
+import { listenLocally } from '../support/ports.ts';
 import {
   hang,
   json,
@@ -13,7 +13,7 @@ import {
   type ScriptedUpstream,
   startUpstream,
   type Step,
-} from '../../src/testing/scripted-upstream.ts';
+} from '../support/scripted-upstream.ts';
 import { killAll, startNode } from '../runtime/node-gateway.ts';
 import type { OperationId } from '../support/account-api.ts';
 import { exampleBody, exampleInput, exampleRequest } from '../support/examples.ts';

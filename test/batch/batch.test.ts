@@ -3,7 +3,7 @@ import { allOperations, type OperationId } from '../support/account-api.ts';
 import { CONFIG, PENDING, responsesOf, openBatch, SUBSCRIPTION, transaction } from './helpers.ts';
 import { manualClock } from '../support/clock.ts';
 import { exampleBody, exampleInput } from '../support/examples.ts';
-import { barrier, hang, hold, json, reply, reset, type Step } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hang, hold, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 const reads = allOperations.filter(({ method }) => method === 'GET').map(({ id }) => id);

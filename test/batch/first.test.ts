@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { CONFIG, openBatch, responsesOf, SUBSCRIPTION, transaction } from './helpers.ts';
 import { manualClock } from '../support/clock.ts';
-import { barrier, hang, hold, json, perCall, reply, type Step } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hang, hold, json, perCall, reply, type Step } from '../support/scripted-upstream.ts';
 
 type BatchWorld = Awaited<ReturnType<typeof openBatch>>;
 

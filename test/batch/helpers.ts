@@ -1,5 +1,5 @@
 import type { CallOptions, TextAnswer } from '../support/http.ts';
-import type { Step } from '../../src/testing/scripted-upstream.ts';
+import type { Step } from '../support/scripted-upstream.ts';
 import { openWorld } from '../support/world.ts';
 
 export const PATH = '/bff/v1/batch';

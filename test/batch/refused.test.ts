@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { PATH, responsesOf, openBatch, SUBSCRIPTION } from './helpers.ts';
 import { call } from '../support/http.ts';
 import { openSocket, rawRequest } from '../support/raw-client.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 
 const item = (id: unknown, path: unknown = SUBSCRIPTION) => ({ id, path });
 const many = (count: number) => Array.from({ length: count }, (_, index) => item(`r${index}`));

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { openBatch, responsesOf, transaction } from './helpers.ts';
 import type { TextAnswer } from '../support/http.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 
 const LIMIT = 1_000;
 const openLimited = (env: Readonly<Record<string, string>> = {}) =>

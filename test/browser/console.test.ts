@@ -1,6 +1,6 @@
 import type { BrowserContextOptions, Page } from 'playwright-core';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
-import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
 import { stream } from '../support/http.ts';
 import { secret } from '../support/secrets.ts';

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { EXPOSED } from '../http/cors.ts';
 import { openOverviews } from '../overviews/helpers.ts';
 import { exampleBody } from '../support/examples.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { openPage, run, withChromium } from './browser.ts';
 import { type Got, openSite, PAGE } from './sites.ts';
 

@@ -13,7 +13,7 @@ import {
 import { LISTED } from '../http/cors.ts';
 import { exampleRequest } from '../support/examples.ts';
 import { callOf, tokenOf } from '../support/marked.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { leaksIn, secret } from '../support/secrets.ts';
 import { leave, openPage, run, textOf, withChromium } from './browser.ts';
 import { type Exchange, type Got, openFront, openSite, PAGE } from './sites.ts';

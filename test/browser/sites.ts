@@ -4,7 +4,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, request, 
 import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { onTestFinished } from 'vitest';
-import { listenLocally } from '../../src/testing/ports.ts';
+import { listenLocally } from '../support/ports.ts';
 
 const HTML = join(import.meta.dirname, 'page.html');
 

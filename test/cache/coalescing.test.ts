@@ -6,7 +6,7 @@ import { hit, holdFirst, MISS, NO_CACHE, NO_STORE, seen, requestOf } from './hel
 import type { TextAnswer } from '../support/http.ts';
 import { bodyOf, callOf, isCallTo, pathOf } from '../support/marked.ts';
 import { openSocket } from '../support/raw-client.ts';
-import { barrier, hold, json, perCall, reply, reset } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, perCall, reply, reset } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { cachedIds, readIds } from '../support/table.ts';
 import { openWorld, type World } from '../support/world.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { hit, MISS, NO_CACHE, NO_STORE, seen } from './helpers.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { cachedIds } from '../support/table.ts';
 import { openWorld } from '../support/world.ts';
 

@@ -13,7 +13,7 @@ import {
   reply,
   reset,
   type Step,
-} from '../../src/testing/scripted-upstream.ts';
+} from '../support/scripted-upstream.ts';
 import { cachedIds, uncachedIds, writeIds, policyOf } from '../support/table.ts';
 import { openWorld } from '../support/world.ts';
 

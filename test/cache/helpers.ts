@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import type { OperationId } from '../support/account-api.ts';
 import type { TextAnswer } from '../support/http.ts';
 import { bodyOf, callOf, goodAnswer, markOf, pathOf } from '../support/marked.ts';
-import { type Barrier, type Call, hold, json, perCall, reply, type Step } from '../../src/testing/scripted-upstream.ts';
+import { type Barrier, type Call, hold, json, perCall, reply, type Step } from '../support/scripted-upstream.ts';
 import type { Asking, World } from '../support/world.ts';
 
 export const cacheStatusOf = ({ headers }: TextAnswer): string | undefined => headers['cache-status'];

@@ -3,7 +3,7 @@ import type { OperationId } from '../support/account-api.ts';
 import { hit, holdFirst, MISS, seen, requestOf } from './helpers.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
 import { openSocket } from '../support/raw-client.ts';
-import { barrier, hang, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hang, hold, json, reply } from '../support/scripted-upstream.ts';
 import { openWorld, type World } from '../support/world.ts';
 
 const ID: OperationId = 'getSubscription';

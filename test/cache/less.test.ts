@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { cacheStatusOf, hit, MISS, NO_CACHE, seen, UNKEPT } from './helpers.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
-import { bytes, httpResponse, json, type Step } from '../../src/testing/scripted-upstream.ts';
+import { bytes, httpResponse, json, type Step } from '../support/scripted-upstream.ts';
 import { cachedIds, policyOf } from '../support/table.ts';
 import { openWorld } from '../support/world.ts';
 

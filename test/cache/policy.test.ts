@@ -4,7 +4,7 @@ import { cacheStatusOf, hit, MISS, seen } from './helpers.ts';
 import { startGateway } from '../support/gateway.ts';
 import { call } from '../support/http.ts';
 import { bodyOf, callOf, pathOf } from '../support/marked.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { cachedIds } from '../support/table.ts';
 import { openWorld } from '../support/world.ts';
 import { accountTable } from '../support/account-api.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { OperationId } from '../support/account-api.ts';
 import { askAll, goodAfter, isHit, MISS, NO_STORE, raising, seen, UNKEPT, versioned } from './helpers.ts';
 import { callOf, isCallTo, pathOf } from '../support/marked.ts';
-import { barrier, hold, perCall, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, perCall, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { cachedIds, partedBy, invalidatedReads, writeIds } from '../support/table.ts';
 import { openWorld } from '../support/world.ts';

@@ -4,7 +4,7 @@ import type { Operation } from '../../src/upstream/operation.ts';
 import { askAll, goodAfter, hit, isHit, MISS, NO_CACHE, NO_STORE, seen, versioned } from './helpers.ts';
 import { legsOf } from '../overviews/helpers.ts';
 import { callOf, isCallTo } from '../support/marked.ts';
-import { barrier, hang, hold, json, perCall, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hang, hold, json, perCall, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { cachedIds, uncachedIds } from '../support/table.ts';
 import { openWorld } from '../support/world.ts';

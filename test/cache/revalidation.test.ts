@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { OperationId } from '../support/account-api.ts';
 import { hit, MISS, NO_CACHE, NO_STORE, seen } from './helpers.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
-import { barrier, bytes, hold, httpResponse, json, reply, type Step } from '../../src/testing/scripted-upstream.ts';
+import { barrier, bytes, hold, httpResponse, json, reply, type Step } from '../support/scripted-upstream.ts';
 import { cachedIds, uncachedIds } from '../support/table.ts';
 import { openWorld } from '../support/world.ts';
 

@@ -12,7 +12,7 @@ import {
   reply,
   reset,
   type Step,
-} from '../../src/testing/scripted-upstream.ts';
+} from '../support/scripted-upstream.ts';
 import { invalidatedReads, writeIds } from '../support/table.ts';
 import { openWorld } from '../support/world.ts';
 

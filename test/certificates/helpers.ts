@@ -8,7 +8,7 @@ import type { TLSSocket, TlsOptions } from 'node:tls';
 import { onTestFinished } from 'vitest';
 import { type TlsFiles, WatchedTls } from '../../src/entry/node/certificates.ts';
 import type { Way } from '../../src/entry/node/way.ts';
-import { listenLocally } from '../../src/testing/ports.ts';
+import { listenLocally } from '../support/ports.ts';
 import { firstAuthority } from '../support/authorities.ts';
 import { keepingLogger, type LogLine, startGateway } from '../support/gateway.ts';
 import { call, type CallOptions } from '../support/http.ts';

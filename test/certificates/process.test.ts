@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { bundleNode } from '../../scripts/node-bundle.ts';
-import { freePort, listenLocally } from '../../src/testing/ports.ts';
+import { freePort, listenLocally } from '../support/ports.ts';
 import { emptyFolder, killAll, run, startNode } from '../runtime/node-gateway.ts';
 import { firstAuthority as first, secondAuthority as second } from '../support/authorities.ts';
 import { call } from '../support/http.ts';

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { storeAddressOf } from '../../src/entry/node/redis/address.ts';
 import { WatchedTls } from '../../src/entry/node/certificates.ts';
 import { clientOf } from '../../src/entry/node/redis/client.ts';
-import { listenLocally } from '../../src/testing/ports.ts';
+import { listenLocally } from '../support/ports.ts';
 import { firstAuthority as first, secondAuthority as second } from '../support/authorities.ts';
 import { keepingLogger } from '../support/gateway.ts';
 import { folderWith } from './helpers.ts';

@@ -1,7 +1,7 @@
 import { unlinkSync } from 'node:fs';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { WatchedTls } from '../../src/entry/node/certificates.ts';
-import { barrier } from '../../src/testing/barrier.ts';
+import { barrier } from '../support/barrier.ts';
 import { firstAuthority as first, ofWrongPurpose, secondAuthority as second } from '../support/authorities.ts';
 import { keepingLogger, type LogLine } from '../support/gateway.ts';
 import { folderWith, openGateway, refuse, startTlsUpstream, WRITE } from './helpers.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createClient } from '../../client/src/index.ts';
-import { barrier, bytes, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
-import { httpResponse } from '../../src/testing/steps.ts';
+import { barrier, bytes, hold, json, reply } from '../support/scripted-upstream.ts';
+import { httpResponse } from '../support/steps.ts';
 import { holdPauses, openClient, openStandIn, problem, SUBSCRIPTION, thrownBy } from './helpers.ts';
 import { KINDS } from './kinds.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type ClientOptions, each, keepCopies, outcomeOf } from '../../client/src/index.ts';
-import { barrier, type Call, hold, json, perCall, reply, type Step } from '../../src/testing/scripted-upstream.ts';
+import { barrier, type Call, hold, json, perCall, reply, type Step } from '../support/scripted-upstream.ts';
 import {
   BOUGHT,
   gistOf,

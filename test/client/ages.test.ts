@@ -1,6 +1,6 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { keepCopies } from '../../client/src/index.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { openStandIn } from './helpers.ts';
 
 const ETAG = '"1"';

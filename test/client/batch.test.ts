@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { PorticoProblem, readBatch } from '../../client/src/index.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { exampleInput } from '../support/examples.ts';
 import { openClient, openStandIn, problem, problemBody, problemOf } from './helpers.ts';
 

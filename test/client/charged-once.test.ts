@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { type Portico, PorticoProblem } from '../../client/src/index.ts';
 import { goodAnswer } from '../support/marked.ts';
-import { barrier, hold, json, perCall, reply, reset } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, perCall, reply, reset } from '../support/scripted-upstream.ts';
 import { gistOf, openClient, PLAN, problemOf, PURCHASE, thrownBy } from './helpers.ts';
 
 /** The gateway, which has the real records of keys; the upstream sees what is charged. */

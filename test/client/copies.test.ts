@@ -7,7 +7,7 @@ import {
   type Portico,
 } from '../../client/src/index.ts';
 import { openOverviews } from '../overviews/helpers.ts';
-import { barrier, type Call, hold, json, perCall, reply, type Step } from '../../src/testing/scripted-upstream.ts';
+import { barrier, type Call, hold, json, perCall, reply, type Step } from '../support/scripted-upstream.ts';
 import { bodyOf } from '../support/marked.ts';
 import { openClient, openStandIn, passPauses, problem, SUBSCRIPTION } from './helpers.ts';
 

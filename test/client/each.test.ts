@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createClient, each } from '../../client/src/index.ts';
 import { exampleBody } from '../support/examples.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { openClient, openStandIn, problem, problemOf } from './helpers.ts';
 
 const PATH = '/api/v2/payment/transaction/';

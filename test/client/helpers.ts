@@ -8,7 +8,7 @@ import {
   PorticoProblem,
   type Problem,
 } from '../../client/src/index.ts';
-import { json, type ScriptedUpstream, startUpstream, type Step } from '../../src/testing/scripted-upstream.ts';
+import { json, type ScriptedUpstream, startUpstream, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { type Env, openWorld, type World } from '../support/world.ts';
 

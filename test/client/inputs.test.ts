@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { type CallOptions, createClient, streamOverview } from '../../client/src/index.ts';
 import { legOf, openOverviews, overviewTable, SUBSCRIPTION as SUBSCRIPTION_PATH } from '../overviews/helpers.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { callTo, gistOf, openClient, openStandIn, problemOf, SUBSCRIPTION } from './helpers.ts';
 
 const [, accountOverview] = overviewTable[0]!;

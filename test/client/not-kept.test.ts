@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { type CallOptions, keepCopies } from '../../client/src/index.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { openClient, openStandIn, PLAN } from './helpers.ts';
 
 test('no copy is kept of what says `no-store`, such as a pending payment', async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { Portico } from '../../client/src/index.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { openStandIn } from './helpers.ts';
 
 const CALLS: readonly (readonly [string, number, (portico: Portico) => Promise<unknown>])[] = [

@@ -3,7 +3,7 @@ import { createClient, type OperationId as ClientId } from '../../client/src/ind
 import { routes } from '../../client/src/routes.ts';
 import { exampleInput } from '../support/examples.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { type OperationId, operations } from '../support/account-api.ts';
 import { callTo, openClient } from './helpers.ts';

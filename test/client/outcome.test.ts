@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { createClient, outcomeOf } from '../../client/src/index.ts';
 import { routes } from '../../client/src/routes.ts';
 import { legOf, openOverviews, overviewTable } from '../overviews/helpers.ts';
-import { json, type Step } from '../../src/testing/scripted-upstream.ts';
+import { json, type Step } from '../support/scripted-upstream.ts';
 import { exampleBody } from '../support/examples.ts';
 import { openStandIn, PLAN, problem, problemOf, PURCHASE } from './helpers.ts';
 

@@ -3,7 +3,7 @@ import { type CallOptions, createClient, type PorticoProblem } from '../../clien
 import { openOverviews } from '../overviews/helpers.ts';
 import { cookieIn, openSessions, OWN_PAGE } from '../sessions/helpers.ts';
 import { bodyOf, callOf, tokenOf } from '../support/marked.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { callTo, openClient, problemOf } from './helpers.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { createClient, type OverviewId, type Routes, streamOverview } from '../../client/src/index.ts';
-import { json, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { json, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 
 let gateway: ScriptedUpstream;
 

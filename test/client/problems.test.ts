@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { PorticoProblem } from '../../client/src/index.ts';
-import { bytes, close, json, type Step } from '../../src/testing/scripted-upstream.ts';
-import { httpResponse, reply } from '../../src/testing/steps.ts';
+import { bytes, close, json, type Step } from '../support/scripted-upstream.ts';
+import { httpResponse, reply } from '../support/steps.ts';
 import { callOf } from '../support/marked.ts';
 import {
   gistOf,

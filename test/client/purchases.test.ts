@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createClient } from '../../client/src/index.ts';
-import { barrier, hold, json, reply, reset, type Step } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
 import {
   BOUGHT,
   gistOf,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { CancelledError, InfiniteQueryObserver, QueryClient } from '@tanstack/query-core';
 import { keepCopies } from '../../client/src/index.ts';
 import { queriesOf } from '../../client/src/query.ts';
-import { barrier, hold, json } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json } from '../support/scripted-upstream.ts';
 import { openStandIn, passPauses, problem, problemOf, SUBSCRIPTION, thrownBy } from './helpers.ts';
 
 const PATH = '/api/v2/payment/transaction/';

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { type CopyStore, createClient, keepCopies, type Portico } from '../../client/src/index.ts';
-import { barrier, type Call, hold, json, perCall, reply, type Step } from '../../src/testing/scripted-upstream.ts';
+import { barrier, type Call, hold, json, perCall, reply, type Step } from '../support/scripted-upstream.ts';
 import { openStandIn } from './helpers.ts';
 
 const ETAG = '"the same for all"';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { createClient, type Portico, PorticoProblem, streamOverview } from '../../client/src/index.ts';
 import { legOf, openOverviews, overviewTable } from '../overviews/helpers.ts';
-import { barrier, bytes, close, hold, json, reply, type Step } from '../../src/testing/scripted-upstream.ts';
+import { barrier, bytes, close, hold, json, reply, type Step } from '../support/scripted-upstream.ts';
 import { gistOf, openStandIn, passPauses, problem, problemOf, thrownBy } from './helpers.ts';
 
 const account = overviewTable.map(([, overview]) => overview).find(({ id }) => id === 'getAccountOverview')!;

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { touches } from '../../client/src/index.ts';
 import { queriesOf } from '../../client/src/query.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { allOperations, allOverviews } from '../support/account-api.ts';
 import { openStandIn } from './helpers.ts';
 

@@ -1,8 +1,8 @@
 import { inspect } from 'node:util';
 import { describe, expect, test, vi } from 'vitest';
 import { createClient, type Portico, type Problem, type Retry, streamOverview } from '../../client/src/index.ts';
-import { barrier, bytes, close, hold, json, reply, reset, type Step } from '../../src/testing/scripted-upstream.ts';
-import { httpResponse, letRead } from '../../src/testing/steps.ts';
+import { barrier, bytes, close, hold, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
+import { httpResponse, letRead } from '../support/steps.ts';
 import { tokenOf } from '../support/marked.ts';
 import {
   FIRST_PAUSE,

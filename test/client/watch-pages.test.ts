@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { barrier, hold, reset } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, reset } from '../support/scripted-upstream.ts';
 import { problem } from './helpers.ts';
 import { FIRST, MINUTES_MS, openWatch, passing, preferenceOf, same, SECOND_MS, valueOf, whole } from './watching.ts';
 

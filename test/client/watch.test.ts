@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from 'vitest';
 import { type Retry, watchOverview } from '../../client/src/index.ts';
-import { barrier, hold, json, reply, reset, type Step } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
 import { tokenOf } from '../support/marked.ts';
 import { gistOf, problem, problemOf, thrownBy } from './helpers.ts';
 import {

@@ -1,6 +1,6 @@
 import { onTestFinished, vi } from 'vitest';
 import { type ClientOptions, type Portico, type Retry, watchOverview } from '../../client/src/index.ts';
-import { type Call, json, type Step } from '../../src/testing/scripted-upstream.ts';
+import { type Call, json, type Step } from '../support/scripted-upstream.ts';
 import { holdPauses, openStandIn } from './helpers.ts';
 
 const OVERVIEW = 'GET /bff/v1/account-overview';

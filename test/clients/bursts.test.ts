@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { killAll, type NodeGateway, startNode } from '../runtime/node-gateway.ts';
 import { exampleBody } from '../support/examples.ts';
 import { openSocket } from '../support/raw-client.ts';
-import { json, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { json, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 let upstream: ScriptedUpstream;

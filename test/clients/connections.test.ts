@@ -4,7 +4,7 @@ import { afterAll, expect, onTestFinished, test } from 'vitest';
 import { killAll, type NodeGateway, startNode } from '../runtime/node-gateway.ts';
 import { exampleBody } from '../support/examples.ts';
 import { openSocket, requestText } from '../support/raw-client.ts';
-import { barrier, hold, json, reply, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply, startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 const DESCRIPTORS = 300;

@@ -4,7 +4,7 @@ import { afterAll, describe, expect, test } from 'vitest';
 import { killAll, type NodeGateway, startNode } from '../runtime/node-gateway.ts';
 import { call } from '../support/http.ts';
 import { openSocket } from '../support/raw-client.ts';
-import { json, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { json, startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import type { AtEnd } from '../support/world.ts';
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { killAll, type NodeGateway, startNode } from '../runtime/node-gateway.ts';
 import { call } from '../support/http.ts';
 import { openSocket } from '../support/raw-client.ts';
-import { type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 const PATH = '/api/v2/apikey/';

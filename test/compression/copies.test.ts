@@ -1,7 +1,7 @@
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { compressing, type Gzip } from '../../src/entry/node/compression.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { exampleBody, exampleRequest } from '../support/examples.ts';
 import { cachedIds, policyOf } from '../support/table.ts';
 import { expectPacked, expectPlain } from './bytes.ts';

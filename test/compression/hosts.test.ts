@@ -2,7 +2,7 @@ import { Hono } from 'hono';
 import { compress } from 'hono/compress';
 import { expect, onTestFinished, test } from 'vitest';
 import type { HostEnv } from '../../src/middleware/calls.ts';
-import { perCall, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { perCall, startUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/gateway.ts';
 import { goodAnswer } from '../support/marked.ts';
 import { secret } from '../support/secrets.ts';

@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
 import { compressing } from '../../src/entry/node/compression.ts';
 import { DAY, openSessions, byCookie, OWN_PAGE } from '../sessions/helpers.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { openWorld } from '../support/world.ts';
 import { expectPacked, receive } from './bytes.ts';
 import { MARK } from './helpers.ts';

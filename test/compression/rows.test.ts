@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { overview } from '../../src/gateway/overviews.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { varyOf } from '../http/cors.ts';
 import { overviewTable } from '../overviews/helpers.ts';
 import { openOwn, rows } from '../overviews/own.ts';

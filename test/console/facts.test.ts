@@ -1,13 +1,6 @@
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import type { Recorded, Recorder } from '../../src/core/recorder.ts';
-import {
-  barrier,
-  hold,
-  json,
-  reply,
-  type ScriptedUpstream,
-  startUpstream,
-} from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { sharedStore } from '../store/shared-world.ts';
 import { clockOfDeadlines } from '../support/clock.ts';
 import { exampleRequest } from '../support/examples.ts';

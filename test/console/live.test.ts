@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Asked, Leg } from '../../src/console/event.d.ts';
-import { barrier, hold, json, reply, reset } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply, reset } from '../support/scripted-upstream.ts';
 import { expectProblem } from '../http/problem.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
 import { secret } from '../support/secrets.ts';

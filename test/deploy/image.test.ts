@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { licensesOf } from '../../scripts/licenses.ts';
-import { freePort } from '../../src/testing/ports.ts';
+import { freePort } from '../support/ports.ts';
 import { killAll, run, type Running } from '../runtime/node-gateway.ts';
 import { buildIn, pairsOf, type Stage, steps } from './dockerfile.ts';
 import { textOf, yaml } from './files.ts';

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { barrier } from '../../src/testing/barrier.ts';
-import { freePort, listenLocally } from '../../src/testing/ports.ts';
+import { barrier } from '../support/barrier.ts';
+import { freePort, listenLocally } from '../support/ports.ts';
 import { killAll, run } from '../runtime/node-gateway.ts';
 import { complaintsOf, configIn, isInstalled, ROOT, textOf } from './files.ts';
 

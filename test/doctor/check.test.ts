@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import manifest from '../../package.json' with { type: 'json' };
-import { startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { startUpstream } from '../support/scripted-upstream.ts';
 import { emptyFolder, killAll, ROOT, run } from '../runtime/node-gateway.ts';
 import { LEAK_MARK, secret } from '../support/secrets.ts';
 import { program } from './helpers.ts';

@@ -1,6 +1,6 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { listenLocally } from '../../src/testing/ports.ts';
+import { listenLocally } from '../support/ports.ts';
 import { ROOT, run } from '../runtime/node-gateway.ts';
 
 const ENTRY = join(ROOT, 'src/entry/node.ts');

@@ -12,7 +12,7 @@ import {
   reply,
   reset,
   type Step,
-} from '../../src/testing/scripted-upstream.ts';
+} from '../support/scripted-upstream.ts';
 
 /** Something that goes wrong at the upstream, and what contract.md makes of it. */
 export interface Fault {

@@ -15,7 +15,7 @@ import {
   reply,
   type ScriptedUpstream,
   startUpstream,
-} from '../../src/testing/scripted-upstream.ts';
+} from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import type { Env, AtEnd } from '../support/world.ts';
 

@@ -6,7 +6,7 @@ import { READ } from './helpers.ts';
 import { killAll, startNode } from '../runtime/node-gateway.ts';
 import { call } from '../support/http.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
-import { bytes, httpResponse, json, reply, startUpstream, type Step } from '../../src/testing/scripted-upstream.ts';
+import { bytes, httpResponse, json, reply, startUpstream, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 const LIMIT_BYTES = 5_242_880;

@@ -3,7 +3,7 @@ import { POISON } from './faults.ts';
 import { READ } from './helpers.ts';
 import type { TextAnswer } from '../support/http.ts';
 import { bodyOf, callOf, markOf } from '../support/marked.ts';
-import { barrier, bytes, hold, httpResponse, json, reply, type Step } from '../../src/testing/scripted-upstream.ts';
+import { barrier, bytes, hold, httpResponse, json, reply, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { useWorld } from '../support/world.ts';
 

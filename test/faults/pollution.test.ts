@@ -5,7 +5,7 @@ import { POLLUTION } from './faults.ts';
 import { expectProblem } from '../http/problem.ts';
 import { dataText, legsOf, openOverviews, type OverviewWorld } from '../overviews/helpers.ts';
 import { call } from '../support/http.ts';
-import { bytes, httpResponse, json } from '../../src/testing/scripted-upstream.ts';
+import { bytes, httpResponse, json } from '../support/scripted-upstream.ts';
 
 /** Into every object of the text. */
 const pollute = (text: string) => text.replaceAll('{', () => `{${POLLUTION},`).replaceAll(',}', '}');

@@ -4,7 +4,7 @@ import { createServer as createHttps } from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Reason } from '../../src/core/errors.ts';
-import { barrier, bytes, close, hold, json, reply, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { barrier, bytes, close, hold, json, reply, startUpstream } from '../support/scripted-upstream.ts';
 import { openDoor } from '../support/door.ts';
 import type { Asked } from '../../src/console/event.d.ts';
 import { watch } from '../console/events.ts';

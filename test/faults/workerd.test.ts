@@ -8,7 +8,7 @@ import { killAll } from '../runtime/node-gateway.ts';
 import { exampleInput } from '../support/examples.ts';
 import { call } from '../support/http.ts';
 import { bodyOf, goodAnswer, isCallTo, markOf, pathOf } from '../support/marked.ts';
-import { perCall, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { perCall, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 /** The platform says of what is not HTTP only that the connection was lost. */

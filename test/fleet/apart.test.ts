@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { markOf } from '../support/marked.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { VersionedUpstream } from '../support/versioned-upstream.ts';
 import { ask, bought, buy, fleetOfFile, isHit, newOrder, prime, testWhatIsKept } from './fleet.ts';

@@ -3,7 +3,7 @@ import { IN_PROGRESS, UNKNOWN } from '../idempotency/helpers.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { markOf } from '../support/marked.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { hang, json } from '../../src/testing/scripted-upstream.ts';
+import { hang, json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { isOf } from '../support/versioned-upstream.ts';
 import { ask, bought, buy, fleetOfFile, isHit, newOrder, prime, untilNot } from './fleet.ts';

@@ -7,7 +7,7 @@ import { killAll, type NodeGateway, startNode } from '../runtime/node-gateway.ts
 import { call, type TextAnswer } from '../support/http.ts';
 import type { TestRedis } from '../support/redis.ts';
 import { startOldRedis } from '../store/engine-world.ts';
-import { type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { leaksIn, secret } from '../support/secrets.ts';
 import { bodyOf, requestOf, VersionedUpstream } from '../support/versioned-upstream.ts';
 import type { Asking, Env } from '../support/world.ts';

@@ -17,16 +17,7 @@ import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { exampleInput } from '../support/examples.ts';
 import { openSocket } from '../support/raw-client.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
-import {
-  barrier,
-  bytes,
-  hang,
-  hold,
-  httpResponse,
-  letRead,
-  reply,
-  type Step,
-} from '../../src/testing/scripted-upstream.ts';
+import { barrier, bytes, hang, hold, httpResponse, letRead, reply, type Step } from '../support/scripted-upstream.ts';
 import { isOf } from '../support/versioned-upstream.ts';
 import type { Env } from '../support/world.ts';
 

@@ -5,7 +5,7 @@ import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { LEASE_MS, MAX_VALUE_BYTES } from '../../src/store/shared/engine.ts';
 import { bodyOf, markOf } from '../support/marked.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { isOf } from '../support/versioned-upstream.ts';
 import { ask, fleetOfFile } from './fleet.ts';

@@ -5,7 +5,7 @@ import { IN_PROGRESS, REUSED, UNKNOWN } from '../idempotency/helpers.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { call } from '../support/http.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { barrier, type Barrier, hang, hold, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, type Barrier, hang, hold, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { isOf } from '../support/versioned-upstream.ts';
 import { idOf } from '../support/marked.ts';

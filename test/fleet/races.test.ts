@@ -6,7 +6,7 @@ import type { NodeGateway } from '../runtime/node-gateway.ts';
 import type { TextAnswer } from '../support/http.ts';
 import { markOf, idOf } from '../support/marked.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { barrier, type Barrier, hold, reply, type Step } from '../../src/testing/scripted-upstream.ts';
+import { barrier, type Barrier, hold, reply, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { invalidatedReads } from '../support/table.ts';
 import { isOf } from '../support/versioned-upstream.ts';

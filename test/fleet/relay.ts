@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { connect, createServer, type Socket } from 'node:net';
 import { type ScriptName, SCRIPTS } from '../../src/entry/node/redis/scripts.ts';
-import { type Barrier, barrier } from '../../src/testing/barrier.ts';
-import { listenLocally } from '../../src/testing/ports.ts';
+import { type Barrier, barrier } from '../support/barrier.ts';
+import { listenLocally } from '../support/ports.ts';
 
 /** Passes bytes to a server, and may keep some back, or pass them to another server. */
 export interface Relay {

@@ -6,7 +6,7 @@ import { byCookie, cookieIn, expectOver, SESSION, signInWith } from '../sessions
 import { call, type CallOptions } from '../support/http.ts';
 import { markOf } from '../support/marked.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { barrier, hold, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { isOf, requestOf } from '../support/versioned-upstream.ts';
 

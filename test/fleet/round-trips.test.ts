@@ -5,7 +5,7 @@ import { cacheStatusOf } from '../cache/helpers.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { call, type TextAnswer } from '../support/http.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { barrier, hold, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { isOf } from '../support/versioned-upstream.ts';
 import { ask, bought, buy, fleetOfFile, isHit, newOrder } from './fleet.ts';

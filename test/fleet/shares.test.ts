@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { idOf } from '../support/marked.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { json, perCall } from '../../src/testing/scripted-upstream.ts';
+import { json, perCall } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { bodyOf, isOf } from '../support/versioned-upstream.ts';
 import { ask, buyOnce, fleetOfFile, isHit, newOrder, prime, UNAVAILABLE } from './fleet.ts';

@@ -22,7 +22,7 @@ import type { NodeGateway } from '../runtime/node-gateway.ts';
 import { markOf } from '../support/marked.ts';
 import { passWindow } from '../store/engine-world.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { barrier, hang, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hang, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { isOf } from '../support/versioned-upstream.ts';
 

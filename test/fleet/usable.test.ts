@@ -1,7 +1,7 @@
 import { connect, createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import { listenLocally } from '../../src/testing/ports.ts';
-import { json, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { listenLocally } from '../support/ports.ts';
+import { json, startUpstream } from '../support/scripted-upstream.ts';
 import { exposition } from '../metrics/exposition.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { call } from '../support/http.ts';

@@ -8,7 +8,7 @@ import { startCluster, type TestCluster } from '../support/cluster.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { secret } from '../support/secrets.ts';
 import type { Env } from '../support/world.ts';
-import { freePort } from '../../src/testing/ports.ts';
+import { freePort } from '../support/ports.ts';
 
 /** What is promised, and something for a busy machine. */
 const MOST_MS = 2_000 + 1_000;

@@ -8,7 +8,7 @@ import { clockOfDeadlines } from '../support/clock.ts';
 import { startGateway } from '../support/gateway.ts';
 import { call } from '../support/http.ts';
 import { pathOf } from '../support/marked.ts';
-import { bytes, httpResponse, perCall, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { bytes, httpResponse, perCall, startUpstream } from '../support/scripted-upstream.ts';
 import { cachedIds } from '../support/table.ts';
 import { times } from '../support/times.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Credential } from '../../src/upstream/hooks.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { allOperations } from '../support/account-api.ts';
 import { callOf } from '../support/marked.ts';
 import { secret } from '../support/secrets.ts';

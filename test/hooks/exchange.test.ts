@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { GatewayError } from '../../src/core/errors.ts';
 import type { Exchange, Exchanged } from '../../src/upstream/hooks.ts';
-import { barrier, hold, json, perCall, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, perCall, reply } from '../support/scripted-upstream.ts';
 import { expectProblem } from '../http/problem.ts';
 import { gist, openShop } from '../idempotency/helpers.ts';
 import { openOverviews, overviewTable } from '../overviews/helpers.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { CalledOperation, FurtherHeaders } from '../../src/upstream/hooks.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { expectProblem } from '../http/problem.ts';
 import { gist, openShop } from '../idempotency/helpers.ts';
 import { allOperations } from '../support/account-api.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import type { Hooks, OnProblem, ProblemRequest, ToldProblem } from '../../src/upstream/hooks.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { openBatch, responsesOf } from '../batch/helpers.ts';
 import { expectProblem } from '../http/problem.ts';
 import { legsOf, openOverviews, optionalOf, overviewTable } from '../overviews/helpers.ts';

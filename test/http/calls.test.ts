@@ -11,7 +11,7 @@ import {
   perCall,
   type ScriptedUpstream,
   startUpstream,
-} from '../../src/testing/scripted-upstream.ts';
+} from '../support/scripted-upstream.ts';
 import { portico as gatewayOf } from '../../src/portico.ts';
 import { defineRows } from '../../src/upstream/operation.ts';
 import { operations } from '../support/account-api.ts';

@@ -6,7 +6,7 @@ import { expectBare } from './problem.ts';
 import { exampleInput } from '../support/examples.ts';
 import type { TextAnswer } from '../support/http.ts';
 import { openSocket } from '../support/raw-client.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { cachedIds } from '../support/table.ts';
 import { type Env, openWorld, type World } from '../support/world.ts';
 

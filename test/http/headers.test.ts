@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { expectCommonHeaders, expectProblem } from './problem.ts';
 import { exampleBody } from '../support/examples.ts';
 import { requestText } from '../support/raw-client.ts';
-import { bytes, httpResponse, json } from '../../src/testing/scripted-upstream.ts';
+import { bytes, httpResponse, json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { useWorld } from '../support/world.ts';
 

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { expectBare, expectCommonHeaders, expectProblem } from './problem.ts';
 import { exampleBody } from '../support/examples.ts';
 import { openSocket, requestText } from '../support/raw-client.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { useWorld } from '../support/world.ts';
 

@@ -12,7 +12,7 @@ import { call, type CallOptions } from '../support/http.ts';
 import { rawRequest } from '../support/raw-client.ts';
 import { secret } from '../support/secrets.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
-import { type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { hostOf } from '../runtime/host-app.ts';
 import { HOST_VARIABLES, hostScenarios, type HostStage, scriptUpstream } from '../runtime/scenarios/host.ts';
 

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { fromEnv } from '../../src/entry/node/index.ts';
 import { portico } from '../../src/portico.ts';
 import { overviews, proxyAccount } from '../../src/proxy-account/index.ts';
-import { barrier, type Call, hold, json, perCall, reply, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { barrier, type Call, hold, json, perCall, reply, startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 const READ = '/api/v2/subscription/';

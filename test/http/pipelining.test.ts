@@ -3,7 +3,7 @@ import { expect, test, vi } from 'vitest';
 import { expectBare } from './problem.ts';
 import { exampleBody, exampleInput } from '../support/examples.ts';
 import { openSocket, requestText } from '../support/raw-client.ts';
-import { barrier, hold, json, perCall, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, perCall, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { useWorld } from '../support/world.ts';
 

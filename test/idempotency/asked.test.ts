@@ -8,7 +8,7 @@ import type { TextAnswer } from '../support/http.ts';
 import { callOf } from '../support/marked.ts';
 import { secret } from '../support/secrets.ts';
 import { accountIds, postIds, writeIds } from '../support/table.ts';
-import { barrier, hold, json, reply, reset } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply, reset } from '../support/scripted-upstream.ts';
 import { DAY_SECONDS, gist, good, openShop, type Shop } from './helpers.ts';
 
 const PATH = '/bff/v1/outcome';

@@ -6,7 +6,7 @@ import { noticed } from '../resilience/helpers.ts';
 import { burst } from '../resilience/slots.ts';
 import { watchedClock } from '../support/clock.ts';
 import { callOf } from '../support/marked.ts';
-import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { rowOf, invalidatedReads } from '../support/table.ts';
 import { accountIds, postIds, socialIds } from '../support/table.ts';

@@ -5,7 +5,7 @@ import { expectCommonHeaders, expectProblem } from '../http/problem.ts';
 import { exampleRequest } from '../support/examples.ts';
 import type { CallOptions, TextAnswer } from '../support/http.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
-import { json, type Step } from '../../src/testing/scripted-upstream.ts';
+import { json, type Step } from '../support/scripted-upstream.ts';
 import { rowOf } from '../support/table.ts';
 import { type Asking, openWorld, type World } from '../support/world.ts';
 

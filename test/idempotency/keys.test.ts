@@ -6,7 +6,7 @@ import { DAY_SECONDS, differentFrom, gist, good, goodGist, openShop, REUSED, typ
 import type { TextAnswer } from '../support/http.ts';
 import { callOf } from '../support/marked.ts';
 import { rawRequest } from '../support/raw-client.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { accountIds, bodiedIds, postIds, socialIds } from '../support/table.ts';
 import { exampleRequest } from '../support/examples.ts';

@@ -3,16 +3,7 @@ import { MemoryStore } from '../../src/store/memory.ts';
 import type { OperationId } from '../support/account-api.ts';
 import { DAY_SECONDS, differentFrom, gist, good, goodGist, openShop, REUSED, type Shop, UNKNOWN } from './helpers.ts';
 import { bodyOf } from '../support/marked.ts';
-import {
-  bytes,
-  close,
-  hang,
-  httpResponse,
-  json,
-  reply,
-  reset,
-  type Step,
-} from '../../src/testing/scripted-upstream.ts';
+import { bytes, close, hang, httpResponse, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
 import { postIds } from '../support/table.ts';
 
 const HTML = { 'Content-Type': 'text/html' };

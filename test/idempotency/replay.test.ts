@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { differentFrom, gist, good, goodGist, openShop, reprinted, REUSED } from './helpers.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { bodiedIds, bodilessIds, isSocial, itemIds, postIds } from '../support/table.ts';
 import { exampleRequest } from '../support/examples.ts';
 

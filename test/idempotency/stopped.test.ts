@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { gist, good, goodGist, openShop, UNKNOWN } from './helpers.ts';
 import { clockOfDeadlines } from '../support/clock.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
-import { barrier, hang, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hang, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { writeIds } from '../support/table.ts';
 

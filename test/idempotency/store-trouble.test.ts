@@ -3,7 +3,7 @@ import { GatewayError } from '../../src/core/errors.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import { gist, good, goodGist, IN_PROGRESS, openShop } from './helpers.ts';
-import { json, reset } from '../../src/testing/scripted-upstream.ts';
+import { json, reset } from '../support/scripted-upstream.ts';
 
 const ID = 'purchasePlan';
 

@@ -14,7 +14,7 @@ import {
   UNKNOWN,
 } from './helpers.ts';
 import { openSocket } from '../support/raw-client.ts';
-import { barrier, type Barrier, hold, json, reply, reset, type Step } from '../../src/testing/scripted-upstream.ts';
+import { barrier, type Barrier, hold, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { postIds } from '../support/table.ts';
 import { exampleRequest } from '../support/examples.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { exposition } from '../metrics/exposition.ts';
 import { openMeasured, REQUESTS } from '../metrics/helpers.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { expectProblem } from '../http/problem.ts';
 import { call, type TextAnswer } from '../support/http.ts';
 import { LEAK_MARK } from '../support/secrets.ts';

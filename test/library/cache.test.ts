@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { expectProblem } from '../http/problem.ts';
 import { sharedWorld } from '../store/shared-world.ts';
 import { call } from '../support/http.ts';

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import { describe, expect, test } from 'vitest';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { pageOf, resource, text } from '../../src/upstream/fields.ts';
 import { defineRows, type Operation, type Row } from '../../src/upstream/operation.ts';
 import { tableOf } from '../../src/upstream/table.ts';

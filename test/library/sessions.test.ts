@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { byCookie, CLEARED, cookieIn, expectOver, expectRefused, SESSION, signInWith } from '../sessions/helpers.ts';
 import { call, type CallOptions } from '../support/http.ts';
 import { leaksIn, secret } from '../support/secrets.ts';

@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
-import { type Call, json, perCall, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { type Call, json, perCall, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { clockOfDeadlines } from '../support/clock.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { call, type CallOptions, type TextAnswer } from '../support/http.ts';

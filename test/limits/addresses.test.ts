@@ -9,7 +9,7 @@ import { PLAIN } from '../resilience/helpers.ts';
 import { manualClock } from '../support/clock.ts';
 import { configOf, keepingLogger, type LogLine } from '../support/gateway.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
-import { json, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { json, startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { socialIds } from '../support/table.ts';
 import { exampleRequest } from '../support/examples.ts';

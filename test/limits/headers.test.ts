@@ -4,7 +4,7 @@ import { overviewTable } from '../overviews/helpers.ts';
 import { openCircuit, PLAIN } from '../resilience/helpers.ts';
 import { call } from '../support/http.ts';
 import { callOf } from '../support/marked.ts';
-import { hang, json, type Step } from '../../src/testing/scripted-upstream.ts';
+import { hang, json, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { readIds } from '../support/table.ts';
 import { openWorld } from '../support/world.ts';

@@ -5,7 +5,7 @@ import { overviewTable } from '../overviews/helpers.ts';
 import { PLAIN } from '../resilience/helpers.ts';
 import { call, type CallOptions } from '../support/http.ts';
 import { callOf, markOf } from '../support/marked.ts';
-import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { isSocial } from '../support/table.ts';
 import { openWorld } from '../support/world.ts';

@@ -5,7 +5,7 @@ import { subscriptionWith } from '../overviews/helpers.ts';
 import { secret } from '../support/secrets.ts';
 import { watchedClock } from '../support/clock.ts';
 import { exampleInput } from '../support/examples.ts';
-import { barrier, hang, hold, json, reply, reset } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hang, hold, json, reply, reset } from '../support/scripted-upstream.ts';
 
 const ID = 'getSubscription';
 const { path: PATH } = exampleInput(ID);

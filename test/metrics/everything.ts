@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { engineMetrics } from '../../src/entry/node/metrics/store.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { exampleInput } from '../support/examples.ts';
 import { secret } from '../support/secrets.ts';
 import type { AtEnd } from '../support/world.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { ERROR_CODES, REASONS } from '../../src/core/errors.ts';
 import { SECTION_STATES, STATUS_CLASSES } from '../../src/core/metrics.ts';
 import { PHASES } from '../../src/core/timeline.ts';
-import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { allOperations, allOverviews } from '../support/account-api.ts';
 import { watchedClock } from '../support/clock.ts';
 import { exampleInput } from '../support/examples.ts';

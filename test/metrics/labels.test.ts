@@ -6,7 +6,7 @@ import { allOperations, allOverviews } from '../support/account-api.ts';
 import { type Measured, openMeasured, REQUESTS } from './helpers.ts';
 import { exampleInput } from '../support/examples.ts';
 import { rawRequest, requestText } from '../support/raw-client.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 const TIMES = 50;

@@ -8,7 +8,7 @@ import { PLAIN } from '../resilience/helpers.ts';
 import { writeOf } from '../store/writes.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
 import { exampleRequest } from '../support/examples.ts';
-import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { openWorld } from '../support/world.ts';
 
 /** Where all requests of these tests come from. */

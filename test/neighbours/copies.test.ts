@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { isHit } from '../cache/helpers.ts';
 import { bodyOf, callOf, pathOf, tokenOf } from '../support/marked.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { cachedIds, writeIds } from '../support/table.ts';
 import { openWorld, type World } from '../support/world.ts';

@@ -4,7 +4,7 @@ import { limitOf } from '../limits/helpers.ts';
 import { openTimedWorld, PLAIN } from '../resilience/helpers.ts';
 import { burst } from '../resilience/slots.ts';
 import { bodyOf, callOf, pathOf, tokenOf } from '../support/marked.ts';
-import { barrier, hold, json, perCall, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, perCall, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { openWorld } from '../support/world.ts';
 

@@ -17,16 +17,7 @@ import {
 } from './helpers.ts';
 import { manualClock } from '../support/clock.ts';
 import { exampleBody } from '../support/examples.ts';
-import {
-  bytes,
-  close,
-  hang,
-  httpResponse,
-  json,
-  reply,
-  reset,
-  type Step,
-} from '../../src/testing/scripted-upstream.ts';
+import { bytes, close, hang, httpResponse, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
 
 const list = { path: CARD_LIST };
 const subscription = { path: SUBSCRIPTION };

@@ -19,7 +19,7 @@ import {
   withCard,
 } from './helpers.ts';
 import { manualClock } from '../support/clock.ts';
-import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 
 const list = { path: CARD_LIST };
 const subscription = { path: SUBSCRIPTION };

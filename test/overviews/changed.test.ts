@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { openCircuit } from '../resilience/helpers.ts';
 import { manualClock } from '../support/clock.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import {
   type LegScript,
   legsOf,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { overview } from '../../src/gateway/overviews.ts';
 import { from } from '../../src/gateway/sections.ts';
-import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { stream } from '../support/http.ts';
 import { secret } from '../support/secrets.ts';
 import { openOwn, page, rows } from './own.ts';

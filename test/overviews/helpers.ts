@@ -2,7 +2,7 @@ import { linkOf, type Overview } from '../../src/gateway/sections.ts';
 import { type OperationId, allOverviews } from '../support/account-api.ts';
 import { exampleBody } from '../support/examples.ts';
 import type { CallOptions, TextAnswer } from '../support/http.ts';
-import { barrier, hold, json, reply, type Step } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply, type Step } from '../support/scripted-upstream.ts';
 import { openWorld, type World } from '../support/world.ts';
 
 export interface OverviewBody {

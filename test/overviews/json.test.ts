@@ -4,7 +4,7 @@ import { dataText, freshMeta, holdAll, type LegScript, legsOf, overviewTable, op
 import { manualClock } from '../support/clock.ts';
 import { exampleBody } from '../support/examples.ts';
 import { call } from '../support/http.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 const isPage = ({ operation, isCard }: LegScript) => 'paged' in operations[operation] && !isCard;

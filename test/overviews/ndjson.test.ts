@@ -16,7 +16,7 @@ import {
 import { manualClock } from '../support/clock.ts';
 import { exampleBody } from '../support/examples.ts';
 import { type CallOptions, stream } from '../support/http.ts';
-import { barrier, hang, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hang, hold, json, reply } from '../support/scripted-upstream.ts';
 
 const NDJSON = { Accept: 'application/x-ndjson' };
 /** What a whole answer ends with. */

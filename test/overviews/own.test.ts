@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { overview } from '../../src/gateway/overviews.ts';
 import { from, fromPath } from '../../src/gateway/sections.ts';
-import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { openOwn, page, rows } from './own.ts';
 
 const BOOK = '{"id":7,"author":"le-guin","price":25.0}';

@@ -1,6 +1,6 @@
 import * as z from 'zod/mini';
 import type { Overview } from '../../src/gateway/sections.ts';
-import { json, type Step } from '../../src/testing/scripted-upstream.ts';
+import { json, type Step } from '../support/scripted-upstream.ts';
 import { identifier, integer, pageOf, resource, text } from '../../src/upstream/fields.ts';
 import { defineRows } from '../../src/upstream/operation.ts';
 import { tableOf } from '../../src/upstream/table.ts';

@@ -13,7 +13,7 @@ import {
   openOverviews,
   SUBSCRIPTION,
 } from './helpers.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 
 /** The items of a section, where it is a list, and else the section itself. */
 const itemsOf = (section: unknown) => {

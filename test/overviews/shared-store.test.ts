@@ -15,7 +15,7 @@ import {
 import { sharedStore } from '../store/shared-world.ts';
 import { manualClock } from '../support/clock.ts';
 import { objectEngine } from '../support/object-storage.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 
 /** A world over a shared store, and how often that was asked what it knows. */
 const openShared = async () => {

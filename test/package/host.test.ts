@@ -1,7 +1,7 @@
 import { cpSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import { type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { killAll, ROOT } from '../runtime/node-gateway.ts';
 import { HOST_VARIABLES, hostScenarios, type HostStage, scriptUpstream } from '../runtime/scenarios/host.ts';
 import { installed, startIn } from './installed.ts';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { inject } from 'vitest';
-import { freePort } from '../../src/testing/ports.ts';
+import { freePort } from '../support/ports.ts';
 import { emptyFolder, ROOT, run } from '../runtime/node-gateway.ts';
 
 /** For the types of what a user's own files name. */

@@ -2,8 +2,8 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { killAll, ROOT } from '../runtime/node-gateway.ts';
-import { json, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
-import { freePort } from '../../src/testing/ports.ts';
+import { json, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
+import { freePort } from '../support/ports.ts';
 import { openCollector } from '../support/collector.ts';
 import { call } from '../support/http.ts';
 import { installed, startIn } from './installed.ts';
@@ -151,7 +151,7 @@ describe('portico on the command line', () => {
   );
 
   it.for([
-    [['openapi', 'testing.ts'], 'portico: testing.ts exports no app as default, such as a Hono app\n'],
+    [['openapi', 'app.ts'], 'portico: app.ts exports no app as default, such as a Hono app\n'],
     [['openapi', 'node.ts', '--path', '/none'], /no OpenAPI document at \/none \(404\)/],
     [['openapi', 'no-file.ts'], /Cannot find module/],
     [['openapi'], 'portico: portico openapi takes one file\n', 64],
@@ -183,10 +183,6 @@ describe('portico on the command line', () => {
     expect(cli('--check')).toEqual({ status: 78, stdout: '', stderr: expect.stringMatching(lacks) });
     expect(cli('doctor')).toEqual({ status: 1, stdout: expect.stringMatching(lacks), stderr: '' });
   });
-});
-
-it('portico/testing gives the scripted upstream', () => {
-  expect(node('testing.ts')).toMatchObject({ status: 0, stdout: '200 1\n' });
 });
 
 it('portico and portico/proxy-account name nothing of Node, portico/worker neither', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { exampleBody } from '../support/examples.ts';
 import { requestText } from '../support/raw-client.ts';
-import { json, perCall } from '../../src/testing/scripted-upstream.ts';
+import { json, perCall } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { useWorld } from '../support/world.ts';
 

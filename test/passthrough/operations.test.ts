@@ -5,7 +5,7 @@ import { expectCommonHeaders, textOf } from '../http/problem.ts';
 import { exampleBody, exampleInput } from '../support/examples.ts';
 import type { CallOptions } from '../support/http.ts';
 import { requestText } from '../support/raw-client.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { cachedIds } from '../support/table.ts';
 import { useWorld } from '../support/world.ts';

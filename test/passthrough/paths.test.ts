@@ -4,7 +4,7 @@ import { allOperations } from '../support/account-api.ts';
 import { expectBare, expectProblem } from '../http/problem.ts';
 import { exampleBody } from '../support/examples.ts';
 import { openSocket, type RawSocket, requestText } from '../support/raw-client.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { useWorld } from '../support/world.ts';
 

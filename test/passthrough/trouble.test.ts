@@ -4,7 +4,7 @@ import { allOperations } from '../support/account-api.ts';
 import { expectProblem } from '../http/problem.ts';
 import { exampleBody, exampleInput } from '../support/examples.ts';
 import { requestText } from '../support/raw-client.ts';
-import { json, reset } from '../../src/testing/scripted-upstream.ts';
+import { json, reset } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { useWorld } from '../support/world.ts';
 

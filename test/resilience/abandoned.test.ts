@@ -4,7 +4,7 @@ import { legsOf, overviewTable } from '../overviews/helpers.ts';
 import { PLAIN, WRITE } from './helpers.ts';
 import { call } from '../support/http.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
-import { barrier, hang, hold, json, reply, type Step } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hang, hold, json, reply, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { openWorld } from '../support/world.ts';
 

@@ -4,7 +4,7 @@ import { expectProblem } from '../http/problem.ts';
 import { PLAIN } from './helpers.ts';
 import { call, type TextAnswer } from '../support/http.ts';
 import { callOf, markOf } from '../support/marked.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { isSocial, readIds, writeIds } from '../support/table.ts';
 import { openWorld, type World } from '../support/world.ts';

@@ -14,7 +14,7 @@ import {
   reply,
   reset,
   type Step,
-} from '../../src/testing/scripted-upstream.ts';
+} from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 /** Counts calls under way at the upstream; the first wait for so many. */

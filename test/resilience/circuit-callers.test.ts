@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { PLAIN, WRITE } from './helpers.ts';
 import { bodyOf, callOf, tokenOf } from '../support/marked.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { openWorld } from '../support/world.ts';
 

@@ -14,7 +14,7 @@ import {
   reply,
   reset,
   type Step,
-} from '../../src/testing/scripted-upstream.ts';
+} from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { readIds, writeIds } from '../support/table.ts';
 import { openWorld, type World } from '../support/world.ts';

@@ -5,7 +5,7 @@ import { legsOf, overviewTable } from '../overviews/helpers.ts';
 import { isPause, openTimedWorld, PLAIN, WRITE } from './helpers.ts';
 import { call } from '../support/http.ts';
 import { bodyOf, callOf, markOf } from '../support/marked.ts';
-import { barrier, drip, hang, hold, httpResponse, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, drip, hang, hold, httpResponse, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { readIds, writeIds } from '../support/table.ts';
 

@@ -1,7 +1,7 @@
 import { expect, vi } from 'vitest';
 import type { OperationId } from '../support/account-api.ts';
 import { type WatchedClock, watchedClock } from '../support/clock.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { type Env, openWorld, type World } from '../support/world.ts';
 

@@ -5,7 +5,7 @@ import { legsOf, overviewTable } from '../overviews/helpers.ts';
 import { PLAIN, WRITE } from './helpers.ts';
 import { call, type TextAnswer } from '../support/http.ts';
 import { bodyOf, callOf, markOf } from '../support/marked.ts';
-import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { isSocial, readIds, writeIds } from '../support/table.ts';
 import { openWorld, type World } from '../support/world.ts';

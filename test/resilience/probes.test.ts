@@ -3,7 +3,7 @@ import type { OperationId } from '../support/account-api.ts';
 import { expectProblem } from '../http/problem.ts';
 import { brokenWorld, noticed, openCircuit, PLAIN, WRITE } from './helpers.ts';
 import { bodyOf, callOf, markOf } from '../support/marked.ts';
-import { barrier, bytes, hang, hold, json, reply, reset, type Step } from '../../src/testing/scripted-upstream.ts';
+import { barrier, bytes, hang, hold, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { openWorld, type World } from '../support/world.ts';
 

@@ -8,7 +8,7 @@ import { isPause, noticed, openTimedWorld, PLAIN } from './helpers.ts';
 import { callFor, metrics, round, settled } from './layer.ts';
 import { clockOfDeadlines, watchedClock } from '../support/clock.ts';
 import { bodyOf, callOf, markOf } from '../support/marked.ts';
-import { hang, json } from '../../src/testing/scripted-upstream.ts';
+import { hang, json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { readIds } from '../support/table.ts';
 import { openWorld } from '../support/world.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { PLAIN } from './helpers.ts';
 import { bodyOf, callOf, tokenOf } from '../support/marked.ts';
-import { json, perCall } from '../../src/testing/scripted-upstream.ts';
+import { json, perCall } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { openWorld } from '../support/world.ts';
 

@@ -1,7 +1,7 @@
 import { openTimedWorld, PLAIN, type TimedWorld } from './helpers.ts';
 import type { TextAnswer } from '../support/http.ts';
 import { bodyOf, callOf, pathOf } from '../support/marked.ts';
-import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 export const GOOD = json(200, bodyOf(PLAIN, 1));

@@ -6,7 +6,7 @@ import { openCircuit, openTimedWorld, PLAIN, type TimedWorld } from './helpers.t
 import { settled } from './layer.ts';
 import { call, type TextAnswer } from '../support/http.ts';
 import { callOf, markOf, pathOf } from '../support/marked.ts';
-import { barrier, hold, json, reset } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reset } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { cachedIds, policyOf, invalidatedReads, writeIds } from '../support/table.ts';
 

@@ -6,7 +6,7 @@ import { settled } from './layer.ts';
 import { acceptedIn, askMany, burst, busyWorld, GOOD, open, standing, statuses } from './slots.ts';
 import type { TextAnswer } from '../support/http.ts';
 import { callOf } from '../support/marked.ts';
-import { barrier, hold, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 const overloaded = (answer: TextAnswer) => {

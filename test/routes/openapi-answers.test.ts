@@ -13,7 +13,7 @@ import {
 } from '../overviews/helpers.ts';
 import { accountTable } from '../support/account-api.ts';
 import { exampleBody, exampleInput } from '../support/examples.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { readIds } from '../support/table.ts';
 import { checkerOf, document, itemOf } from './openapi-document.ts';
 

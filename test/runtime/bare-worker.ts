@@ -5,7 +5,7 @@ import { expect, vi } from 'vitest';
 import { bundleWorker, WORKER_LATER, WORKER_MAIN } from '../../scripts/worker-bundle.ts';
 import { call } from '../support/http.ts';
 import { emptyFolder, ROOT, run, type Running } from './node-gateway.ts';
-import { freePort } from '../../src/testing/ports.ts';
+import { freePort } from '../support/ports.ts';
 import type { WorkerGateway } from './worker-gateway.ts';
 
 /**

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { call } from '../support/http.ts';
 import { secret } from '../support/secrets.ts';
-import { freePort } from '../../src/testing/ports.ts';
-import { json, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { freePort } from '../support/ports.ts';
+import { json, startUpstream } from '../support/scripted-upstream.ts';
 import { emptyFolder, killAll, run, urlIn } from './node-gateway.ts';
 
 /** `EX_CONFIG` of sysexits.h. */

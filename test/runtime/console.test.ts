@@ -1,14 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
-import {
-  barrier,
-  hold,
-  json,
-  reply,
-  type ScriptedUpstream,
-  startUpstream,
-} from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import type { ConsoleEvent } from '../../src/console/event.d.ts';
 import { call, stream } from '../support/http.ts';
 import { secret } from '../support/secrets.ts';

@@ -7,7 +7,7 @@ import type { Change, Engine, Question, Save, SaveReply, SnapshotReply } from '.
 import type { WriteBegin, WriteBegun, WriteEnded } from '../../src/store/writes.ts';
 import { compatibility, workerd } from './bare-worker.ts';
 import { emptyFolder, ROOT, run, type Running } from './node-gateway.ts';
-import { freePort } from '../../src/testing/ports.ts';
+import { freePort } from '../support/ports.ts';
 import { pack, unpack } from './object-worker-wire.ts';
 import { complaintsIn } from './worker-gateway.ts';
 

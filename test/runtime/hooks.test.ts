@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { startOldRedis } from '../store/engine-world.ts';
 import { hasRedis, SKIPPED, type TestRedis } from '../support/redis.ts';
 import { secret } from '../support/secrets.ts';

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { LOG_FOLDER } from '../support/gateway.ts';
-import { freePort } from '../../src/testing/ports.ts';
+import { freePort } from '../support/ports.ts';
 
 export const ROOT = join(import.meta.dirname, '../..');
 const ENTRY = join(ROOT, 'src/entry/node.ts');

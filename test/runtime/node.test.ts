@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, it } from 'vitest';
-import { startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { startUpstream } from '../support/scripted-upstream.ts';
 import { killAll, startNode } from './node-gateway.ts';
 import { play } from './play.ts';
 import { startRecordingSandbox } from './recording-sandbox.ts';

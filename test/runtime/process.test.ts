@@ -3,10 +3,10 @@ import { createServer, type Server } from 'node:net';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, it } from 'vitest';
 import { call } from '../support/http.ts';
-import { json, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { json, startUpstream } from '../support/scripted-upstream.ts';
 import { LEAK_MARK, leaksIn, secret } from '../support/secrets.ts';
 import { killAll, ROOT, run, startNode, urlIn } from './node-gateway.ts';
-import { freePort } from '../../src/testing/ports.ts';
+import { freePort } from '../support/ports.ts';
 
 /** `EX_CONFIG` of sysexits.h. */
 const BAD_CONFIG = 78;

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { createSandbox } from '../../sandbox/src/sandbox.ts';
-import { type Barrier, barrier } from '../../src/testing/barrier.ts';
+import { type Barrier, barrier } from '../support/barrier.ts';
 
 /** Summer in California. The sandbox's clock stands still, so that equal requests have equal answers. */
 const NOW = Date.parse('2026-06-09T18:50:08.101Z');

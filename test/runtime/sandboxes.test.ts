@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { call } from '../support/http.ts';
 import { killAll, ROOT, run, urlIn } from './node-gateway.ts';
-import { freePort } from '../../src/testing/ports.ts';
+import { freePort } from '../support/ports.ts';
 import { startWorker } from './worker-gateway.ts';
 
 /** Besides what the printed curl asks for. */

@@ -14,7 +14,7 @@ import {
   reply,
   type ScriptedUpstream,
   startUpstream,
-} from '../../src/testing/scripted-upstream.ts';
+} from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { killAll, type NodeGateway, ROOT, run, startNode } from './node-gateway.ts';
 import { times } from '../support/times.ts';

@@ -1,6 +1,6 @@
 import { expect } from 'vitest';
 import type { AccountName } from '../../sandbox/src/accounts.ts';
-import type { Barrier } from '../../src/testing/barrier.ts';
+import type { Barrier } from '../support/barrier.ts';
 import { LISTED } from '../http/cors.ts';
 import { call, type CallOptions, type TextAnswer } from '../support/http.ts';
 import { secret } from '../support/secrets.ts';

@@ -4,7 +4,7 @@ import { expect } from 'vitest';
 import type { OperationId } from '../support/account-api.ts';
 import { call, type TextAnswer } from '../support/http.ts';
 import { markOf } from '../support/marked.ts';
-import { json, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { json, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { isOf, requestOf, VersionedUpstream } from '../support/versioned-upstream.ts';
 import type { Asking } from '../support/world.ts';
 import { secret } from '../support/secrets.ts';

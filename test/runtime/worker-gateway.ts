@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, vi } from 'vitest';
 import { call } from '../support/http.ts';
 import { emptyFolder, ROOT, run, type Running } from './node-gateway.ts';
-import { freePort } from '../../src/testing/ports.ts';
+import { freePort } from '../support/ports.ts';
 
 export interface WorkerGateway extends Running {
   readonly url: string;

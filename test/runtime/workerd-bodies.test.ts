@@ -5,7 +5,7 @@ import { allOperations, type OperationId } from '../support/account-api.ts';
 import { exampleInput } from '../support/examples.ts';
 import { goodAnswer } from '../support/marked.ts';
 import { rawRequest } from '../support/raw-client.ts';
-import { perCall, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { perCall, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 const LIMIT = 65_536;

@@ -4,7 +4,7 @@ import { OURS } from './bare-worker.ts';
 import { cacheOf, filesIn, isHit, type Isolates, startIsolates } from './worker-fleet.ts';
 import { complaintsIn } from './worker-gateway.ts';
 import { markOf } from '../support/marked.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { leaksIn, secret } from '../support/secrets.ts';
 import { times } from '../support/times.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { startBareWorker } from './bare-worker.ts';
 import { killAll } from './node-gateway.ts';
 import { HOST_VARIABLES, hostScenarios, scriptUpstream } from './scenarios/host.ts';

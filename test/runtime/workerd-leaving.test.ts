@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { startUpstream } from '../support/scripted-upstream.ts';
 import { startBareWorker } from './bare-worker.ts';
 import { killAll } from './node-gateway.ts';
 import { leavingScenarios, type LeavingStage, PATIENCE } from './scenarios/leaving.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { ODYSSEY } from '../library/library.ts';
 import { accountWordsIn } from '../library/words.ts';
 import { scriptLibrary } from '../library/world.ts';

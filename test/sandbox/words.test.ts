@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import type { OperationId } from '../support/account-api.ts';
 import { exampleInput } from '../support/examples.ts';
 import { callOf } from '../support/marked.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { rowOf, readIds, writeIds } from '../support/table.ts';
 import { useWorld } from '../support/world.ts';

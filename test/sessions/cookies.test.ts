@@ -4,7 +4,7 @@ import { exampleRequest } from '../support/examples.ts';
 import type { CallOptions, TextAnswer } from '../support/http.ts';
 import { callOf, markOf, tokenOf } from '../support/marked.ts';
 import { requestText } from '../support/raw-client.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { accountIds, cachedIds, isSocial, readIds, writeIds } from '../support/table.ts';
 import {

@@ -3,12 +3,12 @@ import { base64Url, Sealing } from '../../src/core/crypto.ts';
 import type { Engine } from '../../src/store/shared/engine.ts';
 import { LISTED } from '../http/cors.ts';
 import { exampleRequest } from '../support/examples.ts';
-import { type Barrier, barrier } from '../../src/testing/barrier.ts';
+import { type Barrier, barrier } from '../support/barrier.ts';
 import { START_MS } from '../support/clock.ts';
 import { secret } from '../support/secrets.ts';
 import { callOf } from '../support/marked.ts';
 import { requestText } from '../support/raw-client.ts';
-import { hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { hold, json, reply } from '../support/scripted-upstream.ts';
 import {
   ask,
   byCookie,

@@ -2,7 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { exampleRequest } from '../support/examples.ts';
 import type { CallOptions, TextAnswer } from '../support/http.ts';
 import { callOf, pathOf } from '../support/marked.ts';
-import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { isSocial, writeIds } from '../support/table.ts';
 import {

@@ -8,7 +8,7 @@ import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { call, type CallOptions, type TextAnswer } from '../support/http.ts';
 import { tokenOf } from '../support/marked.ts';
 import type { RawResponse } from '../support/raw-client.ts';
-import type { Call } from '../../src/testing/scripted-upstream.ts';
+import type { Call } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { type Env, openWorld, type World } from '../support/world.ts';
 

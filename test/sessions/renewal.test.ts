@@ -5,7 +5,7 @@ import { startGateway } from '../support/gateway.ts';
 import type { CallOptions } from '../support/http.ts';
 import { callOf, goodAnswer } from '../support/marked.ts';
 import { secret } from '../support/secrets.ts';
-import { barrier, hold, json, perCall, reply, reset } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, perCall, reply, reset } from '../support/scripted-upstream.ts';
 import {
   ask,
   byCookie,

@@ -5,7 +5,7 @@ import { expectCommonHeaders } from '../http/problem.ts';
 import { exampleRequest } from '../support/examples.ts';
 import type { CallOptions, TextAnswer } from '../support/http.ts';
 import { callOf, goodAnswer, tokenOf } from '../support/marked.ts';
-import { barrier, bytes, hold, json, perCall, reply, reset } from '../../src/testing/scripted-upstream.ts';
+import { barrier, bytes, hold, json, perCall, reply, reset } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import {
   byCookie,

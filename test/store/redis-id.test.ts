@@ -3,7 +3,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { SCRIPTS } from '../../src/entry/node/redis/scripts.ts';
-import { listenLocally } from '../../src/testing/ports.ts';
+import { listenLocally } from '../support/ports.ts';
 import { hasRedis, SKIPPED, startRedis, type TestRedis } from '../support/redis.ts';
 import { asker, valueOf } from './engine-asker.ts';
 import { Instances, type OpenedEngine, ready, WINDOW_MS } from './engine-world.ts';

@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import type { Engine } from '../../src/store/shared/engine.ts';
 import type { SharedStore } from '../../src/store/shared.ts';
 import type { CacheKey, Snapshot } from '../../src/store/store.ts';
-import { barrier } from '../../src/testing/barrier.ts';
+import { barrier } from '../support/barrier.ts';
 import { manualClock, START_MS } from '../support/clock.ts';
 import { objectEngine } from '../support/object-storage.ts';
 import { entryOf, keep, keyIn, look, newAccount } from './contract.ts';

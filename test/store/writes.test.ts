@@ -5,7 +5,7 @@ import { entryOf, keep, keyIn, look } from './contract.ts';
 import { ANSWER, writeOf } from './writes.ts';
 import { exampleRequest } from '../support/examples.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
-import { json, reset } from '../../src/testing/scripted-upstream.ts';
+import { json, reset } from '../support/scripted-upstream.ts';
 import { openWorld } from '../support/world.ts';
 
 const memoryStore = () => new MemoryStore({ maxBytes: 1_048_576 });

@@ -1,5 +1,5 @@
 import { vi } from 'vitest';
-import { freePort } from '../../src/testing/ports.ts';
+import { freePort } from './ports.ts';
 import { startRedis, type TestRedis } from './redis.ts';
 
 /** Three masters, each with a third of the slots, and a replica of the first. */

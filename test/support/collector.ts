@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
-import { listenLocally } from '../../src/testing/ports.ts';
+import { listenLocally } from './ports.ts';
 import { LEAK_MARK } from './secrets.ts';
 
 type Value = string | number | boolean | undefined;

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
-import { listenLocally } from '../../src/testing/ports.ts';
+import { listenLocally } from './ports.ts';
 import { startBlackhole } from './blackhole.ts';
 
 /** An address in front of a server, where connections come about or not, as a test says. */

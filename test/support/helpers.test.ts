@@ -5,7 +5,7 @@ import { differentBody } from '../idempotency/helpers.ts';
 import { manualClock } from './clock.ts';
 import { exampleOf } from './examples.ts';
 import { call, stream } from './http.ts';
-import { barrier, json, split, startUpstream, type ScriptedUpstream } from '../../src/testing/scripted-upstream.ts';
+import { barrier, json, split, startUpstream, type ScriptedUpstream } from './scripted-upstream.ts';
 import { cardHolder, cardLast4, email, leaksIn, secret } from './secrets.ts';
 
 describe('the clock', () => {

@@ -1,8 +1,8 @@
 import { matchPath, type OperationId, operations } from './account-api.ts';
 import type { Method, Operation } from '../../src/upstream/operation.ts';
-import type { Call } from '../../src/testing/calls.ts';
+import type { Call } from './calls.ts';
 import { exampleBody, exampleInput } from './examples.ts';
-import { json, type Step } from '../../src/testing/steps.ts';
+import { json, type Step } from './steps.ts';
 
 const rows: Readonly<Record<OperationId, Operation>> = operations;
 

@@ -1,14 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { openSocket, rawRequest } from './raw-client.ts';
-import {
-  bytes,
-  close,
-  json,
-  reply,
-  reset,
-  startUpstream,
-  type ScriptedUpstream,
-} from '../../src/testing/scripted-upstream.ts';
+import { bytes, close, json, reply, reset, startUpstream, type ScriptedUpstream } from './scripted-upstream.ts';
 
 let server: ScriptedUpstream;
 let port: number;

@@ -1,5 +1,5 @@
 import { connect, type Socket } from 'node:net';
-import { takeMessage, type Message } from '../../src/testing/http-message.ts';
+import { takeMessage, type Message } from './http-message.ts';
 
 export interface RawResponse extends Pick<Message, 'headers' | 'rawHeaders'> {
   readonly status: number;

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { vi } from 'vitest';
-import { freePort } from '../../src/testing/ports.ts';
+import { freePort } from './ports.ts';
 
 /** A real redis-server on a free port, which keeps nothing on disk unless told to. */
 export interface TestRedis {

@@ -1,6 +1,6 @@
 import { createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { listenLocally } from '../../src/testing/ports.ts';
+import { listenLocally } from './ports.ts';
 
 /** A sentinel that always names the same primary, when the test wants it. */
 export interface ScriptedSentinel {

@@ -15,7 +15,7 @@ import {
   split,
   startUpstream,
   type ScriptedUpstream,
-} from '../../src/testing/scripted-upstream.ts';
+} from './scripted-upstream.ts';
 
 const PATH = '/api/v2/subscription/';
 const GET = `GET ${PATH}`;

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { vi } from 'vitest';
-import { freePort } from '../../src/testing/ports.ts';
+import { freePort } from './ports.ts';
 import { serverBinary, startRedis, type TestRedis } from './redis.ts';
 
 /** A primary, a replica, and a sentinel that watches them. */

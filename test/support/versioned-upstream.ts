@@ -11,7 +11,7 @@ import {
   reply,
   type ScriptedUpstream,
   type Step,
-} from '../../src/testing/scripted-upstream.ts';
+} from './scripted-upstream.ts';
 import { cardLast4, email, secret } from './secrets.ts';
 
 const CLIENT_SECRET = secret('client');

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { Recorder } from '../../src/core/recorder.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
-import { barrier, hold, json, reply, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply, startUpstream } from '../support/scripted-upstream.ts';
 import { startGateway } from '../support/gateway.ts';
 import { call } from '../support/http.ts';
 import { bodyOf, callOf, pathOf } from '../support/marked.ts';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { parseConfig } from '../../src/config.ts';
 import { nodeDigest } from '../../src/entry/node/digest.ts';
 import { webDigest } from '../../src/entry/worker/deps.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { accountTables } from '../support/account-api.ts';
 import { callOf } from '../support/marked.ts';
 import { secret } from '../support/secrets.ts';

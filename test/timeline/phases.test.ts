@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
 import type { Snapshot, Store } from '../../src/store/store.ts';
-import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { type OverviewBody, SUBSCRIPTION } from '../overviews/helpers.ts';
 import { manualClock } from '../support/clock.ts';
 import { bodyOf, callOf, isCallTo } from '../support/marked.ts';

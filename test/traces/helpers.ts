@@ -1,6 +1,6 @@
 import { expect, onTestFinished } from 'vitest';
 import { openTraces } from '../../src/entry/node/tracing/index.ts';
-import { type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { type Collector, openCollector, type Span } from '../support/collector.ts';
 import { keepingLogger, type LogLine, startGateway, type TestGateway } from '../support/gateway.ts';
 import { call, type CallOptions, type TextAnswer } from '../support/http.ts';

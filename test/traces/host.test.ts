@@ -6,7 +6,7 @@ import { Hono } from 'hono';
 import { expect, it, onTestFinished } from 'vitest';
 import { openTraces } from '../../src/entry/node/tracing/index.ts';
 import type { HostEnv } from '../../src/middleware/calls.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { idsTold, openTraced } from './helpers.ts';
 

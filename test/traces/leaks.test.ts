@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { json, perCall, reset } from '../../src/testing/scripted-upstream.ts';
+import { json, perCall, reset } from '../support/scripted-upstream.ts';
 import { allOperations } from '../support/account-api.ts';
 import { exampleRequest } from '../support/examples.ts';
 import { goodAnswer } from '../support/marked.ts';

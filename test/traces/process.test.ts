@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
-import { json, type ScriptedUpstream, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { json, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { killAll, ROOT, run, startNode, urlIn } from '../runtime/node-gateway.ts';
 import { type Collector, openCollector } from '../support/collector.ts';
 import { call } from '../support/http.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { idsTold, only, openTraced } from './helpers.ts';
 

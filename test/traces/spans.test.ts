@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { VERSION } from '../../src/core/version.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
-import { barrier, hang, hold, json, perCall, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hang, hold, json, perCall, reply } from '../support/scripted-upstream.ts';
 import { bodyOf, callOf, goodAnswer } from '../support/marked.ts';
 import { manualClock } from '../support/clock.ts';
 import { call } from '../support/http.ts';

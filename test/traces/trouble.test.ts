@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { LEAK_MARK, secret } from '../support/secrets.ts';
 import { openTraced, type Traced } from './helpers.ts';
 

@@ -15,7 +15,7 @@ import {
   reply,
   reset,
   type Step,
-} from '../../src/testing/scripted-upstream.ts';
+} from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 
 const PATH = '/api/v2/subscription/';

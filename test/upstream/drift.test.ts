@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { exampleBody } from '../support/examples.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { leaksIn, secret } from '../support/secrets.ts';
 import { useWorld } from '../support/world.ts';
 

@@ -13,7 +13,7 @@ import {
   perCall,
   reply,
   type Step,
-} from '../../src/testing/scripted-upstream.ts';
+} from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { openWorld } from '../support/world.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { expectProblem, type Problem } from '../http/problem.ts';
 import { START_MS } from '../support/clock.ts';
-import { json, type Step } from '../../src/testing/scripted-upstream.ts';
+import { json, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { useWorld } from '../support/world.ts';
 

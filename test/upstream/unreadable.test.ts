@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { expectProblem } from '../http/problem.ts';
 import { exampleBody } from '../support/examples.ts';
-import { bytes, close, httpResponse, json, reply, type Step } from '../../src/testing/scripted-upstream.ts';
+import { bytes, close, httpResponse, json, reply, type Step } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { useWorld } from '../support/world.ts';
 

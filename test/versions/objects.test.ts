@@ -5,7 +5,7 @@ import { call, type CallOptions } from '../support/http.ts';
 import { markOf } from '../support/marked.ts';
 import { secret } from '../support/secrets.ts';
 import { isOf, requestOf } from '../support/versioned-upstream.ts';
-import { reset } from '../../src/testing/scripted-upstream.ts';
+import { reset } from '../support/scripted-upstream.ts';
 import { bundleOf, expectNoComplaint, newOrder, open, PER_MINUTE } from './isolates.ts';
 import { DIRECTIONS, type Version } from './versions.ts';
 

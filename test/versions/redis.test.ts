@@ -21,7 +21,7 @@ import { idOf, markOf } from '../support/marked.ts';
 import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { secret } from '../support/secrets.ts';
 import { isOf, requestOf } from '../support/versioned-upstream.ts';
-import { json, reset } from '../../src/testing/scripted-upstream.ts';
+import { json, reset } from '../support/scripted-upstream.ts';
 import { mixedFleetOfFile, testNoComplaint } from './mixed-fleet.ts';
 import { DIRECTIONS, type Version } from './versions.ts';
 

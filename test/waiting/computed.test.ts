@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { overview } from '../../src/gateway/overviews.ts';
-import { json } from '../../src/testing/scripted-upstream.ts';
+import { json } from '../support/scripted-upstream.ts';
 import { tableOf } from '../../src/upstream/table.ts';
 import { page, rows } from '../overviews/own.ts';
 import { watchedClock } from '../support/clock.ts';

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { hold, barrier, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { hold, barrier, json, reply } from '../support/scripted-upstream.ts';
 import { watchedClock } from '../support/clock.ts';
 import { exampleInput } from '../support/examples.ts';
 import { openWorld } from '../support/world.ts';

@@ -14,7 +14,7 @@ import { noMetrics } from '../../src/core/metrics.ts';
 import { Waiting } from '../../src/gateway/waiting.ts';
 import type { Store } from '../../src/store/store.ts';
 import { MemoryStore } from '../../src/store/memory.ts';
-import { barrier, hold, json, reply } from '../../src/testing/scripted-upstream.ts';
+import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 
 const SECONDS = 7;
 /** Fresh for so many. Nothing else takes as long. */

@@ -2,7 +2,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { worker } from '../../src/entry/worker/serve.ts';
 import { exampleRequest } from '../support/examples.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
-import { json, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { json, startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { portico } from '../../src/portico.ts';
 import { overviews, proxyAccount } from '../../src/proxy-account/index.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { World } from './world.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { transaction } from '../batch/helpers.ts';
-import { barrier, type Call, hold, reply, startUpstream } from '../../src/testing/scripted-upstream.ts';
+import { barrier, type Call, hold, reply, startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { isOf } from '../support/versioned-upstream.ts';
 import { World } from './world.ts';

@@ -4,7 +4,7 @@ import { exposition } from '../metrics/exposition.ts';
 import { emptyFolder, ROOT, run, type Running, urlIn } from '../runtime/node-gateway.ts';
 import { call } from '../support/http.ts';
 import { secret } from '../support/secrets.ts';
-import { freePort } from '../../src/testing/ports.ts';
+import { freePort } from '../support/ports.ts';
 import type { Env } from '../support/world.ts';
 
 const ENTRY = join(ROOT, 'src/entry/node.ts');

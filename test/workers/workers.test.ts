@@ -10,8 +10,8 @@ import {
   reply,
   type ScriptedUpstream,
   startUpstream,
-} from '../../src/testing/scripted-upstream.ts';
-import { freePort } from '../../src/testing/ports.ts';
+} from '../support/scripted-upstream.ts';
+import { freePort } from '../support/ports.ts';
 import { emptyFolder, killAll, run } from '../runtime/node-gateway.ts';
 import { startOldRedis } from '../store/engine-world.ts';
 import { call, stream } from '../support/http.ts';

@@ -5,7 +5,7 @@ import { compatibility, workerd } from '../../runtime/bare-worker.ts';
 import { emptyFolder, killAll, run } from '../../runtime/node-gateway.ts';
 import { complaintsIn } from '../../runtime/worker-gateway.ts';
 import { call } from '../../support/http.ts';
-import { freePort } from '../../../src/testing/ports.ts';
+import { freePort } from '../../support/ports.ts';
 import { bundled } from './bundle.ts';
 import { EXPECTED, openShop, OTHER, TOKEN } from './shop.ts';
 

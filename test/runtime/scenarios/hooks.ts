@@ -2,7 +2,7 @@ import { expect, vi } from 'vitest';
 import { expectProblem } from '../../http/problem.ts';
 import { call, type CallOptions } from '../../support/http.ts';
 import { goodAnswer } from '../../support/marked.ts';
-import { json, perCall, type ScriptedUpstream } from '../../../src/testing/scripted-upstream.ts';
+import { json, perCall, type ScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { secret } from '../../support/secrets.ts';
 import { TOKENS } from '../hooks-app.ts';
 

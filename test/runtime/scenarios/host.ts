@@ -2,7 +2,7 @@ import { expect } from 'vitest';
 import { LISTED } from '../../http/cors.ts';
 import { call, type CallOptions, type TextAnswer } from '../../support/http.ts';
 import { goodAnswer } from '../../support/marked.ts';
-import { json, perCall, type ScriptedUpstream } from '../../../src/testing/scripted-upstream.ts';
+import { json, perCall, type ScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { secret } from '../../support/secrets.ts';
 import { BUSY } from '../host-app.ts';
 import { from } from '../stage.ts';

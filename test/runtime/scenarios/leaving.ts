@@ -1,15 +1,7 @@
 import { expect } from 'vitest';
 import { call } from '../../support/http.ts';
 import { openSocket, type RawSocket } from '../../support/raw-client.ts';
-import {
-  barrier,
-  type Call,
-  hang,
-  hold,
-  json,
-  reply,
-  type ScriptedUpstream,
-} from '../../../src/testing/scripted-upstream.ts';
+import { barrier, type Call, hang, hold, json, reply, type ScriptedUpstream } from '../../support/scripted-upstream.ts';
 import { secret } from '../../support/secrets.ts';
 import type { Running } from '../node-gateway.ts';
 
