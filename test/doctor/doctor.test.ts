@@ -261,7 +261,7 @@ describe('the doctor', () => {
   it('says once that it would not start', async () => {
     const { lines } = await doctor({ CACHE_POLICY: '{"getSubscripton":false}', WORKERS: 'x' });
     expect(lines).toEqual([
-      'bad   configuration  CACHE_POLICY: expected only ids of operations, not "getSubscripton"; did you mean getSubscription?',
+      'bad   configuration  CACHE_POLICY: expected only ids of operations, not "getSubscripton"',
       'bad   configuration  WORKERS: expected an integer from 1 to 256, or auto. It would not start',
     ]);
   });
