@@ -33,7 +33,8 @@ export type ToldProblem = Problem & Record<string, unknown>;
  */
 export type UpstreamHeaders = (asked: AskedHeaders) => HeaderRecord | Promise<HeaderRecord>;
 
-type HeaderRecord = Readonly<Record<string, string>>;
+/** What is undefined is left out. */
+type HeaderRecord = Readonly<Record<string, string | undefined>>;
 
 export interface AskedHeaders {
   /** `path`: as the row has it, with `{id}`. */
@@ -100,6 +101,7 @@ const OURS = new Set(
 function sendable(headers: unknown): string[] {
   if (!isPlainObject(headers)) throw new TypeError('`headers` gives no record');
   return Object.entries(headers).flatMap(([given, value]) => {
+    if (value === undefined) return [];
     const name = given.toLowerCase();
     if (!NAME.test(name)) throw new TypeError('`headers` names a header that cannot be sent');
     if (OURS.has(name) || name.startsWith('proxy-'))

@@ -11,7 +11,11 @@ import { openWorld, type World } from '../support/world.ts';
 
 const bearer: UpstreamHeaders = ({ credential }) => ({ Authorization: `Bearer ${credential}` });
 
-const apiKey: UpstreamHeaders = ({ credential = 'none' }) => ({ 'X-Api-Key': credential, 'X-Empty': '' });
+const apiKey: UpstreamHeaders = ({ credential = 'none' }) => ({
+  'X-Api-Key': credential,
+  'X-Empty': '',
+  'X-None': undefined,
+});
 
 const faultsIn = ({ gateway }: Pick<World, 'gateway'>) =>
   gateway.lines.filter(({ msg }) => msg === 'the hook `headers` has failed');
@@ -24,9 +28,15 @@ describe('what the hook gives', () => {
     world.answerAll();
     for (const { id } of allOperations) {
       await world.ask(id);
-      const { authorization, 'x-api-key': key, 'x-empty': empty } = world.upstream.calls.at(-1)?.headers ?? {};
-      expect([id, authorization, key, empty]).toEqual([
+      const {
+        authorization,
+        'x-api-key': key,
+        'x-empty': empty,
+        'x-none': none,
+      } = world.upstream.calls.at(-1)?.headers ?? {};
+      expect([id, authorization, none, key, empty]).toEqual([
         id,
+        undefined,
         undefined,
         socialIds.includes(id) ? 'none' : world.token,
         '',
