@@ -5,8 +5,11 @@ const SPAN_MS = 10_000;
 const LEAST_CALLS = 20;
 /** Of each account, where enough accounts have called. */
 const EACH = 5;
-/** More are counted all the same, but what is kept of them is bounded. */
+/** Accounts that are told apart; any more are one together. */
 const MAX_ACCOUNTS = 5_000;
+const OTHERS = '';
+/** How often accounts are forgotten that have not called for the whole span. */
+const FORGET_MS = SPAN_MS / 20;
 
 interface Call {
   readonly at: number;
@@ -24,17 +27,20 @@ export class LastCalls {
   /** Of each account the last five. */
   readonly #calls = new SlidingWindow(SPAN_MS);
   readonly #bad = new SlidingWindow(SPAN_MS);
+  #forgetsAt = 0;
 
   add(account: string, call: Call): void {
-    const calls = this.#accounts.get(account) ?? [];
-    this.#accounts.delete(account);
-    this.#accounts.set(account, calls);
+    this.#forget(call.at);
+    const isToldApart = this.#accounts.has(account) || this.#accounts.size < MAX_ACCOUNTS;
+    const name = isToldApart ? account : OTHERS;
+    const calls = this.#accounts.get(name) ?? [];
+    this.#accounts.delete(name);
+    this.#accounts.set(name, calls);
     calls.push(call);
     this.#count(call, 1);
     const replaced = calls.at(-1 - EACH);
     if (replaced) this.#count(replaced, -1);
     if (calls.length > LEAST_CALLS) calls.shift();
-    this.#forget(call.at);
   }
 
   /** Whether there are 20 or more, and half of them were bad. Asked right after a call was added. */
@@ -57,10 +63,11 @@ export class LastCalls {
   }
 
   #forget(now: number): void {
-    for (const [account, calls] of this.#accounts) {
-      const isOver = (calls.at(-1)?.at ?? 0) <= now - SPAN_MS;
-      if (!isOver && this.#accounts.size <= MAX_ACCOUNTS) return;
-      this.#accounts.delete(account);
+    if (now < this.#forgetsAt) return;
+    this.#forgetsAt = now + FORGET_MS;
+    for (const [name, calls] of this.#accounts) {
+      if ((calls.at(-1)?.at ?? 0) > now - SPAN_MS) return;
+      this.#accounts.delete(name);
     }
   }
 }
