@@ -168,7 +168,6 @@ const variables = z.object({
   /** `*` alone allows all. */
   allowedOrigins: z._default(originList, []),
   rateLimitPerMinute: integerVariable(0, 1_000_000_000, 600),
-  upstreamBudgetPerMinute: integerVariable(0, 1_000_000_000, 0),
   /** Addresses and CIDRs. */
   trustedProxies: z._default(addressList, []),
   logLevel: z._default(logLevel, 'info'),

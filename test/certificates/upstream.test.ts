@@ -20,9 +20,7 @@ test('an authority of the operator’s is trusted, and no other one for that', a
   }
   const { ask, warnings } = await openGateway(upstream.url);
   expect((await ask()).status).toBe(502);
-  expect(warnings().map(({ msg }) => msg)).toEqual([
-    'the upstream fails: its certificate is not trusted; see UPSTREAM_CA_FILE',
-  ]);
+  expect(warnings().map(({ msg }) => msg)).toEqual(['the upstream fails']);
 });
 
 test('a certificate for another purpose is not trusted', async () => {
@@ -30,9 +28,7 @@ test('a certificate for another purpose is not trusted', async () => {
   const { files } = folderWith({ ca: ofWrongPurpose.cert });
   const { ask, warnings } = await openGateway(upstream.url, { files: { ca: files.ca } });
   expect((await ask()).status).toBe(502);
-  expect(warnings()).toMatchObject([
-    { reason: 'tls', errno: 'INVALID_PURPOSE', msg: expect.stringContaining('its certificate is not trusted') },
-  ]);
+  expect(warnings()).toMatchObject([{ reason: 'tls', errno: 'INVALID_PURPOSE', msg: 'the upstream fails' }]);
 });
 
 test('an upstream that wants a certificate is shown it', async () => {

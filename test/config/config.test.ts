@@ -29,7 +29,6 @@ describe('without variables', () => {
       sessions: false,
       allowedOrigins: [],
       rateLimitPerMinute: 600,
-      upstreamBudgetPerMinute: 0,
       trustedProxies: [],
       logLevel: 'info',
       logRequests: { from: 0, share: 0 },

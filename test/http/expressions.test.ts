@@ -152,10 +152,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   },
   'src/entry/node/certificates.ts': { '/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g': OURS },
   'src/entry/node/logger.ts': { '/^/m': OURS },
-  'src/resilience/reasons.ts': {
-    '/^(CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_|ERR_TLS_CERT_)/': OURS,
-    '/^[A-Z][A-Z0-9_]{1,63}$/': OURS,
-  },
+  'src/resilience/reasons.ts': { '/^[A-Z][A-Z0-9_]{1,63}$/': OURS },
   'src/entry/worker/transport.ts': { '/\\/$/': OURS },
   'src/gateway/overviews.ts': {
     '/\\W+/': OURS,
@@ -227,6 +224,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     'new RegExp(`^${form}$`)': OURS,
     '/^[\\x21-\\x7e]{1,255}$/': OURS,
   },
+  'src/routes/problems.ts': { '/^status_4\\d\\d$/': client('status_4') },
   'src/routes/route.ts': { '/\\{(\\w+)\\}/': OURS, '/\\/$/': OURS },
   'src/routes/session.ts': { '/^[\\x21-\\x7e]+$/': client('a', { after: ' ' }) },
   'src/store/bounded.ts': { '/[^\\u0000-\\u00ff]/': upstream('a') },

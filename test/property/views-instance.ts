@@ -271,7 +271,6 @@ export class LocalInstance implements Instance {
       maxBytes: MAX_BYTES,
       clock,
       waitMs: WAIT_MS,
-      hasBudget: false,
     });
     return new LocalInstance(options, { engine, store, clock, counted });
   }

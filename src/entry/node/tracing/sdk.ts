@@ -18,7 +18,7 @@ import {
 } from '@opentelemetry/sdk-trace';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../../../core/logger.ts';
-import { Sparing } from '../../../core/sparing.ts';
+import { OncePerMinute } from '../../../core/once-per-minute.ts';
 import { VERSION } from '../../../core/version.ts';
 import type { TraceSettings } from './variables.ts';
 
@@ -62,11 +62,11 @@ const ignored = () => undefined;
 
 /** What the SDK says may quote anything, a collector's answer too: only codes, and names of variables, are logged. */
 function hearTroubles(logger: Logger, host: string | undefined): void {
-  const sparing = new Sparing();
+  const warnings = new OncePerMinute();
   const hear = (...said: unknown[]) => {
     const text = said.filter((part) => typeof part === 'string').join(' ');
     const trouble = TROUBLE.exec(text)?.slice(1).find(Boolean) ?? 'unknown';
-    if (!sparing.isDue(trouble, performance.now())) return;
+    if (!warnings.isDue(trouble, performance.now())) return;
     const told = trouble.startsWith('OTEL_') ? { variable: trouble } : { reason: trouble };
     logger.warn({ ...told, ...(host !== undefined && { host }) }, 'trouble with traces');
   };
