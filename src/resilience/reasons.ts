@@ -17,7 +17,6 @@ const WORDS: Readonly<Record<Reason, string>> = {
 };
 
 const REDIRECTS = 'it redirects, which is not followed; see scheme, host and path of UPSTREAM_BASE_URL';
-const PROXY = 'the proxy in between fails, or does not let the call through; see HTTPS_PROXY and HTTP_PROXY';
 const LOOPS = 'it leads back to this gateway; see UPSTREAM_BASE_URL';
 const NOT_TRUSTED = 'its certificate is not trusted; see UPSTREAM_CA_FILE';
 /** OpenSSL's names of what is wrong with a certificate, as Node has them. */
@@ -44,7 +43,6 @@ export function watchReasons(logger: Logger, host: string): Gate {
 }
 
 function wordsFor(error: unknown, reason: Reason, errno: string, status = 0): string {
-  if (errno.startsWith('PROXY_')) return PROXY;
   if (reason === 'tls' && OF_CERTIFICATE.test(errno)) return NOT_TRUSTED;
   if (error instanceof GatewayError && error.code === 'loop_detected') return LOOPS;
   return status >= 300 && status < 400 ? REDIRECTS : WORDS[reason];
