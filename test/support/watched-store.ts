@@ -71,8 +71,6 @@ export const watchedStore = (store: Store): WatchedStore => {
     accept: (account) => store.accept(account),
     coolsUntil: (account) => store.coolsUntil(account),
     spend: (...args) => store.spend(...args),
-    onChange: (listener, isAwaited) => store.onChange(listener, isAwaited),
-    hears: () => store.hears(),
     revoke: (...args) => store.revoke(...args),
   };
 };
