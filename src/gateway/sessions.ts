@@ -95,16 +95,21 @@ export function accountSessions(deps: GatewayDeps, { accepted, limit, readerOf, 
       const account = (context.account = await digest.account(token));
       context.credential = token;
       context.wants = isProven ? 'any' : 'no-cache';
-      const reader = await readerOf(context, warming, { window: undefined, session: { id, epoch: 0 } });
-      const { snapshot } = reader;
-      if (snapshot.session?.isLocal) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
-      const proof = !isProven && warming[0] ? await read(warming[0], reader) : undefined;
+      const open = (reads: readonly Read[]) =>
+        readerOf(context, reads, { window: undefined, session: { id, epoch: 0 } });
+      const [first, ...others] = warming;
+      const reader = await open(isProven || !first ? warming : [first]);
+      const { session } = reader.snapshot;
+      if (session?.isLocal) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
+      if (!isProven && first) await read(first, reader);
       context.wants = 'any';
-      context.snapshot = undefined; // it is given back after what is read in the background
-      const warm = async (one: Read, at: number) => (at === 0 && proof) || read(one, reader, BEHIND);
-      const warmed = firstAlone(warming, warm).catch(() => undefined); // the first overview tells
-      context.waitUntil(warmed.then(() => snapshot.end?.()));
-      return { account, epoch: snapshot.session?.epoch ?? 0 };
+      const warm = async () => {
+        const own = isProven ? reader : await open(others); // with leases, which a read with `no-cache` has none of
+        context.snapshot = undefined; // given back here, since the request may be over
+        await firstAlone(own.reads, (one) => read(one, own, BEHIND), !isProven).finally(() => own.snapshot.end?.());
+      };
+      context.waitUntil(warm().catch(() => undefined)); // the first overview tells
+      return { account, epoch: session?.epoch ?? 0 };
     },
     /** Who signs out, which is not counted, and whether the session is over already. */
     async whose(context: RequestContext, session: SessionId): Promise<{ account: AccountId; isOver: boolean }> {
