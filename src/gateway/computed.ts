@@ -28,12 +28,7 @@ const inputOf = (leg: Leg | undefined): unknown => (leg && isGood(leg) ? JSON.pa
 const madeOf = (good: readonly GoodLeg[]) => ({
   state: good.some(({ state }) => state === 'stale') ? ('stale' as const) : ('fresh' as const),
   age: Math.max(0, ...good.map(({ age }) => age)),
-  ttl: leastOf(good.map(({ ttl }) => ttl)),
-  freshUntil: leastOf(good.map(({ freshUntil }) => freshUntil)),
+  ttl: good.some(({ ttl }) => ttl === undefined) ? undefined : Math.min(...good.map(({ ttl = 0 }) => ttl)),
   code: good.find(({ code }) => code !== undefined)?.code,
   isCacheable: good.every(({ isCacheable }) => isCacheable),
 });
-
-/** Undefined where one is. */
-const leastOf = (all: readonly (number | undefined)[]) =>
-  all.includes(undefined) ? undefined : Math.min(...all.map((one = 0) => one));

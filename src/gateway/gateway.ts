@@ -29,7 +29,8 @@ export function createGateway(deps: GatewayDeps) {
   const cache = new ReadThrough({ ...deps, ...upstream, timeoutMs, check: checkInput, policyOf });
   const limit = rateLimit(deps, config.rateLimitPerMinute);
   const readerOf = readers(deps, accepted);
-  const writeTools = { ...deps, ...upstream, limit, accepted };
+  const waiting = new Waiting(deps);
+  const writeTools = { ...deps, ...upstream, limit, accepted, waiting };
   /** A GET that no fresh copy answers, through the cache. @throws GatewayError */
   const read = async (one: Read, reader: Reader, leg?: string): Promise<Reading> => {
     try {
@@ -63,7 +64,7 @@ export function createGateway(deps: GatewayDeps) {
     async accountOf(context: RequestContext): Promise<AccountId> {
       return (context.account ??= await deps.digest.account(context.credential));
     },
-    waiting: new Waiting(deps),
+    waiting,
     sessions: accountSessions(deps, { accepted, limit, readerOf, read, via }),
     /** Anything else: counted, then sent once, never through the cache. @throws GatewayError, also what `input` throws */
     async write(

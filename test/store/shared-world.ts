@@ -5,7 +5,7 @@ import { type ManualClock, manualClock } from '../support/clock.ts';
 import { type ObjectEngine, objectEngine } from '../support/object-storage.ts';
 import type { Engine } from './engine.ts';
 
-const SECRET = 'a secret that is long enough to be one';
+const SECRET = 'for-development-only-and-known-to-all';
 const UPSTREAM = 'http://upstream.test/';
 
 interface SharedOptions {
