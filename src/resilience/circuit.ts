@@ -44,9 +44,7 @@ export class Circuit {
   get open(): OpenCircuit | undefined {
     const { openFor, probe } = this.#era;
     if (!openFor) return undefined;
-    const { account, client, since } = openFor;
-    const isOneClient = client !== undefined || (account !== undefined && isAddress(account));
-    return { whom: isOneClient ? 'one client' : (account ?? 'all'), since, probeAt: probe.at };
+    return { since: openFor.since, probeAt: probe.at };
   }
 
   isOpen(call: Whose): boolean {
@@ -110,7 +108,9 @@ export class Circuit {
 
   /** Where it is open for one account alone. */
   get #accountToTell(): string | undefined {
-    return this.#era.openFor?.account === undefined ? undefined : this.open?.whom;
+    const { account, client } = this.#era.openFor ?? {};
+    if (account === undefined) return undefined;
+    return client !== undefined || isAddress(account) ? 'one client' : account;
   }
 
   #become(era: Era): void {
