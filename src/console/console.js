@@ -2,7 +2,6 @@
 /** @typedef {Data['requests'][number]} Asked */
 
 const EVERY_MS = 2_000;
-const MOST_ROWS = 200;
 
 /** What a request can wait for, in words. */
 const PHASES = {
@@ -60,8 +59,8 @@ function figureOf([what, title, unit], plots) {
     return { name, values: values.slice(0, -1).map((value) => value && value * factor) }; // the last step is not over
   });
   const top = Math.max(0.1, ...lines.flatMap(({ values }) => values.map(Number)));
-  const keys = lines.map(({ name, values }) =>
-    element('span', `key c-${name}`, `${name} ${number(values.at(-1) ?? 0)} `),
+  const keys = lines.map(({ name, values: all }) =>
+    element('span', `key c-${name}`, `${name} ${number(all.at(-1) ?? 0)}\u2003`),
   );
   const drawn = lines.map(({ name, values }) => {
     const points = values.flatMap((value, at) => (value === null ? [] : `${at},${59 - (value / top) * 58}`));
@@ -71,7 +70,7 @@ function figureOf([what, title, unit], plots) {
   return element(
     'figure',
     '',
-    element('figcaption', '', element('strong', '', title), element('br', ''), ...keys, scale),
+    element('figcaption', '', element('strong', '', `${title}, ${scale}`), element('br', ''), ...keys),
     svg('svg', { viewBox: '0 0 299 60', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, ...drawn),
   );
 }
@@ -156,7 +155,7 @@ function show({ at, version, startedAt, slowMs, circuit, plots, requests, accoun
   for (const one of requests) if (one.number > since) list.prepend(rowOf(one));
   since = Math.max(since, ...requests.map((one) => one.number));
   for (const kind of ['.notable', '.fine'])
-    for (const row of Array.from(list.querySelectorAll(kind)).slice(MOST_ROWS)) row.remove();
+    for (const row of Array.from(list.querySelectorAll(kind)).slice(200)) row.remove();
   byId('none').hidden = list.querySelector('.notable') !== null;
   byId('plots').replaceChildren(...PLOTS.map((plot) => figureOf(plot, plots)));
   byId('circuit').classList.toggle('bad', circuit !== null);
@@ -167,8 +166,10 @@ function show({ at, version, startedAt, slowMs, circuit, plots, requests, accoun
   byId('slow').textContent = `Slow is ${milliseconds(slowMs)} or more.`;
   byId('about').textContent = `version ${version}, started ${new Date(startedAt).toLocaleString('en-GB')}`;
   byId('accounts-since').textContent = timeOf(accountsSince);
-  const asking = accounts.map((one) => `${one.account}: ${one.requests} requests, ${one.failed} failed`);
-  writeList('accounts', asking);
+  writeList(
+    'accounts',
+    accounts.map((one) => `${one.account}: ${one.requests} requests, ${one.failed} failed`),
+  );
   const writes = unknown.toReversed().map(({ at: time, operation, requestId, account = 'none', hasKey }) => {
     const key = hasKey ? 'with' : 'without';
     return `${timeOf(time)} ${operation}, request id ${requestId}, account ${account}, ${key} idempotency key`;

@@ -69,7 +69,7 @@ describe.each(['light', 'dark'] as const)('in %s colours', (colorScheme) => {
     await everything();
     await page.getByText('Circuit open').waitFor();
     await page.getByText('the-purchase').waitFor();
-    expect(await page.locator('figure polyline:not([points=""])').count()).toBeGreaterThan(3);
+    await expect.poll(() => page.locator('figure polyline:not([points=""])').count()).toBeGreaterThan(3);
     for (const isOpen of [false, true]) {
       if (isOpen) await rowOf(page, 'getAccountOverview').click();
       expect(await violationsOf(page)).toEqual([]);

@@ -1,19 +1,13 @@
-import type { Deps } from '../../../app.ts';
 import { GatewayError } from '../../../core/errors.ts';
 import { type Answer, jsonAnswer } from '../../../middleware/reply.ts';
 import type { ClientRequest } from '../../../middleware/request.ts';
 import { pageAt, type Route } from '../../../routes/route.ts';
 import { assets } from '../assets.ts';
-import type { Recordings } from './recordings.ts';
-
-interface ConsoleOptions {
-  readonly deps: Pick<Deps, 'clock' | 'config'>;
-  /** Absent where there is no admin listener. */
-  readonly recordings: Recordings | undefined;
-}
+import type { nodeDeps } from '../deps.ts';
 
 /** The console: a page for operators, and what it shows. */
-export function consoleRoutes({ deps: { clock, config }, recordings }: ConsoleOptions): Route[] {
+export function consoleRoutes({ deps, recordings }: Pick<ReturnType<typeof nodeDeps>, 'deps' | 'recordings'>): Route[] {
+  const { clock, config } = deps;
   const data = async ({ query }: ClientRequest) => {
     const since = Number(new URLSearchParams(query).get('since'));
     return jsonAnswer(recordings?.shown(since, clock.now()));

@@ -11,10 +11,7 @@ const MOST_PHASES = 60;
 /** More are not counted; those that ask most are shown. */
 const MOST_ACCOUNTS = 5_000;
 const SHOWN_ACCOUNTS = 10;
-const MINUTE_MS = 60_000;
-
-const NONE = { requests: 0, failed: 0 };
-type Counts = Map<string, typeof NONE>;
+const SPAN_MS = 600_000;
 
 /** What the console shows of this process. A request costs some counters, and a copy of its phases if it has waited. */
 export class Recordings implements Recorder {
@@ -26,9 +23,9 @@ export class Recordings implements Recorder {
   readonly #good: Kept[] = [];
   readonly #unknown: UnknownOutcome[] = [];
   #kept = 0;
-  /** Requests by account in this minute, and in the one before. */
-  #minute = 0;
-  #counts: [now: Counts, before: Counts] = [new Map(), new Map()];
+  /** Those of these ten minutes. */
+  #accounts = new Map<string, { readonly account: string; requests: number; failed: number }>();
+  #span = 0;
   #circuit: () => OpenCircuit | undefined = () => undefined;
 
   constructor(slowMs: number) {
@@ -44,7 +41,8 @@ export class Recordings implements Recorder {
     if (account !== undefined) this.#count(account, isFailed, endedAt);
     const isBad = isFailed || ms >= this.#slowMs;
     // What an open circuit refuses would take the place of what has opened it.
-    if (phases || (isBad && !this.#circuit()))
+    const isRefused = isBad && this.#circuit() && !phases?.some(({ phase }) => phase === 'attempt');
+    if ((isBad || phases) && !isRefused)
       add(isBad ? this.#bad : this.#good, MOST_REQUESTS, keep(request, { number: ++this.#kept, status, ms, isBad }));
   }
 
@@ -72,6 +70,7 @@ export class Recordings implements Recorder {
   /** `since`: the number of the last request that is known already. Instants in milliseconds since 1970. */
   shown(since: number, now: number) {
     this.#turn(now);
+    const accounts = [...this.#accounts.values()];
     const requests = [...this.#bad, ...this.#good].filter(({ number }) => number > since);
     return {
       at: Math.round(now),
@@ -81,36 +80,25 @@ export class Recordings implements Recorder {
       circuit: this.#circuit() ?? null,
       plots: this.#steps.plots(now),
       requests: requests.toSorted((a, b) => a.number - b.number).map(withLegs),
-      accounts: mostOf(this.#counts),
-      accountsSince: (this.#minute - 1) * MINUTE_MS,
+      accounts: accounts.toSorted((a, b) => b.requests - a.requests).slice(0, SHOWN_ACCOUNTS),
+      accountsSince: this.#span * SPAN_MS,
       unknown: this.#unknown,
     };
   }
 
   #count(account: string, isFailed: boolean, now: number): void {
     this.#turn(now);
-    const [counts] = this.#counts;
-    const count = counts.get(account) ?? { ...NONE };
-    if (count.requests === 0 && counts.size < MOST_ACCOUNTS) counts.set(account, count);
+    const count = this.#accounts.get(account) ?? { account, requests: 0, failed: 0 };
+    if (count.requests === 0 && this.#accounts.size < MOST_ACCOUNTS) this.#accounts.set(account, count);
     count.requests++;
     if (isFailed) count.failed++;
   }
 
   #turn(now: number): void {
-    const minute = Math.floor(now / MINUTE_MS);
-    if (minute <= this.#minute) return;
-    this.#counts = [new Map(), minute === this.#minute + 1 ? this.#counts[0] : new Map()];
-    this.#minute = minute;
+    const span = Math.floor(now / SPAN_MS);
+    if (span > this.#span) this.#accounts = new Map();
+    this.#span = Math.max(span, this.#span);
   }
-}
-
-function mostOf([now, before]: readonly [Counts, Counts]) {
-  const sums = Array.from(new Set([...now.keys(), ...before.keys()]), (account) => {
-    const { requests, failed } = now.get(account) ?? NONE;
-    const more = before.get(account) ?? NONE;
-    return { account, requests: requests + more.requests, failed: failed + more.failed };
-  });
-  return sums.toSorted((a, b) => b.requests - a.requests).slice(0, SHOWN_ACCOUNTS);
 }
 
 function add<T>(list: T[], most: number, item: T): void {
