@@ -17,7 +17,7 @@ const PHASES = {
 
 const PLOTS = /** @type {const} */ ([
   ['status', 'Requests by status', ' / s'],
-  ['duration', 'Time that requests take', ' ms'],
+  ['duration', 'Latency', ' ms'],
   ['cache', 'Reads by cache', ' / s'],
   ['failures', 'Failed upstream calls', ' / s'],
 ]);
