@@ -14,11 +14,9 @@ export function consoleRoutes({ deps, recordings }: Pick<ReturnType<typeof nodeD
   };
   const files = FILES.map(([path, name, type]) =>
     shown(config.adminHost, path, async () => {
-      return {
-        status: 200,
-        headers: { ...HEADERS, 'Content-Type': `${type}; charset=utf-8` },
-        body: await fileOf(name),
-      };
+      const policed = path === PAGE_PATH && { 'Content-Security-Policy': POLICY };
+      const headers = { 'Cache-Control': 'no-cache', 'Content-Type': `${type}; charset=utf-8`, ...policed };
+      return { status: 200, headers, body: await fileOf(name) };
     }),
   );
   return [...files, shown(config.adminHost, '/console/data', data)];
@@ -27,7 +25,6 @@ export function consoleRoutes({ deps, recordings }: Pick<ReturnType<typeof nodeD
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; " +
   "form-action 'none'; frame-ancestors 'none'";
-const HEADERS = { 'Cache-Control': 'no-cache', 'Content-Security-Policy': POLICY };
 
 const PAGE_PATH = '/console';
 const FILES = [
