@@ -5,9 +5,8 @@ import type { Timed } from './timeline.ts';
 export interface Recorded extends Timed {
   readonly method: string;
   readonly route: { readonly name: string; readonly operation?: string | undefined };
-  readonly startedAt: number;
-  /** How long it has waited for a change. */
-  readonly waitedMs: number;
+  /** When it began to be answered: after its wait for a change, if it had one. */
+  readonly begunAt: number;
   /** Keyed hash of the credential. */
   readonly account: string | undefined;
   readonly code: string | undefined;

@@ -33,8 +33,8 @@ export class Recordings implements Recorder {
   }
 
   answered(request: Recorded, status: number, endedAt: number): void {
-    const { startedAt, waitedMs, account, reason, failed, phases } = request;
-    const ms = endedAt - startedAt - waitedMs;
+    const { begunAt, account, reason, failed, phases } = request;
+    const ms = endedAt - begunAt;
     const isFailed = status >= 500 || reason !== undefined || failed !== undefined;
     this.#steps.count(status < 300 ? '2xx' : status < 400 ? '3xx' : status < 500 ? '4xx' : '5xx', endedAt);
     this.#steps.took(ms, endedAt);
@@ -112,13 +112,12 @@ type Facts = { readonly number: number; readonly status: number; readonly ms: nu
 /** Plain data, so that neither the request nor its spans are kept. Phases in milliseconds from where it began to be answered. */
 function keep(request: Recorded, { ms, ...facts }: Facts) {
   const { requestId: id, method, route, account, code, reason, fresh, failed, stale } = request;
-  const startedAt = request.startedAt + request.waitedMs;
-  const from = (at = startedAt + ms) => tenths(Math.min(at - startedAt, ms));
+  const from = (at = request.begunAt + ms) => tenths(Math.min(at - request.begunAt, ms));
   const phases = waitsIn(request.phases ?? []).slice(0, MOST_PHASES);
   return {
     ...facts,
     id,
-    at: Math.round(startedAt),
+    at: Math.round(request.begunAt),
     ms: tenths(ms),
     operation: route.operation ?? `${method} ${route.name}`,
     account,
