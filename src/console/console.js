@@ -11,7 +11,7 @@ const PHASES = {
   joined: 'waited for another call',
   lease: 'waited for another instance that fetched the same',
   store: 'asked the shared store',
-  gates: 'waited for what a hook prepares',
+  gates: 'waited for the headers that a hook gives',
   own: 'the gateway itself',
 };
 
