@@ -39,7 +39,7 @@ export interface Deps
       | 'isCuttingOff'
       | 'leaveRoom'
       | 'waitUntil'
-      | 'backlog'
+      | 'isUnreadFull'
       | 'compress'
       | 'tracing'
     > {
@@ -94,7 +94,13 @@ export const createRefuser = (deps: Deps) =>
  */
 export function createAdminApp(deps: Deps, scrape: Scrape, more: readonly Route[]): Hono<Env> {
   const routes = [...healthRoutes(deps.readiness), metricsRoute(scrape), ...more];
-  return mount(routes, { ...deps, metrics: noMetrics, tracing: undefined, recorder: undefined, backlog: undefined });
+  return mount(routes, {
+    ...deps,
+    metrics: noMetrics,
+    tracing: undefined,
+    recorder: undefined,
+    isUnreadFull: undefined,
+  });
 }
 
 interface MountTools extends RequestTools {

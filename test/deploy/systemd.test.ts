@@ -24,7 +24,7 @@ describe('the systemd unit', () => {
     expect(settings['NODE_ENV']).toBe('production');
   });
 
-  test('reads the others from a file that a reload reads too', () => {
+  test('reads the others from the .env in its folder', () => {
     expect([one('WorkingDirectory'), all('EnvironmentFile')]).toEqual(['/etc/portico', []]);
     expect(text).toContain('/etc/portico/.env');
   });
@@ -44,7 +44,6 @@ describe('the systemd unit', () => {
     const ofImage = JSON.parse(/^CMD (.*)$/m.exec(textOf('Dockerfile'))![1]!) as string[];
     expect(one('ExecStart')).toBe(`/usr/bin/${ofImage.join(' ').replace('portico.cjs', '/opt/portico/portico.cjs')}`);
     expect([one('Restart'), one('RestartPreventExitStatus')]).toEqual(['always', String(BAD_CONFIG)]);
-    expect([one('ExecReload'), one('KillMode')]).toEqual(['/bin/kill -HUP $MAINPID', 'mixed']);
   });
 
   describe.skipIf(!isInstalled('systemd-analyze'))('(skipped where systemd is not installed)', () => {

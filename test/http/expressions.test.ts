@@ -103,7 +103,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     "new RegExp(`^${field}:(.*?)\\\\r?$`, 'm')": OURS,
     '/min-replicas-to-write,(\\d+)/': OURS,
   },
-  'src/entry/node/server/connections.ts': { '/^Max open files +(\\d+)/m': OURS },
+  'src/entry/node/server/descriptors.ts': { '/^Max open files +(\\d+)/m': OURS },
   'src/entry/node/server/address.ts': {
     '/^(?:\\[(?<ipv6>[^\\]]+)\\](?::[\\w.-]+)?|(?<ipv4>[\\d.]+):[\\w.-]+)$/': client('1', { after: ':' }),
   },

@@ -111,9 +111,9 @@ describe('a secret in a file', () => {
     expect(await refusal({ SECRETS_FILE: '.', STORE_URL: 'redis://127.0.0.1:9', SESSIONS: 'true' })).toEqual([
       'SECRETS_FILE: expected a file, not a folder',
     ]);
-    expect(
-      await refusal({ STORE_URL_FILE: 'none', WORKERS: '2', SECRETS: secret('of-workers-without-store') }),
-    ).toEqual(['STORE_URL_FILE: expected a file that is there']);
+    expect(await refusal({ STORE_URL_FILE: 'none', SECRETS: secret('of-no-store') })).toEqual([
+      'STORE_URL_FILE: expected a file that is there',
+    ]);
   });
 
   it('does not get into the environment of the process', async () => {

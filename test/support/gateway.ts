@@ -58,14 +58,13 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const storeUrl = 'data' in settings ? settings.data.storeUrl : undefined;
   const built = nodeDeps(given, openStore(given, storeUrl));
   const deps = { ...built.deps, ...replaced };
-  const { unsent, rooms, idle } = built;
+  const { unread, idle } = built;
   const { waitUntil } = deps;
-  const shared = { refuse: createRefuser(deps), unsent, rooms, waitUntil, host: '127.0.0.1', port: 0 };
-  const on = { ...shared, trustedProxies: config.trustedProxies };
+  const shared = { refuse: createRefuser(deps), unread, waitUntil, host: '127.0.0.1', port: 0 };
   const { app, request } = createParts(deps);
-  const listener = await serve({ app: around?.(app, request) ?? app, isGateway: !around, ...on });
+  const listener = await serve({ app: around?.(app, request) ?? app, isGateway: !around, ...shared });
   const unhooked = { ...deps, hooks: undefined };
-  const ofAdmin = { ...on, refuse: createRefuser(unhooked), isGateway: true };
+  const ofAdmin = { ...shared, refuse: createRefuser(unhooked), isGateway: true };
   const shown = openConsole({ ...built, deps, isStoreShared: storeUrl !== undefined });
   const adminApp = createAdminApp(unhooked, built.scrape, shown.routes);
   const admin = isWanted ? await serve({ ...ofAdmin, app: adminApp }) : undefined;

@@ -12,8 +12,8 @@ const MOST_UNKNOWN = 100;
 const ENDED_BYTES = 1_900_000;
 const UNKNOWN_BYTES = 100_000;
 
-export const MOST_UNDER_WAY = 50;
-export const MOST_ACCOUNTS = 10;
+const MOST_UNDER_WAY = 50;
+const MOST_ACCOUNTS = 10;
 const ACCOUNTS_MS = 60_000;
 
 /** How often something happened, and how long all of it took. */
@@ -23,7 +23,7 @@ export interface Times {
 }
 
 /** What is so at the moment. */
-export type Present = ReturnType<Recordings['present']>;
+type Present = ReturnType<Recordings['present']>;
 
 /** What the console shows besides metrics: of this process, or of several workers. */
 export interface Shown extends Kept {
@@ -41,7 +41,7 @@ interface Kept {
   readonly unknownOutcomes: Ring;
 }
 
-export const keptTexts = (): Kept => ({
+const keptTexts = (): Kept => ({
   ended: new Ring(MOST_ENDED, ENDED_BYTES),
   unknownOutcomes: new Ring(MOST_UNKNOWN, UNKNOWN_BYTES),
 });

@@ -1,5 +1,5 @@
 import { totalmem } from 'node:os';
-import { descriptorLimit } from '../server/connections.ts';
+import { descriptorLimit } from '../server/descriptors.ts';
 import type { Configured } from './configuration.ts';
 import { about, type Finding } from './findings.ts';
 
@@ -11,8 +11,8 @@ const BASE_BYTES = 100 * 2 ** 20;
 const CACHE_FACTOR = 5;
 
 /** What the process gets of this machine. */
-export function machineFindings({ config, settings }: Pick<Configured, 'config' | 'settings'>): Finding[] {
-  return [good(`Node ${process.versions.node}`), descriptors(), memory(config.cacheMaxBytes, settings.workers)];
+export function machineFindings({ config }: Pick<Configured, 'config'>): Finding[] {
+  return [good(`Node ${process.versions.node}`), descriptors(), memory(config.cacheMaxBytes)];
 }
 
 function descriptors(): Finding {
@@ -24,11 +24,11 @@ function descriptors(): Finding {
   );
 }
 
-function memory(cacheBytes: number, workers: number): Finding {
+function memory(cacheBytes: number): Finding {
   const there = Math.min(totalmem(), process.constrainedMemory() || Infinity);
-  const needed = workers * (BASE_BYTES + CACHE_FACTOR * cacheBytes);
+  const needed = BASE_BYTES + CACHE_FACTOR * cacheBytes;
   const text = `${mibOf(there)} of memory, up to ${mibOf(needed)} with a full cache`;
-  return needed <= there ? good(text) : poor(text, 'Lower CACHE_MAX_BYTES or WORKERS, or it may be killed');
+  return needed <= there ? good(text) : poor(text, 'Lower CACHE_MAX_BYTES, or it may be killed');
 }
 
 const mibOf = (bytes: number) => `${Math.round(bytes / 2 ** 20)} MiB`;

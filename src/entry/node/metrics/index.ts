@@ -2,15 +2,15 @@ import { type Metric, Registry } from 'prom-client';
 import { type Gauge as UnderWay, type Metrics, SECTION_STATES, STATUS_CLASSES } from '../../../core/metrics.ts';
 import type { Scrape } from '../../../routes/health.ts';
 import type { Table } from '../../../upstream/table.ts';
-import { buildInfo, instruments, UNDER_WAY, WORKER_DEATHS } from './instruments.ts';
-import { CONTENT_TYPE, measureProcess, type ReadMetrics, scrapeProcess } from './measured.ts';
-import { counted, Counts, gauge } from './series.ts';
+import { buildInfo, instruments, UNDER_WAY } from './instruments.ts';
+import { CONTENT_TYPE, type ReadMetrics, scrapeProcess } from './measured.ts';
+import { Counts, gauge } from './series.ts';
 
 /** The metrics of the gateway, of the process and what `others` measure, in Prometheus' format. */
 export function promMetrics(
   table: Table,
   others: readonly Metric[],
-): Metrics & { readonly scrape: Scrape; readonly read: ReadMetrics; readonly measure: ReadMetrics } {
+): Metrics & { readonly scrape: Scrape; readonly read: ReadMetrics } {
   const registry = new Registry();
   const own = instruments(table);
   const underWay: Partial<Record<UnderWay, () => number>> = {};
@@ -24,10 +24,7 @@ export function promMetrics(
       'portico_circuit_open',
       '1 while the circuit to the upstream is open, but for one account alone.',
       () => open,
-      'max',
     ),
-    gauge('portico_workers', 'Processes that serve.', () => 1),
-    counted(WORKER_DEATHS.name, WORKER_DEATHS.help, () => 0),
   ];
   const metrics = Object.values(own).map((one) => (one instanceof Counts ? one.metric : one));
   for (const metric of [...metrics, ...gauges, ...others]) registry.registerMetric(metric);
@@ -58,7 +55,6 @@ export function promMetrics(
     authenticated: (by) => own.authenticated.inc({ by }),
     watch: (which, read) => void (underWay[which] = read),
     read: () => registry.getMetricsAsJSON(),
-    measure: async () => [...(await registry.getMetricsAsJSON()), ...(await measureProcess())],
     scrape: async () => ({
       contentType: CONTENT_TYPE,
       text: (await registry.metrics()) + (await scrapeProcess()),
