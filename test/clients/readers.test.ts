@@ -7,8 +7,8 @@ import type { Env } from '../../src/middleware/request.ts';
 import { openSocket } from '../support/raw-client.ts';
 
 const MB = 1_048_576;
-/** More than the kernel keeps for both sides together. */
-const STEP_BYTES = 16 * MB;
+/** More than the kernel keeps for both sides together: what is read beyond that was sent meanwhile. */
+const STEP_BYTES = 64 * MB;
 const BIG = new Uint8Array(4 * STEP_BYTES);
 /** No client may take nothing for so long. */
 const STALLED_MS = 30_000;

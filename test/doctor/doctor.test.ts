@@ -212,7 +212,7 @@ const BROKEN: readonly (readonly [string, RegExp, () => Env | Promise<Env>])[] =
   [
     'a cache for which there is no memory',
     /^poor +machine +\d+ MiB of memory/,
-    () => ({ CACHE_MAX_BYTES: '1099511627776' }),
+    () => ({ CACHE_MAX_BYTES: '17179869184' }),
   ],
 ];
 

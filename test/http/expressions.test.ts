@@ -107,12 +107,6 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   'src/entry/node/server/address.ts': {
     '/^(?:\\[(?<ipv6>[^\\]]+)\\](?::[\\w.-]+)?|(?<ipv4>[\\d.]+):[\\w.-]+)$/': client('1', { after: ':' }),
   },
-  'src/entry/node/server/forwarded.ts': {
-    '/[ \\t]*(?:([\\w!#$%&\'*+.^`|~-]+)=(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s",;]+))[ \\t]*)?([,;]|$)/y': client('\\"', {
-      before: 'a="',
-    }),
-    '/\\\\(.)/g': client('\\\\'),
-  },
   'src/entry/node/server/guard.ts': {
     '/^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\\.?|\\[[0-9A-Fa-f:.]{2,45}\\])(?::\\d{1,5})?$/': client('a', {
       after: '!',
@@ -124,7 +118,6 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   },
   'src/entry/node/server/traffic.ts': { '/^\\/(?:livez|readyz)\\/?(?:\\?|$)/': client('/livez') },
   'src/entry/node/settings.ts': {
-    '/^\\d+$/': OURS,
     '/^https?:$/': OURS,
     '/^https:/i': OURS,
     '/^http:/i': OURS,

@@ -1,5 +1,6 @@
 import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { createAdminApp, createParts, createRefuser, type Deps } from '../../src/app.ts';
 import { type Config, parseConfig } from '../../src/config.ts';
 import type { LogFields, Logger } from '../../src/core/logger.ts';
@@ -32,6 +33,8 @@ export interface TestGateway {
 }
 
 type Parts = ReturnType<typeof createParts>;
+
+const LATE_MS = 50;
 
 interface TestGatewayOptions extends Partial<Omit<Deps, 'upstream' | 'config' | 'logger'>> {
   /** Variables of contract.md section 1, over what tests want by default. */
@@ -78,6 +81,7 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
       built.endWaits();
       shown.end();
       await Promise.all([listener.drain(0), admin?.drain(0)]);
+      await Promise.race([idle(), sleep(LATE_MS)]); // as at the end of a process: what is behind an answer may finish
       await built.close();
       await idle();
     },
