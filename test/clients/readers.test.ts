@@ -10,6 +10,8 @@ const MB = 1_048_576;
 /** More than the kernel keeps for both sides together: what is read beyond that was sent meanwhile. */
 const STEP_BYTES = 64 * MB;
 const BIG = new Uint8Array(4 * STEP_BYTES);
+/** On a busy machine. */
+const SOON = { timeout: 30_000 };
 /** No client may take nothing for so long. */
 const STALLED_MS = 30_000;
 
@@ -65,7 +67,7 @@ test.each(['/big', '/half'])(
   async (path) => {
     const { port, unread, pass } = await start();
     const socket = reader(port, path);
-    await expect.poll(() => (pass(0), unread.bytes)).toBeGreaterThan(0);
+    await expect.poll(() => (pass(0), unread.bytes), SOON).toBeGreaterThan(0);
     pass(STALLED_MS - 1);
     expect(unread.bytes).toBeGreaterThan(0);
     await expect
@@ -73,7 +75,7 @@ test.each(['/big', '/half'])(
         socket.write('\r\n'); // also how it learns that it is cut off
         pass(STALLED_MS); // the kernel may have taken something since
         return socket.closed;
-      })
+      }, SOON)
       .toBe(true);
     expect(unread.bytes).toBe(0);
   },
@@ -82,7 +84,7 @@ test.each(['/big', '/half'])(
 test('who reads slowly gets it all', async () => {
   const { port, unread, pass } = await start();
   const socket = reader(port, '/big');
-  await expect.poll(() => (pass(0), unread.bytes)).toBeGreaterThan(0);
+  await expect.poll(() => (pass(0), unread.bytes), SOON).toBeGreaterThan(0);
   let [read, step] = [0, 0];
   for await (const bytes of socket as AsyncIterable<Buffer>) {
     read += bytes.length;
@@ -119,12 +121,12 @@ test.each([
 test('what all clients have not read is counted, until they have, or leave', async () => {
   const { port, unread } = await start(1.5 * BIG.length);
   const one = reader(port, '/big');
-  await expect.poll(() => unread.bytes).toBeGreaterThan(0);
+  await expect.poll(() => unread.bytes, SOON).toBeGreaterThan(0);
   expect(unread.isFull).toBe(false);
   const other = reader(port, '/big');
-  await expect.poll(() => unread.isFull).toBe(true);
+  await expect.poll(() => unread.isFull, SOON).toBe(true);
   one.resume();
-  await expect.poll(() => unread.isFull).toBe(false);
+  await expect.poll(() => unread.isFull, SOON).toBe(false);
   other.destroy();
-  await expect.poll(() => unread.bytes).toBe(0);
+  await expect.poll(() => unread.bytes, SOON).toBe(0);
 });

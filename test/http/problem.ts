@@ -38,10 +38,7 @@ const OF_PAGES = {
   'referrer-policy': 'no-referrer',
   'content-security-policy': expect.stringContaining("default-src 'none'"),
 };
-const OF_WHOLE = {
-  'strict-transport-security': 'max-age=31536000',
-  'cross-origin-resource-policy': 'same-origin',
-};
+const OF_WHOLE = { 'cross-origin-resource-policy': 'same-origin' };
 const OF_ALL = { 'x-content-type-options': 'nosniff', 'x-request-id': expect.stringMatching(REQUEST_ID) };
 
 /** Set where instances of 0.2.0 answer too, which sent the headers of pages with everything. */

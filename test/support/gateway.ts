@@ -65,9 +65,9 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const { waitUntil } = deps;
   const shared = { refuse: createRefuser(deps), unread, waitUntil, host: '127.0.0.1', port: 0 };
   const { app, request } = createParts(deps);
-  const listener = await serve({ app: around?.(app, request) ?? app, isGateway: !around, ...shared });
+  const listener = await serve({ app: around?.(app, request) ?? app, ...shared });
   const unhooked = { ...deps, hooks: undefined };
-  const ofAdmin = { ...shared, refuse: createRefuser(unhooked), isGateway: true };
+  const ofAdmin = { ...shared, refuse: createRefuser(unhooked) };
   const shown = openConsole({ ...built, deps, isStoreShared: storeUrl !== undefined });
   const adminApp = createAdminApp(unhooked, built.scrape, shown.routes);
   const admin = isWanted ? await serve({ ...ofAdmin, app: adminApp }) : undefined;

@@ -20,7 +20,7 @@ import { nodeDigest, nodeOpener } from './digest.ts';
 import { promMetrics } from './metrics/index.ts';
 import { engineMetrics, usageMetrics } from './metrics/store.ts';
 import { addresses, schemes } from './server/address.ts';
-import { noted, peerIn } from './server/guard.ts';
+import { peerIn } from './server/guard.ts';
 import { Answer, Unread } from './server/traffic.ts';
 import { undiciTransport } from './transport.ts';
 import type { Way } from './way.ts';
@@ -87,7 +87,6 @@ export function nodeDeps(
     makeOpener: nodeOpener,
     addressOf: (env, header) => addressOf(peerIn(env), header),
     ...(config.trustedProxies.length > 0 && { schemeOf: (env, header) => schemeOf(peerIn(env), header) }),
-    headOf: noted,
     isUnreadFull: () => unread.isFull,
     compress: compressing(config.cacheMaxBytes * COMPRESSED),
     leaveRoom: (env) => {

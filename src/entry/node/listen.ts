@@ -41,7 +41,6 @@ export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: 
   };
   const served = {
     app,
-    isGateway: app === gateway.app,
     refuse: createRefuser(deps),
     unread,
     waitUntil,

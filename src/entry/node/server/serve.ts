@@ -8,13 +8,11 @@ import { GatewayError } from '../../../core/errors.ts';
 import type { WaitUntil } from '../../../core/runtime.ts';
 import type { refuser } from '../../../middleware/reply.ts';
 import type { Env } from '../../../middleware/request.ts';
-import { isMisframed, MessageHead, note, refusalOf, urlOfRefused } from './guard.ts';
+import { isMisframed, MessageHead, refusalOf, urlOfRefused } from './guard.ts';
 import { Answer, type Connection, Traffic, type Unread } from './traffic.ts';
 
 export interface ServeOptions {
   readonly app: Pick<Hono<Env>, 'fetch'>;
-  /** Whether it is the gateway itself: no host can have changed headers of a `Request` where they are. */
-  readonly isGateway?: boolean;
   /** Answers what the guards refuse. */
   readonly refuse: ReturnType<typeof refuser>;
   readonly unread: Unread;
@@ -98,12 +96,9 @@ export async function serve(options: ServeOptions): Promise<Serving> {
 const OVERLOADED = GatewayError.of('overloaded', { retryAfter: 1 });
 
 /** What stands before Hono's listener: it refuses what is no good HTTP, or one request too many. */
-function guarded({ app, isGateway, refuse, waitUntil, onOverload }: ServeOptions) {
+function guarded({ app, refuse, waitUntil, onOverload }: ServeOptions) {
   const execution = { waitUntil, passThroughOnException() {}, props: {} };
-  const listener = getRequestListener((request, env) => {
-    if (isGateway) note(env, request);
-    return app.fetch(request, env, execution);
-  });
+  const listener = getRequestListener((request, env) => app.fetch(request, env, execution));
   const turnAway = (answer: Answer, error: GatewayError) => {
     const { status, headers, body } = refuse(new MessageHead(answer.req, urlOfRefused(answer.req)), error);
     answer.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) }).end(body);
