@@ -1,6 +1,6 @@
 import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import { createAdminApp, createParts, createRefuser, type Deps } from '../../src/app.ts';
 import { type Config, parseConfig } from '../../src/config.ts';
 import type { LogFields, Logger } from '../../src/core/logger.ts';
@@ -34,6 +34,7 @@ export interface TestGateway {
 
 type Parts = ReturnType<typeof createParts>;
 
+const TURNS = 6;
 const LATE_MS = 50;
 
 interface TestGatewayOptions extends Partial<Omit<Deps, 'upstream' | 'config' | 'logger'>> {
@@ -80,6 +81,7 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
     async close() {
       built.endWaits();
       shown.end();
+      for (let turns = 0; turns < TURNS; turns++) await turn(); // those that waited have their answers
       await Promise.all([listener.drain(0), admin?.drain(0)]);
       await Promise.race([idle(), sleep(LATE_MS)]); // as at the end of a process: what is behind an answer may finish
       await built.close();
