@@ -102,11 +102,11 @@ const askLeg = ({ gateway, clock, reader }: Composing, read: Read, name: string)
 
 /** @throws GatewayError `upstream_bad_response` if the upstream answered without a body */
 function goodLeg(reading: Reading, request: { readonly origin: string }): GoodLeg {
-  const { entry, age, ttl, freshUntil, code, isCacheable } = reading;
+  const { entry, age, ttl, code, isCacheable } = reading;
   if (entry === null) throw unusable('The upstream answered without a body.');
   const state = ttl !== undefined && ttl < 0 ? 'stale' : 'fresh';
   const text = withOrigin(entry, request);
-  return { state, text, entry, isCacheable, etag: entry.etag, age, ttl, freshUntil, code, ms: 0 };
+  return { state, text, entry, isCacheable, etag: entry.etag, age, ttl, code, ms: 0 };
 }
 
 const unusable = (detail: string) => GatewayError.of('upstream_bad_response', { detail });

@@ -73,9 +73,6 @@ const madeOf = (good: readonly GoodLeg[]) => ({
   state: good.some(({ state }) => state === 'stale') ? ('stale' as const) : ('fresh' as const),
   age: Math.max(0, ...good.map(({ age }) => age)),
   ttl: good.some(({ ttl }) => ttl === undefined) ? undefined : Math.min(...good.map(({ ttl = 0 }) => ttl)),
-  freshUntil: good.some(({ freshUntil }) => freshUntil === undefined)
-    ? undefined
-    : Math.min(...good.map(({ freshUntil = 0 }) => freshUntil)),
   code: good.find(({ code }) => code !== undefined)?.code,
   isCacheable: good.every(({ isCacheable }) => isCacheable),
 });

@@ -24,13 +24,14 @@ export type Gateway = ReturnType<typeof createGateway>;
 export function createGateway(deps: GatewayDeps) {
   const { config, store } = deps;
   const accepted = acceptedAccounts(store);
-  const via = new Via(deps.digest);
+  const via = new Via(deps.digest.gatewayId);
   const upstream = upstreamCall({ ...deps, via }, accepted.gate);
   const { policyOf, requestTimeoutMs: timeoutMs } = config;
   const cache = new ReadThrough({ ...deps, ...upstream, timeoutMs, check: checkInput, policyOf });
   const limit = rateLimit(deps, config.rateLimitPerMinute);
   const readerOf = readers(deps, accepted);
-  const writeTools = { ...deps, ...upstream, limit, accepted };
+  const waiting = new Waiting(deps);
+  const writeTools = { ...deps, ...upstream, limit, accepted, waiting };
   /** A GET that no fresh copy answers, through the cache. @throws GatewayError */
   const read = async (one: Read, reader: Reader, leg?: string): Promise<Reading> => {
     try {
@@ -56,15 +57,15 @@ export function createGateway(deps: GatewayDeps) {
      * @throws GatewayError `loop_detected`, `unauthenticated`, `rate_limited`
      */
     reader(context: RequestContext, reads: Reads = []): Soon<Reader> {
-      if (context.via === undefined) return reader(context, reads);
-      return andThen(via.assertNew(context.via), () => reader(context, reads));
+      via.assertNew(context.via);
+      return reader(context, reads);
     },
     read,
     /** @throws GatewayError `unauthenticated` */
     async accountOf(context: RequestContext): Promise<AccountId> {
       return (context.account ??= await deps.digest.account(context.credential));
     },
-    waiting: new Waiting(deps),
+    waiting,
     sessions: accountSessions(deps, { accepted, limit, readerOf, read, via }),
     /** Anything else: counted, then sent once, never through the cache. @throws GatewayError, also what `input` throws */
     async write(
@@ -73,20 +74,18 @@ export function createGateway(deps: GatewayDeps) {
       context: RequestContext,
       key = context.idempotencyKey,
     ): Promise<Written> {
-      if (context.via !== undefined) await via.assertNew(context.via);
+      via.assertNew(context.via);
       return write(writeTools, { operation, input, context, key });
     },
     outcome: (context: RequestContext, key: string): Promise<Outcome> => outcomeOf(writeTools, context, key),
-    /** Error codes of the upstream's own that it has used. */
-    upstreamCodes: upstream.codes,
   };
 }
 
 /** The call of the upstream, with its retries and the gates before each attempt. */
 function upstreamCall(deps: GatewayDeps & { readonly via: Via }, accepted: Gate) {
   const { config, clock, metrics, store } = deps;
-  const { upstreamBudgetPerMinute: budgetPerMinute, upstreamTimeoutMs: attemptTimeoutMs } = config;
-  const { gates, ...asked } = gateList({ ...deps, budgetPerMinute, told: [accepted, endingSessions(store)] });
+  const { upstreamTimeoutMs: attemptTimeoutMs } = config;
+  const { gates, ...asked } = gateList({ ...deps, told: [accepted, endingSessions(store)] });
   const prepare = preparing(deps);
   const exchange = upstreamClient({ ...deps, prepare, maxBodyBytes: config.upstreamMaxBodyBytes, attemptTimeoutMs });
   return { ...asked, call: guardedCall({ clock, metrics, gates, exchange }) };

@@ -2,7 +2,7 @@ import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
 import { MemorySessions } from './memory/sessions.ts';
 import { MemoryWrites } from './memory/writes.ts';
-import { BUDGET, EVERYTHING, hidden, isSessionOver } from './store.ts';
+import { EVERYTHING, hidden, isSessionOver } from './store.ts';
 import type {
   AccountId,
   Begun,
@@ -39,21 +39,12 @@ export class MemoryStore implements Store {
   readonly #sessions = new MemorySessions({ forgets: false });
   /** So far. */
   lookups = 0;
-  #onChange: (account: AccountId) => void = () => undefined;
 
   /** `maxBytes` bounds the keys and bodies of cached answers together. */
   constructor({ maxBytes }: { readonly maxBytes: number }) {
     this.accounts = new MemoryAccounts(maxBytes * (1 - COPIES_PART));
     this.copies = new Copies(maxBytes * COPIES_PART);
     this.writes = new MemoryWrites((account, tags) => this.invalidate(account, tags));
-  }
-
-  onChange(listener: (account: AccountId) => void): void {
-    this.#onChange = listener;
-  }
-
-  hears(): boolean {
-    return true;
   }
 
   snapshot(request: SnapshotRequest): Snapshot {
@@ -79,12 +70,10 @@ export class MemoryStore implements Store {
 
   async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
     this.writes.end(write, end);
-    this.#onChange(write.account);
   }
 
   async revoke({ account, now }: RevokeRequest, revoked: Revoked): Promise<boolean> {
     this.#sessions.revoke(account, revoked, now);
-    this.#onChange(account);
     return true;
   }
 
@@ -99,10 +88,6 @@ export class MemoryStore implements Store {
 
   coolsUntil(account: AccountId): number {
     return this.accounts.coolsUntil(account);
-  }
-
-  spend(owned: OwnedAccount, now: number): WindowUse {
-    return this.accounts.take(owned, BUDGET, now);
   }
 
   usage(): Usage {

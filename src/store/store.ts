@@ -171,14 +171,10 @@ export interface SnapshotRequest extends StoreRequest {
 /** Of which account something is revoked, and when. */
 export type RevokeRequest = Pick<StoreRequest, 'account' | 'now' | 'waitUntil'>;
 
-/** A span of time in which requests or calls are counted; it begins with the first. */
-export interface Span {
+/** A span of time in which requests are counted; it begins with the first. More than `limit` is refused. */
+export interface Window {
   readonly name: string;
   readonly lengthMs: number;
-}
-
-/** More than `limit` is refused. */
-export interface Window extends Span {
   readonly limit: number;
 }
 
@@ -260,13 +256,6 @@ export interface Begun {
 export interface Store {
   /** All that a request needs to begin, in one round trip. Leaves out what the store does not answer. */
   snapshot(request: SnapshotRequest): Soon<Snapshot>;
-  /**
-   * Calls back when something of an account may have changed, here or elsewhere; of any account, without one. `isAwaited`:
-   * whether somebody waits for that, so that it has to be heard soon.
-   */
-  onChange(listener: (account?: AccountId) => void, isAwaited: () => boolean): void;
-  /** Whether it hears of what other instances change. If not, it has to be asked. */
-  hears(): boolean;
   /** The copy that this instance has, valid or not. */
   copyOf(key: CacheKey): Entry | undefined;
   /** Counts a write, claims its key and marks what it invalidates, before it is sent. Never rejects. */
@@ -279,8 +268,6 @@ export interface Store {
   accept(account: AccountId): void;
   /** When the account's cooldown ends, as far as this instance knows; each snapshot updates it. */
   coolsUntil(account: AccountId): number;
-  /** Counts a call in the account's budget of upstream calls. Other instances learn of it soon after. */
-  spend(owned: OwnedAccount, now: number, waitUntil: WaitUntil): WindowUse;
   /**
    * Resolves with whether all instances know of it; if not, this one does, and goes on to report it. Never rejects. May be
    * repeated, at any time.
@@ -306,9 +293,6 @@ export interface Usage {
 
 /** Name of the window in which requests are counted. */
 export const requestsBy = (by: 'account' | 'address') => `requests by ${by}`;
-
-/** The window in which an account's upstream calls are counted. */
-export const BUDGET = { name: 'upstream calls', lengthMs: 60_000 } as const;
 
 /** The result of a lookup when no copy may be used or kept. Reads share a call only under the same `name`. */
 export const hidden = (name: string): Found => ({

@@ -13,7 +13,7 @@ export interface RequestContext extends Timed {
    * The credential that came with it.
    * @throws GatewayError `unauthenticated`
    */
-  readonly credential: string;
+  credential: string;
   /** Absent if it did not come by a session's cookie. */
   readonly session?: SessionId | undefined;
   readonly userAgent: string | undefined;
@@ -21,9 +21,7 @@ export interface RequestContext extends Timed {
   /** The gateways and proxies that it came through, as it says. */
   readonly via?: string | undefined;
   /** `no-cache`: a fresh copy, which is stored. `no-store`: neither answered from the cache nor put in it. */
-  readonly wants: 'any' | 'no-cache' | 'no-store';
-  /** It waits for a change: a stale copy is given only where the upstream fails. */
-  readonly isWaiting?: boolean;
+  wants: 'any' | 'no-cache' | 'no-store';
   /** The client's IP address. */
   readonly address: string;
   /** What links begin with: scheme, host and mount path. */

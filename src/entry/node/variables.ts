@@ -1,8 +1,7 @@
 import { parseEnv } from 'node:util';
 import leven from 'leven';
 import { type ConfigProblem, VARIABLES, type Variables } from '../../config.ts';
-import { fileText } from './file-text.ts';
-import { SECRET_FILES, withSecretFiles } from './secret-files.ts';
+import { fileText, SECRET_FILES, withSecretFiles } from './files.ts';
 import { SETTINGS } from './settings.ts';
 
 /** The names of all variables but OpenTelemetry's own. */

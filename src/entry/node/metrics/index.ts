@@ -20,11 +20,7 @@ export function promMetrics(
     ...Object.entries(UNDER_WAY).map(([which, [name, help]]) =>
       gauge(`portico_${name}`, help, () => underWay[which as UnderWay]?.() ?? 0),
     ),
-    gauge(
-      'portico_circuit_open',
-      '1 while the circuit to the upstream is open, but for one account alone.',
-      () => open,
-    ),
+    gauge('portico_circuit_open', '1 while the circuit to the upstream is open.', () => open),
   ];
   const metrics = Object.values(own).map((one) => (one instanceof Counts ? one.metric : one));
   for (const metric of [...metrics, ...gauges, ...others]) registry.registerMetric(metric);
