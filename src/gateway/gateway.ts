@@ -9,7 +9,6 @@ import type { Operation } from '../upstream/operation.ts';
 import type { OperationInput, Read, RequestContext } from '../upstream/call.ts';
 import type { GatewayDeps } from './deps.ts';
 import { type Outcome, outcomeOf } from './outcome.ts';
-import { preparing } from './prepare.ts';
 import { isCounted, rateLimit, readers, type Reads } from './who.ts';
 import { accountSessions, endingSessions, endSession, sessionOver } from './sessions.ts';
 import { Waiting } from './waiting.ts';
@@ -86,7 +85,6 @@ function upstreamCall(deps: GatewayDeps & { readonly via: Via }, accepted: Gate)
   const { config, clock, metrics, store } = deps;
   const { upstreamTimeoutMs: attemptTimeoutMs } = config;
   const { gates, ...asked } = gateList({ ...deps, told: [accepted, endingSessions(store)] });
-  const prepare = preparing(deps);
-  const exchange = upstreamClient({ ...deps, prepare, maxBodyBytes: config.upstreamMaxBodyBytes, attemptTimeoutMs });
+  const exchange = upstreamClient({ ...deps, maxBodyBytes: config.upstreamMaxBodyBytes, attemptTimeoutMs });
   return { ...asked, call: guardedCall({ clock, metrics, gates, exchange }) };
 }

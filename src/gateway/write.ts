@@ -138,7 +138,7 @@ async function newWriteOf(
 
 /** The body in canonical form. One that the operation does not take may be no JSON: then as it came. */
 function comparedBody({ notCompared }: Operation, { body, unsent = '' }: OperationInput): string {
-  return body !== undefined || isJson(unsent) ? canonical(body ?? unsent, notCompared).text : unsent;
+  return body !== undefined || isJson(unsent) ? canonical(body ?? unsent, notCompared) : unsent;
 }
 
 /** If it invalidates cached answers, has a key, is a purchase, or comes by cookie. */

@@ -1,5 +1,5 @@
 import type { Reason } from '../core/errors.ts';
-import type { Soon, WaitUntil } from '../core/runtime.ts';
+import type { WaitUntil } from '../core/runtime.ts';
 import type { Phase, Timed } from '../core/timeline.ts';
 import type { Trace } from '../core/tracing.ts';
 import type { AccountId, Entry, Owner, SessionId, Snapshot, Window, WindowUse } from '../store/store.ts';
@@ -110,19 +110,6 @@ export interface UpstreamCall extends Whose {
   /** When it has to be over, in milliseconds of the process's clock. */
   readonly endsAt: number;
 }
-
-/** What a call sends besides what every call does. */
-export interface Prepared {
-  /** Names, in lower case, and values in turn. */
-  readonly headers: readonly string[];
-  /** Words of these, which are concealed in the upstream's texts. */
-  readonly secrets: readonly string[];
-  /** Told that the upstream does not accept them. Whether they were kept from before: then others may do. */
-  readonly refused?: () => boolean;
-}
-
-/** `isAnew`: once more for this call. @throws GatewayError with the fault `not_sent` */
-export type Prepare = (call: UpstreamCall, isAnew?: boolean) => Soon<Prepared>;
 
 export type CallUpstream = (call: UpstreamCall) => Promise<UpstreamAnswer>;
 
