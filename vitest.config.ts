@@ -19,7 +19,6 @@ const WITH_SERVERS = [
   'test/store/redis-*.test.ts',
   'test/support/collected.test.ts',
   'test/traces/process.test.ts',
-  'test/workers/**/*.test.ts',
   'test/versions/**/*.test.ts',
 ];
 
@@ -42,12 +41,6 @@ const LAST = ['test/logs/**/*.test.ts'];
 const ABOUT_STATE = isCi
   ? ['test/{batch,cache,idempotency,limits,overviews,passthrough,resilience}/**/*.test.ts']
   : ['test/cache/{coalescing,read-your-writes,refusals}.test.ts', 'test/idempotency/{asked,replay,under-way}.test.ts'];
-
-/** What is promised of instances holds of instances of two processes each: a part of it by `npm test`, with `CI=true` all. */
-const FLEETS = isCi ? ['test/fleet/**/*.test.ts'] : ['test/fleet/{limits,sessions}.test.ts'];
-
-/** About one process alone: the first counts what one asks of the store, the second has a gateway in its own process. */
-const OF_ONE_PROCESS = ['test/fleet/{round-trips,usable}.test.ts'];
 
 export default defineConfig({
   // The objects of accounts run in this process too, on a storage of ours; in test/runtime they run in workerd.
@@ -104,17 +97,6 @@ export default defineConfig({
           include: WITH_SERVERS,
           exclude: RULES,
           globalSetup: ['test/runtime/global-setup.ts', 'test/versions/global-setup.ts'],
-          testTimeout: 300_000,
-        },
-      },
-      {
-        extends: true,
-        test: {
-          name: 'workers',
-          include: FLEETS,
-          exclude: OF_ONE_PROCESS,
-          env: { FLEET_WORKERS: '2' },
-          globalSetup: ['test/runtime/global-setup.ts'],
           testTimeout: 300_000,
         },
       },

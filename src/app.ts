@@ -33,7 +33,7 @@ export interface Deps
     GatewayDeps,
     Pick<
       RequestTools,
-      'addressOf' | 'schemeOf' | 'isCuttingOff' | 'leaveRoom' | 'waitUntil' | 'backlog' | 'compress' | 'tracing'
+      'addressOf' | 'schemeOf' | 'isCuttingOff' | 'leaveRoom' | 'waitUntil' | 'isUnreadFull' | 'compress' | 'tracing'
     > {
   readonly readiness: Readiness;
   readonly docsAssets: DocsAssets;
@@ -86,7 +86,13 @@ export const createRefuser = (deps: Deps) =>
  */
 export function createAdminApp(deps: Deps, scrape: Scrape, more: readonly Route[]): Hono<Env> {
   const routes = [...healthRoutes(deps.readiness), metricsRoute(scrape), ...more];
-  return mount(routes, { ...deps, metrics: noMetrics, tracing: undefined, recorder: undefined, backlog: undefined });
+  return mount(routes, {
+    ...deps,
+    metrics: noMetrics,
+    tracing: undefined,
+    recorder: undefined,
+    isUnreadFull: undefined,
+  });
 }
 
 interface MountTools extends RequestTools {

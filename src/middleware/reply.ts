@@ -1,7 +1,7 @@
 import type { Context, ErrorHandler } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
 import { ClientLeft, GatewayError, PROBLEM_TYPE } from '../core/errors.ts';
-import { addressOwner, type Owner, secondsLeft } from '../store/store.ts';
+import { secondsLeft } from '../store/store.ts';
 import { CLIENT_LEFT, endRequest, leftCode } from './access-log.ts';
 import { logIfFault, problemFor } from './problem.ts';
 import { ClientRequest, type Env, type Head, type RequestTools } from './request.ts';
@@ -37,40 +37,29 @@ const UNREAD = 'Too many answers have not been read by their clients.';
 
 /**
  * The one `Response` of a request.
- * @throws GatewayError `overloaded` in place of a read whose owner has not taken its earlier answers. The answer to a
- *   write is always sent: it says what has happened.
+ * @throws GatewayError `overloaded` in place of a read while clients have too much to read. The answer to a write is always
+ *   sent: it says what has happened.
  */
 export function reply(c: Context<Env>, answer: Answer): Response {
   const request = c.get('porticoRequest');
-  const { body } = answer;
-  const { backlog } = request.tools;
-  const owner = noteOwner(c);
-  if (request.route.mayBeRefused && backlog?.isFull(owner)) {
-    if (body instanceof ReadableStream) void body.cancel();
+  if (request.route.mayBeRefused && request.tools.isUnreadFull?.()) {
+    if (answer.body instanceof ReadableStream) void answer.body.cancel();
     request.tools.metrics.refused('unsent');
     throw GatewayError.of('overloaded', { retryAfter: 1, detail: UNREAD });
   }
-  return responseOf(c, answer, body instanceof ReadableStream && backlog ? backlog.metered(c.env, body) : body);
-}
-
-/** Says whose answer it is, for what its client is slow to take of it. */
-function noteOwner(c: Context<Env>): Owner {
-  const request = c.get('porticoRequest');
-  const owner = request.owner ?? addressOwner(request.address);
-  request.tools.backlog?.note(c.env, owner);
-  return owner;
+  return responseOf(c, answer);
 }
 
 /**
  * Where a host's middleware came first it may have set headers for the answer, which Hono adds to those of ours. To HEAD
  * it gives no body, after which nobody knows the length.
  */
-function responseOf(c: Context<Env>, answer: Answer, given: Answer['body']): Response {
+function responseOf(c: Context<Env>, answer: Answer): Response {
   const request = c.get('porticoRequest');
   const { status } = answer;
   const headers = headersOf(request, answer);
   const isFirst = c.req.routeIndex === 0;
-  const body = request.tools.compress?.(request, answer, headers, isFirst) ?? given;
+  const body = request.tools.compress?.(request, answer, headers, isFirst) ?? answer.body;
   if (request.method === 'HEAD' && body !== null && !(body instanceof ReadableStream))
     headers['Content-Length'] = String((typeof body === 'string' ? new TextEncoder().encode(body) : body).length);
   if (isFirst) return new Response(body, { status, headers });
@@ -91,9 +80,7 @@ function problemResponse(c: Context<Env>, error: Error): Response {
   const request = c.get('porticoRequest');
   const told = error instanceof GatewayError ? error : GatewayError.of('internal_error', { cause: error });
   logIfFault(request, told);
-  const answer = problemAnswer(request, told);
-  noteOwner(c);
-  return responseOf(c, answer, answer.body);
+  return responseOf(c, problemAnswer(request, told));
 }
 
 /** How a server refuses what it does not hand to the app: the same problem, headers and line in the log. */

@@ -14,7 +14,7 @@ import type { RequestContext } from '../upstream/call.ts';
 import type { Hooks } from '../upstream/hooks.ts';
 import { invalid } from '../upstream/input.ts';
 import { credentialOf, requestIdOf, traceOf, wantsOf } from './headers.ts';
-import type { Backlog, Compress } from './sending.ts';
+import type { Compress } from './sending.ts';
 
 /** Of the app and all that is mounted in it. What a runtime puts into `c.env` is for that runtime's own code. */
 export interface Env {
@@ -41,8 +41,8 @@ export interface RequestTools {
   /** For work that outlives its request, where the runtime passes no execution context. */
   readonly waitUntil: WaitUntil;
   readonly hooks?: Pick<Hooks, 'onProblem'> | undefined;
-  /** Absent where the platform sends answers. */
-  readonly backlog?: Backlog | undefined;
+  /** Whether clients have so much to read that no further answer to a read may be sent. Absent where the platform sends answers. */
+  readonly isUnreadFull?: (() => boolean) | undefined;
   /** Absent where the platform compresses. */
   readonly compress?: Compress | undefined;
   /** hono/body-limit. Absent where no body is read. */
@@ -58,10 +58,7 @@ export interface RouteFacts {
   readonly name: string;
   /** In logs and metrics. */
   readonly operation?: string | undefined;
-  /**
-   * While too much of its owner's earlier answers is unread. Not for writes, whose answer tells what has happened, nor for
-   * probes.
-   */
+  /** While clients have too much to read. Not for writes, whose answer tells what has happened, nor for probes. */
   readonly mayBeRefused?: boolean;
   /** Not where a secret may stand beside words of the client: their length together would tell of it (BREACH). */
   readonly mayBeCompressed?: boolean;

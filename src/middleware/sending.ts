@@ -1,5 +1,3 @@
-import type { Owner } from '../store/store.ts';
-
 /** What is sent, and what decides whether it is compressed. */
 export interface Sent {
   readonly status: number;
@@ -25,13 +23,3 @@ export type Compress = (
   headers: Record<string, string>,
   isFirst: boolean,
 ) => Uint8Array<ArrayBuffer> | undefined;
-
-/** What clients have been sent and have not taken yet. */
-export interface Backlog {
-  /** Notes whose answer it is. */
-  note(env: object, owner: Owner): void;
-  /** Whether so much of the owner's is unsent that no further answer to a read may be sent. */
-  isFull(owner: Owner): boolean;
-  /** The same stream, whose bytes count until they are taken. */
-  metered(env: object, body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array>;
-}

@@ -33,29 +33,46 @@ interface Lines {
   readonly known: readonly string[] | undefined;
 }
 
+/** A line is made when the client has taken those before it: what it has not read is the listener's to count. */
 function streamOf(request: ClientRequest, form: Form, { legs, known }: Lines): ReadableStream<Uint8Array> {
   const encoder = new TextEncoder();
   const { wanted } = form.asked;
+  const done: Leg[] = [];
+  let cut: string | undefined;
+  const left = new Map(wanted.map((name, at) => [at, arrived(at, partNamed(form, legs, name))]));
   return new ReadableStream({
-    async start(controller) {
+    async pull(controller) {
       const send = (line: string) => controller.enqueue(encoder.encode(`${line}\n`));
-      const lines = wanted.map(async (name, at) => {
-        const leg = await partNamed(form, legs, name);
-        send(lineOf(request, { name, leg, known: known?.[at] }));
-        return leg;
-      });
-      const outcomes = await Promise.allSettled(lines);
-      const cut = outcomes.find((one) => one.status === 'rejected');
-      if (request.hasLeft) return endCut(request, leftCode(request)); // nobody reads it any more
-      if (cut) endCut(request, codeOf(cut.reason));
-      else request.end();
-      const done = outcomes.flatMap((one) => (one.status === 'fulfilled' ? one.value : []));
-      if (!cut) send(lastLine(request, done));
+      for (let isSent = false; !isSent && left.size > 0;) {
+        const { at, leg, error } = await Promise.race(left.values());
+        left.delete(at);
+        if (request.hasLeft) return endCut(request, leftCode(request)); // nobody reads it any more
+        isSent = leg !== undefined;
+        if (!leg) {
+          cut ??= codeOf(error);
+          continue;
+        }
+        done[at] = leg;
+        send(lineOf(request, { name: wanted[at] ?? '', leg, known: known?.[at] }));
+      }
+      if (left.size > 0) return;
+      if (cut !== undefined) endCut(request, cut);
+      else {
+        request.end();
+        send(lastLine(request, done));
+      }
       controller.close();
     },
     cancel: () => endCut(request, leftCode(request)),
   });
 }
+
+/** A section that is read, or why it is not. */
+const arrived = (at: number, leg: Promise<Leg>) =>
+  leg.then(
+    (it) => ({ at, leg: it, error: undefined }),
+    (error: unknown) => ({ at, leg: undefined, error }),
+  );
 
 async function partNamed(form: Form, legs: Legs, name: string): Promise<Leg> {
   const leg = await legs.get(name);

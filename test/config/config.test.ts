@@ -106,8 +106,6 @@ describe('two variables that do not go together', () => {
     ],
     [{ SESSIONS: 'false', ALLOWED_ORIGINS: '*' }, []],
     [{ SESSIONS: 'true', SECRETS, ALLOWED_ORIGINS: 'https://app.example' }, []],
-    [{ WORKERS: '2' }, ['STORE_URL: expected a store for 2 workers to share']],
-    [{ WORKERS: '2', STORE_URL: 'redis://store', SECRETS }, []],
   ];
 
   it.each(cases)('%o', (given, lines) => expect(linesOf(given)).toEqual(lines));

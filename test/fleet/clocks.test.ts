@@ -13,14 +13,13 @@ const READ = 'getReferralConfig';
 
 /** The clock of the machine is off from the start by so much, and by as much again after each SIGUSR2. */
 const clockOff = (ms: number) => `
-  import cluster from 'node:cluster';
   let off = ${ms};
   const now = Date.now;
   Date.now = () => now() + off;
   Object.defineProperty(performance, 'timeOrigin', { value: performance.timeOrigin + off });
   process.on('SIGUSR2', () => {
     off += ${ms};
-    if (cluster.isWorker || process.env.WORKERS === '1') console.log('the clock was set');
+    console.log('the clock was set');
   });`;
 
 describe.skipIf(!hasRedis)(`instances whose clocks differ${SKIPPED}`, () => {
@@ -98,7 +97,7 @@ describe.skipIf(!hasRedis)(`instances whose clocks differ${SKIPPED}`, () => {
     for (const at of [ahead, behind, right]) await prime(at, READ, { token });
     for (const at of [ahead, behind]) {
       at.signal('SIGUSR2');
-      await at.until(() => at.stdout().split('the clock was set').length > fleet().processes || undefined);
+      await at.until(() => at.stdout().includes('the clock was set') || undefined);
     }
     for (const at of [ahead, behind, right]) {
       const copy = await ask(at, READ, { token });

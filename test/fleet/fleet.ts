@@ -15,10 +15,6 @@ import type { Asking, Env } from '../support/world.ts';
 /** Instances with one Redis behind them and one upstream. */
 export class Fleet extends VersionedUpstream {
   readonly redis: TestRedis;
-  /** So many of each instance take requests. */
-  readonly processes = Number(process.env['FLEET_WORKERS'] ?? '1');
-  /** They take connections in turn: by so many calls, one after the other, each of an instance is asked. */
-  readonly turns = 2 * this.processes - 1;
   readonly secrets = secret('of-the-fleet-itself');
 
   constructor(redis: TestRedis, upstream: ScriptedUpstream) {
@@ -34,7 +30,6 @@ export class Fleet extends VersionedUpstream {
       SECRETS: this.secrets,
       RATE_LIMIT_PER_MINUTE: '0',
       ADMIN_PORT: '0',
-      WORKERS: String(this.processes),
       ...env,
     };
     return startNode(variables, [], entry);
@@ -43,9 +38,9 @@ export class Fleet extends VersionedUpstream {
   /** Redis is gone and there again, empty or with what is in a snapshot; all of these have noticed. */
   async restartRedis(instances: readonly NodeGateway[], snapshot?: string): Promise<void> {
     await this.redis.kill();
-    await Promise.all(instances.map((at) => at.until(() => withoutStore(at) === this.processes || undefined)));
+    await Promise.all(instances.map((at) => at.until(() => isWithoutStore(at) || undefined)));
     await this.redis.start(snapshot);
-    await Promise.all(instances.map((at) => at.until(() => withoutStore(at) === 0 || undefined)));
+    await Promise.all(instances.map((at) => at.until(() => !isWithoutStore(at) || undefined)));
   }
 
   async close(): Promise<void> {
@@ -61,8 +56,8 @@ const saidIn = (at: NodeGateway, said: string) => at.records().filter(({ msg }) 
 /** How often it has said that the store is there again. */
 export const returnsIn = (at: NodeGateway) => saidIn(at, 'the store answers again');
 
-/** How many of its processes have said that the store does not answer. */
-const withoutStore = (at: NodeGateway) => saidIn(at, 'the store does not answer') - returnsIn(at);
+/** Whether it has said that the store does not answer, and not yet that it does. */
+const isWithoutStore = (at: NodeGateway) => saidIn(at, 'the store does not answer') > returnsIn(at);
 
 export async function openFleet(settings: Env = {}): Promise<Fleet> {
   const [redis, upstream] = await Promise.all([startOldRedis(settings), startUpstream()]);

@@ -22,10 +22,7 @@ describe.skipIf(!hasRedis)(`a Redis that closes connections on which nothing is 
     for (let n = 0; n < 8; n++) {
       const before = await redis.connections();
       await redis.client.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
-      await vi.waitFor(
-        async () => expect(await redis.connections()).toBeGreaterThanOrEqual(before + fleet().processes),
-        5_000,
-      );
+      await vi.waitFor(async () => expect(await redis.connections()).toBeGreaterThan(before), 5_000);
       expect(isHit(await ask(at, READ, { token }))).toBe(true);
     }
     expect(fleet().callsOf(token)).toHaveLength(calls);

@@ -141,7 +141,7 @@ describe.skipIf(!hasRedis)(`while the secret is changed${SKIPPED}`, () => {
       );
       const passed = answers.filter(({ status }) => status === 200).length;
       expect(passed).toBeGreaterThanOrEqual(PER_MINUTE);
-      expect(passed).toBeLessThan(PER_MINUTE + 10 * fleet().processes); // where the store is late, each process counts on its own
+      expect(passed).toBeLessThan(PER_MINUTE + 10); // where the store is late, each counts on its own
     });
   });
 

@@ -323,14 +323,13 @@ describe.skipIf(!hasRedis)(`the store${SKIPPED}`, () => {
     const gate = barrier();
     fleet.upstream.on((to) => isOf(token, to), reply(hold(gate), fleet.answer()));
     const reads = Array.from({ length: 50 }, () => ask(at, 'getSubscription', { token }));
-    await gate.count(fleet.processes);
+    await gate.count(1);
     // They have all come when one that comes after them is answered.
-    for (let n = 0; n < fleet.turns; n++)
-      expect((await ask(at, 'getReferralConfig', { token: secret() })).status).toBe(200);
+    expect((await ask(at, 'getReferralConfig', { token: secret() })).status).toBe(200);
     gate.release();
     const answers = await Promise.all(reads);
     expect(answers.map(({ status, text }) => [status, markOf(text)])).toEqual(answers.map(() => [200, 1]));
-    expect(fleet.callsOf(token)).toHaveLength(fleet.processes);
+    expect(fleet.callsOf(token)).toHaveLength(1);
   });
 
   test('is not there from the start, and comes', async () => {

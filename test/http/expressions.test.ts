@@ -97,15 +97,9 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     "new RegExp(`^${field}:(.*?)\\\\r?$`, 'm')": OURS,
     '/min-replicas-to-write,(\\d+)/': OURS,
   },
-  'src/entry/node/server/connections.ts': { '/^Max open files +(\\d+)/m': OURS },
+  'src/entry/node/server/descriptors.ts': { '/^Max open files +(\\d+)/m': OURS },
   'src/entry/node/server/address.ts': {
     '/^(?:\\[(?<ipv6>[^\\]]+)\\](?::[\\w.-]+)?|(?<ipv4>[\\d.]+):[\\w.-]+)$/': client('1', { after: ':' }),
-  },
-  'src/entry/node/server/forwarded.ts': {
-    '/[ \\t]*(?:([\\w!#$%&\'*+.^`|~-]+)=(?:"((?:[^"\\\\]|\\\\.)*)"|([^\\s",;]+))[ \\t]*)?([,;]|$)/y': client('\\"', {
-      before: 'a="',
-    }),
-    '/\\\\(.)/g': client('\\\\'),
   },
   'src/entry/node/server/guard.ts': {
     '/^(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\\.?|\\[[0-9A-Fa-f:.]{2,45}\\])(?::\\d{1,5})?$/': client('a', {
@@ -118,7 +112,6 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   },
   'src/entry/node/server/traffic.ts': { '/^\\/(?:livez|readyz)\\/?(?:\\?|$)/': client('/livez') },
   'src/entry/node/settings.ts': {
-    '/^\\d+$/': OURS,
     '/^https?:$/': OURS,
   },
   'src/entry/node/tracing/sdk.ts': {

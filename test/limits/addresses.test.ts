@@ -41,12 +41,11 @@ const openDoors = async (env: Headers = {}) => {
     logger,
     readiness: { isReady: () => true },
   });
-  const { unsent, idle } = built;
+  const { unread, idle } = built;
   const deps = { ...built.deps, clock };
   const { waitUntil } = deps;
-  const served = { app: createApp(deps), refuse: createRefuser(deps), unsent, waitUntil };
-  const { trustedProxies } = config;
-  const listener = await serve({ ...served, host: '127.0.0.1', port: 0, trustedProxies });
+  const served = { app: createApp(deps), refuse: createRefuser(deps), unread, waitUntil };
+  const listener = await serve({ ...served, host: '127.0.0.1', port: 0 });
   const agents = new Map<string, Agent>();
   const agentOf = (localAddress: string) => {
     const agent = agents.get(localAddress) ?? new Agent({ localAddress });

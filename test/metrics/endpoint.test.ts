@@ -1,12 +1,10 @@
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest';
-import { Agent } from 'undici';
+import { afterAll, describe, expect, test } from 'vitest';
 import { expectCommonHeaders, expectProblem } from '../http/problem.ts';
-import { exposition, type Scraped } from './exposition.ts';
+import { exposition } from './exposition.ts';
 import { openMeasured, READS, REQUESTS } from './helpers.ts';
 import { killAll, startNode } from '../runtime/node-gateway.ts';
 import { call } from '../support/http.ts';
-import { hasRedis, SKIPPED, startRedis } from '../support/redis.ts';
-import { leaksIn, secret } from '../support/secrets.ts';
+import { leaksIn } from '../support/secrets.ts';
 
 const SCRAPE = { path: '/metrics' } as const;
 
@@ -76,25 +74,5 @@ describe('/metrics', () => {
     const scraped = exposition((await call(adminUrl, SCRAPE)).text);
     expect(scraped.value(REQUESTS, { operation: 'getAccountOverview' })).toBe(1);
     expect(scraped.value(REQUESTS)).toBe(2);
-  });
-
-  test.skipIf(!hasRedis)(`names the same with workers, and counts what each of them has done${SKIPPED}`, async () => {
-    const redis = await startRedis();
-    onTestFinished(() => redis.close());
-    const shared = { STORE_URL: redis.url, SECRETS: secret('of-a-fleet-with-workers') };
-    const scrapes = ['1', '2'].map(async (WORKERS) => {
-      const { url, adminUrl } = await startNode({ ...shared, WORKERS });
-      const agent = new Agent({ pipelining: 0 }); // each call has a connection of its own
-      onTestFinished(() => agent.close());
-      for (let n = 0; n < 10; n++)
-        await (await agent.request({ origin: url, path: '/nowhere', method: 'GET' })).body.dump();
-      return exposition((await call(adminUrl, SCRAPE)).text);
-    });
-    const [one, two] = (await Promise.all(scrapes)) as [Scraped, Scraped];
-    expect([...two.families.keys()].toSorted()).toEqual([...one.families.keys()].toSorted());
-    expect(two.series.toSorted()).toEqual(one.series.toSorted());
-    for (const scraped of [one, two]) expect(scraped.value(REQUESTS)).toBe(10);
-    expect([one, two].map(({ value }) => value('portico_workers'))).toEqual([1, 2]);
-    expect([one, two].map(({ value }) => value('portico_store_up'))).toEqual([1, 1]);
   });
 });

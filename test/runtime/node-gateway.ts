@@ -42,7 +42,7 @@ interface Options {
   readonly command?: readonly [file: string, ...args: string[]];
 }
 
-const PASSED_ON: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'];
+const PASSED_ON: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGQUIT'];
 
 const spawned = new Set<Running>();
 

@@ -1,5 +1,6 @@
 import { appendFileSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
 import { createAdminApp, createParts, createRefuser, type Deps } from '../../src/app.ts';
 import { type Config, parseConfig } from '../../src/config.ts';
 import type { LogFields, Logger } from '../../src/core/logger.ts';
@@ -32,6 +33,9 @@ export interface TestGateway {
 }
 
 type Parts = ReturnType<typeof createParts>;
+
+const TURNS = 6;
+const LATE_MS = 50;
 
 interface TestGatewayOptions extends Partial<Omit<Deps, 'upstream' | 'config' | 'logger'>> {
   /** Variables of contract.md section 1, over what tests want by default. */
@@ -67,14 +71,13 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const storeUrl = 'data' in settings ? settings.data.storeUrl : undefined;
   const built = nodeDeps(given, openStore(given, storeUrl));
   const deps = { ...built.deps, ...replaced };
-  const { unsent, rooms, idle } = built;
+  const { unread, idle } = built;
   const { waitUntil } = deps;
-  const shared = { refuse: createRefuser(deps), unsent, rooms, waitUntil, host: '127.0.0.1', port: 0 };
-  const on = { ...shared, trustedProxies: config.trustedProxies };
+  const shared = { refuse: createRefuser(deps), unread, waitUntil, host: '127.0.0.1', port: 0 };
   const { app, request } = createParts(deps);
-  const listener = await serve({ app: around?.(app, request) ?? app, ...on });
+  const listener = await serve({ app: around?.(app, request) ?? app, ...shared });
   const unhooked = { ...deps, hooks: undefined };
-  const ofAdmin = { ...on, refuse: createRefuser(unhooked) };
+  const ofAdmin = { ...shared, refuse: createRefuser(unhooked) };
   const adminApp = createAdminApp(unhooked, built.scrape, consoleRoutes(built));
   const admin = isWanted ? await serve({ ...ofAdmin, app: adminApp }) : undefined;
   return {
@@ -85,7 +88,9 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
     endWaits: built.endWaits,
     async close() {
       built.endWaits();
+      for (let turns = 0; turns < TURNS; turns++) await turn(); // those that waited have their answers
       await Promise.all([listener.drain(0), admin?.drain(0)]);
+      await Promise.race([idle(), sleep(LATE_MS)]); // as at the end of a process: what is behind an answer may finish
       await built.close();
       await idle();
     },

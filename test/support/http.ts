@@ -33,9 +33,8 @@ export interface StreamAnswer extends Answer {
   readonly lines: AsyncIterable<string>;
 }
 
-// One for all calls, so that connections are kept alive and shared as those of a busy client are. Where instances have
-// workers each call has a connection of its own, so that it meets another one than the call before it.
-const agent = new Agent({ connections: 256, pipelining: process.env['FLEET_WORKERS'] ? 0 : 1 });
+// One for all calls, so that connections are kept alive and shared as those of a busy client are.
+const agent = new Agent({ connections: 256 });
 
 const bodyOf = (body: unknown) =>
   typeof body === 'string' || body instanceof Uint8Array || body === undefined ? body : JSON.stringify(body);

@@ -20,10 +20,8 @@ import { nodeDigest, nodeOpener } from './digest.ts';
 import { promMetrics } from './metrics/index.ts';
 import { engineMetrics, usageMetrics } from './metrics/store.ts';
 import { addresses, schemes } from './server/address.ts';
-import { warningOfStrays } from './server/strays.ts';
 import { peerIn } from './server/guard.ts';
-import { leavingRoom, type Rooms } from './server/traffic.ts';
-import { Unsent } from './server/unsent.ts';
+import { Answer, Unread } from './server/traffic.ts';
 import { undiciTransport } from './transport.ts';
 import type { Way } from './way.ts';
 
@@ -68,15 +66,13 @@ export function nodeDeps(
   droppedLines: () => number = () => 0,
 ) {
   const { config, upstream, clock = systemClock } = given;
-  const unsent = new Unsent();
-  const rooms: Rooms = new WeakMap();
+  const unread = new Unread();
   const ending = new AbortController();
   const addressOf = addresses(config.trustedProxies);
   const schemeOf = schemes(config.trustedProxies);
-  const warnOfStray = warningOfStrays(config.trustedProxies, given.logger);
   const { waitUntil, idle } = trackedWork();
   const { transport, close: closeTransport } = undiciTransport(upstream, config, given.way);
-  const { scrape, measure, ...metrics } = promMetrics(given.table, [
+  const { scrape, ...metrics } = promMetrics(given.table, [
     ...usageMetrics(() => store.usage(), droppedLines),
     ...instruments,
   ]);
@@ -91,21 +87,19 @@ export function nodeDeps(
     clock,
     digest: nodeDigest(config.secrets, upstream.href),
     makeOpener: nodeOpener,
-    addressOf: (env, header) => {
-      const peer = peerIn(env);
-      warnOfStray(peer, header);
-      return addressOf(peer, header);
-    },
+    addressOf: (env, header) => addressOf(peerIn(env), header),
     ...(config.trustedProxies.length > 0 && { schemeOf: (env, header) => schemeOf(peerIn(env), header) }),
-    backlog: unsent,
+    isUnreadFull: () => unread.isFull,
     compress: compressing(config.cacheMaxBytes * COMPRESSED),
-    leaveRoom: leavingRoom(rooms),
+    leaveRoom: (env) => {
+      if ('outgoing' in env && env.outgoing instanceof Answer) env.outgoing.leaveRoom();
+    },
     ending: ending.signal,
     waitUntil,
     docsAssets,
   };
   const close = async () => void (await Promise.all([closeTransport(), closeStore()]));
-  return { deps, unsent, rooms, endWaits: () => ending.abort(), idle, scrape, measure, recordings, close };
+  return { deps, unread, endWaits: () => ending.abort(), idle, scrape, recordings, close };
 }
 
 /** Keeps track of work that outlives its request. `idle` resolves when none goes on, so that the process can wait for it. */

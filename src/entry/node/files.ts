@@ -27,7 +27,7 @@ const STAND_INS = {
 } as const;
 
 /** Variables that may be read from files. */
-export const SECRETS: readonly string[] = Object.keys(STAND_INS);
+const SECRETS: readonly string[] = Object.keys(STAND_INS);
 
 const fileOf = (name: string) => `${name}_FILE`;
 

@@ -61,9 +61,6 @@ function timestamp(): string {
 const STANDARD_OUTPUT = 1;
 /** Characters that are written together. */
 const BLOCK = 8_192;
-/** Bytes that a pipe takes as one or not at all, so that no line of another process comes in between. */
-const PIPE_BUF = 4_096;
-const LINE_END = 10;
 const FLUSH_MS = 100;
 /** Characters that are kept while they cannot be written; and what was being written then is kept beside them. */
 const MOST_KEPT = 4 * 1024 * 1024;
@@ -83,15 +80,8 @@ function unblock({ isTTY, _handle }: Stream): void {
   if (!isTTY) _handle?.setBlocking?.(false);
 }
 
-/** So many bytes of whole lines are written at once. A line that is longer is by itself. */
-function wholeLines(bytes: Buffer): number {
-  if (bytes.length <= PIPE_BUF) return bytes.length;
-  const end = bytes.lastIndexOf(LINE_END, PIPE_BUF - 1);
-  return 1 + (end < 0 ? bytes.indexOf(LINE_END) : end);
-}
-
 /**
- * Where pino writes: standard output, in blocks of whole lines, at the latest after 100 ms; synchronously, since handing
+ * Where pino writes: standard output, in blocks, at the latest after 100 ms; synchronously, since handing
  * blocks to the thread pool costs more than writing them. Nothing waits for a reader that stalls, a full disk or a pipe
  * whose reader has gone, as pino's own destinations do: lines are kept then, up to a bound, and beyond it dropped.
  */
@@ -130,7 +120,7 @@ class Output {
       unblock(process.stdout);
       while (this.#cut.length > 0 || this.#kept !== '') {
         if (this.#cut.length === 0) [this.#cut, this.#kept] = [Buffer.from(this.#kept), ''];
-        this.#cut = this.#cut.subarray(writeSync(STANDARD_OUTPUT, this.#cut, 0, wholeLines(this.#cut)));
+        this.#cut = this.#cut.subarray(writeSync(STANDARD_OUTPUT, this.#cut));
       }
       return true;
     } catch {

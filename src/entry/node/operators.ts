@@ -5,12 +5,12 @@ import type { OpenedOnNode } from './runtime.ts';
 import { serve, type Serving } from './server/serve.ts';
 import { BAD_CONFIG } from './variables.ts';
 
-/** Of operators and probes. Beyond that idle ones are closed. */
+/** Of operators and probes. */
 const MOST_CONNECTIONS = 512;
 
 /** The admin listener, with these pages; undefined with `ADMIN_PORT=0`. Where it cannot listen the process ends. */
 export async function listenForOperators(
-  { deps, unsent }: OpenedOnNode,
+  { deps, unread }: OpenedOnNode,
   scrape: Scrape,
   pages: readonly Route[],
 ): Promise<Serving | undefined> {
@@ -21,7 +21,7 @@ export async function listenForOperators(
   const app = createAdminApp(unhooked, scrape, pages);
   return orExit(
     'ADMIN_PORT',
-    { refuse, unsent, waitUntil: deps.waitUntil, app, host, port, mostConnections: MOST_CONNECTIONS },
+    { refuse, unread, waitUntil: deps.waitUntil, app, host, port, mostConnections: MOST_CONNECTIONS },
     serve,
   );
 }

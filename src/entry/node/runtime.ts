@@ -6,7 +6,6 @@ import { pinoLogger } from './logger.ts';
 import { proxyTo, type Settings, settingsIn } from './settings.ts';
 import { openTraces } from './tracing/index.ts';
 import { type GatheredVariables, gatherVariables, refuse } from './variables.ts';
-import { role } from './workers/role.ts';
 
 export type OpenedOnNode = ReturnType<typeof make>;
 
@@ -25,17 +24,11 @@ export function fromEnv(variables: Variables): { readonly runtime: Runtime } {
 }
 
 /** `trial`: where no upstream is configured. */
-export function runtimeOf({ variables, problems }: GatheredVariables, trial = trialOfPrimary()): Runtime {
+export function runtimeOf({ variables, problems }: GatheredVariables, trial?: Trial): Runtime {
   const settings = settingsIn(variables);
   const otherProblems = () => [...problems, ...('problems' in settings ? settings.problems : [])];
   const openWith = (made: Given) => open(made, 'data' in settings ? settings.data : refuse(settings.problems), trial);
   return { variables, otherProblems, open: openWith, refuse };
-}
-
-/** The sandbox is beside the primary. */
-function trialOfPrimary(): Trial | undefined {
-  const trial = role?.trial;
-  return trial && { upstream: new URL(trial.upstream), accounts: trial.accounts };
 }
 
 /** @throws TypeError if the gateway was made with another runtime */
@@ -57,12 +50,11 @@ const always = () => true;
 
 function make({ config, table, overviews, hooks }: Given, settings: Settings, trial?: Trial) {
   const upstream = config.upstreamBaseUrl ?? trial?.upstream;
-  const isPrimary = settings.workers > 1 && !role; // of which only the admin listener is used: it needs neither traces nor a store
   if (!upstream) return refuse([NO_UPSTREAM]);
   const logger = pinoLogger(config.logLevel);
   let isReady = always; // `serve` has its own word on it, another server has none
   let isCuttingOff = false;
-  const traces = isPrimary ? undefined : openTraces(upstream, logger);
+  const traces = openTraces(upstream, logger);
   const given = {
     config,
     table,
@@ -73,13 +65,13 @@ function make({ config, table, overviews, hooks }: Given, settings: Settings, tr
     readiness: { isReady: () => isReady() },
     isCuttingOff: () => isCuttingOff,
     trialAccounts: trial?.accounts,
-    tracing: traces?.tracing,
+    tracing: traces.tracing,
     way: { tls: settings.upstreamTls, ...(config.upstreamBaseUrl && proxyTo(upstream, settings)) },
   };
   const { storeUrl } = settings;
-  const store = openStore(given, isPrimary || !storeUrl ? undefined : { ...storeUrl, secured: settings.storeTls });
+  const store = openStore(given, storeUrl && { ...storeUrl, secured: settings.storeTls });
   const made = nodeDeps(given, store, logger.dropped);
-  const close = async () => void (await Promise.all([made.close(), traces?.close()]));
+  const close = async () => void (await Promise.all([made.close(), traces.close()]));
   return {
     ...made,
     close,
@@ -92,14 +84,11 @@ function make({ config, table, overviews, hooks }: Given, settings: Settings, tr
     },
     logger,
     settings,
-    isStoreShared: settings.storeUrl !== undefined,
     storeOpened: store.opened,
-    tracesOpened: async () => traces?.opened(),
+    tracesOpened: async () => traces.opened(),
     /** Whether requests are taken, for probes. */
     readyWhen: (is: () => boolean) => void (isReady = is),
     /** What is still under way is cut off from now on. */
     cutOff: () => void (isCuttingOff = true),
-    isPrimary,
-    trial,
   };
 }

@@ -6,13 +6,11 @@ import { tableOf } from '../../upstream/table.ts';
 import { orExit } from './operators.ts';
 import type { Served } from './server/serve.ts';
 import type { Trial } from './runtime.ts';
-import { role } from './workers/role.ts';
 
 const SANDBOX_PORT = 8789;
 
-/** The upstream for who has none yet; undefined where there is one, in a worker, whose primary has it, or where variables are bad, which `portico` says. */
+/** The upstream for who has none yet; undefined where there is one, or where variables are bad, which `portico` says. */
 export async function sandboxBeside(runtime: Runtime) {
-  if (role) return undefined;
   const checked = checkedConfig(runtime, tableOf(proxyAccount));
   if ('problems' in checked || checked.config.upstreamBaseUrl) return undefined;
   const started = await start(checked.config);

@@ -15,13 +15,13 @@ import { A_SECRET } from '../../core/secrets.ts';
 import { expectedStoreAddress, storeAddressOf } from './redis/address.ts';
 import { readTls, type Tls } from './certificates.ts';
 
-const MOST_WORKERS = 256;
+const ONE_PROCESS =
+  '1, or auto on one core: several processes on one port come with a later version, and until then several instances ' +
+  'share a store by STORE_URL';
 
-const workers = readAs(`an integer from 1 to ${MOST_WORKERS}, or auto`, (text) => {
-  const count =
-    text === 'auto' ? Math.min(MOST_WORKERS, availableParallelism()) : /^\d+$/.test(text) ? Number(text) : 0;
-  return count >= 1 && count <= MOST_WORKERS ? count : undefined;
-});
+const workers = readAs(ONE_PROCESS, (text) =>
+  text === '1' || (text === 'auto' && availableParallelism() === 1) ? 1 : undefined,
+);
 
 /** A path. What is in the file is looked at by `readTls`. */
 const file = z.optional(z.string('the path of a file'));
@@ -46,7 +46,6 @@ function isDecodable(text: string): boolean {
 
 /** What only a process is told, and a Worker is not. */
 const variables = z.object({
-  /** Processes on one port. */
   workers: z._default(workers, 1),
   /** That of the store that instances share. */
   storeUrl: z.optional(readAs(expectedStoreAddress, storeAddressOf)),
@@ -78,8 +77,7 @@ export function settingsIn(
   const given = textsIn(record);
   const read = readVariables(variables, { ...given, ...proxiesIn(given) });
   const [upstream, store] = [readTls('UPSTREAM', given), readTls('STORE', given)];
-  const count = 'data' in read ? read.data.workers : 1;
-  const conflicts = conflictsIn(given, count);
+  const conflicts = conflictsIn(given);
   if ('data' in read && 'data' in upstream && 'data' in store && conflicts.length === 0)
     return { data: { ...read.data, upstreamTls: upstream.data, storeTls: store.data } };
   const problems = [read, upstream, store].flatMap((one) => ('problems' in one ? one.problems : []));
@@ -87,12 +85,9 @@ export function settingsIn(
 }
 
 /** Problems that depend on two variables. */
-function conflictsIn(given: Variables, processes: number): ConfigProblem[] {
+function conflictsIn(given: Variables): ConfigProblem[] {
   const lacks = (name: string) => given[name] === undefined;
-  return [
-    ...problemIf(processes > 1 && lacks('STORE_URL'), 'STORE_URL', `a store for ${processes} workers to share`),
-    ...problemIf(!lacks('STORE_URL') && lacks('SECRETS'), 'SECRETS', `${A_SECRET}, since STORE_URL is set`),
-  ];
+  return problemIf(!lacks('STORE_URL') && lacks('SECRETS'), 'SECRETS', `${A_SECRET}, since STORE_URL is set`);
 }
 
 /** The proxy of an upstream. That of the other scheme is not its own. */

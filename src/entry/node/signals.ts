@@ -1,7 +1,5 @@
-import { role } from './workers/role.ts';
-
-/** Which begin the end, and that they ask for a new configuration where there are workers to be replaced. */
-export const ENDING = ['SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP'] as const;
+/** Which begin the end. */
+export const ENDING = ['SIGTERM', 'SIGINT', 'SIGQUIT'] as const;
 
 /** As a shell reports a process that SIGINT has ended. */
 const INTERRUPTED = 130;
@@ -13,7 +11,6 @@ const SAME_MS = 150;
 let finish: (signal: NodeJS.Signals) => void = () => process.exit(0);
 let areTaken = false;
 let interruptedAt: number | undefined;
-let leaveAtOnce: () => void = () => undefined;
 
 /** From now on a signal does not kill the process, but a second SIGINT, for who does not want to wait. */
 export function takeSignals(): void {
@@ -22,21 +19,16 @@ export function takeSignals(): void {
   for (const name of ENDING) process.on(name, take);
 }
 
-/** From now on, this is what a signal does. `atOnce`: what is to be done before a second SIGINT ends the process. */
-export function onSignal(run: (signal: NodeJS.Signals) => void, atOnce = leaveAtOnce): void {
+/** From now on, this is what a signal does. */
+export function onSignal(run: (signal: NodeJS.Signals) => void): void {
   takeSignals();
   finish = run;
-  leaveAtOnce = atOnce;
 }
 
 function take(signal: NodeJS.Signals): void {
-  if (signal === 'SIGHUP' && role) return; // it is for the primary
   const now = performance.now();
   if (signal === 'SIGINT') {
-    if (interruptedAt !== undefined && now - interruptedAt >= SAME_MS) {
-      leaveAtOnce();
-      process.exit(INTERRUPTED);
-    }
+    if (interruptedAt !== undefined && now - interruptedAt >= SAME_MS) process.exit(INTERRUPTED);
     interruptedAt ??= now;
   }
   finish(signal);

@@ -1,15 +1,11 @@
 import { parseEnv } from 'node:util';
 import leven from 'leven';
 import { type ConfigProblem, VARIABLES, type Variables } from '../../config.ts';
-import { fileText, SECRET_FILES, SECRETS, withSecretFiles } from './files.ts';
+import { fileText, SECRET_FILES, withSecretFiles } from './files.ts';
 import { SETTINGS } from './settings.ts';
-import { type Role, role } from './workers/role.ts';
 
 /** The names of all variables but OpenTelemetry's own. */
 export const NODE_VARIABLES: readonly string[] = [...VARIABLES, ...SETTINGS, ...SECRET_FILES];
-
-/** As it was before `.env` was read. */
-export const environmentAtStart: NodeJS.ProcessEnv = { ...process.env };
 
 /** `EX_CONFIG` of sysexits.h. */
 export const BAD_CONFIG = 78;
@@ -22,37 +18,15 @@ export interface GatheredVariables {
 
 /**
  * The process's own variables are joined by those of `.env`, in the environment too, since the SDK of OpenTelemetry reads them
- * there; others are taken as they are. A worker has what its primary has read.
+ * there; others are taken as they are.
  */
 export function gatherVariables(given: Variables): GatheredVariables {
   if ((given as object) !== process.env) return withSecretFiles(given);
-  const { environment, problems } = role ? { environment: role.environment, problems: [] } : withDotEnv(process.env);
-  if (problems.length > 0) refuse(problems);
-  Object.assign(process.env, environment);
-  return role ? { variables: { ...process.env, ...role.secrets }, problems } : withSecretFiles(given);
-}
-
-/** As at the start of the process, with `.env` and files read anew: what a worker is given. */
-export function gatherAnew(): GatheredVariables & Pick<Role, 'environment' | 'secrets'> {
-  const { environment, problems } = withDotEnv(environmentAtStart);
-  const read = withSecretFiles(environment);
-  const secrets = Object.fromEntries(SECRETS.map((name) => [name, read.variables[name]]));
-  return {
-    environment,
-    secrets: secrets as Role['secrets'],
-    variables: read.variables,
-    problems: [...problems, ...read.problems],
-  };
-}
-
-/** What is set and not empty stays. */
-function withDotEnv(given: NodeJS.ProcessEnv) {
   const read = fileText('.env');
-  const environment = { ...given } as Record<string, string>;
+  if ('expected' in read && !read.isMissing) refuse([{ variable: '.env', expected: read.expected }]);
   if ('text' in read)
-    for (const [name, value] of Object.entries(parseEnv(read.text))) environment[name] ||= value ?? '';
-  const isBad = 'expected' in read && !read.isMissing;
-  return { environment, problems: isBad ? [{ variable: '.env', expected: read.expected }] : [] };
+    for (const [name, value] of Object.entries(parseEnv(read.text))) process.env[name] ||= value ?? ''; // what is set and not empty stays
+  return withSecretFiles(given);
 }
 
 /** A line for each, for an operator. */

@@ -17,7 +17,10 @@ const hosts = (variable: string): Rows => ({
 
 const STORE_URL = 'redis://store';
 const SECRETS = 'a secret for these rows and no other';
-const WORKERS = 'an integer from 1 to 256, or auto';
+const WORKERS =
+  '1, or auto on one core: several processes on one port come with a later version, and until then several instances ' +
+  'share a store by STORE_URL';
+const hasOneCore = availableParallelism() === 1;
 
 export const rows: readonly Rows[] = [
   hosts('HOST'),
@@ -28,12 +31,8 @@ export const rows: readonly Rows[] = [
   {
     variable: 'WORKERS',
     beside: { STORE_URL, SECRETS },
-    good: [
-      ['1', 1],
-      ['256', 256],
-      ['auto', availableParallelism()],
-    ],
-    bad: each(['0', '257', '-1', '1.5', 'AUTO', 'all', '2 '], WORKERS),
+    good: [['1', 1], ...(hasOneCore ? [['auto', 1] as const] : [])],
+    bad: each(['0', '2', '-1', '1.5', 'AUTO', 'all', '2 ', ...(hasOneCore ? [] : ['auto'])], WORKERS),
   },
   integers('SHUTDOWN_GRACE_MS', 0, 600_000),
   integers('SHUTDOWN_DELAY_MS', 0, 600_000),

@@ -1,6 +1,5 @@
-import { connect } from 'node:net';
 import { Client } from '../support/client.ts';
-import { type Attack, ATTACKERS, attacks, ONE_ADDRESS } from './attacks.ts';
+import { ATTACKERS, attacks, ONE_ADDRESS } from './attacks.ts';
 
 /**
  * Attacks the gateway at the given URL in a process of its own, at the rate that the last message has named. Answers each
@@ -14,25 +13,20 @@ interface Told {
 }
 
 const MAX_IN_FLIGHT = 1_024;
-const MAX_HELD = 4_096;
 const TICK_MS = 5;
 /** What was not sent in this time is not sent any more: it costs half a core at all times, not now and then all of it. */
 const LATE_SECONDS = 0.1;
 
 const attack = attacks.find((one) => one.name === name);
 if (!attack) throw new Error(`there is no attack ${name}`);
-const { who, what, isKeyed, holds } = attack;
+const { who, what, isKeyed } = attack;
 const client = new Client(url, MAX_IN_FLIGHT);
-const held = { port: Number(new URL(url).port), host: '127.0.0.1', localAddress: '127.0.0.2' };
-let holding = 0;
 const statuses: Record<string, number> = {};
-const most = holds ? MAX_HELD : MAX_IN_FLIGHT;
 let [rate, due, sent, lastAt] = [0, 0, 0, performance.now()];
 
 function send(): void {
   const place = sent++;
   const { account, address } = who(place);
-  if (holds) return hold(what(place).path, account, holds);
   const headers = {
     'X-Forwarded-For': address,
     ...what(place).headers,
@@ -44,30 +38,11 @@ function send(): void {
 
 const count = (outcome: string) => (statuses[outcome] = (statuses[outcome] ?? 0) + 1);
 
-function hold(
-  path: string,
-  account: string | undefined,
-  { requests, reads, lineEveryMs }: NonNullable<Attack['holds']>,
-): void {
-  holding++;
-  const socket = connect(held);
-  const key = account === undefined ? '' : `Authorization: Token ${account}\r\n`;
-  socket.write(`GET ${path} HTTP/1.1\r\nHost: gateway.example\r\n${key}\r\n`.repeat(requests));
-  if (reads) socket.resume();
-  const lines = lineEveryMs === undefined ? undefined : setInterval(() => socket.write('\r\n'), lineEveryMs);
-  socket.on('error', () => undefined); // 'close' follows
-  socket.once('close', () => {
-    clearInterval(lines);
-    holding--;
-    count('closed');
-  });
-}
-
 function tick(): void {
   const now = performance.now();
   due = Math.min(due + ((now - lastAt) / 1_000) * rate, Math.max(1, LATE_SECONDS * rate));
   lastAt = now;
-  for (; due >= 1 && client.inFlight + holding < most; due--) send();
+  for (; due >= 1 && client.inFlight < MAX_IN_FLIGHT; due--) send();
 }
 
 // The upstream has accepted them.

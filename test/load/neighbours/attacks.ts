@@ -10,19 +10,8 @@ export interface Attack {
   readonly most?: number;
   /** Each write has a key of its own. */
   readonly isKeyed?: boolean;
-  /** Requests have connections of their own, from another address, which are kept. */
-  readonly holds?: {
-    /** On each of them. */
-    readonly requests: number;
-    /** Whether answers are read. */
-    readonly reads: boolean;
-    /** After so long an empty line is sent, again and again. */
-    readonly lineEveryMs?: number;
-  };
   /** Variables of the gateway. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Of the gateway: how many files and sockets it may have open. */
-  readonly descriptors?: number;
 }
 
 interface Who {
@@ -87,13 +76,8 @@ const batch = (query: string) => (place: number) => batchOf((item) => read(query
 /** Of items that are all equal. */
 const batchOfOne = (query: string) => () => batchOf(() => read(query)(0).path);
 
-const copy = (query: string) => () => read(query)(0);
-
 const SPACES = `a=1${' '.repeat(15_000)}b`;
 const SESSIONS = { SESSIONS: 'true', SECRETS: SECRET };
-const LINE_EVERY_MS = 5_000;
-/** Others need some three hundred. */
-const FEW_DESCRIPTORS = 1_024;
 
 const badFields = Object.fromEntries(Array.from({ length: BAD_FIELDS }, (_, i) => [`b${i}`, 1]));
 
@@ -126,18 +110,5 @@ export const attacks: readonly Attack[] = [
     who: nobody(oneAddress),
     what: () => ({ path: '/api/v2/subscription/', headers: { Cookie: SPACES } }),
     env: SESSIONS,
-  },
-  {
-    name: 'one account, unread pages of 2 MB and empty lines',
-    who: accounts(1),
-    what: copy('size=2000000'),
-    holds: { requests: 8, reads: false, lineEveryMs: LINE_EVERY_MS },
-  },
-  {
-    name: 'one address, idle connections',
-    who: nobody(oneAddress),
-    what: () => ({ path: '/livez' }),
-    holds: { requests: 1, reads: true },
-    descriptors: FEW_DESCRIPTORS,
   },
 ];

@@ -19,7 +19,6 @@ import {
   type Stretch,
 } from './report.ts';
 import { type Running, start, startGateway } from '../support/processes.ts';
-import { freePort } from '../../../scripts/free-port.ts';
 
 /**
  * What others notice while one account, one address or made-up credentials do their worst with half a core of the
@@ -61,10 +60,8 @@ async function suffer(attack: Attack): Promise<Seen> {
   const upstream = await start({ script: 'test/load/support/failing-upstream.ts' });
   await upstream.ask({ ms: 5 });
   const gateway = await startGateway({
-    descriptors: attack.descriptors,
     node: ['--expose-gc'],
     env: {
-      PORT: String(await freePort()), // port 0 has one listening socket only
       UPSTREAM_BASE_URL: upstream.url,
       UPSTREAM_MAX_CONNECTIONS: '64',
       CACHE_MAX_BYTES: String(CACHE_MAX_BYTES),

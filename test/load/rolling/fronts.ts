@@ -10,12 +10,12 @@ import { Instance, until, type Variables } from './gateways.ts';
 /** What clients talk to, and the gateways behind it. */
 export interface Front {
   readonly url: string;
-  /** Of one gateway after the other, or of all workers of one; resolves where the new one is asked. */
+  /** Of one gateway after the other; resolves where the new one is asked. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
 
-export type Kind = 'haproxy' | 'nginx' | 'none';
+export type Kind = 'haproxy' | 'nginx';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const shipped = (file: string) => readFileSync(join(ROOT, file), 'utf8');
@@ -93,17 +93,7 @@ async function behind(kind: Proxy, env: Variables): Promise<Front> {
   };
 }
 
-async function alone(env: Variables): Promise<Front> {
-  const instance = await Instance.start({ ...env, WORKERS: '2' });
-  return {
-    url: `http://127.0.0.1:${instance.port}`,
-    restart: () => instance.renew(),
-    stop: () => instance.stop(),
-  };
-}
-
 export const startFront: Readonly<Record<Kind, (env: Variables) => Promise<Front>>> = {
   haproxy: (env) => behind(HAPROXY, env),
   nginx: (env) => behind(NGINX, env),
-  none: alone,
 };

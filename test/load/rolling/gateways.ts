@@ -1,4 +1,3 @@
-import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../../scripts/free-port.ts';
 import { SECRET } from '../support/gateways.ts';
@@ -42,10 +41,6 @@ export class Instance {
     return this.#running.admin;
   }
 
-  get pid(): number {
-    return this.#running.pid;
-  }
-
   async restart(): Promise<void> {
     const status = await this.#running.end();
     if (status !== 0) throw new Error(`a gateway ended with status ${status}`);
@@ -54,19 +49,5 @@ export class Instance {
     await until(isAsked, 'a new gateway is asked');
   }
 
-  /** All its workers by new ones. */
-  async renew(): Promise<void> {
-    const old = workersOf(this.pid);
-    this.#running.signal('SIGHUP');
-    const areNew = async () => {
-      const now = workersOf(this.pid);
-      return now.length === old.length && !now.some((pid) => old.includes(pid));
-    };
-    await until(areNew, 'all workers are new');
-  }
-
   stop = () => this.#running.stop();
 }
-
-export const workersOf = (pid: number): readonly number[] =>
-  readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ').filter(Boolean).map(Number);

@@ -5,8 +5,8 @@ import { redisBinary, startRedis } from '../support/redis.ts';
 import { Visitors } from '../support/visitors.ts';
 import { type Kind, startFront } from './fronts.ts';
 
-/** Gateways are restarted under load, behind what we ship a configuration for and behind nothing: no request may be lost. */
-const KINDS = ['haproxy', 'nginx', 'none'] as const satisfies readonly Kind[];
+/** Gateways are restarted under load, behind what we ship a configuration for: no request may be lost. */
+const KINDS = ['haproxy', 'nginx'] as const satisfies readonly Kind[];
 
 const { values: args } = parseArgs({
   options: { restarts: { type: 'string', default: '20' }, front: { type: 'string', multiple: true } },

@@ -1,16 +1,16 @@
-import { type Metric, Registry } from 'prom-client';
+import { collectDefaultMetrics, type Metric, Registry } from 'prom-client';
 import { type Gauge as UnderWay, type Metrics, SECTION_STATES, STATUS_CLASSES } from '../../../core/metrics.ts';
 import type { Scrape } from '../../../routes/health.ts';
 import type { Table } from '../../../upstream/table.ts';
-import { buildInfo, instruments, UNDER_WAY, WORKER_DEATHS } from './instruments.ts';
-import { CONTENT_TYPE, measureProcess, type ReadMetrics, scrapeProcess } from './measured.ts';
-import { counted, Counts, gauge } from './series.ts';
+import { buildInfo, instruments, UNDER_WAY } from './instruments.ts';
+import { Counts, gauge } from './series.ts';
+
+/** Once for all gateways in the process: each time would start a timer and an observer that never end. */
+const ofProcess = new Registry();
+collectDefaultMetrics({ register: ofProcess });
 
 /** The metrics of the gateway, of the process and what `others` measure, in Prometheus' format. */
-export function promMetrics(
-  table: Table,
-  others: readonly Metric[],
-): Metrics & { readonly scrape: Scrape; readonly measure: ReadMetrics } {
+export function promMetrics(table: Table, others: readonly Metric[]): Metrics & { readonly scrape: Scrape } {
   const registry = new Registry();
   const own = instruments(table);
   const underWay: Partial<Record<UnderWay, () => number>> = {};
@@ -20,9 +20,7 @@ export function promMetrics(
     ...Object.entries(UNDER_WAY).map(([which, [name, help]]) =>
       gauge(`portico_${name}`, help, () => underWay[which as UnderWay]?.() ?? 0),
     ),
-    gauge('portico_circuit_open', '1 while the circuit to the upstream is open.', () => open, 'max'),
-    gauge('portico_workers', 'Processes that serve.', () => 1),
-    counted(WORKER_DEATHS.name, WORKER_DEATHS.help, () => 0),
+    gauge('portico_circuit_open', '1 while the circuit to the upstream is open.', () => open),
   ];
   const metrics = Object.values(own).map((one) => (one instanceof Counts ? one.metric : one));
   for (const metric of [...metrics, ...gauges, ...others]) registry.registerMetric(metric);
@@ -49,10 +47,9 @@ export function promMetrics(
     idempotency: (outcome) => own.writes.inc({ outcome }),
     refused: (by) => own.refusals.inc({ by }),
     watch: (which, read) => void (underWay[which] = read),
-    measure: async () => [...(await registry.getMetricsAsJSON()), ...(await measureProcess())],
     scrape: async () => ({
-      contentType: CONTENT_TYPE,
-      text: (await registry.metrics()) + (await scrapeProcess()),
+      contentType: ofProcess.contentType,
+      text: (await registry.metrics()) + (await ofProcess.metrics()),
     }),
   };
 }

@@ -35,12 +35,6 @@ export const UNDER_WAY: Readonly<Record<UnderWay, readonly [name: string, help: 
   waits: ['waiting_requests', 'Requests that wait for a change; they are not under way.'],
 };
 
-/** Of one process it is 0: the primary counts. */
-export const WORKER_DEATHS = {
-  name: 'portico_worker_deaths_total',
-  help: 'Processes that ended by themselves, and were replaced.',
-};
-
 export function buildInfo(): Metric {
   const labels = { version: VERSION, node: process.version };
   const metric = new Gauge<string>({
@@ -48,7 +42,6 @@ export function buildInfo(): Metric {
     help: 'Which version this is.',
     labelNames: Object.keys(labels),
     registers,
-    aggregator: 'first',
   });
   metric.set(labels, 1);
   return metric;

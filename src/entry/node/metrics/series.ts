@@ -1,15 +1,14 @@
-import { type Aggregator, Counter, Gauge, type Metric, type Registry } from 'prom-client';
+import { Counter, Gauge, type Metric, type Registry } from 'prom-client';
 
 /** None: each gateway registers its metrics with a registry of its own. */
 export const registers: Registry[] = [];
 
-/** Read when metrics are scraped. `aggregator`: what that of several workers is. */
-export const gauge = (name: string, help: string, read: () => number, aggregator: Aggregator = 'sum'): Metric =>
+/** Read when metrics are scraped. */
+export const gauge = (name: string, help: string, read: () => number): Metric =>
   new Gauge({
     name,
     help,
     registers,
-    aggregator,
     collect() {
       this.set(read());
     },

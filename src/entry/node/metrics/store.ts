@@ -78,16 +78,11 @@ export function engineMetrics(state: () => StoreState) {
     onCommand: (command: string, outcome: 'good' | 'failed', ms: number) =>
       outcome === 'good' ? seconds.observe({ command }, ms / 1000) : failures.inc({ command }),
     instruments: [
-      gauge(
-        'portico_store_up',
-        '1 while the shared store answers; of a cluster the part that does.',
-        () => state().up,
-        'min',
-      ),
-      gauge('portico_store_usable', USABLE, () => (state().isUsable ? state().up : 0), 'min'),
+      gauge('portico_store_up', '1 while the shared store answers; of a cluster the part that does.', () => state().up),
+      gauge('portico_store_usable', USABLE, () => (state().isUsable ? state().up : 0)),
       counted('portico_store_waits_given_up_total', GIVEN_UP, () => state().waitsGivenUp),
       gauge('portico_store_pending_writes', PENDING, () => state().pending),
-      gauge('portico_store_listening', LISTENING, () => Number(state().changes?.isListening ?? false), 'min'),
+      gauge('portico_store_listening', LISTENING, () => Number(state().changes?.isListening ?? false)),
       counted('portico_store_unasked_hits_total', 'Hits that asked nobody.', () => state().unaskedHits),
       counted('portico_store_late_hits_total', LATE, () => state().changes?.late ?? 0),
       losses(() => state().changes?.losses),

@@ -1,11 +1,17 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import { setImmediate as turn, setTimeout as sleep } from 'node:timers/promises';
-import { Bag } from '../../../core/bag.ts';
-import { Tally } from '../../../core/tally.ts';
-import type { addresses } from './address.ts';
-import { rest } from './connections.ts';
+import { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 const PROBE = /^\/(?:livez|readyz)\/?(?:\?|$)/;
+
+/** Requests on one connection that have no answer yet. */
+const MOST_PIPELINED = 32;
+
+/** What all clients of the process together may have been sent and not read yet. */
+const MOST_UNREAD_BYTES = 256 * 1_048_576;
+
+/** A client that has something to read and takes nothing for so long is cut off. */
+const STALLED_MS = 30_000;
 
 /**
  * How long there has to be no request before idle connections are closed: a request may be on its way. In several looks,
@@ -14,173 +20,199 @@ const PROBE = /^\/(?:livez|readyz)\/?(?:\?|$)/;
 const QUIET_LOOKS = 10;
 const LOOK_MS = 25;
 
-/** Turns of the event loop without a new connection after which the backlog is empty. */
-const QUIET_TURNS = 5;
-/** A turn that takes longer leaves room for another one behind the look at the backlog. */
-const BRIEF_MS = 0.3;
-const MAX_BACKLOG_MS = 3_000;
-
-/**
- * The requests under way on a listener: how many there may be, and how many of one address when half of the room is taken.
- * It can be closed without dropping any.
- */
-export class Traffic {
+/** Bytes that clients have been sent and have not read yet, of all listeners of the process. */
+export class Unread {
   readonly #most: number;
-  readonly #addressOf: ReturnType<typeof addresses>;
-  readonly #inFlight = new Bag<ServerResponse>();
-  /** Those of them that only wait, and gave their room back. */
-  readonly #aside = new Set<ServerResponse>();
-  /** Requests that take room, by address, and all of them. */
-  readonly #taken = new Tally();
-  #size = 0;
-  /** Connections so far. */
-  #accepted = 0;
-  /** Requests so far. */
-  #begun = 0;
+  bytes = 0;
+
+  constructor(most = MOST_UNREAD_BYTES) {
+    this.#most = most;
+  }
+
+  /** Whether no further answer to a read may be sent. */
+  get isFull(): boolean {
+    return this.bytes > this.#most;
+  }
+}
+
+/** An answer of a listener. Node makes one for each request. */
+export class Answer extends ServerResponse {
+  clientConnection: Connection | undefined = undefined;
+  /** Where its request takes room. */
+  room: Traffic | undefined = undefined;
+
+  /** Its request is over, or only waits for a change. */
+  leaveRoom(): void {
+    if (this.room) this.room.underWay--;
+    this.room = undefined;
+  }
+
+  /** Tells the client not to send another request on this connection. */
+  closeAfter(): void {
+    if (!this.headersSent) this.setHeader('Connection', 'close');
+  }
+}
+
+/** What Node's own timeout of a socket looks at. It has no public name: `bytesWritten` counts a body that has just begun as written. */
+type Writing = Socket & {
+  readonly _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null;
+};
+
+/** A connection of a client. Of its requests one is under way, and others wait for their turn. */
+export class Connection {
+  readonly #socket: Writing;
+  readonly #traffic: Traffic;
+  readonly #waiting: Answer[] = [];
+  #current: Answer | undefined;
+  #last: Answer | undefined;
+  #unread = 0;
+  /** What the kernel had taken when that last grew, and when this was seen. */
+  #taken = 0;
+  #takenAt = 0;
+
+  constructor(socket: Socket, traffic: Traffic) {
+    this.#socket = socket;
+    this.#traffic = traffic;
+  }
+
+  /** The answer to the last request. */
+  get last(): Answer | undefined {
+    return this.#last;
+  }
+
+  /** Whether requests wait for the answer to another one. */
+  get isQueued(): boolean {
+    return this.#waiting.length > 0;
+  }
+
+  /** Begins the request at once, or when those before it are over. Too many of them end the connection. */
+  add(answer: Answer): void {
+    if (this.#socket.destroyed) return; // parsed from its last bytes
+    if (this.#waiting.length + 1 >= MOST_PIPELINED) return void this.#socket.destroy();
+    answer.clientConnection = this;
+    this.#last = answer;
+    this.#traffic.begun++;
+    this.#traffic.size++;
+    if (this.#current) this.#waiting.push(answer);
+    else this.#begin(answer);
+  }
+
+  #begin(answer: Answer): void {
+    this.#current = answer;
+    answer.on('close', over);
+    this.#traffic.begin(answer);
+  }
+
+  over(): void {
+    this.#current?.leaveRoom();
+    this.#current = undefined;
+    this.#traffic.size--;
+    this.#count(0);
+    const next = this.#socket.destroyed ? undefined : this.#waiting.shift();
+    if (next) this.#begin(next);
+  }
+
+  close(): void {
+    this.#traffic.size -= this.#waiting.length;
+    this.#count(0);
+  }
+
+  tellToClose(): void {
+    this.#current?.closeAfter();
+  }
+
+  /** Counts what is unread. Of a text that is not ASCII only the kernel's queue has the bytes. */
+  look(): void {
+    const { writableLength, _handle: handle } = this.#socket;
+    if (this.#current) this.#count(Math.max(writableLength, handle?.writeQueueSize ?? 0));
+  }
+
+  #count(bytes: number): void {
+    this.#traffic.unread.bytes += bytes - this.#unread;
+    this.#unread = bytes;
+  }
+
+  /** Cuts off a client that has something to read and has taken nothing for `STALLED_MS`, whatever it sends meanwhile. */
+  sweep(now: number): void {
+    this.look();
+    const { _handle: handle } = this.#socket;
+    const taken = handle ? handle.bytesWritten - handle.writeQueueSize : 0;
+    if (this.#unread === 0 || taken !== this.#taken) [this.#taken, this.#takenAt] = [taken, now];
+    else if (now - this.#takenAt >= STALLED_MS) this.#socket.destroy();
+  }
+}
+
+function over(this: Answer): void {
+  this.clientConnection?.over();
+}
+
+/** The connections of a listener, and the requests on them. It can be closed without dropping any that is under way. */
+export class Traffic {
+  readonly #connections = new Map<Socket, Connection>();
+  readonly #most: number;
+  readonly unread: Unread;
+  readonly begin: (answer: Answer) => void;
+  /** Requests so far, those that have no answer yet, and those of them that take room: no probes, and none that only wait. */
+  begun = 0;
+  size = 0;
+  underWay = 0;
   #isDraining = false;
 
-  constructor(most: number, addressOf: ReturnType<typeof addresses>) {
+  /** `most`: how many requests may be under way. `begin`: what is done with a request. */
+  constructor(most: number, unread: Unread, begin: (answer: Answer, traffic: Traffic) => void) {
     this.#most = most;
-    this.#addressOf = addressOf;
+    this.unread = unread;
+    this.begin = (answer) => {
+      if (this.#isDraining) answer.closeAfter();
+      begin(answer, this);
+    };
   }
 
-  /** Requests that have no answer yet. */
-  get size(): number {
-    return this.#inFlight.size;
+  get connections(): number {
+    return this.#connections.size;
   }
 
-  /** Without those that only wait. */
-  get underWay(): number {
-    return this.#inFlight.size - this.#aside.size;
-  }
-
-  accept(): void {
-    this.#accepted++;
-  }
-
-  /** Notes a request until it is over. Returns false only where it needs room and there is none: probes and refused ones need none. */
-  begin(outgoing: ServerResponse, isRefused: boolean): boolean {
-    this.#begun++;
-    if (this.#isDraining) closeAfter(outgoing);
-    const { req } = outgoing;
-    const needsRoom = !isRefused && this.#most < Infinity && !PROBE.test(req.url ?? '');
-    const address = needsRoom ? this.#addressOf(req.socket.remoteAddress, (name) => headerIn(req, name)) : '';
-    const hasRoom = !needsRoom || this.#hasRoom(address);
-    const taken = needsRoom && hasRoom ? 1 : 0;
-    this.#count(address, taken);
-    const leave = this.#inFlight.add(outgoing);
-    outgoing.on('close', () => {
-      leave();
-      if (!this.#aside.delete(outgoing)) this.#count(address, -taken);
-      rest(req.socket);
+  accept(socket: Socket): void {
+    const connection = new Connection(socket, this);
+    this.#connections.set(socket, connection);
+    socket.once('close', () => {
+      this.#connections.delete(socket);
+      connection.close();
     });
-    return hasRoom;
   }
 
-  /** Gives back the room of a request that waits for a change. */
-  leaveRoom(outgoing: ServerResponse): void {
-    const { req } = outgoing;
-    if (this.#aside.has(outgoing) || outgoing.closed) return;
-    this.#aside.add(outgoing);
-    if (this.#most === Infinity) return; // it took none
-    this.#count(
-      this.#addressOf(req.socket.remoteAddress, (name) => headerIn(req, name)),
-      -1,
-    );
+  on(socket: Socket): Connection | undefined {
+    return this.#connections.get(socket);
   }
 
-  #hasRoom(address: string): boolean {
-    const isHalfFull = this.#size * 2 >= this.#most;
-    return this.#size < this.#most && !(isHalfFull && this.#taken.of(address) * 4 >= this.#most);
+  /** Whether there is room for a request, which is then taken. Probes need none. */
+  enter(answer: Answer): boolean {
+    if (PROBE.test(answer.req.url ?? '')) return true;
+    if (this.underWay >= this.#most) return false;
+    this.underWay++;
+    answer.room = this;
+    return true;
   }
 
-  #count(address: string, change: number): void {
-    if (change === 0) return;
-    this.#size += change;
-    this.#taken.add(address, change);
+  sweep(now: number): void {
+    for (const connection of this.#connections.values()) connection.sweep(now);
   }
 
   /** Answers from now on tell their clients to close. */
   tellToClose(): void {
     this.#isDraining = true;
-    for (const outgoing of this.#inFlight) closeAfter(outgoing);
+    for (const connection of this.#connections.values()) connection.tellToClose();
   }
 
-  /**
-   * Takes no new connections, lets requests in flight finish, cuts off what is left after `graceMs`. Clients are told to
-   * close only when no more is accepted: those that connect again at once would be reset with the listener.
-   */
-  async drain(graceMs: number, { stopAccepting, cutAll }: Ends): Promise<void> {
+  /** Resolves with how many are left where no request is under way and none comes any more, or the time is over. */
+  async drain(graceMs: number): Promise<number> {
     const endAt = Date.now() + graceMs;
-    const isEmpty = await this.#emptyBacklog(graceMs / 4);
-    if (isEmpty) await this.#stop(stopAccepting, graceMs / 4);
     this.tellToClose();
-    if (!isEmpty) {
-      await this.#emptyBacklog(graceMs / 4); // with fewer requests to answer meanwhile
-      await this.#stop(stopAccepting, graceMs / 4);
-    }
     for (let quiet = 0; quiet < QUIET_LOOKS && Date.now() < endAt;) {
-      const before = this.#begun;
+      const before = this.begun;
       await sleep(LOOK_MS);
-      quiet = this.#inFlight.size === 0 && this.#begun === before ? quiet + 1 : 0;
+      quiet = this.size === 0 && this.begun === before ? quiet + 1 : 0;
     }
-    cutAll();
+    return this.size;
   }
-
-  /**
-   * Connections that the kernel has taken would be reset with the listener. Node accepts one or so in a turn; a flood
-   * of new ones is given up on after some seconds. Returns whether there are no more.
-   */
-  async #emptyBacklog(mostMs: number): Promise<boolean> {
-    const endAt = Date.now() + Math.min(MAX_BACKLOG_MS, mostMs);
-    let quiet = 0;
-    for (let turns = 0; quiet < QUIET_TURNS && (turns < QUIET_TURNS || Date.now() < endAt); turns++)
-      quiet = (await this.#turn()).isQuiet ? quiet + 1 : 0;
-    return quiet === QUIET_TURNS;
-  }
-
-  /** Each socket at the end of a turn in which nothing was waiting for it. */
-  async #stop(sockets: Ends['stopAccepting'], mostMs: number): Promise<void> {
-    const endAt = Date.now() + Math.min(MAX_BACKLOG_MS, mostMs);
-    for (const stop of sockets) {
-      let isGood: boolean;
-      do {
-        const { isQuiet, isBrief } = await this.#turn();
-        isGood = isQuiet && isBrief;
-      } while (!isGood && Date.now() < endAt);
-      stop();
-    }
-  }
-
-  async #turn() {
-    const [before, at] = [this.#accepted, performance.now()];
-    await turn();
-    return { isQuiet: this.#accepted === before, isBrief: performance.now() - at < BRIEF_MS };
-  }
-}
-
-/** The traffic of each server. */
-export type Rooms = WeakMap<object, Traffic>;
-
-/** Gives back the room of a request, by its environment. */
-export const leavingRoom =
-  (rooms: Rooms) =>
-  (env: object): void => {
-    if (!('outgoing' in env)) return;
-    const outgoing = env.outgoing as ServerResponse;
-    const { server } = outgoing.req.socket as { server?: object };
-    if (server) rooms.get(server)?.leaveRoom(outgoing);
-  };
-
-interface Ends {
-  /** One for each socket that listens. */
-  readonly stopAccepting: readonly (() => void)[];
-  readonly cutAll: () => void;
-}
-
-const headerIn = ({ headers }: IncomingMessage, name: string) => headers[name] as string | undefined; // none of a list
-
-/** Tells the client not to send another request on this connection. */
-export function closeAfter(outgoing: ServerResponse): void {
-  if (!outgoing.headersSent) outgoing.setHeader('Connection', 'close');
 }
