@@ -22,7 +22,6 @@ const WITH_SERVERS = [
   'test/support/collected.test.ts',
   'test/traces/process.test.ts',
   'test/workers/**/*.test.ts',
-  'test/versions/**/*.test.ts',
 ];
 
 /** Start processes too, of what `npm pack` packs. */
@@ -105,7 +104,7 @@ export default defineConfig({
           name: 'servers',
           include: WITH_SERVERS,
           exclude: RULES,
-          globalSetup: ['test/runtime/global-setup.ts', 'test/versions/global-setup.ts'],
+          globalSetup: ['test/runtime/global-setup.ts'],
           testTimeout: 300_000,
         },
       },
