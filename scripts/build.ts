@@ -1,7 +1,6 @@
-import { rm, writeFile } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
-import { copyConsoleAssets, copyDocsAssets, WITH_ASSETS } from './docs-assets.ts';
-import { licensesOf } from './licenses.ts';
+import { rm } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { copyConsoleAssets, copyDocsAssets } from './docs-assets.ts';
 import { bundleNode } from './node-bundle.ts';
 import { bundleWorker } from './worker-bundle.ts';
 
@@ -12,9 +11,8 @@ const [only] = process.argv.slice(2);
 
 if (only !== '--worker') {
   await rm(out, { recursive: true, force: true });
-  const packages = await bundleNode(out);
+  await bundleNode(out);
   await copyConsoleAssets(out);
-  await writeFile(join(out, 'THIRD-PARTY-LICENSES'), await licensesOf('.', [...packages, ...WITH_ASSETS]));
 }
 if (only !== '--node') {
   // Said by wrangler, for which this is the build of wrangler.toml.

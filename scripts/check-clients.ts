@@ -77,7 +77,7 @@ packed('portico');
 // An app with an endpoint of its own, and the module that its client's users get.
 cpSync(new URL('../test/package/app/', import.meta.url), USER, { recursive: true });
 cpSync(`${FOLDER}user/use.ts`, `${USER}use.ts`);
-const cli = ['node_modules/portico/dist/package/cli.js', 'client', 'node.ts'];
+const cli = ['node_modules/portico/dist/package/entry/cli/main.js', 'client', 'node.ts'];
 writeFileSync(`${USER}gateway.ts`, execFileSync(process.execPath, cli, { cwd: USER }));
 for (const project of ['user', 'user/printed.json']) run('../../node_modules/typescript/bin/tsc', '--project', project);
 console.log('What `portico client` prints compiles, and types the client.');

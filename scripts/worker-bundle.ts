@@ -1,6 +1,7 @@
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build as bundle, type Plugin } from 'esbuild';
+import { onlyEnglish } from './english.ts';
 import { replaceFile } from './replace-file.ts';
 
 const root = join(dirname(fileURLToPath(import.meta.url)), '..');
@@ -19,7 +20,7 @@ interface WorkerBundle {
   readonly entry?: string | undefined;
 }
 
-export const later: Plugin = {
+const later: Plugin = {
   name: 'later',
   setup(build) {
     build.onResolve({ filter: /^\.\/openapi\.ts$/ }, () => ({ path: `./${WORKER_LATER}`, external: true }));
@@ -44,7 +45,7 @@ export async function bundleWorker({ folder, sandbox, entry }: WorkerBundle): Pr
     conditions: ['workerd', 'worker', 'browser'],
     mainFields: ['browser', 'module', 'main'],
     external: ['cloudflare:*'],
-    plugins: [later],
+    plugins: [later, onlyEnglish],
     sourcemap: 'linked',
     legalComments: 'none',
     logLevel: 'warning',

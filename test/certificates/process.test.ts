@@ -59,7 +59,7 @@ it('HTTPS_PROXY is asked for an upstream, by its name in small letters, by what 
   heads.length = 0;
   const folder = emptyFolder();
   await bundleNode(folder);
-  expect((await ask(await startNode(env, [], join(folder, 'portico.cjs')))).status).toBe(502);
+  expect((await ask(await startNode(env, [], join(folder, 'portico.mjs')))).status).toBe(502);
   expect(heads).toContain('CONNECT upstream.example:443 HTTP/1.1');
   heads.length = 0;
   const trial = await startNode({ ADMIN_PORT: '0', SANDBOX_PORT: '0', HTTP_PROXY: url });

@@ -42,7 +42,7 @@ describe('the systemd unit', () => {
 
   test('starts what the image starts, and again unless the configuration is bad', () => {
     const ofImage = JSON.parse(/^CMD (.*)$/m.exec(textOf('Dockerfile'))![1]!) as string[];
-    expect(one('ExecStart')).toBe(`/usr/bin/${ofImage.join(' ').replace('portico.cjs', '/opt/portico/portico.cjs')}`);
+    expect(one('ExecStart')).toBe(`/usr/bin/${ofImage.join(' ').replace('portico.mjs', '/opt/portico/portico.mjs')}`);
     expect([one('Restart'), one('RestartPreventExitStatus')]).toEqual(['always', String(BAD_CONFIG)]);
     expect([one('ExecReload'), one('KillMode')]).toEqual(['/bin/kill -HUP $MAINPID', 'mixed']);
   });
