@@ -33,15 +33,7 @@ export interface Deps
     GatewayDeps,
     Pick<
       RequestTools,
-      | 'addressOf'
-      | 'schemeOf'
-      | 'headOf'
-      | 'isCuttingOff'
-      | 'leaveRoom'
-      | 'waitUntil'
-      | 'backlog'
-      | 'compress'
-      | 'tracing'
+      'addressOf' | 'schemeOf' | 'isCuttingOff' | 'leaveRoom' | 'waitUntil' | 'backlog' | 'compress' | 'tracing'
     > {
   readonly readiness: Readiness;
   readonly docsAssets: DocsAssets;
@@ -103,36 +95,46 @@ interface MountTools extends RequestTools {
 }
 
 /**
- * There is no middleware before all routes: `route()` would copy it to the app that this one is mounted in.
- * `below`: patterns of what is ours too, so that nothing else is at such a path, wherever the app is mounted.
- * `alone`: what is answered only where the app is not mounted, as every unknown path is.
+ * One handler answers a request: with a second one at its path Hono would compose the two, at the price of six promises. So
+ * what is no call of ours is in an app of its own. There is no middleware before all routes: `route()` would copy it to the
+ * app of a host.
+ * @param ownPrefixes patterns below which an unknown path is ours too where the app is mounted
+ * @param standaloneRoutes answered only where the app is not mounted
  */
-function mount(routes: readonly Route[], tools: MountTools, below: string[] = [], alone: readonly Route[] = []) {
+function mount(
+  routes: readonly Route[],
+  tools: MountTools,
+  ownPrefixes: string[] = [],
+  standaloneRoutes: readonly Route[] = [],
+) {
   const app = new Hono<Env>().onError(problem);
-  const nowhere = handlerOf({ name: NOWHERE, handle: unknown }, tools);
-  addRoutes(app, routes, tools);
-  app.on(ALL, below, nowhere);
-  const whole = new Hono<Env>().onError(problem);
-  addRoutes(whole, alone, tools);
-  whole.all('*', nowhere);
-  return app.notFound((c) => whole.fetch(c.req.raw, c.env));
+  const others = new Hono<Env>().onError(problem);
+  const notFound = handlerOf({ name: NOWHERE, handle: unknown }, tools);
+  addRoutes(app, others, routes, tools);
+  others.on(ALL, ownPrefixes, notFound);
+  const mountable = [...app.routes, ...others.routes];
+  addRoutes(app, others, standaloneRoutes, tools);
+  others.all('*', notFound);
+  app.routes = mountable; // `route()` copies what is in this list; the app itself answers by its router
+  return app.notFound((c) => others.fetch(c.req.raw, c.env));
 }
 
-function addRoutes(app: Hono<Env>, routes: readonly Route[], tools: MountTools): void {
-  const places = Map.groupBy(routes, (route) => route.path);
-  for (const [path, ways] of [...places].toSorted(([a], [b]) => fixedFirst(a, b))) {
-    checkWays(path, ways);
+/** Adds the routes to `app`, and to `others` what other methods of their paths get. */
+function addRoutes(app: Hono<Env>, others: Hono<Env>, routes: readonly Route[], tools: MountTools): void {
+  const routesByPath = Map.groupBy(routes, (route) => route.path);
+  for (const [path, there] of [...routesByPath].toSorted(([a], [b]) => fixedFirst(a, b))) {
+    checkMethods(path, there);
     const paths = path === '/' ? [path] : [path, `${path}/`]; // a strict app that this one is mounted in tells them apart
-    for (const route of ways) app.on(route.method, paths, handlerOf(route, tools));
-    const allowed = ways.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
-    app.on(ALL, paths, handlerOf({ name: NOWHERE, handle: notAllowed(allowed, tools.cors) }, tools));
+    for (const route of there) app.on(route.method, paths, handlerOf(route, tools));
+    const allowed = there.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
+    others.on(ALL, paths, handlerOf({ name: NOWHERE, handle: notAllowed(allowed, tools.cors) }, tools));
   }
 }
 
 /** @throws TypeError if a row or an overview is where another one or a page of ours is */
-function checkWays(path: string, ways: readonly Route[]): void {
-  if (new Set(ways.map(({ method }) => method)).size === ways.length) return;
-  const names = ways.map(({ operation, name }) => `\`${operation ?? name}\``);
+function checkMethods(path: string, routes: readonly Route[]): void {
+  if (new Set(routes.map(({ method }) => method)).size === routes.length) return;
+  const names = routes.map(({ operation, name }) => `\`${operation ?? name}\``);
   throw new TypeError(`several calls are at the same method of ${path}, of ${names.join(' and ')}`);
 }
 

@@ -21,8 +21,7 @@ export function beginRequest(c: Context<Env>, route: RouteFacts, tools: RequestT
 /** The same at a path of the host's, which may be any. */
 export function beginAt(c: Context<Env>, route: RouteFacts, tools: RequestTools): ClientRequest {
   c.env ??= {}; // `app.request()` gives none
-  const head = tools.headOf?.(c.env, c.req.raw) ?? c.req;
-  const request = new ClientRequest(head, route, tools, c);
+  const request = new ClientRequest(c.req, route, tools, c);
   c.set('porticoRequest', request); // `problem` needs it
   return request;
 }

@@ -9,7 +9,8 @@ import type { ClientRequest, Env } from './request.ts';
 
 /** Headers that scripts of an allowed origin may read, besides those that browsers always show them. */
 export const EXPOSED =
-  'ETag, Age, Cache-Status, Retry-After, RateLimit, RateLimit-Policy, Server-Timing, X-Request-Id, Idempotency-Replayed';
+  'ETag, Age, Cache-Status, Retry-After, RateLimit, RateLimit-Policy, Server-Timing, X-Request-Id, ' +
+  'Idempotency-Replayed, Preference-Applied';
 
 /** What a preflight is told: all that the gateway takes, whatever was asked for. */
 const PREFLIGHT = {

@@ -28,11 +28,7 @@ export function jsonAnswer(body: unknown, headers: Headers = NO_STORE): Answer {
 const ON_ALL = { 'X-Content-Type-Options': 'nosniff' } as const;
 
 /** A 304 leaves the copy's as they are. */
-const ON_WHOLE = {
-  ...ON_ALL,
-  'Strict-Transport-Security': 'max-age=31536000',
-  'Cross-Origin-Resource-Policy': 'same-origin',
-} as const;
+const ON_WHOLE = { ...ON_ALL, 'Cross-Origin-Resource-Policy': 'same-origin' } as const;
 
 /** Each page has a `Content-Security-Policy` of its own. */
 const ON_PAGES = { ...ON_WHOLE, 'X-Frame-Options': 'DENY', 'Referrer-Policy': 'no-referrer' } as const;
@@ -73,10 +69,11 @@ function responseOf(c: Context<Env>, answer: Answer, given: Answer['body']): Res
   const request = c.get('porticoRequest');
   const { status } = answer;
   const headers = headersOf(request, answer);
-  const body = request.tools.compress?.(request, answer, headers) ?? given;
+  const isFirst = c.req.routeIndex === 0;
+  const body = request.tools.compress?.(request, answer, headers, isFirst) ?? given;
   if (request.method === 'HEAD' && body !== null && !(body instanceof ReadableStream))
     headers['Content-Length'] = String((typeof body === 'string' ? new TextEncoder().encode(body) : body).length);
-  if (request.isFirst) return new Response(body, { status, headers });
+  if (isFirst) return new Response(body, { status, headers });
   return c.newResponse(body, { status: status as StatusCode, headers });
 }
 
@@ -124,6 +121,7 @@ function headersOf(request: ClientRequest, answer: Answer): Record<string, strin
   const isPage = own['Content-Type']?.startsWith('text/html');
   const headers: Record<string, string> = { ...(status === 304 ? ON_ALL : isPage ? ON_PAGES : ON_WHOLE), ...own };
   if (status === 304) headers['ETag'] = tagOfCopy(request, own['ETag'] ?? '');
+  else if (request.isSecure) headers['Strict-Transport-Security'] = 'max-age=31536000'; // RFC 6797: never by http
   // What depends on one depends on both.
   if (request.tools.config.sessions && own['Vary']?.includes('Authorization')) headers['Vary'] += ', Cookie';
   return addFacts(headers, request, answer);

@@ -36,8 +36,6 @@ export interface RequestTools {
   readonly addressOf: (env: object, header: Head['header']) => string;
   /** The scheme by which the client came, where it is known to be another than that of the URL. Absent where the URL always has it. */
   readonly schemeOf?: ((env: object, header: Head['header']) => string | undefined) | undefined;
-  /** The head that a runtime has read already; undefined where a host's middleware has put another `Request` there. */
-  readonly headOf?: (env: object, request: Request) => Head | undefined;
   /** Whether the connections that are left are being cut off, since the process ends. */
   readonly isCuttingOff?: (() => boolean) | undefined;
   /** For work that outlives its request, where the runtime passes no execution context. */
@@ -103,8 +101,6 @@ export class ClientRequest implements RequestContext, TracedRequest {
   readonly requestId: string;
   readonly startedAt: number;
   readonly span: RequestSpan | undefined;
-  /** Whether no middleware of a host came before. */
-  readonly isFirst: boolean;
   account: AccountId | undefined;
   owner: Owner | undefined;
   snapshot: Snapshot | undefined;
@@ -158,7 +154,6 @@ export class ClientRequest implements RequestContext, TracedRequest {
     this.path = url.slice(start, hasQuery ? mark : end);
     this.query = hasQuery ? url.slice(mark + 1, end) : '';
     this.#hono = hono;
-    this.isFirst = hono?.req.routeIndex === 0;
     this.startedAt = this.#begunAt = tools.clock.now();
     const given = requestIdOf(head.header('x-request-id'));
     this.requestId = given ?? crypto.randomUUID();
@@ -182,6 +177,11 @@ export class ClientRequest implements RequestContext, TracedRequest {
     const origin = originOf(this.head.url);
     const scheme = this.tools.schemeOf?.(this.#hono?.env ?? {}, (name) => this.header(name));
     return scheme === undefined ? origin : scheme + origin.slice(origin.indexOf(':'));
+  }
+
+  /** Whether the client came by https. */
+  get isSecure(): boolean {
+    return (this.tools.config.publicUrl ?? this.hostOrigin).startsWith('https:');
   }
 
   header(name: string): string | undefined {

@@ -12,15 +12,18 @@ export interface Sent {
 
 interface Asked {
   readonly route: { readonly mayBeCompressed?: boolean };
-  readonly isFirst: boolean;
   header(name: string): string | undefined;
 }
 
-/** Gives the body compressed, and says so in `headers`; undefined where it is to be sent as it is. */
+/**
+ * Gives the body compressed, and says so in `headers`; undefined where it is to be sent as it is.
+ * @param isFirst whether no middleware of a host, which may read the body, came before
+ */
 export type Compress = (
   request: Asked,
   answer: Sent,
   headers: Record<string, string>,
+  isFirst: boolean,
 ) => Uint8Array<ArrayBuffer> | undefined;
 
 /** What clients have been sent and have not taken yet. */

@@ -8,7 +8,8 @@ export const LISTED = 'https://app.example';
 
 /** As `contract.md` section 9 has them. */
 export const EXPOSED =
-  'ETag, Age, Cache-Status, Retry-After, RateLimit, RateLimit-Policy, Server-Timing, X-Request-Id, Idempotency-Replayed';
+  'ETag, Age, Cache-Status, Retry-After, RateLimit, RateLimit-Policy, Server-Timing, X-Request-Id, ' +
+  'Idempotency-Replayed, Preference-Applied';
 
 /** All that an answer says to a browser about other origins. */
 export const saidOf = ({ headers }: AnyAnswer) =>

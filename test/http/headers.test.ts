@@ -4,7 +4,7 @@ import { exampleBody } from '../support/examples.ts';
 import { requestText } from '../support/raw-client.ts';
 import { bytes, httpResponse, json } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { useWorld } from '../support/world.ts';
+import { type Env, openWorld, useWorld } from '../support/world.ts';
 
 const stage = useWorld();
 
@@ -240,5 +240,23 @@ describe('an idempotency key', () => {
     const { errors } = expectProblem(await post(key), { status: 400, code: 'validation_failed' });
     expect(errors).toMatchObject([{ field: 'Idempotency-Key' }]);
     expect(stage.upstream.calls).toEqual([]);
+  });
+});
+
+describe('Strict-Transport-Security', () => {
+  const HSTS = 'strict-transport-security';
+
+  test.each<[string, Env, Record<string, string>, boolean]>([
+    ['by https, as a trusted proxy says', { TRUSTED_PROXIES: '127.0.0.1' }, { 'X-Forwarded-Proto': 'https' }, true],
+    ['by https, as PUBLIC_URL says', { PUBLIC_URL: 'https://api.example' }, {}, true],
+    ['by http, through a trusted proxy', { TRUSTED_PROXIES: '127.0.0.1' }, { 'X-Forwarded-Proto': 'http' }, false],
+    ['by http, whatever somebody says who is not trusted', {}, { 'X-Forwarded-Proto': 'https' }, false],
+  ])('%s', async (_, variables, headers, isSent) => {
+    const world = await openWorld(variables);
+    world.upstream.on(`GET ${PATH}`, json(200, BODY));
+    for (const path of [PATH, '/nothing', '/problems']) {
+      const answer = await world.call({ path, token: secret(), headers });
+      expect([path, answer.headers[HSTS]]).toEqual([path, isSent ? 'max-age=31536000' : undefined]);
+    }
   });
 });

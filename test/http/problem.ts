@@ -38,10 +38,7 @@ const OF_PAGES = {
   'referrer-policy': 'no-referrer',
   'content-security-policy': expect.stringContaining("default-src 'none'"),
 };
-const OF_WHOLE = {
-  'strict-transport-security': 'max-age=31536000',
-  'cross-origin-resource-policy': 'same-origin',
-};
+const OF_WHOLE = { 'cross-origin-resource-policy': 'same-origin' };
 const OF_ALL = { 'x-content-type-options': 'nosniff', 'x-request-id': expect.stringMatching(REQUEST_ID) };
 
 /** Every answer, whatever its status, has the headers of its kind and no other than known ones. */

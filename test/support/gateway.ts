@@ -63,9 +63,9 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const shared = { refuse: createRefuser(deps), unsent, rooms, waitUntil, host: '127.0.0.1', port: 0 };
   const on = { ...shared, trustedProxies: config.trustedProxies };
   const { app, request } = createParts(deps);
-  const listener = await serve({ app: around?.(app, request) ?? app, isGateway: !around, ...on });
+  const listener = await serve({ app: around?.(app, request) ?? app, ...on });
   const unhooked = { ...deps, hooks: undefined };
-  const ofAdmin = { ...on, refuse: createRefuser(unhooked), isGateway: true };
+  const ofAdmin = { ...on, refuse: createRefuser(unhooked) };
   const shown = openConsole({ ...built, deps, isStoreShared: storeUrl !== undefined });
   const adminApp = createAdminApp(unhooked, built.scrape, shown.routes);
   const admin = isWanted ? await serve({ ...ofAdmin, app: adminApp }) : undefined;

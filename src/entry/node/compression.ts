@@ -17,18 +17,15 @@ const gzip: Gzip = (body) => new Uint8Array(gzipSync(body, { level: LEVEL }));
 /** Smaller ones fit into one packet anyway. */
 const LEAST_BYTES = 1_024;
 
-/**
- * Compresses what clients take as gzip. What is made of a copy is made once, and kept with it: at most so many bytes.
- * Where a host's middleware came first nothing is compressed, since it may read the body.
- */
+/** Compresses what clients take as gzip. What is made of a copy is made once, and kept with it: at most so many bytes. */
 export function compressing(maxBytes: number, make: Gzip = gzip): Compress {
   const kept = new Kept(maxBytes, make);
   const isTaken = remembering(takesGzip);
-  return (request, { status, body, copy, isSecret }, headers) => {
+  return (request, { status, body, copy, isSecret }, headers, isFirst) => {
     if (!request.route.mayBeCompressed || isSecret) return undefined;
     const isWorthIt = isText(headers['Content-Type']) && isLarge(body);
     if (isWorthIt || status === 304) headers['Vary'] = joined(headers['Vary'], 'Accept-Encoding');
-    if (!isWorthIt || !request.isFirst || !isTaken(request.header('accept-encoding'))) return undefined;
+    if (!isWorthIt || !isFirst || !isTaken(request.header('accept-encoding'))) return undefined;
     headers['Content-Encoding'] = 'gzip';
     if (headers['ETag'] !== undefined) headers['ETag'] = `W/${headers['ETag']}`;
     return kept.of(body, copy);

@@ -21,7 +21,7 @@ import { promMetrics } from './metrics/index.ts';
 import { engineMetrics, usageMetrics } from './metrics/store.ts';
 import { addresses, schemes } from './server/address.ts';
 import { warningOfStrays } from './server/strays.ts';
-import { noted, peerIn } from './server/guard.ts';
+import { peerIn } from './server/guard.ts';
 import { leavingRoom, type Rooms } from './server/traffic.ts';
 import { Unsent } from './server/unsent.ts';
 import { undiciTransport } from './transport.ts';
@@ -95,7 +95,6 @@ export function nodeDeps(
       return addressOf(peer, header);
     },
     ...(config.trustedProxies.length > 0 && { schemeOf: (env, header) => schemeOf(peerIn(env), header) }),
-    headOf: noted,
     backlog: unsent,
     compress: compressing(config.cacheMaxBytes * COMPRESSED),
     leaveRoom: leavingRoom(rooms),

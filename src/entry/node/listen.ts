@@ -34,19 +34,19 @@ export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: 
     if (deps.config.secrets.length === 0) logger.info({}, HASHES_CHANGE);
     if (deps.config.upstreamTimeoutMs > deps.config.requestTimeoutMs) logger.warn({}, NEVER_THAT_LONG);
   }
-  if (!isPrimary) return serveHere({ app, gateway, opened, atEnd });
+  if (!isPrimary) return serveHere({ app, opened, atEnd });
   const { supervise } = await import('./workers/primary.ts');
   return supervise(opened, atEnd);
 }
 
 interface Parts {
   readonly app: ServeOptions['app'];
-  readonly gateway: Gateway;
+
   readonly opened: OpenedOnNode;
   readonly atEnd: (() => Promise<void>) | undefined;
 }
 
-async function serveHere({ app, gateway, opened, atEnd }: Parts): Promise<Served> {
+async function serveHere({ app, opened, atEnd }: Parts): Promise<Served> {
   let isReady = false;
   opened.readyWhen(() => isReady);
   const { deps, unsent, rooms, scrape, logger, settings, storeOpened, tracesOpened } = opened;
@@ -60,7 +60,6 @@ async function serveHere({ app, gateway, opened, atEnd }: Parts): Promise<Served
   const { keepAliveMs } = settings;
   const served = {
     app,
-    isGateway: app === gateway.app,
     refuse,
     unsent,
     rooms,

@@ -21,7 +21,7 @@ export async function listenForOperators(
   const app = createAdminApp(unhooked, scrape, pages);
   return orExit(
     'ADMIN_PORT',
-    { refuse, unsent, waitUntil: deps.waitUntil, isGateway: true, app, host, port, mostConnections: MOST_CONNECTIONS },
+    { refuse, unsent, waitUntil: deps.waitUntil, app, host, port, mostConnections: MOST_CONNECTIONS },
     serve,
   );
 }

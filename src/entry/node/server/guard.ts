@@ -22,7 +22,7 @@ export function refusalOf(incoming: IncomingMessage): ErrorCode | undefined {
   return isKept(path) ? undefined : 'unknown_endpoint';
 }
 
-/** A head as Node's parser read it. */
+/** The head of a request that the app does not see, as Node's parser read it. */
 export class MessageHead implements Head {
   readonly method: string;
   readonly url: string;
@@ -39,28 +39,9 @@ export class MessageHead implements Head {
   }
 }
 
-const SERVED = Symbol('the request that the app was given');
-
-type Served = IncomingMessage & { [SERVED]?: Request };
-
-/** Notes which `Request` stands for a message. */
-export function note(env: object, request: Request): void {
-  const incoming = incomingIn(env);
-  if (incoming) incoming[SERVED] = request;
-}
-
-/** The message in what @hono/node-server passes with a request. */
-const incomingIn = (env: object): Served | undefined =>
-  'incoming' in env && env.incoming instanceof IncomingMessage ? env.incoming : undefined;
-
-/** The address at the other end of the connection. */
-export const peerIn = (env: object): string | undefined => incomingIn(env)?.socket.remoteAddress;
-
-/** The head of a message, read at a fifth of what the `Request` takes; undefined where another `Request` is in its place. */
-export function noted(env: object, request: Request): Head | undefined {
-  const incoming = incomingIn(env);
-  return incoming?.[SERVED] === request ? new MessageHead(incoming, request.url) : undefined;
-}
+/** The address at the other end of the connection, from what @hono/node-server passes with a request. */
+export const peerIn = (env: object): string | undefined =>
+  'incoming' in env && env.incoming instanceof IncomingMessage ? env.incoming.socket.remoteAddress : undefined;
 
 /** The URL of a request that is refused. What is in a head that is too large is not looked at. */
 export function urlOfRefused({ url = '', rawHeaders }: IncomingMessage): string {

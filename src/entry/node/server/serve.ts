@@ -9,7 +9,7 @@ import type { refuser } from '../../../middleware/reply.ts';
 import type { Env } from '../../../middleware/request.ts';
 import { addresses, proxies } from './address.ts';
 import { Connections } from './connections.ts';
-import { isMisframed, MessageHead, note, refusalOf, urlOfRefused } from './guard.ts';
+import { isMisframed, MessageHead, refusalOf, urlOfRefused } from './guard.ts';
 import { listen } from './listen.ts';
 import { inTurn, lastOf } from './pipeline.ts';
 import { closeAfter, type Rooms, Traffic } from './traffic.ts';
@@ -17,8 +17,6 @@ import type { Unsent } from './unsent.ts';
 
 export interface ServeOptions {
   readonly app: Pick<Hono<Env>, 'fetch'>;
-  /** Whether it is the gateway itself: no host can have changed headers of a `Request` where they are. */
-  readonly isGateway?: boolean;
   /** Answers what the guards refuse. */
   readonly refuse: ReturnType<typeof refuser>;
   readonly unsent: Unsent;
@@ -108,12 +106,9 @@ export async function serve(options: ServeOptions): Promise<Serving> {
 const OVERLOADED = GatewayError.of('overloaded', { retryAfter: 1 });
 
 /** What stands before Hono's listener: it refuses what is no good HTTP, or one request too many. */
-function guarded({ app, isGateway, refuse, unsent, waitUntil, onOverload }: ServeOptions, traffic: Traffic) {
+function guarded({ app, refuse, unsent, waitUntil, onOverload }: ServeOptions, traffic: Traffic) {
   const execution = { waitUntil, passThroughOnException() {}, props: {} };
-  const listener = getRequestListener((request, env) => {
-    if (isGateway) note(env, request);
-    return app.fetch(request, env, execution);
-  });
+  const listener = getRequestListener((request, env) => app.fetch(request, env, execution));
   const turnAway = (incoming: IncomingMessage, outgoing: ServerResponse, error: GatewayError) => {
     const { status, headers, body } = refuse(new MessageHead(incoming, urlOfRefused(incoming)), error);
     outgoing.writeHead(status, { ...headers, 'Content-Length': Buffer.byteLength(body) }).end(body);
