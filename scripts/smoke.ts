@@ -93,7 +93,7 @@ async function storeIsUsed(): Promise<void> {
   const client = new Redis(port).on('error', () => {}); // until it listens
   try {
     await client.ping();
-    const env = { STORE_URL: `redis://127.0.0.1:${port}`, SECRETS: 'a secret that has 32 characters or more' };
+    const env = { STORE_URL: `redis://127.0.0.1:${port}`, SECRETS: 'for-development-only-and-known-to-all' };
     await withBundle(env, sandboxAnswers);
     if ((await client.dbsize()) === 0) throw new Error('nothing was stored in Redis');
     doctorFinds('keeps nothing on disk', env);

@@ -61,7 +61,7 @@ export function createParts(given: Deps): { readonly app: Hono<Env>; readonly re
     batchRoute(gateway, deps),
     outcomeRoute(gateway),
     ...(sessions ? sessionRoutes(gateway, table, sessions) : []),
-    ...problemsRoutes(gateway.upstreamCodes, table),
+    ...problemsRoutes(table),
     documentRoute(deps),
     ...docsRoutes(deps.docsAssets, deps.trialAccounts),
     ...healthRoutes(deps.readiness),

@@ -20,7 +20,7 @@ export const readAs = <T>(expected: string | ((text: string) => string), read: (
     }),
   );
 
-export const integer = (least: number, most: number) =>
+const integer = (least: number, most: number) =>
   readAs(`an integer from ${least} to ${most}`, (text) => {
     const value = /^\d+$/.test(text) ? Number(text) : NaN;
     return value >= least && value <= most ? value : undefined;
@@ -36,7 +36,7 @@ const host = readAs('a name or an IP address, without a port', (text) => (HOST.t
 const hostVariable = z._default(host, '127.0.0.1');
 
 /** Without a query and a fragment. */
-export const httpUrl = readAs(expectedHttpUrl, httpUrlOf).check(
+const httpUrl = readAs(expectedHttpUrl, httpUrlOf).check(
   z.refine((url) => url.search === '', { error: 'a URL without a query', abort: true }),
   z.refine((url) => url.hash === '', { error: 'a URL without a fragment', abort: true }),
 );
@@ -170,7 +170,6 @@ const variables = z.object({
   /** `*` alone allows all. */
   allowedOrigins: z._default(originList, []),
   rateLimitPerMinute: integerVariable(0, 1_000_000_000, 600),
-  upstreamBudgetPerMinute: integerVariable(0, 1_000_000_000, 0),
   /** Addresses and CIDRs. */
   trustedProxies: z._default(addressList, []),
   logLevel: z._default(logLevel, 'info'),

@@ -11,7 +11,7 @@ export interface ReadThroughOptions extends ReaderOptions {
   readonly digest: Digest;
   readonly call: CallUpstream;
   /** While it is open, an older copy is served at once instead of waiting for the upstream to fail. */
-  readonly isCircuitOpen: (reader: Reader) => boolean;
+  readonly isCircuitOpen: () => boolean;
   /** How long a call may take with all its attempts. */
   readonly timeoutMs: number;
   /** Refuses input that is not as documented. Called only if no copy answers: the input of a copy was checked before. */
@@ -88,7 +88,7 @@ export class ReadThrough {
     const freshMs = freshMsOf(entry, policy, clock.now());
     // Who waits for a change waits for the refresh too.
     const isGood = freshMs > 0 || (!context.isWaiting && isWithin(policy.stale, freshMs));
-    const isInPlace = !isGood && isWithin(Math.max(policy.stale, policy.onError), freshMs) && isCircuitOpen(reader);
+    const isInPlace = !isGood && isWithin(Math.max(policy.stale, policy.onError), freshMs) && isCircuitOpen();
     if (!isGood && !isInPlace) return this.#ask(lookup, 'stale');
     if (isInPlace) this.#options.metrics.saved('stale_copy');
     // Refreshed in the background; no request waits for it or can cancel it.

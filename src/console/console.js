@@ -68,14 +68,11 @@ function cardsOf({ figures, underWayCount, circuit }) {
     ['Under way', number(underWayCount), false],
     ['Slots in use', figures ? `${number(gauges['slots'] ?? 0)} of ${number(gauges['slotsLimit'] ?? 0)}` : '–', false],
     ['Waiting for one', figures ? number(gauges['waiting'] ?? 0) : '–', (gauges['waiting'] ?? 0) > 0],
-    ['Circuit', isOpen ? `open: ${whomOf(circuit.whom)}` : 'closed', isOpen],
+    ['Circuit', isOpen ? 'open' : 'closed', isOpen],
     ['Event loop late', loopMs ? milliseconds(loopMs.max) : '–', (loopMs?.max ?? 0) > 200],
     ['Memory', memory ? `${number(Math.round(memory.rss))} MB` : '–', false],
   ]);
 }
-
-/** @param {string} whom */
-const whomOf = (whom) => (whom === 'all' ? 'for all' : whom === 'one client' ? 'for one client' : 'for one account');
 
 /** @param {ConsoleEvent} event */
 function showNow(event) {
@@ -96,11 +93,10 @@ function showNow(event) {
 /** @param {ConsoleEvent} event */
 function circuitText({ circuit, at }) {
   if (!circuit) return 'Closed: the upstream is asked.';
-  const { whom, since, probeAt } = circuit;
-  const isAccount = whom !== 'all' && whom !== 'one client';
+  const { since, probeAt } = circuit;
   const next = Math.max(0, Math.ceil((probeAt - at) / 1000));
   const probe = next > 0 ? `The next call is let through in ${next} s.` : 'The next call is let through.';
-  return `Open ${whomOf(whom)}${isAccount ? `, ${whom}` : ''}, since ${timeOf(since)}: half of the calls failed. ${probe}`;
+  return `Open since ${timeOf(since)}: half of the calls failed. ${probe}`;
 }
 
 function show() {

@@ -15,7 +15,7 @@ export interface ConsoleEvent {
   readonly underWay: readonly Asked[];
   readonly underWayCount: number;
   readonly accounts: readonly { readonly account: string; readonly requests: number; readonly bad: number }[];
-  readonly circuit: { readonly whom: string; readonly since: number; readonly probeAt: number } | null;
+  readonly circuit: { readonly since: number; readonly probeAt: number } | null;
   /** Whether all that is remembered is in it, or only what is new. */
   readonly isFirst: boolean;
   readonly ended: readonly Asked[];

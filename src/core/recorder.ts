@@ -29,8 +29,6 @@ export interface UnknownOutcome {
 
 /** A circuit that is open. */
 export interface OpenCircuit {
-  /** `all`, `one client`, or the hash of an account. */
-  readonly whom: string;
   readonly since: number;
   /** When the next call may be let through. */
   readonly probeAt: number;

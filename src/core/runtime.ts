@@ -14,6 +14,8 @@ export interface Clock {
 export type WaitUntil = (work: Promise<unknown>) => void;
 
 export interface Digest {
+  /** `portico-` and 12 characters: names the gateway in `Via`. On Node the same for all instances with these secrets. */
+  readonly gatewayId: string;
   /** Keyed hash of a credential, one for each secret: an `AccountId` of the store. */
   account(credential: string): Soon<string>;
   /** Keyed hash of a client's address, for logs. */

@@ -24,7 +24,7 @@ export type Gateway = ReturnType<typeof createGateway>;
 export function createGateway(deps: GatewayDeps) {
   const { config, store } = deps;
   const accepted = acceptedAccounts(store);
-  const via = new Via(deps.digest);
+  const via = new Via(deps.digest.gatewayId);
   const upstream = upstreamCall({ ...deps, via }, accepted.gate);
   const { policyOf, requestTimeoutMs: timeoutMs } = config;
   const cache = new ReadThrough({ ...deps, ...upstream, timeoutMs, check: checkInput, policyOf });
@@ -56,8 +56,8 @@ export function createGateway(deps: GatewayDeps) {
      * @throws GatewayError `loop_detected`, `unauthenticated`, `rate_limited`
      */
     reader(context: RequestContext, reads: Reads = []): Soon<Reader> {
-      if (context.via === undefined) return reader(context, reads);
-      return andThen(via.assertNew(context.via), () => reader(context, reads));
+      via.assertNew(context.via);
+      return reader(context, reads);
     },
     read,
     /** @throws GatewayError `unauthenticated` */
@@ -73,20 +73,18 @@ export function createGateway(deps: GatewayDeps) {
       context: RequestContext,
       key = context.idempotencyKey,
     ): Promise<Written> {
-      if (context.via !== undefined) await via.assertNew(context.via);
+      via.assertNew(context.via);
       return write(writeTools, { operation, input, context, key });
     },
     outcome: (context: RequestContext, key: string): Promise<Outcome> => outcomeOf(writeTools, context, key),
-    /** Error codes of the upstream's own that it has used. */
-    upstreamCodes: upstream.codes,
   };
 }
 
 /** The call of the upstream, with its retries and the gates before each attempt. */
 function upstreamCall(deps: GatewayDeps & { readonly via: Via }, accepted: Gate) {
   const { config, clock, metrics, store } = deps;
-  const { upstreamBudgetPerMinute: budgetPerMinute, upstreamTimeoutMs: attemptTimeoutMs } = config;
-  const { gates, ...asked } = gateList({ ...deps, budgetPerMinute, told: [accepted, endingSessions(store)] });
+  const { upstreamTimeoutMs: attemptTimeoutMs } = config;
+  const { gates, ...asked } = gateList({ ...deps, told: [accepted, endingSessions(store)] });
   const prepare = preparing(deps);
   const exchange = upstreamClient({ ...deps, prepare, maxBodyBytes: config.upstreamMaxBodyBytes, attemptTimeoutMs });
   return { ...asked, call: guardedCall({ clock, metrics, gates, exchange }) };

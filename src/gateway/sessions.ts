@@ -88,7 +88,7 @@ export function accountSessions(deps: GatewayDeps, { accepted, limit, readerOf, 
      * @throws GatewayError `loop_detected`, `rate_limited`, `store_unavailable`: only the store knows what the session's epoch is
      */
     async prepare(context: RequestContext, id: string, isCounted: boolean): Promise<void> {
-      if (context.via !== undefined) await via.assertNew(context.via);
+      via.assertNew(context.via);
       const asked = asking(await digest.account(addressOwner(context.address)), context);
       const window = isCounted ? limit.address : undefined;
       const { use, session } = await store.snapshot({ ...asked, window, session: { id, epoch: 0 } });

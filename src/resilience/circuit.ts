@@ -2,129 +2,81 @@ import { GatewayError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { OpenCircuit } from '../core/recorder.ts';
-import { isAddress } from '../store/store.ts';
+import type { Attempt } from '../upstream/call.ts';
 import { type Gate, isGivenUp, type Outcome } from './gates.ts';
-import type { Attempt, Whose } from '../upstream/call.ts';
-import { accountOf, clientOf, RecentCalls } from './recent.ts';
+import { LastCalls } from './last-calls.ts';
 
-const SPAN_MS = 10_000;
-const LEAST_CALLS = 20;
-const LEAST_OTHERS = 5;
 const PROBE_MS = 5_000;
 
-/** One account or one client, if it was alone when half of the calls failed; else all. */
-type Scope = { readonly account?: string; readonly client?: string };
-
-/** The calls since the circuit last opened or closed. Outcomes of calls from an earlier era are ignored. */
-interface Era {
-  readonly calls: RecentCalls;
-  /** For whom it is open, and since when. */
-  readonly openFor?: Scope & { readonly since: number };
-  /** While it is open: when the next call may be let through, who made the last one, and whether others were refused since. */
-  probe: { at: number; readonly by?: string; isWanted?: boolean };
+interface CircuitTools {
+  readonly metrics: Metrics;
+  readonly logger: Logger;
 }
 
-const closed = (): Era => ({ calls: new RecentCalls(SPAN_MS), probe: { at: 0 } });
-
 /**
- * Opens when half of the last calls failed, by all calls and by all clients. While open it refuses with
- * `upstream_unavailable`, but lets one call through every five seconds; it closes when one of these succeeds. The next
- * one is for others, if any were refused: the calls of one may fail for ever. Others do not wait for that
- * call, as they would with cockatiel's breaker, since an upstream that hangs would keep them all.
+ * Opens when half of the last calls failed. While it is open it refuses with `upstream_unavailable`, but lets one call
+ * through every five seconds, and closes when one of these succeeds. The five seconds begin when that call is sent, so
+ * that an upstream that hangs is asked as often.
  */
 export class Circuit {
-  readonly #tools: { readonly metrics: Metrics; readonly logger: Logger };
-  #era = closed();
+  readonly #tools: CircuitTools;
+  /** Since it was closed. */
+  #calls = new LastCalls();
+  #open: { readonly since: number; probeAt: number } | undefined;
 
-  constructor(tools: { readonly metrics: Metrics; readonly logger: Logger }) {
+  constructor(tools: CircuitTools) {
     this.#tools = tools;
   }
 
-  /** Undefined while it is closed. No address is in it. */
+  /** Undefined while it is closed. */
   get open(): OpenCircuit | undefined {
-    const { openFor, probe } = this.#era;
-    if (!openFor) return undefined;
-    const { account, client, since } = openFor;
-    const isOneClient = client !== undefined || (account !== undefined && isAddress(account));
-    return { whom: isOneClient ? 'one client' : (account ?? 'all'), since, probeAt: probe.at };
+    return this.#open;
   }
 
-  isOpen(call: Whose): boolean {
-    const { openFor } = this.#era;
-    if (!openFor) return false;
-    const { account = accountOf(call), client = clientOf(call) } = openFor;
-    return account === accountOf(call) && client === clientOf(call);
-  }
-
-  /** @throws GatewayError `upstream_unavailable` while calls like this one are not let through */
-  assertClosed(call: Whose, now: number): void {
-    const ms = this.isOpen(call) ? this.#leftMs(call, now) : 0;
+  /** @throws GatewayError `upstream_unavailable` while no call is let through */
+  assertClosed(now: number): void {
+    const ms = this.#open ? this.#open.probeAt - now : 0;
     if (ms <= 0) return;
-    const { probe } = this.#era;
-    probe.isWanted ||= probe.by !== this.#nameOf(call);
     this.#tools.metrics.refused('circuit');
     throw GatewayError.of('upstream_unavailable', { fault: 'not_sent', retryAfter: Math.ceil(ms / 1000) });
   }
 
-  readonly gate: Gate = ({ call, now }) => {
-    this.assertClosed(call, now);
-    const era = this.#era;
-    // Counted from sending the probe, not from its end: an upstream that hangs is probed as often.
-    if (this.isOpen(call)) era.probe = { at: now + PROBE_MS, by: this.#nameOf(call) };
+  readonly gate: Gate = ({ now }) => {
+    this.assertClosed(now);
+    const [open, calls] = [this.#open, this.#calls];
+    if (open) open.probeAt = now + PROBE_MS;
     return (attempt, outcome) => {
-      if (era === this.#era) this.#settled(attempt, outcome);
+      // A call from before it opened or closed is too late to say anything.
+      if (open === this.#open && calls === this.#calls) this.#settled(attempt, outcome);
     };
   };
 
   #settled(attempt: Attempt, outcome: Outcome): void {
+    const { call } = attempt;
+    const { now } = outcome;
     const sign = signOf(attempt, outcome);
-    const isProbe = this.isOpen(attempt.call);
-    if (isProbe && sign === 'good') this.#become(closed());
-    else if (isProbe && sign === 'nothing') this.#era.probe.at = outcome.now;
-    else if (sign !== 'nothing') this.#count(sign, attempt.call, outcome.now);
+    if (this.#open) {
+      if (sign === 'nothing') this.#open.probeAt = now;
+      if (sign === 'good') this.#close();
+    } else if (sign !== 'nothing') {
+      const isBad = sign === 'bad';
+      this.#calls.add(call.account ?? call.owner, { at: now, isBad });
+      if (isBad && this.#calls.areHalfBad(now)) this.#opens(now);
+    }
   }
 
-  #leftMs(call: Whose, now: number): number {
-    const { at, by, isWanted } = this.#era.probe;
-    return at - now + (isWanted && by === this.#nameOf(call) ? PROBE_MS : 0);
+  #opens(now: number): void {
+    this.#open = { since: now, probeAt: now + PROBE_MS };
+    this.#tools.metrics.circuitIs('open');
+    this.#tools.logger.warn({}, 'circuit opened: the upstream fails and is not asked');
   }
 
-  /** Who may not make the next one too: a client with all its accounts, unless it is open for these. */
-  #nameOf(call: Whose): string {
-    return this.#era.openFor?.client === undefined ? clientOf(call) : accountOf(call);
-  }
-
-  #count(sign: 'good' | 'bad', call: Whose, now: number): void {
-    const era = this.#era;
-    era.calls.count('calls', now, call);
-    if (sign === 'good') return;
-    era.calls.count('marked', now, call);
-    const scope = scopeOf(era.calls, call, now);
-    if (!scope) return;
-    const openFor = { ...scope, since: now };
-    const opened = { openFor, probe: { at: now + PROBE_MS } };
-    const isForAll = openFor.account === undefined && openFor.client === undefined;
-    if (isForAll) this.#become({ ...closed(), ...opened });
-    else if (!this.isOpen(call)) this.#become({ ...era, ...opened }); // calls of others still count
-  }
-
-  /** Where it is open for one account alone. */
-  get #accountToTell(): string | undefined {
-    return this.#era.openFor?.account === undefined ? undefined : this.open?.whom;
-  }
-
-  #become(era: Era): void {
-    const { metrics, logger } = this.#tools;
-    const before = this.#accountToTell;
-    this.#era = era;
-    const account = this.#accountToTell;
-    // For the operator the circuit is what it is for others.
-    metrics.circuitIs(era.openFor && account === undefined ? 'open' : 'closed');
-    if (account !== undefined)
-      logger.warn({ account }, 'circuit opened for one account: half of its calls of the upstream fail');
-    else if (era.openFor) logger.warn({}, 'circuit opened: the upstream fails and is not asked');
+  #close(): void {
+    this.#open = undefined;
+    this.#calls = new LastCalls();
+    this.#tools.metrics.circuitIs('closed');
     // At the same level, so that whoever reads that it began reads that it is over.
-    else logger.warn(before === undefined ? {} : { account: before }, 'circuit closed: the upstream answers again');
+    this.#tools.logger.warn({}, 'circuit closed: the upstream answers again');
   }
 }
 
@@ -135,21 +87,4 @@ function signOf(attempt: Attempt, { answer, error }: Outcome): 'good' | 'bad' | 
   const { fault } = error.particulars;
   if (fault === 'not_sent' || isGivenUp(attempt)) return 'nothing';
   return fault === undefined || fault === 'unusable' ? 'good' : 'bad'; // a refusal of the upstream's has no fault
-}
-
-/**
- * For whom the circuit is to open after this call has failed. Looks at the calls of all; at those that are left
- * without the account that failed most; and at clients, so that somebody with several accounts is one of them. One
- * client is never enough where there are others.
- */
-function scopeOf({ accounts, clients }: RecentCalls, call: Whose, now: number): Scope | undefined {
-  const all = accounts.totals(now);
-  if (all.calls < LEAST_CALLS || all.marked * 2 < all.calls) return undefined;
-  const { all: clientCount, bad } = clients.names(now);
-  if (bad * 2 < clientCount || bad < Math.min(2, clientCount)) return undefined;
-  const worst = accounts.worst(now);
-  const [calls, marked] = [all.calls - worst.calls, all.marked - worst.marked];
-  if (calls === 0) return { account: accountOf(call) };
-  if (calls < LEAST_OTHERS || marked * 2 < calls) return undefined;
-  return clientCount === 1 ? { client: clientOf(call) } : {};
 }

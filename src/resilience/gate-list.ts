@@ -6,7 +6,7 @@ import type { Store } from '../store/store.ts';
 import type { Whose } from '../upstream/call.ts';
 import { Circuit } from './circuit.ts';
 import { watchDrift } from './drift.ts';
-import { budget, collectCodes, cooldown, type Gate, inTime, measured } from './gates.ts';
+import { cooldown, type Gate, inTime, measured } from './gates.ts';
 import { watchReasons } from './reasons.ts';
 import { slots } from './slots.ts';
 
@@ -16,39 +16,32 @@ interface GateListOptions {
   readonly logger: Logger;
   readonly recorder?: Pick<Recorder, 'watchCircuit'> | undefined;
   readonly store: Store;
-  readonly upstream: URL;
   readonly slots: number | undefined;
-  readonly budgetPerMinute: number;
   /** Told how attempts ended, besides the list's own. */
   readonly told: readonly Gate[];
 }
 
 /** What stands before each attempt at a call of the upstream, in one list. */
 export function gateList(options: GateListOptions) {
-  const { clock, metrics, logger, budgetPerMinute, told } = options;
-  const codes = new Set<string>();
+  const { clock, metrics, logger, told } = options;
   const circuit = new Circuit(options);
   options.recorder?.watchCircuit(() => circuit.open);
   const cooling = cooldown(options);
   // In the order in which they are asked. Behind each: what it refuses.
   const gates: readonly Gate[] = [
     cooling.assertOver, // an account that the upstream's last 429 told to wait: rate_limited
-    circuit.gate, // those for whom the circuit is open, since the upstream fails: upstream_unavailable
+    circuit.gate, // all while the circuit is open, since the upstream fails: upstream_unavailable
     slots(options, options.slots), // what has waited too long for a slot: overloaded
     cooling.gate, // as the first: a 429 may have come while the call waited for its slot; this one hears of a 429 of its own
     inTime, // what has no time left after that: upstream_timeout
-    budget(options, budgetPerMinute), // an account that has used up its calls of this minute: rate_limited
     ...told, // nothing, as all that follow
-    collectCodes(codes),
     watchDrift(options),
-    watchReasons(logger, options.upstream.host),
+    watchReasons(logger),
     measured(metrics), // the last, so that only what is sent is counted; told first, so that the others know the reason
   ];
   return {
     gates,
-    /** Error codes of the upstream's own that it has used. */
-    codes: codes as ReadonlySet<string>,
-    isCircuitOpen: (call: Whose) => circuit.isOpen(call),
+    isCircuitOpen: () => circuit.open !== undefined,
     /**
      * Refuses calls that the cooldown or the circuit would refuse, for writes, which are stored before they are sent.
      * @throws GatewayError
@@ -56,7 +49,7 @@ export function gateList(options: GateListOptions) {
     assertAllowed: (call: Whose): void => {
       const now = clock.now();
       cooling.assertOver({ call, now });
-      circuit.assertClosed(call, now);
+      circuit.assertClosed(now);
     },
   };
 }

@@ -1,8 +1,8 @@
-import { GatewayError, isErrorCode } from '../core/errors.ts';
+import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import { BEHIND, type CallOutcome } from '../core/timeline.ts';
 import { recent } from '../store/bounded.ts';
-import { type AccountId, addressOwner, type Owner, secondsLeft, type Store } from '../store/store.ts';
+import { type AccountId, addressOwner, type Owner, type Store } from '../store/store.ts';
 import type { Attempt, UpstreamAnswer, UpstreamCall } from '../upstream/call.ts';
 
 /** How an attempt ended: an answer, or what it failed with. */
@@ -35,7 +35,7 @@ export const inTime: Gate = ({ call, now }) => {
 
 interface GateOptions {
   readonly metrics: Metrics;
-  readonly store: Pick<Store, 'coolDown' | 'coolsUntil' | 'spend'>;
+  readonly store: Pick<Store, 'coolDown' | 'coolsUntil'>;
 }
 
 /** Whose call is to be made, and when. */
@@ -68,18 +68,6 @@ export function cooldown({ metrics, store }: GateOptions) {
   return { assertOver, gate };
 }
 
-/** Bounds the upstream calls of one account, retries counted. Refuses with `rate_limited`. `perMinute` 0: any number. */
-export function budget({ metrics, store }: GateOptions, perMinute: number): Gate {
-  return ({ call: { account, owner, context }, now }) => {
-    if (account === undefined || perMinute === 0) return undefined;
-    const use = store.spend({ account, owner }, now, context.waitUntil);
-    if (use.used <= perMinute) return undefined;
-    metrics.refused('budget');
-    const detail = 'The account has used up its upstream calls of this minute.';
-    throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: secondsLeft(use, now), detail });
-  };
-}
-
 const MAX_ACCOUNTS = 50_000;
 
 /** The accounts that the upstream has accepted, as this instance has seen; the most recent ones are kept. */
@@ -101,18 +89,6 @@ export function acceptedAccounts(store: Pick<Store, 'accept'>) {
       return isAccepted ? account : addressOwner(client.address);
     },
   };
-}
-
-/** An upstream has some dozens. */
-const MAX_CODES = 1_000;
-
-/** Collects error codes of the upstream's own, as they come in its answers. */
-export function collectCodes(codes: Set<string>): Gate {
-  const settled: Settled = (_, { error }) => {
-    const isNew = error instanceof GatewayError && !isErrorCode(error.code) && codes.size < MAX_CODES;
-    if (isNew) codes.add(error.code);
-  };
-  return () => settled;
 }
 
 /** Counts attempts and measures them, for the request's log line and for metrics. Has to be the last gate. */

@@ -4,7 +4,7 @@ import type { Metrics } from '../core/metrics.ts';
 import { during } from '../core/timeline.ts';
 import type { Attempt, CallUpstream, Exchange, UpstreamCall } from '../upstream/call.ts';
 import type { Gate, Outcome, Settled } from './gates.ts';
-import { accountOf, clientOf, type Recent, RecentCalls } from './recent.ts';
+import { SlidingWindow } from './sliding-window.ts';
 
 interface GuardedCallOptions {
   readonly clock: Clock;
@@ -26,7 +26,7 @@ export function guardedCall(options: GuardedCallOptions): CallUpstream {
     let failure: unknown;
     for (let tries = 1; ; tries++) {
       const attempt: Attempt = { call, now: clock.now(), resends: tries - 1 };
-      if (tries === 1) retry.count(call, attempt.now);
+      if (tries === 1) retry.count(attempt.now);
       const admitted: Settled[] = [];
       const settle = (outcome: Outcome) => {
         for (const settled of admitted.toReversed()) settled(attempt, outcome);
@@ -81,30 +81,22 @@ const FIRST_PAUSE_MS = 100;
 const BUDGET_MS = 10_000;
 const BUDGET_SHARE = 0.1;
 const BUDGET_LEAST = 3;
-/** The part of what is left of them that one account, or one client, may have where there are others. */
-const PART = 1 / 2;
 
 const RETRIED: ReadonlySet<Fault | undefined> = new Set<Fault>(['no_connection', 'broken', 'unavailable']);
 
 /**
  * Decides whether a GET is tried again: if the upstream could not be reached or is unavailable, and within the request's
- * deadline. A budget keeps retries from tripling the load of an upstream in trouble, and nobody takes all of it from
- * others. Pauses have full jitter. `random`: from 0 to 1.
+ * deadline. A budget keeps retries from tripling the load of an upstream in trouble. Pauses have full jitter. `random`:
+ * from 0 to 1.
  */
 function retries({ metrics, random = Math.random }: Pick<GuardedCallOptions, 'metrics' | 'random'>) {
-  const recent = new RecentCalls(BUDGET_MS);
-  const isInBudget = (call: UpstreamCall, now: number) => {
-    const { calls, marked } = recent.accounts.totals(now);
-    const left = Math.max(BUDGET_LEAST, Math.floor(calls * BUDGET_SHARE)) - marked;
-    const mayHave = (by: Recent, name: string) =>
-      by.names(now).all === 1 ? left > 0 : by.of(name, now).marked < left * PART;
-    return mayHave(recent.accounts, accountOf(call)) && mayHave(recent.clients, clientOf(call));
-  };
+  const calls = new SlidingWindow(BUDGET_MS);
+  const again = new SlidingWindow(BUDGET_MS);
+  const isInBudget = (now: number) =>
+    again.sum(now) < Math.max(BUDGET_LEAST, Math.floor(calls.sum(now) * BUDGET_SHARE));
   return {
     /** Counts a call; the budget is a share of these. */
-    count(call: UpstreamCall, now: number): void {
-      if (call.operation.method === 'GET') recent.count('calls', now, call);
-    },
+    count: (now: number): void => calls.add(now),
     /**
      * Milliseconds to wait before the next attempt; undefined if there is to be none.
      * @param tries attempts so far
@@ -113,8 +105,8 @@ function retries({ metrics, random = Math.random }: Pick<GuardedCallOptions, 'me
       const isRetried = error instanceof GatewayError && RETRIED.has(error.particulars.fault);
       if (!isRetried || call.operation.method !== 'GET' || call.controller.signal.aborted) return undefined;
       const pauseMs = random() * FIRST_PAUSE_MS * 2 ** (tries - 1);
-      if (tries > MAX_RETRIES || now + pauseMs >= call.endsAt || !isInBudget(call, now)) return undefined;
-      recent.count('marked', now, call);
+      if (tries > MAX_RETRIES || now + pauseMs >= call.endsAt || !isInBudget(now)) return undefined;
+      again.add(now);
       metrics.retried(call.operation.id);
       return pauseMs;
     },

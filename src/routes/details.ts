@@ -491,7 +491,7 @@ const meanings = (problems: readonly Meaning[]) =>
   good('All codes, each with its title, status and description.', json(listSchema, { problems }));
 
 const meaning = (problem: Meaning) => ({
-  description: "A code of the upstream's own is described once this instance has sent it, and is a 404 before.",
+  description: "Codes of the upstream's own share one description.",
   parameters: parameters('path', {
     code: documented(z.string(), { description: '`code` of a problem', examples: [problem.code] }),
   }),

@@ -3,6 +3,7 @@ import {
   type ErrorKind,
   ERRORS,
   GatewayError,
+  isCode,
   isErrorCode,
   isTransient,
   titleOf,
@@ -13,13 +14,13 @@ import { about, pageAt, type Route, routeOf } from './route.ts';
 
 const CACHED = { 'Cache-Control': 'public, max-age=3600' } as const;
 
-/**
- * `GET /problems/<code>`: the page that a problem's `type` names. `GET /problems`: all of them.
- * @param upstreamCodes codes of the upstream's own that this instance has seen
- */
-export const problemsRoutes = (upstreamCodes: ReadonlySet<string>, { refusals }: Table): readonly Route[] => [
+/** A 4xx of the upstream's for which there is no name. */
+const UNNAMED = /^status_4\d\d$/;
+
+/** `GET /problems/<code>`: the page that a problem's `type` names. `GET /problems`: all codes that have a text of their own. */
+export const problemsRoutes = ({ refusals }: Table): readonly Route[] => [
   pageAt(list.path, async ({ mount }) => {
-    const codes = new Set([...ERROR_CODES, ...refusals.keys(), ...upstreamCodes]);
+    const codes = new Set([...ERROR_CODES, ...refusals.keys()]);
     const problems = Array.from(codes, (code) => descriptionOf(code, refusals.get(code), mount));
     return jsonAnswer({ problems }, { 'Cache-Control': 'no-cache' });
   }),
@@ -27,7 +28,7 @@ export const problemsRoutes = (upstreamCodes: ReadonlySet<string>, { refusals }:
     operation: undefined,
     handle(c) {
       const code = c.req.param('portico_code') ?? '';
-      const isKnown = isErrorCode(code) || refusals.has(code) || upstreamCodes.has(code);
+      const isKnown = refusals.has(code) || isCode(code) || UNNAMED.test(code);
       if (!isKnown) throw GatewayError.of('not_found', { detail: 'There is no such problem.' });
       return reply(c, jsonAnswer(descriptionOf(code, refusals.get(code), c.get('porticoRequest').mount), CACHED));
     },

@@ -2,7 +2,7 @@ import { Copies } from './copies.ts';
 import { MemoryAccounts } from './memory/accounts.ts';
 import { MemorySessions } from './memory/sessions.ts';
 import { MemoryWrites } from './memory/writes.ts';
-import { BUDGET, EVERYTHING, hidden, isSessionOver } from './store.ts';
+import { EVERYTHING, hidden, isSessionOver } from './store.ts';
 import type {
   AccountId,
   Begun,
@@ -99,10 +99,6 @@ export class MemoryStore implements Store {
 
   coolsUntil(account: AccountId): number {
     return this.accounts.coolsUntil(account);
-  }
-
-  spend(owned: OwnedAccount, now: number): WindowUse {
-    return this.accounts.take(owned, BUDGET, now);
   }
 
   usage(): Usage {

@@ -12,7 +12,6 @@ import { Views } from './shared/views.ts';
 import {
   type AccountId,
   type Begun,
-  BUDGET,
   type CacheKey,
   type Entry,
   hidden,
@@ -25,7 +24,6 @@ import {
   type SnapshotRequest,
   type Store,
   type Usage,
-  type WindowUse,
   type WriteEnd,
 } from './store.ts';
 import { beginOf, begunOf, endedOf, unavailable, type WriteBegun, type WriteEnded } from './writes.ts';
@@ -180,11 +178,6 @@ export class SharedStore implements Store {
 
   coolsUntil(account: AccountId): number {
     return this.#parts.limits.coolsUntil(account);
-  }
-
-  spend(owned: OwnedAccount, now: number, waitUntil: WaitUntil): WindowUse {
-    waitUntil(this.#parts.engine.change(owned.account, { spent: BUDGET }).catch(() => undefined));
-    return this.#parts.limits.take(owned, BUDGET, now);
   }
 
   usage(): Usage {

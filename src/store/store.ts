@@ -171,14 +171,10 @@ export interface SnapshotRequest extends StoreRequest {
 /** Of which account something is revoked, and when. */
 export type RevokeRequest = Pick<StoreRequest, 'account' | 'now' | 'waitUntil'>;
 
-/** A span of time in which requests or calls are counted; it begins with the first. */
-export interface Span {
+/** A span of time in which requests are counted; it begins with the first. More than `limit` is refused. */
+export interface Window {
   readonly name: string;
   readonly lengthMs: number;
-}
-
-/** More than `limit` is refused. */
-export interface Window extends Span {
   readonly limit: number;
 }
 
@@ -279,8 +275,6 @@ export interface Store {
   accept(account: AccountId): void;
   /** When the account's cooldown ends, as far as this instance knows; each snapshot updates it. */
   coolsUntil(account: AccountId): number;
-  /** Counts a call in the account's budget of upstream calls. Other instances learn of it soon after. */
-  spend(owned: OwnedAccount, now: number, waitUntil: WaitUntil): WindowUse;
   /**
    * Resolves with whether all instances know of it; if not, this one does, and goes on to report it. Never rejects. May be
    * repeated, at any time.
@@ -306,9 +300,6 @@ export interface Usage {
 
 /** Name of the window in which requests are counted. */
 export const requestsBy = (by: 'account' | 'address') => `requests by ${by}`;
-
-/** The window in which an account's upstream calls are counted. */
-export const BUDGET = { name: 'upstream calls', lengthMs: 60_000 } as const;
 
 /** The result of a lookup when no copy may be used or kept. Reads share a call only under the same `name`. */
 export const hidden = (name: string): Found => ({

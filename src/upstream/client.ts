@@ -49,11 +49,10 @@ const sending =
       controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' })),
     );
     try {
-      const told = via.after(context.via);
       const raw = await transport({
         method: operation.method,
         path: targetOf(operation, input),
-        headers: headersOf(call, prepared, told instanceof Promise ? await told : told, phase.span?.traceparent),
+        headers: headersOf(call, prepared, via.after(context.via), phase.span?.traceparent),
         body: input.body,
         signal: controller.signal,
         maxBodyBytes,

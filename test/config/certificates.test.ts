@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { proxyTo, settingsIn } from '../../src/entry/node/settings.ts';
 import { PEM } from './rows/certificates.ts';
 
@@ -17,42 +17,6 @@ test('a certificate needs its key, and a key its certificate', () => {
   expect(problemsOf({ UPSTREAM_KEY_FILE: PEM.key })).toEqual([
     { variable: 'UPSTREAM_CERT_FILE', expected: 'a file with certificates, PEM, since UPSTREAM_KEY_FILE is set' },
   ]);
-});
-
-test.each([undefined, 'redis://store.example', 'redis-sentinel://store.example/main'])(
-  'files for the store need one with TLS, unlike %s',
-  (store) => {
-    const expected = 'one with TLS, rediss…, since STORE_CA_FILE is set';
-    expect(
-      problemsOf({ STORE_CA_FILE: PEM.ca, ...(store !== undefined && { STORE_URL: store, SECRETS: 'x'.repeat(32) }) }),
-    ).toEqual([{ variable: 'STORE_URL', expected }]);
-  },
-);
-
-const problemsWith = (record: Readonly<Record<string, string>>) =>
-  problemsOf({ UPSTREAM_BASE_URL: 'http://upstream.example', ...record });
-
-const expecting = (file: string) => [
-  { variable: 'UPSTREAM_BASE_URL', expected: `one with TLS, https…, since ${file} is set` },
-];
-
-describe('files for the upstream', () => {
-  const shown = { UPSTREAM_CERT_FILE: PEM.cert, UPSTREAM_KEY_FILE: PEM.key };
-
-  test('need one with TLS, or the sandbox', () => {
-    expect(problemsWith({ UPSTREAM_CA_FILE: PEM.ca })).toEqual(expecting('UPSTREAM_CA_FILE'));
-    expect(problemsWith(shown)).toEqual(expecting('UPSTREAM_CERT_FILE'));
-    expect(problemsWith({ ...shown, UPSTREAM_BASE_URL: 'HTTPS://upstream.example' })).toEqual([]);
-    expect(problemsOf({ ...shown, UPSTREAM_CA_FILE: PEM.ca })).toEqual([]);
-  });
-
-  test('may say whom to trust as its proxy, which is shown nothing', () => {
-    expect(problemsWith({ UPSTREAM_CA_FILE: PEM.ca, http_proxy: 'https://proxy.example' })).toEqual([]);
-    expect(problemsWith({ ...shown, HTTP_PROXY: 'https://proxy.example' })).toEqual(expecting('UPSTREAM_CERT_FILE'));
-    expect(problemsWith({ UPSTREAM_CA_FILE: PEM.ca, HTTP_PROXY: 'http://proxy.example' })).toEqual(
-      expecting('UPSTREAM_CA_FILE'),
-    );
-  });
 });
 
 test('a name in small letters counts before the other', () => {
@@ -84,7 +48,6 @@ test('all that is bad is named', () => {
   expect(names.map(({ variable }) => variable).toSorted()).toEqual([
     'HTTPS_PROXY',
     'STORE_KEY_FILE',
-    'STORE_URL',
     'UPSTREAM_CA_FILE',
     'WORKERS',
   ]);

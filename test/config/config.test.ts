@@ -29,7 +29,6 @@ describe('without variables', () => {
       sessions: false,
       allowedOrigins: [],
       rateLimitPerMinute: 600,
-      upstreamBudgetPerMinute: 0,
       trustedProxies: [],
       logLevel: 'info',
       logRequests: { from: 0, share: 0 },
@@ -124,15 +123,10 @@ describe('a secret in production', () => {
   it.each([
     [PUBLIC, `entry 1 to be a secret of your own, ${SINCE}: this one is public`],
     [`${SECRETS}, ${PUBLIC}`, `entry 2 to be a secret of your own, ${SINCE}: this one is public`],
-    ['x'.repeat(64), `entry 1 to be a secret with 16 different characters or more (openssl rand -base64 32), ${SINCE}`],
-    [
-      '0123456789abcde'.repeat(3),
-      `entry 1 to be a secret with 16 different characters or more (openssl rand -base64 32), ${SINCE}`,
-    ],
     ['short', 'entry 1 to be a secret of 32 characters or more'],
   ])('is not %s', (secrets, expected) => expect(inProduction(secrets)).toEqual([`SECRETS: expected ${expected}`]));
 
-  it.each([SECRETS, `${PUBLIC}!`, '0123456789abcdef'.repeat(2)])('is %s', (secrets) => {
+  it.each([SECRETS, `${PUBLIC}!`])('is %s', (secrets) => {
     expect(inProduction(secrets)).toEqual([]);
   });
 
@@ -141,8 +135,8 @@ describe('a secret in production', () => {
     expect(linesOf({ ...given, SECRETS_FILE: '/nothing' })).toEqual(['SECRETS_FILE: expected a file that is there']);
   });
 
-  it('may be public or simple elsewhere', () => {
-    expect(linesOf({ SECRETS: `${PUBLIC},${'x'.repeat(32)}` })).toEqual([]);
+  it('may be public elsewhere', () => {
+    expect(linesOf({ SECRETS: PUBLIC })).toEqual([]);
   });
 });
 

@@ -184,31 +184,14 @@ test('accounts that ask most come first, and are counted only while somebody loo
   ]);
 });
 
-describe('the circuit', () => {
-  test('is closed at first, and says for which account it is open', async () => {
-    const world = await open();
-    const { next, second } = await watch(world);
-    expect((await next())!.circuit).toBeNull();
-    world.upstream.on(callOf('getSubscription'), json(500, ''));
-    for (let calls = 0; calls < 20; calls++) await world.ask('getSubscription');
-    const { circuit, at } = await second();
-    const account = world.gateway.lines.find(({ msg }) => msg === 'request')?.account;
-    expect(circuit).toEqual({ whom: account, since: at - 1000, probeAt: at + 4000 });
-  });
-
-  test.each([
-    ['of many accounts', 'getSubscription', () => ({ token: secret() })],
-    ['without a credential', 'loginSocial', () => ({})],
-  ] as const)('names no address of a client that calls %s', async (_, id, options) => {
-    const world = await open();
-    world.upstream.on(callOf(id), json(500, ''));
-    for (let calls = 0; calls < 20; calls++) await world.ask(id, options());
-    const event = await (await watch(world)).next();
-    expect(event?.circuit?.whom).toBe('one client');
-    expect(JSON.stringify(event)).not.toContain('127.0.0.1');
-    const opened = world.gateway.lines.filter(({ msg }) => msg.startsWith('circuit opened'));
-    expect(JSON.stringify(opened)).not.toContain('127.0.0.1');
-  });
+test('the circuit is closed at first, and says since when it is open', async () => {
+  const world = await open();
+  const { next, second } = await watch(world);
+  expect((await next())!.circuit).toBeNull();
+  world.upstream.on(callOf('getSubscription'), json(500, ''));
+  for (let calls = 0; calls < 20; calls++) await world.ask('getSubscription');
+  const { circuit, at } = await second();
+  expect(circuit).toEqual({ since: at - 1000, probeAt: at + 4000 });
 });
 
 test('a write of unknown outcome is there with its request id', async () => {

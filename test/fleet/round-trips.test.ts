@@ -28,8 +28,8 @@ const expectSaves = (asked: readonly ScriptName[]) => {
   expect(asked.length).toBeLessThan(OTHERS.length);
 };
 
-/** With a limit and a budget, which are counted on the way. */
-const ENV = { RATE_LIMIT_PER_MINUTE: '1000', UPSTREAM_BUDGET_PER_MINUTE: '0' };
+/** With a limit, which is counted on the way. */
+const ENV = { RATE_LIMIT_PER_MINUTE: '1000' };
 
 describe.skipIf(!hasRedis)(`round trips to the store${SKIPPED}`, () => {
   const fleet = fleetOfFile();

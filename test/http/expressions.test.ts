@@ -87,14 +87,8 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^\\[|\\]$/g': OURS,
   },
   'src/entry/cli/words.ts': { "/[.']? To specify/": OURS },
-  'src/entry/node/doctor/answers.ts': { '/\\/$/': OURS },
-  'src/entry/node/doctor/findings.ts': { '/[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}]/gu': client('\u001b') },
-  'src/entry/node/doctor/key.ts': { '/^[!-~]{1,4096}$/': OURS },
-  'src/entry/node/doctor/name.ts': { '/^\\[|\\]$/g': OURS, '/^(::ffff:)?127\\.|^::1$/': OURS },
-  'src/entry/node/doctor/proxies.ts': { '/^f[cd]/i': OURS },
-  'src/entry/node/doctor/way.ts': { '/[\\s,]+/': OURS, '/^\\*?\\./': OURS },
-  'src/entry/node/doctor/store.ts': { '/CERT|LEAF_SIGNATURE|ALTNAME/': OURS },
-  'src/entry/node/secret-files.ts': { '/[\\r\\n]+$/': OURS },
+  'src/entry/node/doctor.ts': { '/^[!-~]{1,4096}$/': OURS },
+  'src/entry/node/files.ts': { '/[\\r\\n]+$/': OURS },
   'src/entry/node/redis/connection.ts': {
     '/^ReplyError|Last error: ReplyError/': OURS,
     '/(?:^|ReplyError: )(?:ERR )?([A-Z_]{3,40})\\b/': OURS,
@@ -126,11 +120,9 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
   'src/entry/node/settings.ts': {
     '/^\\d+$/': OURS,
     '/^https?:$/': OURS,
-    '/^https:/i': OURS,
-    '/^http:/i': OURS,
-    '/^(?!rediss)/': OURS,
   },
   'src/entry/node/tracing/sdk.ts': {
+    '/^(parentbased_)?(.*)$/': OURS,
     '/"code":"(\\w{1,40})"|\\b(OTEL_[A-Z_]{1,60})|\\b(time)d? ?out\\b|\\b(Dropped) \\d+ spans/i': OURS,
   },
   'src/entry/node/transport.ts': {
@@ -139,23 +131,15 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
       OURS,
     '/^(Z_|ZSTD_|ERR__)/': OURS,
     '/^(ENOTFOUND|EAI_)/': OURS,
-    '/^ECONNREFUSED$/': OURS,
+    '/^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM|UND_ERR_(ABORTED|INVALID_ARG))$/': OURS,
     '/^(UND_ERR_(CONNECT|HEADERS)_TIMEOUT|ETIMEDOUT)$/': OURS,
     '/^UND_ERR_(CONNECT|HEADERS)_TIMEOUT$/': OURS,
-    '/^PROXY_/': OURS,
-    '/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM|\\d{3})$/': OURS,
     '/^(EPROTO|UND_ERR_PRX_TLS|ERR_(SSL|TLS)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_)/':
       OURS,
   },
-  'src/entry/node/way.ts': {
-    '/^Proxy (?:response|Authentication Required) \\((\\d{3})\\)/': OURS,
-  },
   'src/entry/node/certificates.ts': { '/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g': OURS },
   'src/entry/node/logger.ts': { '/^/m': OURS },
-  'src/resilience/reasons.ts': {
-    '/^(CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_|ERR_TLS_CERT_)/': OURS,
-    '/^[A-Z][A-Z0-9_]{1,63}$/': OURS,
-  },
+  'src/resilience/reasons.ts': { '/^[A-Z][A-Z0-9_]{1,63}$/': OURS },
   'src/entry/worker/transport.ts': { '/\\/$/': OURS },
   'src/gateway/overviews.ts': {
     '/\\W+/': OURS,
@@ -228,6 +212,7 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     'new RegExp(`^${form}$`)': OURS,
     '/^[\\x21-\\x7e]{1,255}$/': OURS,
   },
+  'src/routes/problems.ts': { '/^status_4\\d\\d$/': client('status_4') },
   'src/routes/route.ts': { '/\\{(\\w+)\\}/': OURS, '/\\/$/': OURS },
   'src/routes/session.ts': { '/^[\\x21-\\x7e]+$/': client('a', { after: ' ' }) },
   'src/store/bounded.ts': { '/[^\\u0000-\\u00ff]/': upstream('a') },

@@ -68,11 +68,10 @@ describe.each([1, 2, 3])('a ring of %i', (size) => {
     }
   });
 
-  test('is warned of once, with the variable that is wrong', async () => {
+  test('is warned of once', async () => {
     const ring = await openRing(size);
     for (let times = 0; times < 3; times++) await call(ring[0]?.url ?? '', { path: pathOf(READ), token: secret() });
-    for (const gateway of ring)
-      expect(warningsOf(gateway)).toEqual(['the upstream fails: it leads back to this gateway; see UPSTREAM_BASE_URL']);
+    for (const gateway of ring) expect(warningsOf(gateway)).toEqual(['the upstream fails']);
   });
 
   test('frees the key of a write, since it never got anywhere', async () => {
@@ -192,7 +191,7 @@ describe('Via', () => {
     const { outcome } = expectProblem(await call(gateway.url, keyed), { status: 502, code: 'upstream_bad_response' });
     expect(outcome).toBe('unknown');
     expectProblem(await call(gateway.url, keyed), { status: 409, code: 'outcome_unknown' });
-    expect(warningsOf(gateway)).toEqual(['the upstream fails: it answers with an error of its own']);
+    expect(warningsOf(gateway)).toEqual(['the upstream fails']);
   });
 
   test('is not needed where the whole problem of another gateway says so', async () => {

@@ -82,17 +82,6 @@ describe.each(accountIds)('%s that the gateway keeps back was never sent, so tha
     expect(shop.upstream.calls).toHaveLength(2);
   });
 
-  test('while the account has used up its calls', async () => {
-    const shop = await openShop({ UPSTREAM_BUDGET_PER_MINUTE: '1' });
-    shop.script(READ, json(200, '{"id":1}'));
-    await shop.ask(READ);
-    for (let time = 0; time < 2; time += 1) expect(gist(await shop.keyed(id))).toBe('429 rate_limited');
-    shop.advance(60);
-    shop.script(id, good(id, 1));
-    expect(gist(await shop.keyed(id))).toBe(goodGist(id, 1));
-    expect(gist(await shop.keyed(id))).toBe(goodGist(id, 1, { isReplay: true }));
-  });
-
   test('while the account has asked too often', async () => {
     const shop = await openShop({ RATE_LIMIT_PER_MINUTE: '1' });
     shop.script(READ, json(200, '{"id":1}'));

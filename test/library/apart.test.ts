@@ -73,9 +73,10 @@ describe('beside a gateway of another upstream in the same process', () => {
       '/bff/v1/session',
     ]);
     expect(common.filter((path) => /^\/(v1|api)\//.test(path))).toEqual([]);
-    expect((await account.call({ path: '/problems/lost' })).status).toBe(404);
-    expect((await books.ask('/problems/paid_plan_active')).status).toBe(404);
-    expect((await account.call({ path: '/problems/paid_plan_active' })).status).toBe(200);
+    const ownText = { detail: expect.stringMatching(/^A code of the upstream’s own/) };
+    expect((await account.call({ path: '/problems/lost' })).json).toMatchObject(ownText);
+    expect((await books.ask('/problems/paid_plan_active')).json).toMatchObject(ownText);
+    expect((await account.call({ path: '/problems/paid_plan_active' })).json).not.toMatchObject(ownText);
   });
 
   test('a code of the one has no words of the other', async () => {

@@ -8,7 +8,7 @@ const ROOT = join(import.meta.dirname, '../..');
 /** `npm start`, what looks at its configuration, and the worker that is deployed: they have the account API's tables. */
 const WITH_TABLES = [
   'src/entry/node.ts',
-  'src/entry/node/doctor/configuration.ts',
+  'src/entry/node/doctor.ts',
   'src/entry/node/sandbox.ts',
   'src/entry/worker.ts',
 ];

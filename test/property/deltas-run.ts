@@ -15,7 +15,7 @@ export interface DeltasRun {
 /** Schedules of so many seeds, through two instances over the Redis at that port. */
 export async function runDeltas(port: number, first: number, count: number): Promise<DeltasRun> {
   const upstream = new DeltaUpstream();
-  const env = { ...DELTAS_ENV, SECRETS: 'one secret that both of the instances have' };
+  const env = { ...DELTAS_ENV, SECRETS: 'for-development-only-and-known-to-all' };
   const open = () => inProcess({ transport: upstream.transport, store: addressOf(port), env });
   const instances = [open(), open()];
   await Promise.all(instances.map(({ opened }) => opened));

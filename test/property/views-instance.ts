@@ -94,7 +94,7 @@ export interface InstanceOptions {
   readonly waits: () => boolean;
 }
 
-const SECRET = 'a secret that is long enough to be one';
+const SECRET = 'for-development-only-and-known-to-all';
 const MAX_BYTES = 1_048_576;
 const FRESH_MS = 30_000;
 const LIFE_MS = 600_000;
@@ -271,7 +271,6 @@ export class LocalInstance implements Instance {
       maxBytes: MAX_BYTES,
       clock,
       waitMs: WAIT_MS,
-      hasBudget: false,
     });
     return new LocalInstance(options, { engine, store, clock, counted });
   }

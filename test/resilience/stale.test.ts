@@ -10,9 +10,6 @@ import { barrier, hold, json, reset } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { cachedIds, policyOf, invalidatedReads, writeIds } from '../support/table.ts';
 
-/** More than the copies of an account take. */
-const BUDGET = 20;
-
 /** What keeps an answer away, and what a client is told who has no copy. */
 interface Trouble {
   readonly env?: Readonly<Record<string, string>>;
@@ -91,18 +88,6 @@ const TROUBLES: readonly (readonly [string, Trouble])[] = [
       async begin({ upstream, ask }) {
         upstream.once(callOf(PLAIN), json(429, '', { 'Retry-After': '300' }));
         expect(await ask(PLAIN)).toMatchObject({ status: 429 });
-        return over;
-      },
-    },
-  ],
-  [
-    'a spent budget',
-    {
-      env: { UPSTREAM_BUDGET_PER_MINUTE: String(BUDGET) },
-      status: 429,
-      code: 'rate_limited',
-      async begin({ ask }) {
-        for (let asked = 0; asked < BUDGET; asked++) await ask(PLAIN);
         return over;
       },
     },

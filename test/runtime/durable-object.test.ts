@@ -91,7 +91,6 @@ describe('the object of an account', () => {
     const asked = await find();
     const before = await world.onDisk(account);
     expect(await count(9)).toBe(9);
-    await world.change(account, { spent: { name: 'budget', lengthMs: MINUTE_MS } });
     await world.save(account, { ...KEY, ...asked, copy: undefined, drop: 'everything' });
     expect(await save(asked, DAY_MS)).toBe('void');
     await end('refused', { dropEverything: true });

@@ -290,17 +290,6 @@ export function engineContract(name: string, makeEngine: () => Promise<TestedEng
         expect((await tested.engine.snapshot(its.account, { keys })).use).toBeUndefined();
         expect((await its.begin()).use).toBeUndefined();
       });
-
-      it('of a budget is read with snapshots, and counted with changes', async () => {
-        const budget = { name: 'minute', lengthMs: 60_000 };
-        const ask = async () => (await tested.engine.snapshot(its.account, { window, budget, keys: [] })).budget?.used;
-        expect([await ask(), await ask()]).toEqual([0, 0]);
-        await tested.engine.change(its.account, { spent: budget });
-        await tested.engine.change(its.account, { spent: budget });
-        expect(await ask()).toBe(2);
-        await tested.pass(60_000 + tested.slackMs);
-        expect(await ask()).toBe(0);
-      });
     });
 
     describe('a cooldown', () => {

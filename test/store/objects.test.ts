@@ -214,18 +214,6 @@ describe('an object that was evicted and is made again', () => {
       engine.putAway();
       expect(await count(1)).toBe(1);
     });
-
-    test('and of the budget not used it up by evictions', async () => {
-      const budget = { name: 'budget', lengthMs: MINUTE_MS };
-      const spend = () => engine.change(ACCOUNT, { spent: budget });
-      for (let n = 0; n < 8; n++) await spend();
-      for (let n = 0; n < 10; n++) {
-        engine.putAway();
-        await spend();
-      }
-      // 8 more may have been counted before it was evicted for the first time, and no more since.
-      expect((await engine.snapshot(ACCOUNT, { budget, keys: [] })).budget?.used).toBe(15 + 10);
-    });
   });
 
   test('has its alarm at the same time', async () => {
@@ -244,7 +232,6 @@ describe('on disk', () => {
   test('there is nothing of a made-up credential', async () => {
     const asked = await find({ lease: 'one' });
     await engine.snapshot(ACCOUNT, { window: WINDOW, keys: [] });
-    await engine.change(ACCOUNT, { spent: { name: 'budget', lengthMs: MINUTE_MS } });
     await save(asked, { lease: 'one', copy: undefined, drop: 'everything' });
     await end('refused', { dropEverything: true });
     engine.putAway();

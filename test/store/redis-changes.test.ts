@@ -208,14 +208,13 @@ describe.skipIf(!hasRedis)(`changes in Redis${SKIPPED}`, () => {
         () => revoke({ epoch: 2 }),
         () => revoke({ epoch: 1 }),
       ),
-    'a lease that is renewed, a cooldown, a call that is counted': () =>
+    'a lease that is renewed, a cooldown': () =>
       after(
         () => its.look({ lease: 'l' }),
         () =>
           one.engine.change(its.account, {
             renewed: { key: 'k', lease: 'l' },
             cooldownMs: LEASE_MS,
-            spent: { name: 'budget', lengthMs: 60_000 },
           }),
       ),
     'a question for the id': async () => hello,

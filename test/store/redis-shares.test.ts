@@ -11,8 +11,8 @@ function threeShares(): Shares {
   return shares;
 }
 
-/** Neither a window nor a budget nor a session. */
-const NOTHING = Array.from({ length: 8 }, () => null);
+/** Neither a window nor a session. */
+const NOTHING = Array.from({ length: 6 }, () => null);
 
 const accountOf = (share: number) => {
   for (let i = 0; ; i++) if (new Shares(4).of(`a${i}`) === share) return `a${i}`;

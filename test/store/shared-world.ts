@@ -5,7 +5,7 @@ import { type ManualClock, manualClock } from '../support/clock.ts';
 import { type ObjectEngine, objectEngine } from '../support/object-storage.ts';
 import type { Engine } from './engine.ts';
 
-const SECRET = 'a secret that is long enough to be one';
+const SECRET = 'for-development-only-and-known-to-all';
 const UPSTREAM = 'http://upstream.test/';
 
 interface SharedOptions {
@@ -13,24 +13,16 @@ interface SharedOptions {
   readonly clock: ManualClock;
   readonly secrets?: readonly string[];
   readonly upstream?: string;
-  readonly hasBudget?: boolean;
 }
 
 /** An instance's store over an engine. */
-export const sharedStore = ({
-  engine,
-  clock,
-  secrets = [SECRET],
-  upstream = UPSTREAM,
-  hasBudget = false,
-}: SharedOptions) =>
+export const sharedStore = ({ engine, clock, secrets = [SECRET], upstream = UPSTREAM }: SharedOptions) =>
   new SharedStore({
     engine,
     sealer: new Sealer(secrets, upstream),
     maxBytes: 1_048_576,
     clock,
     waitMs: 5_000,
-    hasBudget,
   });
 
 export interface SharedWorld extends Engine {

@@ -510,20 +510,18 @@ test('the clocks of instances do not change the age of a copy', async () => {
   expect((await look(one, key)).entry?.storedAt).toBe(early.now() - 10_000);
 });
 
-test('a cooldown and a spent budget are shared', async () => {
+test('a cooldown is shared', async () => {
   const objects = objectEngine();
   const clock = manualClock();
-  const open = () => sharedStore({ engine: objects, clock, hasBudget: true });
+  const open = () => sharedStore({ engine: objects, clock });
   const [one, other] = [open(), open()];
   const account = newAccount();
   const owned = { account, owner: account };
   const waitUntil = vi.fn<(work: Promise<unknown>) => void>();
   one.coolDown(owned, START_MS + 5_000, waitUntil);
-  for (let n = 0; n < 3; n++) one.spend(owned, START_MS, waitUntil);
   await Promise.all(waitUntil.mock.calls.map(([work]) => work));
   await look(other, keyIn(account));
   expect(other.coolsUntil(account)).toBe(START_MS + 5_000);
-  expect(other.spend(owned, START_MS, waitUntil).used).toBe(4);
 });
 
 test("after the engine's clock was set back an instance takes newer copies in the place of its own", async () => {

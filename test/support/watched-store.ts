@@ -70,7 +70,6 @@ export const watchedStore = (store: Store): WatchedStore => {
     coolDown: (...args) => store.coolDown(...args),
     accept: (account) => store.accept(account),
     coolsUntil: (account) => store.coolsUntil(account),
-    spend: (...args) => store.spend(...args),
     onChange: (listener, isAwaited) => store.onChange(listener, isAwaited),
     hears: () => store.hears(),
     revoke: (...args) => store.revoke(...args),

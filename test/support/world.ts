@@ -135,7 +135,7 @@ function sharedBy<C extends ManualClock>(own: C) {
   };
   // Its short times wait for `advance` too: they are limits, and no pauses.
   const ofStore = { ...own, after: (ms: number, run: () => void) => own.after(ms + LONGEST_PAUSE_MS, run) };
-  return { clock: { ...own, advance }, store: sharedStore({ engine, clock: ofStore, hasBudget: true }) };
+  return { clock: { ...own, advance }, store: sharedStore({ engine, clock: ofStore }) };
 }
 
 type Used = Pick<World, 'upstream' | 'gateway' | 'advance' | 'call' | 'raw'>;

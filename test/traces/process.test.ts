@@ -83,37 +83,7 @@ it('the SDK is loaded where a variable says where spans go, and not else', async
   );
 });
 
-const BAD = {
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: 'collector:4318',
-  OTEL_EXPORTER_OTLP_PROTOCOL: 'grpc',
-  OTEL_EXPORTER_OTLP_HEADERS: 'no pair',
-  OTEL_EXPORTER_OTLP_TRACES_HEADERS: 'a=%zz',
-  OTEL_EXPORTER_OTLP_CERTIFICATE: '/nothing/there.pem',
-  OTEL_EXPORTER_OTLP_CLIENT_KEY: 'package.json',
-  OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:4318/?key=a',
-  OTEL_EXPORTER_OTLP_COMPRESSION: 'brotli',
-  OTEL_EXPORTER_OTLP_TIMEOUT: '0',
-  OTEL_RESOURCE_ATTRIBUTES: 'team=a,b',
-  OTEL_TRACES_SAMPLER: 'now_and_then',
-  OTEL_TRACES_SAMPLER_ARG: '2',
-  OTEL_BSP_SCHEDULE_DELAY: '-1',
-  OTEL_BSP_EXPORT_TIMEOUT: '99999999999',
-  OTEL_BSP_MAX_QUEUE_SIZE: 'many',
-  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '1.5',
-};
-
-it('bad variables end the start with 78, all of them and Portico’s own named together, without their values', async () => {
-  const gateway = run({
-    env: { PORT: 'x', UPSTREAM_BASE_URL: upstream.url, ...BAD },
-    command: [process.execPath, ENTRY],
-  });
-  expect(await gateway.exited).toBe(78);
-  const told = gateway.stderr().trim().split('\n');
-  expect(told.map((line) => line.split(':')[0])).toEqual(expect.arrayContaining(['PORT', ...Object.keys(BAD)]));
-  expect(told).toHaveLength(1 + Object.keys(BAD).length);
-  for (const value of ['no pair', 'now_and_then', 'team=a']) expect(gateway.stderr()).not.toContain(value);
-});
-
-it('nobody minds bad variables where there are no traces', async () => {
-  expect(await packagesLoaded({ ...BAD, OTEL_TRACES_EXPORTER: 'None' })).toEqual(new Set(['@opentelemetry/api']));
+it('nor is it where a variable says that there are no traces', async () => {
+  const away = { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9', OTEL_TRACES_EXPORTER: 'None' };
+  expect(await packagesLoaded(away)).toEqual(new Set(['@opentelemetry/api']));
 });

@@ -159,7 +159,7 @@ it('the wait for a slot is a span', async () => {
 
 it('what the shared store is asked, and the session’s first reads, are in the trace', async () => {
   const store = watchedStore(new MemoryStore({ maxBytes: 1_000_000 }));
-  const env = { SESSIONS: 'true', SECRETS: 'a secret that has 32 characters or more' };
+  const env = { SESSIONS: 'true', SECRETS: 'for-development-only-and-known-to-all' };
   const { upstream, call: ask, told } = await openTraced({ store, env });
   upstream.on(
     () => true,

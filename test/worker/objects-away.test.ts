@@ -14,7 +14,7 @@ const AWAY: Readonly<Record<string, () => Promise<never>>> = {
 };
 
 const GIVEN: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  'with SECRETS': { SECRETS: 'long enough to be the secret of all' },
+  'with SECRETS': { SECRETS: 'for-development-only-and-known-to-all' },
   'without SECRETS': {},
 };
 

@@ -33,7 +33,7 @@ export class World extends VersionedUpstream {
     const started = worker((options) => portico({ ...options, rows: proxyAccount, overviews }).app);
     const env = {
       UPSTREAM_BASE_URL: this.upstream.url,
-      SECRETS: 'long enough to be the secret of all',
+      SECRETS: 'for-development-only-and-known-to-all',
       ACCOUNTS: { idFromName: (name: string) => name, get: (id: string) => this.#stub(id) },
     };
     return async (asked: OperationId | '/livez' | Batch, token = secret()) => {

@@ -15,8 +15,8 @@ export interface Program {
   readonly commands: Readonly<Record<string, (file: string, path?: string) => Task>>;
 }
 
-const HELP = `portico doctor           looks at the upstream, the key in PORTICO_KEY, the store, who is in front, and this
-                         machine; each line is good, poor or bad. Exits with 0, or with 1 if anything is bad
+const HELP = `portico doctor           asks the upstream, the key in PORTICO_KEY and the store; each line is good, poor or bad,
+                         and says what to do. Exits with 0, or with 1 if anything is bad
 
   --check                whether this configuration would start: exits with 0, or with 78 and what was expected.
                          It connects nowhere
@@ -68,9 +68,9 @@ function taskOf(words: readonly string[], { commands, help, hasSandbox }: Progra
   }
   // Loaded late: nothing else needs it.
   if (command === 'doctor' && file === undefined)
-    return async (say) => (await import('../node/doctor/index.ts')).doctor(hasSandbox, say);
+    return async (say) => (await import('../node/doctor.ts')).doctor(hasSandbox, say);
   if (command === undefined && values.check)
-    return async (say) => (await import('../node/doctor/check.ts')).check(hasSandbox, say);
+    return async (say) => (await import('../node/doctor.ts')).check(hasSandbox, say);
   throw new Error(`there is no command ${words.join(' ')}; --help names all`);
 }
 

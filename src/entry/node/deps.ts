@@ -5,7 +5,7 @@ import type { Deps } from '../../app.ts';
 import { Bag } from '../../core/bag.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Clock, WaitUntil } from '../../core/runtime.ts';
-import { Sparing } from '../../core/sparing.ts';
+import { OncePerMinute } from '../../core/once-per-minute.ts';
 import type { StoreAddress } from './redis/client.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
 import { MemoryStore } from '../../store/memory.ts';
@@ -147,8 +147,7 @@ export function openStore(
   });
   const { engine, opened } = RedisEngine.opening({ address, windowMs, onCommand, ...reports(logger) });
   const sealer = new Sealer(secrets, upstream.href);
-  const hasBudget = config.upstreamBudgetPerMinute > 0;
-  const store = new SharedStore({ engine, sealer, maxBytes, clock: systemClock, waitMs, hasBudget });
+  const store = new SharedStore({ engine, sealer, maxBytes, clock: systemClock, waitMs });
   return {
     store,
     instruments,
@@ -167,11 +166,11 @@ const NO_CHANNEL =
 
 /** Logs each change of a shared store, and the same trouble at most once a minute. */
 function reports(logger: Logger) {
-  const sparing = new Sparing();
+  const warnings = new OncePerMinute();
   return {
     onChange: (isThere: boolean) => logger.warn({}, isThere ? 'the store answers again' : 'the store does not answer'),
     onTrouble(reason: string) {
-      if (sparing.isDue(reason, systemClock.now()))
+      if (warnings.isDue(reason, systemClock.now()))
         logger.warn({ reason }, reason === 'NO_CHANNEL' ? NO_CHANNEL : 'trouble with the store');
     },
   };

@@ -15,6 +15,7 @@ export function nodeDigest(secrets: readonly string[], upstream: string): Digest
   const prefix = key.toString('base64url');
   const account = (credential: string) => hash('sha512-256', prefix + credential, 'base64url');
   return {
+    gatewayId: `portico-${account('gateway in Via').slice(0, 12)}`, // no credential has a space in it
     account,
     address: remembered((address) => account(addressOwner(address)).slice(0, ADDRESS_LENGTH)),
     body: (text: string) => hash('sha256', text, 'base64url').slice(0, 27),

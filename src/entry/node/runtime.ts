@@ -1,11 +1,10 @@
 import { NO_UPSTREAM, type Variables } from '../../config.ts';
 import type { Gateway, Given, Opened, Runtime } from '../../portico.ts';
 import type { TrialAccount } from '../../routes/docs.ts';
-import { WatchedTls } from './certificates.ts';
 import { nodeDeps, openStore } from './deps.ts';
 import { pinoLogger } from './logger.ts';
 import { proxyTo, type Settings, settingsIn } from './settings.ts';
-import { openTraces, traceProblems } from './tracing/index.ts';
+import { openTraces } from './tracing/index.ts';
 import { type GatheredVariables, gatherVariables, refuse } from './variables.ts';
 import { role } from './workers/role.ts';
 
@@ -28,7 +27,7 @@ export function fromEnv(variables: Variables): { readonly runtime: Runtime } {
 /** `trial`: where no upstream is configured. */
 export function runtimeOf({ variables, problems }: GatheredVariables, trial = trialOfPrimary()): Runtime {
   const settings = settingsIn(variables);
-  const otherProblems = () => [...problems, ...('problems' in settings ? settings.problems : []), ...traceProblems()];
+  const otherProblems = () => [...problems, ...('problems' in settings ? settings.problems : [])];
   const openWith = (made: Given) => open(made, 'data' in settings ? settings.data : refuse(settings.problems), trial);
   return { variables, otherProblems, open: openWith, refuse };
 }
@@ -64,11 +63,6 @@ function make({ config, table, overviews, hooks }: Given, settings: Settings, tr
   let isReady = always; // `serve` has its own word on it, another server has none
   let isCuttingOff = false;
   const traces = isPrimary ? undefined : openTraces(upstream, logger);
-  const { files } = settings;
-  const tls = {
-    UPSTREAM: new WatchedTls('UPSTREAM', files.UPSTREAM, { logger, refuse }),
-    STORE: new WatchedTls('STORE', files.STORE, { logger, refuse }),
-  };
   const given = {
     config,
     table,
@@ -80,16 +74,12 @@ function make({ config, table, overviews, hooks }: Given, settings: Settings, tr
     isCuttingOff: () => isCuttingOff,
     trialAccounts: trial?.accounts,
     tracing: traces?.tracing,
-    way: { tls: tls.UPSTREAM, ...(config.upstreamBaseUrl && proxyTo(upstream, settings)) },
+    way: { tls: settings.upstreamTls, ...(config.upstreamBaseUrl && proxyTo(upstream, settings)) },
   };
   const { storeUrl } = settings;
-  const store = openStore(given, isPrimary || !storeUrl ? undefined : { ...storeUrl, secured: tls.STORE });
+  const store = openStore(given, isPrimary || !storeUrl ? undefined : { ...storeUrl, secured: settings.storeTls });
   const made = nodeDeps(given, store, logger.dropped);
-  const close = async () => {
-    tls.UPSTREAM.close();
-    tls.STORE.close();
-    await Promise.all([made.close(), traces?.close()]);
-  };
+  const close = async () => void (await Promise.all([made.close(), traces?.close()]));
   return {
     ...made,
     close,

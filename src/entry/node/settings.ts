@@ -13,7 +13,7 @@ import {
 import type { Variables } from '../../config.ts';
 import { A_SECRET } from '../../core/secrets.ts';
 import { expectedStoreAddress, storeAddressOf } from './redis/address.ts';
-import { readTls, type Side, SIDES, type TlsFiles } from './certificates.ts';
+import { readTls, type Tls } from './certificates.ts';
 
 const MOST_WORKERS = 256;
 
@@ -65,7 +65,8 @@ const variables = z.object({
 });
 
 export interface Settings extends z.output<typeof variables> {
-  readonly files: Readonly<Record<Side, TlsFiles>>;
+  readonly upstreamTls: Tls;
+  readonly storeTls: Tls;
 }
 
 export const SETTINGS: readonly string[] = namesIn(variables);
@@ -76,15 +77,13 @@ export function settingsIn(
 ): { readonly data: Settings } | { readonly problems: readonly ConfigProblem[] } {
   const given = textsIn(record);
   const read = readVariables(variables, { ...given, ...proxiesIn(given) });
-  const files = { UPSTREAM: filesIn(given, 'UPSTREAM'), STORE: filesIn(given, 'STORE') };
+  const [upstream, store] = [readTls('UPSTREAM', given), readTls('STORE', given)];
   const count = 'data' in read ? read.data.workers : 1;
-  const problems = [
-    ...('problems' in read ? read.problems : []),
-    ...conflictsIn(given, count),
-    ...SIDES.flatMap((side) => withoutTls(side, files[side], given)),
-    ...SIDES.flatMap((side) => readTls(side, files[side]).problems ?? []),
-  ];
-  return 'data' in read && problems.length === 0 ? { data: { ...read.data, files } } : { problems };
+  const conflicts = conflictsIn(given, count);
+  if ('data' in read && 'data' in upstream && 'data' in store && conflicts.length === 0)
+    return { data: { ...read.data, upstreamTls: upstream.data, storeTls: store.data } };
+  const problems = [read, upstream, store].flatMap((one) => ('problems' in one ? one.problems : []));
+  return { problems: [...problems, ...conflicts] };
 }
 
 /** Problems that depend on two variables. */
@@ -107,27 +106,3 @@ const proxiesIn = (given: Variables): Variables =>
   Object.fromEntries(PROXIES.map((name) => [name, given[name.toLowerCase()] ?? given[name]]));
 
 const PROXIES = ['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY'];
-
-function filesIn(given: Variables, side: Side): TlsFiles {
-  const paths = ['CA', 'CERT', 'KEY'].map((kind) => given[`${side}_${kind}_FILE`]);
-  if (paths.some((path) => path !== undefined && typeof path !== 'string')) return {}; // that is said already
-  const [ca, cert, key] = paths as (string | undefined)[];
-  return { ca, cert, key };
-}
-
-/** The address of each side, and how one without TLS begins. Where there is no upstream the sandbox is, which needs nothing. */
-const ADDRESSES = {
-  UPSTREAM: { variable: 'UPSTREAM_BASE_URL', isPlain: /^http:/i, scheme: 'https' },
-  STORE: { variable: 'STORE_URL', isPlain: /^(?!rediss)/, scheme: 'rediss' },
-} as const;
-
-/** Files that a side without TLS would leave aside. A proxy with TLS is trusted by the upstream's. */
-function withoutTls(side: Side, files: TlsFiles, given: Variables): readonly ConfigProblem[] {
-  const { variable, isPlain, scheme } = ADDRESSES[side];
-  const isOfProxy = side === 'UPSTREAM' && /^https:/i.test(String(proxiesIn(given)['HTTP_PROXY']));
-  const { ca, ...shown } = files;
-  const used = isOfProxy ? shown : { ca, ...shown };
-  const [kind] = Object.entries(used).flatMap(([name, path]) => (path === undefined ? [] : name.toUpperCase()));
-  if (kind === undefined || !isPlain.test(String(given[variable]))) return [];
-  return [{ variable, expected: `one with TLS, ${scheme}…, since ${side}_${kind}_FILE is set` }];
-}

@@ -10,22 +10,13 @@ import {
   type UpstreamRequest,
 } from '../../upstream/transport.ts';
 import { unseen } from './tracing/unseen.ts';
-import { type Bounds, dispatcherTo, ProxyError, told, type Way } from './way.ts';
+import { type Bounds, dispatcherTo, type Way } from './way.ts';
 
 /** Undici's dispatcher with a handler that collects the answer; the global `fetch` costs five times as much. */
 export function undiciTransport(upstream: URL, config: Bounds, way: Way = {}) {
   const { origin } = upstream;
   const prefix = upstream.pathname.replace(/\/$/, '');
-  let dispatcher = dispatcherTo(upstream, config, way);
-  /** Those that others have taken the place of, until their requests are over. */
-  const leaving = new Set<Dispatcher>();
-  way.tls?.onChange(() => {
-    const before = dispatcher;
-    dispatcher = dispatcherTo(upstream, config, way);
-    leaving.add(before);
-    const left = () => leaving.delete(before);
-    void before.close().then(left, left);
-  });
+  const dispatcher = dispatcherTo(upstream, config, way);
   const transport: Transport = (request) => {
     const collector = new Collector(request);
     const { method, path, headers, body = null } = request;
@@ -33,8 +24,7 @@ export function undiciTransport(upstream: URL, config: Bounds, way: Way = {}) {
     if (!collector.isSettled) unseen(() => dispatcher.dispatch(sent, collector));
     return collector.settled.promise;
   };
-  const close = async () => void (await Promise.all([dispatcher, ...leaving].map((one) => one.destroy())));
-  return { transport, close };
+  return { transport, close: () => dispatcher.destroy() };
 }
 
 // Undici would say on standard error that this is experimental, which nobody who runs the gateway can do anything about.
@@ -146,10 +136,9 @@ class Collector implements Dispatcher.DispatchHandler {
     this.#stay();
   }
 
-  #failureOf(given: Error & { code?: string }): GatewayError {
-    const error: Error & { code?: string } = told(given);
-    const code = (error.code ?? '').replace(/^PROXY_/, '');
-    if (!this.#controller || error instanceof ProxyError)
+  #failureOf(error: Error & { code?: string }): GatewayError {
+    const { code = '' } = error;
+    if (!this.#controller || error.message === NOT_LET_THROUGH)
       return noAnswer(TIMED_OUT.test(code) ? 'connect_timeout' : 'no_connection', reasonOf(code), error);
     const isHttp = ![code, error.name, error.message].some((text) => NOT_HTTP.test(text));
     if (isHttp) return noAnswer('broken', reasonOf(code), error);
@@ -163,14 +152,19 @@ const unsent = (reason: unknown) =>
     ? noAnswer('connect_timeout', 'timeout', reason)
     : reason;
 
+/** What undici says of a 407. The upstream has not seen the request. */
+const NOT_LET_THROUGH = 'Proxy Authentication Required (407)';
+
 const TIMED_OUT = /^UND_ERR_(CONNECT|HEADERS)_TIMEOUT$/;
 
-/** Error codes of Node, libuv, OpenSSL and undici, by what they say. Any other is of a connection that went away. */
+/**
+ * Error codes of Node, libuv, OpenSSL and undici, by what they say. Any other is of a connection that went away. With the last two of
+ * the second line undici says that a proxy has refused.
+ */
 const CODES_OF: readonly (readonly [RegExp, Reason])[] = [
   [/^(ENOTFOUND|EAI_)/, 'dns'],
-  [/^ECONNREFUSED$/, 'refused'],
+  [/^(ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM|UND_ERR_(ABORTED|INVALID_ARG))$/, 'refused'],
   [/^(UND_ERR_(CONNECT|HEADERS)_TIMEOUT|ETIMEDOUT)$/, 'timeout'],
-  [/^(EHOSTUNREACH|ENETUNREACH|EADDRNOTAVAIL|EACCES|EPERM|\d{3})$/, 'unreachable'],
   [
     /^(EPROTO|UND_ERR_PRX_TLS|ERR_(SSL|TLS)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|HOSTNAME_MISMATCH|INVALID_)/,
     'tls',

@@ -1,8 +1,7 @@
 import { parseEnv } from 'node:util';
 import leven from 'leven';
 import { type ConfigProblem, VARIABLES, type Variables } from '../../config.ts';
-import { fileText } from './file-text.ts';
-import { SECRET_FILES, SECRETS, withSecretFiles } from './secret-files.ts';
+import { fileText, SECRET_FILES, SECRETS, withSecretFiles } from './files.ts';
 import { SETTINGS } from './settings.ts';
 import { type Role, role } from './workers/role.ts';
 

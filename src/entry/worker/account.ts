@@ -50,13 +50,12 @@ export class Account extends DurableObject {
     this.#writes = new Writes(this.#rows, (tags) => this.#renew(tags), this.#rows.all('mark'));
   }
 
-  snapshot({ window, budget, session, sessionEpoch = 0, keys }: Question): SnapshotReply {
+  snapshot({ window, session, sessionEpoch = 0, keys }: Question): SnapshotReply {
     const now = this.#begin();
     const use = window && this.#windows.count(window, now);
     return {
       now,
       use,
-      budget: budget && this.#windows.look(budget, now),
       cooldownMs: this.#cooldownMs(now),
       session: session === undefined ? undefined : this.#sessionOf(session, sessionEpoch, now),
       keys: isOver(window, use) ? [] : keys.map((question) => this.#reply(question, now)),
@@ -95,11 +94,10 @@ export class Account extends DurableObject {
     this.#writes.end(write, this.#begin());
   }
 
-  change({ cooldownMs, spent, renewed, revoked }: Change): void {
+  change({ cooldownMs, renewed, revoked }: Change): void {
     const now = this.#begin();
     if (revoked) this.#revoke(revoked, now);
     if (renewed) this.#leases.renew(renewed, now);
-    if (spent) this.#windows.count(spent, now);
     const until = now + Math.min(cooldownMs ?? 0, MAX_COOLDOWN_MS);
     if (until > now + this.#cooldownMs(now)) this.#rows.put('cooldown', '', { facts: until, until });
   }

@@ -27,6 +27,7 @@ export function webDigest(secrets: readonly string[], upstream: string): Digest 
     return base64Url(await crypto.subtle.sign('HMAC', await key, encoder.encode(credential)));
   };
   return {
+    gatewayId: `portico-${crypto.randomUUID().slice(-12)}`,
     account,
     address: remembered(async (address) => (await account(addressOwner(address))).slice(0, ADDRESS_LENGTH)),
     body: async (text) => base64Url(await crypto.subtle.digest('SHA-256', encoder.encode(text))).slice(0, 27),

@@ -112,8 +112,7 @@ function stateOf(
   const secrets = isKept ? kept : [crypto.randomUUID() + crypto.randomUUID()];
   const engine = durableEngine(isKept ? accounts : undefined);
   const sealer = new Sealer(secrets, upstream);
-  const hasBudget = config.upstreamBudgetPerMinute > 0;
-  return { store: new SharedStore({ engine, sealer, maxBytes, clock, waitMs, hasBudget }), secrets };
+  return { store: new SharedStore({ engine, sealer, maxBytes, clock, waitMs }), secrets };
 }
 
 /** @throws Error naming every bad variable; the platform then answers 500 and logs it */

@@ -1,6 +1,6 @@
 import { type LRUCache, PART, recent } from '../bounded.ts';
 import { addressOwner, isAddress, requestsBy } from '../store.ts';
-import type { AccountId, OwnedAccount, Owner, Span, Tag, Window, WindowUse } from '../store.ts';
+import type { AccountId, OwnedAccount, Owner, Tag, Window, WindowUse } from '../store.ts';
 import { Versions } from '../writes.ts';
 
 /** Requests that the shared store has counted already. */
@@ -59,7 +59,7 @@ export class MemoryAccounts {
     this.#find(account)?.versions.renew(tags, MAX_TAGS);
   }
 
-  take(owned: OwnedAccount, { name, lengthMs }: Span, now: number): WindowUse {
+  take(owned: OwnedAccount, { name, lengthMs }: Window, now: number): WindowUse {
     const window = this.#windowOf(owned, name);
     if (window.endsAt <= now) {
       window.used = 0;
@@ -79,7 +79,7 @@ export class MemoryAccounts {
   }
 
   /** In the place of one that is over, or has less. */
-  learnAdvance(owned: OwnedAccount, { name }: Span, advance: Advance): void {
+  learnAdvance(owned: OwnedAccount, { name }: Window, advance: Advance): void {
     const window = this.#windowOf(owned, name);
     if (!window.advance || window.advance.isOver() || window.advance.left < advance.left) window.advance = advance;
   }

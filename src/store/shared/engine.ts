@@ -1,4 +1,4 @@
-import type { SessionState, Span, Use, Window, WindowUse } from '../store.ts';
+import type { SessionState, Use, Window, WindowUse } from '../store.ts';
 import type { Changes, Numbered } from './changes.ts';
 import type { WriteBegin, WriteBegun, WriteEnded } from '../writes.ts';
 
@@ -49,8 +49,6 @@ export interface Question {
   readonly count?: number | undefined;
   /** How many more to count in it at most, if it has begun before and so many are left. */
   readonly advance?: number | undefined;
-  /** Read, not counted in. */
-  readonly budget?: Span | undefined;
   /** Id of a session, and its epoch. A higher one than is known has been lost: it is taken over. */
   readonly session?: string | undefined;
   readonly sessionEpoch?: number | undefined;
@@ -71,7 +69,6 @@ export interface SnapshotReply {
   readonly now: number;
   /** Absent where the engine has no room to count. */
   readonly use?: Use | undefined;
-  readonly budget?: Use | undefined;
   readonly cooldownMs: number;
   readonly session?: SessionState | undefined;
   /** In the order asked. Undefined where no copy may be used or kept: under a mark, or after the store was replaced. */
@@ -103,8 +100,6 @@ export interface Change {
   /** A lease to prolong, if it has still this nonce. */
   readonly renewed?: { readonly key: string; readonly lease: string } | undefined;
   readonly cooldownMs?: number | undefined;
-  /** The budget in which a call of the upstream is counted. */
-  readonly spent?: Span | undefined;
   /** A session to revoke, and the epoch of all, which only grows. */
   readonly revoked?:
     | { readonly id?: string | undefined; readonly epoch?: number | undefined; readonly lifeMs: number }

@@ -1,7 +1,6 @@
 import { onAbort, pause, within } from '../../core/runtime.ts';
 import {
   type SnapshotRequest,
-  BUDGET,
   type CacheKey,
   type Entry,
   type Fetched,
@@ -11,7 +10,7 @@ import {
   type SessionState,
   type Window,
 } from '../store.ts';
-import { type KeyQuestion, type KeyReply, LEASE_MS, type SnapshotReply, useOf } from './engine.ts';
+import { type KeyQuestion, type KeyReply, LEASE_MS, type SnapshotReply } from './engine.ts';
 import { entryOf, questionOf, saveOf } from './keys.ts';
 import type { SharedParts } from './parts.ts';
 import type { View } from './views.ts';
@@ -151,13 +150,12 @@ export class Lookups {
 
   /** Takes over the reply. Where it does not come in time, nothing is known of the keys, and its leases are given back. */
   async #ask(states: readonly State[], { window, isPoll = false }: Asking = {}): Promise<SnapshotReply | undefined> {
-    const { engine, hasBudget } = this.#parts;
+    const { engine } = this.#parts;
     const { account, session } = this.#request;
     if (isPoll || this.#leftMs > 0) {
-      const budget = hasBudget ? BUDGET : undefined;
       const ofSession = session && { session: session.id, sessionEpoch: session.epoch };
       const questions = await Promise.all(states.map((state) => this.#questionOf(state)));
-      const replying = engine.snapshot(account, { window, budget, ...ofSession, keys: questions });
+      const replying = engine.snapshot(account, { window, ...ofSession, keys: questions });
       const reply = await this.inTime(replying, isPoll);
       if (reply) return this.#learn(states, questions, reply);
       const late = replying.then(({ keys }) => states.forEach((state, i) => this.#giveBack(state, keys[i]?.lease)));
@@ -180,10 +178,9 @@ export class Lookups {
 
   async #learn(states: readonly State[], questions: readonly KeyQuestion[], reply: SnapshotReply) {
     const { limits, clock, copies, views } = this.#parts;
-    const { cooldownMs, budget, numbered } = reply;
+    const { cooldownMs, numbered } = reply;
     const now = clock.now();
     if (cooldownMs > 0) limits.coolDown(this.#request, now + cooldownMs);
-    if (budget && budget.used > 0) limits.learn(this.#request, BUDGET.name, useOf(budget, now));
     const found = await Promise.all(
       states.map(({ key }, i) => this.#foundOf(key, questions[i], reply.keys[i], reply.now)),
     );

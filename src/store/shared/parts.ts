@@ -13,8 +13,6 @@ export interface SharedStoreOptions extends Omit<KeyParts, 'copies'> {
   readonly maxBytes: number;
   /** How long another instance's fetch is waited for at most. */
   readonly waitMs: number;
-  /** Whether calls of the upstream are counted. */
-  readonly hasBudget: boolean;
 }
 
 /** Where nobody has asked for so long, nobody knows. */

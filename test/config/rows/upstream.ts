@@ -52,7 +52,6 @@ export const rows: readonly Rows[] = [
   integers('MAX_BODY_BYTES', 1, 16_777_216),
   integers('CACHE_MAX_BYTES', 0, 17_179_869_184),
   integers('RATE_LIMIT_PER_MINUTE', 0, 1_000_000_000),
-  integers('UPSTREAM_BUDGET_PER_MINUTE', 0, 1_000_000_000),
   {
     variable: 'CACHE_POLICY',
     meaning: ({ policyOf }) => policyOf(operations[ID]),

@@ -7,7 +7,7 @@ export const boundsOf = (cacheMaxBytes: number) => {
   return {
     cache_bytes: cacheMaxBytes,
     accounts,
-    limit_windows: 2 * accounts, // of the limit and of the budget
+    limit_windows: accounts,
     idempotency_records: 100_663_296 / 500, // bytes, of the smallest
   };
 };

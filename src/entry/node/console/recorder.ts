@@ -1,9 +1,9 @@
 import { Bag } from '../../../core/bag.ts';
 import type { Metrics } from '../../../core/metrics.ts';
 import type { OpenCircuit, Recorded, Recorder, UnknownOutcome } from '../../../core/recorder.ts';
-import { Recent } from '../../../resilience/recent.ts';
 import { factsOf } from './facts.ts';
 import { type Load, OwnLoad } from './load.ts';
+import { Recent } from './recent.ts';
 import { Ring } from './ring.ts';
 
 const MOST_ENDED = 200;

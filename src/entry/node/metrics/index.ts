@@ -20,12 +20,7 @@ export function promMetrics(
     ...Object.entries(UNDER_WAY).map(([which, [name, help]]) =>
       gauge(`portico_${name}`, help, () => underWay[which as UnderWay]?.() ?? 0),
     ),
-    gauge(
-      'portico_circuit_open',
-      '1 while the circuit to the upstream is open, but for one account alone.',
-      () => open,
-      'max',
-    ),
+    gauge('portico_circuit_open', '1 while the circuit to the upstream is open.', () => open, 'max'),
     gauge('portico_workers', 'Processes that serve.', () => 1),
     counted(WORKER_DEATHS.name, WORKER_DEATHS.help, () => 0),
   ];

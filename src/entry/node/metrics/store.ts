@@ -26,7 +26,7 @@ export const usageMetrics = (usage: () => Usage, droppedLines: () => number): Me
     () => usage().recordBytes,
   ),
   gauge('portico_idempotency_bytes_limit', 'How much there may be of that.', () => usage().recordBytesLimit),
-  gauge('portico_limit_windows', 'Windows of limits and budgets.', () => usage().windows),
+  gauge('portico_limit_windows', 'Windows of limits.', () => usage().windows),
   counted('portico_log_lines_dropped_total', 'Log lines that could not be written.', droppedLines),
 ];
 

@@ -1,12 +1,11 @@
 import { createRequire } from 'node:module';
-import type { ConnectionOptions } from 'node:tls';
 import type * as ioredis from 'ioredis';
 import type { Cluster, Redis } from 'ioredis';
 import type { StoreAddress as Address } from './address.ts';
 import type { Tls } from '../certificates.ts';
 
-/** With what its connections are secured; each takes what is there when it is made. */
 export interface StoreAddress extends Address {
+  /** With what its connections are secured. */
   readonly secured?: Tls | undefined;
 }
 
@@ -32,12 +31,7 @@ function reconnecting(): (error: Error) => boolean {
   };
 }
 
-/** Read by ioredis for each connection. */
-const tlsOf = (secured: Tls | undefined): ConnectionOptions => ({
-  get secureContext() {
-    return secured?.secureContext;
-  },
-});
+const tlsOf = (secured: Tls | undefined) => ({ secureContext: secured?.secureContext });
 
 const optionsOf = ({ tls, user, password, secured }: StoreAddress) => ({
   ...(tls && { tls: tlsOf(secured) }),

@@ -161,8 +161,7 @@ export class RedisEngine implements Engine {
   }
 
   async change(account: string, change: Change): Promise<void> {
-    const keys = [`l:${account}`, `w:${account}`];
-    const { numbered } = await this.#askOf('change', account, { keys, call: change });
+    const { numbered } = await this.#askOf('change', account, { keys: [`l:${account}`], call: change });
     if (!change.revoked) return;
     this.changes?.changed(account, numbered);
     this.#assertReliable();

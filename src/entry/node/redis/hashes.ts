@@ -2,8 +2,8 @@ import { LEAST_RECORD_BYTES } from '../../../store/shared/engine.ts';
 import { prolong, VERSIONS } from './lua.ts';
 
 /**
- * Windows and budgets of the account, a hash of its own (count and end; `w<name>`, `b<name>`), which expires with the
- * longest of them: how much of one is used, when it ends, whether that is a new one.
+ * Windows of the account, a hash of its own (count and end; `w<name>`), which expires with the longest of them: how much of
+ * one is used, when it ends, whether that is a new one.
  */
 export const useOf = (text: string, length: string) => `
 local used, ends = string.match(${text} or '', '^(%d+) (%d+)$')
@@ -19,10 +19,10 @@ if isNew then
 end
 `;
 
-/** Counts one more in a window (w) or a budget (b). */
+/** Counts one more in a window. */
 export const COUNT = `
-local function count(kind, span)
-  local field, length = kind .. span.name, math.ceil(span.lengthMs)
+local function count(span)
+  local field, length = 'w' .. span.name, math.ceil(span.lengthMs)
   ${useOf("redis.call('HGET', windows, field)", 'length')}
   used = used + 1
   ${setUse('field')}

@@ -20,37 +20,37 @@ import {
 const FIELDS = ', unpack(ARGV, fields)';
 
 /**
- * KEYS: leases, windows, copies. ARGV: field, length and limit of the window, how many to count and how many in advance; field and
- * length of the budget; id and epoch of the session; for each key its name, the number of its tags, version, instant and freshness
- * of the instance's own copy, the lease that it wants, and the one it waits for; fields of the account: those of the session,
- * those of the tags. Replies: how many keys were looked up; now; cooldown; use, time left and advance of the window; use and
- * time left of the budget; whether the session is revoked, epoch, since when; for each key its version, lease, instant and age
- * of the copy, and its value where the instance does not have it.
+ * KEYS: leases, windows, copies. ARGV: field, length and limit of the window, how many to count and how many in advance; id and
+ * epoch of the session; for each key its name, the number of its tags, version, instant and freshness of the instance's own
+ * copy, the lease that it wants, and the one it waits for; fields of the account: those of the session, those of the tags.
+ * Replies: how many keys were looked up; now; cooldown; use, time left and advance of the window; whether the session is
+ * revoked, epoch, since when; for each key its version, lease, instant and age of the copy, and its value where the instance
+ * does not have it.
  */
 export const snapshot = `${IDENTITY}
-local FIRST, EACH = 15, 7
+local FIRST, EACH = 13, 7
 local count = #KEYS - 4
 local fields = FIRST + EACH * count
-local windowName, windowMs, limit, counted, wanted, budgetName, budgetMs, session, sessionEpoch = unpack(ARGV, 6, 14)
+local windowName, windowMs, limit, counted, wanted, session, sessionEpoch = unpack(ARGV, 6, 12)
 local leases, windows = KEYS[3], KEYS[4]
 ${accountOf(FIELDS)}${hiddenOf(FIELDS)}
 -- With the room that one key takes: a table that grows is made anew.
 local reply = {
-  token, number, 0, now, cooldown, false, false, false, false, false, false, false, false,
+  token, number, 0, now, cooldown, false, false, false, false, false, false,
   false, false, false, false, false,
 }
-local uses = redis.call('HMGET', windows, windowName, budgetName)
+local inWindow = redis.call('HGET', windows, windowName)
 -- The last fiftieth of the memory is for known accounts: made-up credentials must not take the room of records.
-if not made and not uses[1] then
+if not made and not inWindow then
   ${MEMORY}
   if memory() > 0.98 and redis.call('EXISTS', account, windows) == 0 then
-    reply[11], reply[12] = 0, 0
+    reply[9], reply[10] = 0, 0
     return reply
   end
 end
 local isUsedUp = false
 if windowName ~= '' then
-  ${useOf('uses[1]', 'windowMs')}
+  ${useOf('inWindow', 'windowMs')}
   used = used + counted
   -- At most half of what is left for all together who listen for changes.
   local half, advance = math.floor((limit - used) / 2), false
@@ -63,14 +63,10 @@ if windowName ~= '' then
   ${setUse('windowName')}
   reply[6], reply[7], reply[8] = used, ends - now, advance
 end
-if budgetName ~= '' then
-  ${useOf('uses[2]', 'budgetMs')}
-  reply[9], reply[10] = used, ends - now
-end
 if session ~= '' then
   ${EPOCH_OF}${SESSION_OF}
   local isRevoked, epochOfAll, sinceMs = sessionOf(sessionEpoch, ${SESSION_MS}, found[5], found[6], found[7])
-  reply[11], reply[12], reply[13] = isRevoked, epochOfAll, sinceMs or false
+  reply[9], reply[10], reply[11] = isRevoked, epochOfAll, sinceMs or false
 end
 
 local open = {} -- those without a fresh copy, that want a lease or wait for one
@@ -78,7 +74,7 @@ local isNewEpoch = not epoch
 local field = fields + (session ~= '' and 3 or 0)
 reply[3] = isUsedUp and 0 or count
 for i = 1, reply[3] do
-  local from, to, copy = FIRST + EACH * (i - 1), 13 + 5 * (i - 1), KEYS[4 + i]
+  local from, to, copy = FIRST + EACH * (i - 1), 11 + 5 * (i - 1), KEYS[4 + i]
   local key, tags, ownVersion, ownAskedAt, ownIsFresh, lease, waitedFor = unpack(ARGV, from, from + EACH - 1)
   for place = to + 1, to + 5 do reply[place] = false end
   ${IS_HIDDEN}
@@ -116,7 +112,7 @@ if #open > 0 then
   for j, i in ipairs(open) do names[j] = ARGV[FIRST + EACH * (i - 1)] end
   local known = isNewEpoch or redis.call('HMGET', leases, unpack(names))
   for j, i in ipairs(open) do
-    local from, to = FIRST + EACH * (i - 1), 13 + 5 * (i - 1)
+    local from, to = FIRST + EACH * (i - 1), 11 + 5 * (i - 1)
     local lease, waitedFor, version, isNew = ARGV[from + 5], ARGV[from + 6], reply[to + 1], reply[to + 5]
     local nonce, under, ends = string.match(not isNewEpoch and known[j] or '', '${LEASE}')
     local isHeld = nonce and under == version and tonumber(ends) > now and tonumber(ends) <= now + ${LEASE_MS}

@@ -9,24 +9,15 @@ const versionsOf = (all: readonly { readonly tags: readonly string[] }[]) =>
   all.flatMap(({ tags }) => tags.map((tag) => `t${tag}`));
 
 /** As the script `snapshot` takes it. */
-export function questionArgs({
-  window,
-  count,
-  advance,
-  budget,
-  session,
-  sessionEpoch,
-  keys,
-}: Question): readonly Arg[] {
+export function questionArgs({ window, count, advance, session, sessionEpoch, keys }: Question): readonly Arg[] {
   const { name, lengthMs = 0, limit = 0 } = window ?? {};
   const ofWindow = [name === undefined ? '' : `w${name}`, Math.ceil(lengthMs), limit, count ?? 1, advance ?? 0];
-  const ofBudget = budget ? [`b${budget.name}`, Math.ceil(budget.lengthMs)] : ['', 0];
   const ofKeys = keys.flatMap(({ key, tags, have, lease = '', waitedFor = '' }) => {
     const own = have ? [have.version, have.askedAt, Number(have.isFresh)] : ['', 0, 0];
     return [key, tags.length, ...own, lease, waitedFor];
   });
   const ofSession = session === undefined ? [] : [`s${session}`, 'x', 'X'];
-  return [...ofWindow, ...ofBudget, session ?? '', sessionEpoch ?? 0, ...ofKeys, ...ofSession, ...versionsOf(keys)];
+  return [...ofWindow, session ?? '', sessionEpoch ?? 0, ...ofKeys, ...ofSession, ...versionsOf(keys)];
 }
 
 /** As the script `save` takes them. */
@@ -44,7 +35,7 @@ type Item = Buffer | number | null;
 const numberOf = (item: Item | undefined) => (typeof item === 'number' ? item : undefined);
 const textOf = (item: Item | undefined) => (item instanceof Buffer ? item.toString() : undefined);
 
-const HEAD = 11;
+const HEAD = 9;
 const EACH = 5;
 
 function useOf(used: Item | undefined, leftMs: Item | undefined, advance?: Item) {
@@ -55,14 +46,13 @@ function useOf(used: Item | undefined, leftMs: Item | undefined, advance?: Item)
 /** What the script `snapshot` has replied, without token and number. */
 export function snapshotOf({ session }: Question, reply: readonly unknown[]): SnapshotReply {
   const items = reply as readonly Item[];
-  const [count, now, cooldownMs, used, leftMs, advance, spent, spentLeftMs, isRevoked, epoch, sinceMs] = items;
+  const [count, now, cooldownMs, used, leftMs, advance, isRevoked, epoch, sinceMs] = items;
   const keys = Array.from({ length: numberOf(count) ?? 0 }, (_, i) => keyOf(items, HEAD + EACH * i));
   const state = { isRevoked: isRevoked === 1, epoch: numberOf(epoch) ?? 0, sinceMs: numberOf(sinceMs) };
   return {
     now: numberOf(now) ?? 0,
     cooldownMs: numberOf(cooldownMs) ?? 0,
     use: useOf(used, leftMs, advance),
-    budget: useOf(spent, spentLeftMs),
     session: session === undefined ? undefined : state,
     keys,
   };

@@ -12,7 +12,7 @@ export const beginWrite = `${IDENTITY}${WRITES}${EPOCH_OF}${SESSION_OF}${MEMORY}
 local windows = KEYS[5]
 ${COUNT}
 local ended, record, nonce, purchase, session = KEYS[3], KEYS[6], asked.nonce, asked.purchase or '', asked.session
-local use = asked.window and count('w', asked.window)
+local use = asked.window and count(asked.window)
 local function result(is, more, ...)
   local reply = more or {}
   reply.is, reply.use = is, use
@@ -101,9 +101,9 @@ elseif record and value and (not owner or owner == nonce) then
 end
 return answer(true)`;
 
-/** KEYS: leases, windows. */
+/** KEYS: leases. */
 export const change = `${IDENTITY}${accountOf()}${ASKED}
-local leases, windows = KEYS[3], KEYS[4]
+local leases = KEYS[3]
 local renewed, revoked = asked.renewed, asked.revoked
 if renewed then
   local nonce, version = string.match(redis.call('HGET', leases, renewed.key) or '', '${LEASE}')
@@ -116,10 +116,6 @@ local cooling = math.min(math.ceil(asked.cooldownMs or 0), ${MAX_COOLDOWN_MS})
 if cooling > cooldown then
   redis.call('HSET', account, 'c', now + cooling)
   life = cooling
-end
-if asked.spent then
-  ${COUNT}
-  count('b', asked.spent)
 end
 if revoked then
   ${EPOCH_OF}${SESSION_OF}${VERSIONS}

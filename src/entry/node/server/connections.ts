@@ -22,7 +22,7 @@ export function mostConnections(upstreamConnections: number): number {
 }
 
 /** Of files and connections of this process. */
-export function descriptorLimit(): number {
+function descriptorLimit(): number {
   try {
     return Number(
       /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1] ?? USUAL_DESCRIPTORS,

@@ -1,9 +1,7 @@
 import { type ProxyTracerProvider, trace, type Tracer } from '@opentelemetry/api';
-import type { ConfigProblem } from '../../../config.ts';
 import type { Logger } from '../../../core/logger.ts';
 import { VERSION } from '../../../core/version.ts';
 import { Spans } from './spans.ts';
-import { type TraceSettings, traceSettingsIn } from './variables.ts';
 
 /**
  * Spans go to the provider that a host has registered; else, where a variable of OpenTelemetry's says where to, to a collector, by its
@@ -12,13 +10,13 @@ import { type TraceSettings, traceSettingsIn } from './variables.ts';
 export function openTraces(upstream: URL, logger: Logger) {
   const tracing = new Spans(upstream);
   tracing.tracer = tracerOfHost();
-  const settings = tracing.tracer ? undefined : traceSettingsIn(process.env);
-  const loading = settings && 'data' in settings ? load(settings.data) : undefined;
-  async function load(given: TraceSettings) {
+  const endpoint = tracing.tracer ? undefined : endpointIn(process.env);
+  const loading = endpoint === undefined ? undefined : load(endpoint);
+  async function load(at: string) {
     const { openSdk } = await import('./sdk.ts');
     tracing.tracer = tracerOfHost(); // it may have registered its own since
     if (tracing.tracer) return undefined;
-    const sdk = openSdk(given, logger);
+    const sdk = openSdk(at, logger);
     tracing.tracer = sdk.tracer;
     return sdk;
   }
@@ -35,10 +33,16 @@ export function openTraces(upstream: URL, logger: Logger) {
   };
 }
 
-/** What is wrong with OpenTelemetry's variables, unless a host reads them for itself. */
-export function traceProblems(): readonly ConfigProblem[] {
-  const settings = tracerOfHost() ? undefined : traceSettingsIn(process.env);
-  return settings && 'problems' in settings ? settings.problems : [];
+/** Undefined where no variable says where spans go, or one says that there are none. */
+function endpointIn(env: NodeJS.ProcessEnv): string | undefined {
+  const [exporter, isDisabled, traces, all] = [
+    'OTEL_TRACES_EXPORTER',
+    'OTEL_SDK_DISABLED',
+    'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT',
+    'OTEL_EXPORTER_OTLP_ENDPOINT',
+  ].map((name) => env[name]?.trim());
+  const isOff = exporter?.toLowerCase() === 'none' || isDisabled?.toLowerCase() === 'true';
+  return isOff ? undefined : traces || all || undefined;
 }
 
 /** The global provider is a proxy until somebody registers one, and then it is one too. */

@@ -18,34 +18,33 @@ import {
 } from '@opentelemetry/sdk-trace';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Logger } from '../../../core/logger.ts';
-import { Sparing } from '../../../core/sparing.ts';
+import { OncePerMinute } from '../../../core/once-per-minute.ts';
 import { VERSION } from '../../../core/version.ts';
-import type { TraceSettings } from './variables.ts';
 
 /** How long the process may wait for a collector when it ends. */
 const CLOSE_MS = 2_000;
 
 /**
- * The SDK of OpenTelemetry, sending to the collector that its variables name. Endpoint, headers, timeout, compression and certificates
- * are read by its exporter. `close` sends what is left, for 2 s at most.
+ * The SDK of OpenTelemetry, sending to the collector that its variables name: its exporter reads where and how. Those of the sampler
+ * and of batches it leaves to us. `close` sends what is left, for 2 s at most.
  */
 export function openSdk(
-  settings: TraceSettings,
+  endpoint: string,
   logger: Logger,
 ): { readonly tracer: Tracer; readonly close: () => Promise<void> } {
-  hearTroubles(logger, (settings.otelExporterOtlpTracesEndpoint ?? settings.otelExporterOtlpEndpoint)?.host);
+  hearTroubles(logger, URL.parse(endpoint)?.host);
   const provider = new TracerProvider({
     resource: defaultResource()
       .merge(resourceFromAttributes({ 'service.name': 'portico', 'service.version': VERSION }))
       .merge(detectResources({ detectors: [resourceAttributesEnvDetector, serviceNameEnvDetector] })),
-    sampler: SAMPLER_OF[settings.otelTracesSampler](settings.otelTracesSamplerArg),
+    sampler: samplerIn(process.env),
     spanProcessors: [
       new BatchSpanProcessor({
         exporter: new OTLPTraceExporter(),
-        scheduledDelayMillis: settings.otelBspScheduleDelay,
-        exportTimeoutMillis: settings.otelBspExportTimeout,
-        maxQueueSize: settings.otelBspMaxQueueSize,
-        maxExportBatchSize: Math.min(settings.otelBspMaxExportBatchSize, settings.otelBspMaxQueueSize),
+        scheduledDelayMillis: countIn('OTEL_BSP_SCHEDULE_DELAY', 5_000),
+        exportTimeoutMillis: countIn('OTEL_BSP_EXPORT_TIMEOUT', 30_000),
+        maxQueueSize: countIn('OTEL_BSP_MAX_QUEUE_SIZE', 2_048),
+        maxExportBatchSize: countIn('OTEL_BSP_MAX_EXPORT_BATCH_SIZE', 512),
       }),
     ],
   });
@@ -62,11 +61,11 @@ const ignored = () => undefined;
 
 /** What the SDK says may quote anything, a collector's answer too: only codes, and names of variables, are logged. */
 function hearTroubles(logger: Logger, host: string | undefined): void {
-  const sparing = new Sparing();
+  const warnings = new OncePerMinute();
   const hear = (...said: unknown[]) => {
     const text = said.filter((part) => typeof part === 'string').join(' ');
     const trouble = TROUBLE.exec(text)?.slice(1).find(Boolean) ?? 'unknown';
-    if (!sparing.isDue(trouble, performance.now())) return;
+    if (!warnings.isDue(trouble, performance.now())) return;
     const told = trouble.startsWith('OTEL_') ? { variable: trouble } : { reason: trouble };
     logger.warn({ ...told, ...(host !== undefined && { host }) }, 'trouble with traces');
   };
@@ -77,11 +76,18 @@ function hearTroubles(logger: Logger, host: string | undefined): void {
 /** A code of the system or a status of the collector; a variable; no answer in time; spans that there was no room for. */
 const TROUBLE = /"code":"(\w{1,40})"|\b(OTEL_[A-Z_]{1,60})|\b(time)d? ?out\b|\b(Dropped) \d+ spans/i;
 
-const SAMPLER_OF: Readonly<Record<TraceSettings['otelTracesSampler'], (share: number) => Sampler>> = {
-  always_on: () => new AlwaysOnSampler(),
-  always_off: () => new AlwaysOffSampler(),
-  traceidratio: (share) => new TraceIdRatioBasedSampler(share),
-  parentbased_always_on: () => new ParentBasedSampler({ root: new AlwaysOnSampler() }),
-  parentbased_always_off: () => new ParentBasedSampler({ root: new AlwaysOffSampler() }),
-  parentbased_traceidratio: (share) => new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(share) }),
+const countIn = (name: string, otherwise: number): number => {
+  const count = Number(process.env[name]);
+  return count > 0 ? count : otherwise;
 };
+
+function samplerIn({ OTEL_TRACES_SAMPLER = '', OTEL_TRACES_SAMPLER_ARG }: NodeJS.ProcessEnv): Sampler {
+  const [, isByParent, name] = /^(parentbased_)?(.*)$/.exec(OTEL_TRACES_SAMPLER.trim().toLowerCase()) ?? [];
+  const samplers: Readonly<Record<string, Sampler>> = {
+    always_on: new AlwaysOnSampler(),
+    always_off: new AlwaysOffSampler(),
+    traceidratio: new TraceIdRatioBasedSampler(Number(OTEL_TRACES_SAMPLER_ARG || 1)),
+  };
+  const root = samplers[name ?? ''];
+  return root && !isByParent ? root : new ParentBasedSampler({ root: root ?? new AlwaysOnSampler() });
+}

@@ -1,5 +1,3 @@
-import type { Whose } from '../upstream/call.ts';
-
 const STEPS = 20;
 /** Names that are told apart; any more are one together. */
 const MAX_NAMES = 5_000;
@@ -12,15 +10,11 @@ interface Count {
 
 type Counts = Map<string, Count>;
 
-/**
- * Calls of the last `spanMs`, and how many of them were marked, by the name of an account or of a client; forgotten in
- * steps of a twentieth of it.
- */
+/** Requests of the last `spanMs`, and how many of them were marked, by account; forgotten in steps of a twentieth of it. */
 export class Recent {
   readonly #stepMs: number;
   /** Those of each step of time. Steps are numbered since the epoch, the oldest first. */
   readonly #steps = new Map<number, Counts>();
-  readonly #all: Count = { calls: 0, marked: 0 };
   /** The sums of all steps. */
   readonly #sums: Counts = new Map();
   /** The number of the oldest step that is not over. */
@@ -36,35 +30,8 @@ export class Recent {
     const key = isToldApart ? name : OTHERS;
     const number = Math.floor(now / this.#stepMs);
     const step = this.#steps.get(number) ?? this.#begin(number);
-    this.#all[what]++;
     countIn(this.#sums, key)[what]++;
     countIn(step, key)[what]++;
-  }
-
-  totals(now: number): Readonly<Count> {
-    this.#forget(now);
-    return this.#all;
-  }
-
-  of(name: string, now: number): Readonly<Count> {
-    this.#forget(now);
-    return this.#sums.get(name) ?? { calls: 0, marked: 0 };
-  }
-
-  /** How many names there are, and how many of them have most of their calls marked. Takes 50 µs with all of them. */
-  names(now: number): { readonly all: number; readonly bad: number } {
-    this.#forget(now);
-    let bad = 0;
-    for (const { calls, marked } of this.#sums.values()) if (marked * 2 > calls) bad++;
-    return { all: this.#sums.size, bad };
-  }
-
-  /** The counts of the name with most marked calls. */
-  worst(now: number): Readonly<Count> {
-    this.#forget(now);
-    let worst = { calls: 0, marked: 0 };
-    for (const count of this.#sums.values()) if (count.marked > worst.marked) worst = count;
-    return worst;
   }
 
   /** The names with most calls, the first with most of all. Takes some ms with all of them. */
@@ -89,10 +56,8 @@ export class Recent {
       this.#steps.delete(number);
       for (const [name, { calls, marked }] of step) {
         const sum = countIn(this.#sums, name);
-        for (const count of [this.#all, sum]) {
-          count.calls -= calls;
-          count.marked -= marked;
-        }
+        sum.calls -= calls;
+        sum.marked -= marked;
         if (sum.calls === 0 && sum.marked === 0) this.#sums.delete(name);
       }
     }
@@ -105,25 +70,4 @@ function countIn(counts: Counts, name: string): Count {
   const count = { calls: 0, marked: 0 };
   counts.set(name, count);
   return count;
-}
-
-/** What tells accounts apart; calls without a credential are those of their client. */
-export const accountOf = ({ account, owner }: Whose): string => account ?? owner;
-
-export const clientOf = ({ context }: Whose): string => context.address;
-
-/** The same calls by account and by client. */
-export class RecentCalls {
-  readonly accounts: Recent;
-  readonly clients: Recent;
-
-  constructor(spanMs: number) {
-    this.accounts = new Recent(spanMs);
-    this.clients = new Recent(spanMs);
-  }
-
-  count(what: keyof Count, now: number, call: Whose): void {
-    this.accounts.count(what, now, accountOf(call));
-    this.clients.count(what, now, clientOf(call));
-  }
 }

@@ -1,0 +1,253 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { styleText } from 'node:util';
+import type { Cluster, Redis } from 'ioredis';
+import { type Config, type ConfigProblem, NO_UPSTREAM } from '../../config.ts';
+import { GatewayError } from '../../core/errors.ts';
+import { parsedJson } from '../../core/json.ts';
+import { checkedConfig } from '../../portico.ts';
+import { proxyAccount } from '../../proxy-account/index.ts';
+import { tableOf } from '../../upstream/table.ts';
+import type { RawAnswer } from '../../upstream/transport.ts';
+import { channelOf, clientOf, fieldIn, isCluster, troublesOf } from './redis/client.ts';
+import { reach, reasonOf } from './redis/connection.ts';
+import { runtimeOf } from './runtime.ts';
+import { proxyTo, type Settings, settingsIn } from './settings.ts';
+import { undiciTransport } from './transport.ts';
+import { BAD_CONFIG, gatherVariables, lineOf, nearlyVariables, sayProblems } from './variables.ts';
+
+/** What was found out about one thing, and what to do about it. */
+type Finding = readonly [verdict: 'good' | 'poor' | 'bad', words: string, advice?: string];
+type Tell = (name: string, ...finding: Finding) => void;
+
+const COLOURS = { good: 'green', poor: 'yellow', bad: 'red' } as const;
+
+/** What a gateway would start with. */
+interface Configured {
+  readonly config: Config;
+  readonly settings: Settings;
+  readonly key: unknown;
+}
+
+/** Reads what the start reads. `hasSandbox`: whether an upstream is started where none is configured. */
+function configured(hasSandbox: boolean): Configured | { readonly problems: readonly ConfigProblem[] } {
+  const runtime = runtimeOf(gatherVariables(process.env));
+  const checked = checkedConfig(runtime, tableOf(proxyAccount));
+  const settings = settingsIn(runtime.variables);
+  if ('problems' in checked) return checked;
+  if ('problems' in settings) return settings;
+  if (!checked.config.upstreamBaseUrl && !hasSandbox) return { problems: [NO_UPSTREAM] };
+  return { config: checked.config, settings: settings.data, key: runtime.variables['PORTICO_KEY'] };
+}
+
+const unknownNames = () =>
+  nearlyVariables(process.env).map(({ variable, did_you_mean: meant }) => `${variable} is not known: perhaps ${meant}`);
+
+/** Says whether a gateway would start with this configuration, and connects nowhere. Returns the status to exit with. */
+export async function check(hasSandbox: boolean, say: (text: string) => void): Promise<number> {
+  const read = configured(hasSandbox);
+  if ('problems' in read) {
+    sayProblems(read.problems);
+    return BAD_CONFIG;
+  }
+  for (const warning of unknownNames()) console.error(warning);
+  say(`this configuration would start${read.config.upstreamBaseUrl ? '' : ', with the sandbox as its upstream'}\n`);
+  return 0;
+}
+
+/** Says of all that a gateway needs whether it is good, and what to do. Returns the status to exit with. */
+export async function doctor(hasSandbox: boolean, say: (text: string) => void): Promise<number> {
+  let status = 0;
+  const tell: Tell = (name, verdict, words, advice) => {
+    const mark = styleText(COLOURS[verdict], verdict.padEnd(4));
+    say(`${mark}  ${name.padEnd(13)}  ${words}${advice === undefined ? '' : `. ${advice}`}\n`);
+    if (verdict === 'bad') status = 1;
+  };
+  const read = configured(hasSandbox);
+  if ('problems' in read) {
+    for (const problem of read.problems) tell('configuration', 'bad', lineOf(problem));
+    return status;
+  }
+  tell('configuration', 'good', 'a gateway would start with it');
+  for (const warning of unknownNames()) tell('configuration', 'poor', warning, 'It starts all the same');
+  await askUpstream(read, tell);
+  await askStore(read.settings, tell);
+  return status;
+}
+
+/** How far away something is: the least of several round trips. */
+async function distance(farMs: number, ask: () => Promise<unknown>): Promise<Finding> {
+  const times: number[] = [];
+  for (let tried = 0; tried < 4; tried++) {
+    const startedAt = performance.now();
+    await ask();
+    times.push(performance.now() - startedAt);
+  }
+  const ms = Math.min(...times);
+  const words = `answers in ${ms.toFixed(1)} ms`;
+  return ms <= farMs ? ['good', words] : ['poor', words, 'Run the gateway nearer to it'];
+}
+
+const ANSWER_MS = 3_000;
+const FAR_UPSTREAM_MS = 100;
+
+/** By the gateway's own transport. The key is sent only to an upstream that asks for one. */
+async function askUpstream({ config, settings, key }: Configured, tell: Tell): Promise<void> {
+  const { upstreamBaseUrl: url, upstreamMaxBodyBytes: maxBodyBytes } = config;
+  if (!url) return tell('upstream', 'good', 'UPSTREAM_BASE_URL is not set: the sandbox takes its place');
+  const way = { tls: settings.upstreamTls, ...proxyTo(url, settings) };
+  const { transport, close } = undiciTransport(url, config, way);
+  const ask = (...credential: string[]) => {
+    const headers = [
+      'accept',
+      'application/json',
+      'user-agent',
+      'portico',
+      'x-request-id',
+      randomUUID(),
+      ...credential,
+    ];
+    const signal = AbortSignal.timeout(ANSWER_MS);
+    return transport({ method: 'GET', path: proxyAccount.getSubscription.path, headers, signal, maxBodyBytes });
+  };
+  try {
+    const answered = ofAnswer(await ask());
+    tell('upstream', ...answered);
+    if (answered[0] !== 'good') return;
+    tell('upstream', ...(await distance(FAR_UPSTREAM_MS, ask)));
+    if (typeof key !== 'string' || key === '') tell('key', 'good', 'PORTICO_KEY is not set: none was tried');
+    else if (!/^[!-~]{1,4096}$/.test(key)) tell('key', 'bad', 'PORTICO_KEY is not 1 to 4096 visible ASCII characters');
+    else tell('key', ...ofKey(await ask('authorization', `Token ${key}`)));
+  } catch (error) {
+    tell('upstream', ...ofFailure(error, way.proxy !== undefined));
+  } finally {
+    await close();
+  }
+}
+
+/** Of an upstream that was asked without a key. */
+function ofAnswer({ status, body }: RawAnswer): Finding {
+  const isJson = 'text' in body && parsedJson(body.text) !== undefined;
+  if (isJson && (status === 401 || status === 403)) return ['good', `asks for a key, as the API does (${status})`];
+  if (status === 429) return ['poor', 'answers 429: too many requests', 'Wait, or ask why it limits this machine'];
+  if (status >= 500) return ['bad', `fails with ${status}`, 'Ask whoever runs it'];
+  const advice = 'Set UPSTREAM_BASE_URL to where the API is: scheme, host and path. Redirects are not followed';
+  return ['bad', `answers ${status} where it should ask for a key`, advice];
+}
+
+/** Who has no subscription gets a 404. */
+function ofKey({ status }: RawAnswer): Finding {
+  if (status === 200 || status === 404) return ['good', 'the upstream takes PORTICO_KEY'];
+  if (status === 401)
+    return ['bad', 'the upstream does not know PORTICO_KEY (401)', 'Is it whole, and for this upstream?'];
+  return ['bad', `with PORTICO_KEY the upstream answers ${status}`, 'Ask whoever runs it what that key may read'];
+}
+
+const UPSTREAM_ADVICE: Readonly<Record<string, string>> = {
+  dns: 'Look at the host in UPSTREAM_BASE_URL, and at the resolver of this machine',
+  refused: 'Is it running? Look at host and port in UPSTREAM_BASE_URL',
+  timeout: 'A firewall may drop what is sent: look at host and port in UPSTREAM_BASE_URL',
+  tls: 'Is it https:// at this port? If so, UPSTREAM_CA_FILE says whom to trust, and UPSTREAM_CERT_FILE what to show',
+};
+
+function ofFailure(error: unknown, hasProxy: boolean): Finding {
+  const { reason = 'timeout', cause } = error instanceof GatewayError ? error.particulars : {};
+  const code = cause instanceof Error && 'code' in cause && typeof cause.code === 'string' ? `, ${cause.code}` : '';
+  const advice = UPSTREAM_ADVICE[reason] ?? 'Is it that scheme at this port, and is that the API?';
+  const proxies = hasProxy ? '. Or it is the proxy: look at HTTPS_PROXY and HTTP_PROXY' : '';
+  return ['bad', `gives no answer (${reason}${code})`, advice + proxies];
+}
+
+const CONNECT_MS = 5_000;
+const FAR_STORE_MS = 20;
+
+async function askStore({ storeUrl, storeTls }: Settings, tell: Tell): Promise<void> {
+  if (!storeUrl) return tell('store', 'good', 'STORE_URL is not set: each instance keeps its own state');
+  const address = { ...storeUrl, secured: storeTls };
+  const client = clientOf(address);
+  try {
+    await connected(client);
+    for (const node of isCluster(client) ? client.nodes('master') : [client]) {
+      if (address.db > 0) await node.select(address.db);
+      tell('store', ...(await distance(FAR_STORE_MS, () => node.ping())));
+      const info = await node.info().catch(() => undefined);
+      for (const finding of info === undefined ? [HIDDEN] : ofSettings(info, await troublesOf(node, '')))
+        tell('store', ...finding);
+    }
+    const channel = channelOf(address);
+    const telling = channel === '' ? [] : [`PUBLISH ${channel} x`, `SUBSCRIBE ${channel}`, `PUBSUB NUMSUB ${channel}`];
+    const refused = (await client.eval(TRY, 1, KEY, ...NEEDED.split(','), ...telling)) as string[];
+    if (refused.length === 0) tell('store', 'good', 'its user may do what is needed');
+    else tell('store', 'bad', `its user may not ${refused.join(', ')}`, STORE_ADVICE['NOPERM']);
+  } catch (error) {
+    const at = address.nodes.map(({ host, port }) => `${host}:${port}`).join(', ');
+    const code = reasonOf(error);
+    const advice = STORE_ADVICE[code] ?? 'Look for that code in docs/shared-state.md';
+    tell('store', 'bad', `${at} cannot be used (${code})`, advice);
+  } finally {
+    client.disconnect();
+  }
+}
+
+/** @throws what the client says first: it would try again for ever */
+async function connected(client: Redis | Cluster): Promise<void> {
+  const failed = Promise.withResolvers<never>();
+  client.on('node error', failed.reject); // of a cluster, before its own
+  client.on('error', failed.reject);
+  const late = sleep(CONNECT_MS, undefined, { ref: false }).then(() => Promise.reject(new Error('Socket timeout')));
+  await Promise.race([client.connect().then(() => reach(client)), failed.promise, late]);
+}
+
+const HIDDEN: Finding = [
+  'poor',
+  'does not tell version and settings: INFO is refused',
+  "Add '+info' to its user's ACL",
+];
+
+/** By what `troublesOf` calls them. */
+const TROUBLES: Readonly<Record<string, Finding>> = {
+  NOT_PERSISTENT: ['bad', 'keeps nothing on disk: records end with its process', 'Set appendonly yes'],
+  EVICTS: ['bad', 'evicts, and a write without its record may be sent twice', 'Set maxmemory-policy noeviction'],
+  REPLICA_WRITABLE: ['bad', 'its replicas take writes', 'Set replica-read-only yes'],
+  FEW_MIN_REPLICAS: [
+    'bad',
+    'cut off from its replicas it takes purchases',
+    'Set min-replicas-to-write to their number',
+  ],
+};
+
+function ofSettings(info: string, troubles: readonly string[]): readonly Finding[] {
+  const [redis = '', valkey] = [fieldIn(info, 'redis_version'), fieldIn(info, 'valkey_version')];
+  const version = `is ${valkey === undefined ? `Redis ${redis}` : `Valkey ${valkey}`}`;
+  const isOld = Number.parseInt(redis, 10) < 7; // of Valkey too this says which Redis it is like
+  const found = troubles.flatMap((trouble) => (TROUBLES[trouble] ? [TROUBLES[trouble]] : []));
+  return [
+    isOld ? ['bad', version, 'It has to be Redis 7, Valkey 8, or later'] : ['good', version],
+    ...(found.length > 0 ? found : [['good', 'persists, and evicts nothing'] as const]),
+  ];
+}
+
+const STORE_ADVICE: Readonly<Record<string, string>> = {
+  WRONGPASS: 'Look at user and password in STORE_URL',
+  NOAUTH: 'It wants a password: redis://user:password@…',
+  NOPERM: 'Give its user the rights that docs/shared-state.md names',
+  ERR: 'Look at what follows the host in STORE_URL, and whether it is one node, sentinels or a cluster',
+  READONLY: 'It is a replica: STORE_URL is to name the primary, or the sentinels',
+  ECONNREFUSED: 'Is it running? Look at host and port in STORE_URL',
+  ETIMEDOUT: 'A firewall may drop what is sent; or one side has TLS and the other has not: redis:// or rediss://',
+};
+
+const KEY = 'portico:doctor';
+const NEEDED =
+  `EVALSHA x 1 ${KEY},SCRIPT LOAD x,TIME,EXISTS ${KEY},GET ${KEY},SET ${KEY} x PX 9,GETRANGE ${KEY} 0 0,DEL ${KEY},` +
+  `PEXPIRE ${KEY} 9,PTTL ${KEY},HGET ${KEY} f,HSET ${KEY} f x,HMGET ${KEY} f,HDEL ${KEY} f,HLEN ${KEY},HKEYS ${KEY}`;
+
+/** Replies with the names of those commands that its user may not call. None is called. */
+const TRY = `#!lua flags=allow-oom
+local refused = {}
+for _, command in ipairs(ARGV) do
+  local words = {}
+  for word in string.gmatch(command, '%S+') do table.insert(words, word) end
+  if not redis.acl_check_cmd(unpack(words)) then table.insert(refused, words[1]) end
+end
+return refused`;
