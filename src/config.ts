@@ -69,17 +69,15 @@ const json = readAs('a JSON object', (text) => {
 
 /** By the ids of operations that can be cached. */
 function cachePolicyOf({ operations }: Table) {
-  const known = operations.filter(({ cache }) => cache).map(({ id }) => id);
   return z.pipe(
     json,
     z.transform((given, { issues }): Overrides => {
-      const tell = (message: string, params?: Pick<ConfigProblem, 'unknown'>) =>
-        issues.push({ code: 'custom', message, input: given, ...(params && { params }) });
+      const tell = (message: string) => issues.push({ code: 'custom', message, input: given });
       for (const [id, policy] of Object.entries(given)) {
         const operation = operations.find((one) => one.id === id);
         if (operation?.cache) for (const expected of expectedPolicy(policy)) tell(id + expected);
         else if (operation) tell(`no policy of ${id}, whose answers are never cached`);
-        else tell(`only ids of operations, not ${JSON.stringify(id)}`, { unknown: { name: id, known } });
+        else tell(`only ids of operations, not ${JSON.stringify(id)}`);
       }
       return new Map(Object.entries(given)) as Overrides;
     }),
@@ -206,8 +204,6 @@ export type Variables = Readonly<Record<string, unknown>>;
 export interface ConfigProblem {
   readonly variable: string;
   readonly expected: string;
-  /** A name that is none of these, for who can say which was meant. */
-  readonly unknown?: { readonly name: string; readonly known: readonly string[] };
 }
 
 /** Where there is no sandbox either. */
@@ -273,10 +269,10 @@ function conflictsIn(given: Variables): ConfigProblem[] {
 }
 
 /** Every schema has words of its own. */
-function problemOf({ path, message, ...issue }: z.core.$ZodIssue): ConfigProblem {
-  const params = 'params' in issue ? issue.params : undefined;
-  return { variable: variableOf(String(path[0])), expected: message, ...params };
-}
+const problemOf = ({ path, message }: z.core.$ZodIssue): ConfigProblem => ({
+  variable: variableOf(String(path[0])),
+  expected: message,
+});
 
 type Parsed = z.output<ReturnType<typeof variablesOf>>;
 

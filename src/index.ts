@@ -13,14 +13,4 @@ export {
   type Tag,
 } from './upstream/operation.ts';
 export * from './upstream/parameters.ts';
-export type {
-  CalledOperation,
-  Credential,
-  Exchange,
-  Exchanged,
-  FurtherHeaders,
-  Hooks,
-  OnProblem,
-  ProblemRequest,
-  ToldProblem,
-} from './upstream/hooks.ts';
+export type { AskedHeaders, Hooks, OnProblem, ToldProblem, UpstreamHeaders } from './upstream/hooks.ts';

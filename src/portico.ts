@@ -5,7 +5,7 @@ import type { Overview } from './gateway/sections.ts';
 import type { HostEnv } from './middleware/calls.ts';
 import type { Env } from './middleware/request.ts';
 import type { Operation } from './upstream/operation.ts';
-import { type Hooks, hooksOf } from './upstream/hooks.ts';
+import type { Hooks } from './upstream/hooks.ts';
 import { type Table, tableOf } from './upstream/table.ts';
 
 /** What is read from the variables and the tables, before a runtime gives the rest. */
@@ -55,13 +55,10 @@ export interface Gateway {
 
 /**
  * Makes a gateway. Two in one process know nothing of each other.
- * @throws TypeError in words for what tables and hooks cannot be. A bad variable ends the process on Node, and throws on Workers.
+ * @throws TypeError in words for what tables cannot be. A bad variable ends the process on Node, and throws on Workers.
  */
-export function portico(options: PorticoOptions): Gateway {
-  checkOptions(options);
-  const { runtime, rows, overviews = [] } = options;
+export function portico({ runtime, rows, overviews = [], ...hooks }: PorticoOptions): Gateway {
   const table = tableOf(rows);
-  const hooks = hooksOf(options);
   const checked = checkedConfig(runtime, table);
   if ('problems' in checked) return runtime.refuse(checked.problems);
   const opened = runtime.open({ config: checked.config, table, overviews, hooks });
@@ -79,16 +76,3 @@ export function checkedConfig(runtime: Runtime, table: Table): ParsedConfig {
   const others = runtime.otherProblems?.() ?? [];
   return others.length === 0 ? parsed : { problems: [...('problems' in parsed ? parsed.problems : []), ...others] };
 }
-
-const OPTIONS = ['runtime', 'rows', 'overviews', 'onProblem', 'credential', 'headers'];
-
-/** What the compiler says too, where there are types. */
-function checkOptions({ runtime, rows, ...others }: Partial<PorticoOptions>): void {
-  const unknown = Object.keys(others).find((name) => !OPTIONS.includes(name));
-  if (unknown !== undefined) throw new TypeError(`portico takes no \`${unknown}\``);
-  if (runtime === undefined) throw new TypeError(NO_RUNTIME);
-  if (rows === undefined) throw new TypeError('portico needs `rows`, as defineRows makes them');
-}
-
-const NO_RUNTIME =
-  'portico needs a runtime: `...fromEnv(process.env)` of portico/node, or what `worker` of portico/worker gives';

@@ -33,7 +33,7 @@ export function appOn(options: Pick<PorticoOptions, 'runtime'>) {
     rows,
     overviews: [accountOverview, inbox, subuser],
     onProblem: (problem) => ({ ...problem, help: `https://help.example/${problem.code}` }),
-    headers: { 'X-Partner': 'extend' },
+    headers: ({ credential }) => ({ 'X-Partner': 'extend', Authorization: credential && `Token ${credential}` }),
   });
   const app = new Hono()
     .use(async (c, next) => {

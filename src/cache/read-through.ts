@@ -86,8 +86,7 @@ export class ReadThrough {
     if (wants === 'no-cache') return this.#ask(lookup, 'request');
     if (!entry) return this.#ask(lookup, 'miss');
     const freshMs = freshMsOf(entry, policy, clock.now());
-    // Who waits for a change waits for the refresh too.
-    const isGood = freshMs > 0 || (!context.isWaiting && isWithin(policy.stale, freshMs));
+    const isGood = freshMs > 0 || isWithin(policy.stale, freshMs);
     const isInPlace = !isGood && isWithin(Math.max(policy.stale, policy.onError), freshMs) && isCircuitOpen();
     if (!isGood && !isInPlace) return this.#ask(lookup, 'stale');
     if (isInPlace) this.#options.metrics.saved('stale_copy');
@@ -130,8 +129,7 @@ export class ReadThrough {
     if (isCollapsed) metrics.saved('joined');
     const { status, entry, isStored } = done;
     const age = entry ? ageOf(entry, clock.now()) : 0;
-    const freshUntil = entry && policy && isStored ? clock.now() + freshMsOf(entry, policy, clock.now()) : undefined;
-    return { status, entry, age, fwd, isStored, isCollapsed, freshUntil, isCacheable: policy !== undefined };
+    return { status, entry, age, fwd, isStored, isCollapsed, isCacheable: policy !== undefined };
   }
 
   /** The copy that was found, unless a write or a refusal has invalidated it since, or it has expired. */

@@ -14,8 +14,6 @@ export interface Reading {
   readonly age: number;
   /** Seconds that the copy stays fresh, negative when it is stale. Absent if the upstream was asked. */
   readonly ttl?: number | undefined;
-  /** Until when it is fresh, in milliseconds of the process's clock; absent where nothing of it is kept. */
-  readonly freshUntil?: number | undefined;
   /** Why the upstream did not give a newer one, in a copy that is stale. */
   readonly code?: string | undefined;
   /** Why the upstream was asked. */
@@ -60,7 +58,7 @@ export function readingOf(entry: Entry, freshMs: number, { clock, metrics }: Rea
   const now = clock.now();
   const seconds = Math.floor(freshMs / 1000);
   const ttl = freshMs > 0 ? seconds : Math.min(-1, seconds);
-  return { status: 200, entry, age: ageOf(entry, now), ttl, freshUntil: now + freshMs, code, isCacheable: true };
+  return { status: 200, entry, age: ageOf(entry, now), ttl, code, isCacheable: true };
 }
 
 /** Whose request it is, what it will read, and what it sees of the store. */
@@ -110,13 +108,6 @@ export class Reader {
     const at = this.reads.indexOf(read);
     const made = at < 0 ? undefined : this.keys[at];
     return made ?? cacheKeyOf(this.account, read, this.#options.policyOf(read.operation));
-  }
-
-  /** Whether a write that is not over hides what it reads. */
-  async isHidden(): Promise<boolean> {
-    const now = this.#options.clock.now();
-    for (const key of this.keys) if ((await this.snapshot.lookup(key, now)).isHidden) return true;
-    return false;
   }
 
   /** Aborted when the client leaves, the request's time is up, or the part is given up. Made when it is first needed. */

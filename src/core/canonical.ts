@@ -1,24 +1,15 @@
 import { endOfScalar, endOfString, skipSpace, stringAt } from './json.ts';
 
-export interface Canonical {
-  /** Equal for JSON texts with the same meaning. */
-  readonly text: string;
-  /** Whether an object has two members of the same name. */
-  readonly hasDuplicateNames: boolean;
-}
-
 /**
- * Members sorted by name, no space, strings escaped in one way. Numbers stay as they are written: parsed, two different
- * ones could become equal. Members of the outermost object in `without` are left out. The text has to be valid JSON that
- * is not deep; it is read once, since a client may send a long one.
+ * Equal for JSON texts with the same meaning: members sorted by name, no space, strings escaped in one way. Numbers stay as
+ * they are written: parsed, two different ones could become equal. Members of the outermost object in `without` are left
+ * out. The text has to be valid JSON that is not deep; it is read once, since a client may send a long one.
  */
-export function canonical(text: string, without?: ReadonlySet<string>): Canonical {
-  const scan = new Scan(text);
-  return { text: scan.value(without), hasDuplicateNames: scan.hasDuplicateNames };
+export function canonical(text: string, without?: ReadonlySet<string>): string {
+  return new Scan(text).value(without);
 }
 
 class Scan {
-  hasDuplicateNames = false;
   #at = 0;
   readonly #text: string;
 
@@ -35,24 +26,19 @@ class Scan {
   }
 
   #members(without: ReadonlySet<string> | undefined): string[] {
-    const members = new Map<string, string>();
-    const all = this.#upTo('}', () => {
+    const members = this.#upTo('}', () => {
       const name = this.#string();
       this.#at = skipSpace(this.#text, this.#at) + 1; // the colon
-      const member = `${name}:${this.value()}`;
-      if (without?.has(stringAt(name))) return '';
-      if (members.has(name)) this.hasDuplicateNames = true;
-      members.set(name, member);
-      return member;
+      return { name, value: this.value() };
     });
-    return this.hasDuplicateNames
-      ? all.filter((member) => member !== '')
-      : [...members].toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([, member]) => member);
+    const kept = without ? members.filter(({ name }) => !without.has(stringAt(name))) : members;
+    // Members of one name stay in their order: which of them counts depends on the reader.
+    return kept.toSorted((one, other) => orderOf(one.name, other.name)).map(({ name, value }) => `${name}:${value}`);
   }
 
   /** The items of an array or object. */
-  #upTo(closing: string, item: () => string): string[] {
-    const items: string[] = [];
+  #upTo<T>(closing: string, item: () => T): T[] {
+    const items: T[] = [];
     this.#at = skipSpace(this.#text, this.#at + 1);
     while (this.#text[this.#at] !== closing) {
       items.push(item());
@@ -73,4 +59,9 @@ class Scan {
     this.#at = end;
     return part;
   }
+}
+
+function orderOf(one: string, other: string): number {
+  if (one === other) return 0;
+  return one < other ? -1 : 1;
 }

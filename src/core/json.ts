@@ -110,29 +110,6 @@ function walk(text: string, at: number, opening: number, take: (position: number
   return position + 1;
 }
 
-/**
- * Goes through the text once, and says where each object and array of its value begins and ends. Of members that stand
- * twice the last is told last, as its value is the one that counts.
- */
-export function eachWhole(text: string, value: unknown, told: (whole: object, span: Span) => void, at = 0): number {
-  const start = skipSpace(text, at);
-  const first = text.charCodeAt(start);
-  if (first === QUOTE) return endOfString(text, start);
-  if (!opens(first)) return endOfScalar(text, start);
-  const whole = typeof value === 'object' && value !== null ? value : undefined;
-  const within = (name: string | number) =>
-    whole && Object.hasOwn(whole, name) ? (whole as Readonly<Record<string | number, unknown>>)[name] : undefined;
-  let items = 0;
-  const end = walk(text, start, first, (position) => {
-    if (first === OPEN_BRACKET) return eachWhole(text, within(items++), told, position);
-    const colon = endOfString(text, position);
-    const name = stringAt(text, { start: position, end: colon });
-    return eachWhole(text, within(name), told, skipSpace(text, colon) + 1);
-  });
-  if (whole) told(whole, { start, end });
-  return end;
-}
-
 /** The value of a member; the last one of a name counts, as in `JSON.parse`. */
 export function memberOf(text: string, name: string): Span | undefined {
   const member = membersOf(text).findLast((one) => one.name === name);

@@ -19,7 +19,6 @@ interface RequestFields {
   readonly status: number;
   readonly duration_ms: number;
   /** Of that, for how long it waited for a change. */
-  readonly waited_ms?: number | undefined;
   readonly operation?: string | undefined;
   /** Keyed hash of the credential. */
   readonly account?: string | undefined;

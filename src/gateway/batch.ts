@@ -7,8 +7,8 @@ import type { Read } from '../upstream/call.ts';
 import { targetOf } from '../upstream/client.ts';
 import { withOrigin } from '../upstream/links.ts';
 import type { Table } from '../upstream/table.ts';
+import { firstAlone, type ReadOutcome } from './first-alone.ts';
 import type { Gateway } from './gateway.ts';
-import { isRefusal } from './leg.ts';
 
 /** An item as a client asks for it. */
 interface Asked {
@@ -21,8 +21,6 @@ interface Asked {
 export interface BatchItem extends Asked {
   readonly read: Read | GatewayError;
 }
-
-type ItemOutcome = Reading | GatewayError;
 
 /** Items with equal targets share a read. */
 export function itemsOf(asked: readonly Asked[], table: Table): BatchItem[] {
@@ -74,14 +72,11 @@ export async function answerBatch(
   return `{"responses":[${responses.join(',')}]}`;
 }
 
-/**
- * Reads every item. Until the upstream has accepted the credential, items are read one after another, and a 401 or 403 is
- * then the answer to all that are left; after that the rest is read at once.
- */
-async function outcomesOf(
+/** Reads every item. */
+function outcomesOf(
   { clock, gateway, reader }: Pick<Answering, 'clock' | 'gateway' | 'reader'>,
   items: readonly BatchItem[],
-): Promise<ItemOutcome[]> {
+): Promise<ReadOutcome[]> {
   const begunAt = clock.now();
   const ask = (read: Read, leg: string) => {
     // It has waited for the items before it, of another call.
@@ -89,7 +84,7 @@ async function outcomesOf(
     return gateway.read(read, reader, leg);
   };
   const readings = new Map<Read, Soon<Reading>>();
-  const outcomeOf = async ({ read }: BatchItem, at: number): Promise<ItemOutcome> => {
+  const outcomeOf = async ({ read }: BatchItem, at: number): Promise<ReadOutcome> => {
     if (read instanceof GatewayError) return read;
     try {
       const reading = readings.get(read) ?? reader.fresh(read) ?? ask(read, `${read.operation.id}#${at + 1}`);
@@ -100,18 +95,7 @@ async function outcomesOf(
       throw error;
     }
   };
-  const outcomes: Promise<ItemOutcome>[] = [];
-  let isAccepted = !isAddress(reader.owner);
-  let refusal: GatewayError | undefined;
-  for (const [at, item] of items.entries()) {
-    const outcome = refusal ? Promise.resolve(refusal) : outcomeOf(item, at);
-    outcomes.push(outcome);
-    if (isAccepted) continue;
-    const first = await outcome;
-    if (!(first instanceof GatewayError)) isAccepted = true;
-    else if (isRefusal(first)) refusal = first;
-  }
-  return Promise.all(outcomes);
+  return firstAlone(items, outcomeOf, !isAddress(reader.owner));
 }
 
 /** What is read at a path with its query, or why nothing is: `unknown_endpoint`, `method_not_allowed`. */

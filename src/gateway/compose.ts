@@ -4,7 +4,7 @@ import { andThen, type Clock, type Soon } from '../core/runtime.ts';
 import { during } from '../core/timeline.ts';
 import type { Read } from '../upstream/call.ts';
 import { withOrigin } from '../upstream/links.ts';
-import type { Computed } from './computed.ts';
+import { computedOf } from './computed.ts';
 import { type GoodLeg, isBad, isGood, isRefusal, type Leg } from './leg.ts';
 import type { Link, Part } from './plan.ts';
 import { COMPUTED, type Overview } from './sections.ts';
@@ -12,7 +12,6 @@ import { COMPUTED, type Overview } from './sections.ts';
 /** What a client wants of an overview. */
 export interface Composition {
   readonly overview: Overview;
-  readonly computed?: Computed | undefined;
   /** Sections asked for, in the overview's order; what is computed is the last. */
   readonly wanted: readonly string[];
   /** Those that are read, and what they depend on. */
@@ -52,8 +51,8 @@ export function compose(tools: Composing, composition: Composition): Legs {
         : linkedLeg({ ...part, name: one.name }, one.link, legs.get(one.link.base.name));
     legs.set(one.name, leg instanceof Promise ? vetted(leg, one.name, composition) : leg);
   }
-  if (composition.computed && composition.wanted.includes(COMPUTED)) {
-    const leg = computedLeg(composition.computed, tools.clock, composition, legs);
+  if (composition.wanted.includes(COMPUTED)) {
+    const leg = computedLeg(tools.clock, composition, legs);
     const isDone = !(leg instanceof Promise) && !isBad(leg);
     legs.set(COMPUTED, isDone ? leg : vetted(leg, COMPUTED, composition));
   }
@@ -70,14 +69,13 @@ async function vetted(leg: Soon<Leg>, section: string, composition: Composition)
 }
 
 /** What is computed of the other sections, at once if they are there. */
-function computedLeg(computed: Computed, clock: Clock, { wanted, parts }: Composition, legs: Legs): Soon<Leg> {
+function computedLeg(clock: Clock, { overview, wanted, parts }: Composition, legs: Legs): Soon<Leg> {
   const inputs = new Map<string, Soon<Leg>>();
   for (const { name, required } of parts) {
     const leg = required || wanted.includes(name) ? legs.get(name) : undefined;
     if (leg) inputs.set(name, leg);
   }
-  const given = allOf(inputs);
-  return andThen(given, (all) => computed.of(all, clock));
+  return andThen(allOf(inputs), (all) => computedOf(overview, all, clock));
 }
 
 /** At once if all are there. */
@@ -102,11 +100,11 @@ const askLeg = ({ gateway, clock, reader }: Composing, read: Read, name: string)
 
 /** @throws GatewayError `upstream_bad_response` if the upstream answered without a body */
 function goodLeg(reading: Reading, request: { readonly origin: string }): GoodLeg {
-  const { entry, age, ttl, freshUntil, code, isCacheable } = reading;
+  const { entry, age, ttl, code, isCacheable } = reading;
   if (entry === null) throw unusable('The upstream answered without a body.');
   const state = ttl !== undefined && ttl < 0 ? 'stale' : 'fresh';
   const text = withOrigin(entry, request);
-  return { state, text, entry, isCacheable, etag: entry.etag, age, ttl, freshUntil, code, ms: 0 };
+  return { state, text, entry, isCacheable, etag: entry.etag, age, ttl, code, ms: 0 };
 }
 
 const unusable = (detail: string) => GatewayError.of('upstream_bad_response', { detail });

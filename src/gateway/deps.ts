@@ -26,8 +26,6 @@ export interface GatewayDeps {
   readonly metrics: Metrics;
   /** Absent where nobody can look at what it keeps. */
   readonly recorder?: Recorder | undefined;
-  /** Whether a request may wake another one that waits: Workers do not let it. */
-  readonly wakesOthers?: boolean | undefined;
   /** Aborted when the process is to end. */
   readonly ending?: AbortSignal | undefined;
   /** Upstream calls under way at once; undefined if the platform limits them. */

@@ -9,7 +9,6 @@ import type { Operation } from '../upstream/operation.ts';
 import type { OperationInput, Read, RequestContext } from '../upstream/call.ts';
 import type { GatewayDeps } from './deps.ts';
 import { type Outcome, outcomeOf } from './outcome.ts';
-import { preparing } from './prepare.ts';
 import { isCounted, rateLimit, readers, type Reads } from './who.ts';
 import { accountSessions, endingSessions, endSession, sessionOver } from './sessions.ts';
 import { Waiting } from './waiting.ts';
@@ -30,7 +29,8 @@ export function createGateway(deps: GatewayDeps) {
   const cache = new ReadThrough({ ...deps, ...upstream, timeoutMs, check: checkInput, policyOf });
   const limit = rateLimit(deps, config.rateLimitPerMinute);
   const readerOf = readers(deps, accepted);
-  const writeTools = { ...deps, ...upstream, limit, accepted };
+  const waiting = new Waiting(deps);
+  const writeTools = { ...deps, ...upstream, limit, accepted, waiting };
   /** A GET that no fresh copy answers, through the cache. @throws GatewayError */
   const read = async (one: Read, reader: Reader, leg?: string): Promise<Reading> => {
     try {
@@ -64,7 +64,7 @@ export function createGateway(deps: GatewayDeps) {
     async accountOf(context: RequestContext): Promise<AccountId> {
       return (context.account ??= await deps.digest.account(context.credential));
     },
-    waiting: new Waiting(deps),
+    waiting,
     sessions: accountSessions(deps, { accepted, limit, readerOf, read, via }),
     /** Anything else: counted, then sent once, never through the cache. @throws GatewayError, also what `input` throws */
     async write(
@@ -85,7 +85,6 @@ function upstreamCall(deps: GatewayDeps & { readonly via: Via }, accepted: Gate)
   const { config, clock, metrics, store } = deps;
   const { upstreamTimeoutMs: attemptTimeoutMs } = config;
   const { gates, ...asked } = gateList({ ...deps, told: [accepted, endingSessions(store)] });
-  const prepare = preparing(deps);
-  const exchange = upstreamClient({ ...deps, prepare, maxBodyBytes: config.upstreamMaxBodyBytes, attemptTimeoutMs });
+  const exchange = upstreamClient({ ...deps, maxBodyBytes: config.upstreamMaxBodyBytes, attemptTimeoutMs });
   return { ...asked, call: guardedCall({ clock, metrics, gates, exchange }) };
 }

@@ -17,8 +17,6 @@ export interface GoodLeg {
   readonly age: number;
   /** How long the cached copy stays fresh, negative when stale; undefined when the upstream was asked. */
   readonly ttl: number | undefined;
-  /** Until when it is fresh, in milliseconds of the process's clock; undefined where nothing of it is kept. */
-  readonly freshUntil: number | undefined;
   /** Why the upstream did not give a newer one. */
   readonly code: string | undefined;
   readonly ms: number;

@@ -14,8 +14,12 @@ import {
   type Sections,
 } from './sections.ts';
 
-/** Only a section of the same overview can name the id of another one. */
-type Checked<All> = { readonly [K in keyof All]: { readonly id?: string | FromPath | From<Others<All, K>> } };
+/** Only a section of the same overview can name the id of another one. No section has other members than `Section`. */
+type Checked<All> = {
+  readonly [K in keyof All]: { readonly id?: string | FromPath | From<Others<All, K>> } & Readonly<
+    Record<Exclude<keyof All[K], keyof Section>, never>
+  >;
+};
 
 type Others<All, K extends keyof All> = Exclude<keyof All, K> & string;
 
@@ -28,10 +32,13 @@ type IsThere<One> = One extends { readonly required: true }
     : true
   : false;
 
-/** The sections as a function gets them. Integers that JavaScript would round are text, whatever the schema says. */
+/** The sections as a function gets them. */
 type Inputs<All> = {
   readonly [K in keyof All]: IsThere<All[K]> extends true ? AnswerOf<All[K]> : AnswerOf<All[K]> | null;
 };
+
+/** No promise: nobody would wait for it. */
+type Result = string | number | boolean | null | (object & { readonly then?: never });
 
 interface About {
   /** Its `operationId`. Without one it is made of the path: `getInboxOverview` of `/bff/v1/inbox-overview`. */
@@ -43,14 +50,14 @@ interface About {
 }
 
 /**
- * Several reads in one answer. `compute` makes a section of its own, `computed`, of the others, which it gets as JSON that
- * it cannot change.
+ * Several reads in one answer. `compute` makes a section of its own, `computed`, of the others, which it gets as
+ * `JSON.parse` makes them.
  * @throws TypeError in words for what an overview cannot be
  */
 export function overview<const All extends Sections>(
   path: `/bff/v1/${string}`,
   sections: All & Checked<All>,
-  compute?: (inputs: Inputs<All>) => unknown,
+  compute?: (inputs: Inputs<All>) => Result,
   about: About = {},
 ): Overview {
   const words = path
@@ -154,26 +161,19 @@ function problemOf({ id, path, sections, compute, computed }: Overview): string 
   if (/^\/bff\/v1\/(batch|outcome|session)(\/|$)/.test(path)) return 'is at a path that Portico has itself';
   if (!/^[a-zA-Z]\w{0,63}$/.test(id)) return 'needs an id of letters, digits and _';
   if (values.length === 0) return 'has no sections';
-  if (compute !== undefined && typeof compute !== 'function') return 'computes with what is no function';
   if (computed !== undefined && !compute) return 'says what is computed, and has no function';
   if (isTaken && !hasParameter) return 'has a section that wants a parameter, and none in its path';
   return hasParameter && !isTaken ? 'has a parameter in its path that no section takes' : undefined;
 }
 
-const MEMBERS = new Set(['read', 'id', 'query', 'required']);
-
 /** What is wrong with a section, after its name; undefined if nothing is. */
 function problemIn(name: string, section: Section, one: Overview): string | undefined {
-  const unknown = Object.keys(section).find((member) => !MEMBERS.has(member));
   if (!/^[a-zA-Z]\w{0,63}$/.test(name)) return 'needs a name of letters, digits and _';
   if (name === COMPUTED) return 'has the name of what a function computes';
-  if (unknown !== undefined) return `has \`${unknown}\`, which no section has`;
   return wrongRead(section.read) ?? wrongId(section) ?? wrongLink(name, section, one) ?? wrongQuery(section);
 }
 
-/** Both may be missing where no types were checked. */
-function wrongRead(row: Partial<Operation> | undefined): string | undefined {
-  if (row?.id === undefined) return 'reads no row of `defineRows`';
+function wrongRead(row: Operation): string | undefined {
   if (row.method !== 'GET') return `reads \`${row.id}\`, which is no GET`;
   return row.answer === null ? `reads \`${row.id}\`, which has no answer` : undefined;
 }

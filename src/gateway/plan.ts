@@ -1,6 +1,5 @@
 import type { CopyOf, Read } from '../upstream/call.ts';
 import { ID_FORMS } from '../upstream/operation.ts';
-import { Computed } from './computed.ts';
 import { Found } from './found.ts';
 import { COMPUTED, isFromPath, linkOf, type Overview, parameterOf, type Section } from './sections.ts';
 
@@ -31,7 +30,6 @@ export const PAGE_SIZE = 'page_size';
 /** An overview, and how it is read. */
 export interface Plan {
   readonly overview: Overview;
-  readonly computed: Computed | undefined;
   readonly hasParameter: boolean;
   /**
    * `text`: that of the path's parameter; `sizes`: how long pages are to be, by section. Without either it is the same list
@@ -55,10 +53,8 @@ export function planOf(overview: Overview): Plan {
   };
   const hasParameter = parameterOf(overview) !== undefined;
   const fixed = hasParameter ? undefined : partsFor('');
-  const computed = overview.compute && new Computed(overview);
   return {
     overview,
-    computed,
     hasParameter,
     partsFor: (text = '', sizes) => (sizes ? undefined : fixed) ?? partsFor(text, sizes),
   };

@@ -1,6 +1,7 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Reader, Reading } from '../cache/reader.ts';
 import type { Soon } from '../core/runtime.ts';
+import { BEHIND } from '../core/timeline.ts';
 import type { Gate, Settled } from '../resilience/gates.ts';
 import {
   type AccountId,
@@ -13,6 +14,7 @@ import {
 import type { Read, RequestContext, Whose } from '../upstream/call.ts';
 import type { Via } from '../upstream/via.ts';
 import type { GatewayDeps } from './deps.ts';
+import { firstAlone } from './first-alone.ts';
 import { planOf, readsOf } from './plan.ts';
 import type { Accepted, RateLimit, ReaderOf } from './who.ts';
 
@@ -56,29 +58,17 @@ interface SessionTools {
   readonly accepted: Accepted;
   readonly limit: RateLimit;
   readonly readerOf: ReaderOf;
-  readonly read: (read: Read, reader: Reader) => Promise<Reading>;
+  readonly read: (read: Read, reader: Reader, leg?: string) => Promise<Reading>;
   readonly via: Via;
 }
 
 /** What beginning and ending sessions needs of the gateway. */
 export function accountSessions(deps: GatewayDeps, { accepted, limit, readerOf, read, via }: SessionTools) {
   const { store, clock, digest } = deps;
-  const [firstRead, ...otherReads] = warmingOf(deps);
+  const warming = warmingOf(deps);
   /** On whose behalf the store is asked. */
   const asking = (account: AccountId, context: RequestContext) => {
     return { account, owner: accepted.ownerOf(account, context), now: clock.now(), waitUntil: context.waitUntil };
-  };
-
-  /** The first read shows whether the account may read at all: a refused one costs one call, not four. */
-  const warm = async (context: RequestContext, first: Promise<unknown>): Promise<void> => {
-    try {
-      await first;
-      const reader = await readerOf(context, otherReads, { window: undefined });
-      await Promise.allSettled(otherReads.map((other) => read(other, reader)));
-      reader.snapshot.end?.();
-    } catch {
-      // The first overview tells.
-    }
   };
 
   return {
@@ -96,26 +86,30 @@ export function accountSessions(deps: GatewayDeps, { accepted, limit, readerOf, 
       if (session?.isLocal) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
     },
     /**
-     * Begins a session with a token: learns the epoch of the account's sessions, and reads what its first overview will
-     * want, in the background and not counted. `isProven`: the upstream has just given the token; else it has to answer one
-     * read with it first.
+     * Begins a session with a token, which is the request's credential from now on: learns the epoch of the account's
+     * sessions, and reads what its first overview will want, in the background and not counted. `isProven`: the upstream has
+     * just given the token; else it has to answer one read with it first.
      * @throws GatewayError what that read is refused with
      */
     async begin(context: RequestContext, { token, id, isProven }: NewSession) {
       const account = (context.account = await digest.account(token));
-      const own = contextOf(context, { credential: token, account, wants: isProven ? 'any' : 'no-cache' });
-      const first = await readerOf(own, firstRead ? [firstRead] : [], { window: undefined, session: { id, epoch: 0 } });
-      if (first.snapshot.session?.isLocal) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
-      const reading = firstRead ? read(firstRead, first) : Promise.resolve();
-      try {
-        if (!isProven) await reading;
-      } finally {
-        context.upstreamCalls += own.upstreamCalls;
-        context.upstreamMs += own.upstreamMs;
-        context.reason ??= own.reason;
-      }
-      context.waitUntil(warm(contextOf(context, { credential: token, account, wants: 'any' }), reading));
-      return { account, epoch: first.snapshot.session?.epoch ?? 0 };
+      context.credential = token;
+      context.wants = isProven ? 'any' : 'no-cache';
+      const open = (reads: readonly Read[]) =>
+        readerOf(context, reads, { window: undefined, session: { id, epoch: 0 } });
+      const [first, ...others] = warming;
+      const reader = await open(isProven || !first ? warming : [first]);
+      const { session } = reader.snapshot;
+      if (session?.isLocal) throw GatewayError.of('store_unavailable', { retryAfter: 1 });
+      if (!isProven && first) await read(first, reader);
+      context.wants = 'any';
+      const warm = async () => {
+        const own = isProven ? reader : await open(others); // with leases, which a read with `no-cache` has none of
+        context.snapshot = undefined; // given back here, since the request may be over
+        await firstAlone(own.reads, (one) => read(one, own, BEHIND), !isProven).finally(() => own.snapshot.end?.());
+      };
+      context.waitUntil(warm().catch(() => undefined)); // the first overview tells
+      return { account, epoch: session?.epoch ?? 0 };
     },
     /** Who signs out, which is not counted, and whether the session is over already. */
     async whose(context: RequestContext, session: SessionId): Promise<{ account: AccountId; isOver: boolean }> {
@@ -140,31 +134,4 @@ export interface NewSession {
   readonly token: string;
   readonly id: string;
   readonly isProven: boolean;
-}
-
-/** The request, as if it had come with this token. Its account is not counted. */
-function contextOf(
-  context: RequestContext,
-  as: Pick<RequestContext, 'credential' | 'account' | 'wants'>,
-): RequestContext {
-  const { requestId, trace, span, userAgent, via, address, origin, mount, startedAt, endsAt, waitUntil } = context;
-  // What does not prove the token goes on when the request is over.
-  const signal = as.wants === 'no-cache' ? context.signal : new AbortController().signal;
-  const client = {
-    requestId,
-    trace,
-    span,
-    userAgent,
-    via,
-    address,
-    origin,
-    mount,
-    startedAt,
-    endsAt,
-    waitUntil,
-    signal,
-  };
-  // What proves the token is waited for.
-  const phases = as.wants === 'no-cache' ? (context.phases ??= []) : undefined;
-  return { ...client, ...as, phases, upstreamCalls: 0, upstreamMs: 0 };
 }

@@ -12,6 +12,7 @@ import type { Operation } from '../upstream/operation.ts';
 import type { GatewayDeps } from './deps.ts';
 import { type Accepted, isCounted, type RateLimit } from './who.ts';
 import { sessionOver } from './sessions.ts';
+import type { Waiting } from './waiting.ts';
 
 export interface WriteTools extends GatewayDeps {
   readonly call: CallUpstream;
@@ -19,6 +20,7 @@ export interface WriteTools extends GatewayDeps {
   assertAllowed(writer: Whose): void;
   readonly limit: RateLimit;
   readonly accepted: Accepted;
+  readonly waiting: Pick<Waiting, 'wake'>;
 }
 
 /** Whose request it is. */
@@ -136,7 +138,7 @@ async function newWriteOf(
 
 /** The body in canonical form. One that the operation does not take may be no JSON: then as it came. */
 function comparedBody({ notCompared }: Operation, { body, unsent = '' }: OperationInput): string {
-  return body !== undefined || isJson(unsent) ? canonical(body ?? unsent, notCompared).text : unsent;
+  return body !== undefined || isJson(unsent) ? canonical(body ?? unsent, notCompared) : unsent;
 }
 
 /** If it invalidates cached answers, has a key, is a purchase, or comes by cookie. */
@@ -257,18 +259,19 @@ function endOf(error: unknown): Exclude<WriteEnd, WriteAnswer> {
   return error.status < 500 || error.code === 'loop_detected' ? 'refused' : 'unknown';
 }
 
-/** Counts the end and reports it to the store. */
+/** Counts the end, reports it to the store, and wakes who waits for a change. */
 async function end(tools: WriteTools, ready: Ready, how: WriteEnd): Promise<void> {
-  const { store, clock, metrics } = tools;
+  const { store, clock, metrics, waiting } = tools;
   const { newWrite, isStored, account } = ready;
   const told = (ended: NewWrite) => during(clock, ready, 'store', store.endWrite(ended, how));
   const counted = how === 'unknown' ? 'unknown' : 'released';
   if (newWrite.key !== undefined || newWrite.isPurchase)
     metrics.idempotency(typeof how === 'object' ? 'answered' : counted);
   const now = clock.now();
-  if (isStored) return told(how === 'unknown' ? stillOpen(newWrite, now) : newWrite);
+  if (isStored) await told(how === 'unknown' ? stillOpen(newWrite, now) : newWrite);
   // It was not stored before, but invalidates reads that are under way: reported once, with a mark that expires now.
-  if (account !== undefined && how !== 'not_sent') await told({ ...newWrite, until: now });
+  else if (account !== undefined && how !== 'not_sent') await told({ ...newWrite, until: now });
+  if (account !== undefined) waiting.wake(account);
 }
 
 /** For the operator, who may ask the upstream what has become of it. */

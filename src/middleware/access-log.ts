@@ -21,7 +21,7 @@ export function endRequest(request: ClientRequest, status: number): void {
 }
 
 function record(request: ClientRequest, status: number): void {
-  const { route, cache, startedAt, phases, tools } = request;
+  const { route, cache, begunAt, phases, tools } = request;
   if (route.isProbe && !isClientsFault(status)) return;
   const { config, clock, digest, metrics, recorder } = tools;
   const endedAt = clock.now();
@@ -34,7 +34,7 @@ function record(request: ClientRequest, status: number): void {
     if (logged instanceof Promise) request.waitUntil(logged);
   }
   const { operation = NONE } = route;
-  const ms = endedAt - startedAt - request.waitedMs;
+  const ms = endedAt - begunAt;
   metrics.requestDone({ operation, status: classOf(status), cache: cache ?? NONE }, ms);
   metrics.answered(status < 400 ? 'good' : status < 500 ? 'refused' : 'failed', doneFor(request));
   if (recorder) {
@@ -45,7 +45,7 @@ function record(request: ClientRequest, status: number): void {
   if (!phases) return;
   const waits = waitsIn(phases);
   for (const { phase, start, end = endedAt } of waits) metrics.phaseDone(phase, end - start);
-  if (waits.length > 0) metrics.phaseDone('own', ownMsOf(waits, startedAt, endedAt));
+  if (waits.length > 0) metrics.phaseDone('own', ownMsOf(waits, begunAt, endedAt));
 }
 
 /** A path that only looks like a probe's, or a page that may not see the console. */
@@ -68,16 +68,14 @@ interface Ended {
 
 function log(request: ClientRequest, { status, endedAt, auth, client }: Ended): void {
   const { requestId, trace, method, route, account, cache, upstreamCalls, upstreamMs, code, tools } = request;
-  const { reason, outcome, failed, stale, startedAt, waitedMs } = request;
-  const ms = endedAt - startedAt;
+  const { reason, outcome, failed, stale, startedAt, begunAt } = request;
   tools.logger.request({
     request_id: requestId,
     trace_id: trace.traceId,
     method,
     route: route.name,
     status,
-    duration_ms: rounded(ms),
-    waited_ms: waitedMs > 0 ? rounded(waitedMs) : undefined,
+    duration_ms: rounded(endedAt - startedAt),
     operation: route.operation,
     account,
     auth,
@@ -90,7 +88,7 @@ function log(request: ClientRequest, { status, endedAt, auth, client }: Ended): 
     outcome,
     failed,
     stale,
-    legs: ms - waitedMs >= tools.config.slowMs ? legFields(request, endedAt) : undefined,
+    legs: endedAt - begunAt >= tools.config.slowMs ? legFields(request, endedAt) : undefined,
   });
 }
 
@@ -98,7 +96,7 @@ function log(request: ClientRequest, { status, endedAt, auth, client }: Ended): 
 const isLogged = ({ from, share }: Config['logRequests'], status: number): boolean =>
   status >= from || (share > 0 && Math.random() < share);
 
-function legFields({ route, phases = [], startedAt }: ClientRequest, endedAt: number) {
+function legFields({ route, phases = [], begunAt: startedAt }: ClientRequest, endedAt: number) {
   const legs = legsOf(phases, { name: route.operation ?? route.name, startedAt, endedAt });
   return legs.map(({ name, ms, phases: sums, reason }) => {
     const told = Array.from(sums, ([phase, sum]) => [phase, rounded(sum)] as const).filter(([, sum]) => sum > 0);

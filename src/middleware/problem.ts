@@ -27,7 +27,7 @@ export function logIfFault({ requestId, trace, tools }: ClientRequest, error: Ga
 }
 
 /** What a hook may change of it. On the rest clients and retries act. */
-const WORDS = ['type', 'title', 'detail'];
+const WORDS = ['title', 'detail'];
 
 /** What a hook may not change, also what this problem does not have. */
 const actedOn = (problem: Problem) =>
@@ -36,18 +36,13 @@ const actedOn = (problem: Problem) =>
 /** What the hook has made of the problem; nothing, where it has failed. */
 function changedBy(onProblem: OnProblem, problem: Problem, request: ClientRequest): object {
   const { operation } = request.route;
-  const asked = { operation, header: (name: string) => request.header(name.toLowerCase()) };
   try {
-    return checked(onProblem(JSON.parse(JSON.stringify(problem)) as ToldProblem, asked));
+    return checked(onProblem(JSON.parse(JSON.stringify(problem)) as ToldProblem, { operation }));
   } catch (fault) {
-    if (!faulted.has(request)) logFault(request.tools.logger, request, fault, hookFailed('onProblem'));
-    faulted.add(request);
+    logFault(request.tools.logger, request, fault, hookFailed('onProblem'));
     return {};
   }
 }
-
-/** Requests for which the hook has failed already: an overview may have a problem for each of its sections. */
-const faulted = new WeakSet<ClientRequest>();
 
 /** @throws TypeError for what is not a plain JSON object, or has words that are none */
 function checked(told: unknown): object {
@@ -56,6 +51,6 @@ function checked(told: unknown): object {
   const json = parsedJson(JSON.stringify(told));
   if (!isPlainObject(json)) throw new TypeError('`onProblem` gives no JSON object');
   const odd = WORDS.some((name) => Object.hasOwn(json, name) && typeof json[name] !== 'string');
-  if (odd) throw new TypeError('`onProblem` gives a `type`, `title` or `detail` that is no text');
+  if (odd) throw new TypeError('`onProblem` gives a `title` or `detail` that is no text');
   return json;
 }

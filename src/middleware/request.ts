@@ -99,7 +99,10 @@ export class ClientRequest implements RequestContext, TracedRequest {
   readonly path: string;
   readonly query: string;
   readonly requestId: string;
+  wants: RequestContext['wants'];
   readonly startedAt: number;
+  /** When the reading began that answers it. It is not the first where it has waited for a change. */
+  begunAt: number;
   readonly span: RequestSpan | undefined;
   account: AccountId | undefined;
   owner: Owner | undefined;
@@ -119,9 +122,6 @@ export class ClientRequest implements RequestContext, TracedRequest {
   stale: string[] | undefined;
   fresh: string[] | undefined;
   phases: Phase[] | undefined;
-  /** Set once it waits for a change, with the time that it has waited. */
-  isWaiting = false;
-  waitedMs = 0;
   /** The body is written after the handler has returned; its writer then calls `end`. */
   isStream = false;
   isEnded = false;
@@ -129,6 +129,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
   onEnd: (() => void) | undefined;
   readonly #hono: Context<Env> | undefined;
   readonly #hasOwnId: boolean;
+  #isAside = false;
   #trace: Trace | undefined;
   #credential: string | undefined;
   #address: string | undefined;
@@ -137,8 +138,6 @@ export class ClientRequest implements RequestContext, TracedRequest {
   /** Its timer, and hearing whether the client leaves. */
   #stop: (() => void) | undefined;
   #forget: (() => void) | undefined;
-  /** When its reading began. */
-  #begunAt: number;
 
   /** `hono`: absent for a request that a guard refuses. */
   constructor(head: Head, route: RouteFacts, tools: RequestTools, hono?: Context<Env>) {
@@ -154,7 +153,8 @@ export class ClientRequest implements RequestContext, TracedRequest {
     this.path = url.slice(start, hasQuery ? mark : end);
     this.query = hasQuery ? url.slice(mark + 1, end) : '';
     this.#hono = hono;
-    this.startedAt = this.#begunAt = tools.clock.now();
+    this.startedAt = this.begunAt = tools.clock.now();
+    this.wants = wantsOf(head.header('cache-control'));
     const given = requestIdOf(head.header('x-request-id'));
     this.requestId = given ?? crypto.randomUUID();
     this.#hasOwnId = given === undefined;
@@ -204,6 +204,10 @@ export class ClientRequest implements RequestContext, TracedRequest {
     return (this.#credential ??= this.session?.token ?? credentialOf(this.header('authorization')));
   }
 
+  set credential(token: string) {
+    this.#credential = token;
+  }
+
   get userAgent(): string | undefined {
     const text = this.header('user-agent');
     return text !== undefined && PRINTABLE.test(text) ? text : undefined;
@@ -223,10 +227,6 @@ export class ClientRequest implements RequestContext, TracedRequest {
     if (key === undefined || IDEMPOTENCY_KEY.test(key)) return;
     const message = 'expected 1 to 255 visible ASCII characters';
     throw invalid([{ code: 'invalid_format', message, field: 'Idempotency-Key' }]);
-  }
-
-  get wants(): RequestContext['wants'] {
-    return wantsOf(this.header('cache-control'));
   }
 
   get address(): string {
@@ -252,7 +252,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
   }
 
   get endsAt(): number {
-    return this.#begunAt + this.tools.config.requestTimeoutMs;
+    return this.begunAt + this.tools.config.requestTimeoutMs;
   }
 
   /** Made on first use: an answer from the cache never needs it. */
@@ -278,17 +278,14 @@ export class ClientRequest implements RequestContext, TracedRequest {
   }
 
   /** Waits: what it holds is given back meanwhile, and the reading that follows has its own time. */
-  async aside<T>(wait: () => Promise<T>): Promise<T> {
+  async aside(wait: () => Promise<void>): Promise<void> {
     const { clock, leaveRoom } = this.tools;
-    const from = clock.now();
-    if (!this.isWaiting) leaveRoom?.(this.#hono?.env ?? {});
-    this.isWaiting = true;
+    if (!this.#isAside) leaveRoom?.(this.#hono?.env ?? {});
+    this.#isAside = true;
     this.#giveBack();
     this.#abort = this.phases = this.failed = this.stale = this.fresh = undefined;
-    const result = await wait();
-    this.#begunAt = clock.now();
-    this.waitedMs += this.#begunAt - from;
-    return result;
+    await wait();
+    this.begunAt = clock.now();
   }
 
   #giveBack(): void {

@@ -4,7 +4,7 @@ import type { Reader } from '../cache/reader.ts';
 import { compose } from '../gateway/compose.ts';
 import type { GatewayDeps } from '../gateway/deps.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import { type GoodLeg, isGood, type Leg } from '../gateway/leg.ts';
+import type { Leg } from '../gateway/leg.ts';
 import { type Plan, planOf, readsOf } from '../gateway/plan.ts';
 import { type Overview, parameterOf } from '../gateway/sections.ts';
 import { preferencesOf } from '../middleware/prefer.ts';
@@ -15,7 +15,7 @@ import { overviewDescription } from './overview-head.ts';
 import { linesAnswer } from './overview-lines.ts';
 import { type Route, routeOf } from './route.ts';
 import { compositionsOf } from './selection.ts';
-import { secondsFor, type Told, waited } from './waited.ts';
+import { secondsFor, waited } from './waited.ts';
 
 type Runtime = Pick<GatewayDeps, 'clock' | 'digest' | 'overviews'>;
 
@@ -49,23 +49,17 @@ function answering(
     };
     const form = { asked, changesOnly: preferences.changesOnly, digest };
     if (wantsLines(c)) return reply(c, await linesAnswer(request, form, legsBy(await open())));
-    const tell = async (reader: Reader): Promise<Told> => {
+    const answer = async (reader: Reader) => {
       const parts = new Map<string, Leg>();
       for (const [name, leg] of legsBy(reader)) {
         const part = partOf(form, name, leg instanceof Promise ? await leg : leg);
         parts.set(name, part instanceof Promise ? await part : part);
       }
-      return {
-        answer: overviewAnswer(request, form, parts),
-        nextAt: (wait) => wait.nextAt([...parts.values()].filter(isRead)),
-      };
+      return overviewAnswer(request, form, parts);
     };
-    return reply(c, await waited(request, gateway, { open, tell }, secondsFor(request)));
+    return reply(c, await waited(request, gateway, { open, answer }, secondsFor(request)));
   };
 }
-
-/** Not what is computed: it is new only when something that was read is. */
-const isRead = (leg: Leg): leg is GoodLeg => isGood(leg) && leg.entry !== undefined;
 
 /** Whether the client asks for NDJSON. Most clients accept anything, or JSON. */
 function wantsLines(c: Context<Env>): boolean {

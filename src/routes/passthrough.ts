@@ -1,7 +1,6 @@
 import { cacheStatusOf, cacheWordOf, type Reader, type Reading } from '../cache/reader.ts';
 import { andThen } from '../core/runtime.ts';
 import type { Gateway } from '../gateway/gateway.ts';
-import type { Wait } from '../gateway/waiting.ts';
 import type { Written } from '../gateway/write.ts';
 import { jsonTextOf, unreadTextOf } from '../middleware/body.ts';
 import { noneMatch } from '../middleware/headers.ts';
@@ -39,11 +38,8 @@ function readBy(operation: Operation, gateway: Gateway): Route['handle'] {
     const seconds = mayWait ? secondsFor(request) : 0;
     if (seconds === 0)
       return andThen(open(), (reader) => andThen(readingBy(reader), (one) => reply(c, readAnswer(request, one))));
-    const tell = async (reader: Reader) => {
-      const reading = await readingBy(reader);
-      return { answer: readAnswer(request, reading), nextAt: (wait: Wait) => wait.nextAt([reading]) };
-    };
-    return waited(request, gateway, { open, tell }, seconds).then((answer) => reply(c, answer));
+    const answer = async (reader: Reader) => readAnswer(request, await readingBy(reader));
+    return waited(request, gateway, { open, answer }, seconds).then((one) => reply(c, one));
   };
 }
 

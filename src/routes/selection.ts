@@ -23,12 +23,11 @@ const LIKE_OURS = /^(section|field|page_?size)/i;
  * field that does not exist and for a bad size; it is returned, not thrown, so that the request is counted before it is
  * refused.
  */
-export function compositionsOf({ overview, computed, partsFor }: Plan) {
+export function compositionsOf({ overview, partsFor }: Plan) {
   const choices = choicesOf(overview);
   const all = sectionNames(overview);
   const wholeOf = (parts: Composition['parts'], strict: boolean) => ({
     overview,
-    computed,
     wanted: all,
     parts,
     fields: NONE,
@@ -46,7 +45,7 @@ export function compositionsOf({ overview, computed, partsFor }: Plan) {
     const error = errors.length > 0 ? invalid(errors) : undefined;
     const wanted = all.filter((name) => !error && (sections?.has(name) ?? true));
     const parts = partsOf(wanted, partsFor(text, sizes.size > 0 ? sizes : undefined));
-    return { overview, computed, wanted, parts, fields, strict: isStrict, error };
+    return { overview, wanted, parts, fields, strict: isStrict, error };
   };
 }
 

@@ -3,21 +3,17 @@ import { ClientLeft } from '../core/errors.ts';
 import type { Soon } from '../core/runtime.ts';
 import type { Gateway } from '../gateway/gateway.ts';
 import { sessionOver } from '../gateway/sessions.ts';
-import type { Wait } from '../gateway/waiting.ts';
 import { preferencesOf } from '../middleware/prefer.ts';
 import type { Answer } from '../middleware/reply.ts';
 import type { ClientRequest } from '../middleware/request.ts';
 
-/** An answer, and when it may be another one by the wait. */
-export interface Told {
-  readonly answer: Answer;
-  readonly nextAt: (wait: Wait) => number;
-}
+/** Between two readings, where no write of the account comes first. */
+const PAUSE_MS = 2_000;
 
 /** How a request is answered: what it asks of the store, and what it makes of that. */
-interface Telling {
+interface Answering {
   readonly open: () => Soon<Reader>;
-  readonly tell: (reader: Reader) => Soon<Told>;
+  readonly answer: (reader: Reader) => Soon<Answer>;
 }
 
 /** For how many seconds a client that has a copy wants to wait for a newer one (`contract.md` section 6); else 0. */
@@ -29,54 +25,35 @@ export function secondsFor(request: ClientRequest): number {
 /** The first answer that is no 304, or the 304 when the time is over. Where nobody more may wait the first answer comes. */
 export async function waited(
   request: ClientRequest,
-  gateway: Gateway,
-  telling: Telling,
+  { waiting, accountOf }: Pick<Gateway, 'waiting' | 'accountOf'>,
+  { open, answer: answerBy }: Answering,
   seconds: number,
 ): Promise<Answer> {
-  const { open, tell } = telling;
-  if (seconds === 0) return (await tell(await open())).answer;
-  const wait = gateway.waiting.begin(await gateway.accountOf(request));
-  const stay = request.onLeft(() => wait.wake('left'));
+  if (seconds === 0) return answerBy(await open());
+  const { clock } = request.tools;
+  const until = request.startedAt + seconds * 1000;
+  const account = await accountOf(request);
+  const wait = waiting.begin(account);
+  const stay = request.onLeft(() => wait.wake());
   try {
-    const first = await tell(await open());
+    let answer = await answerBy(await open());
     // Not before: the first reading may last, and its credential may be one that the upstream refuses.
-    if (first.answer.status === 304 && !wait.takePlace()) return first.answer;
-    const answer = await changed(request, first, { wait, ...telling, until: request.startedAt + seconds * 1000 });
+    if (answer.status === 304 && !waiting.takePlace(account, wait)) return answer;
+    request.wants = 'any'; // the first reading was as new as the client asked for
+    while (answer.status === 304 && clock.now() < until && !waiting.isEnding) {
+      await request.aside(() => wait.pause(clock, Math.min(PAUSE_MS, until - clock.now())));
+      if (request.hasLeft) throw new ClientLeft();
+      const reader = await open(); // whose session may have been revoked
+      if (hasExpired(request)) throw sessionOver();
+      if (!waiting.isEnding) answer = await answerBy(reader);
+    }
     const applied = answer.headers['Preference-Applied'];
     const names = `${applied === undefined ? '' : `${applied}, `}wait=${seconds}`;
     return { ...answer, headers: { ...answer.headers, 'Preference-Applied': names } };
   } finally {
     stay();
-    wait.end();
+    waiting.end(account, wait);
   }
-}
-
-interface Changing extends Telling {
-  readonly wait: Wait;
-  readonly until: number;
-}
-
-async function changed(request: ClientRequest, first: Told, { wait, open, tell, until }: Changing): Promise<Answer> {
-  const isOver = () => request.tools.clock.now() >= until;
-  let { answer, nextAt } = first;
-  let at = nextAt(wait);
-  let reader: Reader | undefined; // not the first: without copies it could not know all that it would read
-  while (answer.status === 304) {
-    const woken = await request.aside(() => wait.next(Math.min(until, at), reader));
-    if (woken === 'left') throw new ClientLeft();
-    reader = await open(); // whose session may have been revoked
-    if (hasExpired(request)) throw sessionOver();
-    if (woken === 'over') break;
-    if (woken === 'changed' && (await reader.isHidden())) {
-      at = wait.pollAt(); // the write is still under way, or nobody knows how it ended
-      continue;
-    }
-    if (isOver()) request.isWaiting = false; // it may get an old copy now, like any other request
-    ({ answer, nextAt } = await tell(reader));
-    if (isOver()) break; // also where the reading has lasted until now
-    at = nextAt(wait);
-  }
-  return answer;
 }
 
 const hasExpired = ({ session, tools }: ClientRequest): boolean =>

@@ -39,21 +39,12 @@ export class MemoryStore implements Store {
   readonly #sessions = new MemorySessions({ forgets: false });
   /** So far. */
   lookups = 0;
-  #onChange: (account: AccountId) => void = () => undefined;
 
   /** `maxBytes` bounds the keys and bodies of cached answers together. */
   constructor({ maxBytes }: { readonly maxBytes: number }) {
     this.accounts = new MemoryAccounts(maxBytes * (1 - COPIES_PART));
     this.copies = new Copies(maxBytes * COPIES_PART);
     this.writes = new MemoryWrites((account, tags) => this.invalidate(account, tags));
-  }
-
-  onChange(listener: (account: AccountId) => void): void {
-    this.#onChange = listener;
-  }
-
-  hears(): boolean {
-    return true;
   }
 
   snapshot(request: SnapshotRequest): Snapshot {
@@ -79,12 +70,10 @@ export class MemoryStore implements Store {
 
   async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
     this.writes.end(write, end);
-    this.#onChange(write.account);
   }
 
   async revoke({ account, now }: RevokeRequest, revoked: Revoked): Promise<boolean> {
     this.#sessions.revoke(account, revoked, now);
-    this.#onChange(account);
     return true;
   }
 

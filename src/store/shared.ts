@@ -50,7 +50,6 @@ export class SharedStore implements Store {
   #writes = 0;
   /** When writes under way were announced, by nonce, where other instances may not have heard of it at once. */
   readonly #announced = new Map<string, number>();
-  #onChange: (account: AccountId) => void = () => undefined;
 
   constructor(options: SharedStoreOptions) {
     const { engine, clock, maxBytes } = options;
@@ -88,15 +87,6 @@ export class SharedStore implements Store {
   /** Hits that asked nobody. */
   get unaskedHits(): number {
     return this.#parts.views?.hits ?? 0;
-  }
-
-  onChange(listener: (account?: AccountId) => void, isAwaited: () => boolean): void {
-    this.#onChange = listener;
-    this.#parts.engine.changes?.tell(listener, isAwaited);
-  }
-
-  hears(): boolean {
-    return this.#parts.engine.changes?.isListening === true;
   }
 
   snapshot(request: SnapshotRequest): Soon<Snapshot> {
@@ -153,14 +143,11 @@ export class SharedStore implements Store {
     const reported = this.#report(write, { ...(await this.#endOf(write, end)), heldMs });
     const acknowledged = within(clock, END_MS, reported).catch(() => undefined);
     await Promise.all([acknowledged, isHeld && untilKnown(clock, clock.now() - announcedAt)]);
-    this.#onChange(write.account);
   }
 
   async revoke(request: RevokeRequest, revoked: Revoked): Promise<boolean> {
     this.#parts.views?.drop(request.account);
-    const isKnown = await this.#parts.sessions.revoke(request, revoked);
-    this.#onChange(request.account);
-    return isKnown;
+    return this.#parts.sessions.revoke(request, revoked);
   }
 
   coolDown(owned: OwnedAccount, until: number, waitUntil: WaitUntil): void {

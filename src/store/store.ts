@@ -256,13 +256,6 @@ export interface Begun {
 export interface Store {
   /** All that a request needs to begin, in one round trip. Leaves out what the store does not answer. */
   snapshot(request: SnapshotRequest): Soon<Snapshot>;
-  /**
-   * Calls back when something of an account may have changed, here or elsewhere; of any account, without one. `isAwaited`:
-   * whether somebody waits for that, so that it has to be heard soon.
-   */
-  onChange(listener: (account?: AccountId) => void, isAwaited: () => boolean): void;
-  /** Whether it hears of what other instances change. If not, it has to be asked. */
-  hears(): boolean;
   /** The copy that this instance has, valid or not. */
   copyOf(key: CacheKey): Entry | undefined;
   /** Counts a write, claims its key and marks what it invalidates, before it is sent. Never rejects. */

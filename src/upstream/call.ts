@@ -1,5 +1,5 @@
 import type { Reason } from '../core/errors.ts';
-import type { Soon, WaitUntil } from '../core/runtime.ts';
+import type { WaitUntil } from '../core/runtime.ts';
 import type { Phase, Timed } from '../core/timeline.ts';
 import type { Trace } from '../core/tracing.ts';
 import type { AccountId, Entry, Owner, SessionId, Snapshot, Window, WindowUse } from '../store/store.ts';
@@ -13,7 +13,7 @@ export interface RequestContext extends Timed {
    * The credential that came with it.
    * @throws GatewayError `unauthenticated`
    */
-  readonly credential: string;
+  credential: string;
   /** Absent if it did not come by a session's cookie. */
   readonly session?: SessionId | undefined;
   readonly userAgent: string | undefined;
@@ -21,9 +21,7 @@ export interface RequestContext extends Timed {
   /** The gateways and proxies that it came through, as it says. */
   readonly via?: string | undefined;
   /** `no-cache`: a fresh copy, which is stored. `no-store`: neither answered from the cache nor put in it. */
-  readonly wants: 'any' | 'no-cache' | 'no-store';
-  /** It waits for a change: a stale copy is given only where the upstream fails. */
-  readonly isWaiting?: boolean;
+  wants: 'any' | 'no-cache' | 'no-store';
   /** The client's IP address. */
   readonly address: string;
   /** What links begin with: scheme, host and mount path. */
@@ -112,19 +110,6 @@ export interface UpstreamCall extends Whose {
   /** When it has to be over, in milliseconds of the process's clock. */
   readonly endsAt: number;
 }
-
-/** What a call sends besides what every call does. */
-export interface Prepared {
-  /** Names, in lower case, and values in turn. */
-  readonly headers: readonly string[];
-  /** Words of these, which are concealed in the upstream's texts. */
-  readonly secrets: readonly string[];
-  /** Told that the upstream does not accept them. Whether they were kept from before: then others may do. */
-  readonly refused?: () => boolean;
-}
-
-/** `isAnew`: once more for this call. @throws GatewayError with the fault `not_sent` */
-export type Prepare = (call: UpstreamCall, isAnew?: boolean) => Soon<Prepared>;
 
 export type CallUpstream = (call: UpstreamCall) => Promise<UpstreamAnswer>;
 

@@ -1,5 +1,6 @@
-import { ClientLeft, type Fault, GatewayError, type Reason } from '../core/errors.ts';
+import { type Fault, GatewayError, type Reason } from '../core/errors.ts';
 import { isPlainObject, isTooDeep, parsedJson } from '../core/json.ts';
+import type { Logger } from '../core/logger.ts';
 import type { Clock } from '../core/runtime.ts';
 import { beginPhase, during } from '../core/timeline.ts';
 import type {
@@ -7,16 +8,15 @@ import type {
   Exchange,
   Keeping,
   OperationInput,
-  Prepare,
-  Prepared,
   RequestContext,
   UpstreamAnswer,
   UpstreamCall,
   Validators,
 } from './call.ts';
+import { type Hooks, headersBy } from './hooks.ts';
 import { localLinks } from './links.ts';
 import type { Operation } from './operation.ts';
-import { refusalOf, retryAfterOf } from './refusal.ts';
+import { concealableIn, refusalOf, retryAfterOf } from './refusal.ts';
 import type { Table } from './table.ts';
 import type { Via } from './via.ts';
 import { type BodyFlaw, headerOf, type RawAnswer, type Transport } from './transport.ts';
@@ -28,18 +28,20 @@ interface ClientOptions {
   /** The upstream's `{base_url}`. Clients never see its host. */
   readonly upstream: URL;
   readonly table: Table;
-  readonly prepare: Prepare;
+  readonly hooks?: Hooks | undefined;
+  readonly logger: Logger;
   readonly via: Via;
   /** From the first byte that is sent to the last of the answer, connecting included. */
   readonly attemptTimeoutMs: number;
 }
 
-type Send = (attempt: Attempt, prepared: Prepared) => Promise<RawAnswer>;
+/** `own`: the headers of the credential, or what the hook gives in their place; names and values in turn. */
+type Send = (attempt: Attempt, own: readonly string[]) => Promise<RawAnswer>;
 
 /** One timer spans connecting, waiting and reading, since a body that drips would restart an idle timer again and again. */
 const sending =
   ({ transport, clock, via, maxBodyBytes, attemptTimeoutMs }: ClientOptions): Send =>
-  async (attempt, prepared) => {
+  async (attempt, own) => {
     const { call } = attempt;
     const { operation, input, controller, beforeFirstByte, context } = call;
     const now = clock.now();
@@ -52,7 +54,7 @@ const sending =
       const raw = await transport({
         method: operation.method,
         path: targetOf(operation, input),
-        headers: headersOf(call, prepared, via.after(context.via), phase.span?.traceparent),
+        headers: headersOf(call, own, via.after(context.via), phase.span?.traceparent),
         body: input.body,
         signal: controller.signal,
         maxBodyBytes,
@@ -71,39 +73,21 @@ const sending =
  * @throws GatewayError see `noAnswer` and `answerOf`
  */
 export function upstreamClient(options: ClientOptions): Exchange {
-  const { clock, upstream, table, prepare } = options;
+  const { clock, upstream, table, hooks } = options;
   const send = sending(options);
-  /** What may be sent in the place of what the upstream has refused; undefined where there is nothing. */
-  const preparedAnew = async (call: UpstreamCall): Promise<Prepared | undefined> => {
-    try {
-      const prepared = await prepare(call, true);
-      call.beforeSend?.();
-      return prepared;
-    } catch (error) {
-      if (error instanceof ClientLeft) throw error;
-      return undefined;
-    }
-  };
   return async (attempt) => {
     const { call } = attempt;
-    const soon = prepare(call);
-    const prepared = soon instanceof Promise ? await during(clock, call, 'gates', soon) : soon;
+    const own = hooks?.headers
+      ? await during(clock, call, 'gates', headersBy(hooks.headers, call, options))
+      : credentialOf(call);
     call.beforeSend?.();
-    let raw = await send(attempt, prepared);
-    let { secrets } = prepared;
-    // Only the token is over, not the key that it was exchanged for. With a 401 nothing has happened, in a write neither.
-    const isOutdated = raw.status === 401 && prepared.refused?.() === true;
-    const anew = isOutdated ? await preparedAnew(call) : undefined;
-    if (anew) {
-      attempt.phase?.settle('refused');
-      secrets = [...secrets, ...anew.secrets];
-      call.context.upstreamCalls++;
-      raw = await send(attempt, anew);
-      if (raw.status === 401) anew.refused?.();
-    }
-    return answerOf(call, raw, { now: clock.now(), secrets, upstream, refusals: table.refusals });
+    const raw = await send(attempt, own);
+    return answerOf(call, raw, { now: clock.now(), own, upstream, refusals: table.refusals });
   };
 }
+
+const credentialOf = ({ operation, context }: UpstreamCall) =>
+  operation.credential === 'none' ? [] : ['authorization', `Token ${context.credential}`];
 
 /** Path and query below `{base_url}`, from the template alone, so that no raw path ever gets upstream. */
 export function targetOf(operation: Operation, { id, query }: OperationInput): string {
@@ -112,11 +96,11 @@ export function targetOf(operation: Operation, { id, query }: OperationInput): s
 }
 
 /**
- * The allow-list of `contract.md` section 2 and what hooks give, names and values in turn; nothing else that the client sent is passed on.
+ * The allow-list of `contract.md` section 2 and what the hook gives, names and values in turn; nothing else that the client sent is passed on.
  */
 function headersOf(
   call: UpstreamCall,
-  prepared: Prepared,
+  own: readonly string[],
   via: string,
   traceparent = traceparentOf(call.context),
 ): string[] {
@@ -124,7 +108,7 @@ function headersOf(
   const { trace, requestId, userAgent = 'portico' } = context;
   const headers = ['accept', 'application/json', 'user-agent', userAgent, 'x-request-id', requestId];
   headers.push('traceparent', traceparent, 'via', via);
-  headers.push(...prepared.headers);
+  headers.push(...own);
   if (input.body !== undefined) headers.push('content-type', 'application/json');
   if (trace.tracestate) headers.push('tracestate', trace.tracestate);
   if (operation.method === 'POST' && key) headers.push('idempotency-key', key);
@@ -142,7 +126,8 @@ function traceparentOf({ trace: { traceId, flags } }: RequestContext): string {
 /** What an answer is read with. */
 interface Answered {
   readonly now: number;
-  readonly secrets: readonly string[];
+  /** The headers that were sent for the credential. */
+  readonly own: readonly string[];
   readonly upstream: URL;
   readonly refusals: Table['refusals'];
 }
@@ -161,7 +146,8 @@ function answerOf(call: UpstreamCall, raw: RawAnswer, answered: Answered): Upstr
   if (isGood) return jsonAnswer(call, raw, answered.upstream);
   if (status === 304 && validators) return { ...EMPTY, ...keptAs(raw), status, notModified: true };
   if (status < 400 || status >= 500) throw failure(raw, answered.now);
-  throw refusalOf(raw, answered);
+  const key = operation.credential === 'none' ? [] : [call.context.credential];
+  throw refusalOf(raw, { ...answered, secrets: [...key, ...concealableIn(answered.own)] });
 }
 
 const isEmpty = ({ body }: RawAnswer) => 'text' in body && body.text === '';

@@ -1,102 +1,113 @@
-import type { Problem } from '../core/errors.ts';
-import { checkHeaders, checkName } from './hook-headers.ts';
+import { GatewayError, type Problem } from '../core/errors.ts';
+import { isPlainObject } from '../core/json.ts';
+import { hookFailed, type Logger, logFault } from '../core/logger.ts';
+import { type Clock, onAbort } from '../core/runtime.ts';
+import type { UpstreamCall } from './call.ts';
 import type { Method } from './operation.ts';
 
 /** What a gateway does in its operator's way. Without hooks, and for an answer from the cache, they cost nothing. */
 export interface Hooks {
   readonly onProblem?: OnProblem | undefined;
-  readonly credential?: Credential | undefined;
-  readonly headers?: FurtherHeaders | undefined;
-}
-
-/** The request that a problem is the answer to. */
-export interface ProblemRequest {
-  /** Its `operationId`; absent where it came to none. */
-  readonly operation?: string | undefined;
-  /** A header of it; the case of the name does not matter. */
-  readonly header: (name: string) => string | undefined;
+  readonly headers?: UpstreamHeaders | undefined;
 }
 
 /**
- * Gives a problem as clients are to see it, for words in the language of the product, a link to help, a number for
- * support. What it returns may have `type`, `title`, `detail` and members of its own; what it leaves out stays as it is.
+ * Gives a problem as clients are to see it. It may change `title` and `detail`, and add members; all others stay ours.
+ * `operation`: the `operationId` of the request, if it has one.
  *
- * It is asked for every problem: whole answers, items of a batch, refusals of the server, sections of overviews that
- * failed. Ours stay `status`, `code`, `request_id`, `instance`, `retryable`, `retry_after`, `outcome`, `section` and
- * `errors`: clients and retries act on them, and a `retryable` that is wrong may charge a user twice. Where it throws, or
- * returns something else than a plain JSON object, a promise too, the problem goes out as it was, and the log says so.
+ * It is asked for every problem: whole answers, items of a batch, sections of overviews that failed. Where it throws, or
+ * gives something else than a plain JSON object, a promise too, the problem goes out as it was, and the log says so.
  */
-export type OnProblem = (problem: ToldProblem, request: ProblemRequest) => object;
+export type OnProblem = (problem: ToldProblem, request: { readonly operation: string | undefined }) => object;
 
 /** A problem as JSON has it: a new object, the hook's own. */
 export type ToldProblem = Problem & Record<string, unknown>;
 
 /**
- * How the client's key becomes the upstream's credential, since upstreams differ: `Authorization: Token <key>` (as is the
- * default) or `Bearer <key>`, the key alone in a header of this name, or what a function exchanges it for. Rows whose
- * `credential` is `none` send none, and the function is not asked for them.
- */
-export type Credential = 'Token' | 'Bearer' | { readonly header: string } | Exchange;
-
-/**
- * Exchanges a key, for an upstream that wants a token of another kind. It is asked once for each call of the upstream,
- * however often that is tried, and never for an answer from the cache. It gets the key and nothing else of the request, so
- * that what one account sends cannot depend on another's. `signal` is aborted when nobody waits any more or the time of
- * the request is over, which is a 504.
+ * Gives the headers that go to the upstream in the place of `Authorization: Token <key>`. It is asked before each attempt
+ * at a call, so a GET that is tried again has headers of its own. What the upstream answers is kept for the whole account,
+ * so the headers may depend on nothing but what the hook is given.
  *
- * A `GatewayError` that it throws is the answer, such as `unauthenticated`; whatever else it throws is a 502
- * `upstream_unreachable`, with its stack in the log. In each case nothing was sent, so a write may be repeated.
+ * Where it throws, or gives what cannot be sent or is not its to name, nothing is sent: 500 `internal_error`, and the log
+ * says so. Its time is that of the request: after that it is a 504.
  */
-export type Exchange = (key: string, options: { readonly signal: AbortSignal }) => Exchanged | Promise<Exchanged>;
+export type UpstreamHeaders = (asked: AskedHeaders) => HeaderRecord | Promise<HeaderRecord>;
 
-/** What a key was exchanged for. */
-export interface Exchanged {
-  /** For the upstream. They are not shown to clients, even where the upstream repeats them in an error. */
-  readonly headers: Readonly<Record<string, string>>;
-  /**
-   * How long they may be sent for the same account: 24 hours at most, or until the upstream says 401. They are kept in
-   * the memory of this process, and equal exchanges at the same time are one. Without it they are for one call alone.
-   */
-  readonly forSeconds?: number | undefined;
+/** What is undefined is left out. */
+type HeaderRecord = Readonly<Record<string, string | undefined>>;
+
+export interface AskedHeaders {
+  /** `path`: as the row has it, with `{id}`. */
+  readonly operation: { readonly id: string; readonly method: Method; readonly path: string };
+  /** The client's key; undefined for a row whose `credential` is `none`. */
+  readonly credential: string | undefined;
+  /** Aborted when nobody waits any more, or when the time is over. */
+  readonly signal: AbortSignal;
+}
+
+interface Tools {
+  readonly clock: Clock;
+  readonly logger: Logger;
 }
 
 /**
- * Further headers to the upstream: a name for the gateway, a signature, a date. A function is asked once for each call.
- * It learns which operation is called and nothing of the client's request: what the upstream answers is kept, and
- * is the answer to other requests of the account too.
+ * The headers that the hook gives for an attempt: names and values in turn.
+ * @throws GatewayError with the fault `not_sent`; else the reason of the call's signal
  */
-export type FurtherHeaders =
-  | Readonly<Record<string, string>>
-  | ((operation: CalledOperation) => Readonly<Record<string, string>>);
-
-export interface CalledOperation {
-  readonly id: string;
-  readonly method: Method;
-  /** As the row has it, with `{id}`. */
-  readonly path: string;
+export async function headersBy(
+  hook: UpstreamHeaders,
+  { operation, context, controller, endsAt }: UpstreamCall,
+  { clock, logger }: Tools,
+): Promise<string[]> {
+  const { id, method, path } = operation;
+  const { signal } = controller;
+  const late = GatewayError.of('upstream_timeout', { fault: 'not_sent' });
+  const stopTimer = clock.after(endsAt - clock.now(), () => controller.abort(late));
+  const ended = Promise.withResolvers<never>();
+  const stay = onAbort(signal, ended.reject);
+  const given = async () => {
+    const credential = operation.credential === 'none' ? undefined : context.credential;
+    return sendable(await hook({ operation: { id, method, path }, credential, signal }));
+  };
+  try {
+    return await Promise.race([given(), ended.promise]);
+  } catch (error) {
+    if (signal.aborted) throw error instanceof GatewayError ? error.with({ fault: 'not_sent' }) : error;
+    logFault(logger, context, error, hookFailed('headers'));
+    throw GatewayError.of('internal_error', { fault: 'not_sent', cause: error });
+  } finally {
+    stopTimer();
+    stay();
+  }
 }
+
+const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+/** Visible ASCII, with blanks between; or nothing. */
+const VALUE = /^(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?$/;
 
 /**
- * The hooks among the options of a gateway.
- * @throws TypeError in words for what they cannot be
+ * How a message is framed and read, what the gateway itself says in it, what makes the answer another one than the cache
+ * takes it for, and cookies.
  */
-export function hooksOf({ onProblem, credential, headers }: Hooks): Hooks {
-  if (onProblem !== undefined && typeof onProblem !== 'function') throw new TypeError('`onProblem` is not a function');
-  checkCredential(credential);
-  if (headers !== undefined && typeof headers !== 'function')
-    checkHeaders('`headers`', headers, ownHeadersOf(credential));
-  return { onProblem, credential, headers };
+const OURS = new Set(
+  (
+    'host content-length transfer-encoding connection te upgrade trailer keep-alive expect content-type content-encoding ' +
+    'accept accept-encoding via user-agent idempotency-key x-request-id traceparent tracestate cookie range if-match ' +
+    'if-none-match if-modified-since if-unmodified-since if-range'
+  ).split(' '),
+);
+
+/** @throws TypeError in words that quote no value */
+function sendable(headers: unknown): string[] {
+  if (!isPlainObject(headers)) throw new TypeError('`headers` gives no record');
+  return Object.entries(headers).flatMap(([given, value]) => {
+    if (value === undefined) return [];
+    const name = given.toLowerCase();
+    if (!NAME.test(name)) throw new TypeError('`headers` names a header that cannot be sent');
+    if (OURS.has(name) || name.startsWith('proxy-'))
+      throw new TypeError(`\`headers\` sets \`${name}\`, which is the gateway's`);
+    if (typeof value !== 'string' || !VALUE.test(value))
+      throw new TypeError(`\`headers\` sets \`${name}\` to something that cannot be sent: expected visible ASCII`);
+    return [name, value];
+  });
 }
-
-const SCHEMES: readonly unknown[] = ['Token', 'Bearer', undefined];
-
-function checkCredential(credential: Credential | undefined): void {
-  if (SCHEMES.includes(credential) || typeof credential === 'function') return;
-  const isHeader = typeof credential === 'object' && credential !== null && typeof credential.header === 'string';
-  if (!isHeader) throw new TypeError("`credential` is neither 'Token', 'Bearer', `{ header: <name> }` nor a function");
-  checkName('`credential`', credential.header);
-}
-
-/** Names, in lower case, that the hook `headers` may not set: they have the credential. */
-export const ownHeadersOf = (credential: Credential | undefined): readonly string[] =>
-  typeof credential === 'object' ? ['authorization', credential.header.toLowerCase()] : ['authorization'];

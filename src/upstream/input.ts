@@ -1,5 +1,4 @@
 import type { ZodMiniType } from 'zod/mini';
-import { canonical } from '../core/canonical.ts';
 import { type ErrorItem, GatewayError } from '../core/errors.ts';
 import { extentOf, MAX_DEPTH, parsedJson } from '../core/json.ts';
 import { itemOf, itemsOfIssue } from './issues.ts';
@@ -42,8 +41,7 @@ export function checkBody<T>(schema: ZodMiniType<T>, text: string): T {
 
 /**
  * Parses a client's JSON.
- * @throws GatewayError `validation_failed` if it has too many values; `malformed_json`, also for a duplicate name in an
- *   object: the upstream might read the other member than the one that was checked
+ * @throws GatewayError `validation_failed` if it has too many values; `malformed_json`
  */
 function parseJson(text: string): unknown {
   const { depth, values } = extentOf(text);
@@ -51,9 +49,6 @@ function parseJson(text: string): unknown {
   if (values > MAX_VALUES) throw invalid([{ code: 'too_big', message: `more than ${MAX_VALUES} values`, field: null }]);
   const value = parsedJson(text);
   if (value === undefined) throw GatewayError.of('malformed_json');
-  if (canonical(text).hasDuplicateNames) {
-    throw GatewayError.of('malformed_json', { detail: 'A name stands twice in the body.' });
-  }
   return value;
 }
 

@@ -1,5 +1,4 @@
 import type * as z from 'zod/mini';
-import { $ZodType } from 'zod/v4/core';
 import { isCode } from '../core/errors.ts';
 
 export type IdForm = 'digits' | 'slug';
@@ -93,8 +92,12 @@ type GroupOf<Rows> = {
   [K in keyof Rows]: Rows[K] extends { readonly group: infer G extends string } ? G : never;
 }[keyof Rows];
 
-/** A write may only invalidate groups that a read of the same rows belongs to. */
-type Checked<Rows> = { readonly [K in keyof Rows]: { readonly invalidates?: readonly Invalidated<GroupOf<Rows>>[] } };
+/** A write may only invalidate groups that a read of the same rows belongs to. No row has other members than `Row` or `Operation`. */
+type Checked<Rows> = {
+  readonly [K in keyof Rows]: { readonly invalidates?: readonly Invalidated<GroupOf<Rows>>[] } & Readonly<
+    Record<Exclude<keyof Rows[K], keyof Row | keyof Operation>, never>
+  >;
+};
 
 /** `invalidates` stays what the row says, or the row could not stand among others in `defineRows` again. */
 export type Named<Rows> = {
@@ -126,30 +129,17 @@ function operationOf(id: string, row: Given): Operation {
 
 const METHOD_AND_PATH = /^(GET|POST|PATCH|DELETE) ((?:\/(?:\{id\}|(?!\.{1,2}(?:\/|$))[A-Za-z0-9._~-]+))+\/?)$/;
 
-const MEMBERS = new Set(
-  (
-    'at idForm credential query body answer paged group cache polled invalidates exclusive notCompared secrets signsIn refusals ' +
-    'tag summary description id method path'
-  ).split(' '), // the last three are in one that has its name already
-);
-
 /** What is wrong with a row, after its name; undefined if nothing is. */
 function problemOf(id: string, row: Given): string | undefined {
-  if (typeof row !== 'object' || row === null) return 'is none: it is not an object';
-  const { at, cache, group, invalidates, secrets, signsIn, refusals = {}, credential, notCompared } = row;
-  if (typeof at !== 'string') return 'needs `at`: a method and a path, such as `GET /badge/{id}/`';
-  const unknown = Object.keys(row).find((name) => !MEMBERS.has(name));
+  const { at, cache, group, invalidates, secrets, signsIn, refusals = {}, credential } = row;
   const isRead = at.startsWith('GET ');
   const code = Object.keys(refusals).find((one) => !isCode(one));
   if (!/^[a-zA-Z]\w{0,63}$/.test(id)) return 'needs a name of letters, digits and _';
   if (id in {}) return 'has a name that every object of JavaScript has';
-  if (unknown !== undefined) return `has \`${unknown}\`, which no row has`;
   if (!METHOD_AND_PATH.test(at) || at.split('{id}').length > 2)
     return 'is not at a method and a path, such as `GET /badge/{id}/`, with no other parameter than one `{id}`';
-  if (invalidates && !Array.isArray(invalidates)) return 'needs a list in `invalidates`';
   if (isRead && (invalidates ?? row.exclusive ?? row.body)) return 'is a read: it has no body and invalidates nothing';
   if (!isRead && (cache ?? group)) return 'is a write: it is not cached and belongs to no group';
-  if (credential !== undefined && credential !== 'none') return 'has another `credential` than `none`';
   if (credential && isRead) return 'is a read without a credential: all that is read is of an account';
   if (credential && invalidates?.length)
     return 'takes no credential: it is of no account of which it might invalidate anything';
@@ -160,21 +150,17 @@ function problemOf(id: string, row: Given): string | undefined {
   if (row.polled && (!isRead || (cache ?? secrets))) return 'is polled: it is a read, neither cached nor with secrets';
   if (!at.includes('{id}') && invalidates?.some((one) => typeof one === 'object'))
     return 'invalidates one item, which its path does not name: it has no `{id}`';
-  if (![undefined, true].includes(row.exclusive)) return 'has another `exclusive` than `true`';
-  if (notCompared && !(notCompared instanceof Set)) return 'needs a `Set` of names in `notCompared`';
   if (signsIn && !(row.body && credential)) return 'signs in: it takes a body and no credential';
   if (signsIn && !/^[a-z][a-z0-9-]{0,31}$/.test(signsIn.as)) return 'signs in `as` something that is no part of a path';
-  if (code !== undefined) return `is refused with \`${code}\`, which is no code: lower-case words, joined by _ or -`;
-  if (row.body && !isSchema(row.body.schema)) return 'has a body without a schema';
-  return row.answer === null || isSchema(row.answer) ? undefined : 'has no schema of its answer; null stands for none';
+  return code === undefined
+    ? undefined
+    : `is refused with \`${code}\`, which is no code: lower-case words, joined by _ or -`;
 }
-
-const isSchema = (value: unknown) => value instanceof $ZodType;
 
 const MOST_SECONDS = 31_536_000;
 
 const isPolicy = ({ fresh, stale, onError }: CachePolicy) =>
-  [fresh, stale, onError].every((time) => typeof time === 'number' && time >= 0 && time <= MOST_SECONDS);
+  [fresh, stale, onError].every((time) => time >= 0 && time <= MOST_SECONDS);
 
 export const groupIn = (one: Invalidated<string>): string => (typeof one === 'string' ? one : one.item);
 

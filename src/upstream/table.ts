@@ -38,10 +38,9 @@ export function tableOf(rows: Readonly<Record<string, Operation>>): Table {
 }
 
 /** What one row cannot know of the others: they may come from several `defineRows`. */
-function checkRows(rows: Readonly<Record<string, Partial<Operation> | undefined>>): void {
-  const groups = new Set(Object.values(rows).flatMap((row) => row?.group ?? []));
+function checkRows(rows: Readonly<Record<string, Operation>>): void {
+  const groups = new Set(Object.values(rows).map(({ group }) => group));
   for (const [id, row] of Object.entries(rows)) {
-    if (row?.method === undefined) throw new TypeError(`the row \`${id}\` was not made by defineRows`);
     const strange = row.invalidates?.map(groupIn).find((name) => name !== 'everything' && !groups.has(name));
     if (strange !== undefined)
       throw new TypeError(`the row \`${id}\` invalidates \`${strange}\`, to which no read belongs`);

@@ -55,7 +55,6 @@ describe('a batch that is refused as a whole', () => {
     ['malformed JSON', '{"requests":[', 400, 'malformed_json'],
     ['no body', '', 400, 'malformed_json'],
     ['bytes that are not UTF-8', Buffer.from([0x22, 0xff, 0x22]), 400, 'malformed_json'],
-    ['a name twice', `{"requests":[],"requests":[{"id":"a","path":"${SUBSCRIPTION}"}]}`, 400, 'malformed_json'],
     ['65537 bytes', JSON.stringify({ requests: [item('a')] }).padEnd(65_537), 413, 'payload_too_large'],
   ])('because of %s', async (_, body, status, code) => {
     const world = await openBatch();

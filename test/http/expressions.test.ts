@@ -229,8 +229,8 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^(\\d+ )?\\d\\d:\\d\\d:\\d\\d(\\.\\d+)?$/': upstream('1', { after: ' a' }),
     '/^-?\\d+(\\.\\d+)?$/': upstream('1', { before: '1.', after: 'a' }),
   },
-  // What a hook gives: an exchange of keys may give what another server has said.
-  'src/upstream/hook-headers.ts': {
+  // What a hook gives, who may have asked another server.
+  'src/upstream/hooks.ts': {
     '/^(?:[\\x21-\\x7e](?:[\\t\\x20-\\x7e]*[\\x21-\\x7e])?)?$/': word('a ', { before: 'a', after: '\n' }),
     "/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/": word('a', { after: ' ' }),
   },

@@ -121,10 +121,6 @@ describe('a key is not used by a request that is refused for itself,', () => {
     expect(await refused(id, (shop) => shop.keyed(id, { body }))).toBe('413 payload_too_large');
   });
 
-  test('a name that stands twice', async () => {
-    expect(await refused(ID, (shop) => shop.keyed(ID, { body: '{"a":1,"\\u0061":2}' }))).toBe('400 malformed_json');
-  });
-
   test('a bad parameter', async () => {
     const path = '/api/v2/proxy/list/refresh/?plan_id=none';
     expect(await refused('refreshProxyList', (shop) => shop.keyed('refreshProxyList', { path }))).toBe(

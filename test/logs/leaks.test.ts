@@ -10,7 +10,7 @@ const CARD = /(?<![\d.])\d{4}[ -]?\d{4}[ -]?\d{4}[ -]?\d{4}(?!\d)/;
 
 /** Contract section 9; then those of lines that are not about a request. */
 const FIELDS: ReadonlySet<string> = new Set(
-  `time level msg request_id trace_id method route status duration_ms waited_ms operation account auth cache upstream_calls upstream_ms
+  `time level msg request_id trace_id method route status duration_ms operation account auth cache upstream_calls upstream_ms
   client code reason outcome failed stale legs field count fault signal url host errno upstream_status variable did_you_mean origin network`.split(
     /\s+/,
   ),
@@ -103,7 +103,6 @@ const GOOD = {
   route: '/api/v2/apikey/{id}/',
   status: 404,
   duration_ms: 1.5,
-  waited_ms: 1.5,
   operation: 'getApiKey',
   account: 'HcyEx-VSc_Nlv2N75QewAMLFLoAeV8sS0KnLH0aKUW0',
   cache: 'bypass',

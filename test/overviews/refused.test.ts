@@ -30,7 +30,6 @@ describe('an overview', () => {
     ['below the path of sessions', at('/bff/v1/session/mine'), 'is at a path that Portico has itself'],
     ['without sections', ['/bff/v1/mine', {}], 'has no sections'],
     ['with an id that is none', [...at('/bff/v1/mine'), undefined, { id: 'a b' }], 'needs an id of letters'],
-    ['with something else than a function', [...at('/bff/v1/mine'), {}], 'computes with what is no function'],
     [
       'that says what it computes, and does not',
       [...at('/bff/v1/mine'), undefined, { computed: rows.listBooks.answer }],
@@ -49,8 +48,6 @@ describe('an overview', () => {
     ],
     ['with a section by the name of what is computed', having(books, 'computed'), 'has the name of what'],
     ['with a section whose name is none', having(books, 'a"b'), 'needs a name of letters, digits and _'],
-    ['with a member that no section has', having({ ...books, cardOf: 'books' }), 'has `cardOf`, which no section has'],
-    ['with a section of a row that does not exist', having({}), 'reads no row of `defineRows`'],
     ['with a write', having({ read: rows.createBook }), 'reads `createBook`, which is no GET'],
     ['with a row that answers nothing', having({ read: rows.getNothing }), 'reads `getNothing`, which has no answer'],
     ['without the id of a row', having({ read: rows.getBook }), 'gives `getBook` no id'],

@@ -1,4 +1,4 @@
-import { from, fromPath, overview } from '../../src/index.ts';
+import { defineRows, from, fromPath, overview } from '../../src/index.ts';
 import type { Same } from '../support/same.ts';
 import { rows } from './own.ts';
 
@@ -30,7 +30,14 @@ overview(
   '/bff/v1/wrong-inputs',
   { books: { read: rows.listBooks } },
   // @ts-expect-error there is no such section
-  ({ shelves }) => shelves,
+  ({ shelves }) => shelves !== null,
+);
+
+overview(
+  '/bff/v1/wrong-result',
+  { books: { read: rows.listBooks } },
+  // @ts-expect-error nobody waits for a promise
+  async ({ books }) => books,
 );
 
 overview('/bff/v1/wrong-name', {
@@ -47,6 +54,17 @@ overview('/bff/v1/itself', {
 overview('/bff/v1/wrong-section', {
   // @ts-expect-error it may be left out, but not be false
   book: { read: rows.getBook, id: '7', required: false },
+});
+
+overview('/bff/v1/wrong-member', {
+  // @ts-expect-error no section has this
+  books: { read: rows.listBooks, requird: true },
+});
+
+defineRows({
+  ...rows,
+  // @ts-expect-error no row has this
+  listShelves: { at: 'GET /shelf/', answer: null, chache: rows.listBooks.cache },
 });
 
 // @ts-expect-error not below /bff/v1

@@ -140,8 +140,8 @@ describe('on the page', () => {
     const ask = await ofPage('Hooks');
     const answer = await ask('/api/v2/subscription/'); // nobody exchanges keys at that address
     expect(answer).toMatchObject({
-      status: 502,
-      json: { code: 'upstream_unreachable', help: 'https://help.example/upstream_unreachable?of=getSubscription' },
+      status: 500,
+      json: { code: 'internal_error', help: 'https://help.example/internal_error?of=getSubscription' },
     });
   });
 

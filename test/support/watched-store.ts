@@ -70,8 +70,6 @@ export const watchedStore = (store: Store): WatchedStore => {
     coolDown: (...args) => store.coolDown(...args),
     accept: (account) => store.accept(account),
     coolsUntil: (account) => store.coolsUntil(account),
-    onChange: (listener, isAwaited) => store.onChange(listener, isAwaited),
-    hears: () => store.hears(),
     revoke: (...args) => store.revoke(...args),
   };
 };

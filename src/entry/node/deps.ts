@@ -98,7 +98,6 @@ export function nodeDeps(
     backlog: unsent,
     compress: compressing(config.cacheMaxBytes * COMPRESSED),
     leaveRoom: leavingRoom(rooms),
-    wakesOthers: true,
     ending: ending.signal,
     waitUntil,
     docsAssets,

@@ -67,10 +67,7 @@ export function refuse(problems: readonly ConfigProblem[]): never {
 }
 
 /** For an operator. */
-export function lineOf({ variable, expected, unknown }: ConfigProblem): string {
-  const meant = unknown && nearest(unknown.name, unknown.known);
-  return `${variable}: expected ${expected}${meant === undefined ? '' : `; did you mean ${meant}?`}`;
-}
+export const lineOf = ({ variable, expected }: ConfigProblem): string => `${variable}: expected ${expected}`;
 
 /** Variables that are none of ours but look like a slip of the pen for one. */
 export function nearlyVariables(env: Readonly<Record<string, string | undefined>>) {

@@ -61,9 +61,6 @@ export class Changes {
   readonly losses: Record<Loss, number> = { change: 0, gap: 0, unheard: 0, another_store: 0, away: 0 };
   readonly #clock: Pick<Clock, 'now' | 'wall'>;
   #onChange: OnChange = () => false;
-  #tell: (account?: AccountId) => void = () => undefined;
-  /** Whether somebody waits for changes. */
-  isAwaited = () => false;
   #token: string | undefined;
   /** All up to this number were heard. */
   #heard = 0;
@@ -84,12 +81,6 @@ export class Changes {
 
   onChange(listener: OnChange): void {
     this.#onChange = listener;
-  }
-
-  /** Tells of each change; without an account where some were missed. */
-  tell(listener: (account?: AccountId) => void, isAwaited: () => boolean): void {
-    this.#tell = listener;
-    this.isAwaited = isAwaited;
   }
 
   /** Call it when a question is sent. */
@@ -163,7 +154,6 @@ export class Changes {
     this.#changed.set(account, last);
     if (this.#changed.size > MAX_CHANGED) this.#forgetOldest();
     if (this.#onChange(account, last)) this.losses.change++;
-    this.#tell(account);
   }
 
   /** Whether what a reply says of an account is still so, as far as was heard. */
@@ -200,7 +190,6 @@ export class Changes {
   #lose(reason: Loss): void {
     this.generation++;
     this.losses[reason]++;
-    this.#tell();
   }
 
   #forgetOldest(): void {

@@ -19,8 +19,6 @@ const REFUSED = 5;
 /** Between questions while there are hits, and while there are few. */
 const BEAT_MS = 50;
 const IDLE_MS = 1_000;
-/** Where somebody waits for a change. Two in a row show that a message was lost. */
-const AWAITED_MS = 400;
 /** Hits a second. With fewer, those that ask are enough. */
 const FEW = 30;
 /** How soon after the last time the channel is opened again because messages were lost; longer where that did not help. */
@@ -116,8 +114,7 @@ export class Channel {
       this.#rate = this.#rate * Math.max(0, 1 - ms / IDLE_MS) + changes.uses;
       changes.uses = 0;
       if (performance.now() - this.#askedAt >= BEAT_MS / 2) this.#options.beat().catch(() => undefined);
-      const seldomMs = changes.isAwaited() ? AWAITED_MS : IDLE_MS;
-      this.#beatIn(this.#rate > FEW ? BEAT_MS : seldomMs);
+      this.#beatIn(this.#rate > FEW ? BEAT_MS : IDLE_MS);
     }, ms).unref();
   }
 }
