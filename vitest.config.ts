@@ -6,12 +6,10 @@ const isCi = process.env['CI'] !== undefined;
 
 /** Tests that start processes, Redis or workerd. In the other projects an attempt to is an error. */
 const WITH_SERVERS = [
-  'test/alerts/provoked.test.ts',
   'test/client/readme.test.ts',
   'test/client/runtimes/workerd.test.ts',
   'test/certificates/process.test.ts',
   'test/clients/{bursts,connections,slow,uploads}.test.ts',
-  'test/deploy/{image,nginx}.test.ts',
   'test/doctor/**/*.test.ts',
   'test/metrics/endpoint.test.ts',
   'test/faults/{memory,workerd}.test.ts',

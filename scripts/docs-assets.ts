@@ -11,14 +11,9 @@ export async function copyDocsAssets(folder: string): Promise<void> {
   for (const name of NAMES) await replaceFile(join(folder, 'assets/docs', name), await readFile(join(from, name)));
 }
 
-const OF_UPLOT = ['uPlot.iife.min.js', 'uPlot.min.css'];
-
 /** The files of the console, below `folder` as Node reads them. Workers have none. */
 export async function copyConsoleAssets(folder: string): Promise<void> {
   const ours = join(import.meta.dirname, '../src/console');
-  const uplot = join(dirname(fileURLToPath(import.meta.resolve('uplot/package.json'))), 'dist');
-  const names = (await readdir(ours)).filter((name) => !name.endsWith('.d.ts'));
-  const files = [...names.map((name) => [ours, name]), ...OF_UPLOT.map((name) => [uplot, name])] as const;
-  for (const [from = '', name = ''] of files)
-    await replaceFile(join(folder, 'console', name), await readFile(join(from, name)));
+  for (const name of await readdir(ours))
+    await replaceFile(join(folder, 'console', name), await readFile(join(ours, name)));
 }

@@ -58,7 +58,7 @@ async function isOk(url: string, headers: Record<string, string> = {}): Promise<
   return answer.text();
 }
 
-const CONSOLE = ['', '/console.js', '/console.css', '/uPlot.iife.min.js', '/uPlot.min.css'];
+const CONSOLE = ['', '/console.js', '/console.css', '/data'];
 
 async function sandboxAnswers(url: string, admin: string): Promise<void> {
   await isOk(`${url}/bff/v1/account-overview`, { Authorization: 'Token sandbox-paid-key' });

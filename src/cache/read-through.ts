@@ -89,7 +89,6 @@ export class ReadThrough {
     const isGood = freshMs > 0 || isWithin(policy.stale, freshMs);
     const isInPlace = !isGood && isWithin(Math.max(policy.stale, policy.onError), freshMs) && isCircuitOpen();
     if (!isGood && !isInPlace) return this.#ask(lookup, 'stale');
-    if (isInPlace) this.#options.metrics.saved('stale_copy');
     // Refreshed in the background; no request waits for it or can cancel it.
     if (freshMs <= 0 && !found.isLeasedElsewhere) {
       const behind = { ...lookup, leg: BEHIND };
@@ -126,7 +125,6 @@ export class ReadThrough {
     const isCollapsed = waiting !== undefined || ('isCollapsed' in done && done.isCollapsed);
     metrics.readDone(isCollapsed ? 'collapsed' : policy ? 'miss' : 'bypass');
     if ('error' in done) throw done.error;
-    if (isCollapsed) metrics.saved('joined');
     const { status, entry, isStored } = done;
     const age = entry ? ageOf(entry, clock.now()) : 0;
     return { status, entry, age, fwd, isStored, isCollapsed, isCacheable: policy !== undefined };
@@ -138,7 +136,6 @@ export class ReadThrough {
     const freshMs = freshMsOf(entry, policy, this.#options.clock.now());
     const isUsable = isWithin(Math.max(policy.stale, policy.onError), freshMs);
     if (!isUsable) return undefined;
-    this.#options.metrics.saved('stale_copy');
     return readingOf(entry, freshMs, this.#options, error.code);
   }
 

@@ -1,169 +1,206 @@
-/** @import { Asked, ConsoleEvent, UnknownWrite } from './event.d.ts' */
-import { Plots } from './plots.js';
-import { Ended, UnderWay } from './requests.js';
-import { byId, element, milliseconds, number, setText, Table, timeOf } from './tables.js';
+/** @typedef {ReturnType<import('../entry/node/console/recordings.ts').Recordings['shown']>} Data */
+/** @typedef {Data['requests'][number]} Asked */
 
-const AGAIN_MS = 3_000;
-const MOST_ENDED = 200;
-const MOST_UNKNOWN = 100;
+const EVERY_MS = 2_000;
 
-const REFUSED = 'The gateway does not tell this page: eight others watch it already, or it is stopping.';
+/** What a request can wait for, in words. */
+const PHASES = {
+  attempt: 'call of the upstream',
+  'back-off': 'pause before the next attempt',
+  slot: 'waited for a slot to the upstream',
+  joined: 'waited for another call',
+  lease: 'waited for another instance that fetched the same',
+  store: 'asked the shared store',
+  gates: 'waited for what a hook prepares',
+  own: 'the gateway itself',
+};
 
-/** @type {readonly Asked[]} */
-let ended = [];
-/** @type {readonly UnknownWrite[]} */
-let unknown = [];
-/** @type {ConsoleEvent | undefined} */
-let last;
-let isPaused = false;
-/** Why there are no events; empty while they come. */
-let away = 'Connecting to the gateway…';
-/** Whether the process has said that it stops. */
-let isStopping = false;
+const PLOTS = /** @type {const} */ ([
+  ['status', 'Requests by status', ' / s'],
+  ['duration', 'Latency', ' ms'],
+  ['cache', 'Reads by cache', ' / s'],
+  ['failures', 'Failed upstream calls', ' / s'],
+]);
 
-const plots = new Plots(byId('plots-grid'));
-const endedPart = new Ended();
-const underWayPart = new UnderWay();
-
-/** @type {Table<ConsoleEvent['accounts'][number]>} */
-const accountsTable = new Table(byId('accounts-table'), {
-  caption: 'Accounts that asked most in the last minute',
-  keyOf: ({ account }) => account,
-  sortedBy: 'Requests',
-  columns: [
-    { name: 'Account', isHead: true, className: 'id', text: ({ account }) => account },
-    {
-      name: 'Requests',
-      className: 'number',
-      order: ({ requests }) => requests,
-      text: ({ requests }) => number(requests),
-    },
-    { name: 'Failed', className: 'number', order: ({ bad }) => bad, text: ({ bad }) => number(bad) },
-  ],
-});
-
-/** @type {Table<UnknownWrite>} */
-const unknownTable = new Table(byId('unknown-table'), {
-  caption: 'Writes of which nobody knows whether they have happened',
-  keyOf: ({ requestId, at }) => `${requestId} ${at}`,
-  sortedBy: 'When',
-  columns: [
-    { name: 'When', order: ({ at }) => at, text: ({ at }) => timeOf(at) },
-    { name: 'Operation', isHead: true, order: ({ operation }) => operation, text: ({ operation }) => operation },
-    { name: 'Request id', className: 'id', text: ({ requestId }) => requestId },
-    { name: 'Account', className: 'id', text: ({ account = '–' }) => account },
-    { name: 'Idempotency key', text: ({ hasKey }) => (hasKey ? 'yes: it is not sent again' : 'none') },
-  ],
-});
-
-/** @param {ConsoleEvent} event */
-function cardsOf({ figures, underWayCount, circuit }) {
-  const { gauges = {}, status = {}, requestMs = null, loopMs, memory } = figures ?? {};
-  const all = Object.values(status).reduce((sum, one) => sum + one, 0);
-  const isOpen = circuit !== null;
-  return /** @type {const} */ ([
-    ['Requests', figures ? `${number(all)} / s` : '–', false],
-    ['Failing (5xx)', figures ? `${number(status['5xx'] ?? 0)} / s` : '–', (status['5xx'] ?? 0) > 0],
-    ['p95', requestMs ? milliseconds(requestMs.p95) : '–', false],
-    ['Under way', number(underWayCount), false],
-    ['Slots in use', figures ? `${number(gauges['slots'] ?? 0)} of ${number(gauges['slotsLimit'] ?? 0)}` : '–', false],
-    ['Waiting for one', figures ? number(gauges['waiting'] ?? 0) : '–', (gauges['waiting'] ?? 0) > 0],
-    ['Circuit', isOpen ? 'open' : 'closed', isOpen],
-    ['Event loop late', loopMs ? milliseconds(loopMs.max) : '–', (loopMs?.max ?? 0) > 200],
-    ['Memory', memory ? `${number(Math.round(memory.rss))} MB` : '–', false],
-  ]);
+/** @param {string} id @returns {HTMLElement} */
+function byId(id) {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`the page has no #${id}`);
+  return found;
 }
 
-/** @param {ConsoleEvent} event */
-function showNow(event) {
-  const list = byId('now');
-  cardsOf(event).forEach(([name, value, isBadValue], at) => {
-    let card = list.children[at];
-    if (!card) {
-      card = document.createElement('div');
-      card.append(element('dt', name), element('dd'));
-      list.append(card);
-    }
-    card.classList.toggle('bad', isBadValue);
-    const shown = card.querySelector('dd');
-    if (shown) setText(shown, value);
+/** @param {string} tag @param {string} className @param {(Node | string)[]} children */
+function element(tag, className, ...children) {
+  const made = document.createElement(tag);
+  made.className = className;
+  made.append(...children);
+  return made;
+}
+
+/** @param {string} tag @param {Record<string, string>} attributes @param {Node[]} children */
+function svg(tag, attributes, ...children) {
+  const made = document.createElementNS('http://www.w3.org/2000/svg', tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  made.append(...children);
+  return made;
+}
+
+/** @param {number} value */
+const number = (value) => value.toLocaleString('en', { maximumFractionDigits: value < 10 ? 1 : 0 });
+/** @param {number} value */
+const milliseconds = (value) => `${number(value)} ms`;
+/** @param {number} at */
+const timeOf = (at) => new Date(at).toLocaleTimeString('en-GB');
+
+/** @param {(typeof PLOTS)[number]} plot @param {Data['plots']} plots */
+function figureOf([what, title, unit], plots) {
+  const factor = what === 'duration' ? 1 : 1_000 / plots.stepMs;
+  const lines = Object.entries(plots[what]).map(([name, values]) => {
+    return { name, values: values.slice(0, -1).map((value) => value && value * factor) }; // the last step is not over
   });
-}
-
-/** @param {ConsoleEvent} event */
-function circuitText({ circuit, at }) {
-  if (!circuit) return 'Closed: the upstream is asked.';
-  const { since, probeAt } = circuit;
-  const next = Math.max(0, Math.ceil((probeAt - at) / 1000));
-  const probe = next > 0 ? `The next call is let through in ${next} s.` : 'The next call is let through.';
-  return `Open since ${timeOf(since)}: half of the calls failed. ${probe}`;
-}
-
-function show() {
-  if (!last) return;
-  const { about, underWay, underWayCount, accounts } = last;
-  showNow(last);
-  endedPart.show();
-  underWayPart.show(underWay, underWayCount);
-  accountsTable.show(accounts);
-  byId('accounts-empty').hidden = accounts.length > 0;
-  unknownTable.show(unknown);
-  byId('unknown-empty').hidden = unknown.length > 0;
-  setText(byId('circuit-text'), circuitText(last));
-  setText(byId('slow-from'), `Slow is what took ${milliseconds(about.slowMs)} or more.`);
-  setText(
-    byId('about'),
-    `Portico ${about.version} on Node ${about.node}, process ${about.pid}, since ${timeOf(about.since)}.`,
+  const top = Math.max(0.1, ...lines.flatMap(({ values }) => values.map(Number)));
+  const keys = lines.map(({ name, values: all }) =>
+    element('span', `key c-${name}`, `${name} ${number(all.at(-1) ?? 0)}\u2003`),
   );
-  plots.draw();
-}
-
-/** @param {ConsoleEvent} event */
-function take(event) {
-  if (event.isFirst) [ended, unknown] = [[], []];
-  ended = [...ended, ...event.ended].slice(-MOST_ENDED);
-  unknown = [...unknown, ...event.unknown].slice(-MOST_UNKNOWN);
-  last = event;
-  endedPart.set(ended);
-  if (event.figures) plots.add(event.at, event.figures, event.about.isStoreShared);
-}
-
-function sayState() {
-  const seen = last ? ` What you see is from ${timeOf(last.at)}.` : '';
-  setText(byId('state'), away ? `${away}${seen}` : isPaused ? `Paused.${seen}` : 'Live, once a second');
-  document.body.classList.toggle('away', away !== '');
-}
-
-function connect() {
-  const source = new EventSource('/console/events');
-  source.addEventListener('message', ({ data }) => {
-    take(/** @type {ConsoleEvent} */ (JSON.parse(String(data))));
-    isStopping = false;
-    if (away) {
-      away = '';
-      sayState();
-    }
-    if (!isPaused) show();
+  const drawn = lines.map(({ name, values }) => {
+    const points = values.flatMap((value, at) => (value === null ? [] : `${at},${59 - (value / top) * 58}`));
+    return svg('polyline', { class: `c-${name}`, points: values.some(Boolean) ? points.join(' ') : '' });
   });
-  source.addEventListener('stopping', () => {
-    isStopping = true;
-  });
-  source.addEventListener('error', () => {
-    // A browser tries again by itself where the connection was lost, not where it was refused.
-    const isRefused = source.readyState === EventSource.CLOSED;
-    const lost = isStopping ? 'The process has stopped.' : 'No connection to the gateway.';
-    away = `${isRefused ? REFUSED : lost} Trying again.`;
-    sayState();
-    source.close();
-    setTimeout(connect, AGAIN_MS);
-  });
+  const scale = lines.length > 0 ? `up to ${number(top)}${unit}` : 'none';
+  return element(
+    'figure',
+    '',
+    element('figcaption', '', element('strong', '', `${title}, ${scale}`), element('br', ''), ...keys),
+    svg('svg', { viewBox: '0 0 299 60', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, ...drawn),
+  );
 }
 
-const pause = byId('pause');
-pause.addEventListener('click', () => {
-  isPaused = !isPaused;
-  pause.setAttribute('aria-pressed', String(isPaused));
-  sayState();
-  if (!isPaused) show();
-});
-connect();
+/** The leg that ended last, since the others did not hold the request up, and what most of its time went to. @param {Asked} asked */
+function slowestOf({ legs }) {
+  const leg = legs.toSorted((a, b) => b.ms - a.ms)[0];
+  const [phase = 'own', ms = 0] = Object.entries(leg?.sums ?? {}).toSorted(([, a], [, b]) => b - a)[0] ?? [];
+  return { leg: leg?.name ?? '', phase: /** @type {keyof typeof PHASES} */ (phase), ms };
+}
+
+/** @param {Asked} asked */
+function answerOf({ status, code, reason, sections: { failed, stale } }) {
+  const [without, old] = [failed?.join(', '), stale?.join(', ')];
+  const parts = [code, reason && `upstream: ${reason}`, without && `without ${without}`, old && `stale: ${old}`];
+  return [status, ...parts.filter(Boolean)].join(', ');
+}
+
+/** @param {Asked} asked */
+function rowOf(asked) {
+  const { leg, phase, ms } = slowestOf(asked);
+  const button = element(
+    'button',
+    '',
+    element('span', 'quiet', timeOf(asked.at + asked.ms)),
+    element('strong', '', asked.operation),
+    element('span', '', milliseconds(asked.ms)),
+    element('span', asked.status >= 500 ? 'bad' : '', answerOf(asked)),
+    element('span', 'quiet', `${leg === asked.operation ? '' : `${leg}: `}${PHASES[phase]} ${milliseconds(ms)}`),
+  );
+  button.addEventListener('click', () => openWaterfall(asked));
+  return element('li', asked.isBad ? 'notable' : 'fine', button);
+}
+
+/** What a leg waited for, with a bar for each in proportion to the whole request. @param {Asked} asked @param {string} [leg] */
+function legOf(asked, leg) {
+  const whole = Math.max(asked.ms, 0.1);
+  const items = asked.phases
+    .filter((one) => one.leg === leg && (one.outcome || one.end > one.start))
+    .map(({ phase, start, end, status, outcome, reason, joined }) => {
+      const whose = joined && `of request ${joined}`;
+      const facts = [PHASES[phase], outcome, reason, status, whose].filter(Boolean).join(', ');
+      const colour = outcome === 'failed' ? 'c-failed' : `c-${phase}`;
+      const [x, width] = [`${(start / whole) * 100}%`, `${Math.max(0.3, ((end - start) / whole) * 100)}%`];
+      const bar = svg('svg', { 'aria-hidden': 'true' }, svg('rect', { class: colour, height: '100%', x, width }));
+      return element('li', '', `${milliseconds(end - start)} ${facts}, from ${milliseconds(start)} on`, bar);
+    });
+  const { name = 'Before its sections', ms = 0 } =
+    asked.legs.find((one) => one.name === (leg ?? asked.operation)) ?? {};
+  const title = ms > 0 ? `${name}: ${milliseconds(ms)}` : name;
+  return { ms, parts: [element('h3', '', title), element('ul', '', ...items)] };
+}
+
+/** @param {Asked} asked */
+function openWaterfall(asked) {
+  const { operation, id, account = 'none', at, sections, phases } = asked;
+  const { leg, phase, ms } = slowestOf(asked);
+  const title = element('h2', '', `${operation} took ${milliseconds(asked.ms)}`);
+  title.id = 'waterfall-title';
+  const waited = leg === operation ? 'Most of it' : `It waited for ${leg}. Most of that`;
+  const legs = Array.from(new Set(phases.map((one) => one.leg)), (name) => legOf(asked, name));
+  const close = element('button', '', 'Close');
+  close.addEventListener('click', () => dialog.close());
+  dialog.replaceChildren(
+    title,
+    element('p', '', element('strong', '', `${waited}: ${PHASES[phase]}, ${milliseconds(ms)}.`)),
+    element('p', '', `Answered with ${answerOf(asked)}`),
+    element('p', 'quiet', `Began at ${timeOf(at)}, request id ${id}, account ${account}`),
+    ...legs.toSorted((a, b) => b.ms - a.ms).flatMap(({ parts }) => parts),
+    element('p', 'quiet', sections.fresh ? `Fresh copies answered ${sections.fresh.join(', ')}.` : ''),
+    close,
+  );
+  dialog.showModal();
+}
+
+/** @param {string} id @param {readonly string[]} lines */
+const writeList = (id, lines) =>
+  byId(id).replaceChildren(...(lines.length > 0 ? lines : ['None so far.']).map((line) => element('li', '', line)));
+
+/** @param {Data} data */
+function show({ at, version, startedAt, slowMs, circuit, plots, requests, accounts, accountsSince, unknown }) {
+  for (const one of requests) if (one.number > since) list.prepend(rowOf(one));
+  since = Math.max(since, ...requests.map((one) => one.number));
+  for (const kind of ['.notable', '.fine'])
+    for (const row of Array.from(list.querySelectorAll(kind)).slice(200)) row.remove();
+  byId('none').hidden = list.querySelector('.notable') !== null;
+  byId('plots').replaceChildren(...PLOTS.map((plot) => figureOf(plot, plots)));
+  byId('circuit').classList.toggle('bad', circuit !== null);
+  const seconds = Math.max(0, Math.ceil(((circuit?.probeAt ?? at) - at) / 1_000));
+  byId('circuit').textContent = circuit
+    ? `Circuit open since ${timeOf(circuit.since)}: the upstream fails. Next probe in ${seconds} s.`
+    : 'Circuit closed';
+  byId('slow').textContent = `Slow is ${milliseconds(slowMs)} or more.`;
+  byId('about').textContent = `version ${version}, started ${new Date(startedAt).toLocaleString('en-GB')}`;
+  byId('accounts-since').textContent = timeOf(accountsSince);
+  writeList(
+    'accounts',
+    accounts.map((one) => `${one.account}: ${one.requests} requests, ${one.failed} failed`),
+  );
+  const writes = unknown.toReversed().map(({ at: time, operation, requestId, account = 'none', hasKey }) => {
+    const key = hasKey ? 'with' : 'without';
+    return `${timeOf(time)} ${operation}, request id ${requestId}, account ${account}, ${key} idempotency key`;
+  });
+  writeList('unknown', writes);
+}
+
+/** Asks while the page is visible. A process that has begun anew is asked for all it has. */
+async function ask() {
+  if (document.visibilityState !== 'visible') return;
+  let state = 'Live';
+  try {
+    const answer = await fetch(`/console/data?since=${since}`, { signal: AbortSignal.timeout(5 * EVERY_MS) });
+    const data = /** @type {Data} */ (await answer.json());
+    if (startedAt && startedAt !== data.startedAt) location.reload();
+    startedAt = data.startedAt;
+    show(data);
+    seenAt = data.at;
+  } catch {
+    state = `The gateway does not answer.${seenAt ? ` What you see is from ${timeOf(seenAt)}.` : ''}`;
+  }
+  byId('state').textContent = state;
+  byId('state').className = state === 'Live' ? '' : 'bad';
+}
+
+const list = byId('requests');
+const dialog = /** @type {HTMLDialogElement} */ (byId('waterfall'));
+let since = 0;
+let startedAt = 0;
+let seenAt = 0;
+byId('all').addEventListener('change', () => list.classList.toggle('all'));
+document.addEventListener('visibilitychange', () => void ask());
+setInterval(() => void ask(), EVERY_MS);
+void ask();

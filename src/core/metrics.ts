@@ -39,15 +39,6 @@ export type Gauge =
   | 'connections_limit'
   | 'waits';
 
-/** Why a client got a good answer although the upstream gave none, or how a call was saved. */
-export const SAVINGS = ['stale_copy', 'retry', 'joined'] as const;
-
-/** What clients saw: a good answer, what they did wrong, a failure. */
-export const SEEN = ['good', 'refused', 'failed'] as const;
-
-/** What the upstream did for a request: nothing, since a copy or another request's call answered; else by its attempts. */
-export const DONE = ['not_asked', 'joined', 'good', 'failed'] as const;
-
 /** What labels may have for values. */
 interface LabelValues {
   readonly operations: readonly string[];
@@ -67,9 +58,6 @@ export interface Metrics {
   retried(operation: string): void;
   /** Time of a request that went to a phase. */
   phaseDone(phase: PhaseName, ms: number): void;
-  /** What a client saw, and what the upstream did. */
-  answered(seen: (typeof SEEN)[number], done: (typeof DONE)[number]): void;
-  saved(by: (typeof SAVINGS)[number]): void;
   /** Code of a problem that a client got, also in an overview or a batch. */
   problem(code: string): void;
   /** A field of an answer that did not fit its schema. */
@@ -81,8 +69,6 @@ export interface Metrics {
   readDone(outcome: (typeof READ_OUTCOMES)[number]): void;
   idempotency(outcome: IdempotencyOutcome): void;
   refused(by: (typeof REFUSALS)[number]): void;
-  /** Counted only where there are sessions. */
-  authenticated(by: 'header' | 'cookie'): void;
   /** Sets the function that a gauge is read with when metrics are scraped. */
   watch(gauge: Gauge, read: () => number): void;
 }
@@ -93,8 +79,6 @@ const nothing = () => undefined;
 export const noMetrics: Metrics = {
   expect: nothing,
   phaseDone: nothing,
-  answered: nothing,
-  saved: nothing,
   problem: nothing,
   drifted: nothing,
   requestDone: nothing,
@@ -105,6 +89,5 @@ export const noMetrics: Metrics = {
   readDone: nothing,
   idempotency: nothing,
   refused: nothing,
-  authenticated: nothing,
   watch: nothing,
 };

@@ -5,10 +5,10 @@ import type { Timed } from './timeline.ts';
 export interface Recorded extends Timed {
   readonly method: string;
   readonly route: { readonly name: string; readonly operation?: string | undefined };
-  readonly startedAt: number;
+  /** When it began to be answered: after its wait for a change, if it had one. */
+  readonly begunAt: number;
   /** Keyed hash of the credential. */
   readonly account: string | undefined;
-  readonly cache: string | undefined;
   readonly code: string | undefined;
   readonly reason: Reason | undefined;
   /** Sections. */
@@ -27,21 +27,16 @@ export interface UnknownOutcome {
   readonly at: number;
 }
 
-/** A circuit that is open. */
+/** A circuit that is open. `probeAt`: when the next call may be let through. */
 export interface OpenCircuit {
   readonly since: number;
-  /** When the next call may be let through. */
   readonly probeAt: number;
 }
 
 /** Remembers a little of what has happened, for an operator to look at: numbers and words, never the request itself. */
 export interface Recorder {
-  /** A request begins to wait for more than the cache. Returns what is to be called at its end; nothing while nobody looks. */
-  begun(request: Recorded): (() => void) | undefined;
   /** Told of every request at its end. */
-  answered(account: string | undefined, isBad: boolean, now: number): void;
-  /** It was slow or has failed. */
-  noteworthy(request: Recorded, ended: { readonly status: number; readonly endedAt: number }): void;
+  answered(request: Recorded, status: number, endedAt: number): void;
   unknown(write: UnknownOutcome): void;
   /** Sets the function that the circuit is read with; undefined while it is closed. */
   watchCircuit(read: () => OpenCircuit | undefined): void;

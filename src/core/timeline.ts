@@ -119,6 +119,8 @@ export async function during<T>(
   }
 }
 
+type Wait = Pick<Phase, 'phase' | 'leg' | 'start' | 'end' | 'reason'>;
+
 /** A shorter wait makes no leg: what was asked for was there already. */
 const LEAST_MS = 0.05;
 
@@ -137,14 +139,14 @@ export interface LegTimes {
  * request, and so are its phases together.
  */
 export function legsOf(
-  all: readonly Phase[],
+  all: readonly Wait[],
   { name, startedAt, endedAt }: { readonly name: string; readonly startedAt: number; readonly endedAt: number },
 ): LegTimes[] {
   const phases = waitsIn(all);
   const long = phases.filter(({ start, end = endedAt }) => end - start >= LEAST_MS);
   const names = [...new Set(long.map(({ leg }) => leg))].filter((leg) => leg !== undefined);
   const legs = names.length > 0 ? names : [undefined];
-  const endOf = ({ end = endedAt }: Phase) => Math.min(end, endedAt);
+  const endOf = ({ end = endedAt }: Wait) => Math.min(end, endedAt);
   const ends = legs.map((leg) => Math.max(...phases.filter((one) => one.leg === leg).map(endOf)));
   const last = Math.max(...ends);
   return legs.map((leg, at) => {
@@ -161,14 +163,14 @@ export function legsOf(
 }
 
 /** What the request itself has waited for. */
-export const waitsIn = (phases: readonly Phase[]): readonly Phase[] =>
+export const waitsIn = <W extends Wait>(phases: readonly W[]): readonly W[] =>
   phases.some(({ leg }) => leg === BEHIND) ? phases.filter(({ leg }) => leg !== BEHIND) : phases;
 
 /** Milliseconds in which nothing was waited for. */
-export const ownMsOf = (waits: readonly Phase[], from: number, until: number): number =>
+export const ownMsOf = (waits: readonly Wait[], from: number, until: number): number =>
   sumsOf(waits, from, until).get('own') ?? 0;
 
-function sumsOf(phases: readonly Phase[], from: number, until: number): ReadonlyMap<PhaseName, number> {
+function sumsOf(phases: readonly Wait[], from: number, until: number): ReadonlyMap<PhaseName, number> {
   const sums = new Map<PhaseName, number>([['own', until - from]]);
   let at = from;
   for (const { phase, start, end = until } of phases.toSorted((a, b) => a.start - b.start)) {

@@ -1,7 +1,7 @@
 import type { Config } from '../config.ts';
-import type { DONE, StatusClass } from '../core/metrics.ts';
+import type { StatusClass } from '../core/metrics.ts';
 import { andThen } from '../core/runtime.ts';
-import { BEHIND, legsOf, ownMsOf, type PhaseName, waitsIn } from '../core/timeline.ts';
+import { legsOf, ownMsOf, waitsIn } from '../core/timeline.ts';
 import type { ClientRequest } from './request.ts';
 
 /** Not in any RFC, but the usual status for a client that has left. It is only logged. */
@@ -27,7 +27,6 @@ function record(request: ClientRequest, status: number): void {
   const endedAt = clock.now();
   request.span?.end(status, endedAt);
   const auth = config.sessions ? authOf(request) : undefined;
-  if (auth) metrics.authenticated(auth);
   if (isLogged(config.logRequests, status)) {
     const client = digest.address(request.address);
     const logged = andThen(client, (known) => log(request, { status, endedAt, auth, client: known }));
@@ -36,12 +35,7 @@ function record(request: ClientRequest, status: number): void {
   const { operation = NONE } = route;
   const ms = endedAt - begunAt;
   metrics.requestDone({ operation, status: classOf(status), cache: cache ?? NONE }, ms);
-  metrics.answered(status < 400 ? 'good' : status < 500 ? 'refused' : 'failed', doneFor(request));
-  if (recorder) {
-    const isBad = status >= 500 || request.reason !== undefined || request.failed !== undefined;
-    recorder.answered(request.account, isBad, endedAt);
-    if (isBad || ms >= config.slowMs) recorder.noteworthy(request, { status, endedAt });
-  }
+  recorder?.answered(request, status, endedAt);
   if (!phases) return;
   const waits = waitsIn(phases);
   for (const { phase, start, end = endedAt } of waits) metrics.phaseDone(phase, end - start);
@@ -50,14 +44,6 @@ function record(request: ClientRequest, status: number): void {
 
 /** A path that only looks like a probe's, or a page that may not see the console. */
 const isClientsFault = (status: number) => status >= 400 && status < 500;
-
-/** What the upstream did for it. */
-function doneFor({ phases, reason }: ClientRequest): (typeof DONE)[number] {
-  if (reason) return 'failed';
-  if (!phases) return 'not_asked';
-  const waitedFor = (what: PhaseName) => phases.some(({ phase, leg }) => phase === what && leg !== BEHIND);
-  return waitedFor('attempt') ? 'good' : waitedFor('joined') ? 'joined' : 'not_asked';
-}
 
 interface Ended {
   readonly status: number;

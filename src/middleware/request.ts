@@ -137,7 +137,6 @@ export class ClientRequest implements RequestContext, TracedRequest {
   #abort: AbortController | undefined;
   /** Its timer, and hearing whether the client leaves. */
   #stop: (() => void) | undefined;
-  #forget: (() => void) | undefined;
 
   /** `hono`: absent for a request that a guard refuses. */
   constructor(head: Head, route: RouteFacts, tools: RequestTools, hono?: Context<Env>) {
@@ -261,8 +260,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
   }
 
   #begin(): AbortController {
-    const { clock, recorder } = this.tools;
-    if (!this.isEnded) this.#forget = recorder?.begun(this);
+    const { clock } = this.tools;
     const abort = new AbortController();
     const expire = () => abort.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' }));
     const stopTimer = clock.after(Math.max(0, this.endsAt - clock.now()), expire);
@@ -290,8 +288,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
 
   #giveBack(): void {
     this.#stop?.();
-    this.#forget?.();
-    this.#stop = this.#forget = undefined;
+    this.#stop = undefined;
     this.snapshot?.end?.();
     this.snapshot = undefined;
   }

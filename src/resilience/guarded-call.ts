@@ -19,7 +19,7 @@ interface GuardedCallOptions {
  * Makes a call with all its attempts: through the gates, to the upstream, and again if that helps.
  */
 export function guardedCall(options: GuardedCallOptions): CallUpstream {
-  const { clock, metrics, gates, exchange } = options;
+  const { clock, gates, exchange } = options;
   const retry = retries(options);
 
   return async (call) => {
@@ -42,7 +42,6 @@ export function guardedCall(options: GuardedCallOptions): CallUpstream {
         }
         const answer = await exchange(attempt);
         settle({ answer, now: clock.now() });
-        if (tries > 1) metrics.saved('retry');
         return answer;
       } catch (error) {
         const now = clock.now();

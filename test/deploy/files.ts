@@ -1,6 +1,5 @@
-import { spawnSync } from 'node:child_process';
-import { globSync, readFileSync } from 'node:fs';
-import { join, relative } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { type Config, parseConfig } from '../../src/config.ts';
 import { type Settings, settingsIn } from '../../src/entry/node/settings.ts';
@@ -22,13 +21,6 @@ export function documentsOf(file: string): unknown[] {
 
 export const yaml = (file: string): unknown => documentsOf(file)[0];
 
-/** All files below a folder, by their paths in it. */
-export const filesIn = (folder: string): string[] =>
-  globSync('**/*', { cwd: join(ROOT, folder), withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => relative(join(ROOT, folder), join(entry.parentPath, entry.name)))
-    .toSorted();
-
 /** What compose makes of a text when nobody has set a variable. */
 export const withDefaults = (text: string): string => text.replace(/\$\{[A-Z_]+:-([^}]*)\}/g, '$1');
 
@@ -49,13 +41,3 @@ export function configIn(env: Readonly<Record<string, string>>): Config & Settin
 /** How long a stop may take, by those variables: the last spans and lines of the log need three seconds at most. */
 export const stopMs = ({ shutdownDelayMs, shutdownGraceMs }: Settings & Config): number =>
   shutdownDelayMs + shutdownGraceMs + 3_000;
-
-/** Whether a program is here; with `CI=true` it has to be. */
-export const isInstalled = (program: string): boolean =>
-  process.env['CI'] !== undefined || spawnSync(program, ['--help']).error === undefined;
-
-/** What the program has to say against it; empty when it exits with 0. */
-export function complaintsOf(program: string, args: readonly string[]): string {
-  const { status, stdout, stderr } = spawnSync(program, args, { cwd: ROOT, encoding: 'utf8' });
-  return status === 0 ? '' : `${program} exits with ${status}: ${stdout}${stderr}`;
-}

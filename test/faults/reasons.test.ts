@@ -6,8 +6,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Reason } from '../../src/core/errors.ts';
 import { barrier, bytes, close, hold, json, reply, startUpstream } from '../support/scripted-upstream.ts';
 import { openDoor } from '../support/door.ts';
-import type { Asked } from '../../src/console/event.d.ts';
-import { watch } from '../console/events.ts';
+import { shownBy } from '../console/data.ts';
 import type { LogLine } from '../support/gateway.ts';
 import { openTraced } from '../traces/helpers.ts';
 import { call } from '../support/http.ts';
@@ -78,7 +77,6 @@ describe.each(Object.entries(PROVOKED))('%s', (_, { url, reason, errno, code = '
   test('is named by the line, the metric, one warning, the trace and the console', async () => {
     const at = await url();
     const { gateway, told } = await openTraced({ at, admin: true });
-    const { next, leave } = await watch({ gateway, advance: () => undefined });
     for (let times = 0; times < 2; times++) {
       const answer = await call(gateway.url, { path: pathOf(READ), token: secret() });
       expect(answer).toMatchObject({ status: 502, json: { code } });
@@ -95,9 +93,7 @@ describe.each(Object.entries(PROVOKED))('%s', (_, { url, reason, errno, code = '
     const { text } = await call(gateway.adminUrl ?? '', { path: '/metrics' });
     const series = `portico_upstream_calls_total{operation="${READ}",outcome="failed",reason="${reason}"}`;
     expect(Number(text.split(`${series} `)[1]?.split('\n')[0])).toBeGreaterThan(0);
-    const shown: Asked[] = [];
-    while (shown.length < 2) shown.push(...((await next())?.ended ?? expect.fail('the console says nothing more')));
-    leave();
+    const { requests: shown } = await shownBy(gateway);
     expect(shown).toMatchObject([
       { status: 502, reason },
       { status: 502, reason },

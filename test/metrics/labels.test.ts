@@ -78,8 +78,6 @@ test('operations are those of the tables, and all labels are from fixed sets', a
     section: new Set(sections),
     state: new Set(['fresh', 'stale', 'failed', 'skipped', 'not_applicable']),
     phase: new Set(['own', 'gates', 'slot', 'store', 'lease', 'joined', 'attempt', 'back-off']),
-    client: new Set(['good', 'refused', 'failed']),
-    upstream: new Set(['not_asked', 'joined', 'good', 'failed']),
     version: new Set([VERSION]),
     node: new Set([process.version]),
   };

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { createAdminApp, createParts, createRefuser, type Deps } from '../../src/app.ts';
 import { type Config, parseConfig } from '../../src/config.ts';
 import type { LogFields, Logger } from '../../src/core/logger.ts';
-import { openConsole } from '../../src/entry/node/console/index.ts';
+import { consoleRoutes } from '../../src/entry/node/console/index.ts';
 import { nodeDeps, openStore } from '../../src/entry/node/deps.ts';
 import { serve, type ServeOptions } from '../../src/entry/node/server/serve.ts';
 import { settingsIn } from '../../src/entry/node/settings.ts';
@@ -53,7 +53,16 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const lines: LogLine[] = [];
   const logger = keepingLogger(lines);
   const readiness = { isReady: () => true };
-  const given = { table, overviews, config, upstream: new URL(upstreamUrl), logger, readiness, way };
+  const given = {
+    table,
+    overviews,
+    config,
+    upstream: new URL(upstreamUrl),
+    logger,
+    readiness,
+    way,
+    ...(others.clock && { clock: others.clock }),
+  };
   const settings = settingsIn(env);
   const storeUrl = 'data' in settings ? settings.data.storeUrl : undefined;
   const built = nodeDeps(given, openStore(given, storeUrl));
@@ -66,8 +75,7 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const listener = await serve({ app: around?.(app, request) ?? app, ...on });
   const unhooked = { ...deps, hooks: undefined };
   const ofAdmin = { ...on, refuse: createRefuser(unhooked) };
-  const shown = openConsole({ ...built, deps, isStoreShared: storeUrl !== undefined });
-  const adminApp = createAdminApp(unhooked, built.scrape, shown.routes);
+  const adminApp = createAdminApp(unhooked, built.scrape, consoleRoutes(built));
   const admin = isWanted ? await serve({ ...ofAdmin, app: adminApp }) : undefined;
   return {
     url: listener.url,
@@ -77,7 +85,6 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
     endWaits: built.endWaits,
     async close() {
       built.endWaits();
-      shown.end();
       await Promise.all([listener.drain(0), admin?.drain(0)]);
       await built.close();
       await idle();

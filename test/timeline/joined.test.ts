@@ -14,16 +14,14 @@ const READ = 'getSubscription';
 test('a request that joins another one’s call keeps its ids, and not the request', async () => {
   const joined: unknown[] = [];
   const recorder: Recorder = {
-    begun: () => undefined,
-    answered: () => undefined,
     unknown: () => undefined,
     watchCircuit: () => undefined,
-    noteworthy: ({ phases = [] }) => void joined.push(...phases.flatMap((phase) => phase.joined ?? [])),
+    answered: ({ phases = [] }) => void joined.push(...phases.flatMap((phase) => phase.joined ?? [])),
   };
   const upstream = await startUpstream();
   onTestFinished(() => upstream.close());
   const store = watchedStore(new MemoryStore({ maxBytes: 1_000_000 }));
-  const gateway = await startGateway(upstream.url, { env: { SLOW_MS: '0' }, recorder, store });
+  const gateway = await startGateway(upstream.url, { recorder, store });
   onTestFinished(() => gateway.close());
   const gate = barrier();
   upstream.on(callOf(READ), reply(hold(gate), json(200, bodyOf(READ, 1))));

@@ -1,7 +1,6 @@
 import { copyFileSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { ConsoleEvent } from '../../src/console/event.d.ts';
 import {
   barrier,
   hang,
@@ -14,7 +13,7 @@ import {
 import { freePort } from '../support/ports.ts';
 import { emptyFolder, killAll, run } from '../runtime/node-gateway.ts';
 import { startOldRedis } from '../store/engine-world.ts';
-import { call, stream } from '../support/http.ts';
+import { call } from '../support/http.ts';
 import { openSocket, type RawSocket } from '../support/raw-client.ts';
 import type { TestRedis } from '../support/redis.ts';
 import { secret } from '../support/secrets.ts';
@@ -114,27 +113,6 @@ describe('two workers', () => {
     expect([...families.keys()].filter((name) => name.startsWith('process_'))).not.toEqual([]);
     expect((await call(gateway.adminUrl, { path: '/readyz' })).status).toBe(200);
     expect((await call(gateway.adminUrl, { path: '/livez' })).status).toBe(200);
-  });
-
-  it('are one in the console too', async () => {
-    upstream.on(`GET ${PATH}`, json(500, {}));
-    const gateway = await startHere();
-    const { lines } = await stream(gateway.adminUrl, { path: '/console/events', signal: AbortSignal.timeout(60_000) });
-    const failed = new Set<string>();
-    let hasAsked = false;
-    for await (const line of lines) {
-      if (!line.startsWith('data: ')) continue;
-      const { ended, about, figures } = JSON.parse(line.slice('data: '.length)) as ConsoleEvent;
-      for (const { id } of ended) failed.add(id);
-      expect(about).toMatchObject({ pid: gateway.pid, isStoreShared: true });
-      if (!hasAsked) await Promise.all(Array.from({ length: 6 }, () => read(gateway.url)));
-      hasAsked = true;
-      if (failed.size === 6 && figures) {
-        expect(figures.memory.rss).toBeGreaterThan(100); // of two processes
-        break;
-      }
-    }
-    expect(failed.size).toBe(6);
   });
 
   it('one of which stands still hold up neither the other nor those who look', async () => {

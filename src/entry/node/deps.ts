@@ -15,7 +15,7 @@ import type { Store, Usage } from '../../store/store.ts';
 import { RedisEngine } from './redis/engine.ts';
 import { assets } from './assets.ts';
 import { compressing } from './compression.ts';
-import { Recordings } from './console/recorder.ts';
+import { Recordings } from './console/recordings.ts';
 import { nodeDigest, nodeOpener } from './digest.ts';
 import { promMetrics } from './metrics/index.ts';
 import { engineMetrics, usageMetrics } from './metrics/store.ts';
@@ -57,6 +57,8 @@ type Given = Pick<
 > & {
   /** How the upstream is reached; by default as its URL says. */
   readonly way?: Way;
+  /** In tests. */
+  readonly clock?: Clock;
 };
 
 /** The app's dependencies on Node. */
@@ -65,7 +67,7 @@ export function nodeDeps(
   { store, instruments = [], close: closeStore }: OpenedStore = openStore(given),
   droppedLines: () => number = () => 0,
 ) {
-  const { config, upstream } = given;
+  const { config, upstream, clock = systemClock } = given;
   const unsent = new Unsent();
   const rooms: Rooms = new WeakMap();
   const ending = new AbortController();
@@ -74,19 +76,19 @@ export function nodeDeps(
   const warnOfStray = warningOfStrays(config.trustedProxies, given.logger);
   const { waitUntil, idle } = trackedWork();
   const { transport, close: closeTransport } = undiciTransport(upstream, config, given.way);
-  const { scrape, read, measure, ...metrics } = promMetrics(given.table, [
+  const { scrape, measure, ...metrics } = promMetrics(given.table, [
     ...usageMetrics(() => store.usage(), droppedLines),
     ...instruments,
   ]);
-  const recordings = new Recordings();
+  const recordings = config.adminPort === 0 ? undefined : new Recordings(config.slowMs);
   const deps: Deps = {
     ...given,
     transport,
     slots: config.upstreamMaxConnections,
     store,
-    metrics: recordings.hearing(metrics),
-    recorder: config.adminPort === 0 ? undefined : recordings,
-    clock: systemClock,
+    metrics: recordings?.hearing(metrics, () => clock.now()) ?? metrics,
+    recorder: recordings,
+    clock,
     digest: nodeDigest(config.secrets, upstream.href),
     makeOpener: nodeOpener,
     addressOf: (env, header) => {
@@ -103,7 +105,7 @@ export function nodeDeps(
     docsAssets,
   };
   const close = async () => void (await Promise.all([closeTransport(), closeStore()]));
-  return { deps, unsent, rooms, endWaits: () => ending.abort(), idle, scrape, read, measure, recordings, close };
+  return { deps, unsent, rooms, endWaits: () => ending.abort(), idle, scrape, measure, recordings, close };
 }
 
 /** Keeps track of work that outlives its request. `idle` resolves when none goes on, so that the process can wait for it. */

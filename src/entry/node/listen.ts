@@ -1,6 +1,6 @@
 import { createRefuser } from '../../app.ts';
 import type { Gateway } from '../../portico.ts';
-import { openConsole } from './console/index.ts';
+import { consoleRoutes } from './console/index.ts';
 import { listenForOperators, orExit } from './operators.ts';
 import { type OpenedOnNode, openedOnNode } from './runtime.ts';
 import { mostConnections } from './server/connections.ts';
@@ -52,8 +52,7 @@ async function serveHere({ app, opened, atEnd }: Parts): Promise<Served> {
   const { deps, unsent, rooms, scrape, logger, settings, storeOpened, tracesOpened } = opened;
   const { config, waitUntil } = deps;
   await Promise.all([storeOpened, tracesOpened()]);
-  const shown = openConsole(opened);
-  const admin = role ? undefined : await listenForOperators(opened, scrape, shown.routes); // first: a start that fails has served nobody
+  const admin = role ? undefined : await listenForOperators(opened, scrape, consoleRoutes(opened)); // first: a start that fails has served nobody
   const bounds = boundsOf(opened);
   const { host, port } = config;
   const refuse = createRefuser(deps);
@@ -78,7 +77,6 @@ async function serveHere({ app, opened, atEnd }: Parts): Promise<Served> {
   const stop = async ({ isReplaced }: { readonly isReplaced: boolean }) => {
     isReady = isReplaced; // who asks may hear of others
     opened.endWaits();
-    if (!isReplaced) shown.end();
     await end({ delayMs: isReplaced ? 0 : settings.shutdownDelayMs });
   };
   onSignal((signal) => {
@@ -114,13 +112,13 @@ function watchLoad(
 }
 
 async function tellPrimary(
-  { settings, deps: { config }, measure, recordings }: OpenedOnNode,
+  { settings, deps: { config }, measure }: OpenedOnNode,
   url: string,
   stop: (why: { readonly isReplaced: boolean }) => Promise<void>,
 ): Promise<void> {
   const { serveFor } = await import('./workers/worker.ts');
   const endMs = settings.shutdownDelayMs + config.shutdownGraceMs + END_MS;
-  await serveFor({ started: { url, workers: settings.workers, endMs }, measure, recordings, stop });
+  await serveFor({ started: { url, workers: settings.workers, endMs }, measure, stop });
 }
 
 /**

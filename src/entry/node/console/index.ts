@@ -1,66 +1,38 @@
-import { createRequire } from 'node:module';
-import type { Deps } from '../../../app.ts';
 import { GatewayError } from '../../../core/errors.ts';
-import { type Answer, NO_STORE } from '../../../middleware/reply.ts';
+import { type Answer, jsonAnswer } from '../../../middleware/reply.ts';
 import type { ClientRequest } from '../../../middleware/request.ts';
 import { pageAt, type Route } from '../../../routes/route.ts';
 import { assets } from '../assets.ts';
-import type { ReadMetrics } from '../metrics/measured.ts';
-import { Measuring } from './figures.ts';
-import type { Shown } from './recorder.ts';
-import { Watchers } from './watchers.ts';
+import type { nodeDeps } from '../deps.ts';
 
-interface ConsoleOptions {
-  readonly deps: Pick<Deps, 'clock' | 'config'>;
-  readonly recordings: Shown;
-  readonly read: ReadMetrics;
-  readonly isStoreShared: boolean;
-}
-
-/** The console: a page for operators, and what it shows. `end`: when the process stops. */
-export function openConsole({ deps: { clock, config }, recordings, read, isStoreShared }: ConsoleOptions) {
-  const { slowMs, adminHost } = config;
-  const measuring = new Measuring(read, recordings);
-  const watchers = new Watchers({ clock, recordings, measuring, slowMs, isStoreShared });
-  const events = async (request: ClientRequest): Promise<Answer> => {
-    const body = request.method === 'HEAD' ? null : watchers.watch();
-    return { status: 200, headers: { ...NO_STORE, 'Content-Type': 'text/event-stream' }, body };
+/** The console: a page for operators, and what it shows. */
+export function consoleRoutes({ deps, recordings }: Pick<ReturnType<typeof nodeDeps>, 'deps' | 'recordings'>): Route[] {
+  const { clock, config } = deps;
+  const data = async ({ query }: ClientRequest) => {
+    const since = Number(new URLSearchParams(query).get('since'));
+    return jsonAnswer(recordings?.shown(since, clock.now()));
   };
-  const pages = Object.entries(FILES).map(([path, [name, headers]]) =>
-    shown(adminHost, path, async () => ({ status: 200, headers, body: await fileOf(name) })),
+  const files = FILES.map(([path, name, type]) =>
+    shown(config.adminHost, path, async () => {
+      const policed = path === PAGE_PATH && { 'Content-Security-Policy': POLICY };
+      const headers = { 'Cache-Control': 'no-cache', 'Content-Type': `${type}; charset=utf-8`, ...policed };
+      return { status: 200, headers, body: await fileOf(name) };
+    }),
   );
-  return { routes: [...pages, shown(adminHost, '/console/events', events)], end: () => watchers.end() };
+  return [...files, shown(config.adminHost, '/console/data', data)];
 }
 
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; " +
   "form-action 'none'; frame-ancestors 'none'";
 
-const KEPT = { 'Cache-Control': 'no-cache' } as const;
-const PAGE = { ...KEPT, 'Content-Type': 'text/html; charset=utf-8', 'Content-Security-Policy': POLICY } as const;
-const SCRIPT = { ...KEPT, 'Content-Type': 'text/javascript; charset=utf-8' } as const;
-const STYLE = { ...KEPT, 'Content-Type': 'text/css; charset=utf-8' } as const;
-
 const PAGE_PATH = '/console';
-
-/** By path. */
-const FILES: Readonly<Record<string, readonly [name: string, headers: Readonly<Record<string, string>>]>> = {
-  [PAGE_PATH]: ['console.html', PAGE],
-  '/console/console.css': ['console.css', STYLE],
-  '/console/console.js': ['console.js', SCRIPT],
-  '/console/plots.js': ['plots.js', SCRIPT],
-  '/console/requests.js': ['requests.js', SCRIPT],
-  '/console/tables.js': ['tables.js', SCRIPT],
-  '/console/waterfall.js': ['waterfall.js', SCRIPT],
-  '/console/uPlot.iife.min.js': ['uPlot.iife.min.js', SCRIPT],
-  '/console/uPlot.min.css': ['uPlot.min.css', STYLE],
-};
-
-const fileOf = assets('console', (name) =>
-  name.startsWith('uPlot')
-    ? createRequire(import.meta.url).resolve(`uplot/dist/${name}`)
-    : new URL(`../../../console/${name}`, import.meta.url),
-);
+const FILES = [
+  [PAGE_PATH, 'console.html', 'text/html'],
+  ['/console/console.css', 'console.css', 'text/css'],
+  ['/console/console.js', 'console.js', 'text/javascript'],
+] as const;
+const fileOf = assets('console', (name) => new URL(`../../../console/${name}`, import.meta.url));
 
 /** Neither logged nor counted. */
 const shown = (adminHost: string, path: string, answerOf: (request: ClientRequest) => Promise<Answer>): Route => ({

@@ -10,7 +10,7 @@ import { counted, Counts, gauge } from './series.ts';
 export function promMetrics(
   table: Table,
   others: readonly Metric[],
-): Metrics & { readonly scrape: Scrape; readonly read: ReadMetrics; readonly measure: ReadMetrics } {
+): Metrics & { readonly scrape: Scrape; readonly measure: ReadMetrics } {
   const registry = new Registry();
   const own = instruments(table);
   const underWay: Partial<Record<UnderWay, () => number>> = {};
@@ -40,8 +40,6 @@ export function promMetrics(
       if (outcome !== 'abandoned') own.seconds.observe({ operation }, ms / 1000);
     },
     phaseDone: (phase, ms) => own.phases.observe({ phase }, ms / 1000),
-    answered: (seen, done) => own.answers.add(seen, done),
-    saved: (by) => own.saved.inc({ by }),
     sectionDone: (section, state) => own.sections.add(section, state),
     problem: (code) => own.problems.inc({ code }),
     drifted: (operation) => own.drift.inc({ operation }),
@@ -50,9 +48,7 @@ export function promMetrics(
     readDone: (outcome) => own.reads.inc({ outcome }),
     idempotency: (outcome) => own.writes.inc({ outcome }),
     refused: (by) => own.refusals.inc({ by }),
-    authenticated: (by) => own.authenticated.inc({ by }),
     watch: (which, read) => void (underWay[which] = read),
-    read: () => registry.getMetricsAsJSON(),
     measure: async () => [...(await registry.getMetricsAsJSON()), ...(await measureProcess())],
     scrape: async () => ({
       contentType: CONTENT_TYPE,

@@ -1,14 +1,6 @@
 import { Gauge, Histogram, type Metric } from 'prom-client';
 import { ERROR_CODES, REASONS } from '../../../core/errors.ts';
-import {
-  DONE,
-  type Gauge as UnderWay,
-  IDEMPOTENCY_OUTCOMES,
-  READ_OUTCOMES,
-  REFUSALS,
-  SAVINGS,
-  SEEN,
-} from '../../../core/metrics.ts';
+import { type Gauge as UnderWay, IDEMPOTENCY_OUTCOMES, READ_OUTCOMES, REFUSALS } from '../../../core/metrics.ts';
 import { CALL_OUTCOMES, PHASES } from '../../../core/timeline.ts';
 import { VERSION } from '../../../core/version.ts';
 import { OF_UPSTREAM } from '../../../middleware/problem.ts';
@@ -28,14 +20,6 @@ function phases(): Histogram {
   });
   for (const phase of PHASES) metric.zero({ phase });
   return metric;
-}
-
-function answers() {
-  const help = 'Requests, by what the client saw and what the upstream did.';
-  const labels = ['client', 'upstream'] as const;
-  const counts = new Counts<(typeof SEEN)[number], (typeof DONE)[number]>('portico_answers_total', help, labels);
-  counts.expect(SEEN, DONE);
-  return counts;
 }
 
 /** What is under way: names and words. */
@@ -102,11 +86,7 @@ export const instruments = ({ operations }: Table) => ({
     'section',
     'state',
   ]),
-  answers: answers(),
   phases: phases(),
-  saved: counter('portico_saved_total', 'Failures that no client saw, by why; and calls that were not made.', {
-    by: SAVINGS,
-  }),
   drift: counter('portico_drift_total', 'Fields of answers that did not fit their schemas.', {
     operation: idsOf(operations),
   }),
@@ -117,11 +97,6 @@ export const instruments = ({ operations }: Table) => ({
   writes: counter('portico_idempotency_total', 'Writes that must not happen twice, by what became of them.', {
     outcome: IDEMPOTENCY_OUTCOMES,
   }),
-  authenticated: counter(
-    'portico_authenticated_requests_total',
-    'Requests of an account, by how they were authenticated. Only with SESSIONS.',
-    { by: ['header', 'cookie'] },
-  ),
   refusals: counter('portico_refused_total', 'Requests and calls that the gateway itself turned away, by the reason.', {
     by: REFUSALS,
   }),

@@ -1,7 +1,6 @@
 import cluster from 'node:cluster';
 import { Counter, Registry } from 'prom-client';
 import { checkedConfig } from '../../../portico.ts';
-import { openConsole } from '../console/index.ts';
 import { WORKER_DEATHS } from '../metrics/instruments.ts';
 import { listenForOperators } from '../operators.ts';
 import { type OpenedOnNode, runtimeOf } from '../runtime.ts';
@@ -36,12 +35,10 @@ export async function supervise(opened: OpenedOnNode, atEnd?: () => Promise<void
     onHopeless: ({ code }) => void end(code ?? 1),
   });
   opened.readyWhen(() => supervisor.isServing);
-  const shown = openConsole({ ...opened, recordings: gathered, read: gathered.read });
-  const admin = await listenForOperators(opened, gathered.scrape, shown.routes);
+  const admin = await listenForOperators(opened, gathered.scrape, []);
   let ending: Promise<void> | undefined;
   const end = (status: number): Promise<void> => (ending ??= endWith(status));
   const endWith = async (status: number) => {
-    shown.end();
     await supervisor.stop();
     await admin?.drain(0);
     await Promise.all([opened.close(), atEnd?.()]);

@@ -2,7 +2,7 @@ import cluster, { type Worker } from 'node:cluster';
 import type { Writable } from 'node:stream';
 import { handOn } from './handing.ts';
 import { GIVEN } from './role.ts';
-import type { FromWorker, Report, Seen, Started, ToWorker } from './role.ts';
+import type { FromWorker, Report, Started, ToWorker } from './role.ts';
 
 /** How a process ended: by its status, or by a signal. */
 export interface Exit {
@@ -22,8 +22,6 @@ export class WorkerProcess {
   readonly #exited = Promise.withResolvers<Exit>();
   readonly #questions = new Map<number, (report: Report | undefined) => void>();
   #asked = 0;
-  /** What it has seen and nobody has taken yet. */
-  #seen: Seen[] = [];
   /** What it had counted when it was asked last, or when it ended. */
   last: Report | undefined;
   /** Set while it serves. */
@@ -64,7 +62,7 @@ export class WorkerProcess {
   }
 
   /** What it knows of itself; undefined where it does not say so in time. One that has not answered is not asked again. */
-  look(isWatched: boolean, mostMs: number): Promise<Report | undefined> {
+  look(mostMs: number): Promise<Report | undefined> {
     if (!this.serving || this.#questions.size > 0) return Promise.resolve(undefined);
     const id = ++this.#asked;
     return new Promise((resolve) => {
@@ -73,7 +71,7 @@ export class WorkerProcess {
         clearTimeout(late);
         resolve(report);
       });
-      this.#tell({ kind: 'look', id, isWatched });
+      this.#tell({ kind: 'look', id });
     });
   }
 
@@ -82,12 +80,6 @@ export class WorkerProcess {
     this.isLeaving = true;
     if (this.serving) this.#tell({ kind: 'stop', isReplaced });
     else this.#worker.process.kill('SIGTERM');
-  }
-
-  takeSeen(): readonly Seen[] {
-    const seen = this.#seen;
-    this.#seen = [];
-    return seen;
   }
 
   kill(): void {
@@ -101,7 +93,6 @@ export class WorkerProcess {
       return this.#started.resolve(message);
     }
     this.last = message.report;
-    if (message.report.seen) this.#seen.push(message.report.seen);
     if (message.kind === 'last') return;
     this.#questions.get(message.id)?.(message.report);
     this.#questions.delete(message.id);

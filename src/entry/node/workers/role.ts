@@ -2,12 +2,10 @@ import cluster from 'node:cluster';
 import { readFileSync } from 'node:fs';
 import type { TrialAccount } from '../../../routes/docs.ts';
 import type { Measured } from '../metrics/measured.ts';
-import type { Load } from '../console/load.ts';
-import type { Present, Times } from '../console/recorder.ts';
 
 /** What the primary, the process that starts workers, says to one. */
 export type ToWorker =
-  | { readonly kind: 'look'; readonly id: number; readonly isWatched: boolean }
+  | { readonly kind: 'look'; readonly id: number }
   | { readonly kind: 'stop'; readonly isReplaced: boolean };
 
 /** And what it hears. */
@@ -32,17 +30,6 @@ interface Last {
 /** What one process knows of itself. */
 export interface Report {
   readonly measured: Measured;
-  /** Only while somebody looks at the console. */
-  readonly seen?: Seen;
-}
-
-export interface Seen {
-  readonly present: Present;
-  readonly calls: ReadonlyMap<string, Readonly<Times>>;
-  readonly load: Load;
-  /** JSON texts that are new since the last time. */
-  readonly ended: readonly string[];
-  readonly unknown: readonly string[];
 }
 
 /** A sandbox that the primary has started. */

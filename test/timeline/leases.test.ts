@@ -1,5 +1,5 @@
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
-import type { Recorded, Recorder } from '../../src/core/recorder.ts';
+import type { TracedRequest, Tracing } from '../../src/core/tracing.ts';
 import { barrier, hold, json, reply, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { sharedStore } from '../store/shared-world.ts';
 import { clockOfDeadlines } from '../support/clock.ts';
@@ -23,26 +23,21 @@ beforeEach(async () => {
 });
 
 const OTHER = 'the-other';
-const nothing = () => undefined;
 
 /** Two instances over one store. `lease`: that of the request of the second one. */
 async function twoInstances() {
   const engine = objectEngine();
-  const begun: Recorded[] = [];
-  const recorder: Recorder = {
-    begun(request) {
+  const begun: TracedRequest[] = [];
+  const tracing: Tracing = {
+    begin(request) {
       begun.push(request);
-      return nothing;
+      return undefined;
     },
-    answered: nothing,
-    noteworthy: nothing,
-    unknown: nothing,
-    watchCircuit: nothing,
   };
   const env = { SECRETS: secret('of-both-instances-0123456789') };
   const instance = async () => {
     const clock = clockOfDeadlines();
-    const started = await startGateway(upstream.url, { env, clock, store: sharedStore({ engine, clock }), recorder });
+    const started = await startGateway(upstream.url, { env, clock, store: sharedStore({ engine, clock }), tracing });
     onTestFinished(() => started.close());
     return started.url;
   };

@@ -1,0 +1,139 @@
+import type { Metrics } from '../../../core/metrics.ts';
+import type { OpenCircuit, Recorded, Recorder, UnknownOutcome } from '../../../core/recorder.ts';
+import { legsOf, waitsIn } from '../../../core/timeline.ts';
+import { VERSION } from '../../../core/version.ts';
+import { Steps } from './steps.ts';
+
+const MOST_REQUESTS = 200;
+const MOST_UNKNOWN = 100;
+/** Of one request: a batch may have hundreds. */
+const MOST_PHASES = 60;
+/** More are not counted; those that ask most are shown. */
+const MOST_ACCOUNTS = 5_000;
+const SHOWN_ACCOUNTS = 10;
+const SPAN_MS = 600_000;
+
+/** What the console shows of this process. A request costs some counters, and a copy of its phases if it has waited. */
+export class Recordings implements Recorder {
+  readonly #slowMs: number;
+  readonly #startedAt = Date.now();
+  readonly #steps = new Steps();
+  /** Those that were slow or failed, and others that have waited for more than the cache. */
+  readonly #bad: Kept[] = [];
+  readonly #good: Kept[] = [];
+  readonly #unknown: UnknownOutcome[] = [];
+  #kept = 0;
+  /** Those of these ten minutes. */
+  #accounts = new Map<string, { readonly account: string; requests: number; failed: number }>();
+  #span = 0;
+  #circuit: () => OpenCircuit | undefined = () => undefined;
+
+  constructor(slowMs: number) {
+    this.#slowMs = slowMs;
+  }
+
+  answered(request: Recorded, status: number, endedAt: number): void {
+    const { begunAt, account, reason, failed, phases } = request;
+    const ms = endedAt - begunAt;
+    const isFailed = status >= 500 || reason !== undefined || failed !== undefined;
+    this.#steps.count(status < 300 ? '2xx' : status < 400 ? '3xx' : status < 500 ? '4xx' : '5xx', endedAt);
+    this.#steps.took(ms, endedAt);
+    if (account !== undefined) this.#count(account, isFailed, endedAt);
+    const isBad = isFailed || ms >= this.#slowMs;
+    // What an open circuit refuses would take the place of what has opened it.
+    const isRefused = isBad && this.#circuit() && !phases?.some(({ phase }) => phase === 'attempt');
+    if ((isBad || phases) && !isRefused)
+      add(isBad ? this.#bad : this.#good, MOST_REQUESTS, keep(request, { number: ++this.#kept, status, ms, isBad }));
+  }
+
+  unknown(write: UnknownOutcome): void {
+    add(this.#unknown, MOST_UNKNOWN, write);
+  }
+
+  watchCircuit(read: () => OpenCircuit | undefined): void {
+    this.#circuit = read;
+  }
+
+  /** The same metrics, of which how reads and calls ended is counted here too. */
+  hearing(metrics: Metrics, now: () => number): Metrics {
+    const readDone: Metrics['readDone'] = (outcome) => {
+      metrics.readDone(outcome);
+      if (outcome !== 'bypass') this.#steps.count(outcome === 'collapsed' ? 'miss' : outcome, now());
+    };
+    const callDone: Metrics['callDone'] = (labels, ms) => {
+      metrics.callDone(labels, ms);
+      if (labels.reason) this.#steps.count(labels.reason, now());
+    };
+    return { ...metrics, readDone, callDone };
+  }
+
+  /** `since`: the number of the last request that is known already. Instants in milliseconds since 1970. */
+  shown(since: number, now: number) {
+    this.#turn(now);
+    const accounts = [...this.#accounts.values()];
+    const requests = [...this.#bad, ...this.#good].filter(({ number }) => number > since);
+    return {
+      at: Math.round(now),
+      version: VERSION,
+      startedAt: this.#startedAt,
+      slowMs: this.#slowMs,
+      circuit: this.#circuit() ?? null,
+      plots: this.#steps.plots(now),
+      requests: requests.toSorted((a, b) => a.number - b.number).map(withLegs),
+      accounts: accounts.toSorted((a, b) => b.requests - a.requests).slice(0, SHOWN_ACCOUNTS),
+      accountsSince: this.#span * SPAN_MS,
+      unknown: this.#unknown,
+    };
+  }
+
+  #count(account: string, isFailed: boolean, now: number): void {
+    this.#turn(now);
+    const count = this.#accounts.get(account) ?? { account, requests: 0, failed: 0 };
+    if (count.requests === 0 && this.#accounts.size < MOST_ACCOUNTS) this.#accounts.set(account, count);
+    count.requests++;
+    if (isFailed) count.failed++;
+  }
+
+  #turn(now: number): void {
+    const span = Math.floor(now / SPAN_MS);
+    if (span > this.#span) this.#accounts = new Map();
+    this.#span = Math.max(span, this.#span);
+  }
+}
+
+function add<T>(list: T[], most: number, item: T): void {
+  list.push(item);
+  if (list.length > most) list.shift();
+}
+
+type Kept = ReturnType<typeof keep>;
+type Facts = { readonly number: number; readonly status: number; readonly ms: number; readonly isBad: boolean };
+
+/** Plain data, so that neither the request nor its spans are kept. Phases in milliseconds from where it began to be answered. */
+function keep(request: Recorded, { ms, ...facts }: Facts) {
+  const { requestId: id, method, route, account, code, reason, fresh, failed, stale } = request;
+  const from = (at = request.begunAt + ms) => tenths(Math.min(at - request.begunAt, ms));
+  const phases = waitsIn(request.phases ?? []).slice(0, MOST_PHASES);
+  return {
+    ...facts,
+    id,
+    at: Math.round(request.begunAt),
+    ms: tenths(ms),
+    operation: route.operation ?? `${method} ${route.name}`,
+    account,
+    code: code?.slice(0, 128),
+    reason,
+    sections: { fresh, failed, stale },
+    phases: phases.map(({ start, end, joined, phase, leg, status, outcome, reason: why }) => {
+      const what = { phase, leg, status, outcome, reason: why, joined: joined?.requestId };
+      return { ...what, start: from(start), end: from(end) };
+    }),
+  };
+}
+
+function withLegs(kept: Kept) {
+  const legs = legsOf(kept.phases, { name: kept.operation, startedAt: 0, endedAt: kept.ms });
+  return { ...kept, legs: legs.map(({ name, ms, phases }) => ({ name, ms, sums: Object.fromEntries(phases) })) };
+}
+
+const tenths = (ms: number) => Math.round(ms * 10) / 10;
