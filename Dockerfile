@@ -25,7 +25,7 @@ EXPOSE 8787
 # As often and as patient as the probes of deploy/kubernetes.
 HEALTHCHECK --start-period=30s --start-interval=1s --interval=10s --timeout=3s --retries=3 CMD ["perl", "health.pl"]
 # With that much room (in MB) for what is new, a start collects hardly any garbage.
-CMD ["node", "--min-semi-space-size=16", "portico.cjs"]
+CMD ["node", "--min-semi-space-size=16", "portico.mjs"]
 ARG SOURCE
 ARG REVISION
 LABEL org.opencontainers.image.title="Portico" \

@@ -19,7 +19,6 @@ const WITH_SERVERS = [
   'test/store/redis-*.test.ts',
   'test/support/collected.test.ts',
   'test/traces/process.test.ts',
-  'test/versions/**/*.test.ts',
 ];
 
 /** Start processes too, of what `npm pack` packs. */
@@ -96,7 +95,7 @@ export default defineConfig({
           name: 'servers',
           include: WITH_SERVERS,
           exclude: RULES,
-          globalSetup: ['test/runtime/global-setup.ts', 'test/versions/global-setup.ts'],
+          globalSetup: ['test/runtime/global-setup.ts'],
           testTimeout: 300_000,
         },
       },

@@ -7,8 +7,7 @@ import { openApiText } from '../src/routes/document.ts';
 import { accountTables } from '../test/support/account-api.ts';
 import { installIn } from './install.ts';
 
-// Two public generators make types of the document, with the TypeScript that they want; ours compiles what uses them.
-// The client's types are made of it too, and have to be those that are committed. Then the client and the gateway are packed, and
+// openapi-typescript makes types of the document, with the TypeScript that it wants; ours compiles what uses them. The client's types are made of it too, and have to be those that are committed. Then the client and the gateway are packed, and
 // looked at as others will install them. `--write` writes those types, and that is all: what uses them may have to change before it compiles.
 
 const FOLDER = new URL('../test/openapi-clients/', import.meta.url).pathname;
@@ -49,8 +48,6 @@ if (sorted(routes) !== sorted(routesOf(forClient(text))))
   throw new Error('client/src/routes.ts is not what the document says');
 
 run(printer, DOCUMENT, '-o', 'generated/openapi-typescript.ts');
-const onlyTypes = ['--plugins', '@hey-api/typescript', '--no-log-file'];
-run('node_modules/@hey-api/openapi-ts/bin/run.js', '-i', DOCUMENT, '-o', 'generated/hey-api', ...onlyTypes);
 // What the docs say of another client, with the types that they say to print.
 const [, recipes = ''] = /^### With openapi-fetch\n.*?^```ts\n(.*?)^```$/ms.exec(readFileSync(FRONTENDS, 'utf8')) ?? [];
 if (!recipes.includes('createClient')) throw new Error(`${FRONTENDS} has no recipes for openapi-fetch`);
@@ -80,7 +77,7 @@ packed('portico');
 // An app with an endpoint of its own, and the module that its client's users get.
 cpSync(new URL('../test/package/app/', import.meta.url), USER, { recursive: true });
 cpSync(`${FOLDER}user/use.ts`, `${USER}use.ts`);
-const cli = ['node_modules/portico/dist/package/cli.js', 'client', 'node.ts'];
+const cli = ['node_modules/portico/dist/package/entry/cli/main.js', 'client', 'node.ts'];
 writeFileSync(`${USER}gateway.ts`, execFileSync(process.execPath, cli, { cwd: USER }));
 for (const project of ['user', 'user/printed.json']) run('../../node_modules/typescript/bin/tsc', '--project', project);
 console.log('What `portico client` prints compiles, and types the client.');

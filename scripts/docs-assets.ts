@@ -3,12 +3,9 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { replaceFile } from './replace-file.ts';
 
-/** Whose files are copied. */
-export const WITH_ASSETS = ['swagger-ui-dist'];
-
 const NAMES = ['swagger-ui-bundle.js', 'swagger-ui-bundle.js.LICENSE.txt', 'swagger-ui.css'];
 
-/** The files that the documentation page needs, below `folder` as Workers serves them. On Node they are read from there. */
+/** The files that the documentation page needs, below `folder` as Workers serves them and Node reads them. */
 export async function copyDocsAssets(folder: string): Promise<void> {
   const from = dirname(fileURLToPath(import.meta.resolve('swagger-ui-dist/package.json')));
   for (const name of NAMES) await replaceFile(join(folder, 'assets/docs', name), await readFile(join(from, name)));

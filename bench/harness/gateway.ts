@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { allOperations } from '../../test/support/account-api.ts';
 import { LOAD_CORE, node, type Server, start } from './servers.ts';
 
-const BUNDLE = 'dist/portico.cjs';
+const BUNDLE = 'dist/portico.mjs';
 const SOURCE = 'src';
 
 const cacheable = allOperations.filter(({ cache }) => cache).map(({ id }) => id);

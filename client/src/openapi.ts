@@ -673,7 +673,7 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         AccountOverview: {
-            /** @description Every section asked for. An optional one is null when it failed, and `payment_method` where what it depends on has none. Only with `sections` or `fields` may sections, or fields of them, be missing that are required here. */
+            /** @description Every section asked for. One that is not required is null when it failed, or where what it depends on has none. Only with `sections` or `fields` may sections, or fields of them, be missing that are required here. */
             data: {
                 subscription: components["schemas"]["Subscription"];
                 payment_method?: components["schemas"]["PaymentMethod"] | null;
@@ -706,10 +706,6 @@ export interface components {
              * @description id of the active plan; changes on re-customization; may be beyond 2^53
              */
             plan: number;
-            /**
-             * Format: int64
-             * @description id of the payment method; null without a card; may be beyond 2^53
-             */
             payment_method: number | null;
             /** @description account credits in USD */
             free_credits: number;
@@ -739,16 +735,9 @@ export interface components {
             customizable: boolean;
             /** @description whether it is paused */
             paused: boolean;
-            /**
-             * Format: date-time
-             * @description when a paused subscription resumes
-             */
             reactivation_date: string | null;
-            /** @description period left when it was paused */
             reactivation_period_left: string | null;
-            /** @description promotion the account receives */
             promo_type: string | null;
-            /** @description value of that promotion */
             promo_value: number | null;
             /** @description whether the one-off 20% retention offer can be accepted now */
             retention_discount_resi_20_available: boolean;
@@ -779,7 +768,6 @@ export interface components {
             brand?: string;
             /** @description last four digits of the card */
             last4?: string;
-            /** @description name on the card */
             name?: string | null;
             /** @description year */
             expiration_year?: number;
@@ -799,7 +787,6 @@ export interface components {
             line?: string;
             /** @description city */
             city?: string;
-            /** @description state */
             state?: string | null;
             /** @description postal code */
             postal_code?: string;
@@ -843,10 +830,6 @@ export interface components {
              * @description when it last changed
              */
             updated_at: string;
-            /**
-             * Format: date-time
-             * @description when it was dismissed
-             */
             dismissed_at: string | null;
         } & {
             [key: string]: unknown;
@@ -859,7 +842,6 @@ export interface components {
             id: number;
             /** @description `payout` or `credits`; writable */
             mode: string;
-            /** @description address of the wallet that receives payouts; writable */
             wallet_payout_email: string | null;
             /** @description needed once the account qualifies for a payout */
             id_verification_required: boolean;
@@ -942,66 +924,27 @@ export interface components {
             /** @description why the upstream did not give a newer one, of a stale section */
             code?: string;
         };
-        /** @description One line. An answer as `application/x-ndjson` is a line for each section the moment it is there, and at the end `{"complete":true}`, without which it was cut off. OpenAPI 3.1 has no words for such a sequence. */
-        AccountOverviewLine: {
-            /** @constant */
-            section: "subscription";
-            /** @enum {string} */
-            state: "fresh" | "stale";
+        /** @description One line: of a section, the moment it is there, or the last one, without which the answer was cut off. OpenAPI 3.1 has no words for a sequence of lines. */
+        OverviewLine: {
+            /** @description its name */
+            section: string;
+            /**
+             * @description `skipped`: what it depends on failed; `not_applicable`: there is none, which is no error
+             * @enum {string}
+             */
+            state: "fresh" | "stale" | "failed" | "skipped" | "not_applicable";
             /** @description why the upstream did not give a newer one, of a stale section */
             code?: string;
-            data: components["schemas"]["Subscription"];
-        } | {
+            /** @description as in `data` of the JSON */
+            data?: unknown;
             /** @constant */
-            section: "payment_method";
-            /** @enum {string} */
-            state: "fresh" | "stale";
-            /** @description why the upstream did not give a newer one, of a stale section */
-            code?: string;
-            data: components["schemas"]["PaymentMethod"];
-        } | {
-            /** @constant */
-            section: "payment_method";
-            /** @constant */
-            state: "not_applicable";
-            data: null;
-        } | {
-            /** @constant */
-            section: "payment_method";
-            /** @enum {string} */
-            state: "failed" | "skipped";
-            error: components["schemas"]["LineError"];
-        } | {
-            /** @constant */
-            section: "notifications";
-            /** @enum {string} */
-            state: "fresh" | "stale";
-            /** @description why the upstream did not give a newer one, of a stale section */
-            code?: string;
-            data: components["schemas"]["NotificationPage"];
-        } | {
-            /** @constant */
-            section: "notifications";
-            /** @enum {string} */
-            state: "failed" | "skipped";
-            error: components["schemas"]["LineError"];
-        } | {
-            /** @constant */
-            section: "referral_config";
-            /** @enum {string} */
-            state: "fresh" | "stale";
-            /** @description why the upstream did not give a newer one, of a stale section */
-            code?: string;
-            data: components["schemas"]["ReferralConfig"];
-        } | {
-            /** @constant */
-            section: "referral_config";
-            /** @enum {string} */
-            state: "failed" | "skipped";
-            error: components["schemas"]["LineError"];
+            unchanged?: true;
+            error?: components["schemas"]["LineError"];
         } | {
             /** @constant */
             complete: true;
+            /** @description of the whole, where it may be kept */
+            etag?: string;
         };
         /** @description Why a section failed. */
         LineError: {
@@ -1017,7 +960,7 @@ export interface components {
             retry_after?: number;
         };
         BillingOverview: {
-            /** @description Every section asked for. An optional one is null when it failed, and `payment_method` where what it depends on has none. Only with `sections` or `fields` may sections, or fields of them, be missing that are required here. */
+            /** @description Every section asked for. One that is not required is null when it failed, or where what it depends on has none. Only with `sections` or `fields` may sections, or fields of them, be missing that are required here. */
             data: {
                 subscription: components["schemas"]["Subscription"];
                 payment_method?: components["schemas"]["PaymentMethod"] | null;
@@ -1069,10 +1012,6 @@ export interface components {
             credits_gained: number;
             /** @description USD refunded */
             refund_amount: number;
-            /**
-             * Format: date-time
-             * @description when it was refunded
-             */
             refund_date: string | null;
             /**
              * Format: date-time
@@ -1097,7 +1036,6 @@ export interface components {
             brand?: string;
             /** @description last four digits of the card */
             last4?: string;
-            /** @description name on the card */
             name?: string | null;
             /** @description year */
             expiration_year?: number;
@@ -1136,22 +1074,13 @@ export interface components {
             id: number;
             /** @description state; `pending` is the one documented */
             status: string;
-            /** @description why it failed */
             failure_reason: string | null;
-            /**
-             * Format: int64
-             * @description id of the payment method; may be beyond 2^53
-             */
             payment_method: number | null;
             /**
              * Format: int64
              * @description id of the plan; may be beyond 2^53
              */
             plan: number;
-            /**
-             * Format: int64
-             * @description id of the transaction; may be beyond 2^53
-             */
             transaction: number | null;
             /** @description whether it renews a term */
             is_renewal: boolean;
@@ -1167,77 +1096,12 @@ export interface components {
              * @description when it last changed
              */
             updated_at: string;
-            /**
-             * Format: date-time
-             * @description when it was completed; null while pending
-             */
             completed_at: string | null;
         } & {
             [key: string]: unknown;
         };
-        /** @description One line. An answer as `application/x-ndjson` is a line for each section the moment it is there, and at the end `{"complete":true}`, without which it was cut off. OpenAPI 3.1 has no words for such a sequence. */
-        BillingOverviewLine: {
-            /** @constant */
-            section: "subscription";
-            /** @enum {string} */
-            state: "fresh" | "stale";
-            /** @description why the upstream did not give a newer one, of a stale section */
-            code?: string;
-            data: components["schemas"]["Subscription"];
-        } | {
-            /** @constant */
-            section: "payment_method";
-            /** @enum {string} */
-            state: "fresh" | "stale";
-            /** @description why the upstream did not give a newer one, of a stale section */
-            code?: string;
-            data: components["schemas"]["PaymentMethod"];
-        } | {
-            /** @constant */
-            section: "payment_method";
-            /** @constant */
-            state: "not_applicable";
-            data: null;
-        } | {
-            /** @constant */
-            section: "payment_method";
-            /** @enum {string} */
-            state: "failed" | "skipped";
-            error: components["schemas"]["LineError"];
-        } | {
-            /** @constant */
-            section: "transactions";
-            /** @enum {string} */
-            state: "fresh" | "stale";
-            /** @description why the upstream did not give a newer one, of a stale section */
-            code?: string;
-            data: components["schemas"]["TransactionPage"];
-        } | {
-            /** @constant */
-            section: "transactions";
-            /** @enum {string} */
-            state: "failed" | "skipped";
-            error: components["schemas"]["LineError"];
-        } | {
-            /** @constant */
-            section: "pending_payments";
-            /** @enum {string} */
-            state: "fresh" | "stale";
-            /** @description why the upstream did not give a newer one, of a stale section */
-            code?: string;
-            data: components["schemas"]["PendingPaymentPage"];
-        } | {
-            /** @constant */
-            section: "pending_payments";
-            /** @enum {string} */
-            state: "failed" | "skipped";
-            error: components["schemas"]["LineError"];
-        } | {
-            /** @constant */
-            complete: true;
-        };
         ReferralOverview: {
-            /** @description Every section asked for. An optional one is null when it failed. Only with `sections` or `fields` may sections, or fields of them, be missing that are required here. */
+            /** @description Every section asked for. One that is not required is null when it failed, or where what it depends on has none. Only with `sections` or `fields` may sections, or fields of them, be missing that are required here. */
             data: {
                 referral_config: components["schemas"]["ReferralConfig"];
                 credits?: components["schemas"]["ReferralCreditPage"] | null;
@@ -1286,12 +1150,7 @@ export interface components {
             amount: number | string;
             /** @description `pending` is the one documented */
             status: string;
-            /**
-             * Format: int64
-             * @description id of the channel that produced it; may be beyond 2^53
-             */
             referral_channel: number | null;
-            /** @description code of that channel */
             referral_channel_code: string | null;
             /**
              * Format: date-time
@@ -1303,10 +1162,6 @@ export interface components {
              * @description when it last changed
              */
             updated_at: string;
-            /**
-             * Format: date-time
-             * @description when it was reverted
-             */
             reverted_at: string | null;
         } & {
             [key: string]: unknown;
@@ -1330,13 +1185,11 @@ export interface components {
             id: number;
             /** @description `payout` or `credits` */
             mode: string;
-            /** @description wallet that received the funds of a payout */
             wallet_payout_email: string | null;
             /** @description USD earned out */
             amount: number;
             /** @description `processing`, `completed` or `failed` */
             status: string;
-            /** @description the error of a failed one */
             error_reason: string | null;
             /**
              * Format: date-time
@@ -1375,10 +1228,6 @@ export interface components {
              * @description from when it is applicable
              */
             start_date: string;
-            /**
-             * Format: date-time
-             * @description after it the code cannot be applied
-             */
             end_date: string | null;
             /** @description distinct redemptions */
             total_uses: number;
@@ -1402,60 +1251,13 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        /** @description One line. An answer as `application/x-ndjson` is a line for each section the moment it is there, and at the end `{"complete":true}`, without which it was cut off. OpenAPI 3.1 has no words for such a sequence. */
-        ReferralOverviewLine: {
-            /** @constant */
-            section: "referral_config";
-            /** @enum {string} */
-            state: "fresh" | "stale";
-            /** @description why the upstream did not give a newer one, of a stale section */
-            code?: string;
-            data: components["schemas"]["ReferralConfig"];
-        } | {
-            /** @constant */
-            section: "credits";
-            /** @enum {string} */
-            state: "fresh" | "stale";
-            /** @description why the upstream did not give a newer one, of a stale section */
-            code?: string;
-            data: components["schemas"]["ReferralCreditPage"];
-        } | {
-            /** @constant */
-            section: "credits";
-            /** @enum {string} */
-            state: "failed" | "skipped";
-            error: components["schemas"]["LineError"];
-        } | {
-            /** @constant */
-            section: "earn_outs";
-            /** @enum {string} */
-            state: "fresh" | "stale";
-            /** @description why the upstream did not give a newer one, of a stale section */
-            code?: string;
-            data: components["schemas"]["EarnOutPage"];
-        } | {
-            /** @constant */
-            section: "earn_outs";
-            /** @enum {string} */
-            state: "failed" | "skipped";
-            error: components["schemas"]["LineError"];
-        } | {
-            /** @constant */
-            section: "channels";
-            /** @enum {string} */
-            state: "fresh" | "stale";
-            /** @description why the upstream did not give a newer one, of a stale section */
-            code?: string;
-            data: components["schemas"]["ReferralChannelList"];
-        } | {
-            /** @constant */
-            section: "channels";
-            /** @enum {string} */
-            state: "failed" | "skipped";
-            error: components["schemas"]["LineError"];
-        } | {
-            /** @constant */
-            complete: true;
+        BatchRequest: {
+            requests: {
+                /** @description yours to choose, distinct in a batch */
+                id: string;
+                /** @description a pass-through GET, with its query */
+                path: string;
+            }[];
         };
         BatchAnswer: {
             /** @description in the order of the request */
@@ -1595,10 +1397,6 @@ export interface components {
             average_concurrency: number;
             /** @description average requests a second */
             average_rps: number;
-            /**
-             * Format: date-time
-             * @description when the last request was sent
-             */
             last_request_sent_at: string | null;
         } & {
             [key: string]: unknown;
@@ -1612,10 +1410,6 @@ export interface components {
              * @description when it was made
              */
             created_at: string;
-            /**
-             * Format: date-time
-             * @description when it was last used
-             */
             last_used_at: string | null;
         } & {
             [key: string]: unknown;
@@ -1645,11 +1439,8 @@ export interface components {
             handshake_duration: number;
             /** @description duration; the unit is not documented */
             tunnel_duration: number;
-            /** @description error reason */
             error_reason: string | null;
-            /** @description remedy */
             error_reason_how_to_fix: string | null;
-            /** @description user name of the proxy */
             auth_username: string | null;
             /** @description address of the proxy */
             proxy_address: string;
@@ -1665,7 +1456,6 @@ export interface components {
             domain: string;
             /** @description port of the target */
             port: number;
-            /** @description port of the proxy */
             proxy_port: number | null;
             /** @description address that listened */
             listen_address: string;
@@ -1784,16 +1574,7 @@ export interface components {
                 code: string;
                 /** @description the same for people */
                 message: string;
-                /** @description dotted path; null: the whole */
                 field: string | null;
-            }[];
-        };
-        BatchRequest: {
-            requests: {
-                /** @description yours to choose, distinct in a batch */
-                id: string;
-                /** @description a pass-through GET, with its query */
-                path: string;
             }[];
         };
         WriteOutcome: components["schemas"]["WriteDone"] | components["schemas"]["WriteOpen"];
@@ -1901,7 +1682,6 @@ export interface components {
             /** @description one of two options that the document does not name */
             behavior?: string;
             payment_method?: (string | number) | null;
-            /** @description recaptcha token, needed when a payment is */
             recaptcha?: string | null;
         } & {
             [key: string]: unknown;
@@ -1914,16 +1694,9 @@ export interface components {
              * @description id of the new plan; may be beyond 2^53
              */
             plan: number;
-            /**
-             * Format: int64
-             * @description id of the pending payment; may be beyond 2^53
-             */
             pending_payment?: number | null;
-            /** @description client secret of the payment processor */
             processor_client_secret?: string | null;
-            /** @description id of the processor's payment intent */
             processor_payment_intent?: string | null;
-            /** @description id of the processor's payment method */
             processor_payment_method?: string | null;
         } & {
             [key: string]: unknown;
@@ -1931,7 +1704,6 @@ export interface components {
         UpdateReferralConfigBody: {
             /** @enum {string} */
             mode?: "payout" | "credits";
-            /** Format: email */
             wallet_payout_email?: string | null;
         };
         StartIdVerificationBody: Record<string, never>;
@@ -1959,10 +1731,6 @@ export interface components {
              * @description when it last changed
              */
             updated_at: string;
-            /**
-             * Format: date-time
-             * @description when it was verified
-             */
             verified_at: string | null;
         } & {
             [key: string]: unknown;
@@ -2027,7 +1795,7 @@ export type ReferralConfig = components['schemas']['ReferralConfig'];
 export type SectionError = components['schemas']['SectionError'];
 export type ProblemCode = components['schemas']['ProblemCode'];
 export type SectionMeta = components['schemas']['SectionMeta'];
-export type AccountOverviewLine = components['schemas']['AccountOverviewLine'];
+export type OverviewLine = components['schemas']['OverviewLine'];
 export type LineError = components['schemas']['LineError'];
 export type BillingOverview = components['schemas']['BillingOverview'];
 export type TransactionPage = components['schemas']['TransactionPage'];
@@ -2035,7 +1803,6 @@ export type Transaction = components['schemas']['Transaction'];
 export type EmbeddedPaymentMethod = components['schemas']['EmbeddedPaymentMethod'];
 export type PendingPaymentPage = components['schemas']['PendingPaymentPage'];
 export type PendingPayment = components['schemas']['PendingPayment'];
-export type BillingOverviewLine = components['schemas']['BillingOverviewLine'];
 export type ReferralOverview = components['schemas']['ReferralOverview'];
 export type ReferralCreditPage = components['schemas']['ReferralCreditPage'];
 export type ReferralCredit = components['schemas']['ReferralCredit'];
@@ -2043,7 +1810,7 @@ export type EarnOutPage = components['schemas']['EarnOutPage'];
 export type EarnOut = components['schemas']['EarnOut'];
 export type ReferralChannelList = components['schemas']['ReferralChannelList'];
 export type ReferralChannel = components['schemas']['ReferralChannel'];
-export type ReferralOverviewLine = components['schemas']['ReferralOverviewLine'];
+export type BatchRequest = components['schemas']['BatchRequest'];
 export type BatchAnswer = components['schemas']['BatchAnswer'];
 export type BatchRead = components['schemas']['BatchRead'];
 export type ApiKey = components['schemas']['ApiKey'];
@@ -2056,7 +1823,6 @@ export type ProxyActivity = components['schemas']['ProxyActivity'];
 export type VerificationFlow = components['schemas']['VerificationFlow'];
 export type BatchProblem = components['schemas']['BatchProblem'];
 export type Problem = components['schemas']['Problem'];
-export type BatchRequest = components['schemas']['BatchRequest'];
 export type WriteOutcome = components['schemas']['WriteOutcome'];
 export type WriteDone = components['schemas']['WriteDone'];
 export type WriteOpen = components['schemas']['WriteOpen'];
@@ -2108,7 +1874,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AccountOverview"];
-                    "application/x-ndjson": components["schemas"]["AccountOverviewLine"];
+                    "application/x-ndjson": components["schemas"]["OverviewLine"];
                 };
             };
         };
@@ -2144,7 +1910,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BillingOverview"];
-                    "application/x-ndjson": components["schemas"]["BillingOverviewLine"];
+                    "application/x-ndjson": components["schemas"]["OverviewLine"];
                 };
             };
         };
@@ -2180,7 +1946,7 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReferralOverview"];
-                    "application/x-ndjson": components["schemas"]["ReferralOverviewLine"];
+                    "application/x-ndjson": components["schemas"]["OverviewLine"];
                 };
             };
         };

@@ -1,4 +1,4 @@
-import type { ProblemCode } from './openapi.ts';
+import type { LineError, ProblemCode } from './openapi.ts';
 import type { OperationId, Operations as operations } from './routes.ts';
 
 /** Makes types readable where an editor shows them. */
@@ -136,21 +136,19 @@ export type OverviewOf<Id extends OverviewId, Asked = object> = Shown<
 type SectionMeta<Id extends OverviewId> =
   Json<Id> extends { meta: { sections: infer Metas } } ? NonNullable<Metas[keyof Metas]> : never;
 
-type AnyLine<Id extends OverviewId> = Contents<Id> extends { 'application/x-ndjson': infer Line } ? Line : never;
-
 /** A section of an overview as it comes: what it is, or why it failed. */
-export type SectionLine<Id extends OverviewId, Asked = object> =
-  AnyLine<Id> extends infer Line
-    ? Line extends { section: infer Section extends Wanted<Id, Asked>; data: infer Value }
-      ? Shown<
-          Omit<Line, 'data'> & {
-            data: Value extends null ? null : SectionData<Id, Section & SectionOf<Id>, Asked> & {};
-          }
-        >
-      : Line extends { section: Wanted<Id, Asked> }
-        ? Line
-        : never
-    : never;
+export type SectionLine<Id extends OverviewId, Asked = object> = {
+  [Section in Wanted<Id, Asked>]: LineOf<Section, SectionData<Id, Section, Asked>>;
+}[Wanted<Id, Asked>];
+
+/** Only what may be null in an overview may fail here, or not be there. */
+type LineOf<Section, Value> =
+  | { section: Section; state: 'fresh' | 'stale'; code?: string; data: Value & {} }
+  | (null extends Value
+      ?
+          | { section: Section; state: 'not_applicable'; data: null }
+          | { section: Section; state: 'failed' | 'skipped'; error: LineError }
+      : never);
 
 /** Codes of problems: the gateway's, three of this package, and any other that the upstream has sent with a 4xx. */
 export type Code = ProblemCode | 'connection_failed' | 'unexpected_answer' | 'account_changed' | (string & {});

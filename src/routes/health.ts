@@ -2,7 +2,7 @@ import * as z from 'zod/mini';
 import { GatewayError } from '../core/errors.ts';
 import { jsonAnswer, NO_STORE } from '../middleware/reply.ts';
 import { model } from '../upstream/fields.ts';
-import type { Doc } from './openapi.ts';
+import type { Doc } from './details.ts';
 import { about, pageAt, type Route } from './route.ts';
 
 /** Whether this instance takes requests; false once it shuts down. */

@@ -1,16 +1,9 @@
 import { OpenAPIHono, type RouteConfig } from '@hono/zod-openapi';
+import * as z from 'zod/mini';
 import { ERROR_CODES } from '../core/errors.ts';
 import { EXPOSED } from '../middleware/cors.ts';
 import type { Table } from '../upstream/table.ts';
-import { answersOf, shared } from './details/answers.ts';
-import { batchDetails } from './details/batch.ts';
-import { outcomeDetails } from './details/outcome.ts';
-import { overviewDetails } from './details/overview.ts';
-import { passthroughDetails } from './details/passthrough.ts';
-import { meaningDetails, meaningsDetails } from './details/problems.ts';
-import { named, namedSchemas } from './details/schemas.ts';
-import { sessionDetails } from './details/session.ts';
-import { tools } from './details/tools.ts';
+import { answersOf, type Doc, doc, jsonSchemaOf, referred, shared } from './details.ts';
 
 /** A route: what the app mounts it by, and what the document tells of it besides. */
 export interface Description extends Pick<RouteConfig, 'method' | 'path' | 'operationId' | 'summary' | 'security'> {
@@ -64,14 +57,15 @@ const CREDENTIALS = {
 export function documentOf(routes: readonly Description[], table: Table): object {
   const api = new OpenAPIHono();
   const registry = api.openAPIRegistry;
-  named.clear();
+  referred.clear();
   for (const { details, ...head } of routes) {
     const { responses, ...about } = details(doc);
     registry.registerPath({ ...head, ...about, responses: { ...responses, default: shared('Problem') } });
   }
   for (const [name, scheme] of Object.entries(CREDENTIALS)) registry.registerComponent('securitySchemes', name, scheme);
   for (const [name, answer] of Object.entries(answersOf(table))) registry.registerComponent('responses', name, answer);
-  const schemas = namedSchemas();
+  // By zod itself: zod-to-openapi reads no schema of zod/mini.
+  const schemas = jsonSchemaOf(z.union([...referred])).$defs ?? {};
   const codes = [...new Set([...ERROR_CODES, ...table.refusals.keys()])]; // an enum has each once
   for (const [name, schema] of Object.entries(schemas))
     registry.registerComponent('schemas', name, name === 'ProblemCode' ? { ...schema, enum: codes } : schema);
@@ -83,17 +77,3 @@ export function documentOf(routes: readonly Description[], table: Table): object
     tags: tagsOf(table),
   });
 }
-
-/** What descriptions are written with. Details that have schemas of their own are in it whole, to be loaded with it. */
-const doc = {
-  ...tools,
-  overview: overviewDetails,
-  outcome: outcomeDetails,
-  batch: batchDetails,
-  session: sessionDetails,
-  passthrough: passthroughDetails,
-  meanings: meaningsDetails,
-  meaning: meaningDetails,
-};
-
-export type Doc = typeof doc;

@@ -1,6 +1,5 @@
 import en from 'zod/v4/locales/en.js';
 import * as z from 'zod/mini';
-import { $ZodType } from 'zod/v4/core'; // `z.core` as a value keeps all of it in the bundle, locales too
 
 // zod/mini has no error messages until a locale is set.
 z.config(en());
@@ -90,20 +89,6 @@ type Def = z.core.$ZodTypes['_zod']['def'];
 
 // zod's documented way to tell schemas apart.
 const defOf = ({ _zod: { def } }: z.core.$ZodType) => def as Def;
-
-/** A schema and all that it is made of, each once. */
-export function schemasIn(schema: z.core.$ZodType, met = new Set<z.core.$ZodType>()): ReadonlySet<z.core.$ZodType> {
-  if (met.has(schema)) return met;
-  met.add(schema);
-  const def = defOf(schema);
-  const parts: unknown[] = def.type === 'lazy' ? [def.getter()] : Object.values(def);
-  for (const part of [...parts, ...parts.flatMap(valuesIn)]) if (part instanceof $ZodType) schemasIn(part, met);
-  return met;
-}
-
-/** Fields of an object, options of a union. */
-const valuesIn = (part: unknown): unknown[] =>
-  typeof part === 'object' && part !== null && !(part instanceof $ZodType) ? Object.values(part) : [];
 
 /**
  * A value that fits the schema, made of the examples that its fields document.

@@ -16,7 +16,7 @@ import {
   watchOverview,
 } from '../../client/src/index.ts';
 import { queriesOf } from '../../client/src/query.ts';
-import type { Same } from '../openapi-clients/same.ts';
+import type { Same } from '../support/same.ts';
 
 // What the client's types say. Compiled by `npm run check`, never run.
 

@@ -22,8 +22,7 @@ export class Fleet extends VersionedUpstream {
     this.redis = redis;
   }
 
-  /** Of this checkout, unless another entry is given. */
-  start(env: Env = {}, entry?: string): Promise<NodeGateway> {
+  start(env: Env = {}): Promise<NodeGateway> {
     const variables = {
       UPSTREAM_BASE_URL: this.upstream.url,
       STORE_URL: this.redis.url,
@@ -32,7 +31,7 @@ export class Fleet extends VersionedUpstream {
       ADMIN_PORT: '0',
       ...env,
     };
-    return startNode(variables, [], entry);
+    return startNode(variables);
   }
 
   /** Redis is gone and there again, empty or with what is in a snapshot; all of these have noticed. */

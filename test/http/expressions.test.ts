@@ -198,9 +198,10 @@ const EXPRESSIONS: Readonly<Record<string, Readonly<Record<string, Worst | typeo
     '/^\\s*(?:W\\/)?"([^"]*)"\\s*$/': client(' ', { before: '"a"', after: 'a' }),
   },
   'src/routes/overview-lines.ts': { '/[\\r\\n]+\\s*/g': upstream('1,\n') },
-  'src/routes/overview-head.ts': { '/^get/': OURS, '/:(\\w+)/': OURS },
-  'src/routes/details/problems.ts': { 'new RegExp(String.raw`${CODE.source}|^status_\\d{3}$`)': OURS },
-  'src/routes/details/passthrough.ts': {
+  'src/routes/overview-head.ts': { '/:(\\w+)/': OURS },
+  'src/routes/details.ts': {
+    'new RegExp(String.raw`${CODE.source}|^status_\\d{3}$`)': OURS,
+    '/^get/': OURS,
     'new RegExp(`^${form}$`)': OURS,
     '/^[\\x21-\\x7e]{1,255}$/': OURS,
   },

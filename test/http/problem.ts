@@ -41,14 +41,10 @@ const OF_PAGES = {
 const OF_WHOLE = { 'cross-origin-resource-policy': 'same-origin' };
 const OF_ALL = { 'x-content-type-options': 'nosniff', 'x-request-id': expect.stringMatching(REQUEST_ID) };
 
-/** Set where instances of 0.2.0 answer too, which sent the headers of pages with everything. */
-export const earlier = { mayAnswer: false };
-
 /** Every answer, whatever its status, has the headers of its kind and no other than known ones. */
 export function expectCommonHeaders({ status, headers }: AnyAnswer): void {
   expect(Object.keys(headers).filter((name) => !KNOWN_HEADERS.has(name))).toEqual([]);
-  const isEarlier = earlier.mayAnswer && 'x-frame-options' in headers;
-  const isPage = isEarlier || headers['content-type']?.startsWith('text/html') === true;
+  const isPage = headers['content-type']?.startsWith('text/html') === true;
   const expected = { ...OF_ALL, ...(status !== 304 && OF_WHOLE), ...(isPage && OF_PAGES) };
   const names = Object.keys({ ...OF_PAGES, ...OF_WHOLE, ...OF_ALL });
   expect(Object.fromEntries(names.filter((name) => name in headers).map((name) => [name, headers[name]]))).toEqual(

@@ -55,7 +55,7 @@ describe('the OpenAPI document', () => {
       'About',
     ]);
     const { schemas } = document.components;
-    for (const name of ['Book', 'BookPage', 'NewLoan', 'Loan', 'Reader', 'Entrance', 'Shelf', 'ShelfLine'])
+    for (const name of ['Book', 'BookPage', 'NewLoan', 'Loan', 'Reader', 'Entrance', 'Shelf', 'OverviewLine'])
       expect(schemas).toHaveProperty(name);
     expect(schemas['ProblemCode']?.enum).toEqual(expect.arrayContaining(['lost', 'on_loan']));
   });

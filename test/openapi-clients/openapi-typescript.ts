@@ -1,11 +1,11 @@
 import type { components, operations } from './generated/openapi-typescript.ts';
-import type { Same } from './same.ts';
+import type { Same } from '../support/same.ts';
 
 type Schemas = components['schemas'];
 type Contents = operations['getAccountOverview']['responses'][200]['content'];
 
 export const asJson: Same<Contents['application/json'], Schemas['AccountOverview']> = true;
-export const asLines: Same<Contents['application/x-ndjson'], Schemas['AccountOverviewLine']> = true;
+export const asLines: Same<Contents['application/x-ndjson'], Schemas['OverviewLine']> = true;
 /** What is left where somebody takes both for one. */
 export const neverText: Same<Extract<Contents[keyof Contents], string>, never> = true;
 
@@ -25,14 +25,11 @@ export const withNull = (data: Data): Data => ({
   subscription: null,
 });
 
-export function textOf(line: Schemas['AccountOverviewLine']): string {
+export function textOf(line: Schemas['OverviewLine']): string {
   if ('complete' in line) return (line.complete satisfies true) ? 'the end' : '';
-  if ('error' in line)
-    return `${line.section satisfies 'payment_method' | 'notifications' | 'referral_config'}: ${line.error.detail}`;
-  if (line.section === 'subscription') return line.data.term;
-  // @ts-expect-error without a card it is null
-  if (line.section === 'payment_method') return line.data.id.toFixed();
-  return `${line.section}, ${line.state}`;
+  // @ts-expect-error only a section that failed has one
+  line.error.detail.trim();
+  return line.error ? `${line.section}: ${line.error.detail}` : `${line.section}, ${line.state}`;
 }
 
 const HELP: Partial<Record<Schemas['ProblemCode'], string>> = {

@@ -1,5 +1,5 @@
 import { defineRows, from, fromPath, overview } from '../../src/index.ts';
-import type { Same } from '../openapi-clients/same.ts';
+import type { Same } from '../support/same.ts';
 import { rows } from './own.ts';
 
 // What the types of overviews say. Compiled by `npm run check`, never run.

@@ -106,7 +106,7 @@ describe('on the page', () => {
   test.each(TITLES.filter((title) => fileOf(title) === 'app.ts'))(
     'the app of “%s” can be asked for its document',
     (title) => {
-      const cli = 'node_modules/portico/dist/package/cli.js';
+      const cli = 'node_modules/portico/dist/package/entry/cli/main.js';
       const { stdout } = node(cli, 'openapi', join(folderOf(title), 'app.ts'));
       expect(JSON.parse(stdout)).toMatchObject({ openapi: '3.1.0' });
     },

@@ -84,13 +84,7 @@ describe.each(overviewTable)('%s', (path, overview) => {
       const without = { ...body, data: { ...body.data, [section]: null } };
       expect(misfits(asJson, without)).toEqual(required ? [`data.${section}`] : []);
       expect(misfits(asJson, { ...body, data: { ...body.data, [section]: {} } })).not.toEqual([]);
-      const line = {
-        section,
-        state: 'failed',
-        error: { code: 'not_found', status: 404, detail: '', retryable: false },
-      };
-      expect(misfits(asLine, line).length).toBe(required ? 1 : 0);
-      expect(misfits(asLine, { section, state: 'fresh', data: null })).not.toEqual([]);
+      expect(misfits(asLine, { section, state: 'lost', data: null })).not.toEqual([]);
     }
     expect(misfits(asLine, JSON.stringify({ complete: true }))).not.toEqual([]);
   });

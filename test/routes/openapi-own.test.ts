@@ -64,21 +64,4 @@ describe('the document', () => {
       },
     });
   });
-
-  test('says of each section which lines it may have', () => {
-    const { examples } = (
-      itemAt('/bff/v1/book-overview/{book}') as {
-        responses: Record<string, { content: Record<string, { examples: object }> }>;
-      }
-    ).responses['200']!.content['application/x-ndjson']!;
-    expect(Object.keys(examples)).toEqual([
-      'book, fresh',
-      'author, fresh',
-      'author, not_applicable',
-      'author, failed',
-      'computed, fresh',
-      'computed, failed',
-      'last',
-    ]);
-  });
 });

@@ -1,4 +1,4 @@
-import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { expect, vi } from 'vitest';
@@ -17,7 +17,7 @@ export async function startBareWorker(
   vars: Readonly<Record<string, string>>,
   other: Other = {},
 ): Promise<WorkerGateway> {
-  const { urls, ...running } = await serve({ folder: emptyFolder(), vars, isolates: [OURS], ...other });
+  const { urls, ...running } = await serve({ folder: emptyFolder(), vars, isolates: 1, ...other });
   return { ...running, url: urls[0]! };
 }
 
@@ -27,22 +27,11 @@ export interface WorkerFleet extends Running {
   /** Where the objects of the accounts have their files. */
   readonly objects: string;
   /** The process gone with SIGKILL, and another one with the same objects; at other ports, with these variables. */
-  restart(vars?: Readonly<Record<string, string>>, isolates?: readonly WorkerBundle[]): Promise<WorkerFleet>;
+  restart(vars?: Readonly<Record<string, string>>): Promise<WorkerFleet>;
 }
-
-/** What `scripts/build.ts` has made in another checkout, and that one's `wrangler.toml`. */
-export interface WorkerBundle {
-  readonly root: string;
-}
-
-/** Made anew, of this checkout. */
-export const OURS: WorkerBundle = { root: ROOT };
 
 /** Several isolates of the worker, which have nothing in common but the objects of the accounts: those live with the first. */
-export function startBareWorkers(
-  vars: Readonly<Record<string, string>>,
-  isolates: readonly WorkerBundle[],
-): Promise<WorkerFleet> {
+export function startBareWorkers(vars: Readonly<Record<string, string>>, isolates: number): Promise<WorkerFleet> {
   return serve({ folder: emptyFolder(), vars, isolates });
 }
 
@@ -56,70 +45,52 @@ interface Other {
 interface Serving extends Other {
   readonly folder: string;
   readonly vars: Readonly<Record<string, string>>;
-  readonly isolates: readonly WorkerBundle[];
+  readonly isolates: number;
 }
 
 async function serve({ folder, vars, isolates, entry, probe = '/livez' }: Serving): Promise<WorkerFleet> {
   const objects = join(folder, 'objects');
   mkdirSync(objects, { recursive: true });
-  const bundles = [...new Set(isolates)];
-  await Promise.all(bundles.map((bundle, n) => put(bundle, join(folder, String(n)), entry)));
-  const workers = await Promise.all(
-    isolates.map(async (bundle) => ({
-      ...bundle,
-      files: bundles.indexOf(bundle),
-      address: `127.0.0.1:${await freePort()}`,
-    })),
-  );
-  writeFileSync(join(folder, 'config.capnp'), configOf(workers, vars));
+  await bundleWorker({ folder, sandbox: false, entry });
+  const addresses = await Promise.all(Array.from({ length: isolates }, async () => `127.0.0.1:${await freePort()}`));
+  writeFileSync(join(folder, 'config.capnp'), configOf(addresses, vars));
   const running = run({ cwd: folder, command: [workerd(), 'serve', 'config.capnp'] });
-  const urls = workers.map(({ address }) => `http://${address}`);
+  const urls = addresses.map((address) => `http://${address}`);
   const isUp = async (url: string) => {
     if (running.hasExited()) throw new Error(running.stderr());
     expect((await call(url, { path: probe })).status).toBe(200);
   };
   await Promise.all(urls.map((url) => vi.waitFor(() => isUp(url), { timeout: 40_000, interval: 25 })));
-  const restart = async (otherVars = vars, others = isolates) => {
+  const restart = async (otherVars = vars) => {
     await running.kill();
-    return serve({ folder, vars: otherVars, isolates: others, entry, probe });
+    return serve({ folder, vars: otherVars, isolates, entry, probe });
   };
   return { ...running, urls, objects, restart };
-}
-
-async function put(bundle: WorkerBundle, folder: string, entry: string | undefined): Promise<void> {
-  if (bundle === OURS) await bundleWorker({ folder, sandbox: false, entry });
-  else cpSync(join(bundle.root, 'dist/worker'), folder, { recursive: true });
 }
 
 const OWN = '(className = "Account")';
 const THE_FIRSTS = '(className = "Account", serviceName = "portico-0")';
 
-const moduleIn = (folder: number, name: string) => `(name = "${name}", esModule = embed "${folder}/${name}")`;
-
-interface Isolate extends WorkerBundle {
-  readonly address: string;
-  /** The folder of its modules. */
-  readonly files: number;
-}
+const moduleOf = (name: string) => `(name = "${name}", esModule = embed "${name}")`;
 
 /** Strings and lists of them are written alike in TOML, JSON and the text form of Cap'n Proto. */
-function configOf(isolates: readonly Isolate[], vars: Readonly<Record<string, string>>): string {
+function configOf(addresses: readonly string[], vars: Readonly<Record<string, string>>): string {
   const texts = Object.entries(vars).map(
     ([name, value]) => `(name = ${JSON.stringify(name)}, text = ${JSON.stringify(value)})`,
   );
   // The objects live with the first; the others ask it for them.
   const objects = `durableObjectNamespaces = [(className = "Account", uniqueKey = "portico", enableSql = true)],
       durableObjectStorage = (localDisk = "disk"),`;
-  const services = isolates.map(
-    ({ root, files }, i) => `(name = "portico-${i}", worker = (
-      modules = [${[WORKER_MAIN, WORKER_LATER].map((name) => moduleIn(files, name)).join(', ')}],
-      ${compatibility(root)}
+  const services = addresses.map(
+    (_, i) => `(name = "portico-${i}", worker = (
+      modules = [${[WORKER_MAIN, WORKER_LATER].map(moduleOf).join(', ')}],
+      ${compatibility()}
       bindings = [${[...texts, `(name = "ACCOUNTS", durableObjectNamespace = ${i === 0 ? OWN : THE_FIRSTS})`].join(', ')}],
       ${i === 0 ? objects : ''}
     )),`,
   );
-  const sockets = isolates.map(
-    ({ address }, i) => `(name = "http-${i}", address = "${address}", http = (), service = "portico-${i}"),`,
+  const sockets = addresses.map(
+    (address, i) => `(name = "http-${i}", address = "${address}", http = (), service = "portico-${i}"),`,
   );
   return `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
@@ -134,8 +105,8 @@ const config :Workerd.Config = (
 }
 
 /** What `wrangler.toml` asks for. */
-export function compatibility(root = ROOT): string {
-  const toml = readFileSync(join(root, 'wrangler.toml'), 'utf8');
+export function compatibility(): string {
+  const toml = readFileSync(join(ROOT, 'wrangler.toml'), 'utf8');
   const setting = (name: string) => new RegExp(`^${name} = (.+)$`, 'm').exec(toml)?.[1];
   return `compatibilityDate = ${setting('compatibility_date')},
       compatibilityFlags = ${setting('compatibility_flags')},`;

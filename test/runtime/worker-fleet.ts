@@ -8,7 +8,7 @@ import { json, type ScriptedUpstream, startUpstream } from '../support/scripted-
 import { isOf, requestOf, VersionedUpstream } from '../support/versioned-upstream.ts';
 import type { Asking } from '../support/world.ts';
 import { secret } from '../support/secrets.ts';
-import { startBareWorkers, type WorkerBundle, type WorkerFleet } from './bare-worker.ts';
+import { startBareWorkers, type WorkerFleet } from './bare-worker.ts';
 import { objectsAwake } from './worker-gateway.ts';
 
 /** Isolates of one workerd before one upstream. */
@@ -53,8 +53,8 @@ export class Isolates extends VersionedUpstream {
     await Promise.all(this.urls.map((url) => objectsAwake(url, token)));
   }
 
-  async restart(vars?: Readonly<Record<string, string>>, isolates?: readonly WorkerBundle[]): Promise<void> {
-    this.fleet = await this.fleet.restart(vars && this.#with(vars), isolates);
+  async restart(vars?: Readonly<Record<string, string>>): Promise<void> {
+    this.fleet = await this.fleet.restart(vars && this.#with(vars));
     await this.awake();
   }
 
@@ -68,12 +68,9 @@ export class Isolates extends VersionedUpstream {
   }
 }
 
-export async function startIsolates(
-  bundles: readonly WorkerBundle[],
-  vars: Readonly<Record<string, string>>,
-): Promise<Isolates> {
+export async function startIsolates(count: number, vars: Readonly<Record<string, string>>): Promise<Isolates> {
   const upstream = await startUpstream();
-  const fleet = await startBareWorkers({ UPSTREAM_BASE_URL: upstream.url, ...vars }, bundles);
+  const fleet = await startBareWorkers({ UPSTREAM_BASE_URL: upstream.url, ...vars }, count);
   const isolates = new Isolates(upstream, fleet);
   await isolates.awake();
   return isolates;

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { OperationId } from '../support/account-api.ts';
-import { OURS } from './bare-worker.ts';
 import { cacheOf, filesIn, isHit, type Isolates, startIsolates } from './worker-fleet.ts';
 import { complaintsIn } from './worker-gateway.ts';
 import { markOf } from '../support/marked.ts';
@@ -33,7 +32,7 @@ describe('isolates that were given no secret', () => {
   let [a, b, c] = ['', '', ''];
 
   beforeAll(async () => {
-    isolates = await startIsolates([OURS, OURS, OURS], { RATE_LIMIT_PER_MINUTE: '0' });
+    isolates = await startIsolates(3, { RATE_LIMIT_PER_MINUTE: '0' });
     [a = '', b = '', c = ''] = isolates.urls;
   });
 
@@ -251,7 +250,7 @@ describe('isolates with secrets', () => {
   let isolates: Isolates;
 
   beforeAll(async () => {
-    isolates = await startIsolates([OURS, OURS], { ...vars, SECRETS: OLD });
+    isolates = await startIsolates(2, { ...vars, SECRETS: OLD });
   });
 
   afterAll(() => isolates.close());

@@ -20,7 +20,7 @@ function collected(config: string, files: readonly string[], env: Readonly<Recor
   return [...new Set(found.map(({ file }) => file.slice(folder.length + 1)))];
 }
 
-const FOLDERS = ['batch', 'browser', 'cache', 'gateway', 'logs', 'openapi-clients', 'property', 'runtime'];
+const FOLDERS = ['batch', 'browser', 'cache', 'gateway', 'logs', 'property', 'runtime'];
 const ours = FOLDERS.map((folder) => `test/${folder}/a.test.ts`);
 const ofPackages = FOLDERS.map((folder) => `test/${folder}/node_modules/package/a.test.ts`);
 

@@ -1,6 +1,6 @@
 import * as words from './words.ts';
 
-const HELP = `npm start                starts the gateway; so does node dist/portico.cjs
+const HELP = `npm start                starts the gateway; so does node dist/portico.mjs
 `;
 
 /** What the gateway does where words come after its name. */

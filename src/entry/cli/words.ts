@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import manifest from '../../../package.json' with { type: 'json' };
+import { VERSION } from '../../core/version.ts';
 import { ENDING } from '../node/signals.ts';
 
 /** What a program does for its words: it prints by `say`, and returns the status to exit with. */
@@ -47,7 +47,6 @@ export async function obey(words: readonly string[], program: Program): Promise<
   try {
     const task = taskOf(words, program);
     failed = 1;
-    checkNode();
     const status = await task((text) => void print(text));
     print('', () => process.exit(status));
   } catch (error) {
@@ -60,14 +59,14 @@ export async function obey(words: readonly string[], program: Program): Promise<
 function taskOf(words: readonly string[], { commands, help, hasSandbox }: Program): Task {
   const { values, positionals } = understood(words);
   const [command, file, ...rest] = positionals;
-  if (values.version) return saying(`${manifest.version}\n`);
+  if (values.version) return saying(`${VERSION}\n`);
   if (values.help || words.length === 0) return saying(help + HELP);
   const takesFile = command === undefined ? undefined : commands[command];
   if (takesFile) {
     if (file === undefined || rest.length > 0) throw new Error(`portico ${command} takes one file`);
     return takesFile(file, values.path);
   }
-  // Loaded late: an older Node cannot load it, and nothing else needs it.
+  // Loaded late: nothing else needs it.
   if (command === 'doctor' && file === undefined)
     return async (say) => (await import('../node/doctor.ts')).doctor(hasSandbox, say);
   if (command === undefined && values.check)
@@ -90,10 +89,3 @@ const saying =
     say(text);
     return 0;
   };
-
-/** @throws Error in words with an older one */
-function checkNode(): void {
-  const [needed, { node }] = [manifest.engines.node.replace('>=', ''), process.versions];
-  if (node.localeCompare(needed, 'en', { numeric: true }) < 0)
-    throw new Error(`portico needs Node ${needed} or newer; this is ${node}`);
-}
