@@ -68,7 +68,6 @@ const lineOf = ({ world: { gateway } }: Road) => {
     duration_ms: _ms,
     account: _of,
     client: _at,
-    auth: _by,
     ...rest
   } = gateway.lines.at(-1)!;
   return rest;

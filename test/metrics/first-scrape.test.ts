@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ERROR_CODES, REASONS } from '../../src/core/errors.ts';
-import { SECTION_STATES, STATUS_CLASSES } from '../../src/core/metrics.ts';
+import { STATUS_CLASSES } from '../../src/core/metrics.ts';
 import { PHASES } from '../../src/core/timeline.ts';
 import { allOperations, allOverviews } from '../support/account-api.ts';
 import { CALLS, type Measured, openMeasured } from './helpers.ts';
@@ -25,13 +25,6 @@ describe('from the first scrape on there is, with 0,', () => {
     const expected = product([...operations, 'batch', 'getOutcome', '(none)'], STATUS_CLASSES);
     expect(await pairsOf(stage, 'portico_requests_total', ['operation', 'status'])).toEqual(expected);
     expect((await stage.scrape()).value('portico_requests_total')).toBe(0);
-  });
-
-  test('each section of overviews with each state', async () => {
-    const stage = await openMeasured();
-    const sections = [...new Set(allOverviews.flatMap((one) => Object.keys(one.sections)))];
-    const expected = product(sections, SECTION_STATES);
-    expect(await pairsOf(stage, 'portico_sections_total', ['section', 'state'])).toEqual(expected);
   });
 
   test('each operation of the upstream with each outcome, failures with each reason', async () => {
