@@ -75,9 +75,17 @@ export function logFault(
   thrown: unknown,
   what = 'internal error',
 ): void {
-  const fault =
-    thrown instanceof Error ? `${/^\w{1,40}$/.exec(thrown.name)?.[0] ?? 'Error'} ${framesOf(thrown)}` : typeof thrown;
-  logger.error({ request_id: requestId, trace_id: trace.traceId, fault }, what);
+  logger.error({ request_id: requestId, trace_id: trace.traceId, fault: faultOf(thrown) }, what);
+}
+
+/** What a hook throws may be anything, also an error whose members are no text or throw themselves. */
+function faultOf(thrown: unknown): string {
+  try {
+    if (!(thrown instanceof Error)) return typeof thrown;
+    return `${/^\w{1,40}$/.exec(thrown.name)?.[0] ?? 'Error'} ${framesOf(thrown)}`;
+  } catch {
+    return 'Error';
+  }
 }
 
 /** Of a function of the operator's, by the name of its option. */

@@ -13,7 +13,9 @@ export function computedOf({ sections, compute }: Overview, legs: ReadonlyMap<st
   const startedAt = clock.now();
   const inputs = Object.keys(sections).map((name) => [name, inputOf(legs.get(name))] as const);
   try {
-    const text = JSON.stringify(compute?.(Object.fromEntries(inputs))) as string | undefined;
+    const made: unknown = compute?.(Object.fromEntries(inputs));
+    if (made instanceof Promise) made.catch(() => undefined); // its failure would end the process
+    const text = made instanceof Promise ? undefined : (JSON.stringify(made) as string | undefined);
     if (text === undefined) throw new TypeError('what is computed is no JSON');
     const good = [...legs.values()].filter(isGood);
     return { ...madeOf(good), text, entry: undefined, etag: '', ms: clock.now() - startedAt };

@@ -1,6 +1,7 @@
 import { invalidatedBy } from '../cache/keys.ts';
 import { canonical } from '../core/canonical.ts';
 import { ClientLeft, type ErrorCode, GatewayError } from '../core/errors.ts';
+import { logFault } from '../core/logger.ts';
 import { isJson } from '../core/json.ts';
 import type { IdempotencyOutcome } from '../core/metrics.ts';
 import { onAbort, stopwatch } from '../core/runtime.ts';
@@ -217,7 +218,7 @@ function again({ metrics }: GatewayDeps, record: WriteRecord, { fingerprint }: N
 }
 
 /** A client that leaves cancels the write only until it is sent. */
-async function send({ call }: WriteTools, ready: Ready): Promise<WriteAnswer> {
+async function send({ call, logger }: WriteTools, ready: Ready): Promise<WriteAnswer> {
   const { context, key, isLate, account, owner, operation, input } = ready;
   let isSent = false;
   const controller = new AbortController();
@@ -235,7 +236,10 @@ async function send({ call }: WriteTools, ready: Ready): Promise<WriteAnswer> {
   try {
     return await call({ context, account, owner, operation, input, ...hooks });
   } catch (error) {
-    throw !isSent && error instanceof GatewayError ? error.with({ fault: 'not_sent' }) : error;
+    if (isSent || error instanceof ClientLeft) throw error;
+    if (error instanceof GatewayError) throw error.with({ fault: 'not_sent' });
+    logFault(logger, context, error);
+    throw GatewayError.of('internal_error', { fault: 'not_sent', cause: error });
   } finally {
     stay();
   }

@@ -52,7 +52,7 @@ interface Tools {
 
 /**
  * The headers that the hook gives for an attempt: names and values in turn.
- * @throws GatewayError with the fault `not_sent`; else the reason of the call's signal
+ * @throws GatewayError with the fault `not_sent`; the reason of the call's signal
  */
 export async function headersBy(
   hook: UpstreamHeaders,
@@ -61,6 +61,7 @@ export async function headersBy(
 ): Promise<string[]> {
   const { id, method, path } = operation;
   const { signal } = controller;
+  signal.throwIfAborted();
   const late = GatewayError.of('upstream_timeout', { fault: 'not_sent' });
   const stopTimer = clock.after(endsAt - clock.now(), () => controller.abort(late));
   const ended = Promise.withResolvers<never>();
@@ -72,7 +73,7 @@ export async function headersBy(
   try {
     return await Promise.race([given(), ended.promise]);
   } catch (error) {
-    if (signal.aborted) throw error instanceof GatewayError ? error.with({ fault: 'not_sent' }) : error;
+    signal.throwIfAborted();
     logFault(logger, context, error, hookFailed('headers'));
     throw GatewayError.of('internal_error', { fault: 'not_sent', cause: error });
   } finally {
@@ -93,18 +94,21 @@ const OURS = new Set(
   (
     'host content-length transfer-encoding connection te upgrade trailer keep-alive expect content-type content-encoding ' +
     'accept accept-encoding via user-agent idempotency-key x-request-id traceparent tracestate cookie range if-match ' +
-    'if-none-match if-modified-since if-unmodified-since if-range'
+    'if-none-match if-modified-since if-unmodified-since if-range forwarded http2-settings'
   ).split(' '),
 );
 
 /** @throws TypeError in words that quote no value */
 function sendable(headers: unknown): string[] {
   if (!isPlainObject(headers)) throw new TypeError('`headers` gives no record');
+  const named = new Set<string>();
   return Object.entries(headers).flatMap(([given, value]) => {
     if (value === undefined) return [];
     const name = given.toLowerCase();
+    if (named.has(name)) throw new TypeError(`\`headers\` sets \`${name}\` twice`);
+    named.add(name);
     if (!NAME.test(name)) throw new TypeError('`headers` names a header that cannot be sent');
-    if (OURS.has(name) || name.startsWith('proxy-'))
+    if (OURS.has(name) || /^(?:proxy|x-forwarded)-/.test(name))
       throw new TypeError(`\`headers\` sets \`${name}\`, which is the gateway's`);
     if (typeof value !== 'string' || !VALUE.test(value))
       throw new TypeError(`\`headers\` sets \`${name}\` to something that cannot be sent: expected visible ASCII`);

@@ -135,10 +135,14 @@ function concealing(secrets: readonly string[], { host, hostname }: URL): (text:
   return (text) => patterns.reduce((rest, pattern) => rest.replaceAll(pattern, '…'), text);
 }
 
-/** The long words of headers (names and values in turn). Short ones are words of any text. */
+/**
+ * What is to be concealed of headers (names and values in turn): the last word of each value, since a scheme may stand
+ * before it, and all long ones. Others are words of any text.
+ */
 export function concealableIn(headers: readonly string[]): string[] {
   const values = headers.filter((_, at) => at % 2 === 1);
-  return values.flatMap((value) => value.split(/[\s,;="]+/)).filter(({ length }) => length >= LONG_WORD);
+  const words = values.map((value) => value.split(/[\s,;="]+/).filter(Boolean));
+  return words.flatMap((of) => of.filter((word, at) => word.length >= LONG_WORD || at === of.length - 1));
 }
 
 /** So many characters tell a word. With all 4,096 of a credential a search could take their product with the text's length. */

@@ -47,6 +47,19 @@ test('those behind an answer that its client did not wait for are never begun', 
   gate.release();
 });
 
+const MISFRAMED = [
+  'POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n',
+  'POST /x HTTP/1.0\r\nHost: a\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+];
+
+test.each(MISFRAMED)('those behind a request whose end is not certain are never begun: %j', async (head) => {
+  const socket = await openSocket(stage.gateway.port);
+  await socket.write(head + pipelined(secret()));
+  expect((await socket.readResponse()).status).toBe(400);
+  await socket.closed;
+  expect(stage.upstream.calls).toEqual([]);
+});
+
 const MOST = 32;
 
 test('more than 32 of them on one connection end it', async () => {

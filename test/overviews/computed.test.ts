@@ -218,6 +218,7 @@ describe('a function that', () => {
     ['throws what is no error', throwing('hunter2')],
     ['throws undefined', throwing(undefined)],
     ['gives nothing', () => undefined],
+    ['gives a promise that fails', () => Promise.reject(new Error('hunter2'))],
     ['gives a function', () => () => 1],
     ['gives a BigInt', () => ({ a: 1n })],
     ['gives a cycle', () => cycle],

@@ -86,7 +86,7 @@ test('every operation has an id of its own, a summary and a tag of the list', ()
 
 test('outside social and what tells of the gateway itself, everything takes a credential', () => {
   const open = documented.filter(({ item }) => item.security?.length === 0).map(({ path }) => path);
-  const own = ['/', '/problems', '/problems/{code}', '/openapi.json', '/docs', '/livez', '/readyz'];
+  const own = ['/problems', '/problems/{code}', '/openapi.json', '/docs', '/livez', '/readyz'];
   const signIn = ['/bff/v1/session', '/bff/v1/session/register', '/bff/v1/session/login'];
   expect(open).toEqual([...signIn, ...socialIds.map((id) => rowOf(id).path), ...own]);
 });

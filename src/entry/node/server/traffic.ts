@@ -87,7 +87,7 @@ export class Connection {
 
   /** Begins the request at once, or when those before it are over. Too many of them end the connection. */
   add(answer: Answer): void {
-    if (this.#socket.destroyed) return; // parsed from its last bytes
+    if (!this.#socket.writable) return; // parsed from its last bytes
     if (this.#waiting.length + 1 >= MOST_PIPELINED) return void this.#socket.destroy();
     answer.clientConnection = this;
     this.#last = answer;
@@ -108,7 +108,8 @@ export class Connection {
     this.#current = undefined;
     this.#traffic.size--;
     this.#count(0);
-    const next = this.#socket.destroyed ? undefined : this.#waiting.shift();
+    // Behind an answer with `Connection: close`, after which Node ends the socket, nothing is begun (RFC 9112, section 9.6).
+    const next = this.#socket.writable ? this.#waiting.shift() : undefined;
     if (next) this.#begin(next);
   }
 
