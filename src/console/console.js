@@ -112,11 +112,11 @@ function legOf(asked, leg) {
     .filter((one) => one.leg === leg && (one.outcome || one.end > one.start))
     .map(({ phase, start, end, status, outcome, reason, joined }) => {
       const whose = joined && `of request ${joined}`;
-      const facts = [PHASES[phase], outcome, reason, status, whose].filter(Boolean).join(', ');
+      const facts = [PHASES[phase], whose, outcome, reason, status].filter(Boolean).join(', ');
       const colour = outcome === 'failed' ? 'c-failed' : `c-${phase}`;
       const [x, width] = [`${(start / whole) * 100}%`, `${Math.max(0.3, ((end - start) / whole) * 100)}%`];
       const bar = svg('svg', { 'aria-hidden': 'true' }, svg('rect', { class: colour, height: '100%', x, width }));
-      return element('li', '', `${milliseconds(end - start)} ${facts}, from ${milliseconds(start)} on`, bar);
+      return element('li', '', `${milliseconds(end - start)}: ${facts} (began after ${milliseconds(start)})`, bar);
     });
   const { name = 'Before its sections', ms = 0 } =
     asked.legs.find((one) => one.name === (leg ?? asked.operation)) ?? {};
@@ -161,7 +161,7 @@ function show({ at, version, startedAt, slowMs, circuit, plots, requests, accoun
   byId('circuit').classList.toggle('bad', circuit !== null);
   const seconds = Math.max(0, Math.ceil(((circuit?.probeAt ?? at) - at) / 1_000));
   byId('circuit').textContent = circuit
-    ? `Circuit open since ${timeOf(circuit.since)}: the upstream fails. Next probe in ${seconds} s.`
+    ? `Circuit open since ${timeOf(circuit.since)}: the upstream fails. ${seconds > 0 ? `In ${seconds} s a` : 'The next'} request is let through to try.`
     : 'Circuit closed';
   byId('slow').textContent = `Slow is ${milliseconds(slowMs)} or more.`;
   byId('about').textContent = `version ${version}, started ${new Date(startedAt).toLocaleString('en-GB')}`;

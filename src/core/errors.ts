@@ -46,7 +46,7 @@ const KINDS = {
   rate_limited: kind(429, 'Too many requests. Wait as long as `Retry-After` says.'),
   request_header_fields_too_large: kind(431, 'The head of the request is too large.'),
   unavailable_for_legal_reasons: kind(451, 'The upstream may not show this.'),
-  internal_error: kind(500, 'The gateway has failed. This is a bug.'),
+  internal_error: kind(500, 'The gateway has failed. Its log says why.'),
   method_not_implemented: kind(501, 'No path takes this method.'),
   upstream_bad_response: kind(502, 'The upstream’s answer cannot be used.', 'Bad response from upstream'),
   upstream_unreachable: kind(502, 'The upstream could not be reached, or the connection was lost.'),

@@ -89,7 +89,10 @@ const FAR_UPSTREAM_MS = 100;
 /** By the gateway's own transport. The key is sent only to an upstream that asks for one. */
 async function askUpstream({ config, settings, key }: Configured, tell: Tell): Promise<void> {
   const { upstreamBaseUrl: url, upstreamMaxBodyBytes: maxBodyBytes } = config;
-  if (!url) return tell('upstream', 'good', 'UPSTREAM_BASE_URL is not set: the sandbox takes its place');
+  if (!url) {
+    tell('upstream', 'good', 'UPSTREAM_BASE_URL is not set: the sandbox takes its place');
+    return key === undefined ? undefined : tell('key', 'good', 'PORTICO_KEY was not tried, since there is no upstream');
+  }
   const way = { tls: settings.upstreamTls, ...proxyTo(url, settings) };
   const { transport, close } = undiciTransport(url, config, way);
   const ask = (...credential: string[]) => {
