@@ -5,12 +5,11 @@ import { andThen, type MakeOpener } from './core/runtime.ts';
 import type { GatewayDeps } from './gateway/deps.ts';
 import { createGateway } from './gateway/gateway.ts';
 import { overviewsIn } from './gateway/overviews.ts';
-import { COMPUTED, type Overview } from './gateway/sections.ts';
 import { endRequest } from './middleware/access-log.ts';
 import { beginRequest } from './middleware/begin.ts';
 import { limitBody } from './middleware/body.ts';
 import { callsOf, type HostEnv } from './middleware/calls.ts';
-import { Cors, isPreflight } from './middleware/cors.ts';
+import { Cors } from './middleware/cors.ts';
 import { problem, refuser } from './middleware/reply.ts';
 import { type ClientRequest, type Env, type RequestTools, type RouteFacts } from './middleware/request.ts';
 import { Sessions } from './middleware/session.ts';
@@ -18,7 +17,6 @@ import { batchRoute } from './routes/batch.ts';
 import { type DocsAssets, docsRoutes, type TrialAccount } from './routes/docs.ts';
 import { documentRoute } from './routes/document.ts';
 import { healthRoutes, metricsRoute, type Readiness, type Scrape } from './routes/health.ts';
-import { homeRoute } from './routes/home.ts';
 import { outcomeRoute } from './routes/outcome.ts';
 import { overviewRoutes } from './routes/overviews.ts';
 import { passthroughRoutes } from './routes/passthrough.ts';
@@ -66,19 +64,16 @@ export function createParts(given: Deps): { readonly app: Hono<Env>; readonly re
     ...docsRoutes(deps.docsAssets, deps.trialAccounts),
     ...healthRoutes(deps.readiness),
   ];
-  deps.metrics.expect({
-    operations: routes.flatMap(({ operation, isProbe }) => (operation === undefined || isProbe ? [] : operation)),
-    sections: [...new Set(deps.overviews.flatMap(sectionNames))],
-  });
-  const tools = { ...deps, cors: new Cors(deps), sessions, limitBody: limitBody(config.maxBodyBytes) };
-  return { app: mount(routes, tools, ['/api/*', '/bff/*'], [homeRoute]), request: callsOf({ ...tools, gateway }) };
+  deps.metrics.expect(
+    routes.flatMap(({ operation, isProbe }) => (operation === undefined || isProbe ? [] : operation)),
+  );
+  const tools = { ...deps, cors: new Cors(config), sessions, limitBody: limitBody(config.maxBodyBytes) };
+  return { app: mount(routes, tools, ['/api/*', '/bff/*']), request: callsOf({ ...tools, gateway }) };
 }
-
-const sectionNames = ({ sections, compute }: Overview) => [...Object.keys(sections), ...(compute ? [COMPUTED] : [])];
 
 /** How a server refuses what it does not hand to the app. Not counted with what routes answer, and in no trace. */
 export const createRefuser = (deps: Deps) =>
-  refuser({ ...deps, metrics: noMetrics, tracing: undefined, cors: new Cors(deps) });
+  refuser({ ...deps, metrics: noMetrics, tracing: undefined, cors: new Cors(deps.config) });
 
 /**
  * The app of the admin listener, with what a runtime adds to it. Its requests, probes and scrapes, are not counted in
@@ -105,23 +100,15 @@ interface MountTools extends RequestTools {
  * what is no call of ours is in an app of its own. There is no middleware before all routes: `route()` would copy it to the
  * app of a host.
  * @param ownPrefixes patterns below which an unknown path is ours too where the app is mounted
- * @param standaloneRoutes answered only where the app is not mounted
  */
-function mount(
-  routes: readonly Route[],
-  tools: MountTools,
-  ownPrefixes: string[] = [],
-  standaloneRoutes: readonly Route[] = [],
-) {
+function mount(routes: readonly Route[], tools: MountTools, ownPrefixes: string[] = []) {
   const app = new Hono<Env>().onError(problem);
   const others = new Hono<Env>().onError(problem);
   const notFound = handlerOf({ name: NOWHERE, handle: unknown }, tools);
   addRoutes(app, others, routes, tools);
   others.on(ALL, ownPrefixes, notFound);
-  const mountable = [...app.routes, ...others.routes];
-  addRoutes(app, others, standaloneRoutes, tools);
+  app.routes = [...app.routes, ...others.routes]; // what `route()` copies; the app itself answers by its router
   others.all('*', notFound);
-  app.routes = mountable; // `route()` copies what is in this list; the app itself answers by its router
   return app.notFound((c) => others.fetch(c.req.raw, c.env));
 }
 
@@ -133,7 +120,7 @@ function addRoutes(app: Hono<Env>, others: Hono<Env>, routes: readonly Route[], 
     const paths = path === '/' ? [path] : [path, `${path}/`]; // a strict app that this one is mounted in tells them apart
     for (const route of there) app.on(route.method, paths, handlerOf(route, tools));
     const allowed = there.flatMap(({ method }) => (method === 'GET' ? ['GET', 'HEAD'] : [method])).join(', ');
-    others.on(ALL, paths, handlerOf({ name: NOWHERE, handle: notAllowed(allowed, tools.cors) }, tools));
+    others.on(ALL, paths, handlerOf({ name: NOWHERE, handle: notAllowed(allowed) }, tools));
   }
 }
 
@@ -179,13 +166,6 @@ const unknown: Route['handle'] = ({ req }) => {
   throw GatewayError.of(KNOWN_METHODS.has(req.method) ? 'unknown_endpoint' : 'method_not_implemented');
 };
 
-const NO_ORIGIN =
-  'No page of another origin may call this gateway. Its operator can allow the origins of pages with `ALLOWED_ORIGINS`.';
-
-/** A 405 to a preflight says what the page's author has to know. */
-const notAllowed =
-  (allowed: string, cors: Cors | undefined): Route['handle'] =>
-  (c) => {
-    const detail = cors && isPreflight(c.get('porticoRequest')) ? NO_ORIGIN : undefined;
-    throw GatewayError.of('method_not_allowed', { headers: { Allow: allowed }, ...(detail && { detail }) });
-  };
+const notAllowed = (allowed: string) => (): never => {
+  throw GatewayError.of('method_not_allowed', { headers: { Allow: allowed } });
+};

@@ -1741,16 +1741,6 @@ export interface components {
         } & {
             [key: string]: unknown;
         };
-        Links: {
-            /** @constant */
-            name: "Portico";
-            /** @description path */
-            docs: string;
-            /** @description path */
-            openapi: string;
-            /** @description path */
-            problems: string;
-        };
         ProblemList: {
             problems: components["schemas"]["ProblemDescription"][];
         };
@@ -1838,7 +1828,6 @@ export type UpdateReferralConfigBody = components['schemas']['UpdateReferralConf
 export type StartIdVerificationBody = components['schemas']['StartIdVerificationBody'];
 export type IdVerification = components['schemas']['IdVerification'];
 export type Token = components['schemas']['Token'];
-export type Links = components['schemas']['Links'];
 export type ProblemList = components['schemas']['ProblemList'];
 export type ProblemDescription = components['schemas']['ProblemDescription'];
 export type OpenApiDocument = components['schemas']['OpenApiDocument'];

@@ -114,11 +114,11 @@ export class ReadThrough {
       // The call that it has joined may wait for its lease.
       if (waiting && hasLease(lookup)) void reader.snapshot.save(lookup.key, lookup.found, {});
       done = await joined;
-      if (waiting) ended(waiting, clock.now(), 'error' in done);
     } catch (error) {
-      if (waiting) ended(waiting, clock.now(), true);
+      if (waiting) waiting.end = clock.now();
       done = await this.#abandoned(lookup, error);
     }
+    if (waiting) waiting.end ??= clock.now();
     if ('error' in done && done.error instanceof GatewayError) lookup.context.reason ??= done.error.particulars.reason;
     const older = 'error' in done ? this.#olderCopy(lookup, done) : undefined;
     if (older) return older;
@@ -151,8 +151,8 @@ export class ReadThrough {
   async #abandoned({ reader, key, found, context, leg }: Lookup, error: unknown): Promise<Failed> {
     const { clock } = this.#options;
     const asked = reader.snapshot.lookup(key, clock.now());
-    const again = { context, leg, fact: 'again' } as const;
-    const { version, entry } = asked instanceof Promise ? await during(clock, again, 'store', asked) : asked;
+    const told = asked instanceof Promise ? await during(clock, { context, leg }, 'store', asked) : asked;
+    const { version, entry } = told;
     return { error, holds: version === found.version && entry !== undefined };
   }
 
@@ -186,15 +186,13 @@ export class ReadThrough {
     }
   }
 
-  async #leased({ key, found, reader, policy, context, leg }: Lookup, signal: AbortSignal): Promise<Found> {
+  async #leased({ key, found, reader, context, leg }: Lookup, signal: AbortSignal): Promise<Found> {
     const { clock } = this.#options;
     const leased = reader.snapshot.lease?.(key, found, signal) ?? found;
     if (!(leased instanceof Promise)) return leased;
     const waiting = beginPhase(context, 'lease', clock.now(), leg);
     try {
-      const latest = await leased;
-      if (latest !== found) waiting.fact = this.#madeMeanwhile(latest, policy) ? 'gave' : 'gave_nothing';
-      return latest;
+      return await leased;
     } finally {
       waiting.end = clock.now();
     }
@@ -220,12 +218,6 @@ export class ReadThrough {
     const endsAt = clock.now() + timeoutMs;
     return call({ context, account, owner, leg, operation, input, validators, controller, endsAt });
   }
-}
-
-/** A phase in which another request's call was waited for. */
-function ended(waiting: Phase, now: number, isVain: boolean): void {
-  waiting.end = now;
-  waiting.fact = isVain ? 'gave_nothing' : 'gave';
 }
 
 /** Whether the request has the lease itself, which came with what it asked the store. */

@@ -18,12 +18,9 @@ interface RequestFields {
   readonly route: string;
   readonly status: number;
   readonly duration_ms: number;
-  /** Of that, for how long it waited for a change. */
   readonly operation?: string | undefined;
   /** Keyed hash of the credential. */
   readonly account?: string | undefined;
-  /** How the request was authenticated. */
-  readonly auth?: 'header' | 'cookie' | undefined;
   readonly cache?: string | undefined;
   readonly upstream_calls: number;
   readonly upstream_ms: number;
@@ -62,14 +59,7 @@ export interface LogFields extends Partial<RequestFields> {
   /** The system's code of what has failed. */
   readonly errno?: string;
   readonly upstream_status?: number;
-  /** Name of a variable, never its value. */
-  readonly variable?: string;
-  readonly did_you_mean?: string;
   readonly url?: string;
-  /** In which a proxy is, never its address. */
-  readonly network?: string;
-  /** Of a page, as its browser has sent it, if it is one. */
-  readonly origin?: string;
 }
 
 /** Whose request a fault was met in. */

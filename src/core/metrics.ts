@@ -8,10 +8,6 @@ export type StatusClass = (typeof STATUS_CLASSES)[number];
 /** How the cache came to an answer; `collapsed` where a read joined a call under way. */
 export const READ_OUTCOMES = ['hit', 'stale', 'miss', 'bypass', 'collapsed'] as const;
 
-/** What a section of an overview is answered as (`contract.md` section 6). */
-export const SECTION_STATES = ['fresh', 'stale', 'failed', 'skipped', 'not_applicable'] as const;
-type SectionState = (typeof SECTION_STATES)[number];
-
 /** What became of a write with an idempotency key, or of a purchase. */
 export const IDEMPOTENCY_OUTCOMES = [
   'answered',
@@ -39,19 +35,13 @@ export type Gauge =
   | 'connections_limit'
   | 'waits';
 
-/** What labels may have for values. */
-interface LabelValues {
-  readonly operations: readonly string[];
-  readonly sections: readonly string[];
-}
-
 /**
  * Where measurements go: prom-client on Node, nowhere on Workers. Labels have values of fixed sets, so that no client can
  * create new series.
  */
 export interface Metrics {
   /** Said before the first request, so that all series are there from the start. */
-  expect(values: LabelValues): void;
+  expect(operations: readonly string[]): void;
   requestDone(labels: { operation: string; status: StatusClass; cache: string }, ms: number): void;
   /** `reason`: empty unless it failed. */
   callDone(labels: { operation: string; outcome: CallOutcome; reason: Reason | '' }, ms: number): void;
@@ -63,8 +53,6 @@ export interface Metrics {
   /** A field of an answer that did not fit its schema. */
   drifted(operation: string): void;
   circuitIs(state: 'closed' | 'open'): void;
-  /** A section of an overview that was answered. */
-  sectionDone(section: string, state: SectionState): void;
   /** One read through the cache. */
   readDone(outcome: (typeof READ_OUTCOMES)[number]): void;
   idempotency(outcome: IdempotencyOutcome): void;
@@ -85,7 +73,6 @@ export const noMetrics: Metrics = {
   callDone: nothing,
   retried: nothing,
   circuitIs: nothing,
-  sectionDone: nothing,
   readDone: nothing,
   idempotency: nothing,
   refused: nothing,

@@ -16,9 +16,6 @@ export type CallOutcome = (typeof CALL_OUTCOMES)[number];
 /** The leg of what goes on behind an answer, such as the refresh of a stale copy: the request has not waited for it. */
 export const BEHIND = '(behind)';
 
-/** What came of waiting for another call: an answer, or nothing. `again`: copies were looked up once more. */
-export type PhaseFact = 'gave' | 'gave_nothing' | 'again';
-
 /** What a timeline is of. */
 export interface Timed {
   readonly requestId: string;
@@ -73,7 +70,6 @@ export class Phase {
   span: AttemptSpan | undefined;
   /** The request whose call it waits for. Not that itself: each would keep the one before it, without end. */
   joined: Joined | undefined;
-  fact: PhaseFact | undefined;
 
   constructor(phase: Phase['phase'], start: number, leg: string | undefined) {
     this.phase = phase;
@@ -85,7 +81,6 @@ export class Phase {
     this.reason = undefined;
     this.span = undefined;
     this.joined = undefined;
-    this.fact = undefined;
   }
 
   /** What became of an attempt, once its end is set. */
@@ -106,12 +101,11 @@ export function beginPhase(request: Timed, phase: Phase['phase'], start: number,
 /** What is waited for, with a phase that is as long. */
 export async function during<T>(
   clock: Clock,
-  { context, leg, fact }: { readonly context: Timed; readonly leg?: string | undefined; readonly fact?: PhaseFact },
+  { context, leg }: { readonly context: Timed; readonly leg?: string | undefined },
   phase: Phase['phase'],
   work: Promise<T>,
 ): Promise<T> {
   const begun = beginPhase(context, phase, clock.now(), leg);
-  begun.fact = fact;
   try {
     return await work;
   } finally {

@@ -26,10 +26,9 @@ function record(request: ClientRequest, status: number): void {
   const { config, clock, digest, metrics, recorder } = tools;
   const endedAt = clock.now();
   request.span?.end(status, endedAt);
-  const auth = config.sessions ? authOf(request) : undefined;
   if (isLogged(config.logRequests, status)) {
     const client = digest.address(request.address);
-    const logged = andThen(client, (known) => log(request, { status, endedAt, auth, client: known }));
+    const logged = andThen(client, (known) => log(request, { status, endedAt, client: known }));
     if (logged instanceof Promise) request.waitUntil(logged);
   }
   const { operation = NONE } = route;
@@ -48,11 +47,10 @@ const isClientsFault = (status: number) => status >= 400 && status < 500;
 interface Ended {
   readonly status: number;
   readonly endedAt: number;
-  readonly auth: 'header' | 'cookie' | undefined;
   readonly client: string;
 }
 
-function log(request: ClientRequest, { status, endedAt, auth, client }: Ended): void {
+function log(request: ClientRequest, { status, endedAt, client }: Ended): void {
   const { requestId, trace, method, route, account, cache, upstreamCalls, upstreamMs, code, tools } = request;
   const { reason, outcome, failed, stale, startedAt, begunAt } = request;
   tools.logger.request({
@@ -64,7 +62,6 @@ function log(request: ClientRequest, { status, endedAt, auth, client }: Ended): 
     duration_ms: rounded(endedAt - startedAt),
     operation: route.operation,
     account,
-    auth,
     cache,
     upstream_calls: upstreamCalls,
     upstream_ms: rounded(upstreamMs),
@@ -92,12 +89,6 @@ function legFields({ route, phases = [], begunAt: startedAt }: ClientRequest, en
 }
 
 const NONE = '(none)';
-
-/** How the request was authenticated; undefined if it was not. */
-function authOf({ account, session, route }: ClientRequest): 'header' | 'cookie' | undefined {
-  if (session) return 'cookie';
-  return account === undefined || route.isSession ? undefined : 'header';
-}
 
 const classOf = (status: number) => `${Math.trunc(status / 100)}xx` as StatusClass;
 

@@ -1,9 +1,7 @@
 import type { Context } from 'hono';
 import type { Config } from '../config.ts';
 import { originOf } from '../core/http-url.ts';
-import type { Logger } from '../core/logger.ts';
-import { isAllowed, isOrigin } from '../core/address.ts';
-import type { Clock } from '../core/runtime.ts';
+import { isAllowed } from '../core/address.ts';
 import { reply } from './reply.ts';
 import type { ClientRequest, Env } from './request.ts';
 
@@ -20,31 +18,21 @@ const PREFLIGHT = {
     'Authorization, Cache-Control, Content-Type, Idempotency-Key, If-None-Match, Prefer, X-Request-Id, traceparent, tracestate',
 } as const;
 
-/** Of an origin that is refused. Others in the same time are refused in silence. */
-const SILENT_MS = 60_000;
-/** The longest name of a host has 253 characters. */
-const MAX_ORIGIN = 300;
-
-interface CorsDeps {
-  readonly config: Pick<Config, 'allowedOrigins' | 'allowsLocalOrigins' | 'publicUrl' | 'sessions'>;
-  readonly clock: Pick<Clock, 'now'>;
-  readonly logger: Pick<Logger, 'warn'>;
-}
+type CorsConfig = Pick<Config, 'allowedOrigins' | 'allowsLocalOrigins' | 'sessions'>;
 
 /**
  * Headers for browsers on other origins (`contract.md` section 9). None are sent if none is allowed. Not `hono/cors`: it
  * answers every OPTIONS, and changes headers of an answer that is made already, which costs as much as a hit.
  */
 export class Cors {
-  readonly #deps: CorsDeps;
+  readonly #config: CorsConfig;
   /** Whether any is allowed. */
   readonly #hasAny: boolean;
   readonly #listed: ReadonlyMap<string, Readonly<Record<string, string>>>;
-  #silentUntil = -Infinity;
 
-  constructor(deps: CorsDeps) {
-    const { allowedOrigins: allowed, allowsLocalOrigins, sessions } = deps.config;
-    this.#deps = deps;
+  constructor(config: CorsConfig) {
+    const { allowedOrigins: allowed, allowsLocalOrigins, sessions } = config;
+    this.#config = config;
     this.#hasAny = allowed.length > 0 || allowsLocalOrigins;
     this.#listed = new Map(allowed.map((origin) => [origin, originHeaders(origin, sessions)]));
   }
@@ -56,10 +44,9 @@ export class Cors {
     Object.assign(headers, this.#headersFor(request.header('origin')));
   }
 
-  /** Answers a preflight, before anything else, and tells the operator of pages that may not read their answers. */
+  /** Answers a preflight, before anything else. */
   preflight(c: Context<Env>): Response | undefined {
     const request = c.get('porticoRequest');
-    this.#watch(request);
     if (!this.#hasAny || !isPreflight(request)) return undefined;
     const isListed = this.#headersFor(request.header('origin')) !== undefined;
     return reply(c, { status: 204, headers: isListed ? PREFLIGHT : {}, body: null });
@@ -67,30 +54,14 @@ export class Cors {
 
   #headersFor(origin: string | undefined): Readonly<Record<string, string>> | undefined {
     if (origin === undefined) return undefined;
-    const { config } = this.#deps;
     const headers = this.#listed.get('*') ?? this.#listed.get(origin);
-    return headers ?? (isAllowed(config, origin) ? originHeaders(origin, config.sessions) : undefined);
-  }
-
-  /** Warns of a request from a page that may not read the answer. */
-  #watch(request: ClientRequest): void {
-    const origin = request.header('origin');
-    const { config, clock, logger } = this.#deps;
-    if (origin === undefined || this.#headersFor(origin) || !isWellFormed(origin)) return;
-    if (isOwn(origin, request, config)) return;
-    if (request.header('sec-fetch-site') === 'same-origin') return; // a proxy has changed the host
-    const now = clock.now();
-    if (now < this.#silentUntil) return;
-    this.#silentUntil = now + SILENT_MS;
-    logger.warn({ request_id: request.requestId, origin }, 'an origin that is not in ALLOWED_ORIGINS was refused');
+    if (headers || !isAllowed(this.#config, origin)) return headers;
+    return originHeaders(origin, this.#config.sessions);
   }
 }
 
-export const isPreflight = ({ method, head }: ClientRequest): boolean =>
+const isPreflight = ({ method, head }: ClientRequest): boolean =>
   method === 'OPTIONS' && head.header('access-control-request-method') !== undefined;
-
-/** `null` is that of a file, and of a frame without one. */
-const isWellFormed = (origin: string) => origin === 'null' || (origin.length <= MAX_ORIGIN && isOrigin(origin));
 
 /** Whether an origin is the gateway's. Without `PUBLIC_URL` only the host is compared: TLS may end before the gateway. */
 export function isOwn(origin: string, request: ClientRequest, { publicUrl }: Pick<Config, 'publicUrl'>): boolean {

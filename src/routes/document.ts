@@ -4,7 +4,6 @@ import { documented, text as textField } from '../upstream/fields.ts';
 import { batchDescription } from './batch.ts';
 import { docsDescription } from './docs.ts';
 import { healthDescriptions } from './health.ts';
-import { homeDescription } from './home.ts';
 import type { Description } from './openapi.ts';
 import { outcomeDescription } from './outcome.ts';
 import { overviewDescription } from './overview-head.ts';
@@ -28,7 +27,6 @@ const allDescriptions = ({ table, overviews }: Described): readonly Description[
   outcomeDescription,
   ...sessionCallsOf(table).map(([one]) => one),
   ...table.operations.map(passthroughDescription),
-  homeDescription,
   ...problemsDescriptions,
   description,
   docsDescription,

@@ -147,10 +147,9 @@ function sectionText({ overview, fields }: CompositionRequest, name: string, leg
 /** What is not in the error of a section: it is of the whole answer, or for a page by itself. */
 const OF_THE_WHOLE = new Set(['type', 'title', 'instance', 'request_id', 'outcome', 'section', 'errors']);
 
-/** For the log and metrics. */
+/** For the log. */
 export function noteLeg(request: ClientRequest, section: string, leg: Leg): void {
   const { state } = leg;
-  request.tools.metrics.sectionDone(section, state);
   if (state === 'failed' || state === 'skipped') (request.failed ??= []).push(section);
   if (state === 'stale') (request.stale ??= []).push(section);
   if (state === 'fresh' && leg.ttl !== undefined && request.phases) (request.fresh ??= []).push(section);

@@ -26,13 +26,13 @@ describe('--check', () => {
     await upstream.close();
   });
 
-  it('reads .env, and says that the sandbox takes the place of an upstream', async () => {
+  it('says that the sandbox takes the place of an upstream', async () => {
     const cwd = emptyFolder();
-    writeFileSync(join(cwd, '.env'), 'UPSTREAM_URL=http://upstream.example\n');
+    writeFileSync(join(cwd, '.env'), 'PORT=0\n');
     const checking = run({ cwd, command: [process.execPath, join(ROOT, 'src/entry/node.ts'), '--check'] });
     expect(await checking.exited).toBe(0);
     expect(checking.stdout()).toBe('this configuration would start, with the sandbox as its upstream\n');
-    expect(checking.stderr()).toBe('UPSTREAM_URL is not known: perhaps UPSTREAM_BASE_URL\n');
+    expect(checking.stderr()).toBe('');
   });
 
   it('names each bad variable as the start does, and never its value', async () => {

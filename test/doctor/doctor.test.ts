@@ -79,11 +79,6 @@ const upstreamIs = (UPSTREAM_BASE_URL: string, others: Env = {}) => ({ UPSTREAM_
 const BROKEN: readonly (readonly [string, RegExp, () => Env | Promise<Env>])[] = [
   ['a bad variable', /^bad   configuration  PORT: expected /, () => ({ PORT: 'x' })],
   [
-    'a name that is nearly one of ours',
-    /^poor  configuration  UPSTREAM_URL is not known: perhaps UPSTREAM_BASE_URL/,
-    () => ({ UPSTREAM_URL: 'x' }),
-  ],
-  [
     'a port where nobody listens',
     /^bad   upstream       gives no answer \(refused, ECONNREFUSED\)/,
     () => upstreamIs(`http://${NOBODY}`),

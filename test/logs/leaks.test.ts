@@ -10,10 +10,8 @@ const CARD = /(?<![\d.])\d{4}[ -]?\d{4}[ -]?\d{4}[ -]?\d{4}(?!\d)/;
 
 /** Contract section 9; then those of lines that are not about a request. */
 const FIELDS: ReadonlySet<string> = new Set(
-  `time level msg request_id trace_id method route status duration_ms operation account auth cache upstream_calls upstream_ms
-  client code reason outcome failed stale legs field count fault signal url host errno upstream_status variable did_you_mean origin network`.split(
-    /\s+/,
-  ),
+  `time level msg request_id trace_id method route status duration_ms operation account cache upstream_calls upstream_ms
+  client code reason outcome failed stale legs field count fault signal url host errno upstream_status`.split(/\s+/),
 );
 
 /** Routes are templates: a path or a query that a client wrote is none. */

@@ -68,15 +68,12 @@ test('operations are those of the tables, and all labels are from fixed sets', a
     .add('batch')
     .add('getOutcome')
     .add('(none)');
-  const sections = allOverviews.flatMap((one) => Object.keys(one.sections));
   const known: Readonly<Record<string, ReadonlySet<string>>> = {
     operation: operations,
     status: new Set(['2xx', '3xx', '4xx', '5xx']),
     cache: new Set(['hit', 'stale', 'miss', 'request', 'bypass', 'method', '(none)']),
     reason: new Set(['', ...REASONS]),
     code: new Set([...ERROR_CODES, '(upstream)']),
-    section: new Set(sections),
-    state: new Set(['fresh', 'stale', 'failed', 'skipped', 'not_applicable']),
     phase: new Set(['own', 'gates', 'slot', 'store', 'lease', 'joined', 'attempt', 'back-off']),
     version: new Set([VERSION]),
     node: new Set([process.version]),

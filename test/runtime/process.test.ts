@@ -94,21 +94,6 @@ describe('SANDBOX_PORT', () => {
   });
 });
 
-describe('a variable that is nearly one of ours', () => {
-  it('is warned of, with the one that was probably meant', async () => {
-    const process = run({
-      env: { PORT: '0', ADMIN_PORT: '0', RATE_LIMIT_PER_MIN: LEAK_MARK, UPSTREAM_URL: LEAK_MARK },
-    });
-    await process.until(() => urlIn(process));
-    const warned = process.records().filter(({ msg }) => msg === 'variable is not known');
-    expect(warned).toMatchObject([
-      { level: 'warn', variable: 'RATE_LIMIT_PER_MIN', did_you_mean: 'RATE_LIMIT_PER_MINUTE' },
-      { level: 'warn', variable: 'UPSTREAM_URL', did_you_mean: 'UPSTREAM_BASE_URL' },
-    ]);
-    expect(process.stdout()).not.toContain(LEAK_MARK);
-  });
-});
-
 /** Contract section 9, and pino's own `msg`. */
 const ALWAYS =
   'time level msg request_id trace_id method route status duration_ms upstream_calls upstream_ms client'.split(' ');

@@ -2,7 +2,6 @@ import { createRequire } from 'node:module';
 import { performance } from 'node:perf_hooks';
 import type { Metric } from 'prom-client';
 import type { Deps } from '../../app.ts';
-import { Bag } from '../../core/bag.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Clock, WaitUntil } from '../../core/runtime.ts';
 import { OncePerMinute } from '../../core/once-per-minute.ts';
@@ -104,9 +103,10 @@ export function nodeDeps(
 
 /** Keeps track of work that outlives its request. `idle` resolves when none goes on, so that the process can wait for it. */
 function trackedWork() {
-  const running = new Bag<Promise<unknown>>();
+  const running = new Set<Promise<unknown>>();
   const waitUntil: WaitUntil = (work) => {
-    const done = running.add(work);
+    const done = () => void running.delete(work);
+    running.add(work);
     void work.then(done, done);
   };
   const idle = async () => {

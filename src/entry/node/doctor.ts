@@ -14,7 +14,7 @@ import { reach, reasonOf } from './redis/connection.ts';
 import { runtimeOf } from './runtime.ts';
 import { proxyTo, type Settings, settingsIn } from './settings.ts';
 import { undiciTransport } from './transport.ts';
-import { BAD_CONFIG, gatherVariables, lineOf, nearlyVariables, sayProblems } from './variables.ts';
+import { BAD_CONFIG, gatherVariables, lineOf, sayProblems } from './variables.ts';
 
 /** What was found out about one thing, and what to do about it. */
 type Finding = readonly [verdict: 'good' | 'poor' | 'bad', words: string, advice?: string];
@@ -40,9 +40,6 @@ function configured(hasSandbox: boolean): Configured | { readonly problems: read
   return { config: checked.config, settings: settings.data, key: runtime.variables['PORTICO_KEY'] };
 }
 
-const unknownNames = () =>
-  nearlyVariables(process.env).map(({ variable, did_you_mean: meant }) => `${variable} is not known: perhaps ${meant}`);
-
 /** Says whether a gateway would start with this configuration, and connects nowhere. Returns the status to exit with. */
 export async function check(hasSandbox: boolean, say: (text: string) => void): Promise<number> {
   const read = configured(hasSandbox);
@@ -50,7 +47,6 @@ export async function check(hasSandbox: boolean, say: (text: string) => void): P
     sayProblems(read.problems);
     return BAD_CONFIG;
   }
-  for (const warning of unknownNames()) console.error(warning);
   say(`this configuration would start${read.config.upstreamBaseUrl ? '' : ', with the sandbox as its upstream'}\n`);
   return 0;
 }
@@ -69,7 +65,6 @@ export async function doctor(hasSandbox: boolean, say: (text: string) => void): 
     return status;
   }
   tell('configuration', 'good', 'a gateway would start with it');
-  for (const warning of unknownNames()) tell('configuration', 'poor', warning, 'It starts all the same');
   await askUpstream(read, tell);
   await askStore(read.settings, tell);
   return status;

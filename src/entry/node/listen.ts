@@ -6,7 +6,6 @@ import { type OpenedOnNode, openedOnNode } from './runtime.ts';
 import { mostConnections } from './server/descriptors.ts';
 import { serve as listen, type Served, type ServeOptions, type Serving } from './server/serve.ts';
 import { onSignal } from './signals.ts';
-import { nearlyVariables } from './variables.ts';
 
 const HASHES_CHANGE = 'the hashes of accounts and clients in the log change with the process, since SECRETS is not set';
 
@@ -26,7 +25,6 @@ export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: 
   const opened = openedOnNode(gateway);
   const { deps, unread, scrape, logger, settings, storeOpened, tracesOpened } = opened;
   const { config, metrics, waitUntil } = deps;
-  for (const near of nearlyVariables(process.env)) logger.warn(near, 'variable is not known');
   if (config.secrets.length === 0) logger.info({}, HASHES_CHANGE);
   if (config.upstreamTimeoutMs > config.requestTimeoutMs) logger.warn({}, NEVER_THAT_LONG);
   let isReady = false;

@@ -10,8 +10,6 @@ import type { LogFields, Logger } from '../../core/logger.ts';
  */
 export function pinoLogger(level: Config['logLevel']): Logger & { dropped: () => number; end: () => Promise<void> } {
   const output = new Output();
-  if (isForPeople()) void import('./readable.ts').then(({ readable }) => output.writeAs(readable));
-  else output.writeAs((line) => line);
   const log = pino({ level, base: null, timestamp, formatters: { level: (label) => ({ level: label }) } }, output);
   hearErrors();
   let told = 0;
@@ -45,9 +43,6 @@ function hearErrors(): void {
   for (const stream of [process.stdout, process.stderr])
     if (!stream.listeners('error').includes(ignored)) stream.on('error', ignored);
 }
-
-/** Somebody who tries it gets a short line in the place of JSON. */
-const isForPeople = () => process.stdout.isTTY && process.env['NODE_ENV'] !== 'production';
 
 let last = { ms: 0, text: '' };
 
@@ -93,19 +88,8 @@ class Output {
   #kept = '';
   /** Characters that came since the last try. */
   #untried = 0;
-  /** What lines are written as. Until that is known they are kept. */
-  #format: ((line: string) => string) | undefined;
 
-  writeAs(format: (line: string) => string): void {
-    this.#format = format;
-    const lines = this.#kept.split(/^/m);
-    this.#kept = '';
-    for (const line of lines) if (line !== '') this.write(line);
-    this.flush();
-  }
-
-  write(json: string): void {
-    const line = this.#format?.(json) ?? json;
+  write(line: string): void {
     if (this.#kept.length + line.length > MOST_KEPT) this.dropped++;
     else this.#kept += line;
     this.#untried += line.length;
@@ -115,7 +99,6 @@ class Output {
   /** Writes what is taken at once; whether that was all. */
   flush(): boolean {
     this.#untried = 0;
-    if (!this.#format) return true;
     try {
       unblock(process.stdout);
       while (this.#cut.length > 0 || this.#kept !== '') {

@@ -1,5 +1,4 @@
 import { parseEnv } from 'node:util';
-import leven from 'leven';
 import { type ConfigProblem, VARIABLES, type Variables } from '../../config.ts';
 import { fileText, SECRET_FILES, withSecretFiles } from './files.ts';
 import { SETTINGS } from './settings.ts';
@@ -42,25 +41,3 @@ export function refuse(problems: readonly ConfigProblem[]): never {
 
 /** For an operator. */
 export const lineOf = ({ variable, expected }: ConfigProblem): string => `${variable}: expected ${expected}`;
-
-/** Variables that are none of ours but look like a slip of the pen for one. */
-export function nearlyVariables(env: Readonly<Record<string, string | undefined>>) {
-  const others = Object.keys(env).filter((name) => !NODE_VARIABLES.includes(name));
-  return others.flatMap((variable) => {
-    const meant = nearest(variable, NODE_VARIABLES);
-    return meant === undefined ? [] : [{ variable, did_you_mean: meant }];
-  });
-}
-
-/** The one of these names that looks most like it, if any does. */
-function nearest(name: string, known: readonly string[]): string | undefined {
-  const near = known.filter((one) => isNearly(name, one));
-  return near.toSorted((one, other) => leven(name, one) - leven(name, other))[0];
-}
-
-/** One letter in four may differ, as in `SECRET`; or words may be left out, as in `UPSTREAM_URL`. */
-function isNearly(name: string, ours: string): boolean {
-  if (leven(name, ours, { maxDistance: name.length }) <= name.length / 4 && name.length >= 6) return true;
-  const words = name.split('_');
-  return words.length > 1 && words.every((word) => ours.split('_').includes(word));
-}

@@ -109,8 +109,7 @@ const logScenarios = TELLINGS.map(({ what, options, fault, fields, says }): Scen
     await stage.log.until(() => (linesOfIt().length > 0 ? true : undefined));
     const [line, ...more] = linesOfIt();
     expect([line, more]).toMatchObject([{ level: 'info', msg: 'request', ...says }, []]);
-    const auth = fields.includes('account') ? ['auth'] : [];
-    expect(Object.keys(line ?? {}).toSorted()).toEqual([...ALWAYS, ...auth, ...fields, ...UPSTREAM].toSorted());
+    expect(Object.keys(line ?? {}).toSorted()).toEqual([...ALWAYS, ...fields, ...UPSTREAM].toSorted());
     const printed = printedBy(stage);
     expect(printed).not.toContain(visitor.token);
     expect(leaksIn(printed)).toEqual([]);

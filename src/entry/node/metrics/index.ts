@@ -1,5 +1,5 @@
 import { collectDefaultMetrics, type Metric, Registry } from 'prom-client';
-import { type Gauge as UnderWay, type Metrics, SECTION_STATES, STATUS_CLASSES } from '../../../core/metrics.ts';
+import { type Gauge as UnderWay, type Metrics, STATUS_CLASSES } from '../../../core/metrics.ts';
 import type { Scrape } from '../../../routes/health.ts';
 import type { Table } from '../../../upstream/table.ts';
 import { buildInfo, instruments, UNDER_WAY } from './instruments.ts';
@@ -25,10 +25,7 @@ export function promMetrics(table: Table, others: readonly Metric[]): Metrics & 
   const metrics = Object.values(own).map((one) => (one instanceof Counts ? one.metric : one));
   for (const metric of [...metrics, ...gauges, ...others]) registry.registerMetric(metric);
   return {
-    expect({ operations, sections }) {
-      own.total.expect([...operations, '(none)'], STATUS_CLASSES);
-      own.sections.expect(sections, SECTION_STATES);
-    },
+    expect: (operations) => own.total.expect([...operations, '(none)'], STATUS_CLASSES),
     requestDone: ({ operation, status, cache }, ms) => {
       own.total.add(operation, status);
       own.requests.observe({ operation, status, cache }, ms / 1000);
@@ -38,7 +35,6 @@ export function promMetrics(table: Table, others: readonly Metric[]): Metrics & 
       if (outcome !== 'abandoned') own.seconds.observe({ operation }, ms / 1000);
     },
     phaseDone: (phase, ms) => own.phases.observe({ phase }, ms / 1000),
-    sectionDone: (section, state) => own.sections.add(section, state),
     problem: (code) => own.problems.inc({ code }),
     drifted: (operation) => own.drift.inc({ operation }),
     retried: (operation) => own.retries.inc({ operation }),

@@ -75,10 +75,6 @@ export const instruments = ({ operations }: Table) => ({
     'operation',
     'status',
   ]),
-  sections: new Counts('portico_sections_total', 'Sections of overviews, by what they were answered as.', [
-    'section',
-    'state',
-  ]),
   phases: phases(),
   drift: counter('portico_drift_total', 'Fields of answers that did not fit their schemas.', {
     operation: idsOf(operations),
