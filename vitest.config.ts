@@ -17,7 +17,6 @@ const WITH_SERVERS = [
   'test/runtime/**/*.test.ts',
   'test/property/{deltas,views*}.test.ts',
   'test/store/redis-*.test.ts',
-  'test/support/collected.test.ts',
   'test/traces/process.test.ts',
 ];
 
@@ -26,9 +25,6 @@ const PACKED = ['test/package/**/*.test.ts'];
 
 /** Thousands of random schedules and reads: `npm test` makes a tenth of them, with `CI=true` all. */
 const RANDOM = ['test/gateway/**/*.test.ts', 'test/property/**/*.test.ts'];
-
-/** Shows for each rule that schedules fail without it: by `npm test` only with `CI=true`. */
-const RULES = isCi ? [] : ['test/property/views-rules.test.ts'];
 
 /** Have a config of their own. */
 const WITH_BROWSER = ['test/browser/**/*.test.ts'];
@@ -94,7 +90,6 @@ export default defineConfig({
         test: {
           name: 'servers',
           include: WITH_SERVERS,
-          exclude: RULES,
           globalSetup: ['test/runtime/global-setup.ts'],
           testTimeout: 300_000,
         },

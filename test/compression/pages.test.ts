@@ -1,6 +1,4 @@
-import { gzipSync } from 'node:zlib';
 import { expect, test } from 'vitest';
-import { compressing } from '../../src/entry/node/compression.ts';
 import { DAY, openSessions, byCookie, OWN_PAGE } from '../sessions/helpers.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { openWorld } from '../support/world.ts';
@@ -12,20 +10,6 @@ test.each(['/openapi.json', '/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css'
   async (path) => {
     const { gateway } = await openWorld();
     expectPacked(await receive(gateway.url, { path }, 'gzip'), await receive(gateway.url, { path }));
-  },
-);
-
-test.each(['/openapi.json', '/docs/swagger-ui-bundle.js', '/docs/swagger-ui.css'])(
-  '%s, which is large, is compressed once',
-  async (path) => {
-    let made = 0;
-    const compress = compressing(2 ** 25, (body) => {
-      made++;
-      return new Uint8Array(gzipSync(body));
-    });
-    const { gateway } = await openWorld({}, { compress });
-    for (let times = 0; times < 3; times++) await receive(gateway.url, { path }, 'gzip');
-    expect(made).toBe(1);
   },
 );
 

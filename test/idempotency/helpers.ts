@@ -23,7 +23,7 @@ export const differentFrom = (id: OperationId): Request => {
 };
 
 /** With a member more; where the schema takes none that it does not know, with one changed or left out that counts. */
-export function differentBody(schema: ZodMiniType, body: string, notCompared: ReadonlySet<string> = new Set()): string {
+function differentBody(schema: ZodMiniType, body: string, notCompared: ReadonlySet<string> = new Set()): string {
   const members = JSON.parse(body) as Readonly<Record<string, unknown>>;
   const others = Object.keys(members)
     .filter((name) => !notCompared.has(name))

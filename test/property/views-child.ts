@@ -1,6 +1,3 @@
-import { RedisEngine } from '../../src/entry/node/redis/engine.ts';
-import { Sealer } from '../../src/store/shared/sealer.ts';
-import { SharedStore } from '../../src/store/shared.ts';
 import { type Instance, LocalInstance, type Upstream } from './views-instance.ts';
 import type { Called, Opened, Returned } from './views-process.ts';
 
@@ -30,9 +27,8 @@ async function run({ name, args }: Called): Promise<unknown> {
     const call = instance[name as keyof Instance].bind(instance) as (...given: readonly unknown[]) => Promise<unknown>;
     return call(...args);
   }
-  const modules = { SharedStore, RedisEngine, Sealer };
   const [options] = args as [Opened];
-  instance = await LocalInstance.open(modules, { ...options, upstream, rate: 1, going, waits: () => true });
+  instance = await LocalInstance.open({ ...options, upstream, rate: 1, going, waits: () => true });
   return undefined;
 }
 

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Random, randomOf } from './random.ts';
 import { Judge, planOf } from './views.ts';
-import type { Modules } from './views-instance.ts';
 import { Pair } from './views-redis.ts';
 import { act, closeMember, type Member, openMember, type Played, usualDelay } from './views-run.ts';
 
@@ -77,7 +76,7 @@ async function standStill(failover: Failover): Promise<void> {
 }
 
 /** A schedule in which a replica takes the place of its primary. */
-export async function playFailover(seed: number, modules?: Modules): Promise<Played> {
+export async function playFailover(seed: number): Promise<Played> {
   const random = randomOf(~seed);
   const pair = await Pair.open(LONG_WINDOW_MS);
   const judge = new Judge(random);
@@ -87,7 +86,6 @@ export async function playFailover(seed: number, modules?: Modules): Promise<Pla
       openMember({
         port: pair.primary.port,
         upstream: judge.upstream,
-        modules,
         rate,
         windowMs: LONG_WINDOW_MS,
         settlingMs: SETTLING_MS,

@@ -1,6 +1,9 @@
 import type { StoreAddress } from '../../src/entry/node/redis/address.ts';
+import { RedisEngine } from '../../src/entry/node/redis/engine.ts';
 import type { Clock } from '../../src/core/runtime.ts';
 import type { Engine, Question } from '../../src/store/shared/engine.ts';
+import { Sealer } from '../../src/store/shared/sealer.ts';
+import { SharedStore } from '../../src/store/shared.ts';
 import {
   type CacheKey,
   type Entry,
@@ -13,13 +16,6 @@ import {
   type Window,
   type WriteEnd,
 } from '../../src/store/store.ts';
-
-/** What an instance is made of: that of `src`, or of a copy in which something was changed. */
-export interface Modules {
-  readonly SharedStore: typeof import('../../src/store/shared.ts').SharedStore;
-  readonly RedisEngine: typeof import('../../src/entry/node/redis/engine.ts').RedisEngine;
-  readonly Sealer: typeof import('../../src/store/shared/sealer.ts').Sealer;
-}
 
 /** What a schedule reads and writes: of each thing it is known how often it was written. */
 export interface Upstream {
@@ -225,8 +221,8 @@ const nothing = () => undefined;
 /** A store over an engine, in this process, and what a gateway does with it. */
 export class LocalInstance implements Instance {
   readonly #options: InstanceOptions;
-  readonly #engine: InstanceType<Modules['RedisEngine']>;
-  readonly #store: InstanceType<Modules['SharedStore']>;
+  readonly #engine: RedisEngine;
+  readonly #store: SharedStore;
   readonly #clock: Clock;
   readonly #counted: Counted;
   readonly #flights = new Map<string, Promise<number>>();
@@ -240,8 +236,8 @@ export class LocalInstance implements Instance {
   private constructor(
     options: InstanceOptions,
     made: {
-      readonly engine: InstanceType<Modules['RedisEngine']>;
-      readonly store: InstanceType<Modules['SharedStore']>;
+      readonly engine: RedisEngine;
+      readonly store: SharedStore;
       readonly clock: Clock;
       readonly counted: Counted;
     },
@@ -253,7 +249,7 @@ export class LocalInstance implements Instance {
     this.#counted = made.counted;
   }
 
-  static async open({ SharedStore, RedisEngine, Sealer }: Modules, options: InstanceOptions): Promise<LocalInstance> {
+  static async open(options: InstanceOptions): Promise<LocalInstance> {
     const clock = clockOf(options);
     const engine = await RedisEngine.open({
       address: options.address,

@@ -99,19 +99,16 @@ export class Pair {
   readonly primary: ViewsServer;
   readonly replica: ViewsServer;
   readonly #link: ViewsRelay;
-  readonly #leastReplicas: number;
 
-  private constructor(nodes: Pick<Pair, 'primary' | 'replica'>, link: ViewsRelay, leastReplicas: number) {
+  private constructor(nodes: Pick<Pair, 'primary' | 'replica'>, link: ViewsRelay) {
     this.primary = nodes.primary;
     this.replica = nodes.replica;
     this.#link = link;
-    this.#leastReplicas = leastReplicas;
   }
 
-  /** `leastReplicas`: that the primary needs to take writes. */
-  static async open(windowMs: number, leastReplicas = 1): Promise<Pair> {
+  static async open(windowMs: number): Promise<Pair> {
     const settings = {
-      'min-replicas-to-write': String(leastReplicas),
+      'min-replicas-to-write': '1',
       'min-replicas-max-lag': String(LAG_SECONDS),
       'repl-diskless-sync-delay': '0',
       'repl-timeout': '60',
@@ -125,7 +122,7 @@ export class Pair {
     await replica.client.replicaof('127.0.0.1', link.port);
     await until(async () => /state=online/.test(await primary.client.info('replication')));
     await Promise.all([primary, replica].map((one) => until(isOlder(one, windowMs / 1_000 + 1))));
-    return new Pair({ primary, replica }, link, leastReplicas);
+    return new Pair({ primary, replica }, link);
   }
 
   /** They do not hear of each other any more, and nobody tells them. */
@@ -151,9 +148,7 @@ export class Pair {
     await this.replica.client.replicaof('NO', 'ONE');
   }
 
-  /** At once where it needs no replica. */
   async untilRefused(): Promise<void> {
-    if (this.#leastReplicas === 0) return;
     const refuses = async () => {
       const tried = this.primary.client.set('portico-views', '1').then(String, String);
       return (await tried).includes('NOREPLICAS');

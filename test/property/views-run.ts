@@ -1,16 +1,11 @@
 import { performance } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StoreAddress } from '../../src/entry/node/redis/address.ts';
-import { RedisEngine } from '../../src/entry/node/redis/engine.ts';
-import { Sealer } from '../../src/store/shared/sealer.ts';
-import { SharedStore } from '../../src/store/shared.ts';
 import { type Random, randomOf } from './random.ts';
 import { addCounts, type Counts, type Fault, Judge, noCounts, type Plan, planOf, LONG_MS } from './views.ts';
-import { type Instance, LocalInstance, type Modules, type Upstream } from './views-instance.ts';
+import { type Instance, LocalInstance, type Upstream } from './views-instance.ts';
 import { Databases } from './views-redis.ts';
 import { ViewsRelay } from './views-relay.ts';
-
-const OURS: Modules = { SharedStore, RedisEngine, Sealer };
 
 /** How long a store that was replaced is not relied on. */
 export const WINDOW_MS = 900;
@@ -40,7 +35,6 @@ export interface MemberOptions {
   readonly port: number;
   readonly db?: number;
   readonly upstream: Upstream;
-  readonly modules?: Modules | undefined;
   readonly windowMs?: number;
   readonly settlingMs?: number;
   readonly delay?: () => number;
@@ -74,13 +68,13 @@ class Gate {
 }
 
 export async function openMember(options: MemberOptions): Promise<Member> {
-  const { port, db, upstream, modules = OURS, windowMs = WINDOW_MS, settlingMs = 0, delay } = options;
+  const { port, db, upstream, windowMs = WINDOW_MS, settlingMs = 0, delay } = options;
   const { rate = 1, waits = () => true } = options;
   const relay = await ViewsRelay.open(port, delay);
   const gate = new Gate();
   const address = addressOf(relay.port, db);
   const its = { address, upstream, windowMs, settlingMs, rate, going: () => gate.going(), waits };
-  const instance = await LocalInstance.open(modules, its);
+  const instance = await LocalInstance.open(its);
   return {
     instance,
     relay,
@@ -146,12 +140,11 @@ export async function act(plan: Plan, members: readonly Member[], judge: Judge):
 }
 
 interface PlayOptions {
-  readonly modules?: Modules;
   readonly open?: (options: MemberOptions) => Promise<Member>;
 }
 
 /** Plays a schedule in a database of its own. */
-async function play(plan: Plan, databases: Databases, { modules, open = openMember }: PlayOptions): Promise<Played> {
+async function play(plan: Plan, databases: Databases, { open = openMember }: PlayOptions): Promise<Played> {
   const random = randomOf(~plan.seed);
   const judge = new Judge(random);
   const db = databases.take();
@@ -162,7 +155,6 @@ async function play(plan: Plan, databases: Databases, { modules, open = openMemb
         port,
         db,
         rate,
-        modules,
         upstream: judge.upstream,
         delay: usualDelay(random),
         waits: () => random() < 0.7,
@@ -192,8 +184,6 @@ export interface RunOptions {
   readonly count: number;
   readonly atOnce: number;
   readonly play: (seed: number) => Promise<Played>;
-  /** Ends it early, after a failure. */
-  readonly isEnough?: (failed: readonly Failed[]) => boolean;
 }
 
 /** Where all is late nobody holds a view. */
@@ -207,7 +197,7 @@ async function isBusy(): Promise<boolean> {
 }
 
 /** Schedules of that many seeds, at most so many at once. */
-export async function run({ first, count, atOnce, play: playOf, isEnough }: RunOptions): Promise<Ran> {
+export async function run({ first, count, atOnce, play: playOf }: RunOptions): Promise<Ran> {
   const counts = noCounts();
   const failed: Failed[] = [];
   let schedules = 0;
@@ -217,7 +207,7 @@ export async function run({ first, count, atOnce, play: playOf, isEnough }: RunO
     for (;;) {
       while ((await isBusy()) && running.size > 0) continue;
       const seed = next++;
-      if (seed >= first + count || isEnough?.(failed)) return;
+      if (seed >= first + count) return;
       running.add(seed);
       const played = await playOf(seed);
       running.delete(seed);

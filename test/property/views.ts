@@ -146,8 +146,8 @@ export function addCounts(to: Counts, more: Counts): void {
   for (const name of Object.keys(more) as (keyof Counts)[]) to[name] += more[name];
 }
 
-export const HOT = 'hot';
-export const OTHER = 'other';
+const HOT = 'hot';
+const OTHER = 'other';
 const LIMITED = 'limited';
 
 /** In one window for the whole of a schedule. */

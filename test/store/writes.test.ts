@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { MemoryStore } from '../../src/store/memory.ts';
-import type { CacheKey, NewWrite, Store, Tag } from '../../src/store/store.ts';
-import { entryOf, keep, keyIn, look } from './contract.ts';
+import type { NewWrite, Store } from '../../src/store/store.ts';
 import { ANSWER, writeOf } from './writes.ts';
 import { exampleRequest } from '../support/examples.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
@@ -10,85 +9,46 @@ import { openWorld } from '../support/world.ts';
 
 const memoryStore = () => new MemoryStore({ maxBytes: 1_048_576 });
 
-const KEY: CacheKey = keyIn('account', 'key', ['group']);
-
-const OVERLAPS: readonly (readonly [one: Tag, other: Tag])[] = [
-  ['*', '*'],
-  ['group', 'group'],
-  ['group', '*'],
-  ['*', 'group'],
-];
-
-describe.each(OVERLAPS)('of two writes at once that invalidate %s and %s', (tag, otherTag) => {
-  test.each(['first', 'second'] as const)(
-    'neither was sent, the %s ends first: the copy is there again',
-    async (first) => {
-      const store = memoryStore();
-      await keep(store, KEY, entryOf('1'));
-      const writes = [writeOf({ tags: [tag] }), writeOf({ tags: [otherTag] })];
-      for (const write of writes) await store.beginWrite(write);
-      for (const write of first === 'first' ? writes : writes.toReversed()) {
-        expect((await look(store, KEY, 1)).entry).toBeUndefined();
-        await store.endWrite(write, 'not_sent');
-      }
-      expect((await look(store, KEY, 1)).entry).toBeDefined();
-    },
-  );
-
-  test.each(['not_sent', 'unknown'] as const)('one is done, the other %s: it is gone', async (end) => {
-    const store = memoryStore();
-    await keep(store, KEY, entryOf('1'));
-    const [done, other] = [writeOf({ tags: [tag] }), writeOf({ tags: [otherTag] })];
-    for (const write of [done, other]) await store.beginWrite(write);
-    await store.endWrite(done, ANSWER);
-    await store.endWrite(other, end);
-    for (const now of [1, 70_000]) expect((await look(store, KEY, now)).entry).toBeUndefined();
-  });
-});
-
 const leave = async (store: Store, write: NewWrite) => {
   await store.beginWrite(write);
   await store.endWrite(write, 'unknown');
 };
 
-describe.each<readonly [string, () => Store]>([['in the process', memoryStore]])(
-  'writes of unknown outcome, %s,',
-  (_, open) => {
-    test('of one account are a part of all, and cost others nothing', async () => {
-      const store = open();
-      for (let n = 0; n < 1_000; n++) await leave(store, writeOf());
-      let begun = await store.beginWrite(writeOf());
-      for (let n = 0; n < 1_000 && !begun.refusal; n++) begun = await store.beginWrite(writeOf());
-      expect(begun).toMatchObject({ refusal: { code: 'store_unavailable' } });
-      expect(await store.beginWrite(writeOf({ account: 'other' }))).toEqual({ use: undefined });
-      expect(await store.beginWrite(writeOf({ now: 70_000, until: 140_000 }))).toEqual({ use: undefined });
-    });
+describe('writes of unknown outcome', () => {
+  test('of one account are a part of all, and cost others nothing', async () => {
+    const store = memoryStore();
+    for (let n = 0; n < 1_000; n++) await leave(store, writeOf());
+    let begun = await store.beginWrite(writeOf());
+    for (let n = 0; n < 1_000 && !begun.refusal; n++) begun = await store.beginWrite(writeOf());
+    expect(begun).toMatchObject({ refusal: { code: 'store_unavailable' } });
+    expect(await store.beginWrite(writeOf({ account: 'other' }))).toEqual({ use: undefined });
+    expect(await store.beginWrite(writeOf({ now: 70_000, until: 140_000 }))).toEqual({ use: undefined });
+  });
 
-    test('make room for others when their time is over, whether their account comes again or not', async () => {
-      const store = open();
-      const begin = (n: number) => store.beginWrite(writeOf({ account: `account-${n}` }));
-      for (let n = 0; n < 140_000 && !(await begin(n)).refusal; n++);
-      expect(await store.beginWrite(writeOf())).toMatchObject({ refusal: { code: 'store_unavailable' } });
-      expect(await store.beginWrite(writeOf({ now: 70_000, until: 140_000 }))).toEqual({ use: undefined });
-    });
+  test('make room for others when their time is over, whether their account comes again or not', async () => {
+    const store = memoryStore();
+    const begin = (n: number) => store.beginWrite(writeOf({ account: `account-${n}` }));
+    for (let n = 0; n < 140_000 && !(await begin(n)).refusal; n++);
+    expect(await store.beginWrite(writeOf())).toMatchObject({ refusal: { code: 'store_unavailable' } });
+    expect(await store.beginWrite(writeOf({ now: 70_000, until: 140_000 }))).toEqual({ use: undefined });
+  });
 
-    test('refuse an equal purchase without a key, as often as it comes', async () => {
-      const store = open();
-      await leave(store, writeOf({ key: 'key', isPurchase: true }));
-      for (let times = 0; times < 3; times++)
-        expect(await store.beginWrite(writeOf({ isPurchase: true }))).toMatchObject({ record: { outcome: 'unknown' } });
-    });
+  test('refuse an equal purchase without a key, as often as it comes', async () => {
+    const store = memoryStore();
+    await leave(store, writeOf({ key: 'key', isPurchase: true }));
+    for (let times = 0; times < 3; times++)
+      expect(await store.beginWrite(writeOf({ isPurchase: true }))).toMatchObject({ record: { outcome: 'unknown' } });
+  });
 
-    test('a purchase that was refused beside an equal one leaves nothing of its own', async () => {
-      const store = open();
-      const first = writeOf({ key: 'key', isPurchase: true });
-      expect(await store.beginWrite(first)).toEqual({ use: undefined });
-      expect(await store.beginWrite(writeOf({ isPurchase: true }))).toMatchObject({ record: { outcome: 'under_way' } });
-      await store.endWrite(first, ANSWER);
-      expect(await store.beginWrite(writeOf({ isPurchase: true }))).toEqual({ use: undefined });
-    });
-  },
-);
+  test('a purchase that was refused beside an equal one leaves nothing of its own', async () => {
+    const store = memoryStore();
+    const first = writeOf({ key: 'key', isPurchase: true });
+    expect(await store.beginWrite(first)).toEqual({ use: undefined });
+    expect(await store.beginWrite(writeOf({ isPurchase: true }))).toMatchObject({ record: { outcome: 'under_way' } });
+    await store.endWrite(first, ANSWER);
+    expect(await store.beginWrite(writeOf({ isPurchase: true }))).toEqual({ use: undefined });
+  });
+});
 
 test('an account that may have no more keys still writes without one', async () => {
   const store = memoryStore();

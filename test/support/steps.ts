@@ -64,16 +64,6 @@ export const reply =
     }
   };
 
-/** Writes the parts with a stop at a barrier between each two, so that they travel apart. */
-export const split = (parts: readonly (string | Uint8Array)[], barriers: readonly Barrier[]): Step => {
-  const [first = '', ...others] = parts;
-  if (barriers.length !== others.length) throw new Error('split needs one barrier between each two parts');
-  return reply(
-    bytes(first),
-    ...others.flatMap((part, index) => [...barriers.slice(index, index + 1).map(hold), bytes(part)]),
-  );
-};
-
 /** An answer that depends on the call, for example on whose credential it carries. */
 export const perCall =
   (choose: (call: Call) => Step): Step =>
