@@ -239,10 +239,6 @@ export default defineConfig({
       rules: { 'import/no-default-export': 'off' },
     },
     {
-      files: ['src/entry/node.ts'],
-      rules: { 'import/no-unassigned-import': ['error', { allow: ['**/signals-taken.ts'] }] },
-    },
-    {
       // Types of what it has installed are there only once it is: its own build checks them.
       files: ['examples/**'],
       plugins: ['typescript', 'unicorn', 'oxc', 'import', 'promise', 'react', 'jsx-a11y'],

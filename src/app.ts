@@ -29,10 +29,7 @@ import { fixedFirst } from './upstream/table.ts';
 export interface Deps
   extends
     GatewayDeps,
-    Pick<
-      RequestTools,
-      'addressOf' | 'schemeOf' | 'isCuttingOff' | 'leaveRoom' | 'waitUntil' | 'isUnreadFull' | 'compress' | 'tracing'
-    > {
+    Pick<RequestTools, 'addressOf' | 'schemeOf' | 'isCuttingOff' | 'leaveRoom' | 'waitUntil' | 'compress' | 'tracing'> {
   readonly readiness: Readiness;
   readonly docsAssets: DocsAssets;
   /** Absent where only WebCrypto can open what is sealed. */
@@ -86,7 +83,6 @@ export function createAdminApp(deps: Deps, scrape: Scrape, more: readonly Route[
     metrics: noMetrics,
     tracing: undefined,
     recorder: undefined,
-    isUnreadFull: undefined,
   });
 }
 

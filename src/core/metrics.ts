@@ -21,7 +21,7 @@ export const IDEMPOTENCY_OUTCOMES = [
 export type IdempotencyOutcome = (typeof IDEMPOTENCY_OUTCOMES)[number];
 
 /** Why a request or a call was turned away by the gateway itself. */
-export const REFUSALS = ['rate_limit', 'cooldown', 'circuit', 'slots', 'under_way', 'unsent', 'cut_off'] as const;
+export const REFUSALS = ['rate_limit', 'cooldown', 'circuit', 'slots', 'under_way', 'cut_off'] as const;
 
 /** What is under way now, and how many there may be of what is bounded. */
 export type Gauge =

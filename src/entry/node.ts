@@ -1,20 +1,5 @@
-import './node/signals-taken.ts';
-import { portico } from '../portico.ts';
-import { overviews, proxyAccount } from '../proxy-account/index.ts';
-import { serve } from './node/index.ts';
-import { runtimeOf } from './node/runtime.ts';
-import { announce, sandboxBeside } from './node/sandbox.ts';
-import { gatherVariables } from './node/variables.ts';
+import { takeSignals } from './node/signals.ts';
 
-async function start(): Promise<void> {
-  const variables = gatherVariables(process.env);
-  const sandbox = await sandboxBeside(runtimeOf(variables));
-  const runtime = runtimeOf(variables, sandbox?.trial);
-  const gateway = portico({ runtime, rows: proxyAccount, overviews });
-  const served = await serve(gateway.app, gateway, sandbox?.close);
-  if (sandbox) announce(served, sandbox.trial);
-}
-
-const words = process.argv.slice(2);
-if (words.length === 0) void start();
-else void import('./cli/gateway.ts').then(({ obey }) => obey(words));
+// Before the rest is loaded, for a signal that comes meanwhile. A host has signals of its own, so `serve` alone takes them.
+takeSignals();
+await import('./node/start.ts');

@@ -33,28 +33,11 @@ const ON_WHOLE = { ...ON_ALL, 'Cross-Origin-Resource-Policy': 'same-origin' } as
 /** Each page has a `Content-Security-Policy` of its own. */
 const ON_PAGES = { ...ON_WHOLE, 'X-Frame-Options': 'DENY', 'Referrer-Policy': 'no-referrer' } as const;
 
-const UNREAD = 'Too many answers have not been read by their clients.';
-
 /**
- * The one `Response` of a request.
- * @throws GatewayError `overloaded` in place of a read while clients have too much to read. The answer to a write is always
- *   sent: it says what has happened.
- */
-export function reply(c: Context<Env>, answer: Answer): Response {
-  const request = c.get('porticoRequest');
-  if (request.route.mayBeRefused && request.tools.isUnreadFull?.()) {
-    if (answer.body instanceof ReadableStream) void answer.body.cancel();
-    request.tools.metrics.refused('unsent');
-    throw GatewayError.of('overloaded', { retryAfter: 1, detail: UNREAD });
-  }
-  return responseOf(c, answer);
-}
-
-/**
- * Where a host's middleware came first it may have set headers for the answer, which Hono adds to those of ours. To HEAD
+ * The one `Response` of a request. Where a host's middleware came first it may have set headers for the answer, which Hono adds to those of ours. To HEAD
  * it gives no body, after which nobody knows the length.
  */
-function responseOf(c: Context<Env>, answer: Answer): Response {
+export function reply(c: Context<Env>, answer: Answer): Response {
   const request = c.get('porticoRequest');
   const { status } = answer;
   const headers = headersOf(request, answer);
@@ -80,7 +63,7 @@ function problemResponse(c: Context<Env>, error: Error): Response {
   const request = c.get('porticoRequest');
   const told = error instanceof GatewayError ? error : GatewayError.of('internal_error', { cause: error });
   logIfFault(request, told);
-  return responseOf(c, problemAnswer(request, told));
+  return reply(c, problemAnswer(request, told));
 }
 
 /** How a server refuses what it does not hand to the app: the same problem, headers and line in the log. */

@@ -41,8 +41,6 @@ export interface RequestTools {
   /** For work that outlives its request, where the runtime passes no execution context. */
   readonly waitUntil: WaitUntil;
   readonly hooks?: Pick<Hooks, 'onProblem'> | undefined;
-  /** Whether clients have so much to read that no further answer to a read may be sent. Absent where the platform sends answers. */
-  readonly isUnreadFull?: (() => boolean) | undefined;
   /** Absent where the platform compresses. */
   readonly compress?: Compress | undefined;
   /** hono/body-limit. Absent where no body is read. */
@@ -58,8 +56,6 @@ export interface RouteFacts {
   readonly name: string;
   /** In logs and metrics. */
   readonly operation?: string | undefined;
-  /** While clients have too much to read. Not for writes, whose answer tells what has happened, nor for probes. */
-  readonly mayBeRefused?: boolean;
   /** Not where a secret may stand beside words of the client: their length together would tell of it (BREACH). */
   readonly mayBeCompressed?: boolean;
   /** It tells of sessions, or begins or ends one; its handler reads the cookie. */

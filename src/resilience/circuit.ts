@@ -2,7 +2,7 @@ import { GatewayError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { OpenCircuit } from '../core/recorder.ts';
-import type { Attempt } from '../upstream/call.ts';
+import type { Attempt, Whose } from '../upstream/call.ts';
 import { type Gate, isGivenUp, type Outcome } from './gates.ts';
 import { LastCalls } from './last-calls.ts';
 
@@ -16,13 +16,13 @@ interface CircuitTools {
 /**
  * Opens when half of the last calls failed. While it is open it refuses with `upstream_unavailable`, but lets one call
  * through every five seconds, and closes when one of these succeeds. The five seconds begin when that call is sent, so
- * that an upstream that hangs is asked as often.
+ * that an upstream that hangs is asked as often. Whose call has failed lets others go first: its calls may fail for ever.
  */
 export class Circuit {
   readonly #tools: CircuitTools;
   /** Since it was closed. */
   #calls = new LastCalls();
-  #open: { readonly since: number; probeAt: number } | undefined;
+  #open: (OpenCircuit & { probeAt: number; probedBy?: string; doOthersWait: boolean }) | undefined;
 
   constructor(tools: CircuitTools) {
     this.#tools = tools;
@@ -30,21 +30,25 @@ export class Circuit {
 
   /** Undefined while it is closed. */
   get open(): OpenCircuit | undefined {
-    return this.#open;
+    return this.#open && { since: this.#open.since, probeAt: this.#open.probeAt };
   }
 
-  /** @throws GatewayError `upstream_unavailable` while no call is let through */
-  assertClosed(now: number): void {
-    const ms = this.#open ? this.#open.probeAt - now : 0;
+  /** @throws GatewayError `upstream_unavailable` while no such call is let through */
+  assertClosed(call: Whose, now: number): void {
+    if (!this.#open) return;
+    const { probeAt, probedBy, doOthersWait } = this.#open;
+    const isAgain = probedBy === nameOf(call);
+    const ms = probeAt - now + (isAgain && doOthersWait ? PROBE_MS : 0);
     if (ms <= 0) return;
+    this.#open.doOthersWait ||= !isAgain;
     this.#tools.metrics.refused('circuit');
     throw GatewayError.of('upstream_unavailable', { fault: 'not_sent', retryAfter: Math.ceil(ms / 1000) });
   }
 
-  readonly gate: Gate = ({ now }) => {
-    this.assertClosed(now);
+  readonly gate: Gate = ({ call, now }) => {
+    this.assertClosed(call, now);
     const [open, calls] = [this.#open, this.#calls];
-    if (open) open.probeAt = now + PROBE_MS;
+    if (open) Object.assign(open, { probeAt: now + PROBE_MS, probedBy: nameOf(call), doOthersWait: false });
     return (attempt, outcome) => {
       // A call from before it opened or closed is too late to say anything.
       if (open === this.#open && calls === this.#calls) this.#settled(attempt, outcome);
@@ -60,13 +64,13 @@ export class Circuit {
       if (sign === 'good') this.#close();
     } else if (sign !== 'nothing') {
       const isBad = sign === 'bad';
-      this.#calls.add(call.account ?? call.owner, { at: now, isBad });
+      this.#calls.add(nameOf(call), { at: now, isBad });
       if (isBad && this.#calls.areHalfBad(now)) this.#opens(now);
     }
   }
 
   #opens(now: number): void {
-    this.#open = { since: now, probeAt: now + PROBE_MS };
+    this.#open = { since: now, probeAt: now + PROBE_MS, doOthersWait: false };
     this.#tools.metrics.circuitIs('open');
     this.#tools.logger.warn({}, 'circuit opened: the upstream fails and is not asked');
   }
@@ -79,6 +83,8 @@ export class Circuit {
     this.#tools.logger.warn({}, 'circuit closed: the upstream answers again');
   }
 }
+
+const nameOf = ({ account, owner }: Whose): string => account ?? owner;
 
 /** What a call has shown about the upstream's health; `nothing` if it was not sent or was given up. */
 function signOf(attempt: Attempt, { answer, error }: Outcome): 'good' | 'bad' | 'nothing' {

@@ -49,7 +49,7 @@ export function gateList(options: GateListOptions) {
     assertAllowed: (call: Whose): void => {
       const now = clock.now();
       cooling.assertOver({ call, now });
-      circuit.assertClosed(now);
+      circuit.assertClosed(call, now);
     },
   };
 }

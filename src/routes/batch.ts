@@ -45,7 +45,6 @@ type BatchDeps = Pick<GatewayDeps, 'table' | 'clock' | 'config'>;
 export function batchRoute(gateway: Gateway, { table, clock, config }: BatchDeps): Route {
   const maxBytes = config.upstreamMaxBodyBytes;
   return routeOf(batchDescription(table), {
-    mayBeRefused: true,
     async handle(c) {
       const request = c.get('porticoRequest');
       let items: readonly BatchItem[] = [];

@@ -36,7 +36,7 @@ export function healthRoutes(readiness: Readiness): Route[] {
       return jsonAnswer({ status: 'ready' });
     }),
   ];
-  return probes.map((probe) => ({ ...probe, mayBeRefused: false, isProbe: true }));
+  return probes.map((probe) => ({ ...probe, isProbe: true }));
 }
 
 /** Reads everything that is measured, in a format of the runtime's choice. */

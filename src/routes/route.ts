@@ -18,7 +18,6 @@ export const pageAt = (path: string, answerOf: (request: ClientRequest) => Promi
   method: 'GET',
   path,
   name: path,
-  mayBeRefused: true,
   mayBeCompressed: true,
   handle: async (c) => reply(c, await answerOf(c.get('porticoRequest'))),
 });
@@ -58,7 +57,6 @@ export const routeOf = (
   path: path.replace(/\{(\w+)\}/, ':portico_$1').replace(/\/$/, ''),
   name: path,
   operation: operationId,
-  mayBeRefused: method === 'get',
   mayBeCompressed: true,
   ...(security === undefined && { takesCredential: true }),
   ...rest,

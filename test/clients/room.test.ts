@@ -37,7 +37,6 @@ beforeEach(async () => {
   serving = await serve({
     app,
     refuse: createRefuser(built.deps),
-    unread: built.unread,
     waitUntil: built.deps.waitUntil,
     host: '127.0.0.1',
     port: 0,

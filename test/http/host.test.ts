@@ -326,7 +326,7 @@ test('it may be asked without a server', async () => {
     return new Hono();
   });
   const headers = { authorization: `Token ${secret('of-a-call-in-process')}` };
-  const statuses = [READ, '/bff/v1/account-overview', '/nothing', '/'].map(
+  const statuses = [READ, '/bff/v1/account-overview', '/nothing', '/problems'].map(
     async (path) => (await app!.request(path, { headers })).status,
   );
   expect(await Promise.all(statuses)).toEqual([200, 200, 404, 200]);

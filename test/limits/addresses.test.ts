@@ -41,10 +41,10 @@ const openDoors = async (env: Headers = {}) => {
     logger,
     readiness: { isReady: () => true },
   });
-  const { unread, idle } = built;
+  const { idle } = built;
   const deps = { ...built.deps, clock };
   const { waitUntil } = deps;
-  const served = { app: createApp(deps), refuse: createRefuser(deps), unread, waitUntil };
+  const served = { app: createApp(deps), refuse: createRefuser(deps), waitUntil };
   const listener = await serve({ ...served, host: '127.0.0.1', port: 0 });
   const agents = new Map<string, Agent>();
   const agentOf = (localAddress: string) => {

@@ -45,6 +45,19 @@ describe('five seconds after the circuit has opened', () => {
     expect(await probe).toMatchObject({ status: 200 });
   });
 
+  test('whose call was let through and has failed lets others go first', async () => {
+    const world = await dueWorld();
+    world.upstream.on(callOf(PLAIN), json(500));
+    const [failing, other] = [secret(), secret()];
+    const askAs = async (token: string) => (await world.ask(PLAIN, { token })).status;
+    expect(await askAs(failing)).toBe(502);
+    expect([await askAs(failing), await askAs(other)]).toEqual([503, 503]);
+    world.advance(5);
+    expect(await askAs(failing)).toBe(503);
+    world.upstream.on(callOf(PLAIN), GOOD);
+    expect(await askAs(other)).toBe(200);
+  });
+
   test('one of many that come at once goes through', async () => {
     const world = await dueWorld();
     const gate = barrier();

@@ -71,9 +71,9 @@ export async function startGateway(upstreamUrl: string, options: TestGatewayOpti
   const storeUrl = 'data' in settings ? settings.data.storeUrl : undefined;
   const built = nodeDeps(given, openStore(given, storeUrl));
   const deps = { ...built.deps, ...replaced };
-  const { unread, idle } = built;
+  const { idle } = built;
   const { waitUntil } = deps;
-  const shared = { refuse: createRefuser(deps), unread, waitUntil, host: '127.0.0.1', port: 0 };
+  const shared = { refuse: createRefuser(deps), waitUntil, host: '127.0.0.1', port: 0 };
   const { app, request } = createParts(deps);
   const listener = await serve({ app: around?.(app, request) ?? app, ...shared });
   const unhooked = { ...deps, hooks: undefined };

@@ -20,7 +20,7 @@ import { promMetrics } from './metrics/index.ts';
 import { engineMetrics, usageMetrics } from './metrics/store.ts';
 import { addresses, schemes } from './server/address.ts';
 import { peerIn } from './server/guard.ts';
-import { Answer, Unread } from './server/traffic.ts';
+import { Answer } from './server/traffic.ts';
 import { undiciTransport } from './transport.ts';
 import type { Way } from './way.ts';
 
@@ -65,7 +65,6 @@ export function nodeDeps(
   droppedLines: () => number = () => 0,
 ) {
   const { config, upstream, clock = systemClock } = given;
-  const unread = new Unread();
   const ending = new AbortController();
   const addressOf = addresses(config.trustedProxies);
   const schemeOf = schemes(config.trustedProxies);
@@ -88,7 +87,6 @@ export function nodeDeps(
     makeOpener: nodeOpener,
     addressOf: (env, header) => addressOf(peerIn(env), header),
     ...(config.trustedProxies.length > 0 && { schemeOf: (env, header) => schemeOf(peerIn(env), header) }),
-    isUnreadFull: () => unread.isFull,
     compress: compressing(config.cacheMaxBytes * COMPRESSED),
     leaveRoom: (env) => {
       if ('outgoing' in env && env.outgoing instanceof Answer) env.outgoing.leaveRoom();
@@ -98,7 +96,7 @@ export function nodeDeps(
     docsAssets,
   };
   const close = async () => void (await Promise.all([closeTransport(), closeStore()]));
-  return { deps, unread, endWaits: () => ending.abort(), idle, scrape, recordings, close };
+  return { deps, endWaits: () => ending.abort(), idle, scrape, recordings, close };
 }
 
 /** Keeps track of work that outlives its request. `idle` resolves when none goes on, so that the process can wait for it. */

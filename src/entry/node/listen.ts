@@ -23,7 +23,7 @@ const MOST_REQUESTS = 2_000;
  */
 export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: () => Promise<void>): Promise<Served> {
   const opened = openedOnNode(gateway);
-  const { deps, unread, scrape, logger, settings, storeOpened, tracesOpened } = opened;
+  const { deps, scrape, logger, settings, storeOpened, tracesOpened } = opened;
   const { config, metrics, waitUntil } = deps;
   if (config.secrets.length === 0) logger.info({}, HASHES_CHANGE);
   if (config.upstreamTimeoutMs > config.requestTimeoutMs) logger.warn({}, NEVER_THAT_LONG);
@@ -39,7 +39,6 @@ export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: 
   const served = {
     app,
     refuse: createRefuser(deps),
-    unread,
     waitUntil,
     keepAliveMs: settings.keepAliveMs,
     onOverload: () => metrics.refused('under_way'),

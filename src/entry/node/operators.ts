@@ -10,7 +10,7 @@ const MOST_CONNECTIONS = 512;
 
 /** The admin listener, with these pages; undefined with `ADMIN_PORT=0`. Where it cannot listen the process ends. */
 export async function listenForOperators(
-  { deps, unread }: OpenedOnNode,
+  { deps }: OpenedOnNode,
   scrape: Scrape,
   pages: readonly Route[],
 ): Promise<Serving | undefined> {
@@ -21,7 +21,7 @@ export async function listenForOperators(
   const app = createAdminApp(unhooked, scrape, pages);
   return orExit(
     'ADMIN_PORT',
-    { refuse, unread, waitUntil: deps.waitUntil, app, host, port, mostConnections: MOST_CONNECTIONS },
+    { refuse, waitUntil: deps.waitUntil, app, host, port, mostConnections: MOST_CONNECTIONS },
     serve,
   );
 }

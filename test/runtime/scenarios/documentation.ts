@@ -41,20 +41,6 @@ export const documentationScenarios: readonly Scenario[] = [
     },
   },
   {
-    name: '/ is a page with links, or JSON for whoever asks for JSON only',
-    async run({ gateway }) {
-      const page = await call(gateway, { path: '/' });
-      expect([page.status, page.headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
-      expect(page.headers['vary']).toMatch(/^Accept\b/);
-      for (const path of ['/docs', '/problems', '/openapi.json']) expect(page.text).toContain(`href="${path}"`);
-      const links = await call(gateway, { path: '/', headers: { accept: 'application/json' } });
-      expect(links).toMatchObject({ status: 200, json: { docs: '/docs', problems: '/problems' } });
-      const browser = await call(gateway, { path: '/', headers: { accept: 'text/html,application/json;q=0.9' } });
-      expect(browser.text).toBe(page.text);
-      expectProblem(await call(gateway, { method: 'POST', path: '/' }), 405, 'method_not_allowed');
-    },
-  },
-  {
     name: '/livez and /readyz say yes',
     async run({ gateway }) {
       expect(await call(gateway, { path: '/livez' })).toMatchObject({ status: 200, json: { status: 'live' } });

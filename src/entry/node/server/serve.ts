@@ -9,18 +9,19 @@ import type { WaitUntil } from '../../../core/runtime.ts';
 import type { refuser } from '../../../middleware/reply.ts';
 import type { Env } from '../../../middleware/request.ts';
 import { isMisframed, MessageHead, refusalOf, urlOfRefused } from './guard.ts';
-import { Answer, type Connection, Traffic, type Unread } from './traffic.ts';
+import { Answer, type Connection, Traffic } from './traffic.ts';
 
 export interface ServeOptions {
   readonly app: Pick<Hono<Env>, 'fetch'>;
   /** Answers what the guards refuse. */
   readonly refuse: ReturnType<typeof refuser>;
-  readonly unread: Unread;
   readonly waitUntil: WaitUntil;
   readonly host: string;
   readonly port: number;
   /** How many requests may be under way. Probes are not refused. */
   readonly mostRequests?: number;
+  /** What clients may have been sent and not read yet. Beyond it the client is cut off that has taken nothing for longest. */
+  readonly mostUnreadBytes?: number;
   /** Called for each request that is one too many. */
   readonly onOverload?: () => void;
   /** How many connections there may be; others are closed at once. */
@@ -32,7 +33,7 @@ export interface ServeOptions {
 export interface Serving {
   readonly url: string;
   /** How many there are now. */
-  readonly load: () => { readonly requests: number; readonly connections: number };
+  readonly load: () => { readonly requests: number; readonly connections: number; readonly unreadBytes: number };
   /** Answers from now on tell their clients to close; new connections are still taken. */
   tellToClose(): void;
   /** Looks at what clients have not read, as is done each second. */
@@ -63,10 +64,13 @@ const BACKLOG = 4_096;
 
 const SWEEP_MS = 1_000;
 
+const MOST_UNREAD_BYTES = 256 * 1_048_576;
+
 /** Serves an app on a port; 0 takes a free one. */
 export async function serve(options: ServeOptions): Promise<Serving> {
-  const { host, port, unread, mostRequests = Infinity, mostConnections = Infinity } = options;
-  const traffic = new Traffic(mostRequests, unread, guarded(options));
+  const { host, port, mostRequests = Infinity, mostConnections = Infinity } = options;
+  const { mostUnreadBytes: unreadBytes = MOST_UNREAD_BYTES } = options;
+  const traffic = new Traffic({ requests: mostRequests, unreadBytes }, guarded(options));
   const answer = ({ socket }: IncomingMessage, outgoing: Answer) => traffic.on(socket)?.add(outgoing);
   const { keepAliveMs: keepAliveTimeout = 65_000 } = options;
   const server = createServer({ ...LIMITS, keepAliveTimeout, ServerResponse: Answer }, answer)
@@ -79,7 +83,10 @@ export async function serve(options: ServeOptions): Promise<Serving> {
   const sweeping = setInterval(() => traffic.sweep(performance.now()), SWEEP_MS).unref();
   return {
     url: urlOf(server, host),
-    load: () => ({ requests: traffic.underWay, connections: traffic.connections }),
+    load: () => {
+      const { underWay: requests, connections, unreadBytes: bytes } = traffic;
+      return { requests, connections, unreadBytes: bytes };
+    },
     tellToClose: () => traffic.tellToClose(),
     sweep: (now) => traffic.sweep(now),
     async drain(graceMs, onCut) {
@@ -130,7 +137,9 @@ const LINGER_MS = 1_000;
 /** What never becomes a request gets a bare status, unless the client would take it for the answer to another request. */
 function refuseUnparsable(traffic: Traffic, socket: Duplex, code = ''): void {
   const connection = traffic.on(socket as Socket);
-  if (!socket.writable || code === 'ECONNRESET' || isMistakable(connection)) return void socket.destroy();
+  const { bytesRead } = socket as Socket; // a client that connects ahead would take a 408 for its answer
+  const isSilent = !socket.writable || code === 'ECONNRESET' || bytesRead === 0;
+  if (isSilent || isMistakable(connection)) return void socket.destroy();
   socket.on('error', () => socket.destroy());
   socket.end(`HTTP/1.1 ${STATUSES[code] ?? '400 Bad Request'}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`);
   const leave = setTimeout(() => socket.destroy(), LINGER_MS).unref();

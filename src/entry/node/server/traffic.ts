@@ -7,9 +7,6 @@ const PROBE = /^\/(?:livez|readyz)\/?(?:\?|$)/;
 /** Requests on one connection that have no answer yet. */
 const MOST_PIPELINED = 32;
 
-/** What all clients of the process together may have been sent and not read yet. */
-const MOST_UNREAD_BYTES = 256 * 1_048_576;
-
 /** A client that has something to read and takes nothing for so long is cut off. */
 const STALLED_MS = 30_000;
 
@@ -19,21 +16,6 @@ const STALLED_MS = 30_000;
  */
 const QUIET_LOOKS = 10;
 const LOOK_MS = 25;
-
-/** Bytes that clients have been sent and have not read yet, of all listeners of the process. */
-export class Unread {
-  readonly #most: number;
-  bytes = 0;
-
-  constructor(most = MOST_UNREAD_BYTES) {
-    this.#most = most;
-  }
-
-  /** Whether no further answer to a read may be sent. */
-  get isFull(): boolean {
-    return this.bytes > this.#most;
-  }
-}
 
 /** An answer of a listener. Node makes one for each request. */
 export class Answer extends ServerResponse {
@@ -129,8 +111,20 @@ export class Connection {
   }
 
   #count(bytes: number): void {
-    this.#traffic.unread.bytes += bytes - this.#unread;
+    const added = bytes - this.#unread;
+    if (this.#unread === 0 && added > 0) this.#takenAt = performance.now();
     this.#unread = bytes;
+    if (added !== 0) this.#traffic.countUnread(added);
+  }
+
+  /** Since when it has taken nothing of what it has to read; undefined if it has read all. */
+  get stalledSince(): number | undefined {
+    return this.#unread > 0 ? this.#takenAt : undefined;
+  }
+
+  cutOff(): void {
+    this.#count(0);
+    this.#socket.destroy();
   }
 
   /** Cuts off a client that has something to read and has taken nothing for `STALLED_MS`, whatever it sends meanwhile. */
@@ -139,7 +133,7 @@ export class Connection {
     const { _handle: handle } = this.#socket;
     const taken = handle ? handle.bytesWritten - handle.writeQueueSize : 0;
     if (this.#unread === 0 || taken !== this.#taken) [this.#taken, this.#takenAt] = [taken, now];
-    else if (now - this.#takenAt >= STALLED_MS) this.#socket.destroy();
+    else if (now - this.#takenAt >= STALLED_MS) this.cutOff();
   }
 }
 
@@ -147,22 +141,28 @@ function over(this: Answer): void {
   this.clientConnection?.over();
 }
 
+/** How many requests may be under way, and how much may be unread. */
+interface Most {
+  readonly requests: number;
+  readonly unreadBytes: number;
+}
+
 /** The connections of a listener, and the requests on them. It can be closed without dropping any that is under way. */
 export class Traffic {
   readonly #connections = new Map<Socket, Connection>();
-  readonly #most: number;
-  readonly unread: Unread;
+  readonly #most: Most;
   readonly begin: (answer: Answer) => void;
   /** Requests so far, those that have no answer yet, and those of them that take room: no probes, and none that only wait. */
   begun = 0;
   size = 0;
   underWay = 0;
+  /** Bytes that clients have been sent and have not read yet. */
+  unreadBytes = 0;
   #isDraining = false;
 
-  /** `most`: how many requests may be under way. `begin`: what is done with a request. */
-  constructor(most: number, unread: Unread, begin: (answer: Answer, traffic: Traffic) => void) {
+  /** `begin`: what is done with a request. */
+  constructor(most: Most, begin: (answer: Answer, traffic: Traffic) => void) {
     this.#most = most;
-    this.unread = unread;
     this.begin = (answer) => {
       if (this.#isDraining) answer.closeAfter();
       begin(answer, this);
@@ -189,7 +189,7 @@ export class Traffic {
   /** Whether there is room for a request, which is then taken. Probes need none. */
   enter(answer: Answer): boolean {
     if (PROBE.test(answer.req.url ?? '')) return true;
-    if (this.underWay >= this.#most) return false;
+    if (this.underWay >= this.#most.requests) return false;
     this.underWay++;
     answer.room = this;
     return true;
@@ -197,6 +197,16 @@ export class Traffic {
 
   sweep(now: number): void {
     for (const connection of this.#connections.values()) connection.sweep(now);
+  }
+
+  /** Where it is too much, cuts off who has taken nothing for longest: it is the last whom others should wait for. */
+  countUnread(added: number): void {
+    this.unreadBytes += added;
+    if (added < 0 || this.unreadBytes <= this.#most.unreadBytes) return;
+    let longest: Connection | undefined;
+    for (const one of this.#connections.values())
+      if ((one.stalledSince ?? Infinity) < (longest?.stalledSince ?? Infinity)) longest = one;
+    longest?.cutOff();
   }
 
   /** Answers from now on tell their clients to close. */

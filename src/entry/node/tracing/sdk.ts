@@ -78,7 +78,7 @@ const TROUBLE = /"code":"(\w{1,40})"|\b(OTEL_[A-Z_]{1,60})|\b(time)d? ?out\b|\b(
 
 const countIn = (name: string, otherwise: number): number => {
   const count = Number(process.env[name]);
-  return count > 0 ? count : otherwise;
+  return count > 0 && count < 2 ** 31 ? count : otherwise; // a timer takes no more
 };
 
 function samplerIn({ OTEL_TRACES_SAMPLER = '', OTEL_TRACES_SAMPLER_ARG }: NodeJS.ProcessEnv): Sampler {
