@@ -29,11 +29,11 @@ class Scan {
     const members = this.#upTo('}', () => {
       const name = this.#string();
       this.#at = skipSpace(this.#text, this.#at) + 1; // the colon
-      return { name, value: this.value() };
+      return [name, this.value()] as const;
     });
-    const kept = without ? members.filter(({ name }) => !without.has(stringAt(name))) : members;
-    // Members of one name stay in their order: which of them counts depends on the reader.
-    return kept.toSorted((one, other) => orderOf(one.name, other.name)).map(({ name, value }) => `${name}:${value}`);
+    const last = [...new Map(members)]; // of a name that stands twice the last counts, as for JSON.parse
+    const kept = without ? last.filter(([name]) => !without.has(stringAt(name))) : last;
+    return kept.toSorted(([one], [other]) => (one < other ? -1 : 1)).map(([name, value]) => `${name}:${value}`);
   }
 
   /** The items of an array or object. */
@@ -59,9 +59,4 @@ class Scan {
     this.#at = end;
     return part;
   }
-}
-
-function orderOf(one: string, other: string): number {
-  if (one === other) return 0;
-  return one < other ? -1 : 1;
 }

@@ -249,8 +249,8 @@ describe('canonical texts', () => {
 });
 
 test.each([
-  ['{"b":1,"a":1,"\\u0061":2}', '{"a":1,"a":2,"b":1}'],
-  ['{"a":2,"b":1,"a":1}', '{"a":2,"a":1,"b":1}'],
-])('members of one name stay in their order, as in %s', (json, expected) => {
+  ['{"b":1,"a":1,"\\u0061":2}', '{"a":2,"b":1}'],
+  ['{"a":2,"b":1,"a":1}', '{"a":1,"b":1}'],
+])('of a name that stands twice the last counts, as for JSON.parse: %s', (json, expected) => {
   expect(canonical(json)).toBe(expected);
 });
