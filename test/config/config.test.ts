@@ -35,7 +35,6 @@ describe('without variables', () => {
       slowMs: 1000,
       shutdownGraceMs: 10_000,
       shutdownDelayMs: 0,
-      keepAliveMs: 65_000,
     });
   });
 });

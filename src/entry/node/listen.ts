@@ -23,7 +23,7 @@ const MOST_REQUESTS = 2_000;
  */
 export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: () => Promise<void>): Promise<Served> {
   const opened = openedOnNode(gateway);
-  const { deps, scrape, logger, settings, storeOpened, tracesOpened } = opened;
+  const { deps, scrape, logger, storeOpened, tracesOpened } = opened;
   const { config, metrics, waitUntil } = deps;
   if (config.secrets.length === 0) logger.info({}, HASHES_CHANGE);
   if (config.upstreamTimeoutMs > config.requestTimeoutMs) logger.warn({}, NEVER_THAT_LONG);
@@ -40,7 +40,6 @@ export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: 
     app,
     refuse: createRefuser(deps),
     waitUntil,
-    keepAliveMs: settings.keepAliveMs,
     onOverload: () => metrics.refused('under_way'),
     ...bounds,
     host,

@@ -50,8 +50,6 @@ const variables = z.object({
   /** That of the store that instances share. */
   storeUrl: z.optional(readAs(expectedStoreAddress, storeAddressOf)),
   shutdownDelayMs: integerVariable(0, 600_000, 0),
-  /** For how long an idle connection of a client is kept. */
-  keepAliveMs: integerVariable(1_000, 3_600_000, 65_000),
   upstreamCaFile: file,
   upstreamCertFile: file,
   upstreamKeyFile: file,

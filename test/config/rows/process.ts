@@ -36,7 +36,6 @@ export const rows: readonly Rows[] = [
   },
   integers('SHUTDOWN_GRACE_MS', 0, 600_000),
   integers('SHUTDOWN_DELAY_MS', 0, 600_000),
-  integers('KEEP_ALIVE_MS', 1_000, 3_600_000),
   {
     variable: 'TRUSTED_PROXIES',
     good: [

@@ -26,8 +26,6 @@ export interface ServeOptions {
   readonly onOverload?: () => void;
   /** How many connections there may be; others are closed at once. */
   readonly mostConnections?: number;
-  /** For how long an idle connection is kept: longer than load balancers keep theirs. */
-  readonly keepAliveMs?: number;
 }
 
 export interface Serving {
@@ -51,6 +49,7 @@ export interface Served {
 
 /** Slow heads and bodies are cut off in seconds; Node's own limits leave them for minutes. */
 const LIMITS = {
+  keepAliveTimeout: 65_000, // longer than balancers keep idle connections
   headersTimeout: 3_000,
   requestTimeout: 5_000,
   connectionsCheckingInterval: 500,
@@ -72,8 +71,7 @@ export async function serve(options: ServeOptions): Promise<Serving> {
   const { mostUnreadBytes: unreadBytes = MOST_UNREAD_BYTES } = options;
   const traffic = new Traffic({ requests: mostRequests, unreadBytes }, guarded(options));
   const answer = ({ socket }: IncomingMessage, outgoing: Answer) => traffic.on(socket)?.add(outgoing);
-  const { keepAliveMs: keepAliveTimeout = 65_000 } = options;
-  const server = createServer({ ...LIMITS, keepAliveTimeout, ServerResponse: Answer }, answer)
+  const server = createServer({ ...LIMITS, ServerResponse: Answer }, answer)
     .on('connection', (socket) => traffic.accept(socket))
     .on('checkExpectation', answer)
     .on('clientError', ({ code }: NodeJS.ErrnoException, socket) => refuseUnparsable(traffic, socket, code))
