@@ -7,9 +7,9 @@ const ROOT = join(import.meta.dirname, '../..');
 
 /** `npm start`, what looks at its configuration, and the worker that is deployed: they have the account API's tables. */
 const WITH_TABLES = [
-  'src/entry/node.ts',
   'src/entry/node/doctor.ts',
   'src/entry/node/sandbox.ts',
+  'src/entry/node/start.ts',
   'src/entry/worker.ts',
 ];
 
