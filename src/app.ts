@@ -92,9 +92,9 @@ interface MountTools extends RequestTools {
 }
 
 /**
- * One handler answers a request: with a second one at its path Hono would compose the two, at the price of six promises. So
- * what is no call of ours is in an app of its own. There is no middleware before all routes: `route()` would copy it to the
- * app of a host.
+ * One handler matches a request. With a second one Hono would compose the two, at the price of six promises. So the answers
+ * to other methods and unknown paths are in a second app, `others`. There is no middleware before all routes: `route()`
+ * would copy it to the app of a host.
  * @param ownPrefixes patterns below which an unknown path is ours too where the app is mounted
  */
 function mount(routes: readonly Route[], tools: MountTools, ownPrefixes: string[] = []) {

@@ -5,7 +5,7 @@ import type { Timed } from './timeline.ts';
 export interface Recorded extends Timed {
   readonly method: string;
   readonly route: { readonly name: string; readonly operation?: string | undefined };
-  /** When it began to be answered: after its wait for a change, if it had one. */
+  /** When its last reading began: after a wait for a change, if it had one. */
   readonly begunAt: number;
   /** Keyed hash of the credential. */
   readonly account: string | undefined;

@@ -56,7 +56,7 @@ export class Waiting {
     return this.#tools.ending?.aborted === true;
   }
 
-  /** From now on it is woken by writes. It takes no place yet: nobody knows whether it has to wait. */
+  /** From now on writes of the account wake it. It takes no place yet: whether it has to wait is known after its first reading. */
   begin(account: AccountId): Wait {
     const wait = new Wait();
     this.#waits.set(account, (this.#waits.get(account) ?? new Set()).add(wait));

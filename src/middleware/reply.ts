@@ -34,8 +34,8 @@ const ON_WHOLE = { ...ON_ALL, 'Cross-Origin-Resource-Policy': 'same-origin' } as
 const ON_PAGES = { ...ON_WHOLE, 'X-Frame-Options': 'DENY', 'Referrer-Policy': 'no-referrer' } as const;
 
 /**
- * The one `Response` of a request. Where a host's middleware came first it may have set headers for the answer, which Hono adds to those of ours. To HEAD
- * it gives no body, after which nobody knows the length.
+ * The one `Response` of a request. Where a host's middleware came first it may have set headers for the answer, which Hono
+ * adds to those of ours. To HEAD Hono gives no body, so the length is set here.
  */
 export function reply(c: Context<Env>, answer: Answer): Response {
   const request = c.get('porticoRequest');

@@ -16,7 +16,8 @@ interface CircuitTools {
 /**
  * Opens when half of the last calls failed. While it is open it refuses with `upstream_unavailable`, but lets one call
  * through every five seconds, and closes when one of these succeeds. The five seconds begin when that call is sent, so
- * that an upstream that hangs is asked as often. Whose call has failed lets others go first: its calls may fail for ever.
+ * that an upstream that hangs is asked as often. An account whose probe
+ * has failed lets other accounts go first, since its calls may fail for ever.
  */
 export class Circuit {
   readonly #tools: CircuitTools;

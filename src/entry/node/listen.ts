@@ -62,7 +62,10 @@ export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: 
   return { url: main.url, adminUrl: admin?.url };
 }
 
-/** While it waits for `SHUTDOWN_DELAY_MS` the balancer may notice; then the public listener is drained. What `last` closes is closed last, for the probes. */
+/**
+ * Waits for `SHUTDOWN_DELAY_MS`, so that the balancer may notice, then drains the public listener. `last` closes what probes
+ * ask until the end.
+ */
 async function end(
   { deps, settings: { shutdownDelayMs }, logger, idle, close, cutOff }: OpenedOnNode,
   main: Serving,

@@ -117,7 +117,7 @@ export class Connection {
     if (added !== 0) this.#traffic.countUnread(added);
   }
 
-  /** Since when it has taken nothing of what it has to read; undefined if it has read all. */
+  /** Since when the client has taken nothing; undefined if nothing is unread. */
   get stalledSince(): number | undefined {
     return this.#unread > 0 ? this.#takenAt : undefined;
   }
@@ -199,7 +199,7 @@ export class Traffic {
     for (const connection of this.#connections.values()) connection.sweep(now);
   }
 
-  /** Where it is too much, cuts off who has taken nothing for longest: it is the last whom others should wait for. */
+  /** Beyond the bound, cuts off the client that has taken nothing for longest, so that no other client has to wait. */
   countUnread(added: number): void {
     this.unreadBytes += added;
     if (added < 0 || this.unreadBytes <= this.#most.unreadBytes) return;
