@@ -31,6 +31,6 @@ ARG REVISION
 LABEL org.opencontainers.image.title="Portico" \
   org.opencontainers.image.description="A backend-for-frontend gateway on Hono, for Node and Cloudflare Workers." \
   org.opencontainers.image.licenses="MIT" \
-  org.opencontainers.image.version="0.2.0" \
+  org.opencontainers.image.version="0.3.0" \
   org.opencontainers.image.source="${SOURCE}" \
   org.opencontainers.image.revision="${REVISION}"

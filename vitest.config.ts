@@ -10,14 +10,16 @@ const WITH_SERVERS = [
   'test/client/runtimes/workerd.test.ts',
   'test/certificates/process.test.ts',
   'test/clients/{bursts,connections,slow,uploads}.test.ts',
+  'test/deploy/balancers.test.ts',
   'test/doctor/**/*.test.ts',
   'test/metrics/endpoint.test.ts',
   'test/faults/{memory,workerd}.test.ts',
   'test/fleet/**/*.test.ts',
   'test/runtime/**/*.test.ts',
-  'test/property/{deltas,views*}.test.ts',
-  'test/store/redis-*.test.ts',
+  'test/property/deltas.test.ts',
+  'test/store/redis*.test.ts',
   'test/traces/process.test.ts',
+  'test/workers/**/*.test.ts',
 ];
 
 /** Start processes too, of what `npm pack` packs. */

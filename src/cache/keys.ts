@@ -1,14 +1,30 @@
-import { type AccountId, type CacheKey, EVERYTHING, type Tag } from '../store/store.ts';
+import { type AccountId, type CacheKey, EVERYTHING, type Tag } from '../store/port.ts';
 import type { OperationInput, Read } from '../upstream/call.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
+import type { Table } from '../upstream/table.ts';
 
 /** Keys and tags are made only here. The store puts the account in front of the key. */
 export function cacheKeyOf(account: AccountId, { operation, input }: Read, policy: CachePolicy | undefined): CacheKey {
   // Neither an operation id nor an `<ID>` can hold the delimiters, and the query comes last.
   const key = `${operation.id}/${input.id ?? ''}?${input.query}`;
   const freshMs = policy ? policy.fresh * 1000 : 0;
-  const lifeMs = policy ? freshMs + Math.max(policy.stale, policy.onError) * 1000 : 0;
-  return { account, key, tags: tagsOf(operation, input), freshMs, lifeMs };
+  return { account, key, tags: tagsOf(operation, input), freshMs, lifeMs: lifeOf(policy) };
+}
+
+const lifeOf = (policy: CachePolicy | undefined) =>
+  policy ? (policy.fresh + Math.max(policy.stale, policy.onError)) * 1000 : 0;
+
+/** What a copy may take until it is kept, and more. */
+const NOTE_MARGIN_MS = 1_200_000;
+/** Also where this policy has short lives only: instances that run meanwhile may have another one. */
+const LEAST_NOTE_MS = 7_200_000;
+
+/** How long the note of an account is kept at least: longer than any copy. */
+export const noteMsOf = ({ policyOf }: Policies, { operations }: Table): number =>
+  Math.max(LEAST_NOTE_MS, ...operations.map((operation) => NOTE_MARGIN_MS + lifeOf(policyOf(operation))));
+
+interface Policies {
+  readonly policyOf: (operation: Operation) => CachePolicy | undefined;
 }
 
 function tagsOf({ group }: Operation, { id }: OperationInput): Tag[] {

@@ -1,7 +1,7 @@
 import { GatewayError } from '../core/errors.ts';
 import type { Digest } from '../core/runtime.ts';
 import { BEHIND, beginPhase, during, type Phase, type Timed } from '../core/timeline.ts';
-import type { CacheKey, Entry, Fetched, Found, Saved } from '../store/store.ts';
+import type { CacheKey, Entry, Fetched, Found, Saved } from '../store/port.ts';
 import type { CallUpstream, OperationInput, Read, RequestContext, UpstreamAnswer } from '../upstream/call.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
 import { ageOf, freshMsOf, type Reader, type ReaderOptions, type Reading, readingOf } from './reader.ts';
@@ -40,8 +40,6 @@ interface Good {
   readonly status: number;
   readonly entry: Entry | null;
   readonly isStored: boolean;
-  /** Fetched by another instance. */
-  readonly isCollapsed?: boolean;
 }
 
 interface Failed {
@@ -71,7 +69,7 @@ export class ReadThrough {
     const { context } = reader;
     const { wants } = context;
     const key = reader.keyOf(read);
-    const asked = reader.snapshot.lookup(key, clock.now());
+    const asked = reader.snapshot.lookup(key);
     const found = asked instanceof Promise ? await during(clock, { context, leg }, 'store', asked) : asked;
     const policy = policyOf(read.operation);
     const { entry } = found;
@@ -90,7 +88,7 @@ export class ReadThrough {
     const isInPlace = !isGood && isWithin(Math.max(policy.stale, policy.onError), freshMs) && isCircuitOpen();
     if (!isGood && !isInPlace) return this.#ask(lookup, 'stale');
     // Refreshed in the background; no request waits for it or can cancel it.
-    if (freshMs <= 0 && !found.isLeasedElsewhere) {
+    if (freshMs <= 0) {
       const behind = { ...lookup, leg: BEHIND };
       void this.#join(behind, { start: (controller) => this.#fetch(behind, controller) });
     }
@@ -110,19 +108,16 @@ export class ReadThrough {
     let done: Result;
     try {
       const start = (controller: AbortController) => this.#fetch(lookup, controller);
-      const joined = this.#join(lookup, { start, onJoined, waiter: reader.signal });
-      // The call that it has joined may wait for its lease.
-      if (waiting && hasLease(lookup)) void reader.snapshot.save(lookup.key, lookup.found, {});
-      done = await joined;
+      done = await this.#join(lookup, { start, onJoined, waiter: reader.signal });
     } catch (error) {
-      if (waiting) waiting.end = clock.now();
-      done = await this.#abandoned(lookup, error);
+      // The reader itself has given up: its client has left, or its time is up.
+      done = { error, holds: reader.snapshot.holds(lookup.key, lookup.found) };
     }
     if (waiting) waiting.end ??= clock.now();
     if ('error' in done && done.error instanceof GatewayError) lookup.context.reason ??= done.error.particulars.reason;
     const older = 'error' in done ? this.#olderCopy(lookup, done) : undefined;
     if (older) return older;
-    const isCollapsed = waiting !== undefined || ('isCollapsed' in done && done.isCollapsed);
+    const isCollapsed = waiting !== undefined;
     metrics.readDone(isCollapsed ? 'collapsed' : policy ? 'miss' : 'bypass');
     if ('error' in done) throw done.error;
     const { status, entry, isStored } = done;
@@ -147,86 +142,41 @@ export class ReadThrough {
     return this.#flights.join(flight, { ...how, by: context, isAnew: wants === 'no-cache', waitUntil });
   }
 
-  /** The reader itself has given up: its client has left, or its time is up. */
-  async #abandoned({ reader, key, found, context, leg }: Lookup, error: unknown): Promise<Failed> {
-    const { clock } = this.#options;
-    const asked = reader.snapshot.lookup(key, clock.now());
-    const told = asked instanceof Promise ? await during(clock, { context, leg }, 'store', asked) : asked;
-    const { version, entry } = told;
-    return { error, holds: version === found.version && entry !== undefined };
-  }
-
-  /**
-   * If another instance is fetching the same, waits for its answer. The end of a fetch is always reported to the store,
-   * since other instances may wait for it.
-   */
   async #fetch(lookup: Lookup, controller: AbortController): Promise<Result> {
-    const { policy, reader, found } = lookup;
-    const { snapshot } = reader;
-    const isShared = policy !== undefined && reader.context.wants === 'any';
-    // The same object where nobody else was fetching.
-    const latest = isShared && snapshot.lease ? await this.#leased(lookup, controller.signal) : found;
-    const made = latest === found ? undefined : this.#madeMeanwhile(latest, policy);
-    if (made) return { status: 200, entry: made, isStored: true, isCollapsed: true };
+    const { policy, found } = lookup;
     try {
-      const answer = await this.#call(lookup, latest.entry, controller);
+      const answer = await this.#call(lookup, controller);
       const status = answer.notModified ? 200 : answer.status;
       const isValidated = policy !== undefined || lookup.read.operation.polled === true;
       const etag = isValidated && answer.text !== null ? `"${await this.#options.digest.body(answer.text)}"` : '';
-      const entry = entryOf(answer, latest.entry, { etag, storedAt: this.#options.clock.now() });
+      const entry = entryOf(answer, found.entry, { etag, storedAt: this.#options.clock.now() });
       const isKept = entry !== null && status === 200 && answer.isStorable;
-      if (!policy && (isKept || !latest.entry)) return { status, entry, isStored: false };
-      const fetched: Fetched = isKept ? { entry } : { drop: latest.entry && 'key' };
-      return { status, entry, isStored: (await this.#save(lookup, latest, fetched)).stored };
+      if (!policy && (isKept || !found.entry)) return { status, entry, isStored: false };
+      const fetched: Fetched = isKept ? { entry } : { drop: found.entry && 'key' };
+      return { status, entry, isStored: (await this.#save(lookup, fetched)).stored };
     } catch (error) {
-      if (latest.entry && isFailure(error)) this.#failed.set(latest.entry, error.code);
+      if (found.entry && isFailure(error)) this.#failed.set(found.entry, error.code);
       const drop = dropOf(error);
-      const isReported = policy !== undefined || drop !== undefined;
-      return { error, holds: !isReported || (await this.#save(lookup, latest, { drop })).holds };
+      if (!drop) return { error, holds: lookup.reader.snapshot.holds(lookup.key, found) };
+      return { error, holds: (await this.#save(lookup, { drop })).holds };
     }
   }
 
-  async #leased({ key, found, reader, context, leg }: Lookup, signal: AbortSignal): Promise<Found> {
-    const { clock } = this.#options;
-    const leased = reader.snapshot.lease?.(key, found, signal) ?? found;
-    if (!(leased instanceof Promise)) return leased;
-    const waiting = beginPhase(context, 'lease', clock.now(), leg);
-    try {
-      return await leased;
-    } finally {
-      waiting.end = clock.now();
-    }
-  }
-
-  #save(lookup: Lookup, latest: Found, fetched: Fetched): Promise<Saved> | Saved {
-    const saved = lookup.reader.snapshot.save(lookup.key, latest, fetched);
+  #save(lookup: Lookup, fetched: Fetched): Promise<Saved> | Saved {
+    const saved = lookup.reader.snapshot.save(lookup.key, lookup.found, fetched);
     return saved instanceof Promise ? during(this.#options.clock, lookup, 'store', saved) : saved;
   }
 
-  /** The copy that another instance, or this one, has made before the lease was over. */
-  #madeMeanwhile({ isMadeElsewhere, entry }: Found, policy: CachePolicy | undefined): Entry | undefined {
-    const isFresh = entry && policy && freshMsOf(entry, policy, this.#options.clock.now()) > 0;
-    return isMadeElsewhere || isFresh ? entry : undefined;
-  }
-
-  /** `copy`: what the upstream may confirm. */
-  #call({ read, reader, leg }: Lookup, copy: Entry | undefined, controller: AbortController): Promise<UpstreamAnswer> {
+  #call({ read, reader, leg, found }: Lookup, controller: AbortController): Promise<UpstreamAnswer> {
     const { clock, call, timeoutMs } = this.#options;
     const { operation, input } = read;
     const { account, owner, context } = reader;
+    const copy = found.entry; // which the upstream may confirm
     const validators = copy && hasAny(copy.validators) ? copy.validators : undefined;
     const endsAt = clock.now() + timeoutMs;
     return call({ context, account, owner, leg, operation, input, validators, controller, endsAt });
   }
 }
-
-/** Whether the request has the lease itself, which came with what it asked the store. */
-const hasLease = ({ policy, reader: { context, snapshot }, found }: Lookup): boolean =>
-  snapshot.lease !== undefined &&
-  policy !== undefined &&
-  context.wants === 'any' &&
-  !found.isHidden &&
-  !found.isLeasedElsewhere;
 
 /** Whether a copy is fresh, or has not been stale for so many seconds. */
 const isWithin = (seconds: number, freshMs: number) => -freshMs < seconds * 1000;

@@ -1,6 +1,6 @@
 import type { Metrics } from '../core/metrics.ts';
 import { childOf, type Clock } from '../core/runtime.ts';
-import { type AccountId, type CacheKey, type Entry, freshFor, type Owner, type Snapshot } from '../store/store.ts';
+import { type AccountId, type CacheKey, type Entry, freshFor, type Owner, type Snapshot } from '../store/port.ts';
 import type { Read, RequestContext } from '../upstream/call.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
 import { cacheKeyOf } from './keys.ts';
@@ -100,7 +100,7 @@ export class Reader {
 
   /** A valid copy of any age, without waiting. */
   copy(read: Read): Entry | undefined {
-    return this.snapshot.copy(this.keyOf(read), this.#options.clock.now());
+    return this.snapshot.copy(this.keyOf(read));
   }
 
   /** That of a read that was named at the beginning is made already: it is told by being the same object. */

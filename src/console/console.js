@@ -9,7 +9,6 @@ const PHASES = {
   'back-off': 'pause before the next attempt',
   slot: 'waited for a slot to the upstream',
   joined: 'waited for another call',
-  lease: 'waited for another instance that fetched the same',
   store: 'asked the shared store',
   gates: 'waited for the headers that a hook gives',
   own: 'the gateway itself',

@@ -3,10 +3,10 @@ import type { Clock } from './runtime.ts';
 
 /**
  * What the time of a request goes to: `gates` until a call may be sent, `slot` in the queue for one, `store` asking the shared
- * store, `lease` while another instance fetches the same, `joined` to another request's call, `attempt` at the upstream,
+ * store, `joined` to another request's call, `attempt` at the upstream,
  * `back-off` between two of these; `own` is all that is left.
  */
-export const PHASES = ['own', 'gates', 'slot', 'store', 'lease', 'joined', 'attempt', 'back-off'] as const;
+export const PHASES = ['own', 'gates', 'slot', 'store', 'joined', 'attempt', 'back-off'] as const;
 export type PhaseName = (typeof PHASES)[number];
 
 /** What became of an attempt. */

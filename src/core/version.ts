@@ -1,2 +1,2 @@
 /** That of package.json. */
-export const VERSION = '0.2.0';
+export const VERSION = '0.3.0';

@@ -2,7 +2,7 @@ import type { Reader, Reading } from '../cache/reader.ts';
 import { GatewayError, type Problem } from '../core/errors.ts';
 import type { Clock, Soon } from '../core/runtime.ts';
 import { beginPhase } from '../core/timeline.ts';
-import { isAddress } from '../store/store.ts';
+import { isAddress } from '../store/port.ts';
 import type { Read } from '../upstream/call.ts';
 import { targetOf } from '../upstream/client.ts';
 import { withOrigin } from '../upstream/links.ts';

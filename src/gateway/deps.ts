@@ -3,7 +3,7 @@ import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Recorder } from '../core/recorder.ts';
 import type { Clock, Digest } from '../core/runtime.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/port.ts';
 import type { Hooks } from '../upstream/hooks.ts';
 import type { Overview } from './sections.ts';
 import type { Table } from '../upstream/table.ts';

@@ -1,5 +1,5 @@
 import { cut, itemsOf, memberOf, type Span, stringAt } from '../core/json.ts';
-import type { Entry } from '../store/store.ts';
+import type { Entry } from '../store/port.ts';
 
 /** What copies say of a section whose id another one names. A copy never changes, so each is searched once. */
 export class Found {

@@ -3,7 +3,7 @@ import { ReadThrough } from '../cache/read-through.ts';
 import { andThen, type Soon } from '../core/runtime.ts';
 import { gateList } from '../resilience/gate-list.ts';
 import { acceptedAccounts, type Gate } from '../resilience/gates.ts';
-import { type AccountId, isSessionOver } from '../store/store.ts';
+import type { AccountId } from '../store/port.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { OperationInput, Read, RequestContext } from '../upstream/call.ts';
@@ -45,7 +45,7 @@ export function createGateway(deps: GatewayDeps) {
     const window = isCounted(context) ? undefined : limit.account;
     return andThen(readerOf(context, reads, { window, session }), (counted) => {
       limit.apply(context, limit.account, counted.snapshot.use);
-      if (session && isSessionOver(session, counted.snapshot.session)) throw sessionOver();
+      if (counted.snapshot.session?.isOver) throw sessionOver();
       return counted;
     });
   };
@@ -65,7 +65,7 @@ export function createGateway(deps: GatewayDeps) {
       return (context.account ??= await deps.digest.account(context.credential));
     },
     waiting,
-    sessions: accountSessions(deps, { accepted, limit, readerOf, read, via }),
+    sessions: accountSessions(deps, { limit, readerOf, read, via }),
     /** Anything else: counted, then sent once, never through the cache. @throws GatewayError, also what `input` throws */
     async write(
       operation: Operation,

@@ -1,5 +1,5 @@
 import type { GatewayError } from '../core/errors.ts';
-import type { Entry } from '../store/store.ts';
+import type { Entry } from '../store/port.ts';
 
 /** Result of a section, in the terms of `meta.sections`. `ms` in milliseconds, `age` and `ttl` in seconds. */
 export type Leg = GoodLeg | BadLeg | { readonly state: 'not_applicable'; readonly ms: number };

@@ -1,6 +1,6 @@
 import type { Metrics } from '../core/metrics.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { AccountId } from '../store/store.ts';
+import type { AccountId } from '../store/port.ts';
 
 /** Requests that may wait for a change at once. */
 const MOST = 5_000;

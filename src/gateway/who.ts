@@ -4,7 +4,7 @@ import { GatewayError } from '../core/errors.ts';
 import { andThen, type Soon } from '../core/runtime.ts';
 import { during } from '../core/timeline.ts';
 import type { acceptedAccounts } from '../resilience/gates.ts';
-import { requestsBy, secondsLeft, type SnapshotRequest, type WindowUse } from '../store/store.ts';
+import { requestsBy, secondsLeft, type SnapshotRequest, type WindowUse } from '../store/port.ts';
 import type { CopyOf, Quota, Read, RequestContext } from '../upstream/call.ts';
 import type { GatewayDeps } from './deps.ts';
 
@@ -31,12 +31,10 @@ export function readers({ config, store, clock, digest, metrics }: GatewayDeps, 
       const keyOf = (read: Read) => cacheKeyOf(account, read, policyOf(read.operation));
       const reads = typeof named === 'function' ? named((read) => store.copyOf(keyOf(read))) : named;
       const keys = reads.map(keyOf);
-      const { wants, waitUntil } = context;
-      const fetches = wants === 'any';
-      const asked = store.snapshot({ account, owner, now: clock.now(), window, keys, fetches, session, waitUntil });
+      const { waitUntil } = context;
+      const asked = store.snapshot({ account, window, keys, session, waitUntil });
       const soon = asked instanceof Promise ? during(clock, { context }, 'store', asked) : asked;
       return andThen(soon, (snapshot) => {
-        context.snapshot = snapshot;
         return new Reader({ context, account, owner, snapshot, reads, keys }, options);
       });
     });

@@ -6,7 +6,14 @@ import { isJson } from '../core/json.ts';
 import type { IdempotencyOutcome } from '../core/metrics.ts';
 import { onAbort, stopwatch } from '../core/runtime.ts';
 import { during } from '../core/timeline.ts';
-import { addressOwner, type NewWrite, type WriteAnswer, type WriteEnd, type WriteRecord } from '../store/store.ts';
+import {
+  addressOwner,
+  type Begun,
+  type NewWrite,
+  type WriteAnswer,
+  type WriteEnd,
+  type WriteRecord,
+} from '../store/port.ts';
 import type { CallUpstream, OperationInput, RequestContext, Whose } from '../upstream/call.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
@@ -44,7 +51,10 @@ export type Writer = Awaited<ReturnType<typeof writerOf>>;
 /** A write that has been checked and may be sent. */
 type Ready = Awaited<ReturnType<typeof readied>>;
 
-export interface Written extends WriteAnswer {
+/** What the upstream answered. */
+type Sent = Pick<WriteAnswer, 'status' | 'text'>;
+
+export interface Written extends Sent {
   /** The answer to an earlier request with the same key. */
   readonly replayed: boolean;
 }
@@ -81,9 +91,9 @@ export async function writerOf({ digest, limit, accepted }: WriteTools, { operat
 
 /** @throws GatewayError `rate_limited` */
 async function count({ store, clock, limit }: WriteTools, writer: Writer): Promise<void> {
-  const { storedAs: account, owner, quota: window, context } = writer;
+  const { storedAs: account, quota: window, context } = writer;
   if (!window) return;
-  const asked = store.snapshot({ account, owner, now: clock.now(), window, waitUntil: context.waitUntil });
+  const asked = store.snapshot({ account, window, waitUntil: context.waitUntil });
   const { use } = asked instanceof Promise ? await during(clock, { context }, 'store', asked) : asked;
   limit.apply(context, window, use);
 }
@@ -112,7 +122,7 @@ async function newWriteOf(
   { clock, digest, table }: GatewayDeps,
   operation: Operation,
   input: OperationInput,
-  { account, storedAs, owner, quota, context, key }: Writer,
+  { account, storedAs, quota, context, key }: Writer,
 ): Promise<NewWrite> {
   const { endsAt, waitUntil } = context;
   const isPurchase = operation.exclusive === true;
@@ -120,7 +130,6 @@ async function newWriteOf(
   const asked = () => [operation.id, input.id ?? '', input.query, comparedBody(operation, input)].join(' ');
   return {
     account: storedAs,
-    owner,
     window: quota,
     tags: account === undefined ? [] : invalidatedBy(operation, input),
     hasCopies: account !== undefined && table.invalidatesCached(operation),
@@ -163,28 +172,24 @@ async function carryOut(tools: WriteTools, ready: Ready): Promise<Written> {
 
 /**
  * Stores the write. Returns the answer that an earlier request with its key got.
- * @throws GatewayError see `recordOf` and `again`
+ * @throws GatewayError see `recordIn` and `again`
  */
 async function begin(tools: WriteTools, ready: Ready): Promise<Written | undefined> {
-  const record = await recordOf(tools, ready);
+  const record = await recordIn(tools, ready, tools.store.beginWrite(ready.newWrite));
   return record && again(tools, record, ready.newWrite);
 }
 
 /**
- * Counts and stores a write, or asks what is known of its key. Returns the record that prevents it.
+ * The record that the store has of a key, or of an equal purchase, where there is one.
  * @throws GatewayError `rate_limited`, `store_unavailable`, `unauthenticated`
  */
-export async function recordOf(
+export async function recordIn(
   tools: WriteTools,
-  ready: Writer & Pick<Ready, 'newWrite'>,
+  writer: Writer,
+  asked: Promise<Begun>,
 ): Promise<WriteRecord | undefined> {
-  const { newWrite, context, quota } = ready;
-  const { use, record, isLimited, isRevoked, refusal } = await during(
-    tools.clock,
-    ready,
-    'store',
-    tools.store.beginWrite(newWrite),
-  );
+  const { context, quota } = writer;
+  const { use, record, isLimited, isRevoked, refusal } = await during(tools.clock, writer, 'store', asked);
   tools.limit.note(context, quota, use);
   const isBegun = !(refusal || isRevoked || record || isLimited);
   if (isBegun) return undefined;
@@ -192,7 +197,7 @@ export async function recordOf(
   if (refusal) throw refusal;
   if (isRevoked) throw sessionOver();
   if (record) return record;
-  tools.assertAllowed(ready);
+  tools.assertAllowed(writer);
   throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // the cooldown has just ended
 }
 
@@ -210,7 +215,9 @@ function again({ metrics }: GatewayDeps, record: WriteRecord, { fingerprint }: N
     metrics.idempotency(as);
     return GatewayError.of(code, { fault: 'not_sent', ...more });
   };
-  if (record.fingerprint !== fingerprint) throw refuse('idempotency_key_reused', 'key_reused');
+  // One that cannot be opened has none.
+  if (record.fingerprint !== '' && record.fingerprint !== fingerprint)
+    throw refuse('idempotency_key_reused', 'key_reused');
   if (outcome === 'under_way') throw refuse('idempotency_in_progress', 'in_progress', { retryAfter: 1 });
   if (outcome === 'unknown') throw refuse('outcome_unknown', 'outcome_unknown', { outcome: 'unknown' });
   metrics.idempotency('replayed');
@@ -218,7 +225,7 @@ function again({ metrics }: GatewayDeps, record: WriteRecord, { fingerprint }: N
 }
 
 /** A client that leaves cancels the write only until it is sent. */
-async function send({ call, logger }: WriteTools, ready: Ready): Promise<WriteAnswer> {
+async function send({ call, logger }: WriteTools, ready: Ready): Promise<Sent> {
   const { context, key, isLate, account, owner, operation, input } = ready;
   let isSent = false;
   const controller = new AbortController();
@@ -267,14 +274,12 @@ function endOf(error: unknown): Exclude<WriteEnd, WriteAnswer> {
 async function end(tools: WriteTools, ready: Ready, how: WriteEnd): Promise<void> {
   const { store, clock, metrics, waiting } = tools;
   const { newWrite, isStored, account } = ready;
-  const told = (ended: NewWrite) => during(clock, ready, 'store', store.endWrite(ended, how));
+  const told = (ending: Promise<void>) => during(clock, ready, 'store', ending);
   const counted = how === 'unknown' ? 'unknown' : 'released';
   if (newWrite.key !== undefined || newWrite.isPurchase)
     metrics.idempotency(typeof how === 'object' ? 'answered' : counted);
-  const now = clock.now();
-  if (isStored) await told(how === 'unknown' ? stillOpen(newWrite, now) : newWrite);
-  // It was not stored before, but invalidates reads that are under way: reported once, with a mark that expires now.
-  else if (account !== undefined && how !== 'not_sent') await told({ ...newWrite, until: now });
+  if (isStored) await told(store.endWrite(newWrite, how));
+  else if (account !== undefined && how !== 'not_sent') await told(store.endUnannounced(newWrite, how));
   if (account !== undefined) waiting.wake(account);
 }
 
@@ -282,12 +287,6 @@ async function end(tools: WriteTools, ready: Ready, how: WriteEnd): Promise<void
 function remember({ recorder, clock }: WriteTools, { context, operation, account, key }: Ready): void {
   const { requestId } = context;
   recorder?.unknown({ requestId, operation: operation.id, account, hasKey: key !== undefined, at: clock.now() });
-}
-
-/** After a stall its mark may be over before anybody knows that the outcome is not known. */
-function stillOpen(newWrite: NewWrite, now: number): NewWrite {
-  const keyMs = newWrite.now + newWrite.keyMs - now;
-  return { ...newWrite, now, keyMs, until: Math.max(newWrite.until, now + LATE_MS) };
 }
 
 /** A fault of ours is its cause, which is logged where it is answered. */

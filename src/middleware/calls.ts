@@ -86,12 +86,8 @@ export class Calls {
       const read = { operation, input: inputOf(operation, input) };
       await this.#enter();
       const reader = await this.#readerOf([read]);
-      try {
-        const { status, entry } = reader.fresh(read) ?? (await this.#tools.gateway.read(read, reader));
-        return answerOf<O>(status, entry && withOrigin(entry, this.#request));
-      } finally {
-        reader.snapshot.end?.();
-      }
+      const { status, entry } = reader.fresh(read) ?? (await this.#tools.gateway.read(read, reader));
+      return answerOf<O>(status, entry && withOrigin(entry, this.#request));
     });
   }
 

@@ -1,7 +1,7 @@
 import type { Context, ErrorHandler } from 'hono';
 import type { StatusCode } from 'hono/utils/http-status';
 import { ClientLeft, GatewayError, PROBLEM_TYPE } from '../core/errors.ts';
-import { secondsLeft } from '../store/store.ts';
+import { secondsLeft } from '../store/port.ts';
 import { CLIENT_LEFT, endRequest, leftCode } from './access-log.ts';
 import { logIfFault, problemFor } from './problem.ts';
 import { ClientRequest, type Env, type Head, type RequestTools } from './request.ts';

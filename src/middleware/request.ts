@@ -9,7 +9,7 @@ import type { Recorder } from '../core/recorder.ts';
 import { type Clock, type Digest, onAbort, type WaitUntil } from '../core/runtime.ts';
 import type { Phase, RequestSpan } from '../core/timeline.ts';
 import type { Trace, TracedRequest, Tracing } from '../core/tracing.ts';
-import type { AccountId, Owner, SessionId, Snapshot } from '../store/store.ts';
+import type { AccountId, Owner, SessionId } from '../store/port.ts';
 import type { RequestContext } from '../upstream/call.ts';
 import type { Hooks } from '../upstream/hooks.ts';
 import { invalid } from '../upstream/input.ts';
@@ -99,7 +99,6 @@ export class ClientRequest implements RequestContext, TracedRequest {
   readonly span: RequestSpan | undefined;
   account: AccountId | undefined;
   owner: Owner | undefined;
-  snapshot: Snapshot | undefined;
   limitUse: RequestContext['limitUse'];
   /** Set if it came by cookie, and that could be opened. */
   session: Session | undefined;
@@ -273,17 +272,11 @@ export class ClientRequest implements RequestContext, TracedRequest {
     const { clock, leaveRoom } = this.tools;
     if (!this.#isAside) leaveRoom?.(this.#hono?.env ?? {});
     this.#isAside = true;
-    this.#giveBack();
+    this.#stop?.();
+    this.#stop = undefined;
     this.#abort = this.phases = this.failed = this.stale = this.fresh = undefined;
     await wait();
     this.begunAt = clock.now();
-  }
-
-  #giveBack(): void {
-    this.#stop?.();
-    this.#stop = undefined;
-    this.snapshot?.end?.();
-    this.snapshot = undefined;
   }
 
   /** Bytes of the body. One that a host has read already is bounded by the host. @throws GatewayError `payload_too_large` */
@@ -315,7 +308,8 @@ export class ClientRequest implements RequestContext, TracedRequest {
   end(): void {
     if (this.isEnded) return;
     this.isEnded = true;
-    this.#giveBack();
+    this.#stop?.();
+    this.#stop = undefined;
     this.onEnd?.();
     this.onEnd = undefined;
   }

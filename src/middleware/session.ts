@@ -42,7 +42,7 @@ export class Sessions {
   /** A cookie of one upstream is worth nothing at another. */
   constructor(deps: SessionDeps) {
     const { secrets } = deps.config;
-    const purpose = `portico session ${deps.upstream.href}`;
+    const purpose = `portico session 2 ${deps.upstream.href}`;
     this.#sealing = new Sealing(secrets, purpose);
     this.#openNow = deps.makeOpener?.(secrets, purpose);
     this.#deps = deps;

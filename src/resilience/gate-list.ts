@@ -2,7 +2,7 @@ import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Recorder } from '../core/recorder.ts';
 import type { Clock } from '../core/runtime.ts';
-import type { Store } from '../store/store.ts';
+import type { Store } from '../store/port.ts';
 import type { Whose } from '../upstream/call.ts';
 import { Circuit } from './circuit.ts';
 import { watchDrift } from './drift.ts';

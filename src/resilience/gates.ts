@@ -2,7 +2,7 @@ import { GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import { BEHIND, type CallOutcome } from '../core/timeline.ts';
 import { recent } from '../store/bounded.ts';
-import { type AccountId, addressOwner, type Owner, type Store } from '../store/store.ts';
+import { type AccountId, addressOwner, type Owner, type Store } from '../store/port.ts';
 import type { Attempt, UpstreamAnswer, UpstreamCall } from '../upstream/call.ts';
 
 /** How an attempt ended: an answer, or what it failed with. */
@@ -46,12 +46,12 @@ interface Asking {
 
 /** Refuses an account's calls for as long as the upstream's last 429 to it asked for. */
 export function cooldown({ metrics, store }: GateOptions) {
-  const settled: Settled = ({ call: { account, owner, context } }, { error, now }) => {
+  const settled: Settled = ({ call: { account } }, { error, now }) => {
     // A 429 of ours was not sent.
     if (!(error instanceof GatewayError) || error.status !== 429 || error.isUnsent) return;
     const { retryAfter = 0 } = error.particulars;
     if (account === undefined || retryAfter === 0) return;
-    store.coolDown({ account, owner }, now + retryAfter * 1000, context.waitUntil);
+    store.coolDown(account, now + retryAfter * 1000);
   };
   /** @throws GatewayError `rate_limited` */
   const assertOver = ({ call: { account }, now }: Asking): undefined => {

@@ -2,7 +2,7 @@ import { type Clock, onAbort } from '../core/runtime.ts';
 import { GatewayError } from '../core/errors.ts';
 import { Tally } from '../core/tally.ts';
 import type { Metrics } from '../core/metrics.ts';
-import { isAddress, type Owner } from '../store/store.ts';
+import { isAddress, type Owner } from '../store/port.ts';
 import type { Attempt } from '../upstream/call.ts';
 import type { Gate, Settled } from './gates.ts';
 

@@ -65,8 +65,8 @@ async function end(session: Session, request: ClientRequest, gateway: Gateway, i
   request.session = session;
   const { account, isOver } = await gateway.sessions.whose(request, session);
   // One that is over is reported once more: perhaps only this instance knows of it.
-  const revoked = isEverywhere && !isOver ? { epoch: session.epoch + 1 } : session;
-  const isKnown = await gateway.sessions.revoke(request, account, revoked);
+  const which = isEverywhere && !isOver ? 'all' : 'one';
+  const isKnown = await gateway.sessions.revoke(request, account, session, which);
   if (!isKnown) throw GatewayError.of('store_unavailable', { retryAfter: 1, headers: { 'Set-Cookie': CLEARED } });
   if (isOver) throw sessionOver();
 }
@@ -78,13 +78,12 @@ const beginningWith =
   (tokenOf: TokenOf, isProven: boolean): AnswerOf =>
   async (request, gateway, sessions) => {
     sessions.checkOrigin(request);
-    const id = crypto.randomUUID();
-    await gateway.sessions.prepare(request, id, !isProven);
+    await gateway.sessions.prepare(request, !isProven);
     const token = await tokenOf(request, gateway);
     const former = await sessions.former(request);
-    const { account, epoch } = await gateway.sessions.begin(request, { token, id, isProven });
-    if (former) await gateway.sessions.revoke(request, await gateway.sessions.accountOf(former.token), former);
-    const session = sessions.begin(id, epoch, token);
+    const { account, epoch } = await gateway.sessions.begin(request, { token, isProven });
+    if (former) await gateway.sessions.revoke(request, await gateway.sessions.accountOf(former.token), former, 'one');
+    const session = sessions.begin(crypto.randomUUID(), epoch, token);
     const { body, headers } = jsonAnswer(stateOf(session, account));
     return { status: 201, headers: { ...headers, 'Set-Cookie': await sessions.cookieOf(session) }, body };
   };

@@ -1,6 +1,5 @@
 import { LRUCache } from 'lru-cache';
 import { andThen, type Soon } from '../core/runtime.ts';
-import type { Owner } from './store.ts';
 
 export { LRUCache };
 
@@ -30,33 +29,4 @@ export const PART = 1 / 16;
 export function bytesOf(text: string): number {
   // oxlint-disable-next-line no-control-regex
   return /[^\u0000-\u00ff]/.test(text) ? text.length * 2 : text.length;
-}
-
-/**
- * What owners hold of a bounded resource that is not taken back from them. Each may hold a part of what is left, so
- * that there is always some left for other owners.
- */
-export class Holdings {
-  readonly #held = new Map<Owner, number>();
-  readonly #max: number;
-  #total = 0;
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  get total(): number {
-    return this.#total;
-  }
-
-  hasRoomFor(owner: Owner, part: number): boolean {
-    return (this.#held.get(owner) ?? 0) < (this.#max - this.#total) * part;
-  }
-
-  add(owner: Owner, count: number): void {
-    this.#total += count;
-    const held = (this.#held.get(owner) ?? 0) + count;
-    if (held === 0) this.#held.delete(owner);
-    else this.#held.set(owner, held);
-  }
 }

@@ -1,14 +1,17 @@
 import { bytesOf, LRUCache, PART } from './bounded.ts';
-import { type AccountId, type CacheKey, type Entry, EVERYTHING, type Found, type Tag, type Version } from './store.ts';
+import type { Note } from './note.ts';
+import type { AccountId, CacheKey, Entry, Version } from './port.ts';
 
 export interface Copy {
   readonly entry: Entry;
   readonly version: Version;
   readonly askedAt: number;
-  readonly tags: readonly Tag[];
-  /** The view under which a shared store has confirmed it. */
-  view?: object | undefined;
+  /** The note under which it was found to be valid: while the account has the same one, it still is. */
+  confirmed?: Note | undefined;
 }
+
+/** Milliseconds. A copy that seems to have been asked for so much later is from before a clock was set back. */
+const LATER_MS = 60_000;
 
 /** Objects and validators. */
 const COPY_BYTES = 800;
@@ -43,13 +46,14 @@ export class Copies {
   }
 
   /** Returns whether it was kept: not in place of one of the same version that was asked for later. */
-  set(key: CacheKey, { version, askedAt }: Pick<Found, 'version' | 'askedAt'>, entry: Entry): boolean {
-    const copies = this.#accounts.get(key.account) ?? this.#noCopies();
-    const before = copies.peek(key.key);
-    if (before?.version === version && before.askedAt > askedAt) return false;
-    copies.set(key.key, { entry, version, askedAt, tags: key.tags });
-    this.#weigh(key.account, copies);
-    return copies.has(key.key) && this.#accounts.has(key.account);
+  set({ account, key }: CacheKey, copy: Copy): boolean {
+    const copies = this.#accounts.get(account) ?? this.#noCopies();
+    const before = copies.peek(key);
+    const laterMs = before?.version === copy.version ? before.askedAt - copy.askedAt : 0;
+    if (laterMs > 0 && laterMs < LATER_MS) return false;
+    copies.set(key, copy);
+    this.#weigh(account, copies);
+    return copies.has(key) && this.#accounts.has(account);
   }
 
   delete({ account, key }: CacheKey): void {
@@ -57,14 +61,8 @@ export class Copies {
     if (copies?.delete(key)) this.#weigh(account, copies);
   }
 
-  /** Those that have one of these tags. */
-  deleteOf(account: AccountId, tags: readonly Tag[]): void {
-    const copies = this.#accounts.get(account);
-    if (!copies) return;
-    const isAll = tags.includes(EVERYTHING);
-    const held = [...copies.entries()]; // it is not to be changed while it is iterated
-    for (const [key, copy] of held) if (isAll || copy.tags.some((tag) => tags.includes(tag))) copies.delete(key);
-    this.#weigh(account, copies);
+  deleteAll(account: AccountId): void {
+    this.#accounts.delete(account);
   }
 
   usage() {

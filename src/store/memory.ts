@@ -1,150 +1,142 @@
-import { Copies } from './copies.ts';
-import { MemoryAccounts } from './memory/accounts.ts';
-import { MemorySessions } from './memory/sessions.ts';
-import { MemoryWrites } from './memory/writes.ts';
-import { EVERYTHING, hidden, isSessionOver } from './store.ts';
-import type {
-  AccountId,
-  Begun,
-  CacheKey,
-  Entry,
-  Fetched,
-  Found,
-  NewWrite,
-  OwnedAccount,
-  Owner,
-  RevokeRequest,
-  Revoked,
-  Saved,
-  SessionState,
-  Snapshot,
-  SnapshotRequest,
-  Store,
-  Tag,
-  Usage,
-  WindowUse,
-  WriteEnd,
-} from './store.ts';
-import { begunOf } from './writes.ts';
+import type { Backend, Count, Looked, Next, Seen, Swapped } from './backend.ts';
+import { recent } from './bounded.ts';
+import { type Held, newNote, type Note } from './note.ts';
+import { type AccountId, type CacheKey, requestsBy, type Window } from './port.ts';
 
-const FULL_RETRY_SECONDS = 60;
-const MAX_OWN_TAG = 64;
-const COPIES_PART = 7 / 8; // the rest is for accounts
+interface Row {
+  note: Note;
+  readonly held: Map<string, { readonly held: Held; readonly until: number; readonly bytes: number }>;
+  readonly windows: Record<string, { used: number; endsAt: number }>;
+  isAccepted: boolean;
+  /** Until then it has something that may not be evicted. */
+  until: number;
+}
 
-/** The store of one process: bounded maps that end with it. */
-export class MemoryStore implements Store {
-  readonly accounts: MemoryAccounts;
-  readonly copies: Copies;
-  readonly writes: MemoryWrites;
-  readonly #sessions = new MemorySessions({ forgets: false });
-  /** So far. */
-  lookups = 0;
+/** Accounts of which nothing has to be kept, by whether the upstream has accepted them: made-up credentials evict no others. */
+const MOST_IDLE = 50_000;
+/** Of all records. */
+const MAX_RECORD_BYTES = 67_108_864;
+const RECORD_BYTES = 500;
+const MOST_BUSY = 100_000;
+const SWEEP_MS = 1_000;
+const BY_ADDRESS = requestsBy('address');
 
-  /** `maxBytes` bounds the keys and bodies of cached answers together. */
-  constructor({ maxBytes }: { readonly maxBytes: number }) {
-    this.accounts = new MemoryAccounts(maxBytes * (1 - COPIES_PART));
-    this.copies = new Copies(maxBytes * COPIES_PART);
-    this.writes = new MemoryWrites((account, tags) => this.invalidate(account, tags));
+/** Notes, records and counts of this process. Those with marks, records or sessions that ended are kept until their time is over. */
+export class MemoryBackend implements Backend {
+  readonly isHere = true;
+  readonly noteMs = 0; // one that is made anew has other versions
+  readonly reliableAt = -Infinity;
+  readonly now: () => number;
+  readonly #accepted = recent<AccountId, Row>(MOST_IDLE);
+  readonly #others = recent<AccountId, Row>(MOST_IDLE);
+  readonly #busy = new Map<AccountId, Row>();
+  #recordBytes = 0;
+  #sweptAt = -Infinity;
+
+  constructor({ now }: { readonly now: () => number }) {
+    this.now = now;
   }
 
-  snapshot(request: SnapshotRequest): Snapshot {
-    const { account, owner, now, window, session } = request;
-    const use = window && this.accounts.take(request, window, now);
-    const state = session && this.#sessions.stateOf(account, session, now);
-    return new MemorySnapshot(this, owner, use, state);
+  look(account: AccountId, _keys?: readonly CacheKey[], key?: string): Looked {
+    const seen = this.peek(account);
+    if (key === undefined) return seen;
+    const kept = this.#rowOf(account).held.get(key);
+    return { ...seen, held: kept && kept.until > this.now() ? kept.held : undefined };
   }
 
-  copyOf(key: CacheKey): Entry | undefined {
-    return this.copies.get(key)?.entry;
+  peek(account: AccountId): Seen {
+    const { note } = this.#rowOf(account);
+    return { note, seen: note, token: '' };
   }
 
-  async beginWrite(write: NewWrite): Promise<Begun> {
-    const { account, window, now, session } = write;
-    const use = window && this.accounts.take(write, window, now);
-    if (use && use.used > window.limit) return { use, isLimited: true };
-    if (session && isSessionOver(session, this.#sessions.stateOf(account, session, now)))
-      return { use, isRevoked: true };
-    const begun = this.writes.begin(write, this.accounts.coolsUntil(account) - now);
-    return { use, ...begunOf(write, begun, FULL_RETRY_SECONDS) };
+  swap(account: AccountId, { seen }: Seen, { note, lifeMs, record, isBeginning }: Next): Swapped {
+    const row = this.#rowOf(account);
+    if (row.note !== seen) return 'other';
+    const now = this.now();
+    if (isBeginning && record && this.#isFull(now)) return 'full';
+    row.note = note;
+    if (record) this.#settle(row, record, now);
+    const untils = [...row.held.values()].map(({ until }) => until);
+    row.until = Math.max(now + lifeMs, ...untils);
+    this.#place(account, row, now);
+    return 'done';
   }
 
-  async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
-    this.writes.end(write, end);
-  }
-
-  async revoke({ account, now }: RevokeRequest, revoked: Revoked): Promise<boolean> {
-    this.#sessions.revoke(account, revoked, now);
-    return true;
-  }
-
-  coolDown(owned: OwnedAccount, until: number): void {
-    this.accounts.coolDown(owned, until);
+  count(account: AccountId, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, many: number): Count {
+    const { windows } = this.#rowOf(account);
+    // No credential is behind an address, and those that are made up may not evict its limit.
+    if (name === BY_ADDRESS) this.accept(account);
+    const now = this.now();
+    const known = windows[name];
+    const open = known && known.endsAt > now ? known : (windows[name] = { used: 0, endsAt: now + lengthMs });
+    open.used += many;
+    return { used: open.used, endsAt: open.endsAt };
   }
 
   accept(account: AccountId): void {
-    this.accounts.accept(account);
-    this.writes.accept(account);
+    const row = this.#find(account);
+    if (!row || row.isAccepted) return;
+    row.isAccepted = true;
+    if (this.#others.delete(account)) this.#accepted.set(account, row);
   }
 
-  coolsUntil(account: AccountId): number {
-    return this.accounts.coolsUntil(account);
+  #find(account: AccountId): Row | undefined {
+    return this.#busy.get(account) ?? this.#accepted.get(account) ?? this.#others.get(account);
   }
 
-  usage(): Usage {
-    return { ...this.copies.usage(), ...this.accounts.usage(), ...this.writes.usage() };
+  #rowOf(account: AccountId): Row {
+    const known = this.#find(account);
+    if (known) return known;
+    const made: Row = { note: newNote(), held: new Map(), windows: {}, isAccepted: false, until: 0 };
+    this.#others.set(account, made);
+    return made;
   }
 
-  /** Invalidates every answer, and every read under way, that has one of these tags. */
-  invalidate(account: AccountId, tags: readonly Tag[]): void {
-    this.copies.deleteOf(account, tags);
-    this.accounts.renew(account, tags);
-  }
-}
-
-/** The first is the key's own, for answers that are dropped alone. Cut off, since clients may send long ones. */
-const tagsOf = ({ key, tags }: CacheKey): Tag[] => [`=${key.slice(0, MAX_OWN_TAG)}`, ...tags];
-
-/** A snapshot of this process's state takes nothing in advance: each lookup reads the current state. */
-class MemorySnapshot implements Snapshot {
-  readonly use: WindowUse | undefined;
-  readonly session: SessionState | undefined;
-  readonly #store: MemoryStore;
-  /** Who an account is counted for; its copies are counted for itself. */
-  readonly #owner: Owner;
-  /** While a mark covers them, equal reads share a call within one request only. */
-  #hidden: Found | undefined;
-
-  constructor(store: MemoryStore, owner: Owner, use: WindowUse | undefined, session: SessionState | undefined) {
-    this.use = use;
-    this.session = session;
-    this.#store = store;
-    this.#owner = owner;
-  }
-
-  /** None while a mark covers it. */
-  copy(key: CacheKey, now: number): Entry | undefined {
-    const { copies, writes } = this.#store;
-    return writes.covers(key.account, key.tags, now) ? undefined : copies.get(key)?.entry;
-  }
-
-  lookup(key: CacheKey, now: number): Found {
-    const { accounts, copies, writes } = this.#store;
-    if (writes.covers(key.account, key.tags, now)) return (this.#hidden ??= hidden(crypto.randomUUID()));
-    const version = accounts.versionsOf(key.account, this.#owner).of(tagsOf(key));
-    const entry = key.lifeMs > 0 ? copies.get(key)?.entry : undefined;
-    return { entry, version, askedAt: ++this.#store.lookups };
-  }
-
-  save(key: CacheKey, found: Found, { entry, drop }: Fetched): Saved {
-    const { account, tags } = key;
-    const { accounts, copies, writes } = this.#store;
-    if (drop === 'everything') this.#store.invalidate(account, [EVERYTHING]);
-    if (drop === 'key') {
-      copies.delete(key);
-      accounts.renew(account, tagsOf(key).slice(0, 1));
+  #settle(row: Row, { key, held, lifeMs }: NonNullable<Next['record']>, now: number): void {
+    const before = row.held.get(key);
+    row.held.delete(key); // the order is that of their ends
+    this.#recordBytes -= before?.bytes ?? 0;
+    if (held) {
+      const bytes = bytesOf(held);
+      row.held.set(key, { held, until: now + lifeMs, bytes });
+      this.#recordBytes += bytes;
     }
-    const isHidden = found.isHidden === true || writes.covers(account, tags);
-    const holds = !isHidden && accounts.versionsOf(account, this.#owner).of(tagsOf(key)) === found.version;
-    return { stored: holds && entry !== undefined && copies.set(key, found, entry), holds };
+    this.#expire(row, now);
+  }
+
+  #expire({ held }: Row, now: number): void {
+    for (const [key, { until, bytes }] of held) {
+      if (until > now) continue;
+      held.delete(key);
+      this.#recordBytes -= bytes;
+    }
+  }
+
+  /** Where it belongs: it may be evicted when nothing in it has to be kept. */
+  #place(account: AccountId, row: Row, now: number): void {
+    const idle = row.isAccepted ? this.#accepted : this.#others;
+    if (row.until > now) {
+      idle.delete(account);
+      this.#busy.set(account, row);
+      if (this.#busy.size > MOST_BUSY) this.#sweep(now);
+    } else if (this.#busy.delete(account) || !idle.has(account)) idle.set(account, row);
+  }
+
+  #isFull(now: number): boolean {
+    if (this.#recordBytes < MAX_RECORD_BYTES) return false;
+    this.#sweep(now);
+    return this.#recordBytes >= MAX_RECORD_BYTES;
+  }
+
+  #sweep(now: number): void {
+    if (Math.abs(now - this.#sweptAt) < SWEEP_MS) return;
+    this.#sweptAt = now;
+    for (const [account, row] of this.#busy) {
+      this.#expire(row, now);
+      if (row.until <= now) this.#place(account, row, now);
+    }
   }
 }
+
+const bytesOf = ({ record: { outcome } }: Held) =>
+  RECORD_BYTES + (typeof outcome === 'object' ? (outcome.text?.length ?? 0) : 0);

@@ -2,7 +2,7 @@ import type { Reason } from '../core/errors.ts';
 import type { WaitUntil } from '../core/runtime.ts';
 import type { Phase, Timed } from '../core/timeline.ts';
 import type { Trace } from '../core/tracing.ts';
-import type { AccountId, Entry, Owner, SessionId, Snapshot, Window, WindowUse } from '../store/store.ts';
+import type { AccountId, Entry, Owner, SessionId, Window, WindowUse } from '../store/port.ts';
 import type { Operation } from './operation.ts';
 
 /** One client request, for all code that works on it. Instants are in milliseconds of the process's clock. */
@@ -39,8 +39,6 @@ export interface RequestContext extends Timed {
   account: AccountId | undefined;
   /** Whose share of what is bounded it takes; set once it is known. */
   owner?: Owner | undefined;
-  /** What it sees of the store; set once it has been counted. */
-  snapshot?: Snapshot | undefined;
   /** The limit that it was counted in; absent if none applies. */
   limitUse?: { readonly quota: Quota; readonly use: WindowUse } | undefined;
   /** Upstream calls made for it so far, and their time. */

@@ -1,13 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { MemoryStore } from '../../src/store/memory.ts';
-import type { Snapshot } from '../../src/store/store.ts';
+import type { Snapshot } from '../../src/store/port.ts';
 import type { OperationId } from '../support/account-api.ts';
 import { hit, holdFirst, MISS, NO_CACHE, NO_STORE, seen, requestOf } from './helpers.ts';
 import type { TextAnswer } from '../support/http.ts';
+import { clockOfDeadlines, manualClock } from '../support/clock.ts';
 import { bodyOf, callOf, isCallTo, pathOf } from '../support/marked.ts';
 import { openSocket } from '../support/raw-client.ts';
 import { barrier, hold, json, perCall, reply, reset } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
+import { memoryStore, sharedStores } from '../support/stores.ts';
 import { cachedIds, readIds } from '../support/table.ts';
 import { openWorld, type World } from '../support/world.ts';
 
@@ -69,7 +70,8 @@ describe('equal reads at once', () => {
   });
 
   test('of a thing that is never cached share the call under way, but no later one', async () => {
-    const world = await openWorld();
+    const clock = clockOfDeadlines();
+    const world = await openWorld({}, { clock, store: memoryStore(clock) });
     const gate = barrier();
     holdFirst(world, 'getPendingPayment', gate);
     const both = await begin(world, 2, () => world.ask('getPendingPayment'));
@@ -80,6 +82,21 @@ describe('equal reads at once', () => {
       [200, 'portico; fwd=bypass; collapsed', 1],
     ]);
     expect(seen(await world.ask('getPendingPayment'))).toEqual([200, 'portico; fwd=bypass', 2]);
+  });
+
+  test('of a thing that is never cached are calls of their own where a shared store would have to be asked', async () => {
+    const clock = clockOfDeadlines();
+    const world = await openWorld({}, { clock, store: sharedStores(clock).store });
+    const gate = barrier();
+    holdFirst(world, 'getPendingPayment', gate);
+    const both = await begin(world, 2, () => world.ask('getPendingPayment'));
+    await gate.reached;
+    gate.release();
+    const answers = await Promise.all(both);
+    expect(answers.map(seen).toSorted(([, , a], [, , b]) => Number(a) - Number(b))).toEqual([
+      [200, 'portico; fwd=bypass', 1],
+      [200, 'portico; fwd=bypass', 2],
+    ]);
   });
 
   test('share a refresh with those who wait for one', async () => {
@@ -149,11 +166,13 @@ describe('never share', () => {
   test('readers of different accounts, whatever the store says of their versions', async () => {
     const forgetful: Snapshot = {
       use: undefined,
+      session: undefined,
       copy: () => undefined,
       lookup: async () => ({ entry: undefined, version: 'the same for all', askedAt: 0 }),
+      holds: () => true,
       save: async () => ({ stored: false, holds: true }),
     };
-    const store = Object.assign(new MemoryStore({ maxBytes: 0 }), { snapshot: async () => forgetful });
+    const store = Object.assign(memoryStore(manualClock()), { snapshot: async () => forgetful });
     const world = await openWorld({}, { store });
     const gate = barrier();
     let calls = 0;

@@ -1,19 +1,20 @@
 import { once } from 'node:events';
 import { createServer, type TLSSocket } from 'node:tls';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { storeAddressOf } from '../../src/entry/node/redis/address.ts';
-import { clientOf } from '../../src/entry/node/redis/client.ts';
+import { connect } from '../../src/entry/node/redis/client.ts';
 import { listenLocally } from '../support/ports.ts';
 import { firstAuthority as first } from '../support/authorities.ts';
 import { tlsOf } from './helpers.ts';
 
-/** Something with TLS that closes each connection at once, and notes by whose certificate it came. */
-async function startDoor() {
-  const shown: unknown[] = [];
+/** Something with TLS that notes by whose certificate, and with which name, each connection comes; and says what it was told to. */
+async function startDoor(says: () => string) {
+  const came: unknown[] = [];
   const options = { ...first.server, ca: first.ca, requestCert: true, rejectUnauthorized: true };
   const server = createServer(options, (socket: TLSSocket) => {
-    shown.push(socket.getPeerCertificate().subject.CN);
-    socket.on('error', () => undefined).destroy();
+    came.push([socket.getPeerCertificate().subject.CN, socket.servername]);
+    socket.on('error', () => undefined);
+    socket.on('data', () => socket.end(says()));
   });
   server.on('tlsClientError', () => undefined);
   const port = await listenLocally(server);
@@ -22,19 +23,22 @@ async function startDoor() {
     server.close();
     await closed;
   });
-  return { port, shown };
+  return { port, came };
 }
 
-test.each(['rediss://127.0.0.1:PORT', 'rediss-sentinel://127.0.0.1:PORT/main', 'rediss-cluster://127.0.0.1:PORT'])(
-  'a connection to %s shows our certificate, and trusts our authority',
-  async (form) => {
-    const { port, shown } = await startDoor();
-    const secured = tlsOf('STORE', { ca: first.ca, ...first.client });
-    const address = storeAddressOf(form.replace('PORT', String(port))) ?? expect.fail('it is no address');
-    const client = clientOf({ ...address, secured });
-    onTestFinished(() => client.disconnect());
-    client.on('error', () => undefined);
-    client.connect().catch(() => undefined);
-    await vi.waitFor(() => expect(shown).toContain('first client'));
-  },
-);
+const BY_NAME = ['first client', 'localhost'];
+const BY_ADDRESS = ['first client', false];
+
+test.each([
+  ['rediss://127.0.0.1:PORT/1', [BY_ADDRESS]],
+  ['rediss://localhost:PORT/1', [BY_NAME]],
+  ['rediss-sentinel://127.0.0.1:PORT/main/1', [BY_ADDRESS, BY_NAME]],
+  ['rediss-sentinel://localhost:PORT/main/1', [BY_NAME, BY_NAME]],
+])('connections to %s show our certificate, trust our authority, and say the name', async (form, expected) => {
+  const primary = (): string => `*2\r\n$9\r\nlocalhost\r\n$${String(port).length}\r\n${port}\r\n-ERR\r\n`;
+  const { port, came } = await startDoor(() => (expected.length > came.length ? primary() : '-ERR no more\r\n'));
+  const secured = tlsOf('STORE', { ca: first.ca, ...first.client });
+  const address = storeAddressOf(form.replace('PORT', String(port))) ?? expect.fail('it is no address');
+  await expect(connect({ ...address, secured })).rejects.toThrow('ERR no more');
+  expect(came).toEqual(expected);
+});

@@ -57,7 +57,7 @@ const around = (mark: string) => [
   `redis://user:100%${mark}@store`,
   `redis://user:${mark}@store/${mark}`,
   `redis://one:65536/${mark}`,
-  `redis-cluster://one/${mark}`,
+  `redis-sentinel://one/${mark}/x`,
   `redis-sentinel://one,${mark}`,
   `redis://store?password=${mark}`,
   `redis://one,${mark}`,

@@ -10,6 +10,7 @@ import { listenLocally } from '../support/ports.ts';
 import { hasRedis, SKIPPED, startRedis, type TestRedis } from '../support/redis.ts';
 import { bytes, json, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { leaksIn, secret } from '../support/secrets.ts';
+import { startSentinel } from '../support/sentinel.ts';
 import { selfSigned } from '../support/self-signed.ts';
 
 type Env = Readonly<Record<string, string>>;
@@ -129,14 +130,18 @@ describe(`of a store the doctor names${SKIPPED}`, () => {
     const started = await Promise.all([startRedis(durable), startRedis(), startRedis(evicting)]);
     stores.push(...started);
     for (const one of started) closing.push(() => one.close());
+    const sentinel = await startSentinel();
+    closing.push(() => sentinel.close());
+    await sentinel.client.call('SENTINEL', 'SET', 'portico', 'down-after-milliseconds', '4999');
     const [good, forgetful, evicts] = started;
-    const rights = ['on', `>${PASSWORD}`, '~portico:*', '&portico:changes:*', '+@all'];
-    await good.client.call('ACL', 'SETUSER', 'keeper', ...rights, '-hset', '-publish');
+    const rights = ['on', `>${PASSWORD}`, '~p3:*', '~portico:{0}:id', '+@all'];
+    await good.client.call('ACL', 'SETUSER', 'keeper', ...rights, '-hset', '-object');
     await good.client.call('ACL', 'SETUSER', 'blind', ...rights, '-info');
     const by = (login: string) => good.url.replace('redis://', `redis://${login}@`);
     Object.assign(urls, { away: `redis://${NOBODY}`, forgetful: forgetful.url, evicts: evicts.url, good: good.url });
     Object.assign(urls, { keeper: by(`keeper:${PASSWORD}`), blind: by(`blind:${PASSWORD}`) });
-    Object.assign(urls, { stranger: by(`keeper:${secret('password')}`) });
+    Object.assign(urls, { stranger: by(`keeper:${secret('password')}`), sentinel: sentinel.url });
+    Object.assign(urls, { lost: `${sentinel.url}-other` });
   });
 
   const BROKEN_STORES = [
@@ -144,8 +149,15 @@ describe(`of a store the doctor names${SKIPPED}`, () => {
     ['forgetful', /^bad   store          keeps nothing on disk.*appendonly yes$/],
     ['evicts', /^bad   store          evicts.*noeviction$/],
     ['stranger', /^bad   store .*\(WRONGPASS\)/],
-    ['keeper', /^bad   store          its user may not HSET, PUBLISH\. /],
-    ['blind', /^poor  store .*INFO is refused/],
+    ['keeper', /^bad   store          its user may not HSET, OBJECT\. /],
+    ['lost', /^bad   store .*\(NO_SENTINEL\)\. Look at the sentinels in STORE_URL/],
+    ['blind', /^bad   store          its user may not INFO\. /],
+    ['sentinel', /^bad   store          cut off from its replicas it takes purchases\. Set min-replicas-to-write/],
+    [
+      'sentinel',
+      /^bad   store          cut off from its replicas it takes purchases for too long\. Set min-replicas-max-lag/,
+    ],
+    ['sentinel', /^bad   store          its sentinels replace a primary .* Set down-after-milliseconds 5000 or more$/],
   ] as const;
 
   it.skipIf(!hasRedis).each(BROKEN_STORES)('%s', async (name, line) => {

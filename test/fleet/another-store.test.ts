@@ -1,9 +1,9 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { cacheStatusOf } from '../cache/helpers.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
-import { passWindow, startOldRedis } from '../store/engine-world.ts';
 import { markOf } from '../support/marked.ts';
-import { hasRedis, SKIPPED, type TestRedis } from '../support/redis.ts';
+import { PROTOCOL, TOKEN, USED_BY } from '../../src/entry/node/redis/scripts.ts';
+import { hasRedis, relyOn, SKIPPED, startOldRedis, type TestRedis } from '../support/redis.ts';
 import { secret } from '../support/secrets.ts';
 import {
   ask,
@@ -78,11 +78,24 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
     const token = await primed();
     relay.leadTo(elsewhere.port);
     await writeThrough(a, 'updateReferralConfig', { token });
-    const id = () => fleet.redis.client.hget('portico:{0}:id', 'id');
-    const before = await id();
+    const known = () => fleet.redis.client.get(TOKEN);
+    const before = await known();
     relay.leadTo(fleet.redis.port);
-    await vi.waitFor(async () => expect(await id()).not.toBe(before), 10_000); // it has said what it saw
+    await vi.waitFor(async () => expect(await known()).not.toBe(before), 10_000); // it has said what it saw
     await expectVersion(token, 2);
+  });
+
+  test('is one that gateways of another version use: it is none, which the log says, and reads go on', async () => {
+    const use = () => elsewhere.client.hset(USED_BY, 'v', PROTOCOL - 1);
+    await use();
+    const using = setInterval(() => void use(), 100); // they look at it again and again
+    onTestFinished(() => clearInterval(using));
+    a = await fleet.start({ STORE_URL: elsewhere.url });
+    await a.until(() => a.records().some(({ reason }) => reason === 'PROTOCOL') || undefined);
+    const order = newOrder();
+    expect(await buyOnce(a, order)).toBe(UNAVAILABLE);
+    expect((await ask(a, CONFIG, { token: order.token })).status).toBe(200);
+    expect(fleet.charges(order)).toBe(0);
   });
 
   test('is a primary that followed a promoted replica, and was promoted again: nothing old is read, and nothing sent twice', async () => {
@@ -94,7 +107,7 @@ describe.skipIf(!hasRedis)(`another store${SKIPPED}`, () => {
     await elsewhere.client.flushall(); // it had not got all
     const promoted = await fleet.start({ STORE_URL: elsewhere.url });
     await writeThrough(promoted, 'updateReferralConfig', { token });
-    await passWindow(elsewhere);
+    await relyOn(elsewhere);
     expect(await buy(promoted, order)).toBe(bought(2));
     await replicates(fleet.redis, elsewhere);
     for (const at of [a, b]) expect(await buyOnce(at, order)).toBe(UNAVAILABLE);

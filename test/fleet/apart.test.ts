@@ -5,7 +5,7 @@ import { hasRedis, SKIPPED } from '../support/redis.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
 import { VersionedUpstream } from '../support/versioned-upstream.ts';
-import { ask, bought, buy, fleetOfFile, isHit, newOrder, prime, testWhatIsKept } from './fleet.ts';
+import { ask, bought, buy, fleetOfFile, newOrder, prime, testWhatIsKept, untilNot, writeThrough } from './fleet.ts';
 
 const READ = 'getReferralConfig';
 const PER_MINUTE = 30;
@@ -37,8 +37,8 @@ describe.skipIf(!hasRedis)(`two upstreams over one store, under the same secrets
       markOf((await ask(other, READ, { token })).text),
     ];
     expect(await marks()).toEqual([1, 2]);
-    expect((await ask(other, 'updateReferralConfig', { token })).status).toBe(200);
-    expect(isHit(await ask(real, READ, { token }))).toBe(true);
+    await writeThrough(other, 'updateReferralConfig', { token });
+    await prime(real, READ, { token });
     expect(await marks()).toEqual([1, 3]);
   });
 
@@ -56,8 +56,7 @@ describe.skipIf(!hasRedis)(`two upstreams over one store, under the same secrets
 
   test('have their limits apart', async () => {
     const token = secret();
-    for (let n = 0; n < PER_MINUTE + 1; n++) await ask(real, 'getApiKey', { token });
-    expect((await ask(real, 'getApiKey', { token })).status).toBe(429);
+    await untilNot(['200'], async () => String((await ask(real, 'getApiKey', { token })).status));
     expect((await ask(other, 'getApiKey', { token })).status).toBe(200);
   });
 

@@ -1,7 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { allOperations, type OperationId } from '../support/account-api.ts';
-import { cacheStatusOf } from '../cache/helpers.ts';
-import { ask, fleetOfFile, isHit, passCurrent, prime, testWhatIsKept, writeThrough } from './fleet.ts';
+import { ask, fleetOfFile, isHit, prime, testWhatIsKept, writeThrough } from './fleet.ts';
 import type { NodeGateway } from '../runtime/node-gateway.ts';
 import type { TextAnswer } from '../support/http.ts';
 import { markOf, idOf } from '../support/marked.ts';
@@ -17,8 +16,11 @@ const writes = allOperations
 
 const pairs = writes.flatMap((write) => invalidatedReads(write).map((read) => [write, read] as const));
 
-const expectOldAndNotStored = (answer: TextAnswer) =>
-  expect([markOf(answer.text), cacheStatusOf(answer)]).toEqual([1, 'portico; fwd=miss']);
+/** It may be kept, under a version that no later read finds: this instance has not heard of the write. */
+const expectOld = (answer: TextAnswer) => {
+  expect(markOf(answer.text)).toBe(1);
+  expect(isHit(answer)).toBe(false);
+};
 
 describe.skipIf(!hasRedis)(`across two instances${SKIPPED}`, () => {
   const fleet = fleetOfFile();
@@ -67,7 +69,7 @@ describe.skipIf(!hasRedis)(`across two instances${SKIPPED}`, () => {
       expect(markOf((await one.read(a, read)).text)).toBe(2); // it does not join the one from before
       expect(markOf((await one.read(b, read)).text)).toBe(2);
       held.release();
-      expectOldAndNotStored(await slow);
+      expectOld(await slow);
       await expectNew(one, read);
     });
 
@@ -78,7 +80,7 @@ describe.skipIf(!hasRedis)(`across two instances${SKIPPED}`, () => {
       await held.reached;
       await one.write(b, write);
       held.release();
-      expectOldAndNotStored(await slow);
+      expectOld(await slow);
       await expectNew(one, read);
     });
 
@@ -90,7 +92,7 @@ describe.skipIf(!hasRedis)(`across two instances${SKIPPED}`, () => {
       const written = one.write(b, write);
       await writing.reached;
       held.release();
-      expectOldAndNotStored(await slow);
+      expectOld(await slow);
       writing.release();
       await written;
       await expectNew(one, read);
@@ -118,7 +120,7 @@ describe.skipIf(!hasRedis)(`across two instances${SKIPPED}`, () => {
       writing.release();
       await written;
       held.release();
-      expectOldAndNotStored(await slow);
+      expectOld(await slow);
       await expectNew(one, read);
     });
 
@@ -129,7 +131,6 @@ describe.skipIf(!hasRedis)(`across two instances${SKIPPED}`, () => {
       const writing = one.holdWrite(write);
       const written = one.write(b, write);
       await writing.reached;
-      await passCurrent();
       expect(isHit(await one.read(a, read))).toBe(false);
       writing.release();
       await written;

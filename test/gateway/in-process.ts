@@ -37,10 +37,17 @@ const addressOf = (_: object, header: (name: string) => string | undefined) => h
 export function inProcess({ transport, clock, store, env = {} }: InProcessOptions): InProcess {
   const config = configOf({ UPSTREAM_BASE_URL: UPSTREAM, RATE_LIMIT_PER_MINUTE: '0', ...env });
   const readiness = { isReady: () => true };
-  const given = { ...accountTables, config, upstream: new URL(UPSTREAM), logger: quiet, readiness };
+  const given = {
+    ...accountTables,
+    config,
+    upstream: new URL(UPSTREAM),
+    logger: quiet,
+    readiness,
+    ...(clock && { clock }),
+  };
   const made = openStore(given, store);
   const { deps, idle, close } = nodeDeps(given, made);
-  const app = createApp({ ...deps, transport, addressOf, ...(clock && { clock }) });
+  const app = createApp({ ...deps, transport, addressOf });
   return {
     opened: made.opened,
     async ask(path, token, init = {}, address = '192.0.2.1') {

@@ -15,11 +15,12 @@ import {
 import { portico as gatewayOf } from '../../src/portico.ts';
 import { defineRows } from '../../src/upstream/operation.ts';
 import { operations } from '../support/account-api.ts';
+import { manualClock } from '../support/clock.ts';
 import { exampleBody } from '../support/examples.ts';
 import { startGateway } from '../support/gateway.ts';
 import { call, type CallOptions } from '../support/http.ts';
-import { sharedWorld } from '../store/shared-world.ts';
 import { secret } from '../support/secrets.ts';
+import { sharedStores } from '../support/stores.ts';
 import { LISTED } from './cors.ts';
 import { expectProblem } from './problem.ts';
 
@@ -174,7 +175,8 @@ describe('a handler of the host', () => {
   });
 
   test('counts once over a shared store too, where its calls are all under way before one is counted', async () => {
-    const { store, clock } = sharedWorld();
+    const clock = manualClock();
+    const { store } = sharedStores(clock);
     const { upstream, ask } = await openHost(
       (app) =>
         app.post('/own/all', async (c) => {

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest';
-import { MemoryStore } from '../../src/store/memory.ts';
 import { GatewayError } from '../../src/core/errors.ts';
 import { expectCommonHeaders, expectProblem } from '../http/problem.ts';
 import { openSessions, expectOver, SESSION } from '../sessions/helpers.ts';
 import { exampleRequest } from '../support/examples.ts';
+import { manualClock } from '../support/clock.ts';
 import type { TextAnswer } from '../support/http.ts';
 import { callOf } from '../support/marked.ts';
 import { secret } from '../support/secrets.ts';
+import { memoryStore } from '../support/stores.ts';
 import { accountIds, postIds, writeIds } from '../support/table.ts';
 import { barrier, hold, json, reply, reset } from '../support/scripted-upstream.ts';
 import { DAY_SECONDS, gist, good, openShop, type Shop } from './helpers.ts';
@@ -149,8 +150,8 @@ describe('what is asked', () => {
 
 test('where the store does not answer that is said, and when to ask again', async () => {
   const refusal = GatewayError.of('store_unavailable', { retryAfter: 1 });
-  const away = { beginWrite: async () => ({ use: undefined, refusal }) };
-  const shop = await openShop({}, { store: Object.assign(new MemoryStore({ maxBytes: 1_048_576 }), away) });
+  const away = { outcomeOf: async () => ({ use: undefined, refusal }) };
+  const shop = await openShop({}, { store: Object.assign(memoryStore(manualClock()), away) });
   const answer = await ask(shop);
   expect(gist(answer)).toBe('503 store_unavailable');
   expect(answer.headers['retry-after']).toBe('1');

@@ -1,13 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { MemoryStore } from '../../src/store/memory.ts';
-import { writeOf } from '../store/writes.ts';
 import { gist, good, goodGist, openShop, UNKNOWN } from './helpers.ts';
 import { noticed } from '../resilience/helpers.ts';
 import { burst } from '../resilience/slots.ts';
-import { watchedClock } from '../support/clock.ts';
+import { clockOfDeadlines, watchedClock } from '../support/clock.ts';
 import { callOf } from '../support/marked.ts';
 import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
+import { fillWithRecords, fullOfMarks, memoryStore } from '../support/stores.ts';
 import { rowOf, invalidatedReads } from '../support/table.ts';
 import { accountIds, postIds, socialIds } from '../support/table.ts';
 
@@ -115,20 +114,15 @@ test.each(postIds)('what is known of %s is told also while nothing may be sent',
   expect(gist(await shop.keyed(id, { key: 'unknown' }))).toBe(UNKNOWN);
 });
 
-/** A credential from the address of these tests, whose write goes on. */
-const stranger = (n: number) => ({ account: `stranger-${n}`, owner: 'address 127.0.0.1', until: Infinity });
-
-/** In which the address of these tests has all the records that it may have. */
-const fullStore = async () => {
-  const store = new MemoryStore({ maxBytes: 1_048_576 });
-  for (let n = 0; ; n += 1)
-    if ((await store.beginWrite(writeOf({ ...stranger(n), key: String(n), tags: [] }))).refusal) break;
+const fullOfRecords = async () => {
+  const store = memoryStore(clockOfDeadlines());
+  await fillWithRecords(store);
   return store;
 };
 
 describe('with no room for another record', () => {
   test.each(postIds)('%s with a key is refused before anything is sent', async (id) => {
-    const shop = await openShop({}, { store: await fullStore() });
+    const shop = await openShop({}, { store: await fullOfRecords() });
     const answer = await shop.keyed(id);
     expect(gist(answer)).toBe('503 store_unavailable');
     expect(answer.headers['retry-after']).toBe('60');
@@ -136,7 +130,7 @@ describe('with no room for another record', () => {
   });
 
   test('everything else goes through', async () => {
-    const shop = await openShop({}, { store: await fullStore() });
+    const shop = await openShop({}, { store: await fullOfRecords() });
     shop.script(READ, json(200, '{"id":1}'));
     expect((await shop.ask(READ)).status).toBe(200);
     for (const id of postIds) {
@@ -146,16 +140,9 @@ describe('with no room for another record', () => {
   });
 });
 
-/** In which it has all the writes of unknown outcome that it may have. */
-const storeFullOfMarks = async () => {
-  const store = new MemoryStore({ maxBytes: 1_048_576 });
-  for (let n = 0; !(await store.beginWrite(writeOf(stranger(n)))).refusal; n += 1);
-  return store;
-};
-
 describe('with no room for another write of unknown outcome', () => {
   test.each(postIds)('%s is refused where it buys or invalidates what is cached, and goes through else', async (id) => {
-    const shop = await openShop({}, { store: await storeFullOfMarks() });
+    const shop = await openShop({}, { store: fullOfMarks(clockOfDeadlines()) });
     const isAnnounced = rowOf(id).exclusive || invalidatedReads(id).length > 0;
     if (!isAnnounced) shop.script(id, good(id, 1));
     expect(gist(await shop.ask(id))).toBe(isAnnounced ? '503 store_unavailable' : goodGist(id, 1));

@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
-import { MemoryStore } from '../../src/store/memory.ts';
 import type { OperationId } from '../support/account-api.ts';
 import { DAY_SECONDS, differentFrom, gist, good, goodGist, openShop, REUSED, type Shop, UNKNOWN } from './helpers.ts';
+import { manualClock } from '../support/clock.ts';
 import { bodyOf } from '../support/marked.ts';
 import { bytes, close, hang, httpResponse, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
+import { memoryStore } from '../support/stores.ts';
 import { postIds } from '../support/table.ts';
 
 const HTML = { 'Content-Type': 'text/html' };
@@ -48,13 +49,12 @@ describe.each(postIds)('%s with a key', (id) => {
   });
 });
 
+const fail = () => {
+  throw new TypeError('a bug');
+};
+
 test('a fault of ours after a purchase was sent says that nobody knows, and keeps its key', async () => {
-  class Faulty extends MemoryStore {
-    override accept(): void {
-      throw new TypeError('a bug');
-    }
-  }
-  const shop = await openShop({}, { store: new Faulty({ maxBytes: 1_048_576 }) });
+  const shop = await openShop({}, { store: Object.assign(memoryStore(manualClock()), { accept: fail }) });
   shop.script('purchasePlan', json(200, bodyOf('purchasePlan', 1)));
   const first = await shop.keyed('purchasePlan');
   expect(gist(first)).toBe('500 internal_error unknown');

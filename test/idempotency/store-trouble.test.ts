@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { GatewayError } from '../../src/core/errors.ts';
-import { MemoryStore } from '../../src/store/memory.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/port.ts';
 import { gist, good, goodGist, IN_PROGRESS, openShop } from './helpers.ts';
+import { manualClock } from '../support/clock.ts';
 import { json, reset } from '../support/scripted-upstream.ts';
+import { memoryStore } from '../support/stores.ts';
 
 const ID = 'purchasePlan';
 
@@ -14,8 +15,7 @@ const GONE = {
   endWrite: () => Promise.resolve(),
 };
 
-const failing = (name: keyof typeof GONE): Store =>
-  Object.assign(new MemoryStore({ maxBytes: 1_048_576 }), { [name]: GONE[name] });
+const failing = (name: keyof typeof GONE): Store => Object.assign(memoryStore(manualClock()), { [name]: GONE[name] });
 
 test.each([
   ['with a key', true],
@@ -39,4 +39,12 @@ describe('when the store is gone after a purchase was sent', () => {
     expect(gist(await shop.keyed(ID))).toBe(IN_PROGRESS);
     expect(shop.upstream.calls).toHaveLength(1);
   });
+});
+
+test('a key whose record cannot be opened is of unknown outcome, and not sent', async () => {
+  const record = { fingerprint: '', outcome: 'unknown' } as const;
+  const store = Object.assign(memoryStore(manualClock()), { beginWrite: async () => ({ use: undefined, record }) });
+  const shop = await openShop({}, { store });
+  expect(gist(await shop.keyed(ID))).toBe('409 outcome_unknown unknown');
+  expect(shop.upstream.calls).toEqual([]);
 });

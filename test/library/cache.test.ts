@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { expectProblem } from '../http/problem.ts';
-import { sharedWorld } from '../store/shared-world.ts';
+import { manualClock } from '../support/clock.ts';
 import { call } from '../support/http.ts';
 import { secret } from '../support/secrets.ts';
+import { sharedStores } from '../support/stores.ts';
 import { watchedStore } from '../support/watched-store.ts';
 import { ILIAD, ODYSSEY } from './library.ts';
 import { type Library, openLibrary, startLibrary } from './world.ts';
@@ -21,7 +22,8 @@ const lend = (ask: Ask, key?: string) =>
   ask(`/v1/books/${ODYSSEY}/loans`, { body: { weeks: 3 }, ...(key && { headers: { 'Idempotency-Key': key } }) });
 
 const twoInstances = async () => {
-  const { store, other, clock } = sharedWorld();
+  const clock = manualClock();
+  const { store, other } = sharedStores(clock);
   const env = { SECRETS: secret('of-both-instances-of-the-library') };
   const world = await openLibrary({ store, clock, env });
   const gateway = await startLibrary(world.upstream, { store: other, clock, env });
@@ -76,8 +78,9 @@ test('a loan with a key is sent once', async () => {
 });
 
 test('equal reads at once share a call, whether with the last slash or without it, in a batch or in the overview', async () => {
-  const store = watchedStore(sharedWorld().store);
-  const { ask, upstream, asked } = await openLibrary({ store });
+  const clock = manualClock();
+  const store = watchedStore(sharedStores(clock).store);
+  const { ask, upstream, asked } = await openLibrary({ store, clock });
   const gate = barrier();
   const answer = { count: 0, next: null, previous: null, results: [] };
   upstream.on('GET /v1/books', reply(hold(gate), json(200, answer)));

@@ -1,10 +1,11 @@
 import { onTestFinished } from 'vitest';
-import { MemoryStore } from '../../src/store/memory.ts';
+import type { Store } from '../../src/store/port.ts';
 import { type Call, json, perCall, type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
 import { clockOfDeadlines } from '../support/clock.ts';
 import { startGateway, type TestGateway } from '../support/gateway.ts';
 import { call, type CallOptions, type TextAnswer } from '../support/http.ts';
 import { secret } from '../support/secrets.ts';
+import { memoryStore } from '../support/stores.ts';
 import { ILIAD, library, ODYSSEY } from './library.ts';
 
 const TITLES: Readonly<Record<string, string>> = { [ODYSSEY]: 'The Odyssey', [ILIAD]: 'The Iliad' };
@@ -66,7 +67,7 @@ export async function startLibrary(
 export interface Library {
   readonly upstream: ScriptedUpstream;
   readonly gateway: TestGateway;
-  readonly store: MemoryStore;
+  readonly store: Store;
   readonly token: string;
   /** By the reader. */
   readonly ask: (path: string, options?: Partial<CallOptions>) => Promise<TextAnswer>;
@@ -88,8 +89,9 @@ async function openUpstream(token: string): Promise<ScriptedUpstream> {
 export async function openLibrary(options: Options = {}): Promise<Library> {
   const token = secret();
   const upstream = await openUpstream(token);
-  const store = new MemoryStore({ maxBytes: 1_048_576 });
-  const gateway = await startLibrary(upstream, { store, ...options });
+  const clock = clockOfDeadlines();
+  const store = memoryStore(clock);
+  const gateway = await startLibrary(upstream, { clock, store, ...options });
   return {
     upstream,
     gateway,

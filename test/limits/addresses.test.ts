@@ -11,6 +11,7 @@ import { configOf, keepingLogger, type LogLine } from '../support/gateway.ts';
 import { bodyOf, callOf } from '../support/marked.ts';
 import { json, startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
+import { memoryStore } from '../support/stores.ts';
 import { socialIds } from '../support/table.ts';
 import { exampleRequest } from '../support/examples.ts';
 
@@ -42,7 +43,7 @@ const openDoors = async (env: Headers = {}) => {
     readiness: { isReady: () => true },
   });
   const { idle } = built;
-  const deps = { ...built.deps, clock };
+  const deps = { ...built.deps, clock, store: memoryStore(clock) };
   const { waitUntil } = deps;
   const served = { app: createApp(deps), refuse: createRefuser(deps), waitUntil };
   const listener = await serve({ ...served, host: '127.0.0.1', port: 0 });

@@ -3,14 +3,14 @@ import { allOperations } from '../support/account-api.ts';
 import { limitedFor, limitOf, openLimited } from './helpers.ts';
 import { overviewTable } from '../overviews/helpers.ts';
 import { PLAIN } from '../resilience/helpers.ts';
+import { clockOfDeadlines } from '../support/clock.ts';
 import { call, type CallOptions } from '../support/http.ts';
 import { callOf, markOf } from '../support/marked.ts';
 import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
+import { fullOfMarks } from '../support/stores.ts';
 import { isSocial } from '../support/table.ts';
 import { openWorld } from '../support/world.ts';
-import { MemoryStore } from '../../src/store/memory.ts';
-import { writeOf } from '../store/writes.ts';
 
 const ownIds = allOperations.map(({ id }) => id).filter((id) => !isSocial(id));
 
@@ -70,11 +70,8 @@ describe('RATE_LIMIT_PER_MINUTE', () => {
   });
 
   test('counts what no store has room for, and says so', async () => {
-    const store = new MemoryStore({ maxBytes: 1_048_576 });
-    const stranger = { owner: 'address 127.0.0.1', until: Infinity };
-    for (let n = 0; ; n++)
-      if ((await store.beginWrite(writeOf({ account: `stranger-${n}`, ...stranger }))).refusal) break;
-    const world = await openWorld({ RATE_LIMIT_PER_MINUTE: '2' }, { store });
+    const clock = clockOfDeadlines();
+    const world = await openWorld({ RATE_LIMIT_PER_MINUTE: '2' }, { clock, store: fullOfMarks(clock) });
     for (const left of [1, 0]) {
       const refused = await world.ask('purchasePlan');
       expect(refused).toMatchObject({ status: 503, json: { code: 'store_unavailable' } });

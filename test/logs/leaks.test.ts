@@ -146,7 +146,7 @@ describe('what looks for secrets', () => {
 
 const SHOWN_DATA = {
   at: 1,
-  version: '0.2.0',
+  version: '0.3.0',
   plots: { status: { '2xx': [3] }, failures: { tls: [1] } },
   requests: [
     { id: GOOD.request_id, operation: 'getSubscription', legs: [{ name: 'getSubscription', sums: { slot: 3 } }] },

@@ -65,13 +65,12 @@ describe('reads', () => {
     expect((await readsOf(stage))['miss']).toBe(calls);
   });
 
-  test('leave bytes, entries and accounts', async () => {
+  test('leave bytes and entries', async () => {
     const stage = await openMeasured();
     await stage.ask(ID);
     await stage.ask('getReferralConfig');
     const scraped = await stage.scrape();
     expect(scraped.value('portico_cache_entries')).toBe(2);
-    expect(scraped.value('portico_accounts')).toBe(1);
     expect(scraped.value('portico_cache_bytes')).toBeGreaterThan(500);
     expect(scraped.value('portico_cache_bytes')).toBeLessThan(20_000);
   });
@@ -116,7 +115,6 @@ describe('requests', () => {
     for (let times = 0; times < 3; times++) await stage.ask(ID);
     const scraped = await stage.scrape();
     expect(scraped.value('portico_refused_total', { by: 'rate_limit' })).toBe(1);
-    expect(scraped.value('portico_limit_windows')).toBeGreaterThan(0);
   });
 });
 
@@ -190,7 +188,6 @@ test('writes with a key are counted by what became of them', async () => {
   await buy('d');
   gate.release();
   await first;
-  const scraped = await stage.scrape();
   expect(await outcomesOf(stage, 'portico_idempotency_total')).toEqual({
     answered: 2,
     replayed: 1,
@@ -200,5 +197,4 @@ test('writes with a key are counted by what became of them', async () => {
     in_progress: 1,
     outcome_unknown: 1,
   });
-  expect(scraped.value('portico_idempotency_records')).toBe(3);
 });

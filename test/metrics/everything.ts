@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client';
-import { engineMetrics } from '../../src/entry/node/metrics/store.ts';
+import { sharedStoreMetrics } from '../../src/entry/node/metrics/store.ts';
 import { json } from '../support/scripted-upstream.ts';
 import { exampleInput } from '../support/examples.ts';
 import { secret } from '../support/secrets.ts';
@@ -22,16 +22,12 @@ export async function scrapeEverything(atEnd: AtEnd): Promise<Scraped> {
 
 /** What there is only where instances share a store. */
 function scrapeOfStore(): Promise<string> {
-  const { onCommand, instruments } = engineMetrics(() => ({
-    up: 1,
-    pending: 0,
-    unaskedHits: 0,
-    isUsable: true,
-    waitsGivenUp: 0,
-    changes: undefined,
-  }));
-  onCommand('visit', 'good', 1);
-  onCommand('visit', 'failed', 100);
+  const { onCommand, instruments } = sharedStoreMetrics(
+    () => true,
+    () => 0,
+  );
+  onCommand('read', 'good', 1);
+  onCommand('read', 'failed', 100);
   const registry = new Registry();
   for (const one of instruments) registry.registerMetric(one);
   return registry.metrics();

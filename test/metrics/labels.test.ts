@@ -74,7 +74,7 @@ test('operations are those of the tables, and all labels are from fixed sets', a
     cache: new Set(['hit', 'stale', 'miss', 'request', 'bypass', 'method', '(none)']),
     reason: new Set(['', ...REASONS]),
     code: new Set([...ERROR_CODES, '(upstream)']),
-    phase: new Set(['own', 'gates', 'slot', 'store', 'lease', 'joined', 'attempt', 'back-off']),
+    phase: new Set(['own', 'gates', 'slot', 'store', 'joined', 'attempt', 'back-off']),
     version: new Set([VERSION]),
     node: new Set([process.version]),
   };

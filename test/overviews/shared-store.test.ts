@@ -12,26 +12,19 @@ import {
   subscriptionWith,
   withCard,
 } from './helpers.ts';
-import { sharedStore } from '../store/shared-world.ts';
 import { manualClock } from '../support/clock.ts';
-import { objectEngine } from '../support/object-storage.ts';
 import { json } from '../support/scripted-upstream.ts';
+import { sharedStores } from '../support/stores.ts';
 
 /** A world over a shared store, and how often that was asked what it knows. */
 const openShared = async () => {
   const clock = manualClock();
-  const engine = objectEngine();
-  const snapshot = engine.snapshot.bind(engine);
-  let asked = 0;
-  engine.snapshot = (...args) => {
-    asked++;
-    return snapshot(...args);
-  };
-  const world = await openOverviews({}, { clock, store: sharedStore({ engine, clock }) });
+  const { shelf, store } = sharedStores(clock);
+  const world = await openOverviews({}, { clock, store });
   const during = async (act: () => Promise<unknown>) => {
-    const before = asked;
+    const before = shelf.times('read');
     await act();
-    return asked - before;
+    return shelf.times('read') - before;
   };
   return { ...world, during };
 };

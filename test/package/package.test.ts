@@ -164,7 +164,7 @@ describe('portico on the command line', () => {
   });
 
   it('says its version', () => {
-    expect(cli('--version').stdout).toBe('0.2.0\n');
+    expect(cli('--version').stdout).toBe('0.3.0\n');
   });
 
   it('says what a configuration lacks, where there is no sandbox', () => {

@@ -1,7 +1,14 @@
+import type { StoreAddress } from '../../src/entry/node/redis/address.ts';
 import { inProcess } from '../gateway/in-process.ts';
 import { DELTAS_ENV, DeltaUpstream, playDeltas } from './deltas.ts';
 import { type Counts, noCounts } from './deltas-client.ts';
-import { addressOf } from './views-run.ts';
+
+const addressOf = (port: number): StoreAddress => ({
+  kind: 'one',
+  tls: false,
+  nodes: [{ host: '127.0.0.1', port }],
+  db: 0,
+});
 
 /** Accounts whose schedules go on at once. */
 const AT_ONCE = 100;

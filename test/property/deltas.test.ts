@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { hasRedis, SKIPPED } from '../support/redis.ts';
-import { startOldRedis } from '../store/engine-world.ts';
+import { hasRedis, SKIPPED, startOldRedis } from '../support/redis.ts';
 import { lineOf, runDeltas } from './deltas-run.ts';
 
 /** The first of the schedules; one alone: `SEED=7 SCHEDULES=1`. */

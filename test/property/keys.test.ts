@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { cacheKeyOf, invalidatedBy } from '../../src/cache/keys.ts';
-import { EVERYTHING } from '../../src/store/store.ts';
+import { EVERYTHING } from '../../src/store/port.ts';
 import type { Operation } from '../../src/upstream/operation.ts';
 import { allOperations, operations } from '../support/account-api.ts';
 import { times } from '../support/times.ts';

@@ -20,7 +20,6 @@ const contextOf = (clock: Clock): RequestContext => ({
   signal: new AbortController().signal,
   account: undefined,
   owner: undefined,
-  snapshot: undefined,
   limitUse: undefined,
   upstreamCalls: 0,
   upstreamMs: 0,

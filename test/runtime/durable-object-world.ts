@@ -1,10 +1,11 @@
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { build } from 'esbuild';
 import { Pool } from 'undici';
 import { vi } from 'vitest';
-import type { Change, Engine, Question, Save, SaveReply, SnapshotReply } from '../../src/store/shared/engine.ts';
-import type { WriteBegin, WriteBegun, WriteEnded } from '../../src/store/writes.ts';
+import type { Count, Swapped } from '../../src/store/backend.ts';
+import type { Window } from '../../src/store/port.ts';
+import type { SealedNext, SealedValue, Shelf } from '../../src/store/sealed.ts';
 import { compatibility, workerd } from './bare-worker.ts';
 import { emptyFolder, ROOT, run, type Running } from './node-gateway.ts';
 import { freePort } from '../support/ports.ts';
@@ -13,12 +14,15 @@ import { complaintsIn } from './worker-gateway.ts';
 
 const MAIN = 'object-worker.js';
 
-/** The objects of accounts in a workerd, by object-worker.ts in front of them. */
-export class ObjectWorld implements Engine {
+/** The objects of accounts in a workerd, and the shelf that calls them, by object-worker.ts in front of them. */
+export class ObjectWorld implements Shelf {
+  readonly token = '';
+  readonly reliableAt = -Infinity;
   readonly #folder = emptyFolder();
   #running: Running | undefined;
   #pool: Pool | undefined;
   #passedMs = 0;
+  #now = 0;
 
   static async start(): Promise<ObjectWorld> {
     const world = new ObjectWorld();
@@ -30,6 +34,7 @@ export class ObjectWorld implements Engine {
       bundle: true,
       format: 'esm',
       platform: 'neutral',
+      mainFields: ['module', 'main'],
       target: 'es2024',
       external: ['cloudflare:*'],
       logLevel: 'warning',
@@ -44,7 +49,7 @@ export class ObjectWorld implements Engine {
   }
 
   /** The process gone with SIGKILL, and another one with the same disk, in which it is as late. */
-  async restart(): Promise<void> {
+  async putAway(): Promise<void> {
     await this.close();
     await this.#serve();
     await this.#post('/pass', this.#passedMs);
@@ -60,64 +65,54 @@ export class ObjectWorld implements Engine {
     return this.#running ? complaintsIn(this.#running) : [];
   }
 
-  /** All that an object has on disk, the write-ahead log too, byte for byte. */
-  async onDisk(account: string): Promise<string> {
-    const fileName = (await this.#call(account, 'fileName')) as string;
-    const folder = join(this.#folder, 'objects/accounts');
-    const files = readdirSync(folder).filter((name) => name.startsWith(fileName) && !name.endsWith('-shm'));
-    return files.map((name) => readFileSync(join(folder, name), 'latin1')).join('\n');
-  }
-
   async tables(account: string): Promise<readonly string[]> {
-    return (await this.#call(account, 'tables')) as string[];
+    return (await this.#call(false, account, 'tables')) as string[];
   }
 
   /** What there is, as 'kind name'. */
   async kept(account: string): Promise<readonly string[]> {
-    return (await this.#call(account, 'kept')) as string[];
-  }
-
-  /** A table as an earlier release has left it. */
-  async leaveTable(account: string, name: string): Promise<void> {
-    await this.#call(account, 'leaveTable', name);
+    return (await this.#call(false, account, 'kept')) as string[];
   }
 
   /** How long it is until the alarm of an object. */
   async alarmIn(account: string): Promise<number | undefined> {
-    return (await this.#call(account, 'alarmIn')) as number | undefined;
+    return (await this.#call(false, account, 'alarmIn')) as number | undefined;
   }
 
   /** The alarm of an object, now. */
   async ring(account: string): Promise<void> {
-    await this.#call(account, 'ring');
+    await this.#call(false, account, 'ring');
   }
 
   async secret(account: string): Promise<string> {
-    return (await this.#call(account, 'secret')) as string;
+    return (await this.#call(false, account, 'secret')) as string;
   }
 
-  async snapshot(account: string, question: Question): Promise<SnapshotReply> {
-    return (await this.#call(account, 'snapshot', question)) as SnapshotReply;
+  now(): number {
+    return this.#now;
   }
 
-  async save(account: string, save: Save): Promise<SaveReply> {
-    return (await this.#call(account, 'save', save)) as SaveReply;
+  async read(account: string, names: readonly string[]) {
+    return (await this.#call(true, account, 'read', names)) as Awaited<ReturnType<Shelf['read']>>;
   }
 
-  async beginWrite(account: string, write: WriteBegin): Promise<WriteBegun> {
-    return (await this.#call(account, 'beginWrite', write)) as WriteBegun;
+  async swap(account: string, seen: string, next: SealedNext): Promise<Swapped> {
+    return (await this.#call(true, account, 'swap', seen, next)) as Swapped;
   }
 
-  async endWrite(account: string, write: WriteEnded): Promise<void> {
-    await this.#call(account, 'endWrite', write);
+  async keep(account: string, seen: string, note: SealedValue, copy: SealedValue | undefined): Promise<boolean> {
+    return (await this.#call(true, account, 'keep', seen, note, copy)) as boolean;
   }
 
-  async change(account: string, change: Change): Promise<void> {
-    await this.#call(account, 'change', change);
+  async count(account: string, window: Pick<Window, 'name' | 'lengthMs'>, many: number): Promise<Count> {
+    return (await this.#call(true, account, 'count', window, many)) as Count;
   }
 
-  #call(account: string, method: string, ...args: readonly unknown[]): Promise<unknown> {
-    return this.#post('/', { account, method, args });
+  async #call(isOfShelf: boolean, account: string, method: string, ...args: readonly unknown[]): Promise<unknown> {
+    const answer = await this.#post('/', { isOfShelf, account, method, args });
+    const { said, now } = answer as { readonly said: unknown; readonly now: number };
+    this.#now = now;
+    return said;
   }
 
   async #post(path: string, value: unknown): Promise<unknown> {

@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type ScriptedUpstream, startUpstream } from '../support/scripted-upstream.ts';
-import { startOldRedis } from '../store/engine-world.ts';
-import { hasRedis, SKIPPED, type TestRedis } from '../support/redis.ts';
+import { hasRedis, SKIPPED, startOldRedis, type TestRedis } from '../support/redis.ts';
 import { secret } from '../support/secrets.ts';
 import { startBareWorker } from './bare-worker.ts';
 import { killAll, startNode } from './node-gateway.ts';

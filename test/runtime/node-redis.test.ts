@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { startOldRedis } from '../store/engine-world.ts';
-import { hasRedis, SKIPPED, type TestRedis } from '../support/redis.ts';
+import { hasRedis, SKIPPED, startOldRedis, type TestRedis } from '../support/redis.ts';
 import { startUpstream } from '../support/scripted-upstream.ts';
 import { leaksIn, secret } from '../support/secrets.ts';
 import { killAll, startNode } from './node-gateway.ts';

@@ -1,7 +1,8 @@
 // oxlint-disable-next-line typescript/triple-slash-reference -- it declares a module, and is none itself
 /// <reference path="../../src/entry/worker/platform.d.ts" />
 import type { DurableObjectState, DurableObjectStorage } from 'cloudflare:workers';
-import { Account as DeployedAccount } from '../../src/entry/worker/account.ts';
+import { Account as DeployedAccount, type AccountsBinding, ObjectShelf } from '../../src/entry/worker/account.ts';
+import { clock } from '../../src/entry/worker/deps.ts';
 import { pack, unpack } from './object-worker-wire.ts';
 
 /** More of the platform than is used when it is deployed. */
@@ -22,11 +23,6 @@ Date.now = () => realNow() + passedMs;
 export class Account extends DeployedAccount {
   declare protected readonly ctx: TestState;
 
-  /** How its files begin. */
-  fileName(): string {
-    return this.ctx.id.toString();
-  }
-
   /** The tables that are not workerd's own. */
   tables(): string[] {
     return this.#texts(`SELECT name AS text FROM sqlite_master WHERE type = 'table'`).filter(
@@ -36,12 +32,8 @@ export class Account extends DeployedAccount {
 
   /** What there is, as 'kind name'. */
   kept(): string[] {
-    return this.#texts(`SELECT trim(kind || ' ' || name) AS text FROM kept ORDER BY kind, name`);
-  }
-
-  /** What an earlier release has left. */
-  leaveTable(name: string): void {
-    this.ctx.storage.sql.exec(`CREATE TABLE ${name} (key TEXT PRIMARY KEY)`);
+    const query = `SELECT trim(kind || ' ' || name) AS text FROM kept ORDER BY kind, name`;
+    return this.tables().includes('kept') ? this.#texts(query) : [];
   }
 
   /** How long it is until the alarm. */
@@ -62,30 +54,32 @@ export class Account extends DeployedAccount {
   }
 }
 
-interface Env {
-  readonly ACCOUNTS: {
-    idFromName(name: string): unknown;
-    get(id: unknown): Record<string, (...args: unknown[]) => Promise<unknown>>;
-  };
-}
+type Calls = Record<string, (...args: unknown[]) => Promise<unknown>>;
 
 interface Order {
+  /** Of the shelf; else one of the object. */
+  readonly isOfShelf: boolean;
   readonly account: string;
   readonly method: string;
   readonly args: readonly unknown[];
 }
 
-/** Calls objects for a test, which is elsewhere; `/pass` lets time pass for them. */
+/** Calls the shelf and its objects for a test, which is elsewhere; `/pass` lets time pass for them. */
 export const front = {
-  async fetch(request: Request, { ACCOUNTS: accounts }: Env): Promise<Response> {
+  async fetch(request: Request, { ACCOUNTS: accounts }: { readonly ACCOUNTS: AccountsBinding }): Promise<Response> {
     const asked = unpack(await request.text());
     if (new URL(request.url).pathname === '/pass') {
       passedMs += asked as number;
       return new Response(pack(undefined));
     }
-    const { account, method, args } = asked as Order;
+    const { isOfShelf, account, method, args } = asked as Order;
+    const shelf = new ObjectShelf(accounts, clock);
     try {
-      return new Response(pack(await accounts.get(accounts.idFromName(account))[method]?.(...args)));
+      const ask = async () =>
+        isOfShelf
+          ? (shelf as unknown as Calls)[method]?.(account, ...args)
+          : (accounts.get(accounts.idFromName(account)) as unknown as Calls)[method]?.(...args);
+      return new Response(pack({ said: await ask(), now: shelf.now() }));
     } catch (error) {
       return new Response(String(error), { status: 500 });
     }

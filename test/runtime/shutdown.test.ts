@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Relay, shaOf, startRelay } from '../fleet/relay.ts';
-import { startOldRedis } from '../store/engine-world.ts';
-import { hasRedis, SKIPPED, type TestRedis } from '../support/redis.ts';
+import { type Relay, startRelay, SWAP } from '../fleet/relay.ts';
+import { hasRedis, SKIPPED, startOldRedis, type TestRedis } from '../support/redis.ts';
 import { exampleBody, exampleInput } from '../support/examples.ts';
 import { call } from '../support/http.ts';
 import { openSocket, type RawSocket } from '../support/raw-client.ts';
@@ -280,7 +279,7 @@ describe.skipIf(!hasRedis)(`a purchase whose end the store has not acknowledged$
   const bought = async (env: Readonly<Record<string, string>> = {}) => {
     upstream.on(`POST ${PURCHASE}`, json(200, exampleBody('purchasePlan')));
     const gateway = await start({ STORE_URL: `redis://127.0.0.1:${relay.port}`, SECRETS, ...env });
-    const held = relay.freezeAt(shaOf('endWrite'));
+    const held = relay.freeze({ at: SWAP, skip: 1 });
     const headers = { 'Idempotency-Key': secret('idempotency') };
     const request = { path: PURCHASE, token: secret(), body: exampleInput('purchasePlan').body, headers };
     expect((await call(gateway.url, request)).status).toBe(200);

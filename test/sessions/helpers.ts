@@ -1,6 +1,5 @@
 import { expect, onTestFinished } from 'vitest';
-import { MemoryStore } from '../../src/store/memory.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/port.ts';
 import type { OperationId } from '../support/account-api.ts';
 import { expectProblem, type Problem } from '../http/problem.ts';
 import { exampleRequest } from '../support/examples.ts';
@@ -10,6 +9,7 @@ import { tokenOf } from '../support/marked.ts';
 import type { RawResponse } from '../support/raw-client.ts';
 import type { Call } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
+import { memoryStore } from '../support/stores.ts';
 import { type Env, openWorld, type World } from '../support/world.ts';
 
 export const NAME = '__Host-Http-portico';
@@ -101,7 +101,7 @@ export async function gatewayBeside(
   const gateway = await startGateway(upstream, {
     env: all,
     clock: world.clock,
-    store: store ?? new MemoryStore({ maxBytes: 8_388_608 }),
+    store: store ?? memoryStore(world.clock),
   });
   onTestFinished(() => gateway.close());
   return gateway;

@@ -1,73 +1,48 @@
-import type { Engine } from '../../src/store/shared/engine.ts';
-import type { Store } from '../../src/store/store.ts';
-import { sharedStore } from '../store/shared-world.ts';
+import type { Accounts } from '../../src/store/accounts.ts';
 import { clockOfDeadlines, type ManualClock } from '../support/clock.ts';
-import { objectEngine } from '../support/object-storage.ts';
+import type { FakeShelf, Method } from '../support/fake-shelf.ts';
 import type { TestGateway } from '../support/gateway.ts';
+import { sharedStores } from '../support/stores.ts';
 import type { Env } from '../support/world.ts';
 import { gatewayBeside, openSessions, type SessionWorld } from './helpers.ts';
 
-/** An engine that is away when the test says so. */
-interface Switched {
-  readonly engine: Engine;
-  readonly clock: ManualClock;
-  /** Calls that get no answer. */
-  readonly deaf: Set<keyof Engine>;
-  /** Stores of instances, over the one engine. `seenAs`: what one of them has in its place. */
-  readonly open: (seenAs?: (engine: Engine) => Engine) => Store;
-}
-
-const CALLS = ['snapshot', 'save', 'beginWrite', 'endWrite', 'change'] as const;
-
-function switched(): Switched {
-  const clock = clockOfDeadlines();
-  const objects = objectEngine();
-  const deaf = new Set<keyof Engine>();
-  const through = (name: (typeof CALLS)[number]) =>
-    ((...args: never[]) =>
-      deaf.has(name)
-        ? Promise.reject(new Error('away'))
-        : (objects[name] as (...given: never[]) => Promise<unknown>)(...args)) as never;
-  const calls = Object.fromEntries(CALLS.map((name) => [name, through(name)]));
-  const engine = { ...objects, ...calls } as Engine;
-  // While it is away, nobody waits for it.
-  const after: ManualClock['after'] = (ms, run) => {
-    if (deaf.size === 0) return clock.after(ms, run);
-    const soon = setImmediate(run);
-    return () => clearImmediate(soon);
-  };
-  const advance = (ms: number) => {
-    objects.pass(ms);
-    clock.advance(ms);
-  };
-  return {
-    engine,
-    clock: { ...clock, advance },
-    deaf,
-    open: (seenAs = (same) => same) => sharedStore({ engine: seenAs(engine), clock: { ...clock, after } }),
-  };
-}
-
 export interface SharedSessions extends SessionWorld {
+  /** What the first instance knows, and its way to the store. */
+  readonly accounts: Accounts;
+  readonly shelf: FakeShelf;
   /** Another instance, which shares the store. */
   readonly other: TestGateway;
   /** One more, which knows nothing yet. */
   readonly oneMore: () => Promise<TestGateway>;
-  /** From now on these get no answer of the store; all of them unless some are named. */
-  readonly away: (...calls: (keyof Engine)[]) => void;
+  /** From now on these calls get no answer of the store; all of them unless some are named. */
+  readonly away: (...calls: Method[]) => void;
   readonly back: () => void;
 }
 
-/** Two instances over one store. `seenAs`: what the first has in place of the engine. */
-export async function openShared(env: Env = {}, seenAs?: (engine: Engine) => Engine): Promise<SharedSessions> {
-  const { clock, deaf, open } = switched();
-  const world = await openSessions(env, { clock, store: open(seenAs) });
-  const oneMore = () => gatewayBeside(world, env, { store: open() });
+const CALLS: readonly Method[] = ['read', 'swap', 'keep', 'count'];
+
+/** Two instances over one store. */
+export async function openShared(env: Env = {}): Promise<SharedSessions> {
+  const clock = clockOfDeadlines();
+  /** Calls that get no answer. */
+  const deaf = new Set<Method>();
+  // While it is away, nobody waits for it.
+  const after: ManualClock['after'] = (ms, run) => clock.after(deaf.size > 0 ? 0 : ms, run);
+  const { shelf, store, open } = sharedStores({ ...clock, after });
+  const switched = (one: FakeShelf) => {
+    one.before = (call) => (deaf.has(call) ? Promise.reject(new Error('away')) : undefined);
+    return one;
+  };
+  switched(shelf);
+  const world = await openSessions(env, { clock, store });
+  const oneMore = () => gatewayBeside(world, env, { store: open(switched(shelf.beside())) });
   return {
     ...world,
+    accounts: store,
+    shelf,
     other: await oneMore(),
     oneMore,
-    away: (...calls) => (calls.length === 0 ? CALLS : calls).forEach((name) => deaf.add(name)),
+    away: (...calls) => (calls.length === 0 ? CALLS : calls).forEach((call) => deaf.add(call)),
     back: () => deaf.clear(),
   };
 }

@@ -29,14 +29,17 @@ it.each([
     },
   ],
   [
-    'rediss-cluster://a:1,b',
+    'rediss-sentinel://user:p@a:1,b/primary',
     {
       ...plain,
       tls: true,
-      kind: 'cluster',
+      kind: 'sentinel',
+      user: 'user',
+      password: 'p',
+      master: 'primary',
       nodes: [
         { host: 'a', port: 1 },
-        { host: 'b', port: 6379 },
+        { host: 'b', port: 26_379 },
       ],
     },
   ],

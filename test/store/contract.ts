@@ -1,76 +1,48 @@
 import { beforeEach, describe, expect, test } from 'vitest';
+import type { Clock } from '../../src/core/runtime.ts';
 import {
   type CacheKey,
   type Entry,
   EVERYTHING,
   type Found,
+  type NewWrite,
   type Saved,
+  type Snapshot,
   type Store,
   type Tag,
-} from '../../src/store/store.ts';
-import { type Engine, type MakeEngine } from './engine.ts';
-import { START_MS } from '../support/clock.ts';
-import { ANSWER, questionOf, writeOf } from './writes.ts';
+  type WriteEnd,
+} from '../../src/store/port.ts';
+import { ANSWER, writeOf } from './writes.ts';
+
+/** A store under test. */
+export interface Tested {
+  /** Two instances; where the store is one process, both are it. */
+  readonly instances: readonly [Store, Store];
+  /** By which instances tell instants. */
+  readonly clock: Pick<Clock, 'now'>;
+  /** Moves the time of instances and store; absent where it is the machine's. */
+  readonly pass?: (ms: number) => void | Promise<void>;
+}
 
 let accounts = 0;
 
 /** An account that no other test has used: a store may outlive a test. */
 export const newAccount = (): string => `account-${++accounts}-${crypto.randomUUID()}`;
 
-export const entryOf = (text: string, changes: Partial<Entry> = {}): Entry => ({
-  text,
-  links: [],
-  etag: `"${text.length}-${text.slice(0, 16)}"`,
-  storedAt: START_MS,
-  validators: {},
-  ...changes,
-});
+const waitUntil = () => undefined;
 
-const arrivalOf = (account: string, now = START_MS) => ({
-  account,
-  owner: account,
-  now,
-  window: undefined,
-  waitUntil: () => undefined,
-});
+const look = async (store: Store, key: CacheKey): Promise<Snapshot> =>
+  store.snapshot({ account: key.account, window: undefined, keys: [key], waitUntil });
 
 /** What a new request finds. */
-export const look = async (store: Store, key: CacheKey, now = START_MS): Promise<Found> => {
-  const snapshot = await store.snapshot(arrivalOf(key.account, now));
-  return snapshot.lookup(key, now);
-};
-
-/** Ends a fetch that began with `found`, with or without a copy. */
-export const save = async (store: Store, key: CacheKey, found: Found, entry?: Entry): Promise<Saved> => {
-  const snapshot = await store.snapshot(arrivalOf(key.account));
-  return snapshot.save(key, found, { entry });
-};
-
-/** A read from its beginning to its end. */
-export const keep = async (store: Store, key: CacheKey, entry: Entry): Promise<boolean> =>
-  (await save(store, key, await look(store, key), entry)).stored;
-
-export const saved = async (...of: Parameters<typeof save>): Promise<boolean> => (await save(...of)).stored;
+export const find = async (store: Store, key: CacheKey): Promise<Found> => (await look(store, key)).lookup(key);
 
 export const heldIn = async (store: Store, key: CacheKey): Promise<string | undefined> =>
-  (await look(store, key)).entry?.text;
+  (await find(store, key)).entry?.text;
 
-export const drop = async (store: Store, key: CacheKey, what: 'key' | 'everything' = 'key'): Promise<void> => {
-  const snapshot = await store.snapshot(arrivalOf(key.account));
-  await snapshot.save(key, await snapshot.lookup(key, START_MS), { drop: what });
-};
-
-/** A write that invalidates these, from beginning to end. */
-export const invalidate = async (store: Store, account: string, tags: readonly Tag[]): Promise<void> => {
-  const write = writeOf({ account, tags, now: START_MS, endsAt: START_MS + 10_000, until: START_MS + 70_000 });
-  await store.beginWrite(write);
-  await store.endWrite(write, ANSWER);
-};
-
-const KEY = 'getSubuser/5?';
 const TAGS = ['subusers', 'subusers/5'] as const;
 
-export const keyIn = (account: string, key = KEY, tags: readonly Tag[] = TAGS): CacheKey => ({
+export const keyIn = (account: string, key = 'getSubuser/5?', tags: readonly Tag[] = TAGS): CacheKey => ({
   account,
   key,
   tags,
@@ -89,284 +61,467 @@ const INVALIDATIONS: readonly (readonly [string, readonly Tag[], boolean])[] = [
   ['another item', ['subusers/6'], false],
   ['an item that begins alike', ['subusers/50'], false],
   ['a group that begins alike', ['subuser'], false],
-  ['nothing', [], false],
+  ['a name that JavaScript has for itself', ['__proto__', 'constructor'], false],
 ];
 
+const drop = async (store: Store, of: CacheKey, what: 'key' | 'everything') => {
+  const snapshot = await look(store, of);
+  await snapshot.save(of, await snapshot.lookup(of), { drop: what });
+};
+
 /** What is true of every store. */
-export function copiesContract(name: string, makeEngine: MakeEngine): void {
-  describe(`copies in ${name}`, () => {
-    let engine: Engine;
-    let store: Store;
+export function storeContract(name: string, open: () => Promise<Tested> | Tested): void {
+  describe(name, () => {
+    let tested: Tested;
+    let one: Store;
+    let other: Store;
     let account: string;
     let key: CacheKey;
 
     beforeEach(async () => {
-      engine = await makeEngine();
-      store = engine.store;
+      tested = await open();
+      [one, other] = tested.instances;
       account = newAccount();
       key = keyIn(account);
     });
 
-    test('finds nothing where nothing was saved', async () => {
-      expect((await look(store, key)).entry).toBeUndefined();
+    const entryOf = (text: string, changes: Partial<Entry> = {}): Entry => ({
+      text,
+      links: [],
+      etag: `"${text.length}"`,
+      storedAt: tested.clock.now(),
+      validators: {},
+      ...changes,
     });
+    /** Ends a fetch that a request has begun, when all that is behind it is done. */
+    const save = async (store: Store, of: CacheKey, found: Found, text: string): Promise<Saved> => {
+      const behind: Promise<unknown>[] = [];
+      const request = {
+        account: of.account,
+        window: undefined,
+        keys: [of],
+        waitUntil: (work: Promise<unknown>) => void behind.push(work),
+      };
+      const snapshot = await store.snapshot(request);
+      const saved = await snapshot.save(of, found, { entry: entryOf(text) });
+      await Promise.all(behind);
+      return saved;
+    };
+    /** A read from its beginning to its end. */
+    const keep = async (store: Store, of: CacheKey, text: string) =>
+      (await save(store, of, await find(store, of), text)).stored;
+    const begin = (store: Store, changes: Partial<NewWrite>) => {
+      const write = writeOf({ account, now: tested.clock.now(), ...changes });
+      return store
+        .beginWrite(write)
+        .then((begun) => ({ write, begun, end: (how: WriteEnd) => store.endWrite(write, how) }));
+    };
+    const invalidate = async (store: Store, tags: readonly Tag[]) => (await begin(store, { tags })).end(ANSWER);
+    const asked = async (store: Store, of = 'key', whose = account) =>
+      (await store.outcomeOf({ account: whose, window: undefined, key: of, waitUntil })).record?.outcome;
 
-    test('gives back an entry as it was saved', async () => {
-      const entry = entryOf('{"next":"","x":9007199254740993123,"é":"\u{1f600}\u2028"}', {
-        links: [9],
-        storedAt: 1_780_000_000_123.25,
-        validators: { etag: 'W/"a"', lastModified: 'Tue, 09 Jun 2026 11:50:08 GMT' },
-      });
-      expect(await keep(store, key, entry)).toBe(true);
-      expect((await look(store, key)).entry).toEqual({ ...entry, storedAt: expect.any(Number) as number });
-    });
+    const stateOf = async (store: Store, session: { id: string; epoch: number }) =>
+      (await store.snapshot({ account, window: undefined, session, waitUntil })).session;
+    const sessionOf = async (id: string) => ({ id, epoch: (await one.epochOf(account)) ?? NaN });
 
-    test('keeps an entry to the end of its life, read or not', async () => {
-      const entry = entryOf('"kept"');
-      await keep(store, key, entry);
-      await engine.pass(key.lifeMs - 1 - engine.slackMs);
-      expect(await heldIn(store, key)).toBe('"kept"');
-    });
-
-    test('keeps the newest entry', async () => {
-      await keep(store, key, entryOf('"old"'));
-      await keep(store, key, entryOf('"new"'));
-      expect(await heldIn(store, key)).toBe('"new"');
-    });
-
-    test('does not replace an answer with one that was asked for earlier', async () => {
-      const earlier = await look(store, key);
-      await engine.pass(5);
-      const later = await look(store, key);
-      expect(await saved(store, key, later, entryOf('"later"'))).toBe(true);
-      expect(await saved(store, key, earlier, entryOf('"earlier"'))).toBe(false);
-      expect(await heldIn(store, key)).toBe('"later"');
-    });
-
-    test('saves what several readers began with the same version', async () => {
-      const [one, other] = [await look(store, key), await look(store, key)];
-      expect(one.version).toBe(other.version);
-      expect(await saved(store, key, one, entryOf('"one"'))).toBe(true);
-      expect(await saved(store, key, other, entryOf('"other"'))).toBe(true);
-    });
-
-    test('takes an answer without tags', async () => {
-      const untagged = keyIn(account, KEY, []);
-      await keep(store, untagged, entryOf('"kept"'));
-      await invalidate(store, account, ['subusers']);
-      expect(await heldIn(store, untagged)).toBe('"kept"');
-      await invalidate(store, account, [EVERYTHING]);
-      expect(await heldIn(store, untagged)).toBeUndefined();
-    });
-
-    describe('keeps apart', () => {
-      const KEYS = [
-        'a/1?',
-        'a/1?x',
-        'a/1?x=1',
-        'a/1?x=1&',
-        'a/11?',
-        'a/?1',
-        'a/?',
-        'A/1?',
-        'a/1? ',
-        'a/1?:',
-        'a/1?*',
-        'a/1?é',
-      ];
-
-      test('keys', async () => {
-        for (const one of KEYS) await keep(store, keyIn(account, one), entryOf(one));
-        for (const one of KEYS) expect(await heldIn(store, keyIn(account, one))).toBe(one);
+    describe('a copy', () => {
+      test('is there for every instance, value for value', async () => {
+        const text = '{"x":9007199254740993123,"é":"\u{1f600}\u2028","y":25.0}';
+        expect(await heldIn(other, key)).toBeUndefined();
+        expect(await keep(one, key, text)).toBe(true);
+        expect([await heldIn(one, key), await heldIn(other, key)]).toEqual([text, text]);
       });
 
-      test('accounts, whatever happens to one of them', async () => {
-        const other = keyIn(newAccount());
-        await keep(store, key, entryOf('"mine"'));
-        await keep(store, other, entryOf('"theirs"'));
-        expect([await heldIn(store, key), await heldIn(store, other)]).toEqual(['"mine"', '"theirs"']);
-        await drop(store, other);
-        expect([await heldIn(store, key), await heldIn(store, other)]).toEqual(['"mine"', undefined]);
-        await invalidate(store, other.account, [EVERYTHING, ...TAGS]);
-        expect(await heldIn(store, key)).toBe('"mine"');
+      test('is as old for one instance as for another', async () => {
+        await keep(one, key, '"kept"');
+        const { storedAt = 0 } = (await find(one, key)).entry ?? {};
+        expect((await find(other, key)).entry?.storedAt).toBeCloseTo(storedAt, -2);
+      });
+
+      test('is not replaced by an answer that was asked for earlier', async () => {
+        const earlier = await find(one, key);
+        await tested.pass?.(5);
+        const later = await find(other, key);
+        expect(later.askedAt).toBeGreaterThan(earlier.askedAt);
+        expect((await save(other, key, later, '"later"')).stored).toBe(true);
+        await heldIn(one, key);
+        expect((await save(one, key, earlier, '"earlier"')).stored).toBe(false);
+        expect([await heldIn(one, key), await heldIn(other, key)]).toEqual(['"later"', '"later"']);
+      });
+
+      test('is of one key of one account', async () => {
+        const keys = ['a/1?', 'a/1?x', 'a/1?x=1', 'a/1?x=1&', 'a/?1', 'A/1?', 'a/1? ', 'a/1?:', 'a/1?*', 'a/1?é'];
+        const all = [account, newAccount()].flatMap((whose) => keys.map((text) => keyIn(whose, text)));
+        for (const each of all) await keep(one, each, `"${each.account} ${each.key}"`);
+        for (const each of all) expect(await heldIn(one, each)).toBe(`"${each.account} ${each.key}"`);
+      });
+
+      test('that is dropped is gone everywhere, and so is what was asked for before', async () => {
+        const beside = keyIn(account, 'getSubuser/5?plan_id=1');
+        const before = await find(other, key);
+        await keep(one, key, '"gone"');
+        await keep(one, beside, '"kept"');
+        await drop(one, key, 'key');
+        expect((await save(other, key, before, '"late"')).stored).toBe(false);
+        expect([await heldIn(one, key), await heldIn(other, key)]).toEqual([undefined, undefined]);
+        expect([await heldIn(one, beside), await heldIn(other, beside)]).toEqual(['"kept"', '"kept"']);
+        expect(await keep(one, key, '"again"')).toBe(true);
+      });
+
+      test('of a credential that was refused is gone everywhere, and others have theirs', async () => {
+        const theirs = keyIn(newAccount());
+        await keep(one, key, '"gone"');
+        await keep(one, theirs, '"kept"');
+        const before = await find(other, key);
+        await drop(one, key, 'everything');
+        expect((await save(other, key, before, '"late"')).stored).toBe(false);
+        expect([await heldIn(one, key), await heldIn(other, key)]).toEqual([undefined, undefined]);
+        expect(await heldIn(other, theirs)).toBe('"kept"');
       });
     });
 
-    describe('drop', () => {
-      test('forgets one answer and no other', async () => {
-        const other = keyIn(account, 'getSubuser/5?plan_id=1');
-        await keep(store, key, entryOf('"gone"'));
-        await keep(store, other, entryOf('"kept"'));
-        await drop(store, key);
-        expect([await heldIn(store, key), await heldIn(store, other)]).toEqual([undefined, '"kept"']);
+    test('nothing of a credential that was refused is given, also what another instance was asking for meanwhile', async () => {
+      const [first, second] = [await find(one, key), await find(other, key)];
+      await drop(one, key, 'everything');
+      await save(other, key, second, '"late"');
+      expect([await heldIn(other, key), await heldIn(one, key)]).toEqual([undefined, undefined]);
+      expect((await save(one, key, first, '"late"')).stored).toBe(false);
+      await tested.pass?.(130_000);
+      expect([await heldIn(other, key), await heldIn(one, key)]).toEqual([undefined, undefined]);
+    });
+
+    test('a copy that is too large for other instances is void with the rest', async () => {
+      await keep(one, key, JSON.stringify('x'.repeat(40_000)));
+      await drop(other, key, 'everything');
+      await tested.pass?.(130_000);
+      expect(await heldIn(one, key)).toBeUndefined();
+    });
+
+    describe.each(INVALIDATIONS)('a write that touches %s', (_, tags, isTouched) => {
+      test(isTouched ? 'ends a copy of every instance' : 'leaves a copy alone', async () => {
+        await keep(one, key, '"copy"');
+        expect(await heldIn(other, key)).toBe('"copy"');
+        await invalidate(one, tags);
+        const held = isTouched ? undefined : '"copy"';
+        expect([await heldIn(one, key), await heldIn(other, key)]).toEqual([held, held]);
       });
 
-      test('of what is not there does nothing', async () => {
-        await drop(store, key);
-        expect(await keep(store, key, entryOf('"kept"'))).toBe(true);
-      });
-
-      test('refuses what began before it', async () => {
-        await keep(store, key, entryOf('"gone"'));
-        const found = await look(store, key);
-        await drop(store, key);
-        expect(await saved(store, key, found, entryOf('"late"'))).toBe(false);
-        expect(await heldIn(store, key)).toBeUndefined();
-      });
-
-      test('refuses what began before it, also where nothing was held', async () => {
-        const found = await look(store, key);
-        await drop(store, key);
-        expect(await saved(store, key, found, entryOf('"late"'))).toBe(false);
+      test(isTouched ? 'voids a read from before it' : 'does not void a read from before it', async () => {
+        await keep(one, keyIn(account, 'the first copy makes a note', []), '"first"');
+        const found = await find(other, key);
+        await invalidate(one, tags);
+        await find(other, key); // without having looked again, an instance keeps it under a version that nobody asks for
+        expect((await save(other, key, found, '"copy"')).stored).toBe(!isTouched);
+        expect(await heldIn(one, key)).toBe(isTouched ? undefined : '"copy"');
       });
 
       test('leaves the key usable', async () => {
-        await keep(store, key, entryOf('"gone"'));
-        await drop(store, key);
-        expect(await keep(store, key, entryOf('"again"'))).toBe(true);
-        expect(await heldIn(store, key)).toBe('"again"');
+        await invalidate(one, tags);
+        expect(await keep(other, key, '"after"')).toBe(true);
+        expect(await heldIn(one, key)).toBe('"after"');
       });
     });
 
-    describe.each(INVALIDATIONS)('invalidating %s', (_, tags, ends) => {
-      test(ends ? 'ends a copy' : 'leaves a copy alone', async () => {
-        await keep(store, key, entryOf('"copy"'));
-        await invalidate(store, account, tags);
-        expect(await heldIn(store, key)).toBe(ends ? undefined : '"copy"');
-      });
-
-      test(ends ? 'refuses what began before it' : 'takes what began before it', async () => {
-        const found = await look(store, key);
-        await invalidate(store, account, tags);
-        expect(await saved(store, key, found, entryOf('"copy"'))).toBe(!ends);
-        expect(await heldIn(store, key)).toBe(ends ? undefined : '"copy"');
-      });
-
-      test('leaves the key usable', async () => {
-        await invalidate(store, account, tags);
-        expect(await keep(store, key, entryOf('"after"'))).toBe(true);
-        expect(await heldIn(store, key)).toBe('"after"');
-      });
+    test('an answer from before a write is never given after it, though its instance has not heard of it', async () => {
+      const found = await find(other, key);
+      await invalidate(one, ['subusers']);
+      await save(other, key, found, '"old"');
+      expect([await heldIn(one, key), await heldIn(other, key)]).toEqual([undefined, undefined]);
     });
 
-    describe('a version', () => {
-      test('refuses a late answer where a newer one is there', async () => {
-        const before = await look(store, key);
-        await invalidate(store, account, ['subusers/5']);
-        await keep(store, key, entryOf('"new"'));
-        expect(await saved(store, key, before, entryOf('"late"'))).toBe(false);
-        expect(await heldIn(store, key)).toBe('"new"');
-      });
-
-      test('refuses what was read between two writes that invalidate the same', async () => {
-        await invalidate(store, account, ['subusers/5']);
-        const found = await look(store, key);
-        await invalidate(store, account, ['subusers/5']);
-        expect(await saved(store, key, found, entryOf('"between"'))).toBe(false);
-      });
-
-      test('refuses it for an account that has only ever written', async () => {
-        await invalidate(store, account, ['subusers']);
-        const found = await look(store, key);
-        await invalidate(store, account, ['subusers']);
-        expect(await saved(store, key, found, entryOf('"between"'))).toBe(false);
-      });
-
-      test('refuses what was read before everything was dropped', async () => {
-        await invalidate(store, account, ['subusers/5']);
-        const found = await look(store, key);
-        await invalidate(store, account, [EVERYTHING]);
-        expect(await saved(store, key, found, entryOf('"late"'))).toBe(false);
-      });
-
-      test('of another account is refused', async () => {
-        const other = keyIn(newAccount());
-        const found = await look(store, other);
-        await look(store, key);
-        expect(await saved(store, key, found, entryOf('"foreign"'))).toBe(false);
-      });
-
-      test('that nobody gave out is refused', async () => {
-        await keep(store, key, entryOf('"kept"'));
-        const found = await look(store, key);
-        for (const version of ['', '0', '-1.0.0', 'undefined'])
-          expect(await saved(store, key, { ...found, version }, entryOf('"forged"')), version).toBe(false);
-      });
-    });
-
-    test('never gives out a version again', async () => {
-      const given: Found[] = [];
+    test('no version comes back', async () => {
+      const found: Found[] = [];
       const steps = [['subusers'], ['subusers/5'], [EVERYTHING], ['subusers', 'subusers/5'], [EVERYTHING, 'subusers']];
-      for (let i = 0; i < 100; i += 1) {
-        await invalidate(store, account, steps[i % steps.length] ?? []);
-        given.push(await look(store, key));
+      for (let n = 0; n < 30; n++) {
+        await invalidate(n % 2 ? one : other, steps[n % steps.length] ?? []);
+        found.push(await find(one, key));
       }
-      expect(new Set(given.map(({ version }) => version)).size).toBe(100);
-      for (const found of given) expect(await saved(store, key, found, entryOf('"old"'))).toBe(found === given.at(-1));
+      expect(new Set(found.map(({ version }) => version)).size).toBe(30);
     });
 
-    test('stays right however many tags an account invalidates', async () => {
-      const before = await look(store, key);
-      await keep(store, key, entryOf('"copy"'));
-      await invalidate(store, account, ['subusers/5']);
-      const between = await look(store, key);
-      for (let id = 1000; id < 3000; id += 1) await invalidate(store, account, [`subusers/${id}`]);
-      expect(await heldIn(store, key)).toBeUndefined();
-      expect(await saved(store, key, before, entryOf('"late"'))).toBe(false);
-      await invalidate(store, account, ['subusers/5']);
-      expect(await saved(store, key, between, entryOf('"late"'))).toBe(false);
-      expect(await keep(store, key, entryOf('"after"'))).toBe(true);
-      expect(await heldIn(store, key)).toBe('"after"');
-    });
-  });
-}
-
-/** What every store says of a key that it is asked about. */
-export function outcomesContract(name: string, makeEngine: MakeEngine): void {
-  describe(`the outcome of a key in ${name}`, () => {
-    let engine: Engine;
-    let store: Store;
-    let account: string;
-    const TIMES = { now: START_MS, endsAt: START_MS + 10_000, until: START_MS + 70_000 };
-    const keyed = (key = 'key') => writeOf({ account, key, ...TIMES });
-    const asked = async (key = 'key', whose = account) =>
-      (await store.beginWrite(questionOf({ account: whose, key, now: START_MS }))).record?.outcome;
-
-    beforeEach(async () => {
-      engine = await makeEngine();
-      store = engine.store;
-      account = newAccount();
+    test('it stays right however many tags an account has written', async () => {
+      await keep(one, key, '"copy"');
+      await invalidate(one, ['subusers/5']);
+      const between = await find(one, key);
+      for (let id = 1000; id < 1200; id++) await invalidate(one, [`subusers/${id}`]);
+      expect((await save(one, key, between, '"late"')).stored).toBe(false);
+      expect(await keep(other, key, '"after"')).toBe(true);
+      expect(await heldIn(one, key)).toBe('"after"');
     });
 
-    test('is none of one that nobody has taken, however often it is asked for', async () => {
-      for (let time = 0; time < 3; time++) expect(await asked()).toBeUndefined();
-      expect(await store.beginWrite(keyed())).toEqual({ use: undefined });
+    describe('a write under way', () => {
+      test('hides what it touches from every instance, and nothing of it is kept', async () => {
+        await keep(one, key, '"copy"');
+        const before = await find(other, key);
+        const { end } = await begin(one, { tags: ['subusers/5'] });
+        for (const store of [one, other]) expect(await find(store, key)).toMatchObject({ isHidden: true });
+        expect((await save(other, key, before, '"late"')).stored).toBe(false);
+        await end(ANSWER);
+        expect(await heldIn(other, key)).toBeUndefined();
+      });
+
+      test('lets nobody join a read', async () => {
+        const { end } = await begin(one, { tags: ['subusers/5'] });
+        const [first, second] = [await find(other, key), await find(other, key)];
+        expect(first.version).not.toBe(second.version);
+        await end(ANSWER);
+      });
+
+      test('is one of two: each ends for itself', async () => {
+        const [first, second] = [
+          await begin(one, { tags: ['subusers'] }),
+          await begin(other, { tags: ['subusers/5'] }),
+        ];
+        await first.end(ANSWER);
+        expect(await find(other, key)).toMatchObject({ isHidden: true });
+        await second.end(ANSWER);
+        expect((await find(other, key)).isHidden).toBeUndefined();
+      });
+
+      test('that was not sent leaves the copies as they were', async () => {
+        await keep(one, key, '"copy"');
+        await (await begin(one, { tags: ['subusers'] })).end('not_sent');
+        expect([await heldIn(one, key), await heldIn(other, key)]).toEqual(['"copy"', '"copy"']);
+      });
+
+      test('that a refusal of the credential ends leaves no copy of the account', async () => {
+        const elsewhere = keyIn(account, 'getSubscription/?', ['subscription']);
+        await keep(one, elsewhere, '"gone"');
+        await (await begin(one, { tags: ['subusers'] })).end('credential_refused');
+        expect([await heldIn(one, elsewhere), await heldIn(other, elsewhere)]).toEqual([undefined, undefined]);
+      });
+
+      test('of unknown outcome hides what it touches for as long as it was told', async () => {
+        await keep(one, key, '"copy"');
+        await (await begin(one, { tags: ['subusers'] })).end('unknown');
+        expect(await find(other, key)).toMatchObject({ isHidden: true });
+        if (!tested.pass) return;
+        await tested.pass(70_001);
+        expect(await heldIn(other, key)).toBeUndefined();
+        expect(await keep(other, key, '"after"')).toBe(true);
+        await invalidate(one, ['subscription']); // who takes the mark away leaves no old version
+        expect(await heldIn(other, key)).toBe(undefined);
+      });
+
+      test('whose instance is gone is over after its time, and what it touched is void', async () => {
+        await keep(one, key, '"copy"');
+        await begin(one, { tags: ['subusers'] });
+        if (!tested.pass) return;
+        await tested.pass(69_000);
+        expect(await find(other, key)).toMatchObject({ isHidden: true });
+        await tested.pass(1_001);
+        expect(await heldIn(other, key)).toBeUndefined();
+      });
     });
 
-    test('is under way, then unknown, then the answer and when it was recorded', async () => {
-      const write = keyed();
-      await store.beginWrite(write);
-      expect(await asked()).toBe('under_way');
-      await store.endWrite(write, 'unknown');
-      expect(await asked()).toBe('unknown');
-      await store.endWrite(write, { ...ANSWER, at: 5 });
-      expect(await asked()).toEqual({ ...ANSWER, at: 5 });
-      await store.endWrite(write, ANSWER);
-      expect(await asked()).toEqual(ANSWER);
+    describe('a key', () => {
+      test('that nobody has taken has no outcome, however often it is asked for', async () => {
+        for (const store of [one, other, one]) expect(await asked(store)).toBeUndefined();
+        expect((await begin(one, { key: 'key' })).begun).toEqual({ use: undefined });
+      });
+
+      test('is under way everywhere, then has the answer and when it came', async () => {
+        const { end } = await begin(one, { key: 'key' });
+        expect([await asked(one), await asked(other)]).toEqual(['under_way', 'under_way']);
+        expect((await begin(other, { key: 'key' })).begun.record).toEqual({
+          fingerprint: 'body',
+          outcome: 'under_way',
+        });
+        await end(ANSWER);
+        expect([await asked(one), await asked(other)]).toEqual([ANSWER, ANSWER]);
+        expect((await begin(other, { key: 'key' })).begun.record).toEqual({ fingerprint: 'body', outcome: ANSWER });
+      });
+
+      test('of unknown outcome is never free', async () => {
+        const { end } = await begin(one, { key: 'key' });
+        await end('unknown');
+        expect((await begin(other, { key: 'key' })).begun.record).toMatchObject({ outcome: 'unknown' });
+        await tested.pass?.(3_600_000);
+        expect(await asked(other)).toBe('unknown');
+      });
+
+      test.each(['refused', 'credential_refused', 'not_sent'] as const)('is free where it was %s', async (how) => {
+        await (await begin(one, { key: 'key' })).end(how);
+        expect(await asked(other)).toBeUndefined();
+        expect((await begin(other, { key: 'key' })).begun).toEqual({ use: undefined });
+      });
+
+      test('of an instance that was killed is of unknown outcome when its time is over', async () => {
+        await begin(one, { key: 'key' });
+        if (!tested.pass) return;
+        await tested.pass(10_001);
+        expect(await asked(other)).toBe('unknown');
+        expect((await begin(other, { key: 'key' })).begun.record).toMatchObject({ outcome: 'unknown' });
+      });
+
+      test('is another one for another account, and for another text', async () => {
+        await (await begin(one, { key: 'key' })).end(ANSWER);
+        expect([await asked(one, 'Key'), await asked(one, 'key '), await asked(one, 'key', newAccount())]).toEqual([
+          undefined,
+          undefined,
+          undefined,
+        ]);
+      });
+
+      test('whose answer is too long says only that it was sent', async () => {
+        await (await begin(one, { key: 'key' })).end({ ...ANSWER, text: 'x'.repeat(65_537) });
+        expect(await asked(other)).toBe('unknown');
+      });
+
+      test('is taken by one of many at once', async () => {
+        const all = await Promise.all(Array.from({ length: 8 }, (_, n) => begin(n % 2 ? one : other, { key: 'key' })));
+        expect(all.filter(({ begun }) => !begun.record)).toHaveLength(1);
+      });
+
+      test('is not freed by the end of a write that does not have it', async () => {
+        const { end } = await begin(one, { key: 'key' });
+        const { end: endOther } = await begin(other, { key: 'key' });
+        await endOther('not_sent');
+        expect(await asked(one)).toBe('under_way');
+        await end(ANSWER);
+      });
+
+      test('of a beginning that comes after its end stays free', async () => {
+        const write = writeOf({ account, key: 'key', now: tested.clock.now() });
+        await one.endWrite(write, 'not_sent');
+        expect(await asked(other)).toBeUndefined();
+      });
+
+      test('has no room where the account has too many records already', async () => {
+        const text = 'x'.repeat(60_000);
+        let n = 0;
+        for (; n < 80; n++) {
+          const { begun, end } = await begin(one, { key: `key ${n}`, tags: [] });
+          if (begun.refusal) break;
+          await end({ ...ANSWER, text });
+        }
+        expect(n).toBeLessThan(80);
+        expect((await begin(other, { key: 'one more' })).begun.refusal).toMatchObject({ code: 'store_unavailable' });
+        expect((await begin(other, {})).begun).toEqual({ use: undefined });
+        expect(await asked(other, 'key 0')).toMatchObject({ text });
+      });
     });
 
-    test.each(['refused', 'credential_refused', 'not_sent'] as const)('is none where it was %s', async (end) => {
-      const write = keyed();
-      await store.beginWrite(write);
-      await store.endWrite(write, end);
-      expect(await asked()).toBeUndefined();
+    describe('a purchase', () => {
+      const purchase = { isPurchase: true, tags: [EVERYTHING] };
+
+      test.each([
+        ['neither has a key', undefined, undefined, 'under_way'],
+        ['the first has a key', 'key', undefined, 'under_way'],
+        ['the second has a key', undefined, 'key', 'under_way'],
+        ['both have one', 'key', 'other', undefined],
+      ])('equal to one under way, where %s', async (_, first, second, outcome) => {
+        await begin(one, { ...purchase, key: first });
+        expect((await begin(other, { ...purchase, key: second })).begun.record?.outcome).toBe(outcome);
+      });
+
+      test('that is another one may begin', async () => {
+        await begin(one, purchase);
+        expect((await begin(other, { ...purchase, fingerprint: 'other' })).begun).toEqual({ use: undefined });
+      });
+
+      test('equal to one of unknown outcome may begin when that is over', async () => {
+        await (await begin(one, purchase)).end('unknown');
+        expect((await begin(other, purchase)).begun.record?.outcome).toBe('unknown');
+        if (!tested.pass) return;
+        await tested.pass(70_001);
+        expect((await begin(other, purchase)).begun).toEqual({ use: undefined });
+      });
+
+      test('equal to one that has ended may begin', async () => {
+        await (await begin(one, purchase)).end(ANSWER);
+        expect((await begin(other, purchase)).begun).toEqual({ use: undefined });
+      });
     });
 
-    test('is of that key and that account only', async () => {
-      const write = keyed();
-      await store.beginWrite(write);
-      await store.endWrite(write, ANSWER);
-      expect([await asked('other'), await asked('key', newAccount())]).toEqual([undefined, undefined]);
+    describe('a session', () => {
+      test('that was signed out is over everywhere, and others live', async () => {
+        const [first, second] = [await sessionOf('first'), await sessionOf('second')];
+        expect(await one.revoke({ account, waitUntil }, first, 'one')).toBe(true);
+        expect([await stateOf(one, first), await stateOf(other, first)]).toEqual([{ isOver: true }, { isOver: true }]);
+        expect([await stateOf(one, second), await stateOf(other, second)]).toEqual([
+          { isOver: false },
+          { isOver: false },
+        ]);
+      });
+
+      test('is over with all others of its account, and one that begins afterwards lives', async () => {
+        const [first, second] = [await sessionOf('first'), await sessionOf('second')];
+        expect(await one.revoke({ account, waitUntil }, first, 'all')).toBe(true);
+        expect([await stateOf(other, first), await stateOf(other, second)]).toEqual([
+          { isOver: true },
+          { isOver: true },
+        ]);
+        expect(await stateOf(other, await sessionOf('third'))).toEqual({ isOver: false });
+        await tested.pass?.(60_000);
+        expect(await stateOf(other, await sessionOf('fourth'))).toEqual({ isOver: false });
+      });
+
+      test('is over with all others where more than 64 have signed out', async () => {
+        const living = await sessionOf('living');
+        for (let n = 0; n < 64; n++) await one.revoke({ account, waitUntil }, await sessionOf(`${n}`), 'one');
+        expect(await stateOf(other, living)).toEqual({ isOver: false });
+        await one.revoke({ account, waitUntil }, await sessionOf('one more'), 'one');
+        expect(await stateOf(other, living)).toEqual({ isOver: true });
+        expect(await stateOf(other, await sessionOf('new'))).toEqual({ isOver: false });
+      });
+
+      test('that is over begins no write', async () => {
+        const session = await sessionOf('first');
+        await one.revoke({ account, waitUntil }, session, 'one');
+        expect((await begin(other, { session })).begun).toEqual({ use: undefined, isRevoked: true });
+      });
+
+      test('that was signed out stays so for 30 days', async () => {
+        const session = await sessionOf('first');
+        await one.revoke({ account, waitUntil }, session, 'one');
+        if (!tested.pass) return;
+        await tested.pass(30 * 86_400_000 - 1_000);
+        expect(await stateOf(other, session)).toEqual({ isOver: true });
+      });
+    });
+
+    describe('a limit', () => {
+      const window = { name: 'requests by account', lengthMs: 60_000, limit: 100 };
+      const count = async (store: Store) => (await store.snapshot({ account, window, waitUntil })).use?.used ?? NaN;
+
+      test('is that of all instances together', async () => {
+        let passed = 0;
+        for (let n = 0; n < 130; n++) if ((await count(n % 2 ? one : other)) <= window.limit) passed++;
+        expect(passed).toBeLessThanOrEqual(window.limit);
+        expect(passed).toBeGreaterThan(window.limit * 0.7);
+      });
+
+      test('is not exceeded where all come at once', async () => {
+        const all = await Promise.all(Array.from({ length: 400 }, (_, n) => count(n % 2 ? one : other)));
+        const passed = all.filter((used) => used <= window.limit).length;
+        expect(passed).toBeLessThanOrEqual(window.limit);
+        expect(passed).toBeGreaterThan(window.limit * 0.7);
+      });
+
+      test('is used up by one instance alone to the last request', async () => {
+        const all: number[] = [];
+        for (let n = 0; n < 102; n++) all.push(await count(one));
+        expect(all.slice(0, 100)).toEqual(Array.from({ length: 100 }, (_, n) => n + 1));
+        expect(all.slice(100).every((used) => used > 100)).toBe(true);
+      });
+
+      test('counts writes and questions too', async () => {
+        const small = { ...window, limit: 2 };
+        expect((await begin(one, { window: small })).begun.use?.used).toBe(1);
+        expect((await one.outcomeOf({ account, window: small, key: 'key', waitUntil })).use?.used).toBe(2);
+        expect((await begin(other, { window: small })).begun).toMatchObject({ isLimited: true });
+      });
+
+      test('is another one for another account, and begins anew', async () => {
+        for (let n = 0; n < 101; n++) await count(one);
+        expect(await count(other)).toBeGreaterThan(100);
+        account = newAccount();
+        expect(await count(other)).toBe(1);
+        if (!tested.pass) return;
+        await tested.pass(120_000);
+        expect(await count(one)).toBe(1);
+      });
     });
   });
 }

@@ -45,9 +45,9 @@ const headersOf = ({ token, headers, body }: CallOptions) => ({
   ...Object.fromEntries(Object.entries(headers ?? {}).map(([name, value]) => [name.toLowerCase(), value])),
 });
 
-const send = (baseUrl: string, options: CallOptions): Promise<Dispatcher.ResponseData> => {
+const send = (baseUrl: string, options: CallOptions, by: Dispatcher): Promise<Dispatcher.ResponseData> => {
   const { path, body, signal, method = body === undefined ? 'GET' : 'POST' } = options;
-  return agent.request({
+  return by.request({
     origin: new URL(baseUrl).origin,
     path,
     method,
@@ -74,9 +74,9 @@ const parsed = (text: string): unknown => {
   }
 };
 
-/** One request over a real connection, and the whole answer. */
-export const call = async (baseUrl: string, options: CallOptions): Promise<TextAnswer> => {
-  const response = await send(baseUrl, options);
+/** One request over a real connection, and the whole answer. `by`: its connections. */
+export const call = async (baseUrl: string, options: CallOptions, by: Dispatcher = agent): Promise<TextAnswer> => {
+  const response = await send(baseUrl, options, by);
   const text = await response.body.text();
   return { ...answerOf(response), text, json: parsed(text) };
 };
@@ -93,6 +93,6 @@ async function* linesOf(body: Dispatcher.ResponseData['body']): AsyncGenerator<s
 
 /** One request whose answer is read line by line, as it comes. */
 export const stream = async (baseUrl: string, options: CallOptions): Promise<StreamAnswer> => {
-  const response = await send(baseUrl, options);
+  const response = await send(baseUrl, options, agent);
   return { ...answerOf(response), lines: linesOf(response.body) };
 };

@@ -2,9 +2,11 @@
 /// <reference path="../../src/entry/worker/platform.d.ts" />
 import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
 import type { DurableObjectStorage, SqlValue } from 'cloudflare:workers';
-import { Account } from '../../src/entry/worker/account.ts';
-import { type AccountsBinding, durableEngine } from '../../src/entry/worker/engine.ts';
-import type { Engine } from '../../src/store/shared/engine.ts';
+import { Account, type AccountsBinding, ObjectShelf } from '../../src/entry/worker/account.ts';
+import { webDigest, webSeal } from '../../src/entry/worker/deps.ts';
+import type { Clock } from '../../src/core/runtime.ts';
+import { Accounts } from '../../src/store/accounts.ts';
+import { SealedNotes, type Shelf } from '../../src/store/sealed.ts';
 
 /** The storage of one object, in this process. */
 class ObjectStorage implements DurableObjectStorage {
@@ -16,7 +18,7 @@ class ObjectStorage implements DurableObjectStorage {
   readonly sql = {
     exec: <Row extends Record<string, SqlValue>>(query: string, ...bindings: readonly (SqlValue | Uint8Array)[]) => {
       const rows = this.#database.prepare(query).all(...(bindings as SQLInputValue[]));
-      if (!query.startsWith('SELECT')) this.rowsWritten += Number(this.#rows('SELECT changes() AS value')[0]);
+      if (!query.startsWith('SELECT')) this.rowsWritten += Number(this.#texts('SELECT changes() AS text')[0]);
       return { toArray: () => rows.map((row) => asWorkerd(row)) as Row[] };
     },
   };
@@ -32,21 +34,21 @@ class ObjectStorage implements DurableObjectStorage {
   }
 
   tables(): readonly string[] {
-    return this.#rows(`SELECT name AS value FROM sqlite_master WHERE type = 'table'`) as string[];
+    return this.#texts(`SELECT name AS text FROM sqlite_master WHERE type = 'table'`);
   }
 
   /** What there is, as 'kind name'. */
   kept(): readonly string[] {
     return this.tables().includes('kept')
-      ? (this.#rows(`SELECT trim(kind || ' ' || name) AS value FROM kept ORDER BY kind, name`) as string[])
+      ? this.#texts(`SELECT trim(kind || ' ' || name) AS text FROM kept ORDER BY kind, name`)
       : [];
   }
 
-  #rows(query: string): readonly unknown[] {
+  #texts(query: string): string[] {
     return this.#database
       .prepare(query)
       .all()
-      .map(({ value }) => value);
+      .map(({ text }) => String(text));
   }
 }
 
@@ -61,10 +63,10 @@ interface Placed {
   object: Account;
 }
 
-export interface ObjectEngine extends Engine {
+export interface TestShelf extends Shelf {
   /** As the platform gives it to a worker. */
   readonly binding: AccountsBinding;
-  /** Lets time pass for all objects, which else stands still; alarms ring. Less than 0 sets the clock back. */
+  /** Lets time pass for the objects, which else stands still; alarms ring. Less than 0 sets their clock back. */
   pass(ms: number): void;
   /** What the platform does with objects that nobody has asked for a while: all are made anew on what they have stored. */
   putAway(): void;
@@ -72,12 +74,10 @@ export interface ObjectEngine extends Engine {
   storageOf(account: string): ObjectStorage;
 }
 
-const START_MS = Date.UTC(2026, 5, 9, 12);
-
-/** The objects of accounts in this process, as an engine that several stores can share. */
-export function objectEngine(): ObjectEngine {
+/** The objects of accounts in this process. Their time begins with the instance's: `now`. */
+export function objectShelf({ now: instanceNow }: { readonly now: () => number }): TestShelf {
   const objects = new Map<string, Placed>();
-  let now = START_MS;
+  let now = instanceNow();
 
   const open = (storage: ObjectStorage) => new Account({ storage }, {}, () => now);
   const find = (account: string): Placed => {
@@ -95,16 +95,17 @@ export function objectEngine(): ObjectEngine {
   };
 
   const binding: AccountsBinding = { idFromName: (name) => name, get: (id) => stubOf(find(id as string)) };
+  // They always answer, so that nobody waits.
+  const clock = { now: instanceNow, wall: instanceNow, after: () => () => undefined };
 
-  return Object.assign(durableEngine(binding), {
+  return Object.assign(new ObjectShelf(binding, clock), {
     binding,
     pass: (ms: number) => {
       const end = now + ms;
       for (let due = nextAlarm(end); due; due = nextAlarm(end)) {
         now = Math.max(now, due.storage.alarmAt!);
         due.storage.alarmAt = undefined;
-        // All that it does, it does before it first waits.
-        void due.object.alarm();
+        void due.object.alarm(); // all that it does, it does before it first waits
       }
       now = end;
     },
@@ -116,18 +117,26 @@ export function objectEngine(): ObjectEngine {
   });
 }
 
+const digest = webDigest(['a secret of the tests that is long enough'], 'http://upstream.test/');
+const seal = webSeal(['a secret of the tests that is long enough']);
+
+/** An instance over a shelf. */
+export const accountsOver = (shelf: Shelf, clock: Clock): Accounts =>
+  new Accounts({
+    backend: new SealedNotes(shelf, { seal, nameOf: (text) => digest.account(text), noteMs: 4_800_000 }),
+    clock,
+    maxBytes: 8_388_608,
+  });
+
+type Stub = ReturnType<AccountsBinding['get']>;
+
 /** What is asked and what is answered are copies, as between isolates. */
-const stubOf = (placed: Placed) => {
-  const call =
-    <Asked, Said>(ask: (object: Account, asked: Asked) => Said) =>
-    async (asked: Asked): Promise<Said> =>
-      structuredClone(ask(placed.object, structuredClone(asked)));
-  return {
-    snapshot: call((object, question: Parameters<Account['snapshot']>[0]) => object.snapshot(question)),
-    save: call((object, save: Parameters<Account['save']>[0]) => object.save(save)),
-    beginWrite: call((object, write: Parameters<Account['beginWrite']>[0]) => object.beginWrite(write)),
-    endWrite: call((object, write: Parameters<Account['endWrite']>[0]) => object.endWrite(write)),
-    change: call((object, change: Parameters<Account['change']>[0]) => object.change(change)),
-    secret: async () => placed.object.secret(),
-  };
-};
+const stubOf = (placed: Placed) =>
+  new Proxy({} as Stub, {
+    get:
+      (_, method: keyof Stub) =>
+      async (...asked: unknown[]) => {
+        const call = placed.object[method] as (...given: unknown[]) => unknown;
+        return structuredClone(call.apply(placed.object, structuredClone(asked)));
+      },
+  });

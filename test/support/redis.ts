@@ -4,7 +4,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { vi } from 'vitest';
+import { expect, vi } from 'vitest';
+import type { Clock } from '../../src/core/runtime.ts';
+import { systemClock } from '../../src/entry/node/deps.ts';
+import { nodeDigest, nodeSeal } from '../../src/entry/node/digest.ts';
+import { storeAddressOf } from '../../src/entry/node/redis/address.ts';
+import { RedisShelf } from '../../src/entry/node/redis/backend.ts';
+import { ID, PROTOCOL, TOKEN, USED_BY } from '../../src/entry/node/redis/scripts.ts';
+import { Accounts } from '../../src/store/accounts.ts';
+import { SealedNotes } from '../../src/store/sealed.ts';
 import { freePort } from './ports.ts';
 
 /** A real redis-server on a free port, which keeps nothing on disk unless told to. */
@@ -13,7 +21,7 @@ export interface TestRedis {
   readonly port: number;
   /** For looking inside. */
   readonly client: Redis;
-  /** Lets so much time pass; less than 0 sets the clock back. */
+  /** Lets so much time pass, for all who opened it by `openRedisStore`; less than 0 sets the clock back. */
   pass(ms: number): Promise<void>;
   /** All keys and all values, as they are. */
   dump(): Promise<readonly Buffer[]>;
@@ -29,69 +37,16 @@ export interface TestRedis {
   close(): Promise<void>;
 }
 
-/**
- * All that expires, and all instants that the store has written down, but for when copies were asked for: these are only
- * compared. Less than 0 is as if the clock were set back.
- */
+/** All that expires. Less than 0 is as if the clock were set back. */
 const PASS = `
 local ms = tonumber(ARGV[1])
-local function shift(text) return tostring(math.max(0, tonumber(text) - ms)) end
-local function shiftLast(key)
-  local all = redis.call('HGETALL', key)
-  for i = 1, #all, 2 do redis.call('HSET', key, all[i], (string.gsub(all[i + 1], '%d+$', shift))) end
-end
-local shifted = {
-  id = function(key)
-    local id = redis.call('HGET', key, 'id')
-    local run, line, token, since, past = string.match(id, '^(%S+) (%S+) (%S+) (%d+)(.*)$')
-    redis.call('HDEL', key, 'm') -- how full the memory was just before
-    redis.call('HSET', key, 'id', table.concat({ run, line, token, shift(since) }, ' ') .. past)
-  end,
-  a = function(key)
-    local all = redis.call('HGETALL', key)
-    for i = 1, #all, 2 do
-      local field, value = all[i], all[i + 1]
-      local kind = string.sub(field, 1, 1)
-      if kind == 'm' then
-        local marks = cmsgpack.unpack(value)
-        for _, mark in ipairs(marks) do mark[3], mark[4], mark[8] = mark[3] - ms, mark[4] - ms, mark[8] - ms end
-        redis.call('HSET', key, field, cmsgpack.pack(marks))
-      end
-      if kind == 'c' or kind == 'X' then redis.call('HSET', key, field, shift(value)) end
-    end
-  end,
-  l = shiftLast,
-  w = shiftLast,
-  g = function() end,
-  h = function(key)
-    for _, field in ipairs(redis.call('HKEYS', key)) do
-      local value = redis.call('HGET', key, field)
-      if string.sub(field, 1, 1) == 'c' then redis.call('HSET', key, field, (string.gsub(value, '%d+$', shift))) end
-      if field == 'R' then
-        local shifted = {}
-        for hour, bytes in pairs(cmsgpack.unpack(value)) do shifted[hour - math.floor(ms / 3600000)] = bytes end
-        redis.call('HSET', key, field, cmsgpack.pack(shifted))
-      end
-    end
-  end,
-  c = function(key)
-    local version, asked, kept, fresh = struct.unpack('>c16I6I6I6', redis.call('GET', key))
-    redis.call('SETRANGE', key, 0, struct.pack('>c16I6I6I6', version, asked - math.min(ms, 0), kept - ms, fresh - ms))
-  end,
-  r = function(key)
-    local nonce, busy, announced, value = string.match(redis.call('GET', key), '^(%S+) (%d+) (%d+)\\n(.*)$')
-    if busy ~= '0' then busy = math.max(1, busy - ms) end
-    redis.call('SET', key, nonce .. ' ' .. busy .. ' ' .. shift(announced) .. '\\n' .. value, 'KEEPTTL')
-  end,
-}
-for _, key in ipairs(redis.call('KEYS', 'portico:*')) do
+for _, key in ipairs(redis.call('KEYS', '*')) do
   local left = redis.call('PTTL', key)
-  if left >= 0 and left <= ms then redis.call('DEL', key)
-  else
-    if left >= 0 then redis.call('PEXPIRE', key, left - ms) end
-    shifted[string.match(key, '}:(%l+)')](key)
-  end
+  if left >= 0 then redis.call('PEXPIRE', key, left - ms) end
 end`;
+
+/** By the URL of a Redis: how much time has passed there that did not pass for the machine. */
+const passed = new Map<string, number>();
 
 const USUAL = {
   bind: '127.0.0.1',
@@ -170,7 +125,10 @@ export async function startRedis(settings: Readonly<Record<string, string>> = {}
     url,
     port,
     client,
-    pass: async (ms) => void (await client.call('EVAL', PASS, '0', String(Math.ceil(ms)))),
+    async pass(ms) {
+      passed.set(url, (passed.get(url) ?? 0) + ms);
+      await client.call('EVAL', PASS, '0', String(Math.ceil(ms)));
+    },
     async dump() {
       const all = await Promise.all((await client.keysBuffer('*')).map(async (key) => [key, ...(await valuesOf(key))]));
       return all.flat();
@@ -188,5 +146,92 @@ export async function startRedis(settings: Readonly<Record<string, string>> = {}
       await stop();
       for (const dir of dirs) rmSync(dir, { recursive: true, force: true });
     },
+  };
+}
+
+const token = () => crypto.randomUUID().slice(-12);
+
+/** One that was relied upon for long already. */
+export async function startOldRedis(settings?: Readonly<Record<string, string>>): Promise<TestRedis> {
+  const redis = await startRedis(settings);
+  await relyOn(redis);
+  return redis;
+}
+
+/** As if the store had been the same for long. */
+export async function relyOn({ client }: Pick<TestRedis, 'client'>): Promise<void> {
+  const run = /run_id:(\w+)/.exec(await client.info('server'))?.[1] ?? '';
+  const known = (await client.get(TOKEN)) ?? token();
+  await client.set(TOKEN, known);
+  await client.hset(USED_BY, 'v', PROTOCOL);
+  await client.hset(ID, { run, token: known, since: 0, past: '', heard: Date.now() });
+}
+
+export interface OpenedStore {
+  readonly store: Accounts;
+  readonly shelf: RedisShelf;
+  /** All reasons of trouble so far. */
+  readonly troubles: ReadonlySet<string>;
+  /** Whether the store was there, at each change. */
+  readonly changes: readonly boolean[];
+  /** Resolves when the instance has the store, or has it no more. */
+  until(isThere: boolean): Promise<void>;
+  close(): void;
+}
+
+export interface OpenOptions {
+  /** Of the instance. */
+  readonly clock?: Clock;
+  /** By which it tells whether the store has answered lately. */
+  readonly shelfClock?: Clock;
+  readonly secrets?: readonly string[];
+  readonly windowMs?: number;
+  /** Where time is let pass, if that is not the address. */
+  readonly redis?: TestRedis;
+}
+
+/** For what waits for a real Redis, on a busy machine. */
+export const PATIENCE = { timeout: 50_000, interval: 10 };
+
+const UPSTREAM = 'http://upstream.test/';
+
+/** An instance without its gateway. */
+export async function openRedisStore(url: string, options: OpenOptions = {}): Promise<OpenedStore> {
+  const {
+    clock = systemClock,
+    shelfClock = systemClock,
+    secrets = ['a secret of tests, long enough to be one'],
+  } = options;
+  const troubles = new Set<string>();
+  const changes: boolean[] = [];
+  const address = storeAddressOf(url);
+  if (!address) throw new Error(`${url} is no address of a store`);
+  const passing = options.redis?.url ?? url;
+  const shelf = new (class extends RedisShelf {
+    override now(): number {
+      return super.now() + (passed.get(passing) ?? 0);
+    }
+  })({
+    address,
+    clock: shelfClock,
+    windowMs: options.windowMs ?? 65_000,
+    onCommand: () => undefined,
+    onTrouble: (reason) => void troubles.add(reason),
+    onChange: (isThere) => void changes.push(isThere),
+  });
+  const digest = nodeDigest(secrets, UPSTREAM);
+  const backend = new SealedNotes(shelf, {
+    seal: nodeSeal(secrets, 'portico store seal'),
+    nameOf: (text) => digest.account(text),
+    noteMs: 4_800_000,
+  });
+  await shelf.opened;
+  return {
+    store: new Accounts({ backend, clock, maxBytes: 8_388_608 }),
+    shelf,
+    troubles,
+    changes,
+    until: (isThere) => vi.waitFor(() => expect(shelf.isThere).toBe(isThere), PATIENCE),
+    close: () => shelf.close(),
   };
 }

@@ -11,6 +11,8 @@ import { serverBinary, startRedis, type TestRedis } from './redis.ts';
 /** A primary, a replica, and a sentinel that watches them. */
 export interface TestSentinel {
   readonly url: string;
+  /** Whether it asks for the login of the nodes, too. */
+  askForLogin(): Promise<void>;
   readonly primary: TestRedis;
   readonly replica: TestRedis;
   /** For asking the sentinel. */
@@ -65,6 +67,7 @@ export async function startSentinel(): Promise<TestSentinel> {
     primary,
     replica,
     client,
+    askForLogin: async () => void (await client.call('ACL', 'SETUSER', 'default', 'resetpass', `>${PASSWORD}`)),
     promote: () =>
       vi.waitFor(async () => {
         const [, now] = (await client.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', NAME)) as string[];

@@ -1,5 +1,5 @@
 import { andThen, type Soon } from '../../src/core/runtime.ts';
-import type { Snapshot, Store } from '../../src/store/store.ts';
+import type { Snapshot, Store } from '../../src/store/port.ts';
 
 /** Counts events and lets a test wait for the next ones. */
 class Turnstile {
@@ -50,26 +50,28 @@ export const watchedStore = (store: Store): WatchedStore => {
   const watched = (snapshot: Snapshot): Snapshot => ({
     use: snapshot.use,
     session: snapshot.session,
-    copy: (key, now) => snapshot.copy(key, now),
-    lookup: (key, now) => passing(turnstiles.lookups, snapshot.lookup(key, now)),
+    copy: (key) => snapshot.copy(key),
+    lookup: (key) => passing(turnstiles.lookups, snapshot.lookup(key)),
+    holds: (key, found) => snapshot.holds(key, found),
     async save(key, found, fetched) {
       const saved = await passing(turnstiles.saves, snapshot.save(key, found, fetched));
       if (fetched.drop === 'key') turnstiles.drops.pass();
       if (fetched.drop === 'everything') turnstiles.refusals.pass();
       return saved;
     },
-    end: () => snapshot.end?.(),
-    ...(snapshot.lease && { lease: snapshot.lease.bind(snapshot) }),
   });
   return {
     ...turnstiles,
     snapshot: (request) => andThen(store.snapshot(request), watched),
     copyOf: (key) => store.copyOf(key),
     beginWrite: (write) => passing(turnstiles.begins, store.beginWrite(write)),
+    outcomeOf: (question) => store.outcomeOf(question),
     endWrite: (write, end) => passing(turnstiles.ends, store.endWrite(write, end)),
+    endUnannounced: (write, end) => store.endUnannounced(write, end),
     coolDown: (...args) => store.coolDown(...args),
-    accept: (account) => store.accept(account),
     coolsUntil: (account) => store.coolsUntil(account),
+    accept: (account) => store.accept(account),
+    epochOf: (account) => store.epochOf(account),
     revoke: (...args) => store.revoke(...args),
   };
 };

@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, onTestFinished } from 'vitest';
 import type { Deps } from '../../src/app.ts';
-import { MemoryStore } from '../../src/store/memory.ts';
-import type { Store } from '../../src/store/store.ts';
+import type { Store } from '../../src/store/port.ts';
 import type { OperationId } from './account-api.ts';
 import type { Call } from './calls.ts';
 import { clockOfDeadlines, LONGEST_PAUSE_MS, type ManualClock } from './clock.ts';
@@ -14,8 +13,7 @@ import { goodAnswer } from './marked.ts';
 import { rawRequest, type RawResponse } from './raw-client.ts';
 import { perCall, type ScriptedUpstream, startUpstream } from './scripted-upstream.ts';
 import { secret } from './secrets.ts';
-import { sharedStore } from '../store/shared-world.ts';
-import { objectEngine } from './object-storage.ts';
+import { memoryStore, sharedStores } from './stores.ts';
 import { type WatchedStore, watchedStore } from './watched-store.ts';
 
 export type Env = Readonly<Record<string, string>>;
@@ -74,9 +72,8 @@ export async function openWorld<C extends ManualClock = ManualClock>(
 ): Promise<World<C>> {
   const { hasDoor = false, hasAdmin = false, base = '', atEnd = onTestFinished } = options;
   // Without one of its own `C` is what a manual clock is.
-  const own = options.clock ?? (clockOfDeadlines() as C);
-  const { clock, store: made } = isShared ? sharedBy(own) : { clock: own, store: new MemoryStore({ maxBytes }) };
-  const store = watchedStore(options.store ?? made);
+  const clock = options.clock ?? (clockOfDeadlines() as C);
+  const store = watchedStore(options.store ?? (isShared ? sharedBy(clock) : memoryStore(clock)));
   const opened = new AsyncDisposableStack();
   atEnd(() => opened.disposeAsync());
   const upstream = await startUpstream();
@@ -121,22 +118,12 @@ export async function openWorld<C extends ManualClock = ManualClock>(
   };
 }
 
-const maxBytes = 8_388_608;
-
 /** The same tests hold for a gateway that shares its store. */
 const isShared = process.env['OVER_SHARED_STORE'] === 'true';
 
-/** A shared store whose time passes with the clock. */
-function sharedBy<C extends ManualClock>(own: C) {
-  const engine = objectEngine();
-  const advance = (ms: number) => {
-    engine.pass(ms);
-    own.advance(ms);
-  };
-  // Its short times wait for `advance` too: they are limits, and no pauses.
-  const ofStore = { ...own, after: (ms: number, run: () => void) => own.after(ms + LONGEST_PAUSE_MS, run) };
-  return { clock: { ...own, advance }, store: sharedStore({ engine, clock: ofStore }) };
-}
+/** Its short times wait for `advance` too: they are limits, and no pauses. */
+const sharedBy = (clock: ManualClock): Store =>
+  sharedStores({ ...clock, after: (ms, run) => clock.after(ms + LONGEST_PAUSE_MS, run) }).store;
 
 type Used = Pick<World, 'upstream' | 'gateway' | 'advance' | 'call' | 'raw'>;
 

@@ -1,12 +1,12 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
-import { MemoryStore } from '../../src/store/memory.ts';
-import type { Snapshot, Store } from '../../src/store/store.ts';
+import type { Snapshot, Store } from '../../src/store/port.ts';
 import { barrier, hold, json, reply } from '../support/scripted-upstream.ts';
 import { type OverviewBody, SUBSCRIPTION } from '../overviews/helpers.ts';
 import { manualClock } from '../support/clock.ts';
 import { bodyOf, callOf, isCallTo } from '../support/marked.ts';
 import { secret } from '../support/secrets.ts';
+import { memoryStore } from '../support/stores.ts';
 import { openWorld, type World } from '../support/world.ts';
 
 const READ = 'getSubscription';
@@ -30,20 +30,20 @@ const legsIn = async (world: World, nth = 0): Promise<readonly LegLine[]> => {
 const sumOf = ({ phases }: LegLine) => Object.values(phases).reduce((sum, ms) => sum + ms, 0);
 
 /** A store whose questions are answered when the test says so. */
-function slowStore(ask: (what: 'snapshot' | 'save' | 'lease') => Promise<void>): Store {
-  const store = new MemoryStore({ maxBytes: 1_000_000 });
+function slowStore(ask: (what: 'snapshot' | 'save') => Promise<void>): Store {
+  const store = memoryStore(manualClock());
   const slowly = (snapshot: Snapshot): Snapshot => ({
     use: snapshot.use,
     session: snapshot.session,
-    copy: (key, now) => snapshot.copy(key, now),
-    lookup: (key, now) => snapshot.lookup(key, now),
-    lease: async (_, found) => ask('lease').then(() => found),
+    copy: (key) => snapshot.copy(key),
+    lookup: (key) => snapshot.lookup(key),
+    holds: (key, found) => snapshot.holds(key, found),
     save: async (key, found, fetched) => ask('save').then(() => snapshot.save(key, found, fetched)),
   });
-  return Object.assign(Object.create(store) as MemoryStore, {
+  const asked = store.snapshot.bind(store);
+  return Object.assign(store, {
     snapshot: async (request: Parameters<Store['snapshot']>[0]) =>
-      ask('snapshot').then(() => slowly(store.snapshot(request))),
-    onChange: () => undefined,
+      ask('snapshot').then(async () => slowly(await asked(request))),
   });
 }
 
@@ -118,9 +118,9 @@ describe('the line of a slow request says where its time went:', () => {
     expect(legs).toContainEqual({ leg: READ, ms: 400, phases: { attempt: 400 } });
   });
 
-  test('to the store, and to the lease of another instance', async () => {
+  test('to the store', async () => {
     const clock = manualClock();
-    const passed = { snapshot: 145, save: 30, lease: 250 };
+    const passed = { snapshot: 145, save: 30 };
     const store = slowStore(async (what) => {
       await Promise.resolve();
       clock.advance(passed[what]);
@@ -128,7 +128,7 @@ describe('the line of a slow request says where its time went:', () => {
     const world = await openWorld(SLOW, { clock, store });
     world.upstream.on(callOf(READ), json(200, bodyOf(READ, 1)));
     await world.ask(READ);
-    expect(await legsIn(world)).toEqual([{ leg: READ, ms: 425, phases: { store: 175, lease: 250 } }]);
+    expect(await legsIn(world)).toEqual([{ leg: READ, ms: 175, phases: { store: 175 } }]);
   });
 
   test('by section, and of the slowest the phases add up to the whole', async () => {

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
 import { VERSION } from '../../src/core/version.ts';
-import { MemoryStore } from '../../src/store/memory.ts';
 import { barrier, hang, hold, json, perCall, reply } from '../support/scripted-upstream.ts';
 import { bodyOf, callOf, goodAnswer } from '../support/marked.ts';
 import { manualClock } from '../support/clock.ts';
 import { call } from '../support/http.ts';
 import { rawRequest } from '../support/raw-client.ts';
 import { secret } from '../support/secrets.ts';
+import { memoryStore } from '../support/stores.ts';
 import { watchedStore } from '../support/watched-store.ts';
 import { childrenOf, idsTold, only, openTraced } from './helpers.ts';
 
@@ -139,7 +139,7 @@ it('legs have spans, with what each waited for in them, and all are within the r
 });
 
 it('the wait for a slot is a span', async () => {
-  const store = watchedStore(new MemoryStore({ maxBytes: 1_000_000 }));
+  const store = watchedStore(memoryStore(manualClock()));
   const { upstream, call: ask, told } = await openTraced({ store, slots: 1 });
   const held = barrier();
   upstream.on(READ, reply(hold(held), json(200, SUBSCRIPTION)));
@@ -158,7 +158,7 @@ it('the wait for a slot is a span', async () => {
 });
 
 it('what the shared store is asked, and the session’s first reads, are in the trace', async () => {
-  const store = watchedStore(new MemoryStore({ maxBytes: 1_000_000 }));
+  const store = watchedStore(memoryStore(manualClock()));
   const env = { SESSIONS: 'true', SECRETS: 'for-development-only-and-known-to-all' };
   const { upstream, call: ask, told } = await openTraced({ store, env });
   upstream.on(
@@ -179,7 +179,7 @@ it('what the shared store is asked, and the session’s first reads, are in the 
 });
 
 it('who joins a call is told with a link to the request whose call it is', async () => {
-  const store = watchedStore(new MemoryStore({ maxBytes: 1_000_000 }));
+  const store = watchedStore(memoryStore(manualClock()));
   const { upstream, call: ask, told } = await openTraced({ store });
   const held = barrier();
   upstream.on(READ, reply(hold(held), json(200, SUBSCRIPTION)));

@@ -1,74 +1,65 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { transaction } from '../batch/helpers.ts';
-import { barrier, type Call, hold, reply, startUpstream } from '../support/scripted-upstream.ts';
+import { startUpstream } from '../support/scripted-upstream.ts';
 import { secret } from '../support/secrets.ts';
-import { isOf } from '../support/versioned-upstream.ts';
 import { World } from './world.ts';
 
-const TWENTY = Array.from({ length: 20 }, (_, n) => transaction(n + 1));
-const OTHERS = TWENTY.slice(1);
+const UNLIMITED = { RATE_LIMIT_PER_MINUTE: '0' };
 
 let world: World;
-/** What the object is asked, in order; what renews a lease on a busy machine waits for no reply. */
+/** What the objects are asked, in order. */
 let asked: string[];
 let token: string;
-
-const note = (method: string) => void (method !== 'change' && asked.push(method));
 
 beforeEach(async () => {
   world = new World(await startUpstream());
   asked = [];
   token = secret();
-  world.before = async (_, method) => note(method);
+  world.before = async (_, method) => void asked.push(method);
 });
 
 afterEach(() => world.upstream.close());
 
-test('a batch of twenty for a new credential makes three round trips, one after the other', async () => {
-  const gate = barrier();
-  world.before = async (_, method) => {
-    note(method);
-    if (asked.length > 2 && method === 'save') await gate.arrive();
-  };
-  const answered = world.isolate()(TWENTY, token);
-  await gate.count(OTHERS.length);
-  expect(asked).toEqual(['snapshot', 'save', ...OTHERS.map(() => 'save')]);
-  gate.release();
-  expect((await answered).status).toBe(200);
-  await world.idle();
-  expect(asked).toHaveLength(21);
-});
-
-test.each(['its own', "another isolate's"])('one of twenty hits on %s copies makes one', async (whose) => {
-  const [ask, other] = [world.isolate(), world.isolate()];
-  await (whose === 'its own' ? ask : other)(TWENTY, token);
-  await world.idle();
+const askedDuring = async (act: () => Promise<unknown>) => {
   asked = [];
-  expect((await ask(TWENTY, token)).status).toBe(200);
+  await act();
   await world.idle();
-  expect(asked).toEqual(['snapshot']);
-  expect(world.callsOf(token)).toHaveLength(20);
+  return asked;
+};
+
+test('a read of what may be cached asks its object once, cold and cached, by its own copy or by another isolate’s', async () => {
+  const [ask, other] = [world.isolate(UNLIMITED), world.isolate(UNLIMITED)];
+  expect(await askedDuring(() => ask('getSubscription', token))).toEqual(['read', 'keep']);
+  expect(await askedDuring(() => ask('getSubscription', token))).toEqual(['read']);
+  expect(await askedDuring(() => other('getSubscription', token))).toEqual(['read']);
+  expect(world.callsOf(token)).toHaveLength(1);
 });
 
-test('a batch that joins a call gives back its lease, for which that call waits', async () => {
-  const ask = world.isolate();
-  const [first = '', second = ''] = TWENTY;
-  const held = barrier();
-  const isFirst = (call: Call) => isOf(token, call) && call.path === first;
-  world.upstream.once(isFirst, reply(hold(held), world.answer()));
-  const batch = ask([first, second], token);
-  await held.reached;
-  const hasPolled = barrier();
-  const calls: number[] = [];
-  world.before = async (_, method) => {
-    if (method === 'snapshot') void hasPolled.arrive();
-    if (method === 'save') calls.push(world.callsOf(token).length);
-  };
-  const read = ask([second], token);
-  await hasPolled.count(2);
-  held.release();
-  expect((await batch).status).toBe(200);
-  expect((await read).status).toBe(200);
-  await world.idle();
-  expect(calls).toEqual([1, 1, 2]);
+test('what is never cached asks no object', async () => {
+  expect(await askedDuring(() => world.isolate(UNLIMITED)('getApiKey', token))).toEqual([]);
+});
+
+test('a write that touches what is cached is begun and ended in an object that has been read', async () => {
+  const ask = world.isolate(UNLIMITED);
+  for (let n = 0; n < 2; n++) await askedDuring(() => ask('getReferralConfig', token));
+  expect(await askedDuring(() => ask('updateReferralConfig', token))).toEqual(['swap', 'swap']);
+});
+
+test('with a limit, what is never cached asks for a new grant only', async () => {
+  const ask = world.isolate({ RATE_LIMIT_PER_MINUTE: '80' });
+  const counts = await askedDuring(async () => {
+    for (let n = 0; n < 20; n++) await ask('getApiKey', token);
+  });
+  expect(new Set(counts)).toEqual(new Set(['count']));
+  expect(counts.length).toBeLessThan(10);
+});
+
+test.each([30, 3, 1])('of a limit of %i the isolates together give no more', async (limit) => {
+  const vars = { RATE_LIMIT_PER_MINUTE: String(limit) };
+  const isolates = [world.isolate(vars), world.isolate(vars), world.isolate(vars)];
+  const statuses = [];
+  for (let n = 0; n < 2 * limit + 6; n++) statuses.push((await isolates[n % 3]!('getApiKey', token)).status);
+  const given = statuses.filter((status) => status !== 429);
+  expect(new Set(given)).toEqual(new Set([200]));
+  expect([given.length > limit / 2, given.length <= limit]).toEqual([true, true]);
+  expect(world.callsOf(token)).toHaveLength(given.length);
 });

@@ -1,43 +1,35 @@
-import type { AccountsBinding } from '../../src/entry/worker/engine.ts';
+import type { AccountsBinding } from '../../src/entry/worker/account.ts';
 import { worker } from '../../src/entry/worker/serve.ts';
-import type { OperationId } from '../support/account-api.ts';
-import { markOf } from '../support/marked.ts';
-import { objectEngine } from '../support/object-storage.ts';
-import { secret } from '../support/secrets.ts';
-import { requestOf, VersionedUpstream } from '../support/versioned-upstream.ts';
 import { portico } from '../../src/portico.ts';
 import { overviews, proxyAccount } from '../../src/proxy-account/index.ts';
+import type { OperationId } from '../support/account-api.ts';
+import { START_MS } from '../support/clock.ts';
+import { markOf } from '../support/marked.ts';
+import { objectShelf } from '../support/object-storage.ts';
+import { secret } from '../support/secrets.ts';
+import { requestOf, VersionedUpstream } from '../support/versioned-upstream.ts';
 
 type Stub = ReturnType<AccountsBinding['get']>;
 
-/** The paths of its items. */
-type Batch = readonly string[];
-
-function sentFor(asked: OperationId | '/livez' | Batch) {
-  if (asked === '/livez') return { path: asked };
-  if (typeof asked === 'string') return requestOf(asked);
-  const requests = asked.map((path, n) => ({ id: String(n), path }));
-  return { method: 'POST', path: '/bff/v1/batch', body: JSON.stringify({ requests }) };
-}
-
-/** Isolates over the same objects, of which some calls may be made to go wrong. */
+/** Isolates over the same objects, whose time stands still, and of which some calls may be made to go wrong. */
 export class World extends VersionedUpstream {
-  readonly #objects = objectEngine();
+  readonly #objects = objectShelf({ now: () => START_MS });
   readonly #waitUntil: Promise<unknown>[] = [];
   /** The objects in the order in which they were first asked. */
   readonly asked: string[] = [];
   /** Decides over a call before it is made. */
   before: (object: string, method: string) => Promise<void> = async () => undefined;
 
-  isolate() {
+  isolate(vars: Readonly<Record<string, string>> = {}) {
     const started = worker((options) => portico({ ...options, rows: proxyAccount, overviews }).app);
     const env = {
       UPSTREAM_BASE_URL: this.upstream.url,
       SECRETS: 'for-development-only-and-known-to-all',
       ACCOUNTS: { idFromName: (name: string) => name, get: (id: string) => this.#stub(id) },
+      ...vars,
     };
-    return async (asked: OperationId | '/livez' | Batch, token = secret()) => {
-      const { path, method, body } = sentFor(asked);
+    return async (asked: OperationId | '/livez', token = secret()) => {
+      const { path, method, body } = asked === '/livez' ? { path: asked } : requestOf(asked);
       const headers = { Authorization: `Token ${token}`, 'Content-Type': 'application/json' };
       const init = { headers, ...(method !== undefined && { method }), ...(body !== undefined && { body }) };
       const answer = await started.fetch(new Request(`http://portico.test${path}`, init), env, {
@@ -57,12 +49,14 @@ export class World extends VersionedUpstream {
 
   #stub(id: string): Stub {
     if (!this.asked.includes(id)) this.asked.push(id);
-    const real = this.#objects.binding.get(id) as Record<string, (asked: unknown) => Promise<unknown>>;
+    const real = this.#objects.binding.get(id);
     return new Proxy(real, {
-      get: (_, method: string) => async (asked: unknown) => {
-        await this.before(id, method);
-        return real[method]?.(asked);
-      },
-    }) as Stub;
+      get:
+        (_, method: keyof Stub) =>
+        async (...asked: unknown[]) => {
+          await this.before(id, method);
+          return (real[method] as (...given: unknown[]) => Promise<unknown>)(...asked);
+        },
+    });
   }
 }

@@ -1,23 +1,24 @@
 import { createRequire } from 'node:module';
-import { performance } from 'node:perf_hooks';
 import type { Metric } from 'prom-client';
 import type { Deps } from '../../app.ts';
 import type { Logger } from '../../core/logger.ts';
 import type { Clock, WaitUntil } from '../../core/runtime.ts';
 import { OncePerMinute } from '../../core/once-per-minute.ts';
-import type { StoreAddress } from './redis/client.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
-import { MemoryStore } from '../../store/memory.ts';
-import { SharedStore } from '../../store/shared.ts';
-import { Sealer } from '../../store/shared/sealer.ts';
-import type { Store, Usage } from '../../store/store.ts';
-import { RedisEngine } from './redis/engine.ts';
+import { noteMsOf } from '../../cache/keys.ts';
+import { Accounts } from '../../store/accounts.ts';
+import { MemoryBackend } from '../../store/memory.ts';
+import { SealedNotes } from '../../store/sealed.ts';
+import { RedisShelf } from './redis/backend.ts';
+import type { StoreAddress } from './redis/client.ts';
 import { assets } from './assets.ts';
+import { assignment, ORIGIN } from './assignment.ts';
 import { compressing } from './compression.ts';
 import { Recordings } from './console/recordings.ts';
-import { nodeDigest, nodeOpener } from './digest.ts';
+import { nodeDigest, nodeOpener, nodeSeal } from './digest.ts';
+import { notesOfFirst } from './ipc.ts';
 import { promMetrics } from './metrics/index.ts';
-import { engineMetrics, usageMetrics } from './metrics/store.ts';
+import { sharedStoreMetrics, usageMetrics } from './metrics/store.ts';
 import { addresses, schemes } from './server/address.ts';
 import { peerIn } from './server/guard.ts';
 import { Answer } from './server/traffic.ts';
@@ -27,11 +28,9 @@ import type { Way } from './way.ts';
 /** What is kept compressed beside the copies, as a part of what they may have. */
 const COMPRESSED = 1 / 4;
 
-const { timeOrigin } = performance;
-
 /** Monotonic: setting the machine's clock back neither keeps answers fresh nor makes ages negative. */
-const systemClock: Clock = {
-  now: () => timeOrigin + performance.now(),
+export const systemClock: Clock = {
+  now: () => ORIGIN + performance.now(),
   wall: () => Date.now(),
   after(ms, run) {
     const timer = setTimeout(run, ms);
@@ -70,11 +69,11 @@ export function nodeDeps(
   const schemeOf = schemes(config.trustedProxies);
   const { waitUntil, idle } = trackedWork();
   const { transport, close: closeTransport } = undiciTransport(upstream, config, given.way);
-  const { scrape, ...metrics } = promMetrics(given.table, [
+  const { scrape, measured, ...metrics } = promMetrics(given.table, [
     ...usageMetrics(() => store.usage(), droppedLines),
     ...instruments,
   ]);
-  const recordings = config.adminPort === 0 ? undefined : new Recordings(config.slowMs);
+  const recordings = config.adminPort === 0 || assignment ? undefined : new Recordings(config.slowMs);
   const deps: Deps = {
     ...given,
     transport,
@@ -83,7 +82,7 @@ export function nodeDeps(
     metrics: recordings?.hearing(metrics, () => clock.now()) ?? metrics,
     recorder: recordings,
     clock,
-    digest: nodeDigest(config.secrets, upstream.href),
+    digest: nodeDigest(assignment ? [assignment.secret, ...config.secrets] : config.secrets, upstream.href),
     makeOpener: nodeOpener,
     addressOf: (env, header) => addressOf(peerIn(env), header),
     ...(config.trustedProxies.length > 0 && { schemeOf: (env, header) => schemeOf(peerIn(env), header) }),
@@ -96,7 +95,7 @@ export function nodeDeps(
     docsAssets,
   };
   const close = async () => void (await Promise.all([closeTransport(), closeStore()]));
-  return { deps, endWaits: () => ending.abort(), idle, scrape, recordings, close };
+  return { deps, endWaits: () => ending.abort(), idle, scrape, measured, recordings, close };
 }
 
 /** Keeps track of work that outlives its request. `idle` resolves when none goes on, so that the process can wait for it. */
@@ -114,7 +113,7 @@ function trackedWork() {
 }
 
 interface OpenedStore {
-  readonly store: Store & { usage(): Usage };
+  readonly store: Accounts;
   /** Of a shared store. */
   readonly instruments?: readonly Metric[];
   /** Resolves after the first attempt to connect, successful or not. */
@@ -122,40 +121,51 @@ interface OpenedStore {
   readonly close: () => Promise<void>;
 }
 
-/** Added to the longest time of a request: how long after a change of stores copies are not used. */
+/** Added to the longest time of a request: how long a store that was replaced is not relied upon. */
 const WINDOW_MARGIN_MS = 5_000;
 
 /** The store that instances with the same `STORE_URL` share; without that address, a store of this process alone. */
 export function openStore(
-  { config, upstream, logger }: Pick<Given, 'config' | 'upstream' | 'logger'>,
+  {
+    config,
+    table,
+    upstream,
+    logger,
+    clock = systemClock,
+  }: Pick<Given, 'config' | 'table' | 'upstream' | 'logger' | 'clock'>,
   address?: StoreAddress,
 ): OpenedStore {
-  const { secrets, cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
-  if (!address)
-    return { store: new MemoryStore({ maxBytes }), opened: Promise.resolve(), close: async () => undefined };
+  const { secrets, cacheMaxBytes: maxBytes } = config;
+  if (!address) {
+    const now = () => clock.now();
+    const backend = assignment ? notesOfFirst(now) : new MemoryBackend({ now });
+    const store = new Accounts({ backend, clock, maxBytes });
+    return { store, opened: Promise.resolve(), close: async () => undefined };
+  }
   const windowMs = config.requestTimeoutMs + WINDOW_MARGIN_MS;
-  const { onCommand, instruments } = engineMetrics(() => {
-    const { pending, unaskedHits, isUsable, waitsGivenUp } = store;
-    return { up: engine.up, changes: engine.changes, pending, unaskedHits, isUsable, waitsGivenUp };
+  const { onCommand, instruments } = sharedStoreMetrics(
+    () => shelf.isThere,
+    () => store.pending,
+  );
+  const digest = nodeDigest(secrets, upstream.href);
+  const shelf = new RedisShelf({ address, clock, windowMs, onCommand, ...reports(logger) });
+  const backend = new SealedNotes(shelf, {
+    seal: nodeSeal(secrets, 'portico store seal'),
+    nameOf: (text) => digest.account(text),
+    noteMs: noteMsOf(config, table),
   });
-  const { engine, opened } = RedisEngine.opening({ address, windowMs, onCommand, ...reports(logger) });
-  const sealer = new Sealer(secrets, upstream.href);
-  const store = new SharedStore({ engine, sealer, maxBytes, clock: systemClock, waitMs });
+  const store = new Accounts({ backend, clock, maxBytes });
   return {
     store,
     instruments,
-    opened,
+    opened: shelf.opened,
     async close() {
       const count = store.pending;
       if (count > 0) logger.error({ count }, 'stopping before the store has acknowledged how all writes ended');
-      engine.close();
+      shelf.close();
     },
   };
 }
-
-const NO_CHANNEL =
-  "hits ask the store, since its user may not tell or hear of changes: add '+publish +subscribe +pubsub|numsub " +
-  "&portico:changes:*' to its ACL";
 
 /** Logs each change of a shared store, and the same trouble at most once a minute. */
 function reports(logger: Logger) {
@@ -163,8 +173,7 @@ function reports(logger: Logger) {
   return {
     onChange: (isThere: boolean) => logger.warn({}, isThere ? 'the store answers again' : 'the store does not answer'),
     onTrouble(reason: string) {
-      if (warnings.isDue(reason, systemClock.now()))
-        logger.warn({ reason }, reason === 'NO_CHANNEL' ? NO_CHANNEL : 'trouble with the store');
+      if (warnings.isDue(reason, systemClock.now())) logger.warn({ reason }, 'trouble with the store');
     },
   };
 }

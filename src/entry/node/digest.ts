@@ -1,7 +1,16 @@
-import { createDecipheriv, createSecretKey, hash, hkdfSync, randomBytes } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createSecretKey,
+  hash,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto';
 import type { Digest, MakeOpener } from '../../core/runtime.ts';
 import { ADDRESS_LENGTH, remembered } from '../../store/bounded.ts';
-import { addressOwner } from '../../store/store.ts';
+import { addressOwner } from '../../store/port.ts';
+import type { Seal } from '../../store/sealed.ts';
 
 const KEY_BYTES = 32;
 
@@ -25,25 +34,44 @@ export function nodeDigest(secrets: readonly string[], upstream: string): Digest
 const IV_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** What `Sealing` of core/crypto.ts has sealed, opened at once: WebCrypto takes ten times as long, on another thread. */
+/** As key objects: with bytes each call takes four times as long. */
+const keysOf = (secrets: readonly string[], purpose: string) =>
+  secrets.map((secret) => createSecretKey(Buffer.from(hkdfSync('sha256', secret, '', purpose, KEY_BYTES))));
+
+/** What `Sealing` of core/crypto.ts seals too, opened at once: WebCrypto takes ten times as long, on another thread. */
+function openedBy(keys: readonly KeyObject[], additionalData: string, value: Uint8Array): string | undefined {
+  if (value.length <= IV_BYTES + TAG_BYTES) return undefined;
+  for (const key of keys) {
+    try {
+      const decipher = createDecipheriv('aes-256-gcm', key, value.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES });
+      decipher.setAAD(Buffer.from(additionalData)).setAuthTag(value.subarray(-TAG_BYTES));
+      return decipher.update(value.subarray(IV_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
+    } catch {
+      // sealed with another one
+    }
+  }
+  return undefined;
+}
+
 export const nodeOpener: MakeOpener = (secrets, purpose) => {
-  const keys = secrets.map((secret) =>
-    createSecretKey(Buffer.from(hkdfSync('sha256', secret, '', purpose, KEY_BYTES))),
-  ); // as key objects: with bytes each call takes four times as long
+  const keys = keysOf(secrets, purpose);
   return (additionalData, text) => {
     const value = Buffer.from(text, 'base64url');
-    if (value.length <= IV_BYTES + TAG_BYTES || value.toString('base64url') !== text) return undefined;
-    for (const key of keys) {
-      try {
-        const decipher = createDecipheriv('aes-256-gcm', key, value.subarray(0, IV_BYTES), {
-          authTagLength: TAG_BYTES,
-        });
-        decipher.setAAD(Buffer.from(additionalData)).setAuthTag(value.subarray(-TAG_BYTES));
-        return decipher.update(value.subarray(IV_BYTES, -TAG_BYTES), undefined, 'utf8') + decipher.final('utf8');
-      } catch {
-        // sealed with another one
-      }
-    }
-    return undefined;
+    return value.toString('base64url') === text ? openedBy(keys, additionalData, value) : undefined;
   };
 };
+
+/** For what instances share: the last secret seals, since during a rotation all instances have it. */
+export function nodeSeal(secrets: readonly string[], purpose: string): Seal {
+  const keys = keysOf(secrets, purpose);
+  const key = keys.at(-1);
+  if (!key) throw new Error('nothing is sealed without a secret');
+  return {
+    seal(name, text) {
+      const iv = randomBytes(IV_BYTES);
+      const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(name));
+      return Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+    },
+    open: (name, value) => openedBy(keys, name, value),
+  };
+}

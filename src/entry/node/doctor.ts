@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { styleText } from 'node:util';
-import type { Cluster, Redis } from 'ioredis';
 import { type Config, type ConfigProblem, NO_UPSTREAM } from '../../config.ts';
 import { GatewayError } from '../../core/errors.ts';
 import { parsedJson } from '../../core/json.ts';
@@ -9,8 +7,8 @@ import { checkedConfig } from '../../portico.ts';
 import { proxyAccount } from '../../proxy-account/index.ts';
 import { tableOf } from '../../upstream/table.ts';
 import type { RawAnswer } from '../../upstream/transport.ts';
-import { channelOf, clientOf, fieldIn, isCluster, troublesOf } from './redis/client.ts';
-import { reach, reasonOf } from './redis/connection.ts';
+import { connect, fieldIn, reasonOf, troublesOf } from './redis/client.ts';
+import { ID, USED_BY } from './redis/scripts.ts';
 import { runtimeOf } from './runtime.ts';
 import { proxyTo, type Settings, settingsIn } from './settings.ts';
 import { undiciTransport } from './transport.ts';
@@ -156,61 +154,42 @@ function ofFailure(error: unknown, hasProxy: boolean): Finding {
   return ['bad', `gives no answer (${reason}${code})`, advice + proxies];
 }
 
-const CONNECT_MS = 5_000;
 const FAR_STORE_MS = 20;
 
 async function askStore({ storeUrl, storeTls }: Settings, tell: Tell): Promise<void> {
   if (!storeUrl) return tell('store', 'good', 'STORE_URL is not set: each instance keeps its own state');
-  const address = { ...storeUrl, secured: storeTls };
-  const client = clientOf(address);
   try {
-    await connected(client);
-    for (const node of isCluster(client) ? client.nodes('master') : [client]) {
-      if (address.db > 0) await node.select(address.db);
-      tell('store', ...(await distance(FAR_STORE_MS, () => node.ping())));
-      const info = await node.info().catch(() => undefined);
-      for (const finding of info === undefined ? [HIDDEN] : ofSettings(info, await troublesOf(node, '')))
-        tell('store', ...finding);
+    const connection = await connect({ ...storeUrl, secured: storeTls });
+    const { client } = connection;
+    try {
+      tell('store', ...(await distance(FAR_STORE_MS, () => client.call('TIME'))));
+      const info = await client.info().catch(() => undefined);
+      const findings = info === undefined ? [] : ofSettings(info, await troublesOf(connection));
+      for (const finding of findings) tell('store', ...finding);
+      const refused = new Set((await client.eval(TRY, 0, ...NEEDED.split(','))) as string[]);
+      if (refused.size === 0) tell('store', 'good', 'its user may do what is needed');
+      else tell('store', 'bad', `its user may not ${[...refused].join(', ')}`, STORE_ADVICE['NOPERM']);
+    } finally {
+      client.disconnect();
     }
-    const channel = channelOf(address);
-    const telling = channel === '' ? [] : [`PUBLISH ${channel} x`, `SUBSCRIBE ${channel}`, `PUBSUB NUMSUB ${channel}`];
-    const refused = (await client.eval(TRY, 1, KEY, ...NEEDED.split(','), ...telling)) as string[];
-    if (refused.length === 0) tell('store', 'good', 'its user may do what is needed');
-    else tell('store', 'bad', `its user may not ${refused.join(', ')}`, STORE_ADVICE['NOPERM']);
   } catch (error) {
-    const at = address.nodes.map(({ host, port }) => `${host}:${port}`).join(', ');
+    const at = storeUrl.nodes.map(({ host, port }) => `${host}:${port}`).join(', ');
     const code = reasonOf(error);
     const advice = STORE_ADVICE[code] ?? 'Look for that code in docs/shared-state.md';
     tell('store', 'bad', `${at} cannot be used (${code})`, advice);
-  } finally {
-    client.disconnect();
   }
 }
-
-/** @throws what the client says first: it would try again for ever */
-async function connected(client: Redis | Cluster): Promise<void> {
-  const failed = Promise.withResolvers<never>();
-  client.on('node error', failed.reject); // of a cluster, before its own
-  client.on('error', failed.reject);
-  const late = sleep(CONNECT_MS, undefined, { ref: false }).then(() => Promise.reject(new Error('Socket timeout')));
-  await Promise.race([client.connect().then(() => reach(client)), failed.promise, late]);
-}
-
-const HIDDEN: Finding = [
-  'poor',
-  'does not tell version and settings: INFO is refused',
-  "Add '+info' to its user's ACL",
-];
 
 /** By what `troublesOf` calls them. */
 const TROUBLES: Readonly<Record<string, Finding>> = {
   NOT_PERSISTENT: ['bad', 'keeps nothing on disk: records end with its process', 'Set appendonly yes'],
   EVICTS: ['bad', 'evicts, and a write without its record may be sent twice', 'Set maxmemory-policy noeviction'],
-  REPLICA_WRITABLE: ['bad', 'its replicas take writes', 'Set replica-read-only yes'],
-  FEW_MIN_REPLICAS: [
+  FEW_MIN_REPLICAS: ['bad', 'cut off from its replicas it takes purchases', 'Set min-replicas-to-write 1 or more'],
+  LAG: ['bad', 'cut off from its replicas it takes purchases for too long', 'Set min-replicas-max-lag 1 or 2'],
+  DOWN_AFTER: [
     'bad',
-    'cut off from its replicas it takes purchases',
-    'Set min-replicas-to-write to their number',
+    'its sentinels replace a primary while it may still take purchases',
+    'Set down-after-milliseconds 5000 or more',
   ],
 };
 
@@ -229,16 +208,17 @@ const STORE_ADVICE: Readonly<Record<string, string>> = {
   WRONGPASS: 'Look at user and password in STORE_URL',
   NOAUTH: 'It wants a password: redis://user:password@…',
   NOPERM: 'Give its user the rights that docs/shared-state.md names',
-  ERR: 'Look at what follows the host in STORE_URL, and whether it is one node, sentinels or a cluster',
+  ERR: 'Look at what follows the host in STORE_URL, and whether it is one node or sentinels',
+  MAXCLIENTS: 'It has no room for another connection: raise maxclients',
+  NO_SENTINEL: 'Look at the sentinels in STORE_URL, and at the name behind them',
   READONLY: 'It is a replica: STORE_URL is to name the primary, or the sentinels',
   ECONNREFUSED: 'Is it running? Look at host and port in STORE_URL',
   ETIMEDOUT: 'A firewall may drop what is sent; or one side has TLS and the other has not: redis:// or rediss://',
 };
 
-const KEY = 'portico:doctor';
 const NEEDED =
-  `EVALSHA x 1 ${KEY},SCRIPT LOAD x,TIME,EXISTS ${KEY},GET ${KEY},SET ${KEY} x PX 9,GETRANGE ${KEY} 0 0,DEL ${KEY},` +
-  `PEXPIRE ${KEY} 9,PTTL ${KEY},HGET ${KEY} f,HSET ${KEY} f x,HMGET ${KEY} f,HDEL ${KEY} f,HLEN ${KEY},HKEYS ${KEY}`;
+  `EVALSHA x 1 ${ID},TIME,INFO,MGET ${ID},GET ${ID},SET ${ID} x PX 9,GETRANGE ${ID} 0 0,INCRBY ${ID} 1,DEL ${ID},` +
+  `HMGET ${ID} f,HSET ${ID} f x,HGET ${USED_BY} v,HSET ${USED_BY} v 1,DEL ${USED_BY},OBJECT IDLETIME ${USED_BY}`;
 
 /** Replies with the names of those commands that its user may not call. None is called. */
 const TRY = `#!lua flags=allow-oom

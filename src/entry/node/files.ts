@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import type { ConfigProblem, Variables } from '../../config.ts';
+import { assignment } from './assignment.ts';
 
 const EXPECTED: Readonly<Record<string, string>> = {
   ENOENT: 'a file that is there',
@@ -8,12 +9,19 @@ const EXPECTED: Readonly<Record<string, string>> = {
   ERR_ENCODING_INVALID_ENCODED_DATA: 'a file in UTF-8',
 };
 
+/** Texts by path: configuration is read once, and workers may be started later. */
+export const filesRead: Record<string, string> = {};
+
 /** A file's text without a byte order mark, or what was expected of the file. */
 export function fileText(
   path: string,
 ): { readonly text: string } | { readonly isMissing: boolean; readonly expected: string } {
+  const told = assignment?.files[path];
+  if (told !== undefined) return { text: told };
   try {
-    return { text: new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path)) };
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(path));
+    filesRead[path] = text;
+    return { text };
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
     return { isMissing: code === 'ENOENT', expected: EXPECTED[code] ?? `a file that can be read (${code})` };

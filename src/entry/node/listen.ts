@@ -1,11 +1,14 @@
 import { createRefuser } from '../../app.ts';
 import type { Gateway } from '../../portico.ts';
+import { assignment } from './assignment.ts';
 import { consoleRoutes } from './console/index.ts';
+import { tellFirst, type ToWorker } from './ipc.ts';
 import { listenForOperators, orExit } from './operators.ts';
 import { type OpenedOnNode, openedOnNode } from './runtime.ts';
 import { mostConnections } from './server/descriptors.ts';
 import { serve as listen, type Served, type ServeOptions, type Serving } from './server/serve.ts';
 import { onSignal } from './signals.ts';
+import { refuse } from './variables.ts';
 
 const HASHES_CHANGE = 'the hashes of accounts and clients in the log change with the process, since SECRETS is not set';
 
@@ -13,24 +16,52 @@ const CUT_OFF = 'requests were cut off, since SHUTDOWN_GRACE_MS was over';
 
 const NEVER_THAT_LONG = 'UPSTREAM_TIMEOUT_MS is more than REQUEST_TIMEOUT_MS, so an upstream call never gets that long';
 
+const ONE_GATEWAY = '1, since this process serves several gateways';
+
+let isServing = false;
+let hasWorkers = assignment !== undefined;
+
 /** Under way at once: beyond that an answer would come too late to be of use. */
 const MOST_REQUESTS = 2_000;
 
 /**
  * Serves an app in which the gateway is mounted, or the gateway's own, at `HOST` and `PORT`, and the admin listener, until
  * a signal ends it: then requests in flight finish, and the process exits. Where it cannot listen, the process ends.
- * `atEnd`: what is to be closed last.
+ * With `WORKERS` above 1 other processes, which run the same main module, serve the app. `atEnd`: what is to be closed last.
  */
 export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: () => Promise<void>): Promise<Served> {
   const opened = openedOnNode(gateway);
-  const { deps, scrape, logger, storeOpened, tracesOpened } = opened;
-  const { config, metrics, waitUntil } = deps;
-  if (config.secrets.length === 0) logger.info({}, HASHES_CHANGE);
-  if (config.upstreamTimeoutMs > config.requestTimeoutMs) logger.warn({}, NEVER_THAT_LONG);
+  const { deps, scrape, logger, settings, storeOpened, tracesOpened } = opened;
+  hasWorkers ||= settings.workers > 1;
+  if (isServing && hasWorkers) refuse([{ variable: 'WORKERS', expected: ONE_GATEWAY }]); // all would take one port
+  isServing = true;
+  if (!assignment) {
+    if (deps.config.secrets.length === 0) logger.info({}, HASHES_CHANGE);
+    if (deps.config.upstreamTimeoutMs > deps.config.requestTimeoutMs) logger.warn({}, NEVER_THAT_LONG);
+    if (settings.workers > 1) return (await import('./workers.ts')).startWorkers(opened, atEnd);
+  }
   let isReady = false;
   opened.readyWhen(() => isReady);
   await Promise.all([storeOpened, tracesOpened()]);
-  const admin = await listenForOperators(opened, scrape, consoleRoutes(opened)); // first: a start that fails has served nobody
+  // First: a start that fails has served nobody.
+  const admin = assignment ? undefined : await listenForOperators(opened, scrape, consoleRoutes(opened));
+  const main = await listenForClients(app, opened);
+  isReady = true;
+  onSignal((signal) => {
+    if (!isReady) return; // a second signal changes nothing: requests in flight still finish
+    isReady = false;
+    if (assignment) tellFirst({ isReady });
+    else logger.info({ signal }, 'stopping');
+    opened.endWaits();
+    void end(opened, main, async () => void (await Promise.all([admin?.drain(0), atEnd?.()])));
+  });
+  if (assignment) answerFirst(opened);
+  else logger.info({ url: main.url }, 'listening');
+  return { url: main.url, adminUrl: admin?.url };
+}
+
+async function listenForClients(app: ServeOptions['app'], { deps }: OpenedOnNode): Promise<Serving> {
+  const { config, metrics, waitUntil } = deps;
   const { host, port, upstreamMaxConnections } = config;
   const bounds = {
     mostConnections: mostConnections(upstreamMaxConnections),
@@ -43,23 +74,23 @@ export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: 
     onOverload: () => metrics.refused('under_way'),
     ...bounds,
     host,
-    port,
+    port: assignment?.port ?? port,
+    reusePort: assignment !== undefined,
   };
   const main = await orExit('PORT', served, listen);
   metrics.watch('requests', () => main.load().requests);
   metrics.watch('requests_limit', () => bounds.mostRequests);
   metrics.watch('connections', () => main.load().connections);
   metrics.watch('connections_limit', () => bounds.mostConnections);
-  isReady = true;
-  onSignal((signal) => {
-    if (!isReady) return; // a second signal changes nothing: requests in flight still finish
-    isReady = false;
-    logger.info({ signal }, 'stopping');
-    opened.endWaits();
-    void end(opened, main, async () => void (await Promise.all([admin?.drain(0), atEnd?.()])));
+  return main;
+}
+
+/** In a worker that takes requests. */
+function answerFirst({ measured }: OpenedOnNode): void {
+  process.on('message', ({ measure }: ToWorker) => {
+    if (measure) void measured().then((all) => tellFirst({ measured: all }));
   });
-  logger.info({ url: main.url }, 'listening');
-  return { url: main.url, adminUrl: admin?.url };
+  tellFirst({ isReady: true });
 }
 
 /**

@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { pino } from 'pino';
 import type { Config } from '../../config.ts';
 import type { LogFields, Logger } from '../../core/logger.ts';
+import { assignment } from './assignment.ts';
 
 /**
  * JSON lines on standard output; callers pass allow-listed fields only. Those of requests wait for others, to be written
@@ -54,6 +55,9 @@ function timestamp(): string {
 }
 
 const STANDARD_OUTPUT = 1;
+/** `PIPE_BUF`: what is larger may be cut in two by the lines of another process. */
+const UNDIVIDED = 4_096;
+const LINE_END = 10;
 /** Characters that are written together. */
 const BLOCK = 8_192;
 const FLUSH_MS = 100;
@@ -74,6 +78,12 @@ interface Stream {
 function unblock({ isTTY, _handle }: Stream): void {
   if (!isTTY) _handle?.setBlocking?.(false);
 }
+
+/** How many bytes are written at once: with other workers beside, lines stay whole where they can. */
+const wholeLines = (lines: Buffer): number =>
+  assignment && lines.length > UNDIVIDED
+    ? lines.lastIndexOf(LINE_END, UNDIVIDED - 1) + 1 || lines.length
+    : lines.length;
 
 /**
  * Where pino writes: standard output, in blocks, at the latest after 100 ms; synchronously, since handing
@@ -103,7 +113,7 @@ class Output {
       unblock(process.stdout);
       while (this.#cut.length > 0 || this.#kept !== '') {
         if (this.#cut.length === 0) [this.#cut, this.#kept] = [Buffer.from(this.#kept), ''];
-        this.#cut = this.#cut.subarray(writeSync(STANDARD_OUTPUT, this.#cut));
+        this.#cut = this.#cut.subarray(writeSync(STANDARD_OUTPUT, this.#cut, 0, wholeLines(this.#cut)));
       }
       return true;
     } catch {

@@ -1,6 +1,6 @@
 import { NO_UPSTREAM, type Variables } from '../../config.ts';
 import type { Gateway, Given, Opened, Runtime } from '../../portico.ts';
-import type { TrialAccount } from '../../routes/docs.ts';
+import type { Trial } from './assignment.ts';
 import { nodeDeps, openStore } from './deps.ts';
 import { pinoLogger } from './logger.ts';
 import { proxyTo, type Settings, settingsIn } from './settings.ts';
@@ -8,12 +8,6 @@ import { openTraces } from './tracing/index.ts';
 import { type GatheredVariables, gatherVariables, refuse } from './variables.ts';
 
 export type OpenedOnNode = ReturnType<typeof make>;
-
-/** An upstream to try the gateway with. */
-export interface Trial {
-  readonly upstream: URL;
-  readonly accounts: readonly TrialAccount[];
-}
 
 /**
  * The runtime for `portico`: Node, configured by these variables, which are joined by those of `.env` if they are the process's
@@ -84,6 +78,7 @@ function make({ config, table, overviews, hooks }: Given, settings: Settings, tr
     },
     logger,
     settings,
+    trial,
     storeOpened: store.opened,
     tracesOpened: async () => traces.opened(),
     /** Whether requests are taken, for probes. */

@@ -3,9 +3,9 @@ import type { Config } from '../../config.ts';
 import { checkedConfig, type Runtime } from '../../portico.ts';
 import { proxyAccount } from '../../proxy-account/index.ts';
 import { tableOf } from '../../upstream/table.ts';
+import type { Trial } from './assignment.ts';
 import { orExit } from './operators.ts';
 import type { Served } from './server/serve.ts';
-import type { Trial } from './runtime.ts';
 
 const SANDBOX_PORT = 8789;
 

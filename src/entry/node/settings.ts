@@ -15,13 +15,18 @@ import { A_SECRET } from '../../core/secrets.ts';
 import { expectedStoreAddress, storeAddressOf } from './redis/address.ts';
 import { readTls, type Tls } from './certificates.ts';
 
-const ONE_PROCESS =
-  '1, or auto on one core: several processes on one port come with a later version, and until then several instances ' +
-  'share a store by STORE_URL';
+/** `SO_REUSEPORT` lets several processes listen on a port, but spreads the connections over them on some systems only. */
+const mostWorkers = process.platform === 'darwin' || process.platform === 'win32' ? 1 : 64;
 
-const workers = readAs(ONE_PROCESS, (text) =>
-  text === '1' || (text === 'auto' && availableParallelism() === 1) ? 1 : undefined,
-);
+const expectedWorkers =
+  mostWorkers === 1
+    ? '1, or auto, which is the same here: on this system several processes cannot share a port'
+    : `an integer from 1 to ${mostWorkers}, or auto for one a core`;
+
+const workers = readAs(expectedWorkers, (text) => {
+  if (text === 'auto') return Math.min(availableParallelism(), mostWorkers);
+  return /^\d+$/.test(text) && Number(text) >= 1 && Number(text) <= mostWorkers ? Number(text) : undefined;
+});
 
 /** A path. What is in the file is looked at by `readTls`. */
 const file = z.optional(z.string('the path of a file'));

@@ -1,3 +1,5 @@
+import { assignment } from './assignment.ts';
+
 /** Which begin the end. */
 export const ENDING = ['SIGTERM', 'SIGINT', 'SIGQUIT'] as const;
 
@@ -26,6 +28,7 @@ export function onSignal(run: (signal: NodeJS.Signals) => void): void {
 }
 
 function take(signal: NodeJS.Signals): void {
+  if (assignment && signal !== 'SIGTERM') return; // a terminal sends these to all processes: the first tells the others
   const now = performance.now();
   if (signal === 'SIGINT') {
     if (interruptedAt !== undefined && now - interruptedAt >= SAME_MS) process.exit(INTERRUPTED);

@@ -1,5 +1,6 @@
 import { parseEnv } from 'node:util';
 import { type ConfigProblem, VARIABLES, type Variables } from '../../config.ts';
+import { assignment } from './assignment.ts';
 import { fileText, SECRET_FILES, withSecretFiles } from './files.ts';
 import { SETTINGS } from './settings.ts';
 
@@ -17,10 +18,10 @@ export interface GatheredVariables {
 
 /**
  * The process's own variables are joined by those of `.env`, in the environment too, since the SDK of OpenTelemetry reads them
- * there; others are taken as they are.
+ * there; others are taken as they are. A worker has those that the first process read at its start.
  */
 export function gatherVariables(given: Variables): GatheredVariables {
-  if ((given as object) !== process.env) return withSecretFiles(given);
+  if ((given as object) !== process.env || assignment) return withSecretFiles(given);
   const read = fileText('.env');
   if ('expected' in read && !read.isMissing) refuse([{ variable: '.env', expected: read.expected }]);
   if ('text' in read)

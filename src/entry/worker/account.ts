@@ -1,193 +1,234 @@
-import { DurableObject } from 'cloudflare:workers';
-import {
-  epochOf,
-  EVERYTHING,
-  isSessionOver,
-  SESSION_MS,
-  type SessionState,
-  type Use,
-  type Window,
-  MAX_REVOKED,
-} from '../../store/store.ts';
-import { Versions, Writes, type WriteBegin, type WriteBegun, type WriteEnded } from '../../store/writes.ts';
-import {
-  type Change,
-  type KeyQuestion,
-  type KeyReply,
-  MAX_COOLDOWN_MS,
-  MAX_TAGS,
-  MAX_VALUE_BYTES,
-  type Question,
-  type Save,
-  type SaveReply,
-  type SnapshotReply,
-} from '../../store/shared/engine.ts';
-import { Leases } from './leases.ts';
-import { FOREVER, Rows } from './rows.ts';
-import { Windows } from './windows.ts';
+import { DurableObject, type SqlValue } from 'cloudflare:workers';
+import { type Clock, within } from '../../core/runtime.ts';
+import type { Count, Swapped } from '../../store/backend.ts';
+import type { Window } from '../../store/port.ts';
+import { COPY_HEAD, FIRST_REV, NOTE, REV, type SealedNext, type SealedValue, type Shelf } from '../../store/sealed.ts';
 
 /** Without its name, which only our types of that module have. */
 type State = ConstructorParameters<typeof DurableObject>[0];
 
 /**
- * What instances share of one account. The platform evicts an object that was not called for a while: leases and a few
- * counts, which are in memory only, are then forgotten. The rest is in its SQLite, and is deleted by an alarm.
+ * The table of 0.2: the secret that an object made then is still found, and all else of it expires. The key comes before
+ * the value, which may fill many pages, and without a row id there is no second index.
+ */
+const TABLE = `CREATE TABLE IF NOT EXISTS kept (
+  kind TEXT NOT NULL, name TEXT NOT NULL, facts TEXT NOT NULL, until INTEGER NOT NULL, value BLOB,
+  PRIMARY KEY (kind, name)
+) WITHOUT ROWID`;
+
+/** `facts` is empty for a sealed value, the number for a count, and the JSON of a secret. */
+type Kind = 'sealed' | 'count' | 'secret';
+
+type Row = { readonly facts: string; readonly until: number; readonly value: ArrayBuffer | null };
+
+/** The end of what does not expire. */
+const FOREVER = Number.MAX_SAFE_INTEGER;
+
+/** How long rows that have expired, and are not found any more, wait for the alarm. */
+const SWEEP_MS = 600_000;
+
+/** A copy that seems to have been asked for so much later is from before a clock was set back. */
+const LATER_MS = 60_000;
+
+const decoder = new TextDecoder();
+
+/**
+ * Keeps what instances share of one account. No call waits for anything, so calls are made one after the other, each is one
+ * transaction, and the platform sends no reply before it is on disk. Each reply has the object's time.
  */
 export class Account extends DurableObject {
   readonly #now: () => number;
-  readonly #rows: Rows;
-  #versions: Versions;
-  readonly #windows: Windows;
-  readonly #writes: Writes;
-  readonly #leases = new Leases();
+  /** Not before the first row is: made-up credentials leave nothing. */
+  #hasTable: boolean;
+  /** An object that was evicted learns it with its next row. */
+  #alarmAt = Infinity;
 
   constructor(ctx: State, env: unknown, now: () => number = () => Date.now()) {
     super(ctx, env);
     this.#now = now;
-    this.#rows = new Rows(ctx.storage);
-    this.#versions = new Versions(this.#rows.all('versions')[0]);
-    this.#windows = new Windows(this.#rows);
-    this.#writes = new Writes(this.#rows, (tags) => this.#renew(tags), this.#rows.all('mark'));
+    this.#hasTable = this.#run(`SELECT name FROM sqlite_master WHERE name = 'kept'`).length > 0;
   }
 
-  snapshot({ window, session, sessionEpoch = 0, keys }: Question): SnapshotReply {
-    const now = this.#begin();
-    const use = window && this.#windows.count(window, now);
-    return {
-      now,
-      use,
-      cooldownMs: this.#cooldownMs(now),
-      session: session === undefined ? undefined : this.#sessionOf(session, sessionEpoch, now),
-      keys: isOver(window, use) ? [] : keys.map((question) => this.#reply(question, now)),
-    };
+  read(names: readonly string[]) {
+    const now = this.#now();
+    return { now, values: names.map((name) => this.#valueOf(name, now)) };
   }
 
-  save({ key, tags, version, askedAt, lease, copy, drop }: Save): SaveReply {
-    const now = this.#begin();
-    this.#leases.end(key, lease);
-    if (drop) this.#renew(drop === 'everything' ? [EVERYTHING] : tags.slice(0, 1));
-    if (drop === 'key') this.#rows.drop('copy', key);
-    // More than a second later than now: the clock was set back meanwhile, and no later answer could take its place.
-    if (askedAt > now + 1_000) return 'void';
-    if (this.#writes.covers(tags) || this.#versions.of(tags) !== version) return 'void';
-    if (!copy) return 'full';
-    const before = this.#copyOf(key, now);
-    if (before?.version === version && before.askedAt > askedAt) return 'void';
-    if (copy.value.byteLength > MAX_VALUE_BYTES) return 'full';
-    if (!this.#rows.hasRoom('copy', key, copy.value.byteLength, now)) this.#rows.drop('copy');
-    if (!this.#areVersionsKept) this.#keepVersions();
-    const facts = { version, askedAt, keptAt: now, freshUntil: now + copy.freshMs };
-    this.#rows.put('copy', key, { facts, value: copy.value, until: now + copy.lifeMs });
-    return 'kept';
+  swap(seen: string, { note, record }: SealedNext): { now: number; swapped: Swapped } {
+    const now = this.#now();
+    const before = this.#valueOf(NOTE, now);
+    if ((before ? revOf(before) : '') !== seen) return { now, swapped: 'other' };
+    this.#putSealed(note, now);
+    if (record?.value) this.#putSealed({ ...record, value: record.value }, now);
+    else if (record) this.#ask(`DELETE FROM kept WHERE kind = 'sealed' AND name = ?`, record.name);
+    return { now, swapped: 'done' };
   }
 
-  beginWrite(write: WriteBegin): WriteBegun {
-    const now = this.#begin();
-    const { window, session } = write;
-    const use = window && this.#windows.count(window, now);
-    if (isOver(window, use)) return { use, is: 'limit' };
-    const isRevoked = session && isSessionOver(session, this.#sessionOf(session.id, session.epoch, now));
-    return { use, ...(isRevoked ? { is: 'revoked' } : this.#writes.begin(write, now, this.#cooldownMs(now))) };
+  keep(seen: string, note: SealedValue, copy: SealedValue | undefined): { now: number; stands: boolean } {
+    const now = this.#now();
+    const before = this.#valueOf(NOTE, now);
+    if ((before ? revOf(before) : FIRST_REV) !== seen) return { now, stands: false };
+    if (seen === FIRST_REV) this.#putSealed(note, now); // it outlives the copy
+    if (copy && !isLater(this.#valueOf(copy.name, now), copy.value)) this.#putSealed(copy, now);
+    return { now, stands: true };
   }
 
-  endWrite(write: WriteEnded): void {
-    this.#writes.end(write, this.#begin());
-  }
-
-  change({ cooldownMs, renewed, revoked }: Change): void {
-    const now = this.#begin();
-    if (revoked) this.#revoke(revoked, now);
-    if (renewed) this.#leases.renew(renewed, now);
-    const until = now + Math.min(cooldownMs ?? 0, MAX_COOLDOWN_MS);
-    if (until > now + this.#cooldownMs(now)) this.#rows.put('cooldown', '', { facts: until, until });
+  /** Windows begin at multiples of their length. */
+  count(name: string, lengthMs: number, many: number): Count & { now: number } {
+    const now = this.#now();
+    const endsAt = (Math.floor(now / lengthMs) + 1) * lengthMs;
+    const row = this.#find('count', name, now);
+    const used = (row?.until === endsAt ? Number(row.facts) : 0) + many; // another window: the clock was set back
+    this.#put('count', name, { facts: String(used), until: endsAt, value: null });
+    return { now, used, endsAt };
   }
 
   /** A secret for workers without `SECRETS`, made once. */
   secret(): string {
-    const [kept] = this.#rows.all('secret');
-    const secret = kept ?? crypto.randomUUID() + crypto.randomUUID();
-    if (kept === undefined) this.#rows.put('secret', '', { facts: secret, until: FOREVER });
+    const row = this.#find('secret', '', this.#now());
+    if (row) return JSON.parse(row.facts) as string; // written below
+    const secret = crypto.randomUUID() + crypto.randomUUID();
+    this.#put('secret', '', { facts: JSON.stringify(secret), until: FOREVER, value: null });
     return secret;
   }
 
+  /** Without a row that expires nothing is left but what 0.2 kept beside such rows; only a secret is alone. */
   override async alarm(): Promise<void> {
-    if (this.#rows.sweep(this.#begin())) return;
-    this.#versions = new Versions();
-    await this.#rows.clear();
+    this.#alarmAt = Infinity;
+    this.#ask(`DELETE FROM kept WHERE until <= ?`, this.#now());
+    this.#setAlarm();
+    if (this.#alarmAt < Infinity || this.#find('secret', '', 0)) return;
+    this.#hasTable = false;
+    await this.ctx.storage.deleteAll();
   }
 
-  /** First in each call. Returns the time, which may have been set back: what is from later than now counts as over. */
-  #begin(): number {
-    const now = this.#now();
-    this.#writes.expire(now);
-    return now;
+  #valueOf(name: string, now: number): Uint8Array | undefined {
+    const value = this.#find('sealed', name, now)?.value;
+    return value ? new Uint8Array(value) : undefined;
   }
 
-  #renew(tags: readonly string[]): void {
-    if (this.#versions.renew(tags, MAX_TAGS)) this.#rows.drop('copy');
-    if (this.#areVersionsKept) this.#keepVersions();
+  #find(kind: Kind, name: string, now: number): Row | undefined {
+    const query = `SELECT facts, until, value FROM kept WHERE kind = ? AND name = ? AND until > ?`;
+    return this.#ask<Row>(query, kind, name, now)[0];
   }
 
-  /** Not before the first copy is: made-up credentials leave nothing in SQLite. */
-  get #areVersionsKept(): boolean {
-    return this.#rows.all('versions').length > 0;
+  #putSealed({ name, value, lifeMs }: SealedValue, now: number): void {
+    this.#put('sealed', name, { facts: '', until: Math.ceil(now + lifeMs), value });
   }
 
-  #keepVersions(): void {
-    this.#rows.put('versions', '', { facts: this.#versions.facts, until: FOREVER });
+  #put(kind: Kind, name: string, row: Omit<Row, 'value'> & { readonly value: Uint8Array | null }): void {
+    if (!this.#hasTable) this.#run(TABLE);
+    this.#hasTable = true;
+    this.#run(`INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)`, kind, name, row.facts, row.until, row.value);
+    if (row.until + SWEEP_MS < this.#alarmAt) this.#setAlarm();
   }
 
-  #sessionOf(id: string, epoch: number, now: number): SessionState {
-    const isRevoked = this.#rows.find('session', id, now) === true;
-    return { isRevoked, epoch: this.#epochAfter(epoch, SESSION_MS, now) };
+  /** From the rows and not from now on, so that an alarm is not postponed each time that the object is evicted. */
+  #setAlarm(): void {
+    const query = `SELECT MIN(until) AS first FROM kept WHERE until < ?`;
+    const first = this.#ask<{ first: number | null }>(query, FOREVER)[0]?.first;
+    if (first === undefined || first === null) return;
+    this.#alarmAt = first + SWEEP_MS;
+    void this.ctx.storage.setAlarm(this.#alarmAt);
   }
 
-  /** At least this one. Kept while sessions are used, which they are every seven days. */
-  #epochAfter(least: number, lifeMs: number, now: number): number {
-    const epoch = Math.max(epochOf(this.#rows.find('epoch', '', now)), epochOf(least));
-    if (epoch > epochOf(this.#rows.find('epoch', '', now + lifeMs / 2)))
-      this.#rows.put('epoch', '', { facts: epoch, until: now + lifeMs });
-    return epoch;
+  /** Without a table there are no rows. */
+  #ask<Columns extends Record<string, SqlValue>>(query: string, ...bindings: (string | number)[]): Columns[] {
+    return this.#hasTable ? this.#run(query, ...bindings) : [];
   }
 
-  #revoke({ id, epoch = 0, lifeMs }: NonNullable<Change['revoked']>, now: number): void {
-    this.#rows.dropExpired(now);
-    if (id !== undefined) this.#rows.put('session', id, { facts: true, until: now + lifeMs });
-    const current = this.#epochAfter(epoch, lifeMs, now);
-    if (this.#rows.all('session').length <= MAX_REVOKED) return;
-    this.#epochAfter(current + 1, lifeMs, now);
-    this.#rows.drop('session');
-  }
-
-  #cooldownMs(now: number): number {
-    const leftMs = (this.#rows.find('cooldown', '', now) ?? now) - now;
-    return leftMs > MAX_COOLDOWN_MS ? 0 : leftMs;
-  }
-
-  /** One that was kept later than now is from before the clock was set back. */
-  #copyOf(key: string, now: number) {
-    const copy = this.#rows.find('copy', key, now);
-    if (!copy || copy.keptAt <= now) return copy;
-    this.#rows.drop('copy', key);
-    return undefined;
-  }
-
-  #reply(question: KeyQuestion, now: number): KeyReply | undefined {
-    const { key, tags, have } = question;
-    if (this.#writes.covers(tags)) return undefined;
-    const version = this.#versions.of(tags);
-    const own = have?.version === version ? have : undefined;
-    const kept = this.#copyOf(key, now);
-    const isOlder = own !== undefined && kept !== undefined && kept.askedAt < own.askedAt;
-    const copy = kept?.version === version && !isOlder ? kept : undefined;
-    const isFresh = own?.isFresh === true || (copy !== undefined && copy.freshUntil > now);
-    const isNew = copy !== undefined && copy.askedAt !== own?.askedAt;
-    const lease = isFresh ? undefined : this.#leases.take(question, { version, isNew, now });
-    if (!copy) return { version, lease };
-    const value = isNew ? this.#rows.valueOf('copy', key) : undefined;
-    return { version, copy: { askedAt: copy.askedAt, ageMs: now - copy.keptAt, value }, lease };
+  #run<Columns extends Record<string, SqlValue>>(query: string, ...bindings: (SqlValue | Uint8Array)[]): Columns[] {
+    return this.ctx.storage.sql.exec<Columns>(query, ...bindings).toArray();
   }
 }
 
-const isOver = (window: Window | undefined, use: Use | undefined): boolean =>
-  window !== undefined && use !== undefined && use.used > window.limit;
+/** Where a copy says when it was asked for, after what stands for its version. */
+const ASKED_AT = COPY_HEAD - 8;
+
+/** Whether the copy that is there has the same version and was asked for later. */
+function isLater(before: Uint8Array | undefined, copy: Uint8Array): boolean {
+  if (!before || versionOf(before) !== versionOf(copy)) return false;
+  const laterMs = askedAtOf(before) - askedAtOf(copy);
+  return laterMs > 0 && laterMs < LATER_MS;
+}
+
+const revOf = (note: Uint8Array) => decoder.decode(note.subarray(0, REV));
+
+const versionOf = (copy: Uint8Array) => decoder.decode(copy.subarray(0, ASKED_AT));
+
+const askedAtOf = ({ buffer, byteOffset }: Uint8Array) => new DataView(buffer, byteOffset).getFloat64(ASKED_AT);
+
+type Method = 'read' | 'swap' | 'keep' | 'count' | 'secret';
+
+/** An object as its callers see it: every method is a round trip. */
+type Stub = { [M in Method]: (...args: Parameters<Account[M]>) => Promise<ReturnType<Account[M]>> };
+
+/** The binding of `wrangler.toml`. */
+export interface AccountsBinding {
+  idFromName(name: string): unknown;
+  get(id: unknown): Stub;
+}
+
+/** How long a call waits for its object. */
+const CALL_MS = 1_000;
+
+/** The objects of all accounts. Without a binding they do not answer. */
+export class ObjectShelf implements Shelf {
+  /** An object does not lose what it has acknowledged, and nothing takes its place: no store was ever another one. */
+  readonly token = '';
+  readonly reliableAt = -Infinity;
+  readonly #accounts: AccountsBinding | undefined;
+  readonly #clock: Clock;
+  /** Of the object that replied last. */
+  #aheadMs = 0;
+
+  constructor(accounts: AccountsBinding | undefined, clock: Clock) {
+    this.#accounts = accounts;
+    this.#clock = clock;
+  }
+
+  now(): number {
+    return this.#clock.wall() + this.#aheadMs;
+  }
+
+  async read(account: string, names: readonly string[]) {
+    const { values } = await this.#ask(account, (stub) => stub.read(names));
+    return { token: this.token, values };
+  }
+
+  async swap(account: string, seen: string, next: SealedNext): Promise<Swapped> {
+    return (await this.#ask(account, (stub) => stub.swap(seen, next))).swapped;
+  }
+
+  async keep(account: string, seen: string, note: SealedValue, copy: SealedValue | undefined): Promise<boolean> {
+    return (await this.#ask(account, (stub) => stub.keep(seen, note, copy))).stands;
+  }
+
+  count(account: string, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, many: number): Promise<Count> {
+    return this.#ask(account, (stub) => stub.count(name, lengthMs, many));
+  }
+
+  async #ask<Reply extends { readonly now: number }>(
+    account: string,
+    call: (stub: Stub) => Promise<Reply>,
+  ): Promise<Reply> {
+    if (!this.#accounts) throw new Error('there is no object to ask');
+    const stub = this.#accounts.get(this.#accounts.idFromName(account)); // it belongs to the request that made it
+    const reply = await within(this.#clock, CALL_MS, call(stub));
+    this.#aheadMs = reply.now - this.#clock.wall();
+    return reply;
+  }
+}
+
+/** No account's name, which is a hash. */
+const KEYRING = 'keyring';
+const SECRET_MS = 140;
+
+/** The secret that an object keeps, or none where that does not answer. */
+export async function secretsOf(accounts: AccountsBinding, clock: Clock): Promise<readonly string[]> {
+  try {
+    return [await within(clock, SECRET_MS, accounts.get(accounts.idFromName(KEYRING)).secret())];
+  } catch {
+    return [];
+  }
+}

@@ -1,10 +1,11 @@
 import type { Config } from '../../config.ts';
-import { base64Url, deriveKey, HMAC } from '../../core/crypto.ts';
+import { base64Url, deriveKey, HMAC, Sealing } from '../../core/crypto.ts';
 import type { LogFields, Logger } from '../../core/logger.ts';
 import type { Clock, Digest } from '../../core/runtime.ts';
 import type { DocsAssets } from '../../routes/docs.ts';
 import { ADDRESS_LENGTH, remembered } from '../../store/bounded.ts';
-import { addressOwner } from '../../store/store.ts';
+import { addressOwner } from '../../store/port.ts';
+import type { Seal } from '../../store/sealed.ts';
 
 export const clock: Clock = {
   now: () => Date.now(),
@@ -31,6 +32,15 @@ export function webDigest(secrets: readonly string[], upstream: string): Digest 
     account,
     address: remembered(async (address) => (await account(addressOwner(address))).slice(0, ADDRESS_LENGTH)),
     body: async (text) => base64Url(await crypto.subtle.digest('SHA-256', encoder.encode(text))).slice(0, 27),
+  };
+}
+
+/** By WebCrypto. */
+export function webSeal(secrets: readonly string[]): Seal {
+  const sealing = new Sealing(secrets, 'portico notes');
+  return {
+    seal: (name, text) => sealing.seal(name, text, 'last'),
+    open: (name, value) => sealing.open(name, value),
   };
 }
 

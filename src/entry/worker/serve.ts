@@ -1,15 +1,15 @@
 import type { ExecutionContext } from 'hono';
 import type { Deps } from '../../app.ts';
+import { noteMsOf } from '../../cache/keys.ts';
 import { type ConfigProblem, NO_UPSTREAM } from '../../config.ts';
 import { clientAt } from '../../core/address.ts';
 import { noMetrics } from '../../core/metrics.ts';
 import type { Given, Runtime } from '../../portico.ts';
-import { MemoryStore } from '../../store/memory.ts';
-import { SharedStore } from '../../store/shared.ts';
-import { Sealer } from '../../store/shared/sealer.ts';
-import type { Store } from '../../store/store.ts';
-import { type AssetsBinding, assetsOf, clock, consoleLogger, webDigest } from './deps.ts';
-import { type AccountsBinding, durableEngine, secretsOf } from './engine.ts';
+import { Accounts } from '../../store/accounts.ts';
+import { MemoryBackend } from '../../store/memory.ts';
+import { SealedNotes } from '../../store/sealed.ts';
+import { type AccountsBinding, ObjectShelf, secretsOf } from './account.ts';
+import { type AssetsBinding, assetsOf, clock, consoleLogger, webDigest, webSeal } from './deps.ts';
 import { type Fetch, fetchTransport } from './transport.ts';
 
 /** Bindings of `wrangler.toml`, besides the variables of `config.ts`. */
@@ -71,7 +71,17 @@ function open({ config, table, overviews, hooks }: Given, { env, secrets: own, i
   const upstream = config.upstreamBaseUrl ?? (sandbox && new URL('http://sandbox.invalid'));
   if (!upstream) return refuse([NO_UPSTREAM]);
   const outside = config.upstreamBaseUrl ? undefined : sandbox;
-  const { store, secrets } = stateOf(env, { config, upstream: upstream.href, own, isKept });
+  const known = config.secrets.length > 0 ? config.secrets : own;
+  // Without a secret no account can be named: requests that need the store are refused, others are served.
+  const secrets = isKept ? known : [crypto.randomUUID() + crypto.randomUUID()];
+  const digest = webDigest(secrets, upstream.href);
+  const backend = env.ACCOUNTS
+    ? new SealedNotes(new ObjectShelf(isKept ? env.ACCOUNTS : undefined, clock), {
+        seal: webSeal(secrets),
+        nameOf: (text) => digest.account(text),
+        noteMs: noteMsOf(config, table),
+      })
+    : new MemoryBackend({ now: () => clock.now() });
   const deps: Deps = {
     config,
     table,
@@ -80,9 +90,9 @@ function open({ config, table, overviews, hooks }: Given, { env, secrets: own, i
     upstream,
     transport: fetchTransport(upstream, outside?.fetch ?? ((request) => fetch(request))),
     slots: undefined,
-    store,
+    store: new Accounts({ backend, clock, maxBytes: config.cacheMaxBytes }),
     clock,
-    digest: webDigest(secrets, upstream.href),
+    digest,
     logger: consoleLogger(config.logLevel),
     metrics: noMetrics,
     readiness: { isReady: () => true },
@@ -93,26 +103,6 @@ function open({ config, table, overviews, hooks }: Given, { env, secrets: own, i
     waitUntil: () => undefined, // the platform always passes an execution context
   };
   return { deps, drain: async () => undefined };
-}
-
-interface State extends Pick<Given, 'config'>, Pick<Opening, 'isKept'> {
-  readonly upstream: string;
-  readonly own: readonly string[];
-}
-
-/** The store that all isolates share; without the binding, a store of the isolate's own. */
-function stateOf(
-  { ACCOUNTS: accounts }: WorkerEnv,
-  { config, upstream, own, isKept }: State,
-): { store: Store; secrets: readonly string[] } {
-  const { cacheMaxBytes: maxBytes, upstreamTimeoutMs: waitMs } = config;
-  if (!accounts) return { store: new MemoryStore({ maxBytes }), secrets: config.secrets };
-  const kept = config.secrets.length > 0 ? config.secrets : own;
-  // Without a secret no account can be named: requests that need the store are refused, others are served.
-  const secrets = isKept ? kept : [crypto.randomUUID() + crypto.randomUUID()];
-  const engine = durableEngine(isKept ? accounts : undefined);
-  const sealer = new Sealer(secrets, upstream);
-  return { store: new SharedStore({ engine, sealer, maxBytes, clock, waitMs }), secrets };
 }
 
 /** @throws Error naming every bad variable; the platform then answers 500 and logs it */

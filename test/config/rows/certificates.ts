@@ -79,7 +79,7 @@ const proxies = ['HTTPS_PROXY', 'HTTP_PROXY'].map((variable): Rows => {
 
 export const rows: readonly Rows[] = [
   ...ofSide('UPSTREAM'),
-  ...ofSide('STORE', { STORE_URL: 'rediss-cluster://store.example', SECRETS: 'x'.repeat(32) }),
+  ...ofSide('STORE', { STORE_URL: 'rediss://store.example', SECRETS: 'x'.repeat(32) }),
   ...proxies,
   { variable: 'NO_PROXY', good: [['localhost,.internal', 'localhost,.internal']], bad: [] },
 ];

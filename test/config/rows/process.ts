@@ -15,12 +15,8 @@ const hosts = (variable: string): Rows => ({
   ),
 });
 
-const STORE_URL = 'redis://store';
 const SECRETS = 'a secret for these rows and no other';
-const WORKERS =
-  '1, or auto on one core: several processes on one port come with a later version, and until then several instances ' +
-  'share a store by STORE_URL';
-const hasOneCore = availableParallelism() === 1;
+const WORKERS = 'an integer from 1 to 64, or auto for one a core';
 
 export const rows: readonly Rows[] = [
   hosts('HOST'),
@@ -30,9 +26,13 @@ export const rows: readonly Rows[] = [
   integers('SANDBOX_PORT', 0, 65_535),
   {
     variable: 'WORKERS',
-    beside: { STORE_URL, SECRETS },
-    good: [['1', 1], ...(hasOneCore ? [['auto', 1] as const] : [])],
-    bad: each(['0', '2', '-1', '1.5', 'AUTO', 'all', '2 ', ...(hasOneCore ? [] : ['auto'])], WORKERS),
+    good: [
+      ['1', 1],
+      ['2', 2],
+      ['64', 64],
+      ['auto', Math.min(availableParallelism(), 64)],
+    ],
+    bad: each(['0', '65', '-1', '1.5', 'AUTO', 'all', '2 ', ''.padEnd(9, '1')], WORKERS),
   },
   integers('SHUTDOWN_GRACE_MS', 0, 600_000),
   integers('SHUTDOWN_DELAY_MS', 0, 600_000),
@@ -71,8 +71,6 @@ export const rows: readonly Rows[] = [
       'redis://store:65535/',
       'redis-sentinel://one:26379,two/primary',
       'rediss-sentinel://user:pass@one,two/primary/2',
-      'redis-cluster://:pass@one:7000,two:7001',
-      'rediss-cluster://one/',
     ].map((url) => [url, storeAddressOf(url) ?? 'an address']),
     bad: [
       ...each(
@@ -83,10 +81,12 @@ export const rows: readonly Rows[] = [
           'http://store',
           'redis:store',
           'redis-ring://a',
+          'redis-cluster://a',
+          'rediss-cluster://a,b',
           'REDIS://store',
           ' redis://a',
         ],
-        'a URL whose scheme is redis, redis-sentinel or redis-cluster, or with TLS rediss, rediss-sentinel or rediss-cluster',
+        'a URL whose scheme is redis or redis-sentinel, or with TLS rediss or rediss-sentinel',
       ),
       ...each(
         [
@@ -106,16 +106,16 @@ export const rows: readonly Rows[] = [
           'redis:///1',
           'redis://:6379',
           'redis://a b',
-          'redis-cluster://a,',
+          'redis-sentinel://a,/primary',
           'redis-sentinel://a,,b/primary',
         ],
         'a URL whose hosts are names or IP addresses',
       ),
       ...each(
-        ['redis://a:', 'redis://a:0', 'redis://a:65536', 'redis://a:x', 'redis-cluster://a,b:123456'],
+        ['redis://a:', 'redis://a:0', 'redis://a:65536', 'redis://a:x', 'redis-sentinel://a,b:123456/primary'],
         'a URL whose ports are integers from 1 to 65535',
       ),
-      ['redis://a,b', 'a URL with one host; for several there are redis-sentinel and redis-cluster'],
+      ['redis://a,b', 'a URL with one host; for several sentinels there is redis-sentinel'],
       ...each(
         ['redis://a/primary', 'redis://a/12345', 'redis://a/1/2'],
         'a URL whose path is nothing, or the number of a database such as /1',
@@ -124,7 +124,6 @@ export const rows: readonly Rows[] = [
         ['redis-sentinel://a', 'redis-sentinel://a/', 'redis-sentinel://a/primary/x'],
         'a URL whose path is the name that the sentinels have for the store, such as /primary or /primary/1',
       ),
-      ['redis-cluster://a/1', 'a URL without a path, since a cluster has one database'],
     ],
   },
 ];

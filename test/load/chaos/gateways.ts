@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '../support/client.ts';
 import { SECRET } from '../support/gateways.ts';
@@ -7,7 +8,9 @@ import { freePort } from '../../../scripts/free-port.ts';
 const REQUEST_TIMEOUT_MS = 2_000;
 
 const CONNECTIONS = 64;
-/** An instance that comes back on the same port. */
+const PROCESSES = 2;
+
+/** An instance that comes back on the same port. Without a store it is several processes, of which one is replaced. */
 export class ChaosGateway {
   readonly client: Client;
   readonly #env: Readonly<Record<string, string>>;
@@ -20,7 +23,7 @@ export class ChaosGateway {
     atExit(() => this.#running.signal('SIGKILL'));
   }
 
-  static async open(upstream: string, storeUrl: string): Promise<ChaosGateway> {
+  static async open(upstream: string, storeUrl?: string): Promise<ChaosGateway> {
     const env = {
       PORT: String(await freePort()),
       ADMIN_PORT: '0',
@@ -28,22 +31,34 @@ export class ChaosGateway {
       REQUEST_TIMEOUT_MS: String(REQUEST_TIMEOUT_MS),
       UPSTREAM_TIMEOUT_MS: '1000',
       UPSTREAM_BASE_URL: upstream,
-      STORE_URL: storeUrl,
-      SECRETS: SECRET,
+      ...(storeUrl === undefined ? { WORKERS: String(PROCESSES) } : { STORE_URL: storeUrl, SECRETS: SECRET }),
     };
     return new ChaosGateway(await startGateway({ env }), env);
   }
 
   async killFor(ms: number): Promise<void> {
+    if (this.#isSeveral) return void process.kill(this.#one(), 'SIGKILL');
     await this.#running.stop();
     await sleep(ms);
     this.#running = await startGateway({ env: this.#env });
   }
 
   async pauseFor(ms: number): Promise<void> {
-    this.#running.signal('SIGSTOP');
+    const pid = this.#isSeveral ? this.#one() : this.#running.pid;
+    process.kill(pid, 'SIGSTOP');
     await sleep(ms);
-    this.#running.signal('SIGCONT');
+    process.kill(pid, 'SIGCONT');
+  }
+
+  get #isSeveral(): boolean {
+    return 'WORKERS' in this.#env;
+  }
+
+  /** One of the processes that its first one has started. */
+  #one(): number {
+    const { pid } = this.#running;
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ');
+    return Number(children[Math.floor(Math.random() * children.length)]);
   }
 
   async close(): Promise<void> {

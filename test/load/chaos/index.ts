@@ -8,13 +8,13 @@ import { type Charge, ChaosUpstream } from './upstream.ts';
 import { redisBinary } from '../support/redis.ts';
 
 /**
- * Instances over one Redis, over Sentinel and over a cluster, of which one part after the other is killed, paused, cut
- * off, filled or emptied while purchases and write-then-read pairs go on: `contract.md`, sections 5 and 7.
+ * Instances over one Redis, instances over Sentinel, and the workers of one instance, of which one part after the other is
+ * killed, paused, cut off, filled or emptied while purchases and write-then-read pairs go on: `contract.md`, sections 5 and 7.
  */
 const { values: args } = parseArgs({
   options: { minutes: { type: 'string', default: '2' }, kind: { type: 'string', multiple: true } },
 });
-const KINDS: readonly Kind[] = ['one', 'sentinel', 'cluster'];
+const KINDS: readonly Kind[] = ['one', 'sentinel', 'workers'];
 const MINUTE_MS = 60_000;
 const INSTANCES = 3;
 /** For what is still open. */
@@ -72,7 +72,9 @@ interface Ran {
 async function run(kind: Kind): Promise<Ran> {
   const upstream = new ChaosUpstream();
   const [url, store] = await Promise.all([upstream.listen(), startStore[kind]()]);
-  const gateways = await Promise.all(Array.from({ length: INSTANCES }, () => ChaosGateway.open(url, store.url)));
+  const gateways = await Promise.all(
+    Array.from({ length: store.url === undefined ? 1 : INSTANCES }, () => ChaosGateway.open(url, store.url)),
+  );
   const load = new ChaosLoad(gateways, upstream);
   const faults = new Faults(gateways, store);
   const beganAt = performance.now();
@@ -93,15 +95,15 @@ const countsOf = (counts: ReadonlyMap<string, number>) =>
   `(${[...counts].map(([name, many]) => `${many} × ${name}`).join(', ')})`;
 
 function lineOf({ kind, load, faults, doubles }: Ran): string {
-  const { orders, failed, oldReads, joined, purchaseGap, readGap } = load;
+  const { orders, failed, oldReads, purchaseGap, readGap } = load;
   const ended = (outcome: Order['outcome']) => orders.filter((order) => order.outcome === outcome).length;
   const by = (lostBy: Double['lostBy']) => doubles.filter((double) => double.lostBy === lostBy).length;
   const failovers = faults.losses.filter(({ is }) => is === 'failover').length;
   return [
-    `${kind}, ${INSTANCES} instances, ${args.minutes} min, ${faults.happened.length} faults, ${failovers} failovers`,
+    `${kind}, ${args.minutes} min, ${faults.happened.length} faults, ${failovers} failovers`,
     `${orders.length} purchases with keys (${ended('good')} good, ${ended('unknown')} unknown, ${ended('open')} open)`,
     `charged twice ${by(undefined)}, and of those lost by a flush ${by('flush')}, by a failover ${by('failover')}`,
-    `${load.pairs} pairs, ${load.reads} reads: old ${oldReads.length}, joined without a store ${joined.length}`,
+    `${load.pairs} pairs, ${load.reads} reads: old ${oldReads.length}`,
     `not good: purchases ${countsOf(failed.purchases)}, writes ${countsOf(failed.writes)}, reads ${countsOf(failed.reads)}`,
     `longest without a good purchase ${seconds(purchaseGap.longestMs)}, read ${seconds(readGap.longestMs)}`,
   ].join('; ');
@@ -126,6 +128,9 @@ function complain({ beganAt, load, faults, doubles }: Ran): number {
   return broken.length;
 }
 
+const chargedTwice = ({ doubles }: Ran) => doubles.filter(({ lostBy }) => lostBy === undefined).length;
+
+const all: Ran[] = [];
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 if (redisBinary === undefined) {
   console.log('Neither redis-server nor valkey-server is installed: nothing is tried.');
@@ -133,7 +138,13 @@ if (redisBinary === undefined) {
 }
 for (const kind of KINDS.filter((one) => args.kind?.includes(one) ?? true)) {
   const ran = await run(kind);
+  all.push(ran);
   console.log(lineOf(ran));
   if (complain(ran) > 0) process.exitCode = 1;
 }
+const sum = (of: (ran: Ran) => number) => all.reduce((total, ran) => total + of(ran), 0);
+console.log(
+  `${sum(({ load }) => load.reads)} reads: ${sum(({ load }) => load.oldReads.length)} old; ` +
+    `${sum(({ load }) => load.orders.length)} purchases: ${sum(chargedTwice)} charged twice`,
+);
 process.exit();

@@ -71,8 +71,6 @@ function count(counts: Map<string, number>, { status, text }: Outcome): void {
 export class ChaosLoad {
   readonly orders: Order[] = [];
   readonly oldReads: OldRead[] = [];
-  /** Older than the write before them, and joined to a call that began before it, which is allowed without a store. */
-  readonly joined: OldRead[] = [];
   readonly odd: string[] = [];
   readonly purchaseGap = new Gap();
   readonly readGap = new Gap();
@@ -191,8 +189,7 @@ export class ChaosLoad {
     }
     this.readGap.note();
     const version = Number(markOf(text));
-    const read = { at, account, version, least, cacheStatus };
-    if (version < least) (cacheStatus.includes('collapsed') ? this.joined : this.oldReads).push(read);
+    if (version < least) this.oldReads.push({ at, account, version, least, cacheStatus });
     return true;
   }
 

@@ -97,7 +97,7 @@ async function untilReached(gateways: Gateways): Promise<void> {
 }
 
 async function look(client: Client, wanted: (i: number) => Wanted, relay: Relay | undefined): Promise<Row> {
-  const before = relay?.scripts ?? 0;
+  const before = relay?.questions ?? 0;
   const outcomes: Outcome[] = [];
   let next = 0;
   const worker = async () => {
@@ -106,6 +106,6 @@ async function look(client: Client, wanted: (i: number) => Wanted, relay: Relay 
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
   await sleep(2 * (relay?.distance.ms ?? 0)); // what nobody waits for
   const good = outcomes.filter(({ status }) => status === 200).map(({ ms }) => ms);
-  const questions = ((relay?.scripts ?? 0) - before) / MANY;
+  const questions = ((relay?.questions ?? 0) - before) / MANY;
   return { p50: percentile(good, 0.5), questions, refused: MANY - good.length };
 }

@@ -1,10 +1,8 @@
 import { benchFleetReads } from './reads.ts';
 import { benchDistance } from './distance.ts';
-import { benchListeners } from './listeners.ts';
 import { redisBinary } from '../support/redis.ts';
 import { benchKinds } from './kinds.ts';
 import { benchStoreMemory } from './memory.ts';
-import { benchSnapshots } from './snapshots.ts';
 import { benchRows } from './rows.ts';
 import { benchWorkerd } from './workerd-reads.ts';
 
@@ -12,10 +10,8 @@ import { benchWorkerd } from './workerd-reads.ts';
 if (redisBinary !== undefined) {
   await benchFleetReads();
   await benchKinds();
-  await benchSnapshots();
   await benchStoreMemory();
   await benchDistance();
-  await benchListeners();
 } else {
   console.log(
     'Neither redis-server nor valkey-server is installed: nothing is measured of a store that instances share.',

@@ -7,7 +7,7 @@ import { start } from '../support/processes.ts';
 const MANY = 2_000;
 const AT_ONCE = 16;
 const COMMANDS = 'portico_store_command_duration_seconds_count';
-const NAMES = ['hello', 'snapshot', 'save', 'beginWrite', 'endWrite', 'change'];
+const NAMES = ['hello', 'read', 'swap', 'keep', 'count'];
 
 export const purchase =
   (account: string) =>
@@ -19,6 +19,10 @@ export const purchase =
     body: { term: 'monthly' },
   });
 
+/** What is never kept. */
+export const UNKEPT = '/api/v2/verification/flow/12345/';
+const PATCH = { method: 'PATCH', path: '/api/v2/referral/config/', body: { mode: 'credits' } } satisfies Wanted;
+
 /** In this order: who reads has read before, except the first time. */
 export const kinds: readonly (readonly [string, (i: number) => Wanted])[] = [
   ['read, a miss', (i) => ({ path: READ, account: `reader-${i}` })],
@@ -29,6 +33,8 @@ export const kinds: readonly (readonly [string, (i: number) => Wanted])[] = [
   ['purchase, replayed', purchase('buyer')],
   ['purchase, of an account that holds answers', purchase('reader')],
   ['read after it, a miss', (i) => ({ path: READ, account: `reader-${i}` })],
+  ['read that is never cached', (i) => ({ path: UNKEPT, account: `reader-${i}` })],
+  ['PATCH of what is cached', (i) => ({ ...PATCH, account: `reader-${i}` })],
 ];
 
 /** What one request of each kind asks of the store, as the gateway and Redis count it. */

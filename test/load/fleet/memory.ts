@@ -1,12 +1,10 @@
 import type { Wanted } from '../support/client.ts';
 import { OVERVIEW, READ } from './reads.ts';
 import type { RedisServer } from '../support/redis.ts';
-import { openWorld, purchase, sendAll } from './kinds.ts';
+import { openWorld, purchase, sendAll, UNKEPT } from './kinds.ts';
 
 const MANY = 10_000;
 const MB = 1_048_576;
-/** What is never kept. */
-const UNKEPT = '/api/v2/verification/flow/12345/';
 
 /** Each by accounts of its own. */
 const kinds: readonly (readonly [string, (i: number) => Wanted])[] = [

@@ -84,7 +84,7 @@ async function looked(gateways: Gateways, redis: RedisServer, wanted: Parameters
   const cpu = () => gateways.sum('process_cpu_seconds_total');
   const [cpuBefore, before] = [await cpu(), await redis.counted()];
   const { rate, answers, p50, p99, failed, bytes } = await fleetLoad(wanted, OTHER_CORE);
-  const [cpuAfter, { cpuUs, scripts }] = [await cpu(), grown(before, await redis.counted())];
+  const [cpuAfter, { cpuUs, questions }] = [await cpu(), grown(before, await redis.counted())];
   if (failed > answers / 100) throw new Error(`${failed} of ${answers} answers were not 200`);
-  return [rate, p50, p99, ((cpuAfter - cpuBefore) * 1e6) / answers, cpuUs / answers, scripts / answers, bytes];
+  return [rate, p50, p99, ((cpuAfter - cpuBefore) * 1e6) / answers, cpuUs / answers, questions / answers, bytes];
 }

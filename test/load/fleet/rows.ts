@@ -23,7 +23,7 @@ export class Counted extends Account {
     super(ctx, env);
   }
 }
-for (const name of ['snapshot', 'save', 'beginWrite', 'endWrite', 'change']) {
+for (const name of ['read', 'swap', 'keep', 'count']) {
   Counted.prototype[name] = function (...args) {
     seen.calls++;
     return Account.prototype[name].apply(this, args);

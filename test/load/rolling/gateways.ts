@@ -11,7 +11,7 @@ const STEP_MS = 60_000;
 export type Variables = Readonly<Record<string, string>>;
 
 /** Resolves where it is so. */
-export async function until(isSo: () => Promise<boolean>, what: string): Promise<void> {
+async function until(isSo: () => Promise<boolean>, what: string): Promise<void> {
   const endAt = performance.now() + STEP_MS;
   while (!(await isSo())) {
     if (performance.now() > endAt) throw new Error(`waited for too long until ${what}`);

@@ -3,7 +3,8 @@ import { parseArgs } from 'node:util';
 import { start } from '../support/processes.ts';
 import { redisBinary, startRedis } from '../support/redis.ts';
 import { Visitors } from '../support/visitors.ts';
-import { type Kind, startFront } from './fronts.ts';
+import type { Kind } from '../../support/balancers.ts';
+import { startFront } from './fronts.ts';
 
 /** Gateways are restarted under load, behind what we ship a configuration for: no request may be lost. */
 const KINDS = ['haproxy', 'nginx'] as const satisfies readonly Kind[];
@@ -36,7 +37,7 @@ async function run(kind: Kind): Promise<boolean> {
   const upstream = await start({ script: 'test/load/support/failing-upstream.ts' });
   await upstream.ask({ ms: UPSTREAM_MS });
   const redis = await startRedis(0, { appendonly: 'yes' });
-  const front = await startFront[kind]({ UPSTREAM_BASE_URL: upstream.url, STORE_URL: redis.url });
+  const front = await startFront(kind, { UPSTREAM_BASE_URL: upstream.url, STORE_URL: redis.url });
   const visitors = new Visitors(front.url);
   const visiting = visitors.run();
   const { beganAt, ms } = await restarts(() => front.restart());

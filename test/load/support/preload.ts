@@ -1,4 +1,3 @@
-import cluster from 'node:cluster';
 import { writeHeapSnapshot } from 'node:v8';
 
 /**
@@ -10,8 +9,11 @@ const MB = 1_048_576;
 /** Writes a heap snapshot to that file instead, for whoever looks for a leak. */
 type Asked = { readonly snapshot?: string };
 
-// A worker talks with its gateway's first process instead.
-if (cluster.isPrimary) {
+/** Set for the processes that this one starts: a worker of the gateway talks with its first process instead. */
+const LOADED = 'PRELOADED';
+
+if (process.env[LOADED] === undefined) {
+  process.env[LOADED] = 'true';
   process.on('disconnect', () => process.exit(0));
   process.on('message', ({ snapshot }: Asked) => {
     for (let times = 0; times < 2; times++) globalThis.gc?.();

@@ -14,10 +14,8 @@ export const redisBinary = ['redis-server', 'valkey-server'].find(
 
 /** What INFO has counted so far. */
 export interface Counted {
-  /** Scripts: each command of the gateway is one. */
-  readonly scripts: number;
-  /** Time inside of them. */
-  readonly scriptUs: number;
+  /** Of gateways: each is a script, an MGET, or an INCRBY with what makes its window. */
+  readonly questions: number;
   /** All that the process has used, sockets included. */
   readonly cpuUs: number;
   readonly bytesIn: number;
@@ -37,9 +35,10 @@ export interface RedisServer {
 
 /** What the gateways keep beside the data, of a store that has always been there. */
 const OLD = `
-local info = redis.call('INFO', 'server', 'replication')
-local run, line = string.match(info, 'run_id:(%x+)'), string.match(info, 'master_replid:(%x+)')
-redis.call('HSET', 'portico:{0}:id', 'v', 2, 'id', run .. ' ' .. line .. ' ' .. string.sub(run, 1, 8) .. 'bench 0 ')`;
+local run = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+redis.call('HSET', 'p3:id', 'run', run, 'token', 'bench', 'since', 0, 'past', '', 'heard', 0)
+redis.call('SET', 'p3:token', 'bench')
+redis.call('HSET', 'portico:{0}:id', 'v', 3)`;
 
 /** A real redis-server on a free port and a core of its own, which keeps nothing on disk unless told to. */
 export async function startRedis(core: number, { appendonly = 'no' } = {}): Promise<RedisServer> {
@@ -77,8 +76,10 @@ export async function startRedis(core: number, { appendonly = 'no' } = {}): Prom
 function countedIn(info: string): Counted {
   const number = (pattern: RegExp) => Number(pattern.exec(info)?.[1] ?? 0);
   return {
-    scripts: number(/^cmdstat_evalsha:calls=(\d+)/m),
-    scriptUs: number(/^cmdstat_evalsha:.*?usec=(\d+)/m),
+    questions:
+      number(/^cmdstat_evalsha:calls=(\d+)/m) +
+      number(/^cmdstat_mget:calls=(\d+)/m) +
+      number(/^cmdstat_incrby:calls=(\d+)/m),
     cpuUs: (number(/^used_cpu_user:([\d.]+)/m) + number(/^used_cpu_sys:([\d.]+)/m)) * 1e6,
     bytesIn: number(/^total_net_input_bytes:(\d+)/m),
     bytesOut: number(/^total_net_output_bytes:(\d+)/m),

@@ -14,8 +14,8 @@ export interface Relay {
   distance: Distance;
   /** Where new connections lead. */
   behind: number;
-  /** How many scripts have passed it. */
-  readonly scripts: number;
+  /** How many questions of gateways have passed it. */
+  readonly questions: number;
   /** Ends all connections, and refuses new ones until it is mended. */
   cut(): void;
   mend(): void;
@@ -25,7 +25,7 @@ export interface Relay {
 }
 
 const TICK_MS = 0.5;
-const SCRIPT = /\r\nevalsha\r\n/gi;
+const QUESTION = /\r\n(?:evalsha|mget|incrby)\r\n/gi;
 
 export async function startRelay(behind: number): Promise<Relay> {
   const open = new Set<Socket>();
@@ -41,7 +41,7 @@ export async function startRelay(behind: number): Promise<Relay> {
       socket.on('error', () => socket.destroy());
       socket.once('close', () => open.delete(socket));
     }
-    passOn(from, to, (chunk) => (relay.scripts += chunk.toString('latin1').match(SCRIPT)?.length ?? 0));
+    passOn(from, to, (chunk) => (relay.questions += chunk.toString('latin1').match(QUESTION)?.length ?? 0));
     passOn(to, from);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -73,7 +73,7 @@ export async function startRelay(behind: number): Promise<Relay> {
     port: (server.address() as AddressInfo).port,
     distance: { ms: 0 } as Distance,
     behind,
-    scripts: 0,
+    questions: 0,
     hangUp,
     cut() {
       isCut = true;

@@ -40,6 +40,7 @@ export function buildInfo(): Metric {
   const metric = new Gauge<string>({
     name: 'portico_build_info',
     help: 'Which version this is.',
+    aggregator: 'first',
     labelNames: Object.keys(labels),
     registers,
   });

@@ -1,13 +1,14 @@
-import { Counter, Gauge, type Metric, type Registry } from 'prom-client';
+import { type Aggregator, Counter, Gauge, type Metric, type Registry } from 'prom-client';
 
 /** None: each gateway registers its metrics with a registry of its own. */
 export const registers: Registry[] = [];
 
-/** Read when metrics are scraped. */
-export const gauge = (name: string, help: string, read: () => number): Metric =>
+/** Read when metrics are scraped. `aggregator`: what becomes of those of several processes. */
+export const gauge = (name: string, help: string, read: () => number, aggregator: Aggregator = 'sum'): Metric =>
   new Gauge({
     name,
     help,
+    aggregator,
     registers,
     collect() {
       this.set(read());

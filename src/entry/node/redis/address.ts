@@ -1,40 +1,42 @@
+export interface StoreNode {
+  readonly host: string;
+  readonly port: number;
+}
+
 /** The address of the store that instances share. */
 export interface StoreAddress {
-  readonly kind: 'one' | 'sentinel' | 'cluster';
+  readonly kind: 'one' | 'sentinel';
   readonly tls: boolean;
-  /** For the data nodes; sentinels are used without a login. */
+  /** For the nodes, and for sentinels that ask for a login. */
   readonly user?: string | undefined;
   readonly password?: string | undefined;
-  /** The node, or the sentinels, or some nodes of the cluster from which the others are found. */
-  readonly nodes: readonly { readonly host: string; readonly port: number }[];
+  /** The node, or the sentinels. */
+  readonly nodes: readonly StoreNode[];
   /** The name that the sentinels have for it. */
   readonly master?: string | undefined;
   readonly db: number;
 }
 
 const ADDRESS =
-  /^redis(?<tls>s?)(?:-(?<kind>sentinel|cluster))?:\/\/(?:(?<login>[^/?#@]*)@)?(?<nodes>[^/?#@]*)(?<path>\/[^?#@]*)?(?<rest>.*)$/s;
+  /^redis(?<tls>s?)(?:-(?<kind>sentinel))?:\/\/(?:(?<login>[^/?#@]*)@)?(?<nodes>[^/?#@]*)(?<path>\/[^?#@]*)?(?<rest>.*)$/s;
 const NODE = /^(?<host>\[[0-9a-f:.]+\]|[\w.-]+)(?::(?<port>\d{1,5}))?$/i;
 const HAS_HOST = /^(?:\[[0-9a-f:.]+\]|[\w.-]+)(?::|$)/i;
 const PATHS = {
   one: /^\/?(?<db>\d{0,4})$/,
   sentinel: /^\/(?<master>[\w.-]+)(?:\/(?<db>\d{0,4}))?$/,
-  cluster: /^\/?(?<db>)$/,
 };
 
 const EXPECTED = {
-  scheme:
-    'a URL whose scheme is redis, redis-sentinel or redis-cluster, or with TLS rediss, rediss-sentinel or rediss-cluster',
+  scheme: 'a URL whose scheme is redis or redis-sentinel, or with TLS rediss or rediss-sentinel',
   login: 'a URL whose user and password are percent-encoded where they are not plain',
   query: 'a URL without a query',
   fragment: 'a URL without a fragment',
   host: 'a URL whose hosts are names or IP addresses',
   port: 'a URL whose ports are integers from 1 to 65535',
-  oneHost: 'a URL with one host; for several there are redis-sentinel and redis-cluster',
+  oneHost: 'a URL with one host; for several sentinels there is redis-sentinel',
   path: {
     one: 'a URL whose path is nothing, or the number of a database such as /1',
     sentinel: 'a URL whose path is the name that the sentinels have for the store, such as /primary or /primary/1',
-    cluster: 'a URL without a path, since a cluster has one database',
   },
 };
 

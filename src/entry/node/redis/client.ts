@@ -1,7 +1,8 @@
 import { createRequire } from 'node:module';
+import { isIP } from 'node:net';
 import type * as ioredis from 'ioredis';
-import type { Cluster, Redis } from 'ioredis';
-import type { StoreAddress as Address } from './address.ts';
+import type { Redis } from 'ioredis';
+import type { StoreAddress as Address, StoreNode } from './address.ts';
 import type { Tls } from '../certificates.ts';
 
 export interface StoreAddress extends Address {
@@ -12,111 +13,165 @@ export interface StoreAddress extends Address {
 /** Loaded where there is a store: it takes a start 30 ms. */
 const load = createRequire(import.meta.url) as (name: 'ioredis') => typeof ioredis;
 
-/** A node that owes a reply for so long is disconnected and looked for again. */
-const SILENCE_MS = 2_000;
-const MOST_RECONNECT_MS = 500;
-const FIRST_RECONNECT_MS = 10;
+const OPTIONS = {
+  protocol: 2,
+  lazyConnect: true,
+  retryStrategy: () => null,
+  maxRetriesPerRequest: 0,
+  enableOfflineQueue: false, // nothing waits for a connection
+  autoResendUnfulfilledCommands: false, // and nothing is sent twice
+  enableReadyCheck: false, // the first command is one
+  disableClientInfo: true, // hence what a node says before it closes is the reply to a command of ours
+  connectTimeout: 1_000,
+  socketTimeout: 2_000, // a node that owes a reply for so long is disconnected
+} as const;
 
-export const pauseOf = (times: number) => (times === 1 ? FIRST_RECONNECT_MS : Math.min(50 * times, MOST_RECONNECT_MS));
+/** A connection to one node. When it is closed another one is made, perhaps to another node. */
+export class Connection {
+  readonly client: Redis;
+  /** Resolves when it is closed. */
+  readonly closed: Promise<void>;
+  /** Of a primary: after how long its sentinels take it for gone. */
+  downAfterMs: number | undefined;
+  /** The first error. Those that follow from it say less. */
+  #cause: Error | undefined;
 
-/** Sees each error first. Returns whether to connect again, to the current primary. */
-function reconnecting(): (error: Error) => boolean {
-  let before = -Infinity;
-  return (error) => {
-    // While a slot moves. Under this name ioredis does not retry it on a random node.
-    if (error.message.startsWith('TRYAGAIN')) error.message = `ERR ${error.message}`;
-    if (!error.message.startsWith('READONLY') || performance.now() - before < MOST_RECONNECT_MS) return false;
-    before = performance.now();
-    return true;
-  };
+  private constructor({ host, port }: StoreNode, { tls, secured }: StoreAddress) {
+    const { Redis } = load('ioredis');
+    const named = isIP(host) === 0 ? { servername: host } : {}; // in TLS an IP address is no name
+    const security = tls ? { tls: { secureContext: secured?.secureContext, ...named } } : {};
+    this.client = new Redis({ ...OPTIONS, host, port, ...security });
+    this.client.on('error', (error) => (this.#cause ??= error));
+    this.closed = new Promise((resolve) => void this.client.once('end', resolve));
+  }
+
+  /** @throws the first cause, where what is done with it fails; then it is closed */
+  static async open<T>(node: StoreNode, address: StoreAddress, use: (opened: Connection) => Promise<T>): Promise<T> {
+    const opened = new Connection(node, address);
+    try {
+      await opened.client.connect();
+      return await use(opened);
+    } catch (error) {
+      opened.client.disconnect();
+      throw opened.causeOf(error);
+    }
+  }
+
+  /** Why it is closed, or why a command has failed. */
+  causeOf(error?: unknown): unknown {
+    return isReply(error) ? error : (this.#cause ?? error);
+  }
+
+  async logIn({ user, password }: StoreAddress): Promise<void> {
+    if (password === undefined) return;
+    const login = user === undefined ? [password] : [user, password];
+    await this.client.call('AUTH', ...login).catch((error: unknown) => {
+      if (!String(error).includes('without any password configured')) throw error; // who asks for none lets anybody in
+    });
+  }
 }
 
-const tlsOf = (secured: Tls | undefined) => ({ secureContext: secured?.secureContext });
-
-const optionsOf = ({ tls, user, password, secured }: StoreAddress) => ({
-  ...(tls && { tls: tlsOf(secured) }),
-  ...(user !== undefined && { username: user }),
-  ...(password !== undefined && { password }),
-  protocol: 2 as const,
-  lazyConnect: true,
-  enableOfflineQueue: false,
-  autoResendUnfulfilledCommands: false,
-  maxRetriesPerRequest: 0,
-  autoResubscribe: false, // nobody would see that it fails
-  connectTimeout: 1_000,
-  socketTimeout: SILENCE_MS,
-  reconnectOnError: reconnecting(),
-});
-
-/** Where changes are told, which in a cluster they are not. Pub/sub knows no databases. */
-export const channelOf = ({ kind, db }: StoreAddress): string => (kind === 'cluster' ? '' : `portico:changes:${db}`);
-
-/** How long to wait until another attempt to connect, the first being 1. */
-type Retry = (times: number) => number;
-
-/** It fails fast, and connects again by itself. `isTold`: the sentinels tell it of a new primary. */
-export function clientOf(address: StoreAddress, retryStrategy: Retry = pauseOf, isTold = true): Redis | Cluster {
-  const options = optionsOf(address);
-  const { Cluster, Redis } = load('ioredis');
-  const { kind, tls, secured, nodes, master = '', db } = address;
-  if (kind === 'one') return new Redis({ ...options, ...nodes[0], db, retryStrategy });
-  if (kind === 'sentinel')
-    return new Redis({
-      ...options,
-      db,
-      retryStrategy,
-      sentinels: [...nodes],
-      name: master,
-      ...(tls && { enableTLSForSentinelMode: true, sentinelTLS: tlsOf(secured) }),
-      sentinelCommandTimeout: 1_000,
-      sentinelRetryStrategy: pauseOf,
-      failoverDetector: isTold,
-    });
-  return new Cluster([...nodes], {
-    redisOptions: options, // no retryStrategy: a lost node is found again through the others
-    lazyConnect: true,
-    scaleReads: 'master',
-    enableOfflineQueue: false,
-    clusterRetryStrategy: pauseOf,
-    slotsRefreshInterval: 5_000,
-    maxRedirections: 3, // after MOVED and ASK
-    retryDelayOnClusterDown: 0,
-    retryDelayOnFailover: 0,
-    ...(tls && { dnsLookup: (host, found) => found(null, host) }), // the certificate is for the name
+/** Connects to the node, or to the primary that a sentinel names. `turn`: which sentinel is asked first. */
+export async function connect(address: StoreAddress, turn = 0): Promise<Connection> {
+  const [first] = address.nodes;
+  const { node, downAfterMs } = address.kind === 'one' && first ? { node: first } : await primaryOf(address, turn);
+  return Connection.open(node, address, async (connection) => {
+    await connection.logIn(address);
+    if (address.db > 0) await connection.client.select(address.db);
+    connection.downAfterMs = downAfterMs;
+    return connection;
   });
 }
 
-export const isCluster = (client: Redis | Cluster): client is Cluster => client.isCluster;
+interface Primary {
+  readonly node: StoreNode;
+  readonly downAfterMs?: number | undefined;
+}
 
-/** Whether changes can be told, and who listens can be counted; false only where the store refuses it. */
-export const mayPublish = (node: Redis | Cluster, channel: string): Promise<boolean> =>
-  Promise.all([node.publish(channel, ''), node.call('PUBSUB', 'NUMSUB', channel)]).then(
-    () => true,
-    (error: unknown) => !(error instanceof Error) || error.name !== 'ReplyError',
-  );
+/** @throws what a sentinel has replied, or else what the first one failed with */
+async function primaryOf(address: StoreAddress, turn: number): Promise<Primary> {
+  const { nodes } = address;
+  const causes: unknown[] = [];
+  for (const i of nodes.keys()) {
+    const sentinel = nodes[(turn + i) % nodes.length];
+    try {
+      if (sentinel) return await Connection.open(sentinel, address, (opened) => primaryIn(opened, address));
+    } catch (error) {
+      causes.push(error);
+    }
+  }
+  const cause = causes.find(isReply) ?? causes[0];
+  const isUnreachable = cause instanceof Error && 'syscall' in cause;
+  throw isUnreachable ? new Error('NO_SENTINEL', { cause }) : cause;
+}
+
+/** Logs in where the sentinel wants it: those without a password would refuse the login. */
+async function primaryIn(connection: Connection, address: StoreAddress): Promise<Primary> {
+  const { client } = connection;
+  const name = address.master ?? '';
+  const ask = () =>
+    Promise.all([
+      client.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name),
+      client.call('SENTINEL', 'MASTER', name).then(String, () => ''),
+    ]);
+  const [at, settings] = await ask().catch(async (error: unknown) => {
+    if (address.password === undefined || !['NOAUTH', 'NOPERM'].includes(reasonOf(error))) throw error;
+    await connection.logIn(address);
+    return ask();
+  });
+  client.disconnect();
+  if (!Array.isArray(at)) throw new Error('NO_SENTINEL'); // that knows the name
+  const downAfter = /down-after-milliseconds,(\d+)/.exec(settings)?.[1];
+  const node = { host: String(at[0]), port: Number(at[1]) };
+  return { node, downAfterMs: downAfter === undefined ? undefined : Number(downAfter) };
+}
+
+export const isReply = (error: unknown): error is Error => error instanceof Error && error.name === 'ReplyError';
+
+/** By how messages begin. */
+const REASONS = [
+  [/max number of clients/, 'MAXCLIENTS'],
+  [/ACL failure in script|user executing the script can't/, 'NOPERM'],
+  [/^Socket timeout/, 'ETIMEDOUT'],
+  [/^Connection is closed|^Stream isn't writeable/, 'ECONNRESET'],
+] as const;
+
+/** The system's error code, or the first word of the node's message; nothing that could be a secret. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return 'UNKNOWN';
+  if ('code' in error && typeof error.code === 'string') return error.code;
+  const known = REASONS.find(([pattern]) => pattern.test(error.message))?.[1];
+  return known ?? /^(?:ERR )?([A-Z_]{3,40})\b/.exec(error.message)?.[1] ?? 'UNKNOWN';
+}
 
 /** What `INFO` says of one thing. */
 export const fieldIn = (info: string, field: string): string | undefined =>
   new RegExp(`^${field}:(.*?)\\r?$`, 'm').exec(info)?.[1];
 
-/** Codes of a node's settings that are wrong, as far as it shows them. `channel`: on which changes are published, if any. */
-export async function troublesOf(node: Redis, channel: string): Promise<readonly string[]> {
-  const [info, isPublished, settings] = await Promise.all([
-    node.info().catch(() => ''),
-    channel === '' || mayPublish(node, channel),
-    node.call('CONFIG', 'GET', 'replica-read-only', 'min-replicas-to-write').then(String, () => ''),
+/** A primary that is cut off goes on for so many seconds. */
+const MOST_LAG_SECONDS = 2;
+/** Sentinels that take a primary for gone sooner may name another one while it still takes writes. */
+const LEAST_DOWN_AFTER_MS = 5_000;
+
+/** Codes of a node's settings that are wrong, as far as it shows them. */
+export async function troublesOf({ client, downAfterMs }: Connection): Promise<readonly string[]> {
+  const names = ['min-replicas-to-write', 'min-replicas-max-lag'];
+  const [info, settings] = await Promise.all([
+    client.info().catch(() => ''),
+    client.call('CONFIG', 'GET', ...names).then(String, () => ''),
   ]);
-  const leastReplicas = /min-replicas-to-write,(\d+)/.exec(settings)?.[1];
   const of = (field: string) => fieldIn(info, field);
-  const attached = Number(of('connected_slaves') ?? 0);
+  const setting = (name: string) => Number(new RegExp(`${name},(\\d+)`).exec(settings)?.[1] ?? NaN);
+  const hasReplicas = downAfterMs !== undefined || Number(of('connected_slaves') ?? 0) > 0;
+  const lag = setting('min-replicas-max-lag');
   const troubles = {
     // Records and marks would be evicted.
     EVICTS: Number(of('maxmemory') ?? 0) > 0 && of('maxmemory_policy') !== 'noeviction',
     NOT_PERSISTENT: of('aof_enabled') === '0',
-    REPLICA_WRITABLE: settings.includes('replica-read-only,no'),
-    NO_CHANNEL: !isPublished,
-    // A primary that is cut off with some of its replicas would go on taking writes.
-    FEW_MIN_REPLICAS: leastReplicas !== undefined && attached > Number(leastReplicas),
+    // A primary that is cut off from its replicas would go on taking writes: without end, or for too long.
+    FEW_MIN_REPLICAS: hasReplicas && setting('min-replicas-to-write') === 0,
+    LAG: hasReplicas && (lag === 0 || lag > MOST_LAG_SECONDS),
+    DOWN_AFTER: downAfterMs !== undefined && downAfterMs < LEAST_DOWN_AFTER_MS,
   };
   return Object.entries(troubles).flatMap(([word, isSo]) => (isSo ? [word] : []));
 }

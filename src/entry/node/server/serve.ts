@@ -18,6 +18,8 @@ export interface ServeOptions {
   readonly waitUntil: WaitUntil;
   readonly host: string;
   readonly port: number;
+  /** Other processes listen there too, and the system spreads the connections. */
+  readonly reusePort?: boolean;
   /** How many requests may be under way. Probes are not refused. */
   readonly mostRequests?: number;
   /** What clients may have been sent and not read yet. Beyond it the client is cut off that has taken nothing for longest. */
@@ -67,7 +69,7 @@ const MOST_UNREAD_BYTES = 256 * 1_048_576;
 
 /** Serves an app on a port; 0 takes a free one. */
 export async function serve(options: ServeOptions): Promise<Serving> {
-  const { host, port, mostRequests = Infinity, mostConnections = Infinity } = options;
+  const { host, port, reusePort = false, mostRequests = Infinity, mostConnections = Infinity } = options;
   const { mostUnreadBytes: unreadBytes = MOST_UNREAD_BYTES } = options;
   const traffic = new Traffic({ requests: mostRequests, unreadBytes }, guarded(options));
   const answer = ({ socket }: IncomingMessage, outgoing: Answer) => traffic.on(socket)?.add(outgoing);
@@ -77,10 +79,10 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     .on('clientError', ({ code }: NodeJS.ErrnoException, socket) => refuseUnparsable(traffic, socket, code))
     .on('connect', (_, socket) => refuseUnparsable(traffic, socket));
   server.maxConnections = mostConnections;
-  await once(server.listen({ host, port, backlog: BACKLOG }), 'listening');
+  await once(server.listen({ host, port, reusePort, backlog: BACKLOG }), 'listening');
   const sweeping = setInterval(() => traffic.sweep(performance.now()), SWEEP_MS).unref();
   return {
-    url: urlOf(server, host),
+    url: urlAt(host, (server.address() as AddressInfo).port),
     load: () => {
       const { underWay: requests, connections, unreadBytes: bytes } = traffic;
       return { requests, connections, unreadBytes: bytes };
@@ -151,8 +153,6 @@ function isMistakable(connection: Connection | undefined): boolean {
   return writableFinished ? !req.complete : connection.isQueued || headersSent || req.complete;
 }
 
-/** Of a server that listens on a port. */
-function urlOf(server: NetServer, host: string): string {
-  const { port } = server.address() as AddressInfo;
-  return `http://${host.includes(':') ? `[${host}]` : host}:${port}`;
-}
+/** Of a server that listens there. */
+export const urlAt = (host: string, port: number): string =>
+  `http://${host.includes(':') ? `[${host}]` : host}:${port}`;

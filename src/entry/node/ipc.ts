@@ -1,0 +1,203 @@
+import type { Backend, Count, Looked, Next, Seen, Swapped } from '../../store/backend.ts';
+import { LRUCache, recent } from '../../store/bounded.ts';
+import { MemoryBackend } from '../../store/memory.ts';
+import type { Held, Note } from '../../store/note.ts';
+import type { AccountId, CacheKey, Window } from '../../store/port.ts';
+import type { Measured } from './metrics/index.ts';
+
+/** A note is told apart by a number. */
+type Rev = number;
+
+/** What a worker asks. `seen`: the note that it knows; 0: none. */
+type Question =
+  | readonly [ask: 'look', account: AccountId, seen: Rev, key?: string]
+  | readonly [ask: 'swap', account: AccountId, seen: Rev, next: Next]
+  | readonly [ask: 'count', account: AccountId, window: Pick<Window, 'name' | 'lengthMs'>, many: number]
+  | readonly [ask: 'accept', account: AccountId];
+
+/** Without the note if the worker knows it. */
+interface Told {
+  readonly rev: Rev;
+  readonly note?: Note;
+  readonly held?: Held | undefined;
+}
+
+/** A note that a worker knows is told by its number alone, where no record was asked for; null: nothing. */
+type Answer = Rev | Told | Exclude<Swapped, 'done'> | Count | null;
+
+/** What a worker says: each message has one of these. */
+export interface FromWorker {
+  readonly questions?: readonly Question[];
+  /** Whether it takes requests. */
+  readonly isReady?: boolean;
+  readonly measured?: Measured;
+}
+
+export interface ToWorker {
+  /** To the questions of the last message. */
+  readonly answers?: readonly Answer[];
+  readonly measure?: true;
+}
+
+/** In the first process: what all workers know of accounts. */
+export class NotesOfWorkers {
+  readonly #notes: MemoryBackend;
+  readonly #revs = new WeakMap<Note, Rev>();
+  #lastRev = 0;
+
+  constructor(now: () => number) {
+    this.#notes = new MemoryBackend({ now });
+  }
+
+  answers(questions: readonly Question[]): Answer[] {
+    return questions.map((question) => this.#answer(question));
+  }
+
+  #answer(question: Question): Answer {
+    const notes = this.#notes;
+    const [ask, account] = question;
+    if (ask === 'count') return notes.count(account, question[2], question[3]);
+    if (ask === 'accept') {
+      notes.accept(account);
+      return null;
+    }
+    if (ask === 'look') {
+      const [, , known, key] = question;
+      const { note, held } = notes.look(account, undefined, key);
+      const rev = this.#revOf(note);
+      if (known !== rev) return { rev, note, held };
+      return key === undefined ? rev : { rev, held };
+    }
+    const [, , rev, next] = question;
+    const seen = notes.peek(account);
+    const swapped = this.#revOf(seen.note) === rev ? notes.swap(account, seen, next) : 'other';
+    return swapped === 'done' ? this.#revOf(next.note) : swapped;
+  }
+
+  #revOf(note: Note): Rev {
+    const known = this.#revs.get(note);
+    if (known !== undefined) return known;
+    this.#revs.set(note, ++this.#lastRev);
+    return this.#lastRev;
+  }
+}
+
+/** Of the notes that a worker has seen. */
+const MAX_KNOWN_BYTES = 33_554_432;
+const KNOWN_BYTES = 600;
+const MOST_ACCEPTED = 50_000;
+
+interface Known extends Seen {
+  readonly seen: Rev;
+}
+
+interface Channel {
+  readonly now: () => number;
+  /** The answers to all come to `hear`. */
+  readonly send: (questions: readonly Question[]) => void;
+}
+
+/**
+ * In a worker: asks the first process. A message costs much more than a question in it, so those that come while one is not
+ * answered go together in the next.
+ */
+export class IpcBackend implements Backend {
+  readonly isHere = false;
+  readonly noteMs = 0; // the first process makes one anew with other versions
+  readonly reliableAt = -Infinity;
+  readonly now: () => number;
+  readonly #send: Channel['send'];
+  readonly #known = new LRUCache<AccountId, Known>({
+    maxSize: MAX_KNOWN_BYTES,
+    sizeCalculation: ({ note }) => KNOWN_BYTES + JSON.stringify(note).length,
+  });
+  /** Those that the first process has been told of. */
+  readonly #accepted = recent<AccountId, true>(MOST_ACCEPTED);
+  #questions: Question[] = [];
+  #listeners: ((answer: Answer) => void)[] = [];
+  /** Those of the message that is not answered yet. */
+  #asked: ((answer: Answer) => void)[] | undefined;
+
+  constructor({ now, send }: Channel) {
+    this.now = now;
+    this.#send = send;
+  }
+
+  hear(answers: readonly Answer[]): void {
+    const listeners = this.#asked ?? [];
+    this.#asked = undefined;
+    for (const [i, answer] of answers.entries()) listeners[i]?.(answer);
+    if (this.#questions.length > 0) this.#flush();
+  }
+
+  peek(account: AccountId): Seen | undefined {
+    return this.#known.get(account);
+  }
+
+  look(account: AccountId, _keys?: readonly CacheKey[], key?: string): Promise<Looked> {
+    const known = this.#known.get(account);
+    const seen = known?.seen ?? 0;
+    return this.#ask(key === undefined ? ['look', account, seen] : ['look', account, seen, key], (answer) => {
+      if (known && known.seen === answer) return known;
+      const { rev, note, held } = answer as Told;
+      const latest = note ? this.#learn(account, rev, note) : known;
+      return { ...(latest as Known), held }; // without the note: it is the one that was known
+    });
+  }
+
+  swap(account: AccountId, { seen }: Seen, next: Next): Promise<Swapped> {
+    return this.#ask(['swap', account, seen as Rev, next], (answer) => {
+      if (typeof answer !== 'number') return answer as Swapped;
+      this.#learn(account, answer, next.note);
+      return 'done';
+    });
+  }
+
+  count(account: AccountId, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, many: number): Promise<Count> {
+    this.#accepted.delete(account); // it may have been forgotten there since
+    return this.#ask(['count', account, { name, lengthMs }, many], (answer) => answer as Count);
+  }
+
+  accept(account: AccountId): void {
+    if (this.#accepted.has(account)) return;
+    this.#accepted.set(account, true);
+    void this.#ask(['accept', account], () => undefined);
+  }
+
+  #learn(account: AccountId, seen: Rev, note: Note): Known {
+    const known = { note, seen, token: '' };
+    this.#known.set(account, known);
+    this.#accepted.delete(account);
+    return known;
+  }
+
+  #ask<T>(question: Question, made: (answer: Answer) => T): Promise<T> {
+    return new Promise((resolve) => {
+      this.#listeners.push((answer) => resolve(made(answer)));
+      if (this.#questions.push(question) === 1) setImmediate(this.#flush);
+    });
+  }
+
+  #flush = (): void => {
+    if (this.#asked || this.#questions.length === 0) return;
+    const questions = this.#questions;
+    this.#asked = this.#listeners;
+    [this.#questions, this.#listeners] = [[], []];
+    this.#send(questions);
+  };
+}
+
+const ignored = () => undefined;
+
+/** In a worker. What cannot be sent was for a process that has ended, and so does this one. */
+export const tellFirst = (said: FromWorker): void => void process.send?.(said, undefined, {}, ignored);
+
+let ofFirst: IpcBackend | undefined;
+
+/** What this worker asks the process that has started it. */
+export function notesOfFirst(now: () => number): Backend {
+  if (ofFirst) return ofFirst; // of all gateways in the process: answers come in the order of questions
+  const backend = new IpcBackend({ now, send: (questions) => tellFirst({ questions }) });
+  process.on('message', ({ answers }: ToWorker) => answers && backend.hear(answers));
+  return (ofFirst = backend);
+}

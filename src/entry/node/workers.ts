@@ -1,0 +1,216 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
+import { GatewayError } from '../../core/errors.ts';
+import { pageAt, type Route } from '../../routes/route.ts';
+import { type Assignment, VARIABLE, ZERO } from './assignment.ts';
+import { filesRead } from './files.ts';
+import { type FromWorker, NotesOfWorkers, type ToWorker } from './ipc.ts';
+import { type Measured, measuredOfProcess, sumOf } from './metrics/index.ts';
+import { listenForOperators, orExit } from './operators.ts';
+import type { OpenedOnNode } from './runtime.ts';
+import { type Served, urlAt } from './server/serve.ts';
+import { onSignal } from './signals.ts';
+import { refuse } from './variables.ts';
+
+/** `reason`: its status, or the signal that has killed it. */
+interface End {
+  readonly status: number;
+  readonly reason: string;
+}
+
+interface Worker {
+  readonly child: ChildProcess;
+  readonly ended: Promise<End>;
+  isReady: boolean;
+  /** When it was last asked. */
+  measured: Measured;
+  onMeasured: () => void;
+}
+
+/** Between the death of a worker and the start of another one. */
+const FIRST_PAUSE_MS = 100;
+const MOST_PAUSE_MS = 10_000;
+/** After a life that long the pauses begin anew. */
+const LONG_LIFE_MS = 60_000;
+const MEASURE_MS = 1_000;
+/** A worker that has not ended by then hangs. */
+const KILL_MS = 5_000;
+
+const ENDED = 'a worker has ended, and another one takes its place';
+const NOT_STARTED = 'a worker could not start, so none is left';
+const ONE_PROCESS = 'The console shows what one process does, and WORKERS has started several.';
+const ONE_FILE = '1, since there is no file that workers could be started with';
+
+/**
+ * Runs the main module of this process once more in each of `WORKERS` processes, which all listen at `HOST` and `PORT`: the system
+ * spreads the connections. This process listens for operators. Without `STORE_URL` it keeps what the workers share.
+ */
+export async function startWorkers(opened: OpenedOnNode, atEnd?: () => Promise<void>): Promise<Served> {
+  const closed = opened.close(); // workers alone call the upstream and the shared store
+  const { config } = opened.deps;
+  const workers = new Workers(opened);
+  opened.readyWhen(() => workers.areReady);
+  const admin = await listenForOperators(opened, () => workers.scrape(), [noConsole]);
+  const port = await orExit('PORT', config, freePort);
+  await workers.start(port);
+  const end = async () => {
+    await workers.end();
+    await Promise.all([admin?.drain(0), atEnd?.(), closed]);
+    await opened.logger.end();
+    process.exit(0);
+  };
+  onSignal((signal) => {
+    if (workers.areEnding) return;
+    opened.logger.info({ signal }, 'stopping');
+    void end();
+  });
+  const url = urlAt(config.host, port);
+  opened.logger.info({ url }, 'listening');
+  return { url, adminUrl: admin?.url };
+}
+
+const noConsole: Route = {
+  ...pageAt('/console', async () => {
+    throw GatewayError.of('unknown_endpoint', { detail: ONE_PROCESS });
+  }),
+  isProbe: true,
+};
+
+/** The port, if it is free: workers could listen beside another gateway's, and nobody would be told. 0 takes any. */
+async function freePort({ host, port }: { readonly host: string; readonly port: number }): Promise<number> {
+  const server = createServer((early) => early.destroy());
+  await once(server.listen({ host, port }), 'listening');
+  const { port: free } = server.address() as AddressInfo;
+  await once(server.close(), 'close');
+  return free;
+}
+
+class Workers {
+  areEnding = false;
+  readonly #opened: OpenedOnNode;
+  readonly #notes: NotesOfWorkers;
+  readonly #running = new Set<Worker>();
+  readonly #secret = randomBytes(32).toString('base64url');
+  /** Of workers that have ended: sums of counts never go down. */
+  #ended: Measured[] = [];
+  #scraping: Promise<unknown> | undefined;
+  #haveStarted = false;
+
+  constructor(opened: OpenedOnNode) {
+    this.#opened = opened;
+    this.#notes = new NotesOfWorkers(() => opened.deps.clock.now());
+  }
+
+  get areReady(): boolean {
+    const ready = [...this.#running].filter((one) => one.isReady);
+    return !this.areEnding && ready.length === this.#opened.settings.workers;
+  }
+
+  /** Resolves when all take requests. Where one cannot, the process ends with its status. */
+  async start(port: number): Promise<void> {
+    const { settings } = this.#opened;
+    await Promise.all(
+      Array.from({ length: settings.workers }, () => new Promise<void>((onReady) => void this.#keep(port, onReady))),
+    );
+    this.#haveStarted = true;
+  }
+
+  /** One worker after the other. */
+  async #keep(port: number, onReady: () => void): Promise<void> {
+    let pauseMs = FIRST_PAUSE_MS;
+    while (!this.areEnding) {
+      const startedAt = performance.now();
+      const { status, reason } = await this.#run(port, onReady).ended;
+      if (this.areEnding) return;
+      if (!this.#haveStarted) {
+        this.#opened.logger.error({ reason }, NOT_STARTED);
+        process.exit(status);
+      }
+      if (performance.now() - startedAt > LONG_LIFE_MS) pauseMs = FIRST_PAUSE_MS;
+      this.#opened.logger.error({ reason }, ENDED);
+      await delay(pauseMs);
+      pauseMs = Math.min(2 * pauseMs, MOST_PAUSE_MS);
+    }
+  }
+
+  #run(port: number, onReady: () => void): Worker {
+    const child = this.#fork(port);
+    const { promise: ended, resolve } = Promise.withResolvers<End>();
+    const worker: Worker = { child, ended, isReady: false, measured: [], onMeasured: () => undefined };
+    this.#running.add(worker);
+    child.on('message', ({ questions, isReady, measured }: FromWorker) => {
+      if (questions) tell(child, { answers: this.#notes.answers(questions) });
+      if (isReady !== undefined) worker.isReady = isReady;
+      if (isReady) onReady();
+      if (measured) worker.measured = measured;
+      if (measured) worker.onMeasured();
+    });
+    const end = (status: number, reason: string) => {
+      this.#running.delete(worker);
+      this.#ended.push(worker.measured.filter(({ type }) => String(type) !== 'gauge'));
+      worker.onMeasured();
+      resolve({ status, reason });
+    };
+    child.on('exit', (code, signal) => end(code ?? 1, signal ?? `status ${code}`));
+    child.on('error', ({ code }: NodeJS.ErrnoException) => child.pid === undefined && end(1, String(code)));
+    return worker;
+  }
+
+  #fork(port: number): ChildProcess {
+    const [, file, ...words] = process.argv;
+    if (file === undefined) return refuse([{ variable: 'WORKERS', expected: ONE_FILE }]);
+    const told = { port, secret: this.#secret, zero: ZERO, files: filesRead, trial: this.#opened.trial };
+    return startedWith(told, file, words);
+  }
+
+  /** What is measured in all processes, added up. A worker that does not answer in time counts as it did before. */
+  async scrape() {
+    this.#scraping ??= Promise.all([...this.#running].map(measured)).finally(() => (this.#scraping = undefined));
+    await this.#scraping;
+    if (this.#ended.length > 1) this.#ended = [await sumOf(this.#ended).json()];
+    const all = [...[...this.#running].map((one) => one.measured), ...this.#ended, await measuredOfProcess()];
+    return sumOf(all).page();
+  }
+
+  /** Resolves when all have finished what they had. */
+  async end(): Promise<void> {
+    this.areEnding = true;
+    const { settings, deps } = this.#opened;
+    const kill = (signal: NodeJS.Signals) => [...this.#running].forEach(({ child }) => child.kill(signal));
+    const hanging = settings.shutdownDelayMs + deps.config.shutdownGraceMs + KILL_MS;
+    setTimeout(kill, hanging, 'SIGKILL').unref();
+    const ends = [...this.#running].map(({ ended }) => ended);
+    kill('SIGTERM');
+    await Promise.all(ends);
+  }
+}
+
+const ignored = () => undefined;
+
+const DESCRIPTOR = 4;
+
+/** A worker, which is told by a pipe: it has secrets, and others may see an environment. */
+function startedWith(told: Assignment, file: string, words: readonly string[]): ChildProcess {
+  const child = fork(file, words, {
+    env: { ...process.env, [VARIABLE]: String(DESCRIPTOR) },
+    stdio: ['inherit', 'inherit', 'inherit', 'ipc', 'pipe'],
+  });
+  const pipe = child.stdio?.[DESCRIPTOR]; // without descriptors there is none
+  if (pipe && 'end' in pipe) pipe.on('error', ignored).end(JSON.stringify(told));
+  return child;
+}
+
+/** What cannot be sent was for a process that ends. */
+const tell = (child: ChildProcess, message: ToWorker) => void child.send(message, ignored);
+
+/** Resolves when it has answered, or has had the time to. */
+const measured = (worker: Worker): Promise<void> =>
+  new Promise((resolve) => {
+    worker.onMeasured = resolve;
+    if (worker.isReady) tell(worker.child, { measure: true });
+    else resolve();
+    setTimeout(resolve, MEASURE_MS).unref();
+  });

@@ -1,0 +1,131 @@
+import { GatewayError } from '../core/errors.ts';
+import type { Soon } from '../core/runtime.ts';
+import { type Decide, isChange } from './changes.ts';
+import { Instance, READ_MS, WRITE_MS } from './instance.ts';
+import { begun, type Change, ended, outcomeOf } from './note.ts';
+import type {
+  Begun,
+  CacheKey,
+  Entry,
+  KeyQuestion,
+  NewWrite,
+  Snapshot,
+  SnapshotRequest,
+  Store,
+  Usage,
+  WindowUse,
+  WriteEnd,
+} from './port.ts';
+import { NoteSnapshot } from './snapshot.ts';
+
+/** How long the answer to a write waits until the store knows its end. Until then its mark hides the copies. */
+const END_MS = 200;
+
+/** The accounts that this instance knows, and what it shares with others by their notes: see `note.ts` for the rules. */
+export class Accounts extends Instance implements Store {
+  copyOf(key: CacheKey): Entry | undefined {
+    return this.copies.get(key)?.entry;
+  }
+
+  snapshot(request: SnapshotRequest): Soon<Snapshot> {
+    return new NoteSnapshot(this, request).begin();
+  }
+
+  async beginWrite(write: NewWrite): Promise<Begun> {
+    const { account, key, session, isPurchase } = write;
+    const use = await this.#count(write);
+    if (isOver(use, write)) return { use, isLimited: true };
+    const { backend } = this;
+    let isGivenUp = false;
+    const decide: Decide<Refused> = (note, held, now) => {
+      if (session && this.sessionIn(account, note, session).isOver) return 'revoked';
+      const result = begun(note, held, write, now);
+      if (result === 'full' || 'record' in result) return result;
+      if (this.coolsUntil(account) > this.clock.now()) return 'cooldown';
+      // What was told to the store before may be lost: nothing is sent that must not be sent twice.
+      return (key !== undefined || isPurchase) && backend.reliableAt > now ? 'unreliable' : result;
+    };
+    // One that was given up before its turn never was.
+    const isWanted = () => !isGivenUp;
+    const beginning = this.changes.make(account, decide, { key, keyMs: write.keyMs, isBeginning: true, isWanted });
+    write.waitUntil(beginning.catch(() => undefined)); // others wait for it to be over
+    const result = await this.inTime(beginning, WRITE_MS);
+    if (result === undefined) {
+      isGivenUp = true;
+      // Where it comes to nothing there is nothing to tell; where the store does not reply, nobody knows.
+      const hasBegun = beginning.then(isChange, () => true);
+      write.waitUntil(hasBegun.then((has) => has && this.#tellEnd(write, 'not_sent', write.until)));
+      return { use, refusal: unavailable() };
+    }
+    if (result === 'revoked') return { use, isRevoked: true };
+    if (result === 'cooldown') return { use, isLimited: true };
+    if (result === 'full') return { use, refusal: unavailable(60) };
+    if (result === 'unreliable') return { use, refusal: this.#unreliable() };
+    return 'record' in result ? { use, record: result.record } : { use };
+  }
+
+  async outcomeOf(question: KeyQuestion): Promise<Begun> {
+    const { account, key, session } = question;
+    const { backend } = this;
+    const use = await this.#count(question);
+    if (isOver(use, question)) return { use, isLimited: true };
+    const looked = await this.inTime(this.look(account, key), WRITE_MS);
+    if (!looked) return { use, refusal: unavailable() };
+    if (session && this.sessionIn(account, looked.note, session).isOver) return { use, isRevoked: true };
+    if (looked.held) return { use, record: outcomeOf(looked.held, backend.now()) };
+    return backend.reliableAt > backend.now() ? { use, refusal: this.#unreliable() } : { use };
+  }
+
+  async endWrite(write: NewWrite, end: WriteEnd): Promise<void> {
+    const { account } = write;
+    // Counted anew where the process was stopped beyond the end of the request.
+    const until = Math.max(write.until, this.clock.now() + write.until - write.endsAt);
+    if (end === 'credential_refused') this.markRefused(account);
+    await this.inTime(this.#tellEnd(write, end, until), END_MS);
+  }
+
+  async endUnannounced(write: NewWrite, end: WriteEnd): Promise<void> {
+    if (end === 'credential_refused') await this.inTime(this.refuse(write), END_MS);
+    else if (this.backend.isHere) await this.dropTags(write, write.tags);
+  }
+
+  usage(): Usage {
+    return this.copies.usage();
+  }
+
+  /** Counts a request in its window, if it has one. */
+  async #count(request: SnapshotRequest): Promise<WindowUse | undefined> {
+    const { account, window } = request;
+    if (!window) return undefined;
+    return (await this.inTime(this.limits.take(request, window), READ_MS)) ?? this.limits.guess(account, window);
+  }
+
+  #unreliable(): GatewayError {
+    const seconds = Math.ceil((this.backend.reliableAt - this.backend.now()) / 1000);
+    return unavailable(Math.max(1, seconds), REPLACED);
+  }
+
+  #tellEnd(write: NewWrite, end: WriteEnd, until: number): Promise<boolean> {
+    const { account, key, waitUntil } = write;
+    const recordUntil = write.now + write.keyMs;
+    const ending = async () => {
+      const now = this.clock.now();
+      const decide: Decide<never> = (note, held, at) => ended(note, held, { write, end, leftMs: until - now }, at);
+      await this.changes.make(account, decide, { key, keyMs: recordUntil - now });
+      if (end === 'credential_refused') this.refused.delete(account);
+    };
+    return this.changes.tell(waitUntil, ending, until);
+  }
+}
+
+/** Why a write may not begin. */
+type Refused = Exclude<ReturnType<typeof begun>, Change> | 'revoked' | 'cooldown' | 'unreliable';
+
+const isOver = (use: WindowUse | undefined, { window }: Pick<SnapshotRequest, 'window'>): boolean =>
+  use !== undefined && window !== undefined && use.used > window.limit;
+
+const REPLACED =
+  'The shared store was restarted or replaced a moment ago; until it can be relied upon nothing is bought.';
+
+const unavailable = (retryAfter = 1, detail?: string) =>
+  GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter, ...(detail !== undefined && { detail }) });

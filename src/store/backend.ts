@@ -1,0 +1,68 @@
+import type { Soon } from '../core/runtime.ts';
+import type { Copy } from './copies.ts';
+import type { Held, Note } from './note.ts';
+import type { AccountId, CacheKey, Window } from './port.ts';
+
+/** A note as it was read, and what was asked for with it at the same moment. */
+export interface Looked extends Seen {
+  /** The record of the idempotency key. */
+  readonly held?: Held | undefined;
+  /** The copies that the store has under these keys. */
+  readonly copies?: readonly (Copy | undefined)[];
+}
+
+/** A note as it was read. */
+export interface Seen {
+  readonly note: Note;
+  /** Tells it from those before and after it. */
+  readonly seen: unknown;
+  /** Of the store that it was read from. Versions that were made under another token are void. */
+  readonly token: string;
+}
+
+/** What takes the place of a note that was seen, and what becomes of the record of a key with it. */
+export interface Next {
+  readonly note: Note;
+  readonly lifeMs: number;
+  /** `held` null: there is none any more. */
+  readonly record?: { readonly key: string; readonly held: Held | null; readonly lifeMs: number } | undefined;
+  /** Of a write: refused where there is little room left, so that those under way can still end. */
+  readonly isBeginning?: boolean | undefined;
+}
+
+/** `other`: another note was there than the one that was seen. `full`: no write begins. In both cases nothing has changed. */
+export type Swapped = 'done' | 'other' | 'full';
+
+/** How often something was counted in a window, and when that ends, by the store's clock. */
+export interface Count {
+  readonly used: number;
+  readonly endsAt: number;
+}
+
+/**
+ * Where notes, records, counts and copies are: in this process, in the first of several, in Redis, or in a Durable Object
+ * for each account. What cannot be asked rejects.
+ */
+export interface Backend {
+  /** The store is this process: `peek` is what is true now, and no instance knows anything else. */
+  readonly isHere: boolean;
+  /** How long a note is kept at least, in milliseconds: longer than any copy. */
+  readonly noteMs: number;
+  /** Milliseconds since 1970, by the store's clock. */
+  now(): number;
+  /** Until then, by its clock, what instances were told by it before may be lost. */
+  readonly reliableAt: number;
+  /** The account's note, the copies under these cache keys, and the record of this idempotency key. */
+  look(account: AccountId, keys?: readonly CacheKey[], key?: string): Soon<Looked>;
+  /** The last note of the account that this instance has seen. */
+  peek(account: AccountId): Seen | undefined;
+  swap(account: AccountId, seen: Seen, next: Next): Soon<Swapped>;
+  count(account: AccountId, window: Pick<Window, 'name' | 'lengthMs'>, many: number): Soon<Count>;
+  /**
+   * Keeps a copy for other instances, if it is not too large. Resolves with whether this instance may keep it too: the
+   * account has the note that its version came from, and one that outlives it.
+   */
+  keep?(key: CacheKey, copy: Copy): Promise<boolean>;
+  /** The upstream accepts the account. */
+  accept?(account: AccountId): void;
+}

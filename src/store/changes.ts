@@ -1,0 +1,108 @@
+import { type Clock, pause, type WaitUntil, within } from '../core/runtime.ts';
+import type { Backend, Looked, Next } from './backend.ts';
+import { type Change, type Held, lifeOf, newNote, NO_NOTE, type Note } from './note.ts';
+import type { AccountId } from './port.ts';
+
+/** Between attempts to tell the store. */
+const FIRST_PAUSE_MS = 50;
+const MOST_PAUSE_MS = 2_000;
+/** A change that is not over by then may never be: the platform of Workers stops a request with all that it waits for. */
+const MOST_MS = 10_000;
+
+/** What a change comes to: another note, or the reason why there is none. */
+export type Decide<T> = (note: Note, held: Held | undefined, now: number) => Change | T;
+
+interface ChangeOptions {
+  /** The idempotency key whose record is read and changed with the note, and how long that is kept. */
+  readonly key?: string | undefined;
+  readonly keyMs?: number;
+  readonly isBeginning?: boolean;
+  /** Asked when its turn has come, and before each attempt. */
+  readonly isWanted?: () => boolean;
+}
+
+/** Changes notes by compare-and-set. Those of one account are made one after the other: others are rarely faster then. */
+export class Changes {
+  readonly #backend: Backend;
+  readonly #clock: Clock;
+  /** The end of the last change of each account. */
+  readonly #last = new Map<AccountId, Promise<unknown>>();
+  /** What the store has not been told yet. */
+  pending = 0;
+
+  constructor(backend: Backend, clock: Clock) {
+    this.#backend = backend;
+    this.#clock = clock;
+  }
+
+  /** After the changes of the account that were asked for before. Undefined where it is not wanted any more. */
+  make<T>(
+    account: AccountId,
+    decide: Decide<T>,
+    options: ChangeOptions = {},
+  ): Promise<Change | T | 'full' | undefined> {
+    const change = () => {
+      const made = this.#make(account, decide, options);
+      return this.#backend.isHere ? made : within(this.#clock, MOST_MS, made);
+    };
+    const done = this.#last.get(account)?.then(change) ?? change();
+    const over = done.catch(() => undefined);
+    this.#last.set(account, over);
+    void over.then(() => this.#last.get(account) === over && this.#last.delete(account));
+    return done;
+  }
+
+  /** Tries until the store knows it, or the time is over. Resolves with whether it does. Never rejects. */
+  tell(waitUntil: WaitUntil, change: () => Promise<unknown>, until: number): Promise<boolean> {
+    this.pending++;
+    const told = this.#try(change, until).finally(() => this.pending--);
+    waitUntil(told);
+    return told;
+  }
+
+  async #try(change: () => Promise<unknown>, until: number): Promise<boolean> {
+    for (let ms = FIRST_PAUSE_MS; ; ms = Math.min(2 * ms, MOST_PAUSE_MS)) {
+      const isTold = await change().then(
+        () => true,
+        () => false,
+      );
+      if (isTold || this.#clock.now() >= until) return isTold;
+      await pause(this.#clock, ms);
+    }
+  }
+
+  /**
+   * Reads, decides and replaces; again where somebody was faster. The note that was seen last is tried first, but where a
+   * record has to be read at the same moment.
+   */
+  async #make<T>(
+    account: AccountId,
+    decide: Decide<T>,
+    options: ChangeOptions,
+  ): Promise<Change | T | 'full' | undefined> {
+    const { key, keyMs = 0, isBeginning, isWanted } = options;
+    const backend = this.#backend;
+    if (isWanted?.() === false) return undefined;
+    for (let known = key === undefined ? backend.peek(account) : undefined; ; known = undefined) {
+      const looked: Looked = known ?? (await backend.look(account, [], key));
+      const now = backend.now();
+      const decided = decide(looked.note === NO_NOTE ? newNote() : looked.note, looked.held, now);
+      if (!isChange(decided)) {
+        if (known && !backend.isHere) continue; // the note may be another one meanwhile
+        return decided;
+      }
+      const lifeMs = lifeOf(decided.note, Math.min(decided.leastMs ?? Infinity, backend.noteMs), now);
+      const record = key === undefined ? undefined : recordOf(key, decided, keyMs);
+      if (isWanted?.() === false) return undefined;
+      const swapped = await backend.swap(account, looked, { note: decided.note, lifeMs, record, isBeginning });
+      if (swapped === 'full') return 'full';
+      if (swapped === 'done') return decided;
+    }
+  }
+}
+
+export const isChange = (decided: unknown): decided is Change =>
+  typeof decided === 'object' && decided !== null && 'note' in decided;
+
+const recordOf = (key: string, { held }: Change, lifeMs: number): Next['record'] =>
+  held === undefined ? undefined : { key, held, lifeMs: Math.max(1, lifeMs) };

@@ -1,0 +1,245 @@
+import {
+  EVERYTHING,
+  MAX_REVOKED,
+  type NewWrite,
+  type OpenState,
+  type Revoked,
+  SESSION_MS,
+  type SessionId,
+  type SessionState,
+  type Tag,
+  type Version,
+  type WriteEnd,
+  type WriteRecord,
+} from './port.ts';
+
+/** A write that is under way or of unknown outcome. Until it is over, no copy with one of its tags is given or kept. */
+interface Mark {
+  readonly nonce: string;
+  readonly tags: readonly Tag[];
+  /** Hash of what a purchase buys. */
+  readonly purchase: string | undefined;
+  readonly hasKey: boolean;
+  /** Until then its request may be under way; afterwards its outcome is unknown. */
+  readonly busyUntil: number;
+  readonly until: number;
+}
+
+/**
+ * All that instances have to agree on about one account. A note is never changed but replaced, by compare-and-set, so the
+ * rules below are the same in this process, in Redis and in a Durable Object. Instants are by the store's clock, in
+ * milliseconds.
+ */
+export interface Note {
+  /** Version of all, and of each tag that was written since. A new version is random, so none comes back. */
+  readonly all: Version;
+  readonly tags: Readonly<Record<Tag, Version>>;
+  readonly marks: readonly Mark[];
+  /** Sessions that began under a lower epoch are over. In seconds since 1970; 0: none was raised. */
+  readonly epoch: number;
+  /** Sessions that were signed out, and until when they have to be known. */
+  readonly ended: Readonly<Record<string, number>>;
+  /** Bytes of the records of each hour. */
+  readonly bytes: Readonly<Record<string, number>>;
+  /** It began with a copy that was kept while there was no note: such copies are valid again when it ends. */
+  readonly isFirst?: true;
+}
+
+/** What is kept under an idempotency key. Without `busyUntil` it is settled. */
+export interface Held {
+  readonly nonce: string;
+  readonly busyUntil?: number | undefined;
+  readonly record: WriteRecord;
+}
+
+/** How a note, and the record of a key with it, go on. `held` null: the key is free again. */
+export interface Change {
+  readonly note: Note;
+  readonly held?: Held | null;
+  /** Milliseconds; by default longer than any copy is kept. */
+  readonly leastMs?: number;
+}
+
+/** In the place of a note that is missing: nothing was written for as long as any copy lives. */
+export const NO_NOTE: Note = { all: '', tags: {}, marks: [], epoch: 0, ended: {}, bytes: {} };
+
+const MAX_TAGS = 64;
+const MAX_MARKS = 100;
+const HOUR_MS = 3_600_000;
+const RECORDS_MS = 24 * HOUR_MS;
+/** Of the records of an account, in a day. */
+const MAX_RECORD_BYTES = 4_194_304;
+/** What a record takes beside the text of its answer. */
+const RECORD_BYTES = 500;
+/** Characters. Of a longer answer the record says only that its outcome is unknown. */
+const MAX_ANSWER = 65_536;
+/** No read is under way for so long. */
+const READ_MS = 120_000;
+/** Seconds. Clocks of instances follow the store's by less. */
+const EPOCH_MARGIN = 10;
+
+const random = () => crypto.randomUUID().slice(0, 18);
+
+/** Of an account whose first copy is kept. */
+export const FIRST_NOTE: Note = { ...NO_NOTE, isFirst: true };
+
+/** What was found under another note, or under none, is void. */
+export const newNote = (): Note => ({ ...NO_NOTE, all: random() });
+
+const touches = ({ tags: own }: Mark, tags: readonly Tag[]) =>
+  own.some((tag) => tag === EVERYTHING || tags.includes(tag));
+
+/** Undefined while a mark hides it. A mark whose time is over is part of the version: its write may have been carried out. */
+export function versionOf({ all, tags: known, marks }: Note, tags: readonly Tag[], now: number): Version | undefined {
+  let version = all;
+  for (const tag of tags) version += `.${known[tag] ?? ''}`;
+  for (const mark of marks) {
+    if (!touches(mark, tags)) continue;
+    if (mark.until > now) return undefined;
+    version += `.${mark.nonce}`;
+  }
+  return version;
+}
+
+function renewed(note: Note, tags: readonly Tag[]): Note {
+  if (tags.length === 0) return note;
+  const version = random();
+  const all = { ...note.tags, ...Object.fromEntries(tags.map((tag) => [tag, version])) };
+  const isAll = tags.includes(EVERYTHING) || Object.keys(all).length > MAX_TAGS;
+  return isAll ? { ...note, all: version, tags: {} } : { ...note, tags: all };
+}
+
+/** Without marks whose time is over. What they touched gets new versions, or what was before them would be valid again. */
+function cleaned(note: Note, now: number): Note {
+  const over = note.marks.filter(({ until }) => until <= now);
+  if (over.length === 0) return note;
+  const left = { ...note, marks: note.marks.filter(({ until }) => until > now) };
+  return renewed(
+    left,
+    over.flatMap(({ tags }) => tags),
+  );
+}
+
+/** The outcome of a key, as far as it is known. A record without an answer is never free. */
+export const outcomeOf = ({ busyUntil, record }: Held, now: number): WriteRecord =>
+  busyUntil !== undefined && busyUntil <= now ? { ...record, outcome: 'unknown' } : record;
+
+/** How the note goes on with the write; or why the write may not begin: the record of its key, or of an equal purchase. */
+export function begun(
+  before: Note,
+  held: Held | undefined,
+  write: NewWrite,
+  now: number,
+): Change | { readonly record: WriteRecord } | 'full' {
+  const note = cleaned(before, now);
+  const { nonce, key, fingerprint, isPurchase, tags } = write;
+  if (held) return { record: outcomeOf(held, now) };
+  const busyUntil = now + write.endsAt - write.now;
+  const mark: Mark = {
+    nonce,
+    tags,
+    purchase: isPurchase ? fingerprint : undefined,
+    hasKey: key !== undefined,
+    busyUntil,
+    until: now + write.until - write.now,
+  };
+  const outcome = standingIn(note, mark, now);
+  if (outcome) return { record: { fingerprint, outcome } };
+  const bytes = Object.values(bytesIn(note, now)).reduce((sum, some) => sum + some, 0);
+  if (note.marks.length >= MAX_MARKS || (key !== undefined && bytes > MAX_RECORD_BYTES)) return 'full';
+  const next = { ...note, marks: [...note.marks, mark] };
+  if (key === undefined) return { note: next };
+  return { note: next, held: { nonce, busyUntil, record: { fingerprint, outcome: 'under_way' } } };
+}
+
+/** Of an equal purchase. Two that both have a key are told apart by it. */
+function standingIn({ marks }: Note, { purchase, hasKey }: Mark, now: number): OpenState | undefined {
+  if (purchase === undefined) return undefined;
+  const equal = marks.filter((one) => one.purchase === purchase && !(hasKey && one.hasKey));
+  if (equal.length === 0) return undefined;
+  return equal.some(({ busyUntil }) => busyUntil > now) ? 'under_way' : 'unknown';
+}
+
+/**
+ * May be repeated, and may come before the beginning does, which then meets another note than it has seen. `leftMs`: how
+ * much longer the upstream may carry out a write without an answer.
+ */
+export function ended(
+  before: Note,
+  held: Held | undefined,
+  { write, end, leftMs }: { readonly write: NewWrite; readonly end: WriteEnd; readonly leftMs: number },
+  now: number,
+): Change {
+  const note = cleaned(before, now);
+  const { nonce, key, fingerprint, isPurchase, tags } = write;
+  const others = note.marks.filter((mark) => mark.nonce !== nonce);
+  const own: Mark = {
+    nonce,
+    tags,
+    purchase: isPurchase ? fingerprint : undefined,
+    hasKey: key !== undefined,
+    busyUntil: 0, // it is over, and clocks of instances differ
+    until: now + Math.max(1, leftMs),
+  };
+  const left = { ...note, marks: end === 'unknown' ? [...others, own] : others };
+  const after = renewed(left, end === 'not_sent' ? [] : end === 'credential_refused' ? [EVERYTHING] : tags);
+  const isOther = key === undefined || (held !== undefined && held.nonce !== nonce);
+  const life = end === 'credential_refused' ? lifeAfterRefusal(note) : {};
+  if (isOther) return { note: after, ...life };
+  if (typeof end !== 'object' && end !== 'unknown') return { note: after, held: null, ...life };
+  const length = typeof end === 'object' ? (end.text?.length ?? 0) : 0;
+  const outcome = length > MAX_ANSWER ? 'unknown' : end;
+  const bytes = withBytes(bytesIn(after, now), RECORD_BYTES + (outcome === end ? length : 0), now);
+  return { note: { ...after, bytes }, held: { nonce, record: { fingerprint, outcome } } };
+}
+
+const bytesIn = ({ bytes }: Note, now: number) =>
+  Object.fromEntries(Object.entries(bytes).filter(([hour]) => Number(hour) * HOUR_MS > now - RECORDS_MS));
+
+function withBytes(bytes: Readonly<Record<string, number>>, more: number, now: number) {
+  const hour = String(Math.floor(now / HOUR_MS) + 1);
+  return { ...bytes, [hour]: (bytes[hour] ?? 0) + more };
+}
+
+/** A refused credential has no copies any more. It may be made up, so its note is kept no longer than it has to be. */
+const lifeAfterRefusal = ({ isFirst }: Note) => (isFirst ? {} : { leastMs: READ_MS });
+
+export const refused = (before: Note, _: unknown, now: number): Change => ({
+  note: dropped(before, [EVERYTHING], now),
+  ...lifeAfterRefusal(before),
+});
+
+export const dropped = (before: Note, tags: readonly Tag[], now: number): Note => renewed(cleaned(before, now), tags);
+
+/** Under which a session begins now. */
+export const epochIn = ({ epoch }: Note, now: number): number => Math.max(epoch, secondsOf(now));
+
+/** That ends all sessions which have begun. */
+export const nextEpoch = (session: SessionId, now: number): number =>
+  Math.max(session.epoch, secondsOf(now)) + EPOCH_MARGIN;
+
+const secondsOf = (ms: number) => Math.floor(ms / 1000);
+
+export const sessionIn = (
+  { epoch, ended: sessions }: Note,
+  { id, epoch: own }: SessionId,
+  now: number,
+): SessionState => ({
+  isOver: (sessions[id] ?? 0) > now || own < epoch,
+});
+
+/** With too many sessions that were signed out one by one, all are signed out. */
+export function revoked(before: Note, what: Revoked, now: number): Note {
+  const live = Object.entries(before.ended).filter(([, until]) => until > now);
+  if ('epoch' in what) return { ...before, epoch: Math.max(before.epoch, what.epoch), ended: Object.fromEntries(live) };
+  const all = new Map([...live, [what.id, now + SESSION_MS]]);
+  if (all.size <= MAX_REVOKED) return { ...before, ended: Object.fromEntries(all) };
+  return { ...before, epoch: epochIn(before, now) + EPOCH_MARGIN, ended: {} };
+}
+
+/** How long it has to be kept, at least `leastMs`. */
+export function lifeOf({ marks, ended: sessions, epoch, bytes }: Note, leastMs: number, now: number): number {
+  const hours = Object.keys(bytes).map((hour) => Number(hour) * HOUR_MS + RECORDS_MS);
+  const ends = [...marks.map(({ until }) => until), ...Object.values(sessions), ...hours];
+  return Math.max(now + leastMs, epoch > 0 ? epoch * 1000 + SESSION_MS : 0, ...ends) - now;
+}

@@ -1,0 +1,159 @@
+import { andThen, type Soon } from '../core/runtime.ts';
+import type { Seen } from './backend.ts';
+import type { Copy } from './copies.ts';
+import { type Instance, READ_MS } from './instance.ts';
+import { NO_NOTE, versionOf } from './note.ts';
+import {
+  type CacheKey,
+  type Entry,
+  type Fetched,
+  type Found,
+  freshFor,
+  hidden,
+  ownTagOf,
+  type Saved,
+  type SessionState,
+  type Snapshot,
+  type SnapshotRequest,
+  type Tag,
+  type Version,
+  type WindowUse,
+} from './port.ts';
+
+const tagsOf = (key: CacheKey): Tag[] => [ownTagOf(key), ...key.tags];
+
+/** What one request sees of its account. */
+export class NoteSnapshot implements Snapshot {
+  use: WindowUse | undefined;
+  session: SessionState | undefined;
+  readonly #instance: Instance;
+  readonly #request: SnapshotRequest;
+  /** Undefined where the store does not answer, cannot be relied on, or was not asked. */
+  #seen: Seen | undefined;
+  /** A store that has not answered is not waited for again. */
+  #isAsked = false;
+  #askedAt = 0;
+  /** For what no other request may join. */
+  #hidden: Found | undefined;
+
+  constructor(instance: Instance, request: SnapshotRequest) {
+    this.#instance = instance;
+    this.#request = request;
+  }
+
+  /** Counts the request, and asks for the note where something may be cached or a session has to be known. */
+  begin(): Soon<this> {
+    const { account, window, keys = [], session } = this.#request;
+    const { limits } = this.#instance;
+    const counting = window && this.#instance.inTime(limits.take(this.#request, window), READ_MS);
+    const cached = keys.filter(({ lifeMs }) => lifeMs > 0);
+    const looking = cached.length > 0 || session || this.#instance.backend.isHere ? this.#look(cached) : undefined;
+    const counted = (use: WindowUse | undefined) => {
+      this.use = window && (use ?? limits.guess(account, window));
+      return this;
+    };
+    return looking instanceof Promise ? looking.then(() => andThen(counting, counted)) : andThen(counting, counted);
+  }
+
+  /** Asks for the note, and for what has no fresh copy here: then again for copies that are of another version now. */
+  #look(keys: readonly CacheKey[], isAgain = false, endsAt = this.#instance.clock.now() + READ_MS): Soon<void> {
+    const instance = this.#instance;
+    const { backend, copies, clock } = instance;
+    const { account } = this.#request;
+    const now = clock.now();
+    this.#isAsked = true;
+    const wanted = backend.isHere ? NONE : keys.filter((key) => isAgain || !isFresh(copies.get(key), key, now));
+    return andThen(instance.inTime(backend.look(account, wanted), endsAt - now), (seen) => {
+      this.#learnSession(seen);
+      if (!seen || backend.reliableAt > backend.now() || instance.refused.has(account)) return undefined;
+      this.#seen = seen;
+      this.#askedAt = backend.now();
+      if (backend.isHere) return undefined;
+      for (const [i, key] of wanted.entries()) this.#take(key, seen.copies?.[i]);
+      if (isAgain) return undefined;
+      const changed = keys.filter((key) => !wanted.includes(key) && !this.copy(key) && this.#versionOf(key));
+      return changed.length > 0 ? this.#look(changed, true, endsAt) : undefined;
+    });
+  }
+
+  #learnSession(seen: Seen | undefined): void {
+    const { account, session } = this.#request;
+    if (!session) return;
+    const state = this.#instance.sessionIn(account, seen?.note ?? NO_NOTE, session);
+    this.session = seen ? state : { ...state, isLocal: true };
+  }
+
+  /** A copy that another instance has made, in the time of this process. */
+  #take(key: CacheKey, copy: Copy | undefined): void {
+    if (!copy || copy.version !== this.#versionOf(key)) return;
+    const { copies, backend, clock } = this.#instance;
+    const own = copies.get(key);
+    if (own?.version === copy.version && own.askedAt >= copy.askedAt) return;
+    const storedAt = copy.entry.storedAt + clock.now() - backend.now();
+    copies.set(key, { ...copy, entry: { ...copy.entry, storedAt } });
+  }
+
+  #versionOf(key: CacheKey, seen = this.#seen): Version | undefined {
+    const version = seen && versionOf(seen.note, tagsOf(key), this.#instance.backend.now());
+    return version === undefined ? undefined : `${seen?.token} ${version}`;
+  }
+
+  copy(key: CacheKey): Entry | undefined {
+    const note = this.#seen?.note;
+    const copy = note && this.#instance.copies.get(key);
+    if (!copy) return undefined;
+    // A missing note is the same one in every store.
+    if (copy.confirmed === note && note !== NO_NOTE && note.marks.length === 0) return copy.entry;
+    if (copy.version !== this.#versionOf(key)) return undefined;
+    copy.confirmed = note;
+    return copy.entry;
+  }
+
+  lookup(key: CacheKey): Soon<Found> {
+    // What is never kept asks nobody, so nobody may join it: a write may have been answered elsewhere meanwhile.
+    if (this.#isAsked || key.lifeMs === 0) return this.#found(key);
+    return andThen(this.#look([key]), () => this.#found(key));
+  }
+
+  #found(key: CacheKey): Found {
+    const isKnown = key.lifeMs > 0 || this.#instance.backend.isHere;
+    const version = isKnown ? this.#versionOf(key) : undefined;
+    if (version === undefined) return (this.#hidden ??= hidden(crypto.randomUUID()));
+    return { entry: key.lifeMs > 0 ? this.copy(key) : undefined, version, askedAt: this.#askedAt };
+  }
+
+  holds(key: CacheKey, found: Found): boolean {
+    const { backend, refused } = this.#instance;
+    if (found.isHidden || refused.has(key.account)) return false;
+    return this.#versionOf(key, backend.peek(key.account)) === found.version;
+  }
+
+  save(key: CacheKey, found: Found, { entry, drop }: Fetched): Soon<Saved> {
+    const instance = this.#instance;
+    if (drop) {
+      const dropping = drop === 'key' ? instance.drop(this.#request, key) : instance.refuse(this.#request);
+      return andThen(instance.inTime(dropping, READ_MS), () => ({ stored: false, holds: false }));
+    }
+    const holds = this.holds(key, found);
+    if (!entry || !holds) return { stored: false, holds };
+    const { version, askedAt } = found;
+    const stored = instance.copies.set(key, { entry, version, askedAt });
+    if (stored) this.#share(key, { entry, version, askedAt });
+    return { stored, holds };
+  }
+
+  /** Keeps a copy for other instances, in the time of the store. */
+  #share(key: CacheKey, copy: Copy): void {
+    const { backend, clock, copies } = this.#instance;
+    if (!backend.keep) return;
+    const storedAt = copy.entry.storedAt + backend.now() - clock.now();
+    const keeping = backend.keep(key, { ...copy, entry: { ...copy.entry, storedAt } });
+    const kept = keeping.catch(() => false).then((stands) => stands || copies.delete(key));
+    this.#request.waitUntil(kept);
+  }
+}
+
+const NONE: readonly CacheKey[] = [];
+
+const isFresh = (copy: Copy | undefined, key: CacheKey, now: number) =>
+  copy !== undefined && copy.entry.storedAt + freshFor(copy.entry, key.freshMs) > now;
