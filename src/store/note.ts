@@ -73,8 +73,10 @@ const MAX_RECORD_BYTES = 4_194_304;
 const RECORD_BYTES = 500;
 /** Characters. Of a longer answer the record says only that its outcome is unknown. */
 const MAX_ANSWER = 65_536;
-/** No read is under way for so long. */
-const READ_MS = 120_000;
+/** An answer that took longer is not kept. */
+export const LONGEST_READ_MS = 60_000;
+/** How long the note of a refused credential is kept at least: longer than what was asked for before it may be kept. */
+const REFUSED_MS = 2 * LONGEST_READ_MS;
 /** Seconds. Clocks of instances follow the store's by less. */
 const EPOCH_MARGIN = 10;
 
@@ -202,7 +204,7 @@ function withBytes(bytes: Readonly<Record<string, number>>, more: number, now: n
 }
 
 /** A refused credential has no copies any more. It may be made up, so its note is kept no longer than it has to be. */
-const lifeAfterRefusal = ({ isFirst }: Note) => (isFirst ? {} : { leastMs: READ_MS });
+const lifeAfterRefusal = ({ isFirst }: Note) => (isFirst ? {} : { leastMs: REFUSED_MS });
 
 export const refused = (before: Note, _: unknown, now: number): Change => ({
   note: dropped(before, [EVERYTHING], now),

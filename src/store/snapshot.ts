@@ -2,7 +2,7 @@ import { andThen, type Soon } from '../core/runtime.ts';
 import type { Seen } from './backend.ts';
 import type { Copy } from './copies.ts';
 import { type Instance, READ_MS } from './instance.ts';
-import { NO_NOTE, versionOf } from './note.ts';
+import { LONGEST_READ_MS, NO_NOTE, versionOf } from './note.ts';
 import {
   type CacheKey,
   type Entry,
@@ -135,7 +135,8 @@ export class NoteSnapshot implements Snapshot {
       return andThen(instance.inTime(dropping, READ_MS), () => ({ stored: false, holds: false }));
     }
     const holds = this.holds(key, found);
-    if (!entry || !holds) return { stored: false, holds };
+    const isLate = instance.backend.now() > found.askedAt + LONGEST_READ_MS;
+    if (!entry || !holds || isLate) return { stored: false, holds };
     const { version, askedAt } = found;
     const stored = instance.copies.set(key, { entry, version, askedAt });
     if (stored) this.#share(key, { entry, version, askedAt });

@@ -190,6 +190,13 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
       expect([await heldIn(other, key), await heldIn(one, key)]).toEqual([undefined, undefined]);
     });
 
+    test('an answer that took longer than a minute is not kept', async () => {
+      if (!tested.pass) return;
+      const found = await find(one, key);
+      await tested.pass(60_001);
+      expect((await save(one, key, found, '"late"')).stored).toBe(false);
+    });
+
     test('a copy that is too large for other instances is void with the rest', async () => {
       await keep(one, key, JSON.stringify('x'.repeat(40_000)));
       await drop(other, key, 'everything');
