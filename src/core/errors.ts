@@ -53,7 +53,7 @@ const KINDS = {
   upstream_unavailable: kind(503, 'The upstream is not available right now.'),
   overloaded: kind(503, 'There are more requests than can be served. Wait as long as `Retry-After` says.'),
   store_unavailable: kind(503, 'This needs the shared store, which does not answer.'),
-  not_ready: kind(503, 'This instance is shutting down.'),
+  not_ready: kind(503, 'This instance takes no requests at the moment.'),
   upstream_timeout: kind(504, 'The upstream did not answer in time.'),
   loop_detected: kind(508, 'The request has been through this gateway before, since its upstream leads back to it.'),
 };

@@ -37,6 +37,7 @@ export class Accounts extends Instance implements Store {
     if (isOver(use, write)) return { use, isLimited: true };
     const { backend } = this;
     let isGivenUp = false;
+    let isAsked = false;
     const decide: Decide<Refused> = (note, held, now) => {
       if (session && this.sessionIn(account, note, session).isOver) return 'revoked';
       const result = begun(note, held, write, now);
@@ -45,21 +46,24 @@ export class Accounts extends Instance implements Store {
       // What was told to the store before may be lost: nothing is sent that must not be sent twice.
       return (key !== undefined || isPurchase) && backend.reliableAt > now ? 'unreliable' : result;
     };
-    // One that was given up before its turn never was.
-    const isWanted = () => !isGivenUp;
+    // One that was given up before the store was asked for it never was.
+    const isWanted = (isNext: boolean) => {
+      isAsked ||= isNext && !isGivenUp;
+      return !isGivenUp;
+    };
     const beginning = this.changes.make(account, decide, { key, keyMs: write.keyMs, isBeginning: true, isWanted });
     write.waitUntil(beginning.catch(() => undefined)); // others wait for it to be over
     const result = await this.inTime(beginning, WRITE_MS);
     if (result === undefined) {
       isGivenUp = true;
-      // Where it comes to nothing there is nothing to tell; where the store does not reply, nobody knows.
-      const hasBegun = beginning.then(isChange, () => true);
+      // Where it comes to nothing there is nothing to tell; where the store was asked and does not reply, nobody knows.
+      const hasBegun = beginning.then(isChange, () => isAsked);
       write.waitUntil(hasBegun.then((has) => has && this.#tellEnd(write, 'not_sent', write.until)));
       return { use, refusal: unavailable() };
     }
     if (result === 'revoked') return { use, isRevoked: true };
     if (result === 'cooldown') return { use, isLimited: true };
-    if (result === 'full') return { use, refusal: unavailable(60) };
+    if (result === 'full') return { use, refusal: unavailable(60, FULL) };
     if (result === 'unreliable') return { use, refusal: this.#unreliable() };
     return 'record' in result ? { use, record: result.record } : { use };
   }
@@ -126,6 +130,8 @@ const isOver = (use: WindowUse | undefined, { window }: Pick<SnapshotRequest, 'w
 
 const REPLACED =
   'The shared store was restarted or replaced a moment ago; until it can be relied upon nothing is bought.';
+
+const FULL = 'There is no room left for what a write has to leave behind until it is over.';
 
 const unavailable = (retryAfter = 1, detail?: string) =>
   GatewayError.of('store_unavailable', { fault: 'not_sent', retryAfter, ...(detail !== undefined && { detail }) });

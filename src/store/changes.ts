@@ -17,8 +17,8 @@ interface ChangeOptions {
   readonly key?: string | undefined;
   readonly keyMs?: number;
   readonly isBeginning?: boolean;
-  /** Asked when its turn has come, and before each attempt. */
-  readonly isWanted?: () => boolean;
+  /** Asked when its turn has come, and before the store is asked to change the note, which is then next. */
+  readonly isWanted?: (isNext: boolean) => boolean;
 }
 
 /** Changes notes by compare-and-set. Those of one account are made one after the other: others are rarely faster then. */
@@ -82,7 +82,7 @@ export class Changes {
   ): Promise<Change | T | 'full' | undefined> {
     const { key, keyMs = 0, isBeginning, isWanted } = options;
     const backend = this.#backend;
-    if (isWanted?.() === false) return undefined;
+    if (isWanted?.(false) === false) return undefined;
     for (let known = key === undefined ? backend.peek(account) : undefined; ; known = undefined) {
       const looked: Looked = known ?? (await backend.look(account, [], key));
       const now = backend.now();
@@ -93,7 +93,7 @@ export class Changes {
       }
       const lifeMs = lifeOf(decided.note, Math.min(decided.leastMs ?? Infinity, backend.noteMs), now);
       const record = key === undefined ? undefined : recordOf(key, decided, keyMs);
-      if (isWanted?.() === false) return undefined;
+      if (isWanted?.(true) === false) return undefined;
       const swapped = await backend.swap(account, looked, { note: decided.note, lifeMs, record, isBeginning });
       if (swapped === 'full') return 'full';
       if (swapped === 'done') return decided;

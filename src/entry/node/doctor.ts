@@ -186,6 +186,12 @@ const TROUBLES: Readonly<Record<string, Finding>> = {
   EVICTS: ['bad', 'evicts, and a write without its record may be sent twice', 'Set maxmemory-policy noeviction'],
   FEW_MIN_REPLICAS: ['bad', 'cut off from its replicas it takes purchases', 'Set min-replicas-to-write 1 or more'],
   LAG: ['bad', 'cut off from its replicas it takes purchases for too long', 'Set min-replicas-max-lag 1 or 2'],
+  FULL: ['bad', 'uses more than three quarters of its memory: no write begins', 'Raise maxmemory'],
+  HIDDEN: [
+    'poor',
+    'does not tell what a primary does that is cut off',
+    "Add '+config|get' to its user's rights, or look at min-replicas-to-write and min-replicas-max-lag",
+  ],
   DOWN_AFTER: [
     'bad',
     'its sentinels replace a primary while it may still take purchases',

@@ -57,7 +57,7 @@ export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: 
   });
   if (assignment) answerFirst(opened);
   else logger.info({ url: main.url }, 'listening');
-  return { url: main.url, adminUrl: admin?.url };
+  return { url: main.url, adminUrl: admin?.url, ...(admin && { consoleUrl: `${admin.url}/console` }) };
 }
 
 async function listenForClients(app: ServeOptions['app'], { deps }: OpenedOnNode): Promise<Serving> {

@@ -28,7 +28,7 @@ async function start({ sandboxPort: given, port, adminPort }: Config): Promise<R
 }
 
 /** For whoever has just started it. */
-export function announce({ url, adminUrl }: Served, { upstream, accounts }: Trial): void {
+export function announce({ url, consoleUrl }: Served, { upstream, accounts }: Trial): void {
   console.log(`
 Portico is at ${url}, with a sandbox upstream at ${upstream.origin}. Try:
 
@@ -37,6 +37,6 @@ Portico is at ${url}, with a sandbox upstream at ${upstream.origin}. Try:
 The same once more is answered from the cache. Accounts to play with:
 ${accounts.map(({ key, description }) => `  ${key.padEnd(28)}${description}`).join('\n')}
 
-Documentation: ${url}/docs${adminUrl === undefined ? '' : `\nWhat it does right now: ${adminUrl}/console`}
+Documentation: ${url}/docs${consoleUrl === undefined ? '' : `\nWhat it does right now: ${consoleUrl}`}
 `);
 }

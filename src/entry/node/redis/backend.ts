@@ -4,7 +4,7 @@ import type { Clock } from '../../../core/runtime.ts';
 import type { Count, Swapped } from '../../../store/backend.ts';
 import type { AccountId, Window } from '../../../store/port.ts';
 import type { SealedNext, SealedValue, Shelf } from '../../../store/sealed.ts';
-import { connect, type Connection, isReply, reasonOf, type StoreAddress, troublesOf } from './client.ts';
+import { connect, type Connection, FULL, isReply, reasonOf, type StoreAddress, troublesOf } from './client.ts';
 import { type Argument, ID, PREFIX, run, SILENCE_MS, TOKEN, USED_BY } from './scripts.ts';
 
 const HELLO_MS = 1_000;
@@ -14,11 +14,10 @@ const MOST_PAUSE_MS = 1_000;
 const OPEN_MS = 1_000;
 
 /**
- * Parts of the memory. A copy is not kept from the first on, and no write begins from the second on: so copies leave room
- * for writes, and those that have begun can end. HELLO tells how much is used, since asking for it costs as much as a SWAP.
+ * The part of the memory from which on no copy is kept. It is less than that from which on no write begins (`FULL`): so copies
+ * leave room for writes, and those that have begun can end. HELLO tells how much is used, since asking costs as much as a SWAP.
  */
 const FULL_FOR_COPIES = 0.5;
-const FULL_FOR_WRITES = 0.75;
 
 interface ShelfOptions {
   readonly address: StoreAddress;
@@ -86,7 +85,7 @@ export class RedisShelf implements Shelf {
 
   async swap(account: AccountId, seen: string, { note, record, isBeginning }: SealedNext): Promise<Swapped> {
     const { client } = this.#there();
-    if (isBeginning && this.#fullness >= FULL_FOR_WRITES) return 'full';
+    if (isBeginning && this.#fullness >= FULL) return 'full';
     const keys = [ID, keyOf(account, note.name)];
     const args: Argument[] = [this.token, seen, bufferOf(note), lifeOf(note)];
     if (record) keys.push(keyOf(account, record.name));
@@ -180,7 +179,8 @@ export class RedisShelf implements Shelf {
 
   /** At the settings of a node that was not used before. */
   async #look(connection: Connection): Promise<void> {
-    for (const trouble of await troublesOf(connection)) this.#options.onTrouble(trouble);
+    const troubles = await troublesOf(connection);
+    for (const trouble of troubles) if (trouble !== 'HIDDEN') this.#options.onTrouble(trouble);
   }
 
   /** One at a time: each would bring the token from before, and the store would make a new one for each. */
@@ -203,6 +203,7 @@ export class RedisShelf implements Shelf {
       // It was told between sending and now: what was known before stays, where that can be so.
       this.#aheadMs = Math.min(Math.max(this.#aheadMs, now - clock.now()), now + 1 - sent.now);
       this.#fullness = Number(fullness);
+      if (this.#fullness >= FULL) onTrouble('FULL');
       this.#heard = sent;
     } catch (error) {
       // It is refused: another connection may lead to the primary.

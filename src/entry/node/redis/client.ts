@@ -153,7 +153,10 @@ const MOST_LAG_SECONDS = 2;
 /** Sentinels that take a primary for gone sooner may name another one while it still takes writes. */
 const LEAST_DOWN_AFTER_MS = 5_000;
 
-/** Codes of a node's settings that are wrong, as far as it shows them. */
+/** The part of the memory from which on no write begins. */
+export const FULL = 0.75;
+
+/** Codes of what is wrong with a node, as far as it shows its settings. */
 export async function troublesOf({ client, downAfterMs }: Connection): Promise<readonly string[]> {
   const names = ['min-replicas-to-write', 'min-replicas-max-lag'];
   const [info, settings] = await Promise.all([
@@ -172,6 +175,8 @@ export async function troublesOf({ client, downAfterMs }: Connection): Promise<r
     FEW_MIN_REPLICAS: hasReplicas && setting('min-replicas-to-write') === 0,
     LAG: hasReplicas && (lag === 0 || lag > MOST_LAG_SECONDS),
     DOWN_AFTER: downAfterMs !== undefined && downAfterMs < LEAST_DOWN_AFTER_MS,
+    FULL: Number(of('used_memory')) >= FULL * (Number(of('maxmemory')) || Infinity),
+    HIDDEN: hasReplicas && settings === '',
   };
   return Object.entries(troubles).flatMap(([word, isSo]) => (isSo ? [word] : []));
 }

@@ -47,6 +47,8 @@ export interface Served {
   readonly url: string;
   /** Undefined with `ADMIN_PORT=0`. */
   readonly adminUrl: string | undefined;
+  /** Undefined where there is none. */
+  readonly consoleUrl?: string;
 }
 
 /** Slow heads and bodies are cut off in seconds; Node's own limits leave them for minutes. */
