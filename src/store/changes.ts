@@ -27,6 +27,10 @@ export class Changes {
   readonly #clock: Clock;
   /** The end of the last change of each account. */
   readonly #last = new Map<AccountId, Promise<unknown>>();
+  /** What was last read for a change of the account that waited for its turn: it is as new for all who waited with it. */
+  readonly #looks = new Map<AccountId, { readonly key: string; readonly looked: Looked; readonly at: number }>();
+  /** Changes so far. */
+  #count = 0;
   /** What the store has not been told yet. */
   pending = 0;
 
@@ -41,15 +45,27 @@ export class Changes {
     decide: Decide<T>,
     options: ChangeOptions = {},
   ): Promise<Change | T | 'full' | undefined> {
+    const nth = ++this.#count;
     const change = () => {
-      const made = this.#make(account, decide, options);
+      const made = this.#make(account, decide, options, nth);
       return this.#backend.isHere ? made : within(this.#clock, MOST_MS, made);
     };
     const done = this.#last.get(account)?.then(change) ?? change();
     const over = done.catch(() => undefined);
     this.#last.set(account, over);
-    void over.then(() => this.#last.get(account) === over && this.#last.delete(account));
+    void over.then(() => {
+      if (this.#last.get(account) !== over) return;
+      this.#last.delete(account);
+      this.#looks.delete(account);
+    });
     return done;
+  }
+
+  async #look(account: AccountId, key: string | undefined): Promise<Looked> {
+    const at = this.#count;
+    const looked = await this.#backend.look(account, [], key);
+    if (key !== undefined) this.#looks.set(account, { key, looked, at });
+    return looked;
   }
 
   /** Tries until the store knows it, or the time is over. Resolves with whether it does. Never rejects. */
@@ -79,16 +95,19 @@ export class Changes {
     account: AccountId,
     decide: Decide<T>,
     options: ChangeOptions,
+    nth: number,
   ): Promise<Change | T | 'full' | undefined> {
     const { key, keyMs = 0, isBeginning, isWanted } = options;
     const backend = this.#backend;
     if (isWanted?.(false) === false) return undefined;
-    for (let known = key === undefined ? backend.peek(account) : undefined; ; known = undefined) {
-      const looked: Looked = known ?? (await backend.look(account, [], key));
+    const look = this.#looks.get(account);
+    const shared = look?.key === key && look && look.at >= nth ? look.looked : undefined;
+    for (let known = shared ?? (key === undefined ? backend.peek(account) : undefined); ; known = undefined) {
+      const looked: Looked = known ?? (await this.#look(account, key));
       const now = backend.now();
       const decided = decide(looked.note === NO_NOTE ? newNote() : looked.note, looked.held, now);
       if (!isChange(decided)) {
-        if (known && !backend.isHere) continue; // the note may be another one meanwhile
+        if (known && known !== shared && !backend.isHere) continue; // the note may be another one meanwhile
         return decided;
       }
       const lifeMs = lifeOf(decided.note, Math.min(decided.leastMs ?? Infinity, backend.noteMs), now);

@@ -162,6 +162,16 @@ describe('while the store does not answer', () => {
     expect(again).toEqual([{ use: undefined }, { use: undefined }]);
   });
 
+  test('of many writes with one key that wait for their turn, one reads for all what prevents them', async () => {
+    const { store, shelf, clock, begin } = openWorld();
+    const account = newAccount();
+    const all = Array.from({ length: 30 }, () => begin(store, { account, key: 'key' }).beginning);
+    await pass(clock, 100);
+    const outcomes = (await Promise.all(all)).map(({ record }) => record?.outcome);
+    expect(outcomes).toEqual([undefined, ...Array.from({ length: 29 }, () => 'under_way')]);
+    expect([shelf.times('read'), shelf.times('swap')]).toEqual([2, 1]);
+  });
+
   test('a write that never comes to an end does not hold up its account for good', async () => {
     const { clock, store, shelf, begin } = openWorld();
     const account = newAccount();
