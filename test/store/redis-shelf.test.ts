@@ -315,8 +315,7 @@ describe.skipIf(!hasRedis)(`an instance with a Redis${SKIPPED}`, () => {
   });
 
   it('works with the rights that docs/shared-state.md names', async () => {
-    const rights =
-      /ACL SETUSER portico on >PASSWORD ([^`]+)`/.exec(readFileSync('docs/shared-state.md', 'utf8'))?.[1] ?? '';
+    const rights = /user portico on >PASSWORD ([^`]+)`/.exec(readFileSync('docs/shared-state.md', 'utf8'))?.[1] ?? '';
     await redis.client.call('ACL', 'SETUSER', 'one', 'on', '>p%40ss', ...rights.split(' '));
     await redis.client.flushall();
     const one = await open(redis.url.replace('//', '//one:p%2540ss@'));
