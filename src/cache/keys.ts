@@ -16,12 +16,10 @@ const lifeOf = (policy: CachePolicy | undefined) =>
 
 /** What a copy may take until it is kept, and more. */
 const NOTE_MARGIN_MS = 1_200_000;
-/** Also where this policy has short lives only: instances that run meanwhile may have another one. */
-const LEAST_NOTE_MS = 7_200_000;
 
-/** How long the note of an account is kept at least: longer than any copy. */
+/** How long the note of an account is kept when a copy is: longer than any copy. */
 export const noteMsOf = ({ policyOf }: Policies, { operations }: Table): number =>
-  Math.max(LEAST_NOTE_MS, ...operations.map((operation) => NOTE_MARGIN_MS + lifeOf(policyOf(operation))));
+  NOTE_MARGIN_MS + Math.max(0, ...operations.map((operation) => lifeOf(policyOf(operation))));
 
 interface Policies {
   readonly policyOf: (operation: Operation) => CachePolicy | undefined;

@@ -84,7 +84,7 @@ export class Accounts extends Instance implements Store {
     const { account } = write;
     // Counted anew where the process was stopped beyond the end of the request.
     const until = Math.max(write.until, this.clock.now() + write.until - write.endsAt);
-    if (end === 'credential_refused') this.markRefused(account);
+    if (end === 'credential_refused') this.markRefused(account, until);
     await this.inTime(this.#tellEnd(write, end, until), END_MS);
   }
 

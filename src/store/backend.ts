@@ -46,7 +46,7 @@ export interface Count {
 export interface Backend {
   /** The store is this process: `peek` is what is true now, and no instance knows anything else. */
   readonly isHere: boolean;
-  /** How long a note is kept at least, in milliseconds: longer than any copy. */
+  /** How long a note is kept at least after a change, in milliseconds. */
   readonly noteMs: number;
   /** Milliseconds since 1970, by the store's clock. */
   now(): number;

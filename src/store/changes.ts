@@ -1,12 +1,15 @@
 import { type Clock, pause, type WaitUntil, within } from '../core/runtime.ts';
 import type { Backend, Looked, Next } from './backend.ts';
-import { type Change, type Held, lifeOf, newNote, NO_NOTE, type Note } from './note.ts';
+import { type Change, type Held, lifeOf, type Note } from './note.ts';
 import type { AccountId } from './port.ts';
 
 /** Between attempts to tell the store. */
 const FIRST_PAUSE_MS = 50;
 const MOST_PAUSE_MS = 2_000;
-/** A change that is not over by then may never be: the platform of Workers stops a request with all that it waits for. */
+/**
+ * A change that is not over by then may never be: the platform of Workers stops a request with all that it waits for, its
+ * timers too. So the next one has a timer of its own.
+ */
 const MOST_MS = 10_000;
 
 /** What a change comes to: another note, or the reason why there is none. */
@@ -50,7 +53,9 @@ export class Changes {
       const made = this.#make(account, decide, options, nth);
       return this.#backend.isHere ? made : within(this.#clock, MOST_MS, made);
     };
-    const done = this.#last.get(account)?.then(change) ?? change();
+    const last = this.#last.get(account);
+    const turn = last && (this.#backend.isHere ? last : within(this.#clock, MOST_MS, last).catch(() => undefined));
+    const done = turn?.then(change) ?? change();
     const over = done.catch(() => undefined);
     this.#last.set(account, over);
     void over.then(() => {
@@ -105,12 +110,12 @@ export class Changes {
     for (let known = shared ?? (key === undefined ? backend.peek(account) : undefined); ; known = undefined) {
       const looked: Looked = known ?? (await this.#look(account, key));
       const now = backend.now();
-      const decided = decide(looked.note === NO_NOTE ? newNote() : looked.note, looked.held, now);
+      const decided = decide(looked.note, looked.held, now);
       if (!isChange(decided)) {
         if (known && known !== shared && !backend.isHere) continue; // the note may be another one meanwhile
         return decided;
       }
-      const lifeMs = lifeOf(decided.note, Math.min(decided.leastMs ?? Infinity, backend.noteMs), now);
+      const lifeMs = lifeOf(decided.note, backend.noteMs, now);
       const record = key === undefined ? undefined : recordOf(key, decided, keyMs);
       if (isWanted?.(true) === false) return undefined;
       const swapped = await backend.swap(account, looked, { note: decided.note, lifeMs, record, isBeginning });

@@ -1,13 +1,14 @@
 import { andThen, type Clock, type Soon, within } from '../core/runtime.ts';
 import type { Backend, Looked } from './backend.ts';
 import { recent } from './bounded.ts';
-import { Changes } from './changes.ts';
+import { Changes, type Decide } from './changes.ts';
 import { Copies } from './copies.ts';
 import { Limits } from './limits.ts';
-import { dropped, epochIn, nextEpoch, NO_NOTE, type Note, refused, revoked, sessionIn } from './note.ts';
+import { dropped, epochIn, nextEpoch, NO_NOTE, type Note, revoked, sessionIn } from './note.ts';
 import {
   type AccountId,
   type CacheKey,
+  EVERYTHING,
   MAX_REVOKED,
   ownTagOf,
   type Requested,
@@ -39,8 +40,8 @@ export class Instance {
   readonly clock: Clock;
   readonly copies: Copies;
   readonly limits: Limits;
-  /** Accounts whose credential was refused, until the store knows it. */
-  readonly refused = recent<AccountId, true>(MOST_KNOWN);
+  /** Accounts whose credential was refused, until the store knows it, and until when it is being told. */
+  readonly refused = recent<AccountId, number>(MOST_KNOWN);
   readonly changes: Changes;
   /** What was signed out here, for when the store does not answer. */
   readonly #signedOut = recent<AccountId, Note>(MOST_KNOWN);
@@ -108,9 +109,10 @@ export class Instance {
 
   /** A credential was refused: all that is held for it is void. Resolves with whether the store knows. */
   refuse({ account, waitUntil }: Requested): Promise<boolean> {
-    this.markRefused(account);
-    const refusing = () => this.changes.make(account, refused).then(() => this.refused.delete(account));
-    return this.changes.tell(waitUntil, refusing, this.clock.now() + TELL_MS);
+    const until = this.clock.now() + TELL_MS;
+    this.markRefused(account, until);
+    const refusing = () => this.changes.make(account, voided).then(() => this.refused.delete(account));
+    return this.changes.tell(waitUntil, refusing, until);
   }
 
   drop(request: Requested, key: CacheKey): Promise<unknown> {
@@ -118,9 +120,16 @@ export class Instance {
     return this.dropTags(request, [ownTagOf(key)]);
   }
 
-  markRefused(account: AccountId): void {
+  markRefused(account: AccountId, until: number): void {
     this.copies.deleteAll(account);
-    if (!this.backend.isHere) this.refused.set(account, true);
+    if (!this.backend.isHere) this.refused.set(account, until);
+  }
+
+  /** Of a store that answers. It is told once more where that was given up while it did not answer. */
+  isRefused(request: Requested): boolean {
+    const until = this.refused.get(request.account);
+    if (until !== undefined && until < this.clock.now()) void this.refuse(request);
+    return until !== undefined;
   }
 
   dropTags({ account, waitUntil }: Requested, tags: readonly Tag[]): Promise<unknown> {
@@ -133,3 +142,5 @@ export class Instance {
     return this.backend.look(account, [], key);
   }
 }
+
+const voided: Decide<never> = (note, _, now) => ({ note: dropped(note, [EVERYTHING], now) });

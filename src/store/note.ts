@@ -41,8 +41,6 @@ export interface Note {
   readonly ended: Readonly<Record<string, number>>;
   /** Bytes of the records of each hour. */
   readonly bytes: Readonly<Record<string, number>>;
-  /** It began with a copy that was kept while there was no note: such copies are valid again when it ends. */
-  readonly isFirst?: true;
 }
 
 /** What is kept under an idempotency key. Without `busyUntil` it is settled. */
@@ -56,8 +54,6 @@ export interface Held {
 export interface Change {
   readonly note: Note;
   readonly held?: Held | null;
-  /** Milliseconds; by default longer than any copy is kept. */
-  readonly leastMs?: number;
 }
 
 /** In the place of a note that is missing: nothing was written for as long as any copy lives. */
@@ -75,15 +71,12 @@ const RECORD_BYTES = 500;
 const MAX_ANSWER = 65_536;
 /** An answer that took longer is not kept. */
 export const LONGEST_READ_MS = 60_000;
-/** How long the note of a refused credential is kept at least: longer than what was asked for before it may be kept. */
-const REFUSED_MS = 2 * LONGEST_READ_MS;
+/** How long a note is kept at least after a change: longer than what was asked for before may be kept. */
+export const CHANGED_MS = 2 * LONGEST_READ_MS;
 /** Seconds. Clocks of instances follow the store's by less. */
 const EPOCH_MARGIN = 10;
 
 const random = () => crypto.randomUUID().slice(0, 18);
-
-/** Of an account whose first copy is kept. */
-export const FIRST_NOTE: Note = { ...NO_NOTE, isFirst: true };
 
 /** What was found under another note, or under none, is void. */
 export const newNote = (): Note => ({ ...NO_NOTE, all: random() });
@@ -186,9 +179,8 @@ export function ended(
   const left = { ...note, marks: end === 'unknown' ? [...others, own] : others };
   const after = renewed(left, end === 'not_sent' ? [] : end === 'credential_refused' ? [EVERYTHING] : tags);
   const isOther = key === undefined || (held !== undefined && held.nonce !== nonce);
-  const life = end === 'credential_refused' ? lifeAfterRefusal(note) : {};
-  if (isOther) return { note: after, ...life };
-  if (typeof end !== 'object' && end !== 'unknown') return { note: after, held: null, ...life };
+  if (isOther) return { note: after };
+  if (typeof end !== 'object' && end !== 'unknown') return { note: after, held: null };
   const length = typeof end === 'object' ? (end.text?.length ?? 0) : 0;
   const outcome = length > MAX_ANSWER ? 'unknown' : end;
   const bytes = withBytes(bytesIn(after, now), RECORD_BYTES + (outcome === end ? length : 0), now);
@@ -202,14 +194,6 @@ function withBytes(bytes: Readonly<Record<string, number>>, more: number, now: n
   const hour = String(Math.floor(now / HOUR_MS) + 1);
   return { ...bytes, [hour]: (bytes[hour] ?? 0) + more };
 }
-
-/** A refused credential has no copies any more. It may be made up, so its note is kept no longer than it has to be. */
-const lifeAfterRefusal = ({ isFirst }: Note) => (isFirst ? {} : { leastMs: REFUSED_MS });
-
-export const refused = (before: Note, _: unknown, now: number): Change => ({
-  note: dropped(before, [EVERYTHING], now),
-  ...lifeAfterRefusal(before),
-});
 
 export const dropped = (before: Note, tags: readonly Tag[], now: number): Note => renewed(cleaned(before, now), tags);
 

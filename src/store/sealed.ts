@@ -2,7 +2,7 @@ import type { Soon } from '../core/runtime.ts';
 import type { Backend, Count, Looked, Next, Seen, Swapped } from './backend.ts';
 import { LRUCache } from './bounded.ts';
 import type { Copy } from './copies.ts';
-import { FIRST_NOTE, type Held, NO_NOTE, type Note } from './note.ts';
+import { CHANGED_MS, type Held, NO_NOTE, type Note } from './note.ts';
 import type { AccountId, CacheKey, Entry, Window } from './port.ts';
 
 /** Seals texts with AES-256-GCM, bound to a name. Of several secrets the last one seals, and any of them opens. */
@@ -24,12 +24,13 @@ export interface Shelf {
     account: AccountId,
     names: readonly string[],
   ): Promise<{ readonly token: string; readonly values: readonly (Uint8Array | null | undefined)[] }>;
-  /** Replaces the note that begins with `seen`, or the missing one ('' ), and a record in the same step. */
+  /** Replaces the note that begins with `seen`, or the missing one (''), and a record in the same step. It ends no sooner than that. */
   swap(account: AccountId, seen: string, next: SealedNext): Promise<Swapped>;
   /**
    * Keeps a copy where the account still has the note that begins with `seen`. Where it has none and `seen` is that of the
-   * first note, `note` becomes its note in the same step. A copy of the same version that was asked for later, by less than
-   * a minute, stays (both are in the first `COPY_HEAD` bytes). Resolves with whether the note was the one that was seen.
+   * first note, `note` becomes its note in the same step. The note lives as long as `note` says from now on. A copy of the
+   * same version that was asked for later, by less than a minute, stays (both are in the first `COPY_HEAD` bytes). Resolves
+   * with whether the note was the one that was seen.
    */
   keep(account: AccountId, seen: string, note: SealedValue, copy: SealedValue | undefined): Promise<boolean>;
   count(account: AccountId, window: Pick<Window, 'name' | 'lengthMs'>, many: number): Promise<Count>;
@@ -74,7 +75,7 @@ interface Tools {
   readonly seal: Seal;
   /** Keyed hash of a text, at least 16 characters. */
   readonly nameOf: (text: string) => Soon<string>;
-  /** How long a note lives at least: longer than any copy. */
+  /** How long a note is kept that has a copy under it: longer than any copy. */
   readonly noteMs: number;
 }
 
@@ -84,7 +85,7 @@ const decoder = new TextDecoder();
 /** Notes, records and copies as a shelf keeps them: sealed, under hashed names. */
 export class SealedNotes implements Backend {
   readonly isHere = false;
-  readonly noteMs: number;
+  readonly noteMs = CHANGED_MS;
   readonly #shelf: Shelf;
   readonly #tools: Tools;
   readonly #known = new LRUCache<AccountId, Known>({
@@ -93,7 +94,6 @@ export class SealedNotes implements Backend {
   });
 
   constructor(shelf: Shelf, tools: Tools) {
-    this.noteMs = tools.noteMs;
     this.#shelf = shelf;
     this.#tools = tools;
   }
@@ -154,8 +154,8 @@ export class SealedNotes implements Backend {
     new DataView(value.buffer).setFloat64(VERSION_BYTES, askedAt);
     value.set(sealed, COPY_HEAD);
     const copy = value.length > MAX_COPY_BYTES ? undefined : { name: place, value, lifeMs: key.lifeMs };
-    const first = await this.#seal(account, FIRST_NOTE, FIRST_REV);
-    const note = { name: NOTE, value: first.value, lifeMs: this.noteMs };
+    const first = await this.#seal(account, NO_NOTE, FIRST_REV);
+    const note = { name: NOTE, value: first.value, lifeMs: this.#tools.noteMs };
     return this.#shelf.keep(account, seen || FIRST_REV, note, copy);
   }
 

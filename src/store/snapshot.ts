@@ -65,7 +65,7 @@ export class NoteSnapshot implements Snapshot {
     const wanted = backend.isHere ? NONE : keys.filter((key) => isAgain || !isFresh(copies.get(key), key, now));
     return andThen(instance.inTime(backend.look(account, wanted), endsAt - now), (seen) => {
       this.#learnSession(seen);
-      if (!seen || backend.reliableAt > backend.now() || instance.refused.has(account)) return undefined;
+      if (!seen || backend.reliableAt > backend.now() || instance.isRefused(this.#request)) return undefined;
       this.#seen = seen;
       this.#askedAt = backend.now();
       if (backend.isHere) return undefined;
@@ -78,7 +78,7 @@ export class NoteSnapshot implements Snapshot {
 
   #learnSession(seen: Seen | undefined): void {
     const { account, session } = this.#request;
-    if (!session) return;
+    if (!session || (!seen && this.session)) return; // what the store has said once stays said
     const state = this.#instance.sessionIn(account, seen?.note ?? NO_NOTE, session);
     this.session = seen ? state : { ...state, isLocal: true };
   }
@@ -125,7 +125,9 @@ export class NoteSnapshot implements Snapshot {
   holds(key: CacheKey, found: Found): boolean {
     const { backend, refused } = this.#instance;
     if (found.isHidden || refused.has(key.account)) return false;
-    return this.#versionOf(key, backend.peek(key.account)) === found.version;
+    if (backend.now() > found.askedAt + LONGEST_READ_MS) return false;
+    const seen = backend.peek(key.account);
+    return seen !== undefined && this.#versionOf(key, seen) === found.version; // undefined: also of another store
   }
 
   save(key: CacheKey, found: Found, { entry, drop }: Fetched): Soon<Saved> {
@@ -135,8 +137,7 @@ export class NoteSnapshot implements Snapshot {
       return andThen(instance.inTime(dropping, READ_MS), () => ({ stored: false, holds: false }));
     }
     const holds = this.holds(key, found);
-    const isLate = instance.backend.now() > found.askedAt + LONGEST_READ_MS;
-    if (!entry || !holds || isLate) return { stored: false, holds };
+    if (!entry || !holds) return { stored: false, holds };
     const { version, askedAt } = found;
     const stored = instance.copies.set(key, { entry, version, askedAt });
     if (stored) this.#share(key, { entry, version, askedAt });

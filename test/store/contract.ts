@@ -214,7 +214,6 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
       });
 
       test(isTouched ? 'voids a read from before it' : 'does not void a read from before it', async () => {
-        await keep(one, keyIn(account, 'the first copy makes a note', []), '"first"');
         const found = await find(other, key);
         await invalidate(one, tags);
         await find(other, key); // without having looked again, an instance keeps it under a version that nobody asks for

@@ -132,6 +132,20 @@ export function objectRules(open: () => Promise<{ readonly objects: Objects; rea
     expect(await read(NOTE)).toEqual(['one......... its text']);
   });
 
+  test('a note outlives the copies that are kept under it, and ends no sooner than the one before', async () => {
+    const { objects, account } = await open();
+    const { shelf } = objects;
+    await shelf.swap(account, '', next('one'));
+    await objects.pass(HOUR_MS - 10 * MINUTE_MS);
+    expect(await shelf.keep(account, seenOf('one'), FIRST, copyOf('v', 1))).toBe(true);
+    await objects.pass(20 * MINUTE_MS);
+    expect(await readerOf(objects, account)(NOTE)).toEqual(['one......... its text']);
+    const short = { note: noteOf('two', MINUTE_MS), isBeginning: false };
+    expect(await shelf.swap(account, seenOf('one'), short)).toBe('done');
+    await objects.pass(20 * MINUTE_MS);
+    expect(await readerOf(objects, account)(NOTE)).toEqual(['two......... its text']);
+  });
+
   test('what is counted in a window is added up until its end, each window by itself', async () => {
     const { objects, account } = await open();
     const { shelf } = objects;

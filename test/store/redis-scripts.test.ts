@@ -231,6 +231,18 @@ describe.skipIf(!hasRedis)(`KEEP${SKIPPED}`, () => {
     expect(await redis.client.get('note')).toBe('twelve bytes, and more');
   });
 
+  it('makes the note outlive the copy, and no other note ends sooner', async () => {
+    await hello();
+    await redis.client.set('note', 'twelve bytes and more', 'PX', 5_000);
+    expect(await keep('v', 1, 'twelve bytes')).toBe(true);
+    expect(String(await redis.client.get('note'))).toBe('twelve bytes and more');
+    expect(await redis.client.pttl('note')).toBeGreaterThan(60_000);
+    await redis.client.pexpire('note', 200_000);
+    expect(await keep('v', 2, 'twelve bytes')).toBe(true);
+    expect(await swap('twelve bytes', 'another note')).toBe('done');
+    expect(await redis.client.pttl('note')).toBeGreaterThan(100_000);
+  });
+
   it('keeps nothing where the note is another one than that which was seen', async () => {
     expect(await keep('v', 1, 'twelve bytes')).toBe(false);
     expect(await redis.client.exists('note')).toBe(0);

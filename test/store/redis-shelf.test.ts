@@ -321,7 +321,10 @@ describe.skipIf(!hasRedis)(`an instance with a Redis${SKIPPED}`, () => {
     const one = await open(redis.url.replace('//', '//one:p%2540ss@'));
     expect(one.shelf.isThere).toBe(true);
     await relyOn(redis);
-    await one.shelf.keep('account', FIRST_REV, noteOf(FIRST_REV), copyOf('copy'));
+    expect(await one.shelf.keep('account', FIRST_REV, noteOf(FIRST_REV), copyOf('copy'))).toBe(true);
+    await redis.client.pexpire('p3:account:note', 1_000);
+    expect(await one.shelf.keep('account', FIRST_REV, noteOf(FIRST_REV), copyOf('copy'))).toBe(true);
+    await one.shelf.swap('account', FIRST_REV, { note: noteOf('note'), isBeginning: false });
     await one.shelf.count('account', { name: 'w', lengthMs: 60_000 }, 1);
     await vi.waitFor(
       () =>

@@ -94,7 +94,7 @@ export class FakeShelf implements Shelf {
       const there = this.#get(account, NOTE);
       if (seen !== (there ? revOf(there) : '')) return 'other';
       if (isBeginning && this.isFull) return 'full';
-      this.#set(account, note);
+      this.#set(account, note, this.#untilOf(account));
       if (record?.value) this.#set(account, { ...record, value: record.value });
       else if (record) this.#store.kept.values.delete(`${account} ${record.name}`);
       return 'done';
@@ -105,7 +105,7 @@ export class FakeShelf implements Shelf {
     return this.#call('keep', () => {
       const before = this.#get(account, NOTE);
       if ((before ? revOf(before) : FIRST_REV) !== seen) return false;
-      if (seen === FIRST_REV) this.#set(account, note);
+      this.#set(account, { ...note, value: before ?? note.value }, this.#untilOf(account));
       const there = copy && this.#get(account, copy.name);
       if (copy && !(there && isLater(there, copy.value))) this.#set(account, copy);
       return true;
@@ -137,8 +137,12 @@ export class FakeShelf implements Shelf {
     return found && found.until > this.now() ? found.value : undefined;
   }
 
-  #set(account: AccountId, { name, value, lifeMs }: SealedValue): void {
-    this.#store.kept.values.set(`${account} ${name}`, { value, until: this.now() + lifeMs });
+  #untilOf(account: AccountId): number {
+    return this.#store.kept.values.get(`${account} ${NOTE}`)?.until ?? 0;
+  }
+
+  #set(account: AccountId, { name, value, lifeMs }: SealedValue, least = 0): void {
+    this.#store.kept.values.set(`${account} ${name}`, { value, until: Math.max(least, this.now() + lifeMs) });
   }
 }
 

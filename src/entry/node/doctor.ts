@@ -223,7 +223,7 @@ const STORE_ADVICE: Readonly<Record<string, string>> = {
 };
 
 const NEEDED =
-  `EVALSHA x 1 ${ID},TIME,INFO,MGET ${ID},GET ${ID},SET ${ID} x PX 9,GETRANGE ${ID} 0 0,INCRBY ${ID} 1,DEL ${ID},` +
+  `EVALSHA x 1 ${ID},TIME,INFO,MGET ${ID},GET ${ID},SET ${ID} x PX 9,PTTL ${ID},PEXPIRE ${ID} 9,GETRANGE ${ID} 0 0,INCRBY ${ID} 1,DEL ${ID},` +
   `HMGET ${ID} f,HSET ${ID} f x,HGET ${USED_BY} v,HSET ${USED_BY} v 1,DEL ${USED_BY},OBJECT IDLETIME ${USED_BY}`;
 
 /** Replies with the names of those commands that its user may not call. None is called. */

@@ -58,7 +58,7 @@ export class Account extends DurableObject {
     const now = this.#now();
     const before = this.#valueOf(NOTE, now);
     if ((before ? revOf(before) : '') !== seen) return { now, swapped: 'other' };
-    this.#putSealed(note, now);
+    this.#putSealed(note, now, this.#find('sealed', NOTE, now)?.until); // another policy may have longer lives
     if (record?.value) this.#putSealed({ ...record, value: record.value }, now);
     else if (record) this.#ask(`DELETE FROM kept WHERE kind = 'sealed' AND name = ?`, record.name);
     return { now, swapped: 'done' };
@@ -68,7 +68,9 @@ export class Account extends DurableObject {
     const now = this.#now();
     const before = this.#valueOf(NOTE, now);
     if ((before ? revOf(before) : FIRST_REV) !== seen) return { now, stands: false };
-    if (seen === FIRST_REV) this.#putSealed(note, now); // it outlives the copy
+    const until = this.#find('sealed', NOTE, now)?.until ?? 0;
+    // It outlives the copy, whichever note it is.
+    if (until < now + note.lifeMs) this.#putSealed({ ...note, value: before ?? note.value }, now);
     if (copy && !isLater(this.#valueOf(copy.name, now), copy.value)) this.#putSealed(copy, now);
     return { now, stands: true };
   }
@@ -112,8 +114,8 @@ export class Account extends DurableObject {
     return this.#ask<Row>(query, kind, name, now)[0];
   }
 
-  #putSealed({ name, value, lifeMs }: SealedValue, now: number): void {
-    this.#put('sealed', name, { facts: '', until: Math.ceil(now + lifeMs), value });
+  #putSealed({ name, value, lifeMs }: SealedValue, now: number, least = 0): void {
+    this.#put('sealed', name, { facts: '', until: Math.max(least, Math.ceil(now + lifeMs)), value });
   }
 
   #put(kind: Kind, name: string, row: Omit<Row, 'value'> & { readonly value: Uint8Array | null }): void {

@@ -115,7 +115,7 @@ export class RedisNode {
     const { data } = this;
     if (this.#keeps('swapToken') && data.identity?.token !== token) return 'elsewhere';
     if (this.#keeps('compare') && this.#headOf(note.name) !== seen) return 'other';
-    this.#set(note);
+    this.#set(note, this.#live(note.name)?.expiresAt);
     if (record?.bytes) this.#set(record);
     else if (record) data.values.delete(record.name);
     this.onWrite();
@@ -125,7 +125,9 @@ export class RedisNode {
   keep(seen: string, note: NewValue, copy: NewValue | undefined): boolean {
     const stands = this.#headOf(note.name);
     if (this.#keeps('keepCompares') && (stands || FIRST_REV) !== seen) return false;
-    if (this.#keeps('keepMakesNote') && stands === '') this.#set(note);
+    const kept = this.#live(note.name);
+    if (kept) this.#set({ ...note, bytes: kept.bytes }, kept.expiresAt);
+    else if (this.#keeps('keepMakesNote')) this.#set(note);
     const before = copy && this.#live(copy.name)?.bytes;
     const isLess = before && copy.bytes && this.#keeps('laterCopy') && isLater(before, copy.bytes);
     if (copy && !isLess) this.#set(copy);
@@ -157,8 +159,8 @@ export class RedisNode {
     return value && value.expiresAt > this.#time.now ? value : undefined;
   }
 
-  #set({ name, bytes, lifeMs }: NewValue): void {
-    if (bytes) this.data.values.set(name, { bytes, expiresAt: this.#time.now + lifeMs });
+  #set({ name, bytes, lifeMs }: NewValue, least = 0): void {
+    if (bytes) this.data.values.set(name, { bytes, expiresAt: Math.max(least, this.#time.now + lifeMs) });
   }
 }
 

@@ -53,26 +53,28 @@ local full = most > 0 and string.match(memory, '\\nused_memory:(%d+)') / most or
 return { token, since, now, tostring(full) }`;
 
 /**
- * A note in the place of the one that was seen, in the store that is meant, and with it what becomes of a record. KEYS: id,
- * note, record. ARGV: token, head of the note that was seen, note and its life, record and its life.
+ * A note in the place of the one that was seen, in the store that is meant, and with it what becomes of a record. It ends no
+ * sooner than the one before, under which copies may have been kept. KEYS: id, note, record. ARGV: token, head of the note
+ * that was seen, note and its life, record and its life.
  */
 const SWAP = `#!lua flags=allow-oom
 local known = redis.call('HMGET', KEYS[1], 'token', 'run')
 if known[1] ~= ARGV[1] or known[2] ~= string.match(redis.call('INFO', 'server'), 'run_id:(%x+)') then return 'another' end
 if redis.call('GETRANGE', KEYS[2], 0, ${REV - 1}) ~= ARGV[2] then return 'other' end
-redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
+redis.call('SET', KEYS[2], ARGV[3], 'PX', math.max(ARGV[4], redis.call('PTTL', KEYS[2])))
 if ARGV[6] then redis.call('SET', KEYS[3], ARGV[5], 'PX', ARGV[6]) elseif KEYS[3] then redis.call('DEL', KEYS[3]) end
 return 'done'`;
 
 /**
  * A copy, where the note is the one that was seen (none counts as the first one, which is made then), unless there is one of
- * the same version that was asked for later. KEYS: note, copy. ARGV: head of the note that was seen, first note and its
- * life, copy and its life.
+ * the same version that was asked for later. The note outlives the copy, or the copy would be valid again some day. KEYS:
+ * note, copy. ARGV: head of the note that was seen, first note and its life, copy and its life.
  */
 const KEEP = `#!lua
 local head = redis.call('GETRANGE', KEYS[1], 0, ${REV - 1})
 if (head == '' and '${FIRST_REV}' or head) ~= ARGV[1] then return 0 end
-if ARGV[1] == '${FIRST_REV}' then redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end -- it outlives the copy
+if head == '' then redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
+elseif redis.call('PTTL', KEYS[1]) < tonumber(ARGV[3]) then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
 if not KEYS[2] then return 1 end
 local before = redis.call('GETRANGE', KEYS[2], 0, ${COPY_HEAD - 1})
 if #before == ${COPY_HEAD} then
