@@ -125,6 +125,7 @@ export class RedisShelf implements Shelf {
   /** @throws Error at once where there is no store */
   #there(): Connection {
     if (!this.#connection || !this.isThere) throw new Error('there is no store');
+    this.#connection.gather();
     return this.#connection;
   }
 

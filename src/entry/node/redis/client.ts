@@ -33,6 +33,7 @@ export class Connection {
   readonly closed: Promise<void>;
   /** Of a primary: after how long its sentinels take it for gone. */
   downAfterMs: number | undefined;
+  #isGathering = false;
   /** The first error. Those that follow from it say less. */
   #cause: Error | undefined;
 
@@ -43,6 +44,18 @@ export class Connection {
     this.client = new Redis({ ...OPTIONS, host, port, ...security });
     this.client.on('error', (error) => (this.#cause ??= error));
     this.closed = new Promise((resolve) => void this.client.once('end', resolve));
+  }
+
+  /** Commands of one turn of the event loop go out together: one system call here, and one there. */
+  gather(): void {
+    const { stream } = this.client;
+    if (this.#isGathering) return;
+    this.#isGathering = true;
+    stream.cork();
+    setImmediate(() => {
+      this.#isGathering = false;
+      stream.uncork();
+    });
   }
 
   /** @throws the first cause, where what is done with it fails; then it is closed */
