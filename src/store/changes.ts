@@ -119,6 +119,7 @@ export class Changes {
       const record = key === undefined ? undefined : recordOf(key, decided, keyMs);
       if (isWanted?.(true) === false) return undefined;
       const swapped = await backend.swap(account, looked, { note: decided.note, lifeMs, record, isBeginning });
+      this.#looks.delete(account);
       if (swapped === 'full') return 'full';
       if (swapped === 'done') return decided;
     }
