@@ -96,6 +96,11 @@ export async function startRedis(settings: Readonly<Record<string, string>> = {}
     ...(password !== undefined && { password }),
   });
   client.on('error', () => undefined); // it is killed on purpose
+  const send = client.sendCommand.bind(client);
+  client.sendCommand = (command, ...others) => {
+    command.promise.catch(() => undefined); // one of ioredis itself that is under way at the end is nobody's
+    return send(command, ...others);
+  };
   let server: ChildProcess | undefined;
   const valuesOf = async (key: Buffer): Promise<Buffer[]> => {
     const type = await client.type(key);
