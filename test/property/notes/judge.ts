@@ -175,7 +175,9 @@ export class Judge {
     const open = this.sent.find(
       (write) => write.key === key && (write.sentAt ?? askedAt) < askedAt && write.overAt === undefined,
     );
-    if (open && !open.isCrashed) this.violation('notFound', `${key} is under way as ${open.nonce}`);
+    // While instances use different stores none can know what another one does.
+    if (open && !open.isCrashed && !this.#isSplit(askedAt))
+      this.violation('notFound', `${key} is under way as ${open.nonce}`);
   }
 
   /** The answer to it was given to whoever asked with its key. */
