@@ -20,8 +20,8 @@ export interface Tested {
   readonly instances: readonly [Store, Store];
   /** By which instances tell instants. */
   readonly clock: Pick<Clock, 'now'>;
-  /** Moves the time of instances and store; absent where it is the machine's. */
-  readonly pass?: (ms: number) => void | Promise<void>;
+  /** Moves the time of instances and store. */
+  readonly pass: (ms: number) => void | Promise<void>;
 }
 
 let accounts = 0;
@@ -140,7 +140,7 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
 
       test('is not replaced by an answer that was asked for earlier', async () => {
         const earlier = await find(one, key);
-        await tested.pass?.(5);
+        await tested.pass(5);
         const later = await find(other, key);
         expect(later.askedAt).toBeGreaterThan(earlier.askedAt);
         expect((await save(other, key, later, '"later"')).stored).toBe(true);
@@ -186,12 +186,11 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
       await save(other, key, second, '"late"');
       expect([await heldIn(other, key), await heldIn(one, key)]).toEqual([undefined, undefined]);
       expect((await save(one, key, first, '"late"')).stored).toBe(false);
-      await tested.pass?.(130_000);
+      await tested.pass(130_000);
       expect([await heldIn(other, key), await heldIn(one, key)]).toEqual([undefined, undefined]);
     });
 
     test('an answer that took longer than a minute is not kept', async () => {
-      if (!tested.pass) return;
       const found = await find(one, key);
       await tested.pass(60_001);
       expect((await save(one, key, found, '"late"')).stored).toBe(false);
@@ -200,7 +199,7 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
     test('a copy that is too large for other instances is void with the rest', async () => {
       await keep(one, key, JSON.stringify('x'.repeat(40_000)));
       await drop(other, key, 'everything');
-      await tested.pass?.(130_000);
+      await tested.pass(130_000);
       expect(await heldIn(one, key)).toBeUndefined();
     });
 
@@ -301,7 +300,6 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
         await keep(one, key, '"copy"');
         await (await begin(one, { tags: ['subusers'] })).end('unknown');
         expect(await find(other, key)).toMatchObject({ isHidden: true });
-        if (!tested.pass) return;
         await tested.pass(70_001);
         expect(await heldIn(other, key)).toBeUndefined();
         expect(await keep(other, key, '"after"')).toBe(true);
@@ -312,7 +310,6 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
       test('whose instance is gone is over after its time, and what it touched is void', async () => {
         await keep(one, key, '"copy"');
         await begin(one, { tags: ['subusers'] });
-        if (!tested.pass) return;
         await tested.pass(69_000);
         expect(await find(other, key)).toMatchObject({ isHidden: true });
         await tested.pass(1_001);
@@ -342,7 +339,7 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
         const { end } = await begin(one, { key: 'key' });
         await end('unknown');
         expect((await begin(other, { key: 'key' })).begun.record).toMatchObject({ outcome: 'unknown' });
-        await tested.pass?.(3_600_000);
+        await tested.pass(3_600_000);
         expect(await asked(other)).toBe('unknown');
       });
 
@@ -354,7 +351,6 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
 
       test('of an instance that was killed is of unknown outcome when its time is over', async () => {
         await begin(one, { key: 'key' });
-        if (!tested.pass) return;
         await tested.pass(10_001);
         expect(await asked(other)).toBe('unknown');
         expect((await begin(other, { key: 'key' })).begun.record).toMatchObject({ outcome: 'unknown' });
@@ -429,7 +425,6 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
       test('equal to one of unknown outcome may begin when that is over', async () => {
         await (await begin(one, purchase)).end('unknown');
         expect((await begin(other, purchase)).begun.record?.outcome).toBe('unknown');
-        if (!tested.pass) return;
         await tested.pass(70_001);
         expect((await begin(other, purchase)).begun).toEqual({ use: undefined });
       });
@@ -459,7 +454,7 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
           { isOver: true },
         ]);
         expect(await stateOf(other, await sessionOf('third'))).toEqual({ isOver: false });
-        await tested.pass?.(60_000);
+        await tested.pass(60_000);
         expect(await stateOf(other, await sessionOf('fourth'))).toEqual({ isOver: false });
       });
 
@@ -481,7 +476,6 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
       test('that was signed out stays so for 30 days', async () => {
         const session = await sessionOf('first');
         await one.revoke({ account, waitUntil }, session, 'one');
-        if (!tested.pass) return;
         await tested.pass(30 * 86_400_000 - 1_000);
         expect(await stateOf(other, session)).toEqual({ isOver: true });
       });
@@ -524,7 +518,6 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
         expect(await count(other)).toBeGreaterThan(100);
         account = newAccount();
         expect(await count(other)).toBe(1);
-        if (!tested.pass) return;
         await tested.pass(120_000);
         expect(await count(one)).toBe(1);
       });

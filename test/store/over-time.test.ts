@@ -49,7 +49,8 @@ test('a session that the store has said is over stays so, though what is asked n
   expect([reads, s.session]).toMatchObject([2, { isOver: true }]);
 });
 
-test('a copy that was kept when the note in the place of the first one had nearly ended does not outlive a refusal', async () => {
+/** A copy that was kept ten seconds before the end of a note that had taken the place of the first one. */
+async function keptLate(text: string) {
   const clock = manualClock();
   const { store, other } = sharedStores(clock);
   const account = newAccount();
@@ -59,8 +60,13 @@ test('a copy that was kept when the note in the place of the first one had nearl
   await other.beginWrite(write);
   await other.endWrite(write, ANSWER);
   clock.advance(NOTE_MS - 10_000);
-  await keep(store, key, '"before the refusal"', clock);
+  await keep(store, key, text, clock);
   clock.advance(10_000);
+  return { clock, other, key };
+}
+
+test('a copy that was kept when the note in the place of the first one had nearly ended does not outlive a refusal', async () => {
+  const { clock, other, key } = await keptLate('"before the refusal"');
   expect(await heldIn(other, key)).toBe('"before the refusal"');
   await (await snap(other, key)).save(key, await find(other, key), { drop: 'everything' });
   await settle();
@@ -70,17 +76,8 @@ test('a copy that was kept when the note in the place of the first one had nearl
 });
 
 test('nor does it come back after a write that was answered and a refusal', async () => {
-  const clock = manualClock();
-  const { store, other } = sharedStores(clock);
-  const account = newAccount();
-  const key = { ...keyIn(account), lifeMs: HOUR };
-  await keep(store, key, '"old"', clock);
-  const write = writeOf({ account, tags: ['another'], now: clock.now() });
-  await other.beginWrite(write);
-  await other.endWrite(write, ANSWER);
-  clock.advance(NOTE_MS - 10_000);
-  await keep(store, key, '"before the write"', clock);
-  clock.advance(10_000);
+  const { clock, other, key } = await keptLate('"before the write"');
+  const { account } = key;
   const second = writeOf({ account, tags: key.tags, now: clock.now() });
   await other.beginWrite(second);
   await other.endWrite(second, ANSWER);
