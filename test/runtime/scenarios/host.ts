@@ -131,7 +131,8 @@ const bodyOf = (text: string) =>
     .split('\n')
     .toSorted()
     .join('\n')
-    .replaceAll(/"age":\d+/g, '"age":…');
+    .replaceAll(/"(age|retry_after)":\d+/g, '"$1":…')
+    .replaceAll(/\b\d+ seconds?\b/g, '… seconds');
 
 /** The same text of a gateway below `/api`. */
 const mounted = (text: string, { alone, host }: HostStage) =>
