@@ -164,8 +164,8 @@ export default defineConfig({
     'dist',
     'coverage',
     'worker-configuration.d.ts',
-    'test/openapi-clients',
-    'test/package/app', // compiled by its test, against the package
+    'test/full/openapi-clients',
+    'test/full/package/app', // compiled by its test, against the package
     'client/src/openapi.ts',
   ],
   rules: {
@@ -232,7 +232,8 @@ export default defineConfig({
       files: [
         'src/entry/worker.ts',
         'sandbox/src/worker.ts',
-        'test/runtime/{hooks,host,library}-worker.ts',
+        'test/contract/11-library/worker.ts',
+        'test/support/worker-{of-objects,with-time}.ts',
         'examples/extend/{node,worker}.ts',
         '**/*.config.ts',
       ],

@@ -10,7 +10,7 @@ import { installIn } from './install.ts';
 // openapi-typescript makes types of the document, with the TypeScript that it wants; ours compiles what uses them. The client's types are made of it too, and have to be those that are committed. Then the client and the gateway are packed, and
 // looked at as others will install them. `--write` writes those types, and that is all: what uses them may have to change before it compiles.
 
-const FOLDER = new URL('../test/openapi-clients/', import.meta.url).pathname;
+const FOLDER = new URL('../test/full/openapi-clients/', import.meta.url).pathname;
 const DOCUMENT = './generated/openapi.json';
 const CLIENT_DOCUMENT = './generated/client.json';
 const FRONTENDS = new URL('../docs/frontends.md', import.meta.url).pathname;
@@ -54,7 +54,7 @@ if (!recipes.includes('createClient')) throw new Error(`${FRONTENDS} has no reci
 writeFileSync(`${FOLDER}generated/recipes.ts`, recipes + AROUND);
 copyFileSync(`${FOLDER}generated/openapi-typescript.ts`, `${FOLDER}generated/portico.ts`);
 
-run('../../node_modules/typescript/bin/tsc', '--project', '.');
+run('../../../node_modules/typescript/bin/tsc', '--project', '.');
 console.log('What uses the generated types compiles.');
 
 const USER = `${FOLDER}generated/user/`;
@@ -75,9 +75,10 @@ packed('portico-client', '--workspace', 'client');
 packed('portico');
 
 // An app with an endpoint of its own, and the module that its client's users get.
-cpSync(new URL('../test/package/app/', import.meta.url), USER, { recursive: true });
+cpSync(new URL('../test/full/package/app', import.meta.url), USER, { recursive: true });
 cpSync(`${FOLDER}user/use.ts`, `${USER}use.ts`);
 const cli = ['node_modules/portico/dist/package/entry/cli/main.js', 'client', 'node.ts'];
 writeFileSync(`${USER}gateway.ts`, execFileSync(process.execPath, cli, { cwd: USER }));
-for (const project of ['user', 'user/printed.json']) run('../../node_modules/typescript/bin/tsc', '--project', project);
+for (const project of ['user', 'user/printed.json'])
+  run('../../../node_modules/typescript/bin/tsc', '--project', project);
 console.log('What `portico client` prints compiles, and types the client.');

@@ -39,12 +39,10 @@ export interface Deps
 }
 
 /**
- * The gateway: what every client sees, on any runtime. It may be mounted in another app.
+ * The gateway: what every client sees, on any runtime, and the middleware behind which handlers of a host's reach the
+ * upstream. The app may be mounted in another one.
  * @throws TypeError in words for an overview that cannot be
  */
-export const createApp = (deps: Deps): Hono<Env> => createParts(deps).app;
-
-/** With the middleware behind which handlers of a host's reach the upstream. */
 export function createParts(given: Deps): { readonly app: Hono<Env>; readonly request: MiddlewareHandler<HostEnv> } {
   const { config, table } = given;
   const deps = { ...given, overviews: overviewsIn(table, given.overviews) };

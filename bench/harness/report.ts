@@ -1,4 +1,4 @@
-import { median } from '../../test/load/support/processes.ts';
+import { median } from './processes.ts';
 
 /** A figure that the project has to reach. */
 export interface Goal {

@@ -1,4 +1,4 @@
-import { median } from '../../test/load/support/processes.ts';
+import { median } from './processes.ts';
 import { problem } from './problems.ts';
 import { ratio, span, table } from './report.ts';
 import type { Server } from './servers.ts';

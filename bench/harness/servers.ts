@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { atExit } from '../../test/load/support/processes.ts';
+import { atExit } from './processes.ts';
 import { freePort } from '../../scripts/free-port.ts';
 
 const SERVER_CORE = 0;

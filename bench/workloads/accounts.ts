@@ -1,4 +1,4 @@
-import { fleetLoad } from '../../test/load/support/fleet-load.ts';
+import { fleetLoad } from '../harness/fleet-load.ts';
 import { ALL_KEPT, startGateway, startUpstream } from '../harness/gateway.ts';
 import { problem } from '../harness/problems.ts';
 import { table } from '../harness/report.ts';

@@ -1,5 +1,5 @@
-import { SECRET } from '../../test/load/support/gateways.ts';
-import { redisBinary, startRedis } from '../../test/load/support/redis.ts';
+import { SECRET } from '../harness/gateways.ts';
+import { redisBinary, startRedis } from '../harness/redis.ts';
 import { ALL_KEPT, startGateway, startUpstream } from '../harness/gateway.ts';
 import { compare, type Contender } from '../harness/rounds.ts';
 import { LOAD_CORE } from '../harness/servers.ts';

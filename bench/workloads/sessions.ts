@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { SECRET } from '../../test/load/support/gateways.ts';
+import { SECRET } from '../harness/gateways.ts';
 import { ALL_KEPT, startGateway, startUpstream } from '../harness/gateway.ts';
 import { span, table } from '../harness/report.ts';
 import { ask, compare, type Contender } from '../harness/rounds.ts';

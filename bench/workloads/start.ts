@@ -6,7 +6,7 @@ import { ask } from '../harness/rounds.ts';
 import { node, spawned, type Wanted } from '../harness/servers.ts';
 import { cpuUs, residentMb } from '../harness/usage.ts';
 import { isComplete, OVERVIEW, type Workload } from '../harness/workload.ts';
-import { median } from '../../test/load/support/processes.ts';
+import { median } from '../harness/processes.ts';
 import { freePort } from '../../scripts/free-port.ts';
 
 const HONO = 'bare Hono';

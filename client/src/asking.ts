@@ -31,14 +31,15 @@ const TRY_MS = 45_000;
 export function createAsking(portico: Portico, id: OverviewId, options: Asked, giveUp: () => void) {
   const { signal: _, headers, query, strict, pageSize, onRetry, ...input } = options;
   const call = portico[id] as unknown as (input: object, options: Calling) => Promise<Answer | undefined>;
-  const pace = createPace();
+  const { globals } = portico;
+  const pace = createPace(globals);
   let etag: string | null = null;
   let last: Answer | undefined;
   let atMs = 0;
-  let timer: ReturnType<typeof setTimeout> | undefined;
+  let timer: unknown;
 
   const conditions = async () => {
-    timer = setTimeout(() => {
+    timer = globals.setTimeout(() => {
       pace.fail();
       giveUp();
     }, TRY_MS);
@@ -54,8 +55,9 @@ export function createAsking(portico: Portico, id: OverviewId, options: Asked, g
     if (answer) etag = response.headers.get('ETag');
     const isBack = pace.hear(response, etag !== null, !!answer?.meta.unchanged);
     const isNews = answer || isBack || isOld(last);
-    last = answer ? merged(answer, last) : last && confirmed(last, atMs, response);
-    atMs = Date.now();
+    const nowMs = globals.Date.now();
+    last = answer ? merged(answer, last) : last && confirmed(last, nowMs - atMs, response);
+    atMs = nowMs;
     return { value: isNews && last };
   };
 
@@ -65,7 +67,7 @@ export function createAsking(portico: Portico, id: OverviewId, options: Asked, g
     caller: {}, // of the first request
     trying: { conditions, read },
     waitOf(problem, tries) {
-      clearTimeout(timer);
+      globals.clearTimeout(timer);
       return pace.after(problem, tries);
     },
     onRetry,
@@ -73,7 +75,7 @@ export function createAsking(portico: Portico, id: OverviewId, options: Asked, g
 
   return async (signal: AbortSignal): Promise<Answer | undefined> => {
     await pace.rest(signal);
-    return call({ page_size: pageSize, ...input }, { ...calling, signal }).finally(() => clearTimeout(timer));
+    return call({ page_size: pageSize, ...input }, { ...calling, signal }).finally(() => globals.clearTimeout(timer));
   };
 }
 
@@ -84,8 +86,8 @@ function merged({ data, meta: { unchanged, ...meta }, ...answer }: Answer, last:
   return { ...answer, data: { ...(unchanged && last?.data), ...data }, meta };
 }
 
-function confirmed({ meta, ...last }: Answer, atMs: number, response: Response): Answer {
+function confirmed({ meta, ...last }: Answer, passedMs: number, response: Response): Answer {
   const sections = Object.fromEntries(Object.entries(meta.sections).map(([name, section]) => [name, { ...section }]));
-  correctAges(sections, atMs, response);
+  correctAges(sections, passedMs, response);
   return { ...last, meta: { ...meta, sections } };
 }

@@ -1,4 +1,5 @@
 import type { Copies, Copy } from './copies.ts';
+import type { Globals } from './globals.ts';
 import { createPurchases } from './purchases.ts';
 import { wireOf } from './request.ts';
 import { type OperationId, type Routes, routes as ours } from './routes.ts';
@@ -32,6 +33,7 @@ export interface Portico extends Calls {
   /** As given to `createClient`. */
   readonly parse: (text: string) => unknown;
   readonly routes: Routes;
+  readonly globals: Globals;
 }
 
 /** Of the session that it tells of; undefined if nobody is signed in. */
@@ -39,8 +41,8 @@ const accountIn = ({ value }: Answered) => (value as { readonly account?: string
 
 /** A client of a gateway. One may be made for each request of a server: that costs next to nothing. */
 export function createClient(options: ClientOptions = {}): Portico {
-  const { parse = JSON.parse as (text: string) => unknown, routes = ours } = options;
-  const sender: Sender = { target: options, session: { number: 0 } };
+  const { parse = JSON.parse as (text: string) => unknown, routes = ours, globals = globalThis } = options;
+  const sender: Sender = { target: options, globals, session: { number: 0 } };
   let last = 0;
   const numbers = new Map<string | undefined, number>(); // of accounts: one that comes back goes on with its purchases
 
@@ -63,7 +65,7 @@ export function createClient(options: ClientOptions = {}): Portico {
       isSignedIn: async () =>
         /^getSession$|Social$/.test(id) || // the answers of these are nobody's
         accountIn(await call('getSession', undefined, { signal, waitOf, onRetry })) === session.account,
-      conditions: async (caller) => (copy = (await options.copies?.(wire, caller)) ?? {}).headers,
+      conditions: async (caller) => (copy = (await options.copies?.(wire, caller, globals)) ?? {}).headers,
       async read(response): Promise<Answered> {
         const text = (response.status === 304 && copy.text) || (await response.text());
         // Nothing is an answer with 204, and to a write that sends nothing.
@@ -93,5 +95,5 @@ export function createClient(options: ClientOptions = {}): Portico {
 
   const calls = Object.keys(routes).map((id) => [id, answer.bind(null, id as OperationId)]);
   const purchasePlan = createPurchases(sender, call.bind(null, 'purchasePlan'), parse) as Calls['purchasePlan'];
-  return { ...(Object.fromEntries(calls) as Calls), purchasePlan, response, parse, routes };
+  return { ...(Object.fromEntries(calls) as Calls), purchasePlan, response, parse, routes, globals };
 }

@@ -1,4 +1,5 @@
 import { correctAges, type SectionState } from './ages.ts';
+import type { Globals } from './globals.ts';
 import type { Wire } from './request.ts';
 import { type Kept, openStore, type StoreOptions } from './stored.ts';
 
@@ -18,7 +19,7 @@ export type CopiesOptions = StoreOptions & {
 
 /** Answers with their ETags, for `createClient`. */
 export interface Copies {
-  (wire: Wire, caller: string | number): Promise<Copy>;
+  (wire: Wire, caller: string | number, globals: Globals): Promise<Copy>;
   /** At sign-out: forgets them, and overwrites what is stored. From then on nothing is stored. */
   clear(): Promise<void>;
 }
@@ -37,7 +38,7 @@ export function keepCopies(options: CopiesOptions = {}): Copies {
   };
 
   /** For a try of this account. */
-  const copyFor = async ({ method, path, headers }: Wire, caller: string | number): Promise<Copy> => {
+  const copyFor = async ({ method, path, headers }: Wire, caller: string | number, globals: Globals): Promise<Copy> => {
     if (method !== 'GET' && path.startsWith('/bff/v1/session')) await stored.seal().catch(() => undefined);
     // Whoever sends an ETag of their own has the copy that belongs to it.
     if (method !== 'GET' || 'if-none-match' in headers) return {};
@@ -51,11 +52,12 @@ export function keepCopies(options: CopiesOptions = {}): Copies {
       headers: copy && { 'if-none-match': copy.etag, 'cache-control': 'max-age=0' },
       text: copy?.text,
       keep(text, response, value) {
+        const atMs = globals.Date.now();
         const etag = response.headers.get('ETag');
         if (response.status === 304) {
-          if (copy && path.startsWith('/bff/')) correctAges(sectionsIn(value), copy.atMs, response);
+          if (copy && path.startsWith('/bff/')) correctAges(sectionsIn(value), atMs - copy.atMs, response);
         } else if (etag && !/no-store/i.test(response.headers.get('Cache-Control') ?? '')) {
-          put(key, { etag, text, atMs: Date.now() });
+          put(key, { etag, text, atMs });
           stored.save();
         }
       },

@@ -2,6 +2,7 @@ export { readBatch } from './batch.ts';
 export { type ClientOptions, createClient, type Portico } from './client.ts';
 export { type Copies, type CopiesOptions, keepCopies } from './copies.ts';
 export { each } from './each.ts';
+export type { Globals } from './globals.ts';
 export { type Before, type Outcome, outcomeOf } from './outcome.ts';
 export { type FieldError, PorticoProblem } from './problem.ts';
 export type { OperationId, Routes } from './routes.ts';

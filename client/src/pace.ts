@@ -1,3 +1,4 @@
+import type { Globals } from './globals.ts';
 import type { PorticoProblem } from './problem.ts';
 import { pause, PAUSE_MS } from './send.ts';
 import { isHidden, isOffline } from './turns.ts';
@@ -17,7 +18,7 @@ const OFFLINE_MS = 30_000;
 const LONGEST_PAUSE_MS = 3_600_000;
 
 /** When a watch asks again, and whether it then waits at the gateway. */
-export function createPace() {
+export function createPace(globals: Globals) {
   let isWaiting = false;
   let hasFailed = false;
   let cuts = 0; // waits that have failed since one was answered
@@ -36,9 +37,9 @@ export function createPace() {
 
     /** Whether the request that is sent now waits. After a failure an answer is wanted at once, whatever it is. */
     begin(hasEtag: boolean): boolean {
-      triedMs = Date.now();
+      triedMs = globals.Date.now();
       plain -= 1;
-      return (isWaiting = hasEtag && plain < 0 && !hasFailed && !isHidden());
+      return (isWaiting = hasEtag && plain < 0 && !hasFailed && !isHidden(globals));
     },
 
     /** Milliseconds to another try; undefined if the problem will not pass. */
@@ -46,14 +47,16 @@ export function createPace() {
       fail();
       if (!retryable && status < 500) return undefined;
       gapMs = Math.min(retryAfter * 1000, LONGEST_PAUSE_MS);
-      return Math.max(gapMs, isHidden() ? SLOW_MS : isOffline() ? OFFLINE_MS : grown(tries));
+      return Math.max(gapMs, isHidden(globals) ? SLOW_MS : isOffline(globals) ? OFFLINE_MS : grown(tries, globals));
     },
 
     /** Takes what an answer says: `hasDelta`, that it has no more than what has changed. Whether a try has failed before it. */
     hear({ headers }: Response, hasEtag: boolean, hasDelta: boolean): boolean {
       // A page of another origin may not see the header.
       const hasWaited =
-        hasDelta || /wait/.test(headers.get('Preference-Applied') ?? '') || Date.now() - triedMs > WAIT_SECONDS * 500;
+        hasDelta ||
+        /wait/.test(headers.get('Preference-Applied') ?? '') ||
+        globals.Date.now() - triedMs > WAIT_SECONDS * 500;
       const mayWait = isWaiting ? hasWaited : plain < 1;
       gapMs = hasEtag && mayWait ? LEAST_MS : Math.max(LEAST_MS, ttlMsOf(headers));
       if (isWaiting) cuts = 0;
@@ -64,9 +67,9 @@ export function createPace() {
 
     /** Until it is time to ask. */
     async rest(signal: AbortSignal): Promise<void> {
-      const wantedMs = isHidden() ? Math.max(gapMs, SLOW_MS) : gapMs;
-      const leftMs = Math.min(wantedMs, triedMs + wantedMs - Date.now()); // the clock may have been set
-      if (leftMs > 0) await pause(leftMs, signal);
+      const wantedMs = isHidden(globals) ? Math.max(gapMs, SLOW_MS) : gapMs;
+      const leftMs = Math.min(wantedMs, triedMs + wantedMs - globals.Date.now()); // the clock may have been set
+      if (leftMs > 0) await pause(globals, leftMs, signal);
     },
   };
 }
@@ -77,4 +80,5 @@ function ttlMsOf(headers: Headers): number {
   return Number(seconds) < 0 ? TTL_MS : Number(seconds) * 1000;
 }
 
-const grown = (tries: number) => Math.min(GROWN_MS, PAUSE_MS * 2 ** tries) * (0.5 + Math.random());
+const grown = (tries: number, { Math: { random } }: Globals) =>
+  Math.min(GROWN_MS, PAUSE_MS * 2 ** tries) * (0.5 + random());

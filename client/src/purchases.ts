@@ -1,3 +1,4 @@
+import type { Globals } from './globals.ts';
 import { PorticoProblem } from './problem.ts';
 import { isRecord, lowerCased } from './request.ts';
 import { type Answered, type Calling, credentialFor, reasonOf, type Sender, unlessAborted } from './send.ts';
@@ -20,6 +21,7 @@ const UNKNOWN_MS = 60_000;
  * has the same key for a minute if nobody knows how it ended. So it is charged once.
  */
 export function createPurchases(sender: Sender, buy: Buying, parse: (text: string) => unknown) {
+  const { globals } = sender;
   const purchases = new Map<string, Purchase>();
 
   const begin = async (equal: string, { key, until }: Purchase, answer: Promise<Answered>) => {
@@ -32,7 +34,7 @@ export function createPurchases(sender: Sender, buy: Buying, parse: (text: strin
       const { outcome, status } = error instanceof PorticoProblem ? error : { outcome: 'unknown', status: 0 };
       // 409 says of the first one that it is under way or of unknown outcome, and that this one was not sent.
       if (!outcome && status !== 409) purchases.delete(equal);
-      else purchases.set(equal, { key, until: (status === 409 && until) || Date.now() + UNKNOWN_MS });
+      else purchases.set(equal, { key, until: (status === 409 && until) || globals.Date.now() + UNKNOWN_MS });
       throw error;
     }
   };
@@ -52,7 +54,7 @@ export function createPurchases(sender: Sender, buy: Buying, parse: (text: strin
       const { text } = await unlessAborted(joined, signal);
       return text === undefined ? {} : { value: parse(text), text }; // what its caller does to it is nobody else's
     }
-    const one = last && last.until > Date.now() ? last : { key: newKey(), until: 0 };
+    const one = last && last.until > globals.Date.now() ? last : { key: newKey(globals), until: 0 };
     return begin(equal, one, buy(input, { ...options, caller, idempotencyKey: one.key }));
   };
 
@@ -67,4 +69,4 @@ function sorted(_: string, value: unknown): unknown {
 }
 
 /** Not every page has `randomUUID`, and React Native has no `crypto`. */
-const newKey = () => globalThis.crypto?.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+const newKey = ({ crypto, Date, Math }: Globals) => crypto?.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;

@@ -1,3 +1,4 @@
+import type { Globals } from './globals.ts';
 import type { Problem } from './openapi.ts';
 import { PorticoProblem } from './problem.ts';
 import type { Wire } from './request.ts';
@@ -21,6 +22,8 @@ export interface Target {
   readonly maxWait?: number | undefined;
   /** Hears of each pause before another try, when it begins. */
   readonly onRetry?: OnRetry | undefined;
+  /** What is used in place of what is global: the clock, chance, timers, and what is known of the page. For tests. */
+  readonly globals?: Globals | undefined;
 }
 
 /** A pause before another try. */
@@ -44,6 +47,7 @@ interface Session {
 
 export interface Sender {
   readonly target: Target;
+  readonly globals: Globals;
   session: Session;
 }
 
@@ -103,9 +107,9 @@ interface Sending<T> extends Trying<T> {
  * Rejects with a `PorticoProblem`, or with the reason of the signal.
  */
 export async function send<T>(sender: Sender, wire: Wire, sending: Sending<T>): Promise<T> {
-  const { target } = sender;
+  const { target, globals } = sender;
   const { options, isSignedIn, conditions, read } = sending;
-  const { signal, caller = {}, waitOf = patience(target, wire), onRetry = target.onRetry } = options;
+  const { signal, caller = {}, waitOf = patience(sender, wire), onRetry = target.onRetry } = options;
   const url = urlOf(target);
   let failed: PorticoProblem | undefined;
   for (let tries = 1; ; tries += 1) {
@@ -113,7 +117,7 @@ export async function send<T>(sender: Sender, wire: Wire, sending: Sending<T>): 
     const { sent, is } = await unlessAborted(credentialFor(sender, wire.headers), signal);
     if ((caller.is ??= is) !== is) throw failed ?? problemWithout('account_changed', wire);
     try {
-      const { fetch = globalThis.fetch, credentials } = target;
+      const { fetch = globals.fetch, credentials } = target;
       const more = await unlessAborted(conditions(is), signal);
       const response = await fetch(url + wire.path, {
         method: wire.method,
@@ -132,7 +136,7 @@ export async function send<T>(sender: Sender, wire: Wire, sending: Sending<T>): 
       const waitMs = waitOf(failed, tries);
       if (waitMs === undefined) throw failed;
       onRetry?.({ problem: failed, waitMs, tries });
-      await pause(waitMs, signal);
+      await pause(globals, waitMs, signal);
     }
     // A cookie cannot be looked at, and may be another one since.
     if (typeof is === 'number' && !(await isSignedIn().catch(() => false)))
@@ -196,23 +200,21 @@ export function problemWithout(
 }
 
 /** How long a call waits before another try: as the answer says, or at random, and all pauses together no longer than it may. */
-function patience({ retries = 2, maxWait = MAX_WAIT_MS }: Target, { isRead }: Wire): WaitOf {
+function patience({ target: { retries = 2, maxWait = MAX_WAIT_MS }, globals }: Sender, { isRead }: Wire): WaitOf {
   let leftMs = maxWait;
   return ({ retryable, retryAfter, outcome, status }, tries) => {
     // A write that is refused with 409 is under way elsewhere: once that is over it would be sent a second time.
     if (tries > retries || !retryable || (!isRead && (outcome || status === 409))) return undefined;
-    const waitMs = retryAfter === undefined ? PAUSE_MS * 2 ** tries * (0.5 + Math.random()) : retryAfter * 1000;
+    const waitMs = retryAfter === undefined ? PAUSE_MS * 2 ** tries * (0.5 + globals.Math.random()) : retryAfter * 1000;
     leftMs -= waitMs;
     return leftMs < 0 ? undefined : waitMs;
   };
 }
 
-export function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  let timer: ReturnType<typeof setTimeout>;
-  const passed = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, ms);
-  });
-  return unlessAborted(passed, signal).finally(() => clearTimeout(timer));
+export function pause(globals: Globals, ms: number, signal: AbortSignal | undefined): Promise<void> {
+  let timer: unknown;
+  const passed = new Promise<void>((resolve) => (timer = globals.setTimeout(resolve, ms)));
+  return unlessAborted(passed, signal).finally(() => globals.clearTimeout(timer));
 }
 
 /** React Native knows no reason. */

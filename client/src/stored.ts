@@ -47,7 +47,7 @@ export function openStore(options: StoreOptions, kept: Map<string, Kept>) {
   const write = async () => {
     isDue = false;
     if (isSealed) return store.setItem(ITEM, '');
-    isSealed = isThere && !(await store.getItem(ITEM))?.startsWith(beginning);
+    if (isThere && !(await store.getItem(ITEM))?.startsWith(beginning)) isSealed = true;
     return isSealed || store.setItem(ITEM, textOf(kept));
   };
   let isDue = false;

@@ -1,27 +1,22 @@
+import type { Globals } from './globals.ts';
 import { reasonOf } from './send.ts';
 
-/** Of a page, as far as there is one. */
-interface Page extends EventTarget {
-  readonly visibilityState?: string;
-}
-
-const page = () => (globalThis as { readonly document?: Page }).document;
-export const isHidden = (): boolean => page()?.visibilityState === 'hidden';
+export const isHidden = ({ document }: Globals): boolean => document?.visibilityState === 'hidden';
 /** Not every runtime says it. */
-export const isOffline = (): boolean => !(globalThis.navigator?.onLine ?? true);
+export const isOffline = ({ navigator }: Globals): boolean => !(navigator?.onLine ?? true);
 
 /**
  * One thing after another. What is under way is interrupted by the signal, when the page is hidden or shown, and when the network
  * is back.
  */
-export function createTurns(signal: AbortSignal | undefined) {
+export function createTurns(globals: Globals, signal: AbortSignal | undefined) {
   let turn = new AbortController();
   let isOver = false;
   const interrupt = () => turn.abort();
   const heard = [
     [signal, 'abort'],
-    [page(), 'visibilitychange'],
-    [globalThis as Partial<EventTarget>, 'online'],
+    [globals.document, 'visibilitychange'],
+    [globals, 'online'],
   ] as const;
   const listen = (how: 'addEventListener' | 'removeEventListener') => {
     for (const [target, type] of heard) target?.[how]?.(type, interrupt);

@@ -40,7 +40,7 @@ export function watchOverview(
   name: string,
   options: Asked = {},
 ): AsyncGenerator<unknown, void, undefined> {
-  const turns = createTurns(options.signal);
+  const turns = createTurns(portico.globals, options.signal);
   const values = watch(createAsking(portico, idOf(portico, name), options, turns.interrupt), turns);
   const end = values.return.bind(values);
   values.return = () => {

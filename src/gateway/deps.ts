@@ -21,6 +21,8 @@ export interface GatewayDeps {
   readonly transport: Transport;
   readonly store: Store;
   readonly clock: Clock;
+  /** From 0 to 1: spreads what many would do at once. */
+  readonly random: () => number;
   readonly digest: Digest;
   readonly logger: Logger;
   readonly metrics: Metrics;

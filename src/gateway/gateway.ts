@@ -82,9 +82,9 @@ export function createGateway(deps: GatewayDeps) {
 
 /** The call of the upstream, with its retries and the gates before each attempt. */
 function upstreamCall(deps: GatewayDeps & { readonly via: Via }, accepted: Gate) {
-  const { config, clock, metrics, store } = deps;
+  const { config, clock, random, metrics, store } = deps;
   const { upstreamTimeoutMs: attemptTimeoutMs } = config;
   const { gates, ...asked } = gateList({ ...deps, told: [accepted, endingSessions(store)] });
   const exchange = upstreamClient({ ...deps, maxBodyBytes: config.upstreamMaxBodyBytes, attemptTimeoutMs });
-  return { ...asked, call: guardedCall({ clock, metrics, gates, exchange }) };
+  return { ...asked, call: guardedCall({ clock, random, metrics, gates, exchange }) };
 }

@@ -1,8 +1,7 @@
-import type { Config } from '../config.ts';
 import type { StatusClass } from '../core/metrics.ts';
 import { andThen } from '../core/runtime.ts';
 import { legsOf, ownMsOf, waitsIn } from '../core/timeline.ts';
-import type { ClientRequest } from './request.ts';
+import type { ClientRequest, RequestTools } from './request.ts';
 
 /** Not in any RFC, but the usual status for a client that has left. It is only logged. */
 export const CLIENT_LEFT = 499;
@@ -23,10 +22,10 @@ export function endRequest(request: ClientRequest, status: number): void {
 function record(request: ClientRequest, status: number): void {
   const { route, cache, begunAt, phases, tools } = request;
   if (route.isProbe && !isClientsFault(status)) return;
-  const { config, clock, digest, metrics, recorder } = tools;
+  const { clock, digest, metrics, recorder } = tools;
   const endedAt = clock.now();
   request.span?.end(status, endedAt);
-  if (isLogged(config.logRequests, status)) {
+  if (isLogged(tools, status)) {
     const client = digest.address(request.address);
     const logged = andThen(client, (known) => log(request, { status, endedAt, client: known }));
     if (logged instanceof Promise) request.waitUntil(logged);
@@ -76,8 +75,8 @@ function log(request: ClientRequest, { status, endedAt, client }: Ended): void {
 }
 
 /** Whether a request with this status has a line. */
-const isLogged = ({ from, share }: Config['logRequests'], status: number): boolean =>
-  status >= from || (share > 0 && Math.random() < share);
+const isLogged = ({ config: { logRequests }, random }: RequestTools, status: number): boolean =>
+  status >= logRequests.from || (logRequests.share > 0 && random() < logRequests.share);
 
 function legFields({ route, phases = [], begunAt: startedAt }: ClientRequest, endedAt: number) {
   const legs = legsOf(phases, { name: route.operation ?? route.name, startedAt, endedAt });

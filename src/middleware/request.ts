@@ -26,6 +26,7 @@ export interface Env {
 export interface RequestTools {
   readonly config: Pick<Config, 'requestTimeoutMs' | 'publicUrl' | 'sessions' | 'logRequests' | 'slowMs'>;
   readonly clock: Clock;
+  readonly random: () => number;
   readonly digest: Digest;
   readonly logger: Logger;
   readonly metrics: Metrics;

@@ -12,7 +12,7 @@ interface GuardedCallOptions {
   /** Asked in this order before each attempt; what they return is called in reverse order after it. */
   readonly gates: readonly Gate[];
   readonly exchange: Exchange;
-  readonly random?: (() => number) | undefined;
+  readonly random: () => number;
 }
 
 /**
@@ -88,7 +88,7 @@ const RETRIED: ReadonlySet<Fault | undefined> = new Set<Fault>(['no_connection',
  * deadline. A budget keeps retries from tripling the load of an upstream in trouble. Pauses have full jitter. `random`:
  * from 0 to 1.
  */
-function retries({ metrics, random = Math.random }: Pick<GuardedCallOptions, 'metrics' | 'random'>) {
+function retries({ metrics, random }: Pick<GuardedCallOptions, 'metrics' | 'random'>) {
   const calls = new SlidingWindow(BUDGET_MS);
   const again = new SlidingWindow(BUDGET_MS);
   const isInBudget = (now: number) =>

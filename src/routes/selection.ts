@@ -118,7 +118,7 @@ function trim(text: string, fields: ReadonlySet<string>): string {
 }
 
 /** The documented fields of an operation's answer, or of its items if it is a list. */
-export function documentedFields({ answer }: Operation): ReadonlySet<string> {
+function documentedFields({ answer }: Operation): ReadonlySet<string> {
   return new Set(Object.keys(shapeOf(answer)));
 }
 

@@ -228,11 +228,10 @@ const DIRECTIVE = /([\w-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s,;]*)))?/g;
 /** Seconds; a larger value counts as this (RFC 9111, section 1.2.2). */
 const MAX_SECONDS = 2 ** 31;
 
-/** Reads the upstream's `no-store`, `no-cache` and `max-age`. Other directives and unusable values are ignored. */
+/** Reads the upstream's `Vary: *`, `no-store`, `no-cache` and `max-age`. Other directives and unusable values are ignored. */
 function keepingOf(raw: RawAnswer): Keeping {
-  const header = headerOf(raw, 'cache-control');
-  if (header === undefined) return STORABLE;
-  let isStorable = true;
+  const header = headerOf(raw, 'cache-control') ?? '';
+  let isStorable = !/(?:^|,)\s*\*\s*(?:,|$)/.test(headerOf(raw, 'vary') ?? '');
   const limits: number[] = []; // in seconds
   for (const [, name, quoted, bare = ''] of header.toLowerCase().matchAll(DIRECTIVE)) {
     const value = quoted ?? bare;
@@ -243,7 +242,5 @@ function keepingOf(raw: RawAnswer): Keeping {
   if (limits.length === 0) return { isStorable };
   return { isStorable, maxFreshMs: Math.min(MAX_SECONDS, Math.max(0, Math.min(...limits))) * 1000 };
 }
-
-const STORABLE: Keeping = { isStorable: true };
 
 const ageOf = (raw: RawAnswer) => Number(/^\d+/.exec(headerOf(raw, 'age') ?? '')?.[0] ?? 0);

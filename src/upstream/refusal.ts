@@ -149,7 +149,7 @@ export function concealableIn(headers: readonly string[]): string[] {
 const TELLING = 32;
 
 /** Finds a word of visible characters. */
-export function patternOf(word: string, flags: string): RegExp {
+function patternOf(word: string, flags: string): RegExp {
   const isLong = word.length >= LONG_WORD;
   const literal = word.slice(0, TELLING).replaceAll(/[.*+?^${}()|[\]\\/-]/g, String.raw`\$&`);
   const rest = word.length > TELLING ? String.raw`[\x21-\x7e]{0,${word.length - TELLING}}` : '';

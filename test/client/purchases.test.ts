@@ -1,378 +1,302 @@
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
-import { createClient } from '../../client/src/index.ts';
-import { barrier, hold, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
+import { describe, expect, test } from 'vitest';
+import { type Input, outcomeOf } from '../../client/src/index.ts';
+import { createClock } from '../support/client-clock.ts';
 import {
+  type Answer,
   BOUGHT,
-  gistOf,
+  hold,
+  html,
+  json,
+  lost,
   openStandIn,
-  passPauses,
   PLAN,
   problem,
   problemBody,
   problemOf,
   PURCHASE,
-  SUBSCRIPTION,
+  settled,
   thrownBy,
+  UNKNOWN,
 } from './helpers.ts';
 
 const MINUTE = 60_000;
-const UNKNOWN = problem(504, 'upstream_timeout', { outcome: 'unknown' });
+const DONE = json(201, BOUGHT);
+const REASON = new Error('left');
+
+type Plan = Input<'purchasePlan'>;
 
 /** A client in a shop that gives these answers, and the keys of the purchases that came. */
-async function openShop(...answers: Step[]) {
-  const { gateway, ...rest } = await openStandIn();
-  gateway.on(PURCHASE, ...answers);
-  const keys = () => gateway.calls.map(({ headers }) => headers['idempotency-key']);
-  return { ...rest, gateway, keys };
+function openShop(...answers: Answer[]) {
+  const standIn = openStandIn();
+  standIn.gateway.on(PURCHASE, ...answers);
+  const keys = () => standIn.gateway.callsTo(PURCHASE).map(({ headers }) => headers['idempotency-key']);
+  return {
+    ...standIn,
+    keys,
+    /** Which of the purchases are one to the gateway: each is given the number of the first with its key. */
+    sames: () => keys().map((key) => keys().indexOf(key) + 1),
+    buy: (input: Plan = PLAN, options = {}) => standIn.portico.purchasePlan(input, options),
+    fail: (input: Plan = PLAN) => problemOf(standIn.portico.purchasePlan(input)),
+  };
 }
-
-type Shop = Awaited<ReturnType<typeof openShop>>;
-
-const buyTwice = async ({ portico }: Shop) => {
-  await portico.purchasePlan(PLAN).catch(() => undefined);
-  await portico.purchasePlan(PLAN).catch(() => undefined);
-};
-
-/** Whether the two that were sent are one to the gateway. */
-const isOne = ({ keys }: Shop) => {
-  const [first, second, ...others] = keys();
-  expect([first, second, others]).toEqual([expect.any(String), expect.any(String), []]);
-  return first === second;
-};
 
 describe('the key', () => {
   test('stands on each purchase, 1 to 255 visible characters, new for one that is bought anew', async () => {
-    const shop = await openShop(json(201, BOUGHT));
-    await buyTwice(shop);
-    expect(isOne(shop)).toBe(false);
+    const shop = openShop(DONE);
+    await shop.buy();
+    await shop.buy();
+    expect(shop.sames()).toEqual([1, 2]);
     for (const key of shop.keys()) expect(key).toMatch(/^[!-~]{1,255}$/);
   });
 
-  test('stands on no other write', async () => {
-    const { gateway, portico } = await openStandIn();
-    gateway.on(() => true, json(200, {}));
-    await portico.createApiKey({ title: 'mine' });
-    await portico.updateReferralConfig({ mode: 'credits' });
-    for (const { headers } of gateway.calls) expect(headers).not.toHaveProperty('idempotency-key');
-  });
-
-  test('is one for all tries', async () => {
-    passPauses();
-    const shop = await openShop(problem(503, 'a_code', { retryable: true }));
-    await problemOf(shop.portico.purchasePlan(PLAN));
-    expect(shop.keys()).toHaveLength(3);
-    expect(new Set(shop.keys()).size).toBe(1);
-  });
-
   test('is made where there is no crypto too', async () => {
-    vi.stubGlobal('crypto', undefined);
-    onTestFinished(() => void vi.unstubAllGlobals());
-    const keys: unknown[] = [];
-    const fetch = (_: unknown, init?: RequestInit) => {
-      keys.push(new Headers(init?.headers).get('Idempotency-Key'));
-      return Promise.resolve(Response.json(BOUGHT));
-    };
-    const portico = createClient({ fetch, token: 'a' });
+    const clock = createClock({ random: 0.25, more: { crypto: undefined } });
+    const { gateway, portico } = openStandIn({}, clock);
+    gateway.on(PURCHASE, DONE);
     await portico.purchasePlan(PLAN);
-    await portico.purchasePlan(PLAN);
-    expect(keys).toEqual([expect.stringMatching(/^[!-~]{8,255}$/), expect.stringMatching(/^[!-~]{8,255}$/)]);
-    expect(new Set(keys).size).toBe(2);
+    expect(gateway.calls[0]!.headers['idempotency-key']).toMatch(/^\d{13}-0\.25$/);
   });
 
   test('of the caller is sent as it is, and such purchases join nothing', async () => {
-    const gate = barrier();
-    const shop = await openShop(reply(hold(gate), json(201, BOUGHT)));
-    const both = ['order-1', 'order-2'].map((idempotencyKey) => shop.portico.purchasePlan(PLAN, { idempotencyKey }));
-    await gate.count(2);
-    gate.release();
+    const held = hold(DONE);
+    const shop = openShop(held.answer);
+    const both = ['order-1', 'order-2'].map((idempotencyKey) => shop.buy(PLAN, { idempotencyKey }));
+    await shop.gateway.arrived(2);
+    held.release();
     await Promise.all(both);
-    expect(new Set(shop.keys())).toEqual(new Set(['order-1', 'order-2']));
+    expect(shop.keys()).toEqual(['order-1', 'order-2']);
   });
 });
 
 describe('an equal purchase', () => {
-  test('while the first is under way is that one: one call, and both get its answer', async () => {
-    const gate = barrier();
-    const shop = await openShop(reply(hold(gate), json(201, BOUGHT)));
-    const first = shop.portico.purchasePlan(PLAN);
-    await gate.reached;
-    const others = [PLAN, { ...PLAN, recaptcha: 'abc' }].map((body) => shop.portico.purchasePlan(body));
-    gate.release();
-    const [one, ...joined] = await Promise.all([first, ...others]);
-    expect(one).toEqual(BOUGHT);
-    for (const answer of joined) expect(answer).toEqual(one);
+  test('while the first is under way is that one: one call, and each gets an answer of its own', async () => {
+    const held = hold(DONE);
+    const shop = openShop(held.answer);
+    const first = shop.buy();
+    await shop.gateway.arrived(1);
+    const others = [PLAN, PLAN, { ...PLAN, recaptcha: 'abc' }].map((body) => shop.buy(body));
+    held.release();
+    const answers = await Promise.all([first, ...others]);
+    expect(answers).toEqual(Array(4).fill(BOUGHT));
+    expect(new Set(answers).size).toBe(4); // what one caller does to it is nobody else's
     expect(shop.gateway.calls).toHaveLength(1);
   });
 
-  test('in the same moment is that one too', async () => {
-    const shop = await openShop(json(201, BOUGHT));
-    const answers = await Promise.all(Array.from({ length: 5 }, () => shop.portico.purchasePlan(PLAN)));
-    expect(answers).toEqual(Array(5).fill(BOUGHT));
-    expect(new Set(answers).size).toBe(5); // what one caller does to it is nobody else's
-    expect(shop.gateway.calls).toHaveLength(1);
-  });
-
-  test('of one that is answered with nothing gets nothing too', async () => {
-    const shop = await openShop(json(204));
-    const answers = await Promise.all([1, 2].map(() => shop.portico.purchasePlan(PLAN)));
-    expect([answers, shop.gateway.calls.length]).toEqual([[undefined, undefined], 1]);
-  });
-
-  test('gets the problem of the one that it has joined', async () => {
-    const shop = await openShop(problem(402, 'card_declined'));
-    const [first, second] = await Promise.all([1, 2].map(() => problemOf(shop.portico.purchasePlan(PLAN))));
+  test('of one that is answered with nothing gets nothing, and the problem of one that failed', async () => {
+    const shop = openShop(json(204), problem(402, 'card_declined'));
+    expect(await Promise.all([shop.buy(), shop.buy()])).toEqual([undefined, undefined]);
+    const [first, second] = await Promise.all([shop.fail(), shop.fail()]);
     expect(second).toBe(first);
-    expect([first!.code, shop.gateway.calls.length]).toEqual(['card_declined', 1]);
+    expect([first.code, shop.gateway.calls.length]).toEqual(['card_declined', 2]);
   });
 
   test.for([
-    ['an unknown outcome', UNKNOWN],
-    ['no answer', reset()],
-    ['an answer that is none', json(200, '<html>')],
-    ['a 504 of a proxy’s own, in the shape of a problem', json(504, problemBody(504, 'timeout', { retryable: true }))],
-    ['a 403 of a firewall that has read the answer', json(403, '<html>')],
-    ['409 outcome_unknown', problem(409, 'outcome_unknown')],
-    ['409 idempotency_in_progress', problem(409, 'idempotency_in_progress', { retryable: true })],
-  ] as const)('after %s has the same key', async ([, answer]) => {
-    const shop = await openShop(answer, json(201, BOUGHT));
-    await buyTwice(shop);
-    expect(isOne(shop)).toBe(true);
+    ['an unknown outcome', UNKNOWN, 1],
+    ['no answer', lost, 1],
+    ['an answer that is none', html(200), 1],
+    ['a 504 of a proxy’s own', json(504, problemBody(504, 'timeout', { retryable: true })), 1],
+    ['a 403 of a firewall that has read the answer', html(403), 1],
+    ['409 outcome_unknown', problem(409, 'outcome_unknown'), 1],
+    ['409 idempotency_in_progress', problem(409, 'idempotency_in_progress', { retryable: true }), 1],
+    ['a refusal', problem(402, 'card_declined'), 2],
+    ['400, such as that recaptcha is wanted', problem(400, 'validation_error'), 2],
+    ['a problem of before it was sent', problem(503, 'overloaded'), 2],
+  ] as const)('after %s is the same one to the gateway, or another', async ([, answer, number]) => {
+    const shop = openShop(answer, DONE);
+    await shop.fail();
+    await shop.buy();
+    expect(shop.sames()).toEqual([1, number]);
   });
 
   test.for([
-    ['a refusal', problem(402, 'card_declined')],
-    ['400, such as that recaptcha is wanted', problem(400, 'validation_error')],
-    ['a problem of before it was sent', problem(503, 'overloaded')],
-  ] as const)('after %s has a key of its own', async ([, answer]) => {
-    const shop = await openShop(answer, json(201, BOUGHT));
-    await buyTwice(shop);
-    expect(isOne(shop)).toBe(false);
+    ['recaptcha', { ...PLAN, recaptcha: 'abc' }, 1],
+    ['the order of members, however deep', { term: 'monthly', list: [1, 2], proxy_countries: { DE: 2, US: 5 } }, 1],
+    ['another order of a list', { term: 'monthly', list: [2, 1], proxy_countries: { DE: 2, US: 5 } }, 2],
+    ['a member', { ...PLAN, term: 'yearly' }, 2],
+    ['a member more', { ...PLAN, x_new: 1 }, 2],
+    ['a count deep inside', { ...PLAN, proxy_countries: { US: 6 } }, 2],
+  ] as const)('that differs by %s is the same one to the gateway, or another', async ([, other, number]) => {
+    const shop = openShop(UNKNOWN, DONE);
+    await shop.fail('list' in other ? { proxy_countries: { US: 5, DE: 2 }, term: 'monthly', list: [1, 2] } : PLAN);
+    await shop.buy(other);
+    expect(shop.sames()).toEqual([1, number]);
+    expect(JSON.parse(shop.gateway.calls[1]!.body)).toEqual(other);
   });
 
-  test('after an unknown outcome has the same key with and without recaptcha', async () => {
-    const shop = await openShop(UNKNOWN, json(201, BOUGHT));
-    await problemOf(shop.portico.purchasePlan(PLAN));
-    await shop.portico.purchasePlan({ ...PLAN, recaptcha: 'abc' });
-    expect(isOne(shop)).toBe(true);
-    expect(JSON.parse(shop.gateway.calls[1]!.body)).toEqual({ ...PLAN, recaptcha: 'abc' });
-  });
-
-  test('is one whose members stand in another order too, however deep', async () => {
-    const shop = await openShop(UNKNOWN, json(201, BOUGHT));
-    const countries = { US: 5, DE: 2 };
-    await problemOf(shop.portico.purchasePlan({ ...PLAN, proxy_countries: countries }));
-    await shop.portico.purchasePlan({ term: 'monthly', proxy_countries: { DE: 2, US: 5 }, proxy_type: 'shared' });
-    expect(isOne(shop)).toBe(true);
-    await shop.portico.purchasePlan({ ...PLAN, proxy_countries: countries, x_list: [1, 2] });
-    await shop.portico.purchasePlan({ ...PLAN, proxy_countries: countries, x_list: [2, 1] });
-    expect(new Set(shop.keys()).size).toBe(3);
-  });
-
-  test('of another client has a key of its own', async () => {
-    const shop = await openShop(UNKNOWN);
-    await problemOf(shop.portico.purchasePlan(PLAN));
-    await problemOf(shop.clientWith({}).purchasePlan(PLAN));
-    expect(isOne(shop)).toBe(false);
-  });
-
-  test.for([
-    ['another body', { ...PLAN, term: 'yearly' }],
-    ['a member more', { ...PLAN, x_new: 1 }],
-    ['another count deep inside', { ...PLAN, proxy_countries: { US: 6 } }],
-  ] as const)('is none with %s', async ([, other]) => {
-    const shop = await openShop(UNKNOWN);
-    await problemOf(shop.portico.purchasePlan(PLAN));
-    await problemOf(shop.portico.purchasePlan(other));
-    expect(isOne(shop)).toBe(false);
-  });
-
-  test('of another account is none, at once and after an unknown outcome', async () => {
-    const { gateway, clientWith } = await openStandIn();
-    gateway.on(PURCHASE, UNKNOWN);
+  test('of another account is none, after an unknown outcome', async () => {
+    const shop = openShop(UNKNOWN);
     const tokens = ['one', 'two', 'one', 'two'].flatMap((token) => [token, token]); // to compare with, and to send
-    const portico = clientWith({ token: () => tokens.shift() });
+    const portico = shop.clientWith({ token: () => tokens.shift() });
     for (let bought = 0; bought < 4; bought += 1) await problemOf(portico.purchasePlan(PLAN));
-    const seen = gateway.calls.map(({ headers }) => [headers['authorization'], headers['idempotency-key']] as const);
-    expect(seen.map(([account]) => account)).toEqual(['Token one', 'Token two', 'Token one', 'Token two']);
-    const [a, b, c, d] = seen.map(([, key]) => key);
-    expect([a === b, a === c, b === d]).toEqual([false, true, true]);
-  });
-
-  test.for(['Authorization', 'cookie'])('of the account of another %s of the call is none', async (name) => {
-    const gate = barrier();
-    const shop = await openShop(reply(hold(gate), json(201, BOUGHT)));
-    const portico = shop.clientWith({ token: undefined }); // with a key a cookie counts for nothing
-    const buy = (account: string) => portico.purchasePlan(PLAN, { headers: { [name]: account } });
-    const all = ['one', 'two', 'one'].map(buy);
-    await gate.count(2);
-    gate.release();
-    await Promise.all(all);
-    expect(shop.gateway.calls.map(({ headers }) => headers[name.toLowerCase()])).toEqual(['one', 'two']);
-    expect(isOne(shop)).toBe(false);
+    const senders = shop.gateway.calls.map(({ headers }) => headers['authorization']?.slice(6));
+    expect(senders).toEqual(['one', 'two', 'one', 'two']);
+    expect(shop.sames()).toEqual([1, 2, 1, 2]);
   });
 });
 
-test('a purchase of whoever has signed out is not joined by whoever signs in', async () => {
-  const gate = barrier();
-  const shop = await openShop(reply(hold(gate), json(201, BOUGHT)));
-  shop.gateway.on('DELETE /bff/v1/session', json(204));
-  shop.gateway.on('POST /bff/v1/session', json(201, { authenticated: true }));
-  const page = shop.clientWith({ token: undefined });
-  const first = page.purchasePlan(PLAN);
-  await gate.reached;
-  await page.deleteSession();
-  await page.createSession({ token: 'of another account' });
-  const second = page.purchasePlan(PLAN);
-  await gate.count(2);
-  gate.release();
-  await Promise.all([first, second]);
-});
+const AGAIN = problem(409, 'outcome_unknown');
 
-const pass = (ms: number) => vi.setSystemTime(Date.now() + ms);
+/** Answers, the time that passes after each but the last, and what each purchase is to the gateway. */
+const TIMES = [
+  ['lasts a minute, less a millisecond', [UNKNOWN, DONE], [MINUTE - 1], [1, 1]],
+  ['is then over', [UNKNOWN, DONE], [MINUTE], [1, 2]],
+  ['is not prolonged by a 409: this time nothing was sent', [UNKNOWN, AGAIN, DONE], [MINUTE - 1, 1], [1, 1, 3]],
+  ['begins anew with each unknown outcome', [UNKNOWN, UNKNOWN, DONE], [MINUTE - 1, MINUTE - 1], [1, 1, 1]],
+  ['is over with a known one', [UNKNOWN, DONE, DONE], [1, 1], [1, 1, 3]],
+] as const;
 
 describe('the minute after an unknown outcome', () => {
-  beforeEach(() => {
-    vi.useFakeTimers({ toFake: ['Date'] });
-    return () => void vi.useRealTimers();
-  });
-
-  test.for([
-    ['within it the key is the same', MINUTE - 1, true],
-    ['after it there is another', MINUTE, false],
-  ] as const)('%s', async ([, ms, expected]) => {
-    const shop = await openShop(UNKNOWN, json(201, BOUGHT));
-    await problemOf(shop.portico.purchasePlan(PLAN));
-    pass(ms);
-    await shop.portico.purchasePlan(PLAN);
-    expect(isOne(shop)).toBe(expected);
+  test.for(TIMES)('%s', async ([, answers, gaps, expected]) => {
+    const shop = openShop(...answers);
+    for (const ms of [...gaps, 0]) {
+      await shop.buy().catch(() => undefined);
+      shop.clock.pass(ms);
+    }
+    expect(shop.sames()).toEqual(expected);
   });
 
   test('begins when the answer comes, not when the purchase is sent', async () => {
-    const gate = barrier();
-    const shop = await openShop(reply(hold(gate), UNKNOWN), json(201, BOUGHT));
-    const first = problemOf(shop.portico.purchasePlan(PLAN));
-    await gate.reached;
-    pass(MINUTE);
-    gate.release();
+    const held = hold(UNKNOWN);
+    const shop = openShop(held.answer, DONE);
+    const first = shop.fail();
+    await shop.gateway.arrived(1);
+    shop.clock.pass(MINUTE);
+    held.release();
     await first;
-    pass(MINUTE - 1);
-    await shop.portico.purchasePlan(PLAN);
-    expect(isOne(shop)).toBe(true);
-  });
-
-  test('is not prolonged by asking: a 409 says that this time nothing was sent', async () => {
-    const shop = await openShop(UNKNOWN, problem(409, 'outcome_unknown'), json(201, BOUGHT));
-    await problemOf(shop.portico.purchasePlan(PLAN));
-    pass(MINUTE - 1);
-    await problemOf(shop.portico.purchasePlan(PLAN));
-    pass(1);
-    await shop.portico.purchasePlan(PLAN);
-    const [a, b, c] = shop.keys();
-    expect([a === b, b === c]).toEqual([true, false]);
-  });
-
-  test('begins anew with each unknown outcome, and is over with a known one', async () => {
-    const shop = await openShop(UNKNOWN, UNKNOWN, json(201, BOUGHT), json(201, BOUGHT));
-    await problemOf(shop.portico.purchasePlan(PLAN));
-    pass(MINUTE - 1);
-    await problemOf(shop.portico.purchasePlan(PLAN));
-    pass(MINUTE - 1);
-    await shop.portico.purchasePlan(PLAN);
-    await shop.portico.purchasePlan(PLAN);
-    const [a, b, c, d] = shop.keys();
-    expect([a === b, b === c, c === d]).toEqual([true, true, false]);
+    shop.clock.pass(MINUTE - 1);
+    await shop.buy();
+    expect(shop.sames()).toEqual([1, 1]);
   });
 });
 
+/** A purchase that is sent, and has no answer before it is released. */
+async function begun() {
+  const held = hold(DONE);
+  const shop = openShop(held.answer);
+  const controller = new AbortController();
+  const first = shop.buy(PLAN, { signal: controller.signal });
+  await shop.gateway.arrived(1);
+  return { ...shop, ...held, first, signal: controller.signal, abort: () => controller.abort(REASON) };
+}
+
 describe('an abort', () => {
-  const REASON = new Error('left');
-
-  /** A purchase that is sent, and has no answer before the gate is released. */
-  async function begun() {
-    const gate = barrier();
-    const shop = await openShop(reply(hold(gate), json(201, BOUGHT)));
-    const controller = new AbortController();
-    const first = shop.portico.purchasePlan(PLAN, { signal: controller.signal });
-    await gate.reached;
-    shop.gateway.on(SUBSCRIPTION, json(200, {}));
-    return {
-      ...shop,
-      gate,
-      first,
-      abort: () => controller.abort(REASON),
-      /** Resolves when those have joined that were asked for before. */
-      joined: () => shop.portico.getSubscription(),
-      keys: () => shop.keys().filter(Boolean),
-    };
-  }
-
   test('of a purchase gives an equal one afterwards the same key', async () => {
     const shop = await begun();
     shop.abort();
     expect(await thrownBy(shop.first)).toBe(REASON);
-    shop.gate.release();
-    expect(await shop.portico.purchasePlan(PLAN)).toEqual(BOUGHT);
-    expect(isOne(shop)).toBe(true);
+    shop.release();
+    expect(await shop.buy()).toEqual(BOUGHT);
+    expect(shop.sames()).toEqual([1, 1]);
   });
 
-  test('of the first is none of one that has joined it: that one goes on with the same key', async () => {
+  test('of the first is none of those that have joined it: they go on with the same key', async () => {
     const shop = await begun();
-    const joined = [1, 2].map(() => shop.portico.purchasePlan(PLAN));
-    await shop.joined();
+    const joined = [shop.buy(), shop.buy()];
+    await settled();
     shop.abort();
     expect(await thrownBy(shop.first)).toBe(REASON);
-    shop.gate.release();
-    const [one, other] = await Promise.all(joined);
-    expect(one).toEqual(BOUGHT);
-    expect(other).toEqual(one);
-    expect(isOne(shop)).toBe(true);
+    shop.release();
+    expect(await Promise.all(joined)).toEqual([BOUGHT, BOUGHT]);
+    expect(shop.sames()).toEqual([1, 1]);
   });
 
   test('of one that has joined is none of the first', async () => {
     const shop = await begun();
     const controller = new AbortController();
-    const joined = thrownBy(shop.portico.purchasePlan(PLAN, { signal: controller.signal }));
-    await shop.joined();
+    const joined = thrownBy(shop.buy(PLAN, { signal: controller.signal }));
+    await settled();
     controller.abort(REASON);
     expect(await joined).toBe(REASON);
-    shop.gate.release();
+    expect(await thrownBy(shop.buy(PLAN, { signal: AbortSignal.abort(REASON) }))).toBe(REASON); // before it joins
+    shop.release();
     expect(await shop.first).toEqual(BOUGHT);
     expect(shop.keys()).toHaveLength(1);
   });
-
-  test('is listened for no longer than the purchase lasts', async () => {
-    const portico = createClient({ fetch: () => Promise.resolve(Response.json(BOUGHT)), token: 'a' });
-    const { signal } = new AbortController();
-    const [added, removed] = [vi.spyOn(signal, 'addEventListener'), vi.spyOn(signal, 'removeEventListener')];
-    await Promise.all([1, 2].map(() => portico.purchasePlan(PLAN, { signal })));
-    await new Promise(setImmediate);
-    expect(added.mock.calls.length).toBeGreaterThan(0);
-    expect(removed).toHaveBeenCalledTimes(added.mock.calls.length);
-  });
-
-  test('of both by one signal ends both, and nothing more is sent', async () => {
-    const gate = barrier();
-    const shop = await openShop(hold(gate));
-    const controller = new AbortController();
-    const both = [1, 2].map(() => thrownBy(shop.portico.purchasePlan(PLAN, { signal: controller.signal })));
-    await gate.reached;
-    controller.abort(REASON);
-    expect(await Promise.all(both)).toEqual([REASON, REASON]);
-    expect(shop.gateway.calls).toHaveLength(1);
-  });
-
-  test('before it joins is heard', async () => {
-    const shop = await begun();
-    expect(await thrownBy(shop.portico.purchasePlan(PLAN, { signal: AbortSignal.abort(REASON) }))).toBe(REASON);
-    shop.gate.release();
-    expect(await shop.first).toEqual(BOUGHT);
-  });
 });
 
-test('a purchase that was refused says so by field', async () => {
-  const shop = await openShop(
-    problem(400, 'validation_error', { errors: [{ code: 'required', message: 'Fill it in.', field: 'recaptcha' }] }),
-  );
-  const thrown = await problemOf(shop.portico.purchasePlan(PLAN));
-  expect([gistOf(thrown), thrown.errors['recaptcha']?.[0]?.message]).toEqual(['validation_error 400', 'Fill it in.']);
+const BILLING = 'GET /bff/v1/billing-overview';
+const RECORD = 'GET /bff/v1/outcome';
+const [OLD, NEW] = [1, 2];
+
+const payment = (id: number, plan: number, is_renewal = false) => ({ id, plan, is_renewal });
+const known = payment(10, OLD);
+const renewal = payment(11, OLD, true);
+const own = payment(12, NEW);
+
+type Payments = readonly ReturnType<typeof payment>[];
+const accountOf = (plan: number, results: Payments = []) => ({ subscription: { plan }, pending_payments: { results } });
+
+/** An account that is now so, and what the gateway knows of the key. */
+function openAccount(plan: number, payments: Payments = [], record?: Answer) {
+  const standIn = openStandIn();
+  standIn.gateway.on(BILLING, json(200, { data: accountOf(plan, payments) }));
+  if (record) standIn.gateway.on(RECORD, record);
+  return standIn;
+}
+
+const beforeAlone = { subscription: { plan: OLD } };
+
+test.for([
+  ['another plan', accountOf(OLD, [known]), NEW, [], 'bought', undefined],
+  ['another plan, and a payment of its own', accountOf(OLD, [known]), NEW, [known, own], 'bought', own],
+  ['another payment', accountOf(OLD, [known]), OLD, [known, own], 'begun', own],
+  ['nothing new', accountOf(OLD, [known]), OLD, [known], 'not_seen', undefined],
+  ['the payment of before gone', accountOf(OLD, [known]), OLD, [], 'not_seen', undefined],
+  ['another payment that is a renewal', accountOf(OLD, [known]), OLD, [known, renewal], 'not_seen', undefined],
+  ['another plan, and a renewal', accountOf(OLD, [known]), NEW, [renewal], 'bought', undefined],
+  ['another plan, by the subscription alone', beforeAlone, NEW, [known, own], 'bought', own],
+  ['another plan, payments of before unread', { ...beforeAlone, pending_payments: null }, NEW, [own], 'bought', own],
+  ['some payment, which may be of before', beforeAlone, OLD, [own], 'not_seen', undefined],
+] as const)('what became of a purchase: %s', async ([, before, plan, payments, state, expected]) => {
+  const { portico } = openAccount(plan, payments);
+  const found = await outcomeOf(portico, before);
+  expect(found).toEqual({ state, subscription: { plan }, payment: expected });
+});
+
+test('it asks once, for a fresh subscription and fresh pending payments, and nothing else', async () => {
+  const { gateway, portico } = openAccount(OLD);
+  await outcomeOf(portico, beforeAlone);
+  expect(gateway.calls.map(({ target }) => target)).toEqual([
+    '/bff/v1/billing-overview?sections=subscription%2Cpending_payments',
+  ]);
+  expect(gateway.calls[0]!.headers).toMatchObject({ 'cache-control': 'no-cache', prefer: 'handling=strict' });
+});
+
+test.for([
+  ['a section that fails', problem(404, 'not_found', { section: 'pending_payments' }), 'not_found'],
+  ['an account that was suspended meanwhile', problem(403, 'account_suspended'), 'account_suspended'],
+] as const)('%s is thrown as its problem', async ([, answer, code]) => {
+  const { gateway, portico } = openStandIn();
+  gateway.on(BILLING, answer);
+  expect((await problemOf(outcomeOf(portico, beforeAlone))).code).toBe(code);
+});
+
+describe('with its key', () => {
+  const idempotencyKey = 'mine';
+
+  test.for([
+    ['is recorded', json(200, { state: 'done', status: 200, at: '2026-01-01T00:00:00Z' }), 'bought'],
+    ['is under way', json(200, { state: 'under_way' }), 'under_way'],
+    ['has no known end', json(200, { state: 'unknown' }), 'not_seen'],
+    ['has no record', problem(404, 'outcome_not_found'), 'not_bought'],
+    ['is of an older gateway, which cannot be asked', problem(404, 'unknown_endpoint'), 'not_seen'],
+  ] as const)('a purchase that %s and cannot be seen', async ([, record, state]) => {
+    const { gateway, portico } = openAccount(OLD, [], record);
+    expect((await outcomeOf(portico, beforeAlone, { idempotencyKey })).state).toBe(state);
+    const asked = gateway.calls.map(({ path, headers }) => [path, headers['idempotency-key']]);
+    expect(asked).toEqual([
+      ['/bff/v1/outcome', 'mine'],
+      ['/bff/v1/billing-overview', undefined],
+    ]);
+  });
+
+  test('the problem of a purchase says it', async () => {
+    const { gateway, portico } = openAccount(OLD, [], json(200, { state: 'under_way' }));
+    gateway.on(PURCHASE, UNKNOWN);
+    const thrown = await problemOf(portico.purchasePlan(PLAN));
+    const { state } = await outcomeOf(portico, beforeAlone, { idempotencyKey: thrown.idempotencyKey });
+    expect(state).toBe('under_way');
+    const [bought, asked] = gateway.calls.map(({ headers }) => headers['idempotency-key']);
+    expect([bought, asked]).toEqual([thrown.idempotencyKey, thrown.idempotencyKey]);
+  });
 });

@@ -1,413 +1,321 @@
-import { describe, expect, test, vi } from 'vitest';
-import { type Retry, watchOverview } from '../../client/src/index.ts';
-import { barrier, hold, json, reply, reset, type Step } from '../support/scripted-upstream.ts';
-import { tokenOf } from '../support/marked.ts';
-import { gistOf, problem, problemOf, thrownBy } from './helpers.ts';
+import { describe, expect, test } from 'vitest';
+import { type ClientOptions, type Retry, watchOverview } from '../../client/src/index.ts';
+import { createClock, createSurroundings, TRY_MS } from '../support/client-clock.ts';
 import {
-  changed,
-  DELTA,
-  drained,
-  FIRST,
-  openWatch,
-  passing,
-  preferenceOf,
-  same,
-  SECOND_MS,
-  sectionsOf,
-  valueOf,
-  WAITED,
-  whole,
-} from './watching.ts';
+  type Answer,
+  type Call,
+  gistOf,
+  gistThrown,
+  hold,
+  html,
+  json,
+  lost,
+  openStandIn,
+  problem,
+  thrownBy,
+} from './helpers.ts';
+
+const OVERVIEW = 'GET /bff/v1/account-overview';
+const SECOND = 1000;
+const MINUTES = 300_000;
+const WAITED = { 'preference-applied': 'wait=30' };
+const DELTA = { 'preference-applied': 'changed-sections, wait=30' };
+const REASON = new Error('left');
+const OVER = { done: true, value: undefined };
+const FIRST = { subscription: { plan: 1 }, notifications: { count: 0 } };
+
+const fresh = { state: 'fresh', age: 0 };
+const sectionsOf = (data: object, states: object = {}) => ({
+  ...Object.fromEntries(Object.keys(data).map((name) => [name, fresh])),
+  ...states,
+});
+
+/** A whole answer. */
+const whole = (etag: string, data: object = FIRST, states?: object) =>
+  json(200, { data, errors: [], meta: { complete: true, sections: sectionsOf(data, states) } }, { etag });
+/** What has changed, beside what has not. */
+const changed = (etag: string, data: object, states: object = {}, headers: Record<string, string> = DELTA) => {
+  const unchanged = Object.keys(FIRST).filter((name) => !(name in data));
+  const meta = { complete: true, unchanged, sections: sectionsOf(FIRST, states) };
+  return json(200, { data, errors: [], meta }, { etag, ...headers });
+};
+const same = (headers: Record<string, string> = WAITED) => json(304, '', headers);
+const limited = (retry_after: number) => problem(429, 'rate_limited', { retryable: true, retry_after });
+
+/** A watch whose pauses the test ends. The gateway answers as told, the last thing again and again. */
+function openWatch(answers: readonly Answer[], options: ClientOptions = {}) {
+  const around = createSurroundings();
+  const clock = createClock({ more: around.more });
+  clock.hold();
+  const standIn = openStandIn(options, clock);
+  standIn.gateway.on(OVERVIEW, ...answers);
+  const told: Retry[] = [];
+  const controller = new AbortController();
+  const { signal } = controller;
+  const watch = watchOverview(standIn.portico, 'account-overview', {
+    signal,
+    onRetry: (pause) => void told.push(pause),
+  });
+  const value = async () => {
+    const { value: got, done } = await watch.next();
+    if (done) throw new Error('it has ended');
+    return got as { data: Record<string, object>; meta: { sections: Record<string, object> }; errors: object[] };
+  };
+  /** Lets so many pauses pass, and says how long they were. */
+  const passing = async (count: number) => {
+    const lengths: number[] = [];
+    for (let number = 0; number < count; number += 1) {
+      const { ms, end } = await clock.next();
+      lengths.push(ms);
+      end();
+    }
+    return lengths;
+  };
+  /** Its next value, after these pauses. */
+  const after = async (...lengths: number[]) => {
+    const next = value();
+    expect(await passing(lengths.length)).toEqual(lengths);
+    return next;
+  };
+  const wishes = () => standIn.gateway.calls.map(({ headers }) => headers['prefer']);
+  const waits = () => wishes().map((prefer) => /wait/.test(prefer ?? ''));
+  return { ...standIn, around, told, controller, watch, value, passing, after, wishes, waits };
+}
+
+/** The same, whose first value has come. */
+async function openWatched(...answers: Answer[]) {
+  const world = openWatch([whole('"1"'), ...answers]);
+  return { ...world, first: await world.value() };
+}
+
+/** Takes all that it gives. */
+const drain = async (values: AsyncIterable<unknown>) => {
+  for await (const _ of values);
+};
 
 describe('a watch', () => {
   test('gives the whole overview at once, asks for changes a second later, and waits for them at the gateway', async () => {
-    const gate = barrier();
-    const world = await openWatch([whole('"1"', FIRST), hold(gate)]);
-    const first = await valueOf(world.watch);
-    expect(first).toEqual({ data: FIRST, errors: [], meta: { complete: true, sections: sectionsOf(FIRST) } });
-    void world.watch.next();
-    expect(await passing(world, 1)).toEqual([SECOND_MS]);
-    await gate.reached;
-    expect(world.gateway.calls[0]!.headers).not.toHaveProperty('prefer');
-    expect(world.gateway.calls[1]!.headers).toMatchObject({
-      'if-none-match': '"1"',
-      prefer: 'changed-sections, wait=30',
-      'cache-control': 'max-age=0',
-    });
-    await world.watch.return();
+    const { gateway, value, watch, passing } = openWatch([whole('"1"'), hold().answer]);
+    expect(await value()).toEqual({ data: FIRST, errors: [], meta: { complete: true, sections: sectionsOf(FIRST) } });
+    void watch.next();
+    expect(await passing(1)).toEqual([SECOND]);
+    await gateway.arrived(2);
+    expect(gateway.calls[0]!.headers).not.toHaveProperty('prefer');
+    const wish = { 'if-none-match': '"1"', prefer: 'changed-sections, wait=30', 'cache-control': 'max-age=0' };
+    expect(gateway.calls[1]!.headers).toMatchObject(wish);
+    await watch.return();
   });
 
   test('merges what has changed, and gives what has not as the same objects', async () => {
-    const world = await openWatch([
-      whole('"1"', FIRST),
-      changed('"2"', { notifications: { count: 1 } }, ['subscription']),
-      changed('"3"', { subscription: { plan: 2 } }, ['notifications']),
-    ]);
-    const values = [await valueOf(world.watch)];
-    for (let time = 0; time < 2; time += 1) {
-      const next = valueOf(world.watch);
-      await passing(world, 1);
-      values.push(await next);
-    }
-    expect(values.map(({ data }) => data)).toEqual([
-      FIRST,
-      { subscription: { plan: 1 }, notifications: { count: 1 } },
-      { subscription: { plan: 2 }, notifications: { count: 1 } },
-    ]);
-    const [one, two, three] = values.map(({ data }) => data);
-    expect(two!['subscription']).toBe(one!['subscription']);
-    expect(three!['notifications']).toBe(two!['notifications']);
-    for (const { meta } of values) expect(Object.keys(meta)).toEqual(['complete', 'sections']);
-    expect(world.gateway.calls.map(({ headers }) => headers['if-none-match'])).toEqual([undefined, '"1"', '"2"']);
-  });
-
-  test('gives what a section says of its failure, with no new data', async () => {
-    const states = { subscription: { state: 'stale', age: 40, code: 'upstream_timeout' } };
-    const meta = { complete: true, unchanged: Object.keys(FIRST), sections: sectionsOf(FIRST, states) };
-    const world = await openWatch([
-      whole('"1"', FIRST),
-      json(200, { data: {}, errors: [], meta }, { etag: '"1!"', ...DELTA }),
-    ]);
-    await world.watch.next();
-    const next = valueOf(world.watch);
-    await passing(world, 1);
-    expect(await next).toMatchObject({ data: FIRST, meta: { sections: states } });
-  });
-
-  test('is quiet while nothing changes, and waits again and again', async () => {
-    const world = await openWatch([
-      whole('"1"', FIRST),
-      same(),
-      same(),
-      whole('"2"', { ...FIRST, notifications: null }),
-    ]);
-    await world.watch.next();
-    const next = valueOf(world.watch);
-    expect(await passing(world, 3)).toEqual([SECOND_MS, SECOND_MS, SECOND_MS]);
-    expect((await next).data).toEqual({ ...FIRST, notifications: null });
-    expect(world.gateway.calls).toHaveLength(4);
+    const answers = [changed('"2"', { notifications: { count: 1 } }), changed('"3"', { subscription: { plan: 2 } })];
+    const { gateway, first: one, after } = await openWatched(...answers);
+    const [two, three] = [await after(SECOND), await after(SECOND)];
+    expect(two.data).toEqual({ subscription: { plan: 1 }, notifications: { count: 1 } });
+    expect(three.data).toEqual({ subscription: { plan: 2 }, notifications: { count: 1 } });
+    expect(two.data['subscription']).toBe(one.data['subscription']);
+    expect(three.data['notifications']).toBe(two.data['notifications']);
+    for (const { meta } of [one, two, three]) expect(Object.keys(meta)).toEqual(['complete', 'sections']);
+    expect(gateway.calls.map(({ headers }) => headers['if-none-match'])).toEqual([undefined, '"1"', '"2"']);
   });
 
   test('asks for what is wanted, under either name', async () => {
-    const { gateway, portico } = await openWatch([whole('"1"', { transactions: null })]);
-    gateway.on(() => true, whole('"1"', { transactions: null }));
-    const wanted = {
-      sections: ['transactions'],
-      fields: { transactions: ['id'] },
-      pageSize: { transactions: 5 },
-    } as const;
-    const names = ['billing-overview', 'getBillingOverview'] as const;
-    for (const name of names) await watchOverview(portico, name, { ...wanted, strict: true }).next();
-    const target =
-      '/bff/v1/billing-overview?page_size%5Btransactions%5D=5&sections=transactions&fields%5Btransactions%5D=id';
+    const { gateway, portico, wishes } = openWatch([]);
+    gateway.on('*', whole('"1"', { transactions: null }));
+    const wanted = { sections: ['transactions'], pageSize: { transactions: 5 }, strict: true } as const;
+    for (const name of ['billing-overview', 'getBillingOverview'] as const)
+      await watchOverview(portico, name, { ...wanted, fields: { transactions: ['id'] } }).next();
+    const query = 'page_size%5Btransactions%5D=5&sections=transactions&fields%5Btransactions%5D=id';
+    const target = `/bff/v1/billing-overview?${query}`;
     expect(gateway.calls.map((call) => call.target)).toEqual([target, target]);
-    expect(gateway.calls.map(preferenceOf)).toEqual(['handling=strict', 'handling=strict']);
-  });
-
-  test('asks for nothing while nobody wants a value', async () => {
-    const world = await openWatch([whole('"1"', FIRST)]);
-    expect(world.gateway.calls).toHaveLength(0);
-    await world.watch.next();
-    expect([world.gateway.calls.length, world.pauses.lengths]).toEqual([1, []]);
+    expect(wishes()).toEqual(['handling=strict', 'handling=strict']);
   });
 });
 
-describe('a 304', () => {
-  const stale = { subscription: { state: 'stale', age: 40, code: 'upstream_timeout' } };
+const late = { state: 'stale', age: 40, code: 'upstream_timeout' };
 
-  test('makes what is stale older, and is given, since a screen says how old it is', async () => {
-    const world = await openWatch([whole('"1"', FIRST, stale), same({ ...WAITED, age: '70' })]);
-    const first = await valueOf(world.watch);
-    const next = valueOf(world.watch);
-    const { end } = await world.pauses.next();
-    vi.advanceTimersByTime(30_000);
-    end();
-    const { data, meta } = await next;
-    expect(meta.sections).toEqual({
-      subscription: { ...stale.subscription, age: 70 },
-      notifications: { state: 'fresh', age: 30 },
-    });
-    expect(data['subscription']).toBe(first.data['subscription']);
-    expect(first.meta.sections).toMatchObject(stale); // stays what it was
-  });
-
-  test('says by its Age that a stale section has been read again: it is fresh', async () => {
-    const world = await openWatch([
-      whole('"1"', FIRST, { subscription: { state: 'stale', age: 40 } }),
-      same({ ...WAITED, age: '3' }),
-    ]);
-    await world.watch.next();
-    const next = valueOf(world.watch);
-    const { end } = await world.pauses.next();
-    vi.advanceTimersByTime(30_000);
-    end();
-    expect((await next).meta.sections).toEqual({
-      subscription: { state: 'fresh', age: 3 },
-      notifications: { state: 'fresh', age: 3 },
-    });
-  });
+test('a 304 makes what is stale older, and is given, since a screen says how old it is', async () => {
+  const answers = [whole('"1"', FIRST, { subscription: late }), same({ ...WAITED, age: '70' })];
+  const { clock, value, after } = openWatch(answers);
+  const first = await value();
+  clock.pass(29 * SECOND);
+  const { data, meta } = await after(); // the second has passed
+  expect(meta.sections).toEqual({ subscription: { ...late, age: 69 }, notifications: { state: 'fresh', age: 29 } });
+  expect(data['subscription']).toBe(first.data['subscription']);
+  expect(first.meta.sections).toMatchObject({ subscription: late }); // stays what it was
 });
 
 describe('where nobody can wait', () => {
   test.for([
     ['as long as the copy is fresh', { 'cache-status': 'portico; hit; ttl=12' }, 12_000],
-    [
-      'as long as the copy of the gateway is, whoever else has one',
-      { 'cache-status': 'other; hit; ttl=90, portico; hit; ttl=7' },
-      7000,
-    ],
+    ['as long as that of the gateway is', { 'cache-status': 'other; hit; ttl=90, portico; hit; ttl=7' }, 7000],
     ['10 s, if the copy is stale', { 'cache-status': 'portico; hit; ttl=-4' }, 10_000],
     ['10 s, if nothing is said', {}, 10_000],
-    ['a second at least', { 'cache-status': 'portico; hit; ttl=0' }, SECOND_MS],
+    ['a second at least', { 'cache-status': 'portico; hit; ttl=0' }, SECOND],
   ] as const)('it pauses %s', async ([, headers, ms]) => {
-    const world = await openWatch([whole('"1"', FIRST), same(headers), whole('"2"', FIRST)]);
-    await world.watch.next();
-    const next = valueOf(world.watch);
-    expect(await passing(world, 2)).toEqual([SECOND_MS, ms]);
-    await next;
+    const { after } = await openWatched(same(headers), whole('"2"'));
+    await after(SECOND, ms);
   });
 
   test('a 304 that took long was waited for, though its header cannot be seen', async () => {
-    const gate = barrier();
-    const world = await openWatch([whole('"1"', FIRST), reply(hold(gate), same({})), whole('"2"', FIRST)]);
-    await world.watch.next();
-    const next = valueOf(world.watch);
-    await passing(world, 1);
-    await gate.reached;
-    vi.advanceTimersByTime(20_000);
-    gate.release();
+    const held = hold(same({}));
+    const { gateway, clock, value, passing } = await openWatched(held.answer, whole('"2"'));
+    const next = value();
+    await passing(1);
+    await gateway.arrived(2);
+    clock.pass(20_000);
+    held.release();
     await next; // without a pause: the second has passed
-    expect(world.pauses.lengths).toEqual([SECOND_MS]);
-  });
-
-  test('an older gateway answers with all of it, which takes the place of what was', async () => {
-    const other = { subscription: { plan: 9 }, notifications: null };
-    const world = await openWatch([whole('"1"', FIRST), whole('"2"', other), same({})]);
-    await world.watch.next();
-    const next = valueOf(world.watch);
-    await passing(world, 1);
-    expect((await next).data).toEqual(other);
-    void world.watch.next();
-    expect((await world.pauses.next()).ms).toBe(10_000);
-    await world.watch.return();
-  });
-
-  test('an answer that may not be kept is asked for anew, whole', async () => {
-    const error = { section: 'notifications', code: 'upstream_timeout' };
-    const incomplete = json(200, {
-      data: { ...FIRST, notifications: null },
-      errors: [error],
-      meta: { complete: false, sections: {} },
-    });
-    const world = await openWatch([incomplete, whole('"2"', FIRST)]);
-    expect((await valueOf(world.watch)).errors).toEqual([error]);
-    const next = valueOf(world.watch);
-    expect(await passing(world, 1)).toEqual([10_000]);
-    expect(await next).toMatchObject({ data: FIRST, errors: [] });
-    expect(world.gateway.calls.map(preferenceOf)).toEqual([undefined, undefined]);
+    expect(clock.lengths).toEqual([SECOND]);
   });
 
   test('after two waits in a row that were cut off the next thirty requests do not wait', async () => {
-    const fails = reset();
     const kept = same({ 'cache-status': 'portico; hit; ttl=12' });
-    const world = await openWatch([
-      whole('"1"', FIRST),
-      fails,
-      kept,
-      fails,
-      ...Array.from({ length: 30 }, () => kept),
-      same(),
-    ]);
-    void drained(world.watch);
-    expect(await passing(world, 6)).toEqual([SECOND_MS, 250, SECOND_MS, 250, 12_000, 12_000]);
-    await passing(world, 28);
-    await world.gateway.waitForCalls(35);
-    const waits = world.gateway.calls.map((call) => /wait/.test(preferenceOf(call) ?? ''));
-    expect(waits).toEqual([false, true, false, true, ...Array.from({ length: 30 }, () => false), true]);
-    await world.watch.return();
+    const thirty = Array<Answer>(30).fill(kept);
+    const { gateway, watch, passing, waits } = openWatch([whole('"1"'), lost, kept, lost, ...thirty, same()]);
+    void drain(watch);
+    expect(await passing(6)).toEqual([SECOND, 250, SECOND, 250, 12_000, 12_000]);
+    await passing(28);
+    await gateway.arrived(35);
+    expect(waits()).toEqual([false, true, false, true, ...Array<boolean>(30).fill(false), true]);
+    await watch.return();
   });
 
-  test('a wait that is cut off now and then is no reason not to wait', async () => {
-    const fails = reset();
-    const world = await openWatch([whole('"1"', FIRST), fails, same(), same(), fails, same(), same()]);
-    void drained(world.watch);
-    expect(await passing(world, 6)).toEqual([SECOND_MS, 250, SECOND_MS, SECOND_MS, 250, SECOND_MS]);
-    const calls = await world.gateway.waitForCalls(7);
-    expect(calls.map((call) => /wait/.test(preferenceOf(call) ?? ''))).toEqual([
-      false,
-      true,
-      false,
-      true,
-      true,
-      false,
-      true,
-    ]);
-    await world.watch.return();
-  });
-
-  test('sections that are left out say that the gateway can wait, though its header cannot be seen', async () => {
-    const meta = { complete: true, unchanged: Object.keys(FIRST), sections: sectionsOf(FIRST) };
-    const delta = json(200, { data: {}, errors: [], meta }, { etag: '"2"' });
-    const world = await openWatch([whole('"1"', FIRST), delta, whole('"3"', FIRST)]);
-    await world.watch.next();
-    for (let time = 0; time < 2; time += 1) {
-      const next = world.watch.next();
-      expect(await passing(world, 1)).toEqual([SECOND_MS]);
-      await next;
-    }
-  });
-
-  test('a try without any answer is given up, and asked again without a wait', async () => {
-    const world = await openWatch([whole('"1"', FIRST), hold(barrier()), whole('"2"', FIRST)]);
-    await world.watch.next();
-    const next = valueOf(world.watch);
-    await passing(world, 1);
-    const [, waiting] = await world.gateway.waitForCalls(2);
-    vi.advanceTimersByTime(45_000);
-    world.pauses.giveUp();
+  test('a try without any answer is given up after 45 s, and asked again without a wait', async () => {
+    const { gateway, clock, value, passing, wishes } = await openWatched(hold().answer, whole('"2"'));
+    const next = value();
+    await passing(1);
+    const waiting = await gateway.arrived(2);
+    clock.end();
     await next;
-    await world.gateway.disconnected(waiting!);
-    expect(world.gateway.calls.map(preferenceOf)).toEqual([undefined, 'changed-sections, wait=30', 'changed-sections']);
+    await waiting.left;
+    expect(wishes()).toEqual([undefined, 'changed-sections, wait=30', 'changed-sections']);
+    expect(TRY_MS).toBe(45_000);
   });
 });
 
 describe('trouble that passes', () => {
   test.for([
-    ['a connection that is cut', reset(), 'connection_failed 0', 250],
+    ['a connection that is cut', lost, 'connection_failed 0', 250],
     ['503', problem(503, 'upstream_unavailable', { retryable: true }), 'upstream_unavailable 503', 250],
-    ['429', problem(429, 'rate_limited', { retryable: true, retry_after: 41 }), 'rate_limited 429', 41_000],
+    ['429', limited(41), 'rate_limited 429', 41_000],
+    ['429 for longer than an hour', limited(1e9), 'rate_limited 429', 3_600_000],
     ['a 5xx that does not say so', problem(508, 'loop_detected'), 'loop_detected 508', 250],
-    [
-      'a page of something in between',
-      json(502, '<html>', { 'content-type': 'text/html' }),
-      'unexpected_answer 502',
-      250,
-    ],
-    ['what is no JSON', json(200, '<html>'), 'connection_failed 0', 250],
-  ] as const)('is told, and waited out: %s', async ([, step, gist, ms]) => {
-    const world = await openWatch([whole('"1"', FIRST), step, whole('"2"', FIRST)]);
-    await world.watch.next();
-    const next = valueOf(world.watch);
-    expect(await passing(world, 2)).toEqual([SECOND_MS, ms]);
-    await next;
-    expect(world.told.map(({ problem: one, waitMs, tries }) => [gistOf(one), waitMs, tries])).toEqual([[gist, ms, 1]]);
-    expect(preferenceOf(world.gateway.calls[2]!)).toBe('changed-sections'); // wants an answer at once
+    ['a page of something in between', html(502), 'unexpected_answer 502', 250],
+    ['what is no JSON', html(200), 'connection_failed 0', 250],
+  ] as const)('is told, and waited out: %s', async ([, answer, gist, ms]) => {
+    const { after, told, wishes } = await openWatched(answer, whole('"2"'));
+    await after(SECOND, ms);
+    expect(told.map(({ problem: one, waitMs, tries }) => [gistOf(one), waitMs, tries])).toEqual([[gist, ms, 1]]);
+    expect(wishes()[2]).toBe('changed-sections'); // wants an answer at once
   });
 
   test('is over with the next good answer, which is a value also where nothing has changed; those after it are none', async () => {
-    const world = await openWatch([whole('"1"', FIRST), reset(), same({ age: '9' }), same(), whole('"2"', FIRST)]);
-    const first = await valueOf(world.watch);
-    const back = valueOf(world.watch);
-    await passing(world, 2);
-    const { data, meta } = await back;
-    expect(data).toBe(first.data);
-    expect(meta.sections).toEqual(first.meta.sections);
-    const next = valueOf(world.watch);
-    await passing(world, 2);
-    await next;
-    expect([world.told.length, world.gateway.calls.length]).toEqual([1, 5]);
+    const { gateway, first, after, told } = await openWatched(lost, same({ age: '0' }), same(), whole('"2"'));
+    const back = await after(SECOND, 250);
+    expect(back.data).toBe(first.data);
+    expect(back.meta.sections).toEqual(first.meta.sections);
+    await after(SECOND, SECOND);
+    expect([told.length, gateway.calls.length]).toEqual([1, 5]);
   });
 
   test('is waited out for ever longer, up to 20 s and as random as that: from 10 to 30', async () => {
-    const world = await openWatch([...Array<Step>(10).fill(reset()), whole('"1"', FIRST)]);
-    const next = valueOf(world.watch);
-    expect(await passing(world, 10)).toEqual([250, 500, 1000, 2000, 4000, 8000, 16_000, 20_000, 20_000, 20_000]);
-    await next;
-  });
-
-  test('is waited out for an hour at most, whatever is said', async () => {
-    const world = await openWatch([problem(429, 'rate_limited', { retryable: true, retry_after: 1e9 })]);
-    void world.watch.next();
-    expect((await world.pauses.next()).ms).toBe(3_600_000);
-    await world.watch.return();
-  });
-
-  test('is told to the client’s own `onRetry` unless the watch has one', async () => {
-    const told: Retry[] = [];
-    const world = await openWatch([reset(), whole('"1"', FIRST)], { onRetry: (retry) => void told.push(retry) });
-    const next = watchOverview(world.portico, 'account-overview').next();
-    await passing(world, 1);
-    await next;
-    expect(told).toHaveLength(1);
+    const { after } = openWatch([...Array<Answer>(10).fill(lost), whole('"1"')]);
+    await after(250, 500, 1000, 2000, 4000, 8000, 16_000, 20_000, 20_000, 20_000);
   });
 });
 
 describe('what ends it', () => {
   test.for([
-    ['401', problem(401, 'unauthenticated'), 'unauthenticated 401'],
-    ['403', problem(403, 'account_suspended'), 'account_suspended 403'],
-    ['400', problem(400, 'validation_failed'), 'validation_failed 400'],
-    ['404', problem(404, 'unknown_endpoint'), 'unknown_endpoint 404'],
-  ] as const)('is a problem that will not pass: %s', async ([, step, gist]) => {
-    const world = await openWatch([whole('"1"', FIRST), step]);
-    await world.watch.next();
-    const thrown = problemOf(world.watch.next());
-    await passing(world, 1);
-    expect(gistOf(await thrown)).toBe(gist);
-    expect(await world.watch.next()).toEqual({ done: true, value: undefined });
-    expect(world.told).toEqual([]);
+    ['unauthenticated', 401],
+    ['account_suspended', 403],
+    ['validation_failed', 400],
+    ['unknown_endpoint', 404],
+  ] as const)('is a problem that will not pass: %s', async ([code, status]) => {
+    const { watch, passing, told } = await openWatched(problem(status, code));
+    const thrown = gistThrown(watch.next());
+    await passing(1);
+    expect(await thrown).toBe(`${code} ${status}`);
+    expect([await watch.next(), told]).toEqual([OVER, []]);
   });
 
   test('is another account: nothing is asked for it', async () => {
     let token = 'one';
-    const world = await openWatch([whole('"1"', FIRST)], { token: () => token });
-    await world.watch.next();
+    const { gateway, value, watch, passing } = openWatch([whole('"1"')], { token: () => token });
+    await value();
     token = 'two';
-    const thrown = problemOf(world.watch.next());
-    await passing(world, 1);
-    expect((await thrown).code).toBe('account_changed');
-    expect(world.gateway.calls.map(tokenOf)).toEqual(['one']);
+    const thrown = gistThrown(watch.next());
+    await passing(1);
+    expect(await thrown).toBe('account_changed 0');
+    expect(gateway.calls.map(({ headers }) => headers['authorization'])).toEqual(['Token one']);
   });
 
-  const reason = new Error('left');
-
-  test.for(['while it waits at the gateway', 'in a pause', 'between two values', 'before it begins'] as const)(
-    'is its signal: %s',
-    async (when) => {
-      const gate = barrier();
-      const world = await openWatch([whole('"1"', FIRST), hold(gate)]);
-      if (when === 'before it begins') world.controller.abort(reason);
-      else await world.watch.next();
-      if (when === 'between two values') world.controller.abort(reason);
-      const thrown = thrownBy(world.watch.next());
-      if (when === 'while it waits at the gateway') {
-        await passing(world, 1);
-        await gate.reached;
-        world.controller.abort(reason);
-        await world.gateway.disconnected(world.gateway.calls[1]!);
-      }
-      if (when === 'in a pause') {
-        await world.pauses.next();
-        world.controller.abort(reason);
-      }
-      expect(await thrown).toBe(reason);
-      expect(await world.watch.next()).toEqual({ done: true, value: undefined });
+  /** Lets a watch come to where it is ended, with a value that is asked for. */
+  const WHEN = {
+    'while it waits at the gateway': async ({ passing, gateway }: ReturnType<typeof openWatch>) => {
+      await passing(1);
+      return gateway.arrived(2);
     },
-  );
+    'in a pause': async ({ clock }: ReturnType<typeof openWatch>) => void (await clock.next()),
+  };
 
-  test.for(['while it waits at the gateway', 'in a pause'] as const)('is `return()`: %s', async (when) => {
-    const gate = barrier();
-    const world = await openWatch([whole('"1"', FIRST), hold(gate)]);
-    await world.watch.next();
-    const next = world.watch.next();
-    const { end } = await world.pauses.next();
-    if (when === 'while it waits at the gateway') {
-      end();
-      await gate.reached;
+  test.for(Object.entries(WHEN))('is its signal, or `return()`, %s', async ([, come]) => {
+    for (const end of ['abort', 'return'] as const) {
+      const world = openWatch([whole('"1"'), hold().answer]);
+      await world.value();
+      const next = world.watch.next();
+      const waiting: Call | void = await come(world);
+      if (end === 'abort') world.controller.abort(REASON);
+      const ended = end === 'return' && world.watch.return();
+      if (end === 'abort') expect(await thrownBy(next)).toBe(REASON);
+      else expect([await next, await ended]).toEqual([OVER, OVER]);
+      if (waiting) await waiting.left;
+      else expect(world.gateway.calls).toHaveLength(1);
+      expect([await world.watch.next(), world.around.heard.size]).toEqual([OVER, 0]);
     }
-    const ended = world.watch.return();
-    expect(await next).toEqual({ done: true, value: undefined });
-    expect(await ended).toEqual({ done: true, value: undefined });
-    if (when === 'while it waits at the gateway') await world.gateway.disconnected(world.gateway.calls[1]!);
-    else expect(world.gateway.calls).toHaveLength(1);
+  });
+});
+
+describe('a page that is hidden', () => {
+  test('has no open wait, asks every five minutes, and at once when it is shown', async () => {
+    const answers = [hold().answer, same({}), same({}), whole('"2"')];
+    const { gateway, clock, around, value, passing, wishes } = await openWatched(...answers);
+    const next = value();
+    await passing(1);
+    const waiting = await gateway.arrived(2);
+    around.turn('hidden');
+    await waiting.left;
+    expect(await passing(1)).toEqual([MINUTES]);
+    expect((await clock.next()).ms).toBe(MINUTES);
+    expect(wishes()).toEqual([undefined, 'changed-sections, wait=30', 'changed-sections']);
+    clock.pass(SECOND);
+    around.turn('visible');
+    await gateway.arrived(4);
+    expect(wishes()[3]).toContain('wait=30');
+    await passing(1);
+    await next;
   });
 
-  test('is a loop that is left', async () => {
-    const world = await openWatch([whole('"1"', FIRST)]);
-    for await (const { data } of world.watch) {
-      expect(data).toEqual(FIRST);
-      break;
-    }
-    expect([world.gateway.calls.length, world.pauses.lengths]).toEqual([1, []]);
+  test('and shown again does not ask before Retry-After is over', async () => {
+    const { clock, around, value, passing } = await openWatched(limited(41), whole('"2"'));
+    const next = value();
+    expect(await passing(1)).toEqual([SECOND]);
+    expect((await clock.next()).ms).toBe(41_000);
+    clock.pass(SECOND);
+    around.turn('hidden');
+    expect((await clock.next()).ms).toBe(MINUTES - SECOND);
+    around.turn('visible');
+    expect(await passing(1)).toEqual([40_000]);
+    await next;
   });
+});
+
+test('a network that is gone is looked for every half minute, and used as soon as it is back', async () => {
+  const { gateway, clock, around, value, passing } = await openWatched(lost, lost, whole('"2"'));
+  around.go(false);
+  const next = value();
+  expect(await passing(2)).toEqual([SECOND, 30_000]);
+  expect((await clock.next()).ms).toBe(30_000);
+  around.go(true);
+  await next;
+  expect(gateway.calls).toHaveLength(4);
 });

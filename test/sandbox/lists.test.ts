@@ -1,226 +1,132 @@
 import { describe, expect, it } from 'vitest';
 import type { AccountName } from '../../sandbox/src/accounts.ts';
-import { createClient, DAY_SECONDS } from './client.ts';
-import type { Page } from './client.ts';
+import { createClient, DAY_SECONDS, ORIGIN, type Page, START } from './client.ts';
 
-const { call, get } = createClient();
+const { all, call, get } = createClient();
 
 const list = (path: string, as: AccountName = 'paid') => get<Page>(`/api/v2/${path}`, as);
-const values = ({ results }: Page, field: string) => results.map((item) => item[field]);
+const values = async (path: string, field: string, as?: AccountName) =>
+  (await list(path, as)).results.map((item) => item[field]);
 
 describe('pages', () => {
-  it('have 25 items and URLs on the origin that was asked', async () => {
-    const first = await list('payment/transaction/');
+  it('have 25 items and URLs on the origin that was asked, with the other parameters', async () => {
+    const first = await list('payment/transaction/?page_size=x');
     expect([first.count, first.results.length, first.previous]).toEqual([30, 25, null]);
-    expect(first.next).toBe('http://upstream.test/api/v2/payment/transaction/?page=2');
-    const second = await list('payment/transaction/?page=2');
-    expect([second.results.length, second.next]).toEqual([5, null]);
-    expect(second.previous).toBe('http://upstream.test/api/v2/payment/transaction/');
+    expect(first.next).toBe(`${ORIGIN}/api/v2/payment/transaction/?page_size=x&page=2`);
+    const path = 'referral/credit/?mode=credits&page=2&page_size=10';
+    const { next, previous } = await list(path, 'affiliate');
+    expect(next).toBe(`${ORIGIN}/api/v2/referral/credit/?mode=credits&page=3&page_size=10`);
+    expect(previous).toBe(`${ORIGIN}/api/v2/referral/credit/?mode=credits&page_size=10`);
   });
 
-  it('keep the other parameters in their URLs', async () => {
-    const { next, previous } = await list(
-      'referral/credit/?mode=credits&page=2&page_size=10&ordering=-amount',
-      'affiliate',
-    );
-    expect(next).toBe('http://upstream.test/api/v2/referral/credit/?mode=credits&page=3&page_size=10&ordering=-amount');
-    expect(previous).toBe('http://upstream.test/api/v2/referral/credit/?mode=credits&page_size=10&ordering=-amount');
+  it('lead through all 240 credits, each once', async () => {
+    const credits = await all('/api/v2/referral/credit/', 'affiliate');
+    expect(new Set(credits.map(({ id }) => id)).size).toBe(240);
+    expect(credits).toHaveLength(240);
   });
 
   it.each(['0', '-1', 'x', '3', '1.5'])('answer 404 for page %s of two', async (page) => {
     const answer = await call('GET', `/api/v2/payment/transaction/?page=${page}`, { as: 'paid' });
     expect(answer).toMatchObject({ status: 404, json: { detail: 'Invalid page.' } });
   });
-
-  it('lead through all 240 credits, each once', async () => {
-    const seen = new Set<unknown>();
-    let next: string | null = 'http://upstream.test/api/v2/referral/credit/';
-    while (next) {
-      const page: Page = await get<Page>(next.replace('http://upstream.test', ''), 'affiliate');
-      for (const { id } of page.results) seen.add(id);
-      next = page.next;
-    }
-    expect(seen.size).toBe(240);
-  });
-
-  it('pass over a page size that makes no sense', async () => {
-    expect((await list('payment/transaction/?page_size=x')).results).toHaveLength(25);
-    expect((await list('payment/transaction/?page_size=3')).results).toHaveLength(3);
-  });
-
-  it('are a plain array of channels, by id', async () => {
-    const channels = await get<{ id: number }[]>('/api/v2/referral/channel/', 'affiliate');
-    expect(channels.map(({ id }) => id)).toEqual([3051, 3052, 3053]);
-    expect(await get('/api/v2/referral/channel/', 'paid')).toEqual([]);
-  });
 });
 
-const credits = (query: string) => list(`referral/credit/?page_size=100&${query}`, 'affiliate');
+/** Which of a list are there, by one of their fields. */
+const FILTERED: readonly (readonly [string, string, unknown[]])[] = [
+  ['notification/', 'id', [1103, 1102, 1101]],
+  ['notification/?ordering=id', 'id', [1101, 1102, 1103]],
+  ['notification/?dismissed_at__isnull=True', 'id', [1103, 1102]],
+  ['notification/?type=too_much_bandwidth_too_little_proxies', 'id', [1102, 1101]],
+  ['payment/method/', 'id', [1073, 1072, 1071]],
+  ['payment/method/?brand=visa', 'id', [1073, 1071]],
+  ['payment/method/?state=', 'id', [1073]],
+  ['payment/method/?ordering=last4', 'last4', ['0002', '4242', '4444']],
+  ['payment/pending/?status=failed', 'id', [1302]],
+  ['payment/pending/?completed_at__isnull=true', 'id', [1303, 1302]],
+];
 
-const sorted = (ones: unknown[]) => ones.toSorted((a, b) => ((a as string) < (b as string) ? -1 : 1));
-
-describe('referral credits', () => {
-  it('are filtered by mode and status', async () => {
-    const reverted = await credits('status=reverted&mode=credits');
-    expect(reverted.count).toBeGreaterThan(0);
-    expect(new Set(values(reverted, 'status'))).toEqual(new Set(['reverted']));
-    expect(values(reverted, 'reverted_at')).not.toContain(null);
-    expect(new Set(values(await credits('mode=payout'), 'mode'))).toEqual(new Set(['payout']));
-  });
-
-  it('are filtered by channel, an empty value meaning none', async () => {
-    expect(new Set(values(await credits('referral_channel=3051'), 'referral_channel_code'))).toEqual(
-      new Set(['SAVE20']),
-    );
-    const without = await credits('referral_channel=');
-    expect([without.count, new Set(values(without, 'referral_channel'))]).toEqual([80, new Set([null])]);
-    expect((await credits('')).count).toBe(240);
-  });
-
-  it('are refused for a channel of someone else', async () => {
-    const { json, status } = await call('GET', '/api/v2/referral/credit/?referral_channel=9', { as: 'affiliate' });
-    expect([status, json]).toEqual([400, { referral_channel: ['there is none with this id'] }]);
-  });
-
-  it.each(['id', 'mode', 'amount', 'status', 'created_at', 'updated_at', 'reverted_at'])(
-    'are ordered by %s',
-    async (field) => {
-      const ascending = values(await credits(`ordering=${field}`), field).filter((value) => value !== null);
-      const descending = values(await credits(`ordering=-${field}`), field).filter((value) => value !== null);
-      expect(ascending).toEqual(sorted(ascending));
-      expect(descending).toEqual(sorted(descending).toReversed());
-    },
-  );
-
-  it('are refused in another order', async () => {
-    const { json, status } = await call('GET', '/api/v2/referral/credit/?ordering=user_id', { as: 'affiliate' });
-    expect([status, json]).toMatchObject([400, { ordering: [{ code: 'invalid_value' }] }]);
-  });
-
-  it('become available after the grace period', async () => {
-    const { get: read, sandbox } = createClient();
-    const pending = async () => (await read<Page>('/api/v2/referral/credit/?status=pending', 'affiliate')).count;
-    expect(await pending()).toBeGreaterThan(30);
-    sandbox.advanceClock(14 * DAY_SECONDS);
-    expect(await pending()).toBe(0);
-  });
+it.each(FILTERED)('%s has these, by %s: %j', async (path, field, expected) => {
+  expect(await values(path, field)).toEqual(expected);
 });
 
-describe('earn-outs', () => {
-  it('have an error reason exactly when they failed', async () => {
-    const { results } = await list('referral/earnout/?page_size=100', 'affiliate');
-    expect(new Set(results.map(({ status }) => status))).toEqual(new Set(['processing', 'completed', 'failed']));
-    for (const { error_reason: reason, status } of results) expect(reason !== null).toBe(status === 'failed');
-  });
+const at = (days: number) => encodeURIComponent(new Date(START + days * DAY_SECONDS * 1000).toISOString());
+const ACTIVITY = '/api/v2/proxy/activity/';
 
-  it('turn what was earned into credits when the day comes', async () => {
-    const { get: read, sandbox } = createClient();
-    expect(await read('/api/v2/referral/config/', 'affiliate')).toMatchObject({
-      credits_earned: 37.5,
-      payouts_earned: 20,
-    });
-    const before = await read('/api/v2/subscription/', 'affiliate');
-    sandbox.advanceClock(6.5 * DAY_SECONDS);
-    expect(await read('/api/v2/referral/config/', 'affiliate')).toMatchObject({ credits_earned: 0, payouts_earned: 0 });
-    const after = await read('/api/v2/subscription/', 'affiliate');
-    const { results } = await read<Page>('/api/v2/referral/earnout/?page_size=2', 'affiliate');
-    expect(results).toMatchObject([
-      { mode: 'payout', status: 'processing', wallet_payout_email: 'affiliate@wallet.example' },
-      { mode: 'credits', status: 'completed', wallet_payout_email: null },
+it.each([
+  ['/api/v2/referral/credit/?referral_channel=9', { referral_channel: ['there is none with this id'] }],
+  ['/api/v2/referral/credit/?ordering=user_id', { ordering: [{ code: 'invalid_value' }] }],
+  ['/api/v2/notification/?ordering=type', { ordering: [{ code: 'invalid_value' }] }],
+  ['/api/v2/subuser/1081/?plan_id=1003', { plan_id: [{ code: 'invalid_choice' }] }],
+  ['/api/v2/subuser/1081/?plan_id=x', { plan_id: [{ message: 'expected an integer' }] }],
+  [`${ACTIVITY}?timestamp__gte=${at(-91.5)}`, [{ code: 'timestamp_too_old' }]],
+  [`${ACTIVITY}?timestamp__lte=${at(19)}`, [{ code: 'timestamp_after_end_date' }]],
+  [`${ACTIVITY}?timestamp__gte=${at(-1)}&timestamp__lte=${at(-2)}`, [{ code: 'invalid_range' }]],
+  [`${ACTIVITY}?timestamp__gte=x`, { timestamp__gte: [{ message: 'expected an ISO 8601 date-time' }] }],
+  [`${ACTIVITY}?bytes__gte=many`, 'bytes__gte must be a number of bytes.'],
+])('%s is refused', async (path, json) => {
+  const answer = await call('GET', path, { as: 'affiliate' });
+  expect([answer.status, answer.json]).toMatchObject([400, json]);
+});
+
+const activity = (query: string) => get<Page>(`${ACTIVITY}?page_size=100&${query}`);
+const reasons = async (query: string) => new Set((await activity(query)).results.map((one) => one['error_reason']));
+const timesOf = (ones: Page['results']) => ones.map(({ timestamp }) => Date.parse(String(timestamp)));
+
+it('activity covers the last six days, newest first, page by page after the last, without `previous`', async () => {
+  const times = timesOf(await all(ACTIVITY));
+  expect([times.length, new Set(times).size]).toEqual([72, 72]);
+  expect(times).toEqual(times.toSorted((a, b) => b - a));
+  expect([times[0]! <= START, times.at(-1)! >= START - 6 * DAY_SECONDS * 1000]).toEqual([true, true]);
+  const { next, ...first } = await get<Page>(ACTIVITY);
+  expect([next, 'previous' in first]).toEqual([expect.stringContaining('?starting_after='), false]);
+});
+
+it('activity goes back ninety days, and has a projected record for each hour to come', async () => {
+  expect((await activity(`timestamp__gte=${at(-90)}`)).count).toBe(1080);
+  const { count, results } = await activity(`timestamp__lte=${at(1.01)}`);
+  expect([count, timesOf(results).filter((time) => time > START).length]).toEqual([72 + 24, 24]);
+});
+
+it('activity is filtered by error reason, bytes, text, category and plan', async () => {
+  const any = new Set(['client_connect_forbidden_host', 'server_connect_timeout']);
+  expect(await reasons('error_reason=*')).toEqual(any);
+  expect(await reasons('error_reason=server_connect_timeout')).toEqual(new Set(['server_connect_timeout']));
+  const forbidden = await reasons('verification_category=acceptable_use_violation');
+  expect(forbidden).toEqual(new Set(['client_connect_forbidden_host']));
+  const { results } = await activity('bytes__gte=1000&bytes__lte=90000');
+  expect(results.every(({ bytes }) => Number(bytes) >= 1000 && Number(bytes) <= 90_000)).toBe(true);
+  const found = (await activity('search=SHOP.example')).results.map(({ hostname }) => hostname);
+  expect([results.length > 0, new Set(found)]).toEqual([true, new Set(['shop.example.org'])]);
+  expect((await activity('plan_id=1002')).count).toBe(0);
+});
+
+describe('referrals as time passes', () => {
+  const CONFIG = '/api/v2/referral/config/';
+  const WEEK = 6.5 * DAY_SECONDS;
+
+  it('what was earned becomes credits and a payout when the day comes', async () => {
+    const client = createClient();
+    const credits = async () => Number((await client.get('/api/v2/subscription/', 'affiliate'))['free_credits']);
+    expect(await client.get(CONFIG, 'affiliate')).toMatchObject({ credits_earned: 37.5, payouts_earned: 20 });
+    const before = await credits();
+    client.sandbox.advanceClock(WEEK);
+    expect(await client.get(CONFIG, 'affiliate')).toMatchObject({ credits_earned: 0, payouts_earned: 0 });
+    const { results } = await client.get<Page>('/api/v2/referral/earnout/?page_size=2', 'affiliate');
+    expect(results.map(({ mode, status }) => `${String(mode)} ${String(status)}`)).toEqual([
+      'payout processing',
+      'credits completed',
     ]);
-    const gained = Number(after['free_credits']) - Number(before['free_credits']);
-    expect(results[1]?.['amount']).toBe(gained);
-    expect(gained).toBeGreaterThanOrEqual(37.5);
+    expect(results[1]!['amount']).toBe((await credits()) - before);
+    expect(await client.get(CONFIG)).toMatchObject({ credits_earned: 12.5, minimum_earn_out_amount: 15 }); // waits below it
   });
 
-  it('fail without a wallet, and keep what was earned', async () => {
-    const { call: request, get: read, sandbox } = createClient();
-    const path = '/api/v2/referral/config/';
-    await request('PATCH', path, { as: 'affiliate', body: { wallet_payout_email: null } });
-    sandbox.advanceClock(6.5 * DAY_SECONDS);
-    const { results } = await read<Page>('/api/v2/referral/earnout/?page_size=1', 'affiliate');
-    expect(results).toMatchObject([{ status: 'failed', error_reason: 'wallet_payout_email_missing' }]);
-    expect((await read(path, 'affiliate'))['payouts_earned']).toBe(results[0]?.['amount']);
-  });
-
-  it('wait below the minimum', async () => {
-    const { get: read, sandbox } = createClient();
-    sandbox.advanceClock(6.5 * DAY_SECONDS);
-    expect(await read('/api/v2/referral/config/')).toMatchObject({ credits_earned: 12.5, minimum_earn_out_amount: 15 });
-    expect(await read<Page>('/api/v2/referral/earnout/')).toMatchObject({ count: 2 });
-  });
-});
-
-const change = (body: unknown) => call('PATCH', '/api/v2/referral/config/', { as: 'lapsed', body });
-
-describe('the referral config', () => {
-  it('keeps what is written to its two writable fields and passes over the others', async () => {
+  it('the config keeps its two writable fields, passes over the others, and refuses what they cannot be', async () => {
+    const change = (body: object) => call('PATCH', CONFIG, { as: 'lapsed', body });
     const { json } = await change({ mode: 'payout', wallet_payout_email: 'me@wallet.example', credits_earned: 1000 });
-    expect(json).toMatchObject({
-      id: 8009,
-      mode: 'payout',
-      wallet_payout_email: 'me@wallet.example',
-      credits_earned: 0,
-    });
-    expect(await get('/api/v2/referral/config/', 'lapsed')).toEqual(json);
-    expect((await change({ wallet_payout_email: null })).json).toMatchObject({
-      mode: 'payout',
-      wallet_payout_email: null,
-    });
-  });
-
-  it('refuses another mode and an address that is none', async () => {
-    expect((await change({ mode: 'cash' })).json).toEqual({
-      mode: [{ message: 'expected payout or credits', code: 'invalid_value' }],
-    });
-    const { json, status } = await change({ wallet_payout_email: 'nowhere' });
-    const error = { message: 'expected an e-mail address', code: 'invalid_format' };
-    expect([status, json]).toEqual([400, { wallet_payout_email: [error] }]);
-  });
-});
-
-const ids = async (query: string) => values(await list(`notification/${query}`), 'id');
-
-describe('notifications', () => {
-  it('come newest first unless asked otherwise', async () => {
-    expect(await ids('')).toEqual([1103, 1102, 1101]);
-    expect(await ids('?ordering=id')).toEqual([1101, 1102, 1103]);
-    expect(await ids('?ordering=-dismissed_at')).toEqual([1103, 1102, 1101]);
-  });
-
-  it('are filtered by whether they are dismissed, and by type', async () => {
-    expect(await ids('?dismissed_at__isnull=True')).toEqual([1103, 1102]);
-    expect(await ids('?dismissed_at__isnull=false')).toEqual([1101]);
-    expect(await ids('?type=too_much_bandwidth_too_little_proxies')).toEqual([1102, 1101]);
-  });
-
-  it('are refused in an order that is not documented', async () => {
-    expect(await call('GET', '/api/v2/notification/?ordering=type', { as: 'paid' })).toMatchObject({ status: 400 });
-  });
-});
-
-describe('payment methods, transactions and pending payments', () => {
-  it('are filtered by any field of theirs', async () => {
-    expect(values(await list('payment/method/?brand=visa'), 'id')).toEqual([1073, 1071]);
-    expect(values(await list('payment/method/?state='), 'id')).toEqual([1073]);
-    expect(values(await list('payment/pending/?status=failed'), 'id')).toEqual([1302]);
-    expect(values(await list('payment/pending/?completed_at__isnull=true'), 'id')).toEqual([1303, 1302]);
-    expect((await list('payment/transaction/?amount__gte=20&amount__lte=30')).count).toBeGreaterThan(0);
-    expect((await list('payment/transaction/?created_at__gte=2026-06-01T00:00:00-07:00')).count).toBe(2);
-    expect((await list('payment/transaction/?unknown=1')).count).toBe(30);
-  });
-
-  it('are ordered by any field of theirs, and newest first otherwise', async () => {
-    expect(values(await list('payment/method/'), 'id')).toEqual([1073, 1072, 1071]);
-    expect(values(await list('payment/method/?ordering=last4'), 'last4')).toEqual(['0002', '4242', '4444']);
-    const amounts = values(await list('payment/transaction/?ordering=-amount&page_size=100'), 'amount') as number[];
-    expect(amounts).toEqual(amounts.toSorted((a, b) => b - a));
-    expect(values(await list('payment/method/?ordering=nothing'), 'id')).toEqual([1073, 1072, 1071]);
-  });
-
-  it('show refunds', async () => {
-    const { results } = await list('payment/transaction/?refund_amount__gt=0');
-    expect(results.length).toBeGreaterThan(0);
-    for (const { refund_date: refundedAt } of results) expect(refundedAt).not.toBeNull();
+    expect(json).toMatchObject({ mode: 'payout', wallet_payout_email: 'me@wallet.example', credits_earned: 0 });
+    expect(await get(CONFIG, 'lapsed')).toEqual(json);
+    expect((await change({ mode: 'cash' })).json).toMatchObject({ mode: [{ message: 'expected payout or credits' }] });
+    const { status } = await change({ wallet_payout_email: 'nowhere' });
+    expect(status).toBe(400);
   });
 });

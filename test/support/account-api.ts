@@ -17,7 +17,5 @@ export const matchPath = (path: string) => accountTable.at(path);
 
 export const allOverviews: readonly Overview[] = overviews;
 
-export { accountOverview, referralOverview } from '../../src/proxy-account/index.ts';
-
 /** As a gateway is made with them. */
 export const accountTables = { table: accountTable, overviews: allOverviews };

@@ -1,13 +1,21 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Clock } from '../../src/core/runtime.ts';
 
-export interface ManualClock extends Clock {
-  /** Lets time pass: what falls due runs in the order of its time, seeing that time as `now`. */
+/** Time that stands still until the test moves it. */
+export interface TestClock extends Clock {
+  /**
+   * Lets so many seconds pass. What falls due runs in the order of its time and sees that time as `now`; what it starts in
+   * this process has settled before the next.
+   */
+  pass(seconds: number): Promise<void>;
+  /** The same where nothing has to settle in between. */
   advance(ms: number): void;
-  /** Timers not yet run or cancelled; a component that has stopped leaves none. */
-  pending(): number;
+  /** Milliseconds of the timers that have been set and neither run nor been cancelled. */
+  timers(): readonly number[];
 }
 
 interface Timer {
+  readonly ms: number;
   readonly at: number;
   readonly run: () => void;
 }
@@ -19,77 +27,62 @@ const nextDue = (timers: ReadonlySet<Timer>, end: number): Timer | undefined => 
   return first;
 };
 
-/** When a manual clock begins. */
+/** When it begins. */
 export const START_MS = Date.UTC(2026, 5, 9, 12);
 
-/** Time that stands still until a test moves it. */
-export const manualClock = (startMs = START_MS): ManualClock => {
+export function testClock(startMs = START_MS): TestClock {
   const timers = new Set<Timer>();
+  /** Timers of no length, which pass by themselves. */
+  const atOnce = new Set<NodeJS.Immediate>();
   let now = startMs;
 
   const after = (ms: number, run: () => void) => {
-    const timer = { at: now + Math.max(0, ms), run };
+    if (ms <= 0) {
+      const immediate = setImmediate(() => {
+        atOnce.delete(immediate);
+        run();
+      });
+      atOnce.add(immediate);
+      return () => {
+        atOnce.delete(immediate);
+        clearImmediate(immediate);
+      };
+    }
+    const timer = { ms, at: now + ms, run };
     timers.add(timer);
     return () => void timers.delete(timer);
   };
 
-  const advance = (ms: number) => {
-    const end = now + ms;
-    // Looked up anew each time: a timer may set or cancel others.
-    for (let due = nextDue(timers, end); due; due = nextDue(timers, end)) {
-      timers.delete(due);
-      now = due.at;
-      due.run();
-    }
-    now = end;
+  /** All that promises and timers of no length lead to. */
+  const settled = async () => {
+    do await turn();
+    while (atOnce.size > 0);
   };
 
-  return { now: () => now, wall: () => now, after, advance, pending: () => timers.size };
-};
-
-/** Deadlines wait for `advance`; pauses between attempts are shorter than this and pass by themselves. */
-export const LONGEST_PAUSE_MS = 1000;
-
-export const clockOfDeadlines = (): ManualClock => {
-  const clock = manualClock();
   return {
-    ...clock,
-    after(ms, run) {
-      if (ms >= LONGEST_PAUSE_MS) return clock.after(ms, run);
-      const pause = setImmediate(run);
-      return () => clearImmediate(pause);
+    now: () => now,
+    wall: () => now,
+    after,
+    async pass(seconds) {
+      const end = now + seconds * 1000;
+      await settled();
+      for (let due = nextDue(timers, end); due; due = nextDue(timers, end)) {
+        timers.delete(due);
+        now = due.at;
+        due.run();
+        await settled();
+      }
+      now = end;
     },
+    advance(ms) {
+      const end = now + ms;
+      for (let due = nextDue(timers, end); due; due = nextDue(timers, end)) {
+        timers.delete(due);
+        now = due.at;
+        due.run();
+      }
+      now = end;
+    },
+    timers: () => Array.from(timers, ({ ms }) => ms),
   };
-};
-
-/** A clock that tells when somebody begins to wait. */
-export interface WatchedClock extends ManualClock {
-  /** Resolves once so many timers of such a length have been set, those before now included. */
-  waits(isMeant: (ms: number) => boolean, times?: number): Promise<void>;
-  /** Lengths of all timers so far. */
-  readonly lengths: readonly number[];
 }
-
-export const watchedClock = (): WatchedClock => {
-  const clock = manualClock();
-  const lengths: number[] = [];
-  let watchers: readonly (() => void)[] = [];
-  return {
-    ...clock,
-    lengths,
-    after(ms, run) {
-      lengths.push(ms);
-      const cancel = clock.after(ms, run);
-      for (const look of watchers) look();
-      return cancel;
-    },
-    waits: (isMeant, times = 1) =>
-      new Promise((resolve) => {
-        const look = () => {
-          if (lengths.filter(isMeant).length >= times) resolve();
-        };
-        watchers = [...watchers, look];
-        look();
-      }),
-  };
-};

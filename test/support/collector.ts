@@ -6,7 +6,7 @@ import { LEAK_MARK } from './secrets.ts';
 type Value = string | number | boolean | undefined;
 
 /** A span as a collector has it. Times in milliseconds since the epoch. */
-export interface Span {
+interface Span {
   readonly name: string;
   readonly kind: 'internal' | 'server' | 'client';
   readonly traceId: string;

@@ -84,8 +84,14 @@ const rowOf = (id: OperationId): Operation => operations[id];
  * JSON text of a good answer, `''` where the answer has no body. Every open object in it has fields that nobody
  * documented. `changes` replace or add fields of the outermost object, given as values.
  */
-export const exampleBody = (id: OperationId, changes: Readonly<Record<string, unknown>> = {}): string => {
-  const { answer } = rowOf(id);
+export const exampleBody = (id: OperationId, changes: Readonly<Record<string, unknown>> = {}): string =>
+  exampleAnswer(rowOf(id), changes);
+
+/** The same of a row of any table. */
+export const exampleAnswer = (
+  { answer }: Pick<Operation, 'answer'>,
+  changes: Readonly<Record<string, unknown>> = {},
+): string => {
   if (answer === null) return '';
   const def = defOf(answer);
   if (def.type !== 'object') return textOf(answer, UNKNOWN_FIELDS);

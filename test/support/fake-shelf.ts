@@ -2,71 +2,89 @@ import { hash } from 'node:crypto';
 import type { Clock } from '../../src/core/runtime.ts';
 import type { Count, Swapped } from '../../src/store/backend.ts';
 import type { AccountId, Window } from '../../src/store/port.ts';
-import {
-  COPY_HEAD,
-  FIRST_REV,
-  NOTE,
-  REV,
-  type Seal,
-  type SealedNext,
-  type SealedValue,
-  type Shelf,
-} from '../../src/store/sealed.ts';
+import type { Seal, SealedNext, SealedValue, Shelf } from '../../src/store/sealed.ts';
+import { type Data, noData, RedisNode } from './redis-node.ts';
 
 type Time = Pick<Clock, 'now'>;
 
 export type Method = 'read' | 'swap' | 'keep' | 'count';
 
-/** A store: what all of its instances see. */
-interface Kept {
-  readonly token: string;
-  readonly reliableAt: number;
-  readonly values: Map<string, { readonly value: Uint8Array; readonly until: number }>;
-  readonly windows: Map<string, Count>;
+/** A call of the store that waits for the test: on its way there, or, carried out, on its way back. */
+export interface HeldCall {
+  /** Resolves once it waits. */
+  readonly call: Promise<void>;
+  release(): void;
+  /** The connection breaks. */
+  lose(): void;
 }
 
-const VERSION_BYTES = 16;
-const LATER_MS = 60_000;
-/** How long one that takes the place of another is not relied on. */
+interface Hold {
+  readonly method: Method;
+  readonly way: 'going' | 'coming';
+  wait(): Promise<void>;
+}
+
+/** How long a store that takes the place of another is not relied on. */
 const UNRELIABLE_MS = 15_000;
 
-let tokens = 0;
+const never = () => new Promise<never>(() => undefined);
 
-const emptyStore = (reliableAt: number): Kept => ({
-  token: `token-${++tokens}`,
-  reliableAt,
-  values: new Map(),
-  windows: new Map(),
-});
-
-/** A shared store in this process, as one instance sees it. Its time is that of the clock. */
+/** A store in this process, as one instance reaches it. Its time is that of the clock. */
 export class FakeShelf implements Shelf {
   /** All calls so far. */
   readonly calls: Method[] = [];
-  /** No call gets an answer. */
+  /** All that is asked is refused. */
   isAway = false;
   /** No write begins. */
   isFull = false;
-  /** Runs before a call arrives at the store; what it throws is the answer. */
-  before: (method: Method) => Promise<unknown> | undefined = () => undefined;
-  /** Runs before the answer arrives; what it throws takes the place of the answer. */
-  after: (method: Method) => Promise<unknown> | undefined = () => undefined;
+  /** Of an instance that was killed: nothing goes out any more, and nothing comes back. */
+  isDead = false;
   readonly #time: Time;
-  readonly #store: { kept: Kept };
+  readonly #store: { readonly node: RedisNode; reliableAt: number };
+  readonly #holds: Hold[] = [];
 
-  constructor(time: Time, store = { kept: emptyStore(-Infinity) }) {
+  constructor(time: Time, store?: FakeShelf) {
     this.#time = time;
-    this.#store = store;
+    this.#store = store ? store.#store : { node: new RedisNode(true, time), reliableAt: -Infinity };
+    if (!store) this.#store.node.hello('');
   }
 
-  /** The same store as another instance sees it. */
+  /** The same store as another instance reaches it, whose clock may be another one. */
   beside(): FakeShelf {
-    return new FakeShelf(this.#time, this.#store);
+    return new FakeShelf(this.#time, this);
   }
 
-  /** An empty store takes its place, and all instances know it. */
-  replace(): void {
-    this.#store.kept = emptyStore(this.now() + UNRELIABLE_MS);
+  /** All that the store holds now. */
+  get data(): Data {
+    return this.#store.node.data;
+  }
+
+  /** Another store takes its place, empty or with what is given, and all instances know it. */
+  replace(data: Data = noData()): void {
+    const { node } = this.#store;
+    node.data = data;
+    data.token = undefined;
+    node.hello('');
+    this.#store.reliableAt = this.now() + UNRELIABLE_MS;
+  }
+
+  /** The next call of this method waits. */
+  hold(method: Method, way: Hold['way'] = 'going'): HeldCall {
+    const arrived = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    this.#holds.push({
+      method,
+      way,
+      wait() {
+        arrived.resolve();
+        return released.promise;
+      },
+    });
+    return {
+      call: arrived.promise,
+      release: released.resolve,
+      lose: () => released.reject(new Error('the connection is broken')),
+    };
   }
 
   times(method: Method): number {
@@ -78,84 +96,60 @@ export class FakeShelf implements Shelf {
   }
 
   get token(): string {
-    return this.#store.kept.token;
+    return this.#store.node.data.token ?? '';
   }
 
   get reliableAt(): number {
-    return this.#store.kept.reliableAt;
+    return this.#store.reliableAt;
   }
 
   read(account: AccountId, names: readonly string[]) {
-    return this.#call('read', () => ({ token: this.token, values: names.map((name) => this.#get(account, name)) }));
+    return this.#call('read', (node) => node.read(names.map((name) => `${account} ${name}`)));
   }
 
   swap(account: AccountId, seen: string, { note, record, isBeginning }: SealedNext): Promise<Swapped> {
-    return this.#call('swap', () => {
-      const there = this.#get(account, NOTE);
-      if (seen !== (there ? revOf(there) : '')) return 'other';
+    const { token } = this;
+    return this.#call('swap', (node) => {
       if (isBeginning && this.isFull) return 'full';
-      this.#set(account, note, this.#untilOf(account));
-      if (record?.value) this.#set(account, { ...record, value: record.value });
-      else if (record) this.#store.kept.values.delete(`${account} ${record.name}`);
-      return 'done';
+      const swapped = node.swap(token, seen, valueOf(account, note), record && valueOf(account, record));
+      if (swapped === 'elsewhere') throw new Error('it is another store');
+      return swapped;
     });
   }
 
   keep(account: AccountId, seen: string, note: SealedValue, copy: SealedValue | undefined): Promise<boolean> {
-    return this.#call('keep', () => {
-      const before = this.#get(account, NOTE);
-      if ((before ? revOf(before) : FIRST_REV) !== seen) return false;
-      this.#set(account, { ...note, value: before ?? note.value }, this.#untilOf(account));
-      const there = copy && this.#get(account, copy.name);
-      if (copy && !(there && isLater(there, copy.value))) this.#set(account, copy);
-      return true;
-    });
+    return this.#call('keep', (node) => node.keep(seen, valueOf(account, note), copy && valueOf(account, copy)));
   }
 
   count(account: AccountId, { name, lengthMs }: Pick<Window, 'name' | 'lengthMs'>, many: number): Promise<Count> {
-    return this.#call('count', () => {
-      const { windows } = this.#store.kept;
-      const known = windows.get(`${account} ${name}`);
-      const open = known && known.endsAt > this.now() ? known : { used: 0, endsAt: this.now() + lengthMs };
-      const counted = { ...open, used: open.used + many };
-      windows.set(`${account} ${name}`, counted);
-      return counted;
-    });
+    return this.#call('count', (node) => node.count(`${account} ${name}`, lengthMs, many));
   }
 
-  async #call<T>(method: Method, act: () => T): Promise<T> {
+  async #call<T>(method: Method, act: (node: RedisNode) => T): Promise<T> {
+    if (this.isDead) return never();
     this.calls.push(method);
-    await this.before(method);
     if (this.isAway) throw new Error('away');
-    const answer = act();
-    await this.after(method);
+    await this.#wait(method, 'going');
+    const answer = act(this.#store.node);
+    await this.#wait(method, 'coming');
+    if (this.isDead) return never();
     return answer;
   }
 
-  #get(account: AccountId, name: string): Uint8Array | undefined {
-    const found = this.#store.kept.values.get(`${account} ${name}`);
-    return found && found.until > this.now() ? found.value : undefined;
-  }
-
-  #untilOf(account: AccountId): number {
-    return this.#store.kept.values.get(`${account} ${NOTE}`)?.until ?? 0;
-  }
-
-  #set(account: AccountId, { name, value, lifeMs }: SealedValue, least = 0): void {
-    this.#store.kept.values.set(`${account} ${name}`, { value, until: Math.max(least, this.now() + lifeMs) });
+  async #wait(method: Method, way: Hold['way']): Promise<void> {
+    const at = this.#holds.findIndex((one) => one.method === method && one.way === way);
+    if (at >= 0) await this.#holds.splice(at, 1)[0]?.wait();
   }
 }
 
-/** Of the same version, and asked for later by less than a minute. */
-function isLater(there: Uint8Array, copy: Uint8Array): boolean {
-  const [one, other] = [there, copy].map((value) => Buffer.from(value.subarray(0, COPY_HEAD)));
-  const laterMs = one!.readDoubleBE(VERSION_BYTES) - other!.readDoubleBE(VERSION_BYTES);
-  return (
-    one!.toString('latin1', 0, VERSION_BYTES) === other!.toString('latin1', 0, VERSION_BYTES) &&
-    laterMs > 0 &&
-    laterMs < LATER_MS
-  );
-}
+const valueOf = (
+  account: AccountId,
+  { name, value, lifeMs }: { name: string; value?: Uint8Array; lifeMs: number },
+) => ({
+  name: `${account} ${name}`,
+  bytes: value,
+  lifeMs,
+});
 
 /** Anybody can open it who knows the name. */
 export const fakeSeal: Seal = {
@@ -167,5 +161,3 @@ export const fakeSeal: Seal = {
 };
 
 export const fakeNameOf = (text: string): string => hash('sha256', text, 'base64url');
-
-const revOf = (note: Uint8Array) => Buffer.from(note.subarray(0, REV)).toString();

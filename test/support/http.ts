@@ -1,4 +1,4 @@
-import { Agent, type Dispatcher } from 'undici';
+import { Agent, buildConnector, type Dispatcher } from 'undici';
 
 export interface CallOptions {
   /** GET, or POST with a body. */
@@ -30,11 +30,25 @@ export interface TextAnswer extends Answer {
 
 export interface StreamAnswer extends Answer {
   /** The lines of the body, each as soon as it is there. */
-  readonly lines: AsyncIterable<string>;
+  readonly lines: AsyncGenerator<string>;
 }
 
 // One for all calls, so that connections are kept alive and shared as those of a busy client are.
 const agent = new Agent({ connections: 256 });
+
+/** For clients that may leave. They do it by a reset: workerd hears of nothing else. */
+const resetting = new Agent({
+  connect: (options, connected) =>
+    buildConnector({})(options, (...[error, socket]) => {
+      if (error) return connected(error, null);
+      const destroy = socket.destroy.bind(socket);
+      socket.destroy = () => {
+        socket.destroy = destroy;
+        return 'resetAndDestroy' in socket ? socket.resetAndDestroy() : destroy();
+      };
+      connected(null, socket);
+    }),
+});
 
 const bodyOf = (body: unknown) =>
   typeof body === 'string' || body instanceof Uint8Array || body === undefined ? body : JSON.stringify(body);
@@ -75,16 +89,21 @@ const parsed = (text: string): unknown => {
 };
 
 /** One request over a real connection, and the whole answer. `by`: its connections. */
-export const call = async (baseUrl: string, options: CallOptions, by: Dispatcher = agent): Promise<TextAnswer> => {
+export const call = async (
+  baseUrl: string,
+  options: CallOptions,
+  by: Dispatcher = options.signal ? resetting : agent,
+): Promise<TextAnswer> => {
   const response = await send(baseUrl, options, by);
   const text = await response.body.text();
   return { ...answerOf(response), text, json: parsed(text) };
 };
 
-async function* linesOf(body: Dispatcher.ResponseData['body']): AsyncGenerator<string> {
+/** Each as soon as it is there. */
+export async function* linesIn(chunks: AsyncIterable<string>): AsyncGenerator<string> {
   let rest = '';
-  for await (const chunk of body.setEncoding('utf8')) {
-    const lines = `${rest}${String(chunk)}`.split('\n');
+  for await (const chunk of chunks) {
+    const lines = `${rest}${chunk}`.split('\n');
     rest = lines.pop() ?? '';
     yield* lines;
   }
@@ -93,6 +112,6 @@ async function* linesOf(body: Dispatcher.ResponseData['body']): AsyncGenerator<s
 
 /** One request whose answer is read line by line, as it comes. */
 export const stream = async (baseUrl: string, options: CallOptions): Promise<StreamAnswer> => {
-  const response = await send(baseUrl, options, agent);
-  return { ...answerOf(response), lines: linesOf(response.body) };
+  const response = await send(baseUrl, options, options.signal ? resetting : agent);
+  return { ...answerOf(response), lines: linesIn(response.body.setEncoding('utf8')) };
 };

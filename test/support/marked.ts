@@ -15,7 +15,7 @@ export const markOf = (text: string): unknown => {
   return found === undefined ? undefined : JSON.parse(found);
 };
 
-export const pathOf = (id: OperationId): string => exampleInput(id).path;
+const pathOf = (id: OperationId): string => exampleInput(id).path;
 
 /** For `upstream.on`. */
 export const callOf = (id: OperationId): string => `${rows[id].method} ${pathOf(id)}`;
@@ -29,12 +29,6 @@ export const idOf = ({ method, path }: Pick<Call, 'method' | 'path'>): Operation
   if (!operation) throw new Error(`${method} ${path} is no operation`);
   return operation.id as OperationId; // one of the table, which `match` reads too
 };
-
-/** Whether a call is one of that operation, whatever its id and query. */
-export const isCallTo =
-  (id: OperationId) =>
-  ({ method, path }: Call): boolean =>
-    matchPath(path)?.methods.get(method as Method)?.id === id;
 
 /** The good answer to whichever operation is called. */
 export const goodAnswer = (to: Call, mark: number | string): Step => {

@@ -1,8 +1,12 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import type { Clock } from '../../src/core/runtime.ts';
+import { nodeDigest, nodeSeal } from '../../src/entry/node/digest.ts';
+import { storeAddressOf } from '../../src/entry/node/redis/address.ts';
+import { RedisShelf } from '../../src/entry/node/redis/backend.ts';
 import { Accounts } from '../../src/store/accounts.ts';
 import { MemoryBackend } from '../../src/store/memory.ts';
-import { SealedNotes } from '../../src/store/sealed.ts';
-import { ANSWER, writeOf } from '../store/writes.ts';
+import { SealedNotes, type Shelf } from '../../src/store/sealed.ts';
+import { testClock } from './clock.ts';
 import { fakeNameOf, fakeSeal, FakeShelf } from './fake-shelf.ts';
 
 const MAX_BYTES = 8_388_608;
@@ -32,29 +36,56 @@ export function sharedStores(clock: Clock): SharedStores {
   return { shelf, store: open(shelf), other: open(), open };
 }
 
-/** The longest answer that is kept. */
-const LONGEST = { ...ANSWER, text: 'x'.repeat(65_536) };
-
-/** Others have left as many records as there may be. */
-export async function fillWithRecords(store: Accounts): Promise<void> {
-  const now = store.clock.now();
-  for (let n = 0; ; n++) {
-    const write = writeOf({ account: `other-${n % 50}`, key: `key-${n}`, tags: [], now });
-    if ((await store.beginWrite(write)).refusal) return;
-    await store.endWrite(write, LONGEST);
-  }
+/** An instance over a shelf, with what is stored sealed and named as it is in earnest. */
+export function storeOver(shelf: Shelf, clock: Clock, secrets: readonly string[]): Accounts {
+  const digest = nodeDigest(secrets, 'http://upstream.test/');
+  const seal = nodeSeal(secrets, 'portico store seal');
+  const tools = { seal, nameOf: (text: string) => digest.account(text), noteMs: NOTE_MS };
+  return new Accounts({ backend: new SealedNotes(shelf, tools), clock, maxBytes: MAX_BYTES });
 }
 
-/** Whichever account writes has as many writes of unknown outcome already as it may have. */
-export function fullOfMarks(clock: Clock): Accounts {
-  const store = memoryStore(clock);
-  const begin = store.beginWrite.bind(store);
-  const beginWrite: Accounts['beginWrite'] = async (write) => {
-    for (;;) {
-      const another = writeOf({ account: write.account, now: clock.now() });
-      if ((await begin(another)).refusal) return begin(write);
-      await store.endWrite(another, 'unknown');
+/** A Redis, and the token by which an instance knows it. */
+export interface KnownRedis {
+  readonly url: string;
+  readonly token: string;
+}
+
+/**
+ * The way to a Redis that has the time of `clock`. Nothing of it passes by itself: it says HELLO once, when it connects, and
+ * is there from then on.
+ */
+export async function shelfOf({ url, token }: KnownRedis, clock: Clock): Promise<TimedShelf> {
+  const shelf = new TimedShelf(url, clock);
+  shelf.token = token;
+  await shelf.opened;
+  return shelf;
+}
+
+const NO_REPORTS = { onCommand: () => undefined, onTrouble: () => undefined, onChange: () => undefined };
+
+class TimedShelf extends RedisShelf {
+  readonly #underWay = new Set<Promise<unknown>>();
+
+  constructor(url: string, clock: Clock) {
+    super({ address: storeAddressOf(url)!, clock: testClock(), windowMs: 15_000, ...NO_REPORTS });
+    this.now = () => clock.now();
+    for (const method of ['read', 'swap', 'keep', 'count'] as const) {
+      const ask = this[method].bind(this) as (...asked: unknown[]) => Promise<unknown>;
+      Object.assign(this, { [method]: (...asked: unknown[]) => this.#follow(ask(...asked)) });
     }
-  };
-  return Object.assign(store, { beginWrite });
+  }
+
+  /** Resolves when what was asked has been answered, and with it what that has led to. */
+  async settled(): Promise<void> {
+    do {
+      await turn();
+      await Promise.allSettled(this.#underWay);
+    } while (this.#underWay.size > 0);
+  }
+
+  #follow<T>(asked: Promise<T>): Promise<T> {
+    this.#underWay.add(asked);
+    void asked.catch(() => undefined).finally(() => this.#underWay.delete(asked));
+    return asked;
+  }
 }

@@ -1,4 +1,5 @@
-const isOften = process.env['CI'] !== undefined;
+/** How often something random is tried: more often in `npm run test:full`. */
+export const times = (count: number): number => count * Number(process.env['TIMES'] ?? 1);
 
-/** How often something random or repeated is done: as often as is said where `CI` is set; otherwise a tenth of it. */
-export const times = (full: number): number => (isOften ? full : Math.ceil(full / 10));
+/** Where random numbers begin: always in the same place but in `npm run test:full`. */
+export const seed = (): number => Number(process.env['SEED'] ?? 1);

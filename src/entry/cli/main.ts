@@ -12,9 +12,9 @@ portico client <file>    prints types and routes of it for portico-client; needs
 const printing =
   (make: (document: string) => string | Promise<string>) =>
   (file: string, path?: string): Task =>
-  async (say) => {
+  async ({ out }) => {
     const { documentOf } = await import('./document.ts'); // names what an older Node does not have
-    say(await make(await documentOf(file, path)));
+    out(await make(await documentOf(file, path)));
     return 0;
   };
 

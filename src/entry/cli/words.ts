@@ -1,9 +1,11 @@
 import { parseArgs } from 'node:util';
 import { VERSION } from '../../core/version.ts';
+import type { Variables } from '../../config.ts';
 import { ENDING } from '../node/signals.ts';
+import type { Io } from '../node/variables.ts';
 
-/** What a program does for its words: it prints by `say`, and returns the status to exit with. */
-export type Task = (say: (text: string) => void) => Promise<number>;
+/** What a program does for its words. It returns the status to exit with. */
+export type Task = (io: Io) => Promise<number>;
 
 /** What a program has beside what each of ours has. */
 export interface Program {
@@ -43,20 +45,26 @@ export async function obey(words: readonly string[], program: Program): Promise<
   // What an app that is looked at prints itself goes to stderr. What it has started ends with the process.
   const print = process.stdout.write.bind(process.stdout);
   process.stdout.write = process.stderr.write.bind(process.stderr);
+  const io = { out: (text: string) => void print(text), err: (text: string) => void process.stderr.write(text) };
+  const status = await run(words, program, process.env, io);
+  print('', () => process.exit(status));
+}
+
+/** Does what they say, and returns the status to exit with. */
+export async function run(words: readonly string[], program: Program, env: Variables, io: Io): Promise<number> {
   let failed = BAD_WORDS;
   try {
-    const task = taskOf(words, program);
+    const task = taskOf(words, program, env);
     failed = 1;
-    const status = await task((text) => void print(text));
-    print('', () => process.exit(status));
+    return await task(io);
   } catch (error) {
-    console.error(`portico: ${error instanceof Error ? error.message : String(error)}`);
-    process.exit(failed);
+    io.err(`portico: ${error instanceof Error ? error.message : String(error)}\n`);
+    return failed;
   }
 }
 
 /** @throws Error in words that are not understood */
-function taskOf(words: readonly string[], { commands, help, hasSandbox }: Program): Task {
+function taskOf(words: readonly string[], { commands, help, hasSandbox }: Program, env: Variables): Task {
   const { values, positionals } = understood(words);
   const [command, file, ...rest] = positionals;
   if (values.version) return saying(`${VERSION}\n`);
@@ -68,9 +76,9 @@ function taskOf(words: readonly string[], { commands, help, hasSandbox }: Progra
   }
   // Loaded late: nothing else needs it.
   if (command === 'doctor' && file === undefined)
-    return async (say) => (await import('../node/doctor.ts')).doctor(hasSandbox, say);
+    return async (io) => (await import('../node/doctor.ts')).doctor(env, io, hasSandbox);
   if (command === undefined && values.check)
-    return async (say) => (await import('../node/doctor.ts')).check(hasSandbox, say);
+    return async (io) => (await import('../node/doctor.ts')).check(env, io, hasSandbox);
   throw new Error(`there is no command ${words.join(' ')}; --help names all`);
 }
 
@@ -85,7 +93,7 @@ function understood(words: readonly string[]) {
 
 const saying =
   (text: string): Task =>
-  async (say) => {
-    say(text);
+  async ({ out }) => {
+    out(text);
     return 0;
   };

@@ -44,7 +44,7 @@ function isLarge(body: Whole | ReadableStream | null): body is Whole {
 }
 
 /** Whether `Accept-Encoding` prefers gzip to the body as it is (RFC 9110, section 12.5.3). */
-export function takesGzip(header: string): boolean {
+function takesGzip(header: string): boolean {
   const weights = new Map(parseAccept(header).map(({ type, q }) => [type.toLowerCase(), q]));
   const others = weights.get('*') ?? 0;
   const weight = weights.get('gzip') ?? others;

@@ -29,7 +29,7 @@ import type { Way } from './way.ts';
 const COMPRESSED = 1 / 4;
 
 /** Monotonic: setting the machine's clock back neither keeps answers fresh nor makes ages negative. */
-export const systemClock: Clock = {
+const systemClock: Clock = {
   now: () => ORIGIN + performance.now(),
   wall: () => Date.now(),
   after(ms, run) {
@@ -55,6 +55,7 @@ type Given = Pick<
   readonly way?: Way;
   /** In tests. */
   readonly clock?: Clock;
+  readonly random?: Deps['random'];
 };
 
 /** The app's dependencies on Node. */
@@ -63,7 +64,7 @@ export function nodeDeps(
   { store, instruments = [], close: closeStore }: OpenedStore = openStore(given),
   droppedLines: () => number = () => 0,
 ) {
-  const { config, upstream, clock = systemClock } = given;
+  const { config, upstream, clock = systemClock, random = Math.random } = given;
   const ending = new AbortController();
   const addressOf = addresses(config.trustedProxies);
   const schemeOf = schemes(config.trustedProxies);
@@ -82,6 +83,7 @@ export function nodeDeps(
     metrics: recordings?.hearing(metrics, () => clock.now()) ?? metrics,
     recorder: recordings,
     clock,
+    random,
     digest: nodeDigest(assignment ? [assignment.secret, ...config.secrets] : config.secrets, upstream.href),
     makeOpener: nodeOpener,
     addressOf: (env, header) => addressOf(peerIn(env), header),
@@ -148,7 +150,7 @@ export function openStore(
     () => store.pending,
   );
   const digest = nodeDigest(secrets, upstream.href);
-  const shelf = new RedisShelf({ address, clock, windowMs, onCommand, ...reports(logger) });
+  const shelf = new RedisShelf({ address, clock, windowMs, onCommand, ...reports(logger, clock) });
   const backend = new SealedNotes(shelf, {
     seal: nodeSeal(secrets, 'portico store seal'),
     nameOf: (text) => digest.account(text),
@@ -168,12 +170,12 @@ export function openStore(
 }
 
 /** Logs each change of a shared store, and the same trouble at most once a minute. */
-function reports(logger: Logger) {
+function reports(logger: Logger, clock: Clock) {
   const warnings = new OncePerMinute();
   return {
     onChange: (isThere: boolean) => logger.warn({}, isThere ? 'the store answers again' : 'the store does not answer'),
     onTrouble(reason: string) {
-      if (warnings.isDue(reason, systemClock.now())) logger.warn({ reason }, 'trouble with the store');
+      if (warnings.isDue(reason, clock.now())) logger.warn({ reason }, 'trouble with the store');
     },
   };
 }

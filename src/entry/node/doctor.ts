@@ -3,6 +3,7 @@ import { styleText } from 'node:util';
 import { type Config, type ConfigProblem, NO_UPSTREAM } from '../../config.ts';
 import { GatewayError } from '../../core/errors.ts';
 import { parsedJson } from '../../core/json.ts';
+import type { Variables } from '../../config.ts';
 import { checkedConfig } from '../../portico.ts';
 import { proxyAccount } from '../../proxy-account/index.ts';
 import { tableOf } from '../../upstream/table.ts';
@@ -12,7 +13,7 @@ import { ID, USED_BY } from './redis/scripts.ts';
 import { runtimeOf } from './runtime.ts';
 import { proxyTo, type Settings, settingsIn } from './settings.ts';
 import { undiciTransport } from './transport.ts';
-import { BAD_CONFIG, gatherVariables, lineOf, sayProblems } from './variables.ts';
+import { BAD_CONFIG, gatherVariables, type Io, lineOf, linesOf } from './variables.ts';
 
 /** What was found out about one thing, and what to do about it. */
 type Finding = readonly [verdict: 'good' | 'poor' | 'bad', words: string, advice?: string];
@@ -28,8 +29,8 @@ interface Configured {
 }
 
 /** Reads what the start reads. `hasSandbox`: whether an upstream is started where none is configured. */
-function configured(hasSandbox: boolean): Configured | { readonly problems: readonly ConfigProblem[] } {
-  const runtime = runtimeOf(gatherVariables(process.env));
+function configured(env: Variables, hasSandbox: boolean): Configured | { readonly problems: readonly ConfigProblem[] } {
+  const runtime = runtimeOf(gatherVariables(env));
   const checked = checkedConfig(runtime, tableOf(proxyAccount));
   const settings = settingsIn(runtime.variables);
   if ('problems' in checked) return checked;
@@ -39,25 +40,25 @@ function configured(hasSandbox: boolean): Configured | { readonly problems: read
 }
 
 /** Says whether a gateway would start with this configuration, and connects nowhere. Returns the status to exit with. */
-export async function check(hasSandbox: boolean, say: (text: string) => void): Promise<number> {
-  const read = configured(hasSandbox);
+export async function check(env: Variables, { out, err }: Io, hasSandbox: boolean): Promise<number> {
+  const read = configured(env, hasSandbox);
   if ('problems' in read) {
-    sayProblems(read.problems);
+    err(linesOf(read.problems));
     return BAD_CONFIG;
   }
-  say(`this configuration would start${read.config.upstreamBaseUrl ? '' : ', with the sandbox as its upstream'}\n`);
+  out(`this configuration would start${read.config.upstreamBaseUrl ? '' : ', with the sandbox as its upstream'}\n`);
   return 0;
 }
 
 /** Says of all that a gateway needs whether it is good, and what to do. Returns the status to exit with. */
-export async function doctor(hasSandbox: boolean, say: (text: string) => void): Promise<number> {
+export async function doctor(env: Variables, { out }: Io, hasSandbox: boolean): Promise<number> {
   let status = 0;
   const tell: Tell = (name, verdict, words, advice) => {
     const mark = styleText(COLOURS[verdict], verdict.padEnd(4));
-    say(`${mark}  ${name.padEnd(13)}  ${words}${advice === undefined ? '' : `. ${advice}`}\n`);
+    out(`${mark}  ${name.padEnd(13)}  ${words}${advice === undefined ? '' : `. ${advice}`}\n`);
     if (verdict === 'bad') status = 1;
   };
-  const read = configured(hasSandbox);
+  const read = configured(env, hasSandbox);
   if ('problems' in read) {
     for (const problem of read.problems) tell('configuration', 'bad', lineOf(problem));
     return status;

@@ -8,7 +8,7 @@ import { type OpenedOnNode, openedOnNode } from './runtime.ts';
 import { mostConnections } from './server/descriptors.ts';
 import { serve as listen, type Served, type ServeOptions, type Serving } from './server/serve.ts';
 import { onSignal } from './signals.ts';
-import { refuse } from './variables.ts';
+import { exitBadly } from './variables.ts';
 
 const HASHES_CHANGE = 'the hashes of accounts and clients in the log change with the process, since SECRETS is not set';
 
@@ -33,7 +33,7 @@ export async function serve(app: ServeOptions['app'], gateway: Gateway, atEnd?: 
   const opened = openedOnNode(gateway);
   const { deps, scrape, logger, settings, storeOpened, tracesOpened } = opened;
   hasWorkers ||= settings.workers > 1;
-  if (isServing && hasWorkers) refuse([{ variable: 'WORKERS', expected: ONE_GATEWAY }]); // all would take one port
+  if (isServing && hasWorkers) exitBadly([{ variable: 'WORKERS', expected: ONE_GATEWAY }]); // all would take one port
   isServing = true;
   if (!assignment) {
     if (deps.config.secrets.length === 0) logger.info({}, HASHES_CHANGE);

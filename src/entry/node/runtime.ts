@@ -5,7 +5,7 @@ import { nodeDeps, openStore } from './deps.ts';
 import { pinoLogger } from './logger.ts';
 import { proxyTo, type Settings, settingsIn } from './settings.ts';
 import { openTraces } from './tracing/index.ts';
-import { type GatheredVariables, gatherVariables, refuse } from './variables.ts';
+import { exitBadly, type GatheredVariables, gatherVariables, type Refuse } from './variables.ts';
 
 export type OpenedOnNode = ReturnType<typeof make>;
 
@@ -18,10 +18,15 @@ export function fromEnv(variables: Variables): { readonly runtime: Runtime } {
 }
 
 /** `trial`: where no upstream is configured. */
-export function runtimeOf({ variables, problems }: GatheredVariables, trial?: Trial): Runtime {
+export function runtimeOf(
+  { variables, problems }: GatheredVariables,
+  trial?: Trial,
+  refuse: Refuse = exitBadly,
+): Runtime {
   const settings = settingsIn(variables);
   const otherProblems = () => [...problems, ...('problems' in settings ? settings.problems : [])];
-  const openWith = (made: Given) => open(made, 'data' in settings ? settings.data : refuse(settings.problems), trial);
+  const openWith = (made: Given) =>
+    open(made, 'data' in settings ? settings.data : refuse(settings.problems), trial, refuse);
   return { variables, otherProblems, open: openWith, refuse };
 }
 
@@ -34,17 +39,16 @@ export function openedOnNode(gateway: Gateway | undefined): OpenedOnNode {
 
 const openedHere = new WeakMap<Opened, OpenedOnNode>();
 
-function open(given: Given, settings: Settings, trial?: Trial): OpenedOnNode {
-  const opened = make(given, settings, trial);
+function open(given: Given, settings: Settings, trial: Trial | undefined, refuse: Refuse): OpenedOnNode {
+  const upstream = given.config.upstreamBaseUrl ?? trial?.upstream ?? refuse([NO_UPSTREAM]);
+  const opened = make(given, settings, upstream, trial);
   openedHere.set(opened, opened);
   return opened;
 }
 
 const always = () => true;
 
-function make({ config, table, overviews, hooks }: Given, settings: Settings, trial?: Trial) {
-  const upstream = config.upstreamBaseUrl ?? trial?.upstream;
-  if (!upstream) return refuse([NO_UPSTREAM]);
+function make({ config, table, overviews, hooks }: Given, settings: Settings, upstream: URL, trial?: Trial) {
   const logger = pinoLogger(config.logLevel);
   let isReady = always; // `serve` has its own word on it, another server has none
   let isCuttingOff = false;

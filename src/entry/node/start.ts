@@ -1,20 +1,51 @@
+import type { Variables } from '../../config.ts';
 import { portico } from '../../portico.ts';
 import { overviews, proxyAccount } from '../../proxy-account/index.ts';
 import { assignment } from './assignment.ts';
 import { serve } from './index.ts';
 import { runtimeOf } from './runtime.ts';
 import { announce, sandboxBeside } from './sandbox.ts';
-import { gatherVariables } from './variables.ts';
+import { BAD_CONFIG, gatherVariables, type Io, linesOf, type Refuse } from './variables.ts';
 
-async function start(): Promise<void> {
-  const variables = gatherVariables(process.env);
-  const sandbox = assignment ? undefined : await sandboxBeside(runtimeOf(variables));
-  const runtime = runtimeOf(variables, sandbox?.trial ?? assignment?.trial);
+/** Nothing can be started with these variables. */
+class Refusal extends Error {}
+
+const refuse: Refuse = (problems) => {
+  throw new Refusal(linesOf(problems));
+};
+
+/**
+ * The program: what it does with these variables, and the words after its name. It returns the status to exit with, or
+ * undefined where it serves until a signal comes.
+ */
+export async function start(env: Variables, io: Io, words: readonly string[] = []): Promise<number | undefined> {
+  if (words.length > 0) return (await import('../cli/gateway.ts')).run(words, env, io);
+  try {
+    await serveWith(env);
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    io.err(error.message);
+    return BAD_CONFIG;
+  }
+}
+
+async function serveWith(env: Variables): Promise<void> {
+  const gathered = gatherVariables(env, refuse);
+  const sandbox = assignment ? undefined : await sandboxBeside(runtimeOf(gathered));
+  const runtime = runtimeOf(gathered, sandbox?.trial ?? assignment?.trial, refuse);
   const gateway = portico({ runtime, rows: proxyAccount, overviews });
   const served = await serve(gateway.app, gateway, sandbox?.close);
   if (sandbox) announce(served, sandbox.trial);
 }
 
-const words = process.argv.slice(2);
-if (words.length === 0) void start();
-else void import('../cli/gateway.ts').then(({ obey }) => obey(words));
+/** Of this process. */
+export async function main(): Promise<void> {
+  const words = process.argv.slice(2);
+  if (words.length > 0) return (await import('../cli/gateway.ts')).obey(words);
+  const status = await start(process.env, {
+    out: (text) => void process.stdout.write(text),
+    err: (text) => void process.stderr.write(text),
+  });
+  if (status !== undefined) process.exit(status);
+}

@@ -7,6 +7,12 @@ import { SETTINGS } from './settings.ts';
 /** The names of all variables but OpenTelemetry's own. */
 export const NODE_VARIABLES: readonly string[] = [...VARIABLES, ...SETTINGS, ...SECRET_FILES];
 
+/** Where a program says what it has to. */
+export interface Io {
+  readonly out: (text: string) => void;
+  readonly err: (text: string) => void;
+}
+
 /** `EX_CONFIG` of sysexits.h. */
 export const BAD_CONFIG = 78;
 
@@ -20,7 +26,7 @@ export interface GatheredVariables {
  * The process's own variables are joined by those of `.env`, in the environment too, since the SDK of OpenTelemetry reads them
  * there; others are taken as they are. A worker has those that the first process read at its start.
  */
-export function gatherVariables(given: Variables): GatheredVariables {
+export function gatherVariables(given: Variables, refuse = exitBadly): GatheredVariables {
   if ((given as object) !== process.env || assignment) return withSecretFiles(given);
   const read = fileText('.env');
   if ('expected' in read && !read.isMissing) refuse([{ variable: '.env', expected: read.expected }]);
@@ -30,15 +36,16 @@ export function gatherVariables(given: Variables): GatheredVariables {
 }
 
 /** A line for each, for an operator. */
-export function sayProblems(problems: readonly ConfigProblem[]): void {
-  for (const problem of problems) console.error(lineOf(problem));
-}
+export const linesOf = (problems: readonly ConfigProblem[]): string =>
+  problems.map((problem) => `${lineOf(problem)}\n`).join('');
+
+export type Refuse = (problems: readonly ConfigProblem[]) => never;
 
 /** Ends the process, and says what was expected. */
-export function refuse(problems: readonly ConfigProblem[]): never {
-  sayProblems(problems);
+export const exitBadly: Refuse = (problems) => {
+  process.stderr.write(linesOf(problems));
   return process.exit(BAD_CONFIG);
-}
+};
 
 /** For an operator. */
 export const lineOf = ({ variable, expected }: ConfigProblem): string => `${variable}: expected ${expected}`;

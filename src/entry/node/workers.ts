@@ -13,7 +13,7 @@ import { listenForOperators, orExit } from './operators.ts';
 import type { OpenedOnNode } from './runtime.ts';
 import { type Served, urlAt } from './server/serve.ts';
 import { onSignal } from './signals.ts';
-import { refuse } from './variables.ts';
+import { exitBadly } from './variables.ts';
 
 /** `reason`: its status, or the signal that has killed it. */
 interface End {
@@ -161,7 +161,7 @@ class Workers {
 
   #fork(port: number): ChildProcess {
     const [, file, ...words] = process.argv;
-    if (file === undefined) return refuse([{ variable: 'WORKERS', expected: ONE_FILE }]);
+    if (file === undefined) return exitBadly([{ variable: 'WORKERS', expected: ONE_FILE }]);
     const told = { port, secret: this.#secret, zero: ZERO, files: filesRead, trial: this.#opened.trial };
     return startedWith(told, file, words);
   }

@@ -92,6 +92,7 @@ function open({ config, table, overviews, hooks }: Given, { env, secrets: own, i
     slots: undefined,
     store: new Accounts({ backend, clock, maxBytes: config.cacheMaxBytes }),
     clock,
+    random: Math.random,
     digest,
     logger: consoleLogger(config.logLevel),
     metrics: noMetrics,

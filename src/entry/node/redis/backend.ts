@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../../core/runtime.ts';
 import type { Count, Swapped } from '../../../store/backend.ts';
 import type { AccountId, Window } from '../../../store/port.ts';
@@ -38,7 +37,7 @@ export class RedisShelf implements Shelf {
   /** Resolves after the first attempt to connect, or after a second. */
   readonly opened: Promise<void>;
   readonly #options: ShelfOptions;
-  readonly #pulse: NodeJS.Timeout;
+  readonly #timers = new Set<() => void>();
   #connection: Connection | undefined;
   /** When the last HELLO was sent that its connection has answered, by both clocks: each may stand still or be set. */
   #heard = NEVER;
@@ -51,13 +50,14 @@ export class RedisShelf implements Shelf {
 
   constructor(options: ShelfOptions) {
     this.#options = options;
-    this.#pulse = setInterval(() => {
-      this.#tell();
-      void this.#hello();
-    }, HELLO_MS).unref();
+    this.#beat();
     const tried = Promise.withResolvers<void>();
-    void this.#stayConnected(tried.resolve);
-    this.opened = Promise.race([tried.promise, sleep(OPEN_MS, undefined, { ref: false })]);
+    const cancel = this.#after(OPEN_MS, tried.resolve);
+    void this.#stayConnected(() => {
+      cancel();
+      tried.resolve();
+    });
+    this.opened = tried.promise;
   }
 
   get isThere(): boolean {
@@ -72,7 +72,7 @@ export class RedisShelf implements Shelf {
 
   close(): void {
     this.#isClosed = true;
-    clearInterval(this.#pulse);
+    for (const cancel of this.#timers) cancel();
     this.#connection?.client.disconnect();
   }
 
@@ -122,6 +122,28 @@ export class RedisShelf implements Shelf {
     return { used: await this.#timed('count', used), endsAt };
   }
 
+  #beat(): void {
+    this.#after(HELLO_MS, () => {
+      this.#beat();
+      this.#tell();
+      void this.#hello();
+    });
+  }
+
+  /** Nothing is left of it when the shelf is closed. */
+  #after(ms: number, act: () => void): () => void {
+    const stop = this.#options.clock.after(ms, () => {
+      this.#timers.delete(cancel);
+      act();
+    });
+    const cancel = () => {
+      this.#timers.delete(cancel);
+      stop();
+    };
+    this.#timers.add(cancel);
+    return cancel;
+  }
+
   /** @throws Error at once where there is no store */
   #there(): Connection {
     if (!this.#connection || !this.isThere) throw new Error('there is no store');
@@ -136,14 +158,14 @@ export class RedisShelf implements Shelf {
   }
 
   async #timed<T>(command: string, reply: Promise<T>): Promise<T> {
-    const { onCommand, onTrouble } = this.#options;
-    const startedAt = performance.now();
+    const { clock, onCommand, onTrouble } = this.#options;
+    const startedAt = clock.now();
     try {
       const replied = await reply;
-      onCommand(command, 'good', performance.now() - startedAt);
+      onCommand(command, 'good', clock.now() - startedAt);
       return replied;
     } catch (error) {
-      onCommand(command, 'failed', performance.now() - startedAt);
+      onCommand(command, 'failed', clock.now() - startedAt);
       if (isReply(error)) onTrouble(reasonOf(error));
       throw error;
     }
@@ -170,7 +192,8 @@ export class RedisShelf implements Shelf {
       onTried();
       this.#tell();
       failed = isGood ? 0 : failed + 1;
-      await sleep(Math.min(FIRST_PAUSE_MS * 2 ** failed, MOST_PAUSE_MS), undefined, { ref: false });
+      const ms = Math.min(FIRST_PAUSE_MS * 2 ** failed, MOST_PAUSE_MS);
+      if (!this.#isClosed) await new Promise<void>((resolve) => void this.#after(ms, resolve));
     }
   }
 

@@ -26,6 +26,8 @@ export interface ServeOptions {
   readonly mostUnreadBytes?: number;
   /** Called for each request that is one too many. */
   readonly onOverload?: () => void;
+  /** In the place of those that follow. */
+  readonly limits?: Partial<Record<keyof typeof LIMITS, number>>;
   /** How many connections there may be; others are closed at once. */
   readonly mostConnections?: number;
 }
@@ -58,6 +60,9 @@ const LIMITS = {
   requestTimeout: 5_000,
   connectionsCheckingInterval: 500,
   maxHeaderSize: 65_536, // we refuse smaller ones
+} as const;
+
+const PARSING = {
   requireHostHeader: false, // ours answers with a problem
   joinDuplicateHeaders: true, // else the second is dropped in silence
 } as const;
@@ -75,7 +80,7 @@ export async function serve(options: ServeOptions): Promise<Serving> {
   const { mostUnreadBytes: unreadBytes = MOST_UNREAD_BYTES } = options;
   const traffic = new Traffic({ requests: mostRequests, unreadBytes }, guarded(options));
   const answer = ({ socket }: IncomingMessage, outgoing: Answer) => traffic.on(socket)?.add(outgoing);
-  const server = createServer({ ...LIMITS, ServerResponse: Answer }, answer)
+  const server = createServer({ ...LIMITS, ...options.limits, ...PARSING, ServerResponse: Answer }, answer)
     .on('connection', (socket) => traffic.accept(socket))
     .on('checkExpectation', answer)
     .on('clientError', ({ code }: NodeJS.ErrnoException, socket) => refuseUnparsable(traffic, socket, code))

@@ -1,0 +1,103 @@
+import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process';
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { freePort } from '../../scripts/free-port.ts';
+
+export interface Running {
+  readonly url: string;
+  readonly pid: number;
+  /** Sends a message and gives back what comes for it, where the process answers messages. One at a time. */
+  ask(message: object): Promise<unknown>;
+  signal(name: NodeJS.Signals): void;
+  /** Asks it to end, and waits: its status, or null where a signal ended it. */
+  end(): Promise<number | null>;
+  stop(): Promise<void>;
+}
+
+interface Start {
+  readonly script: string;
+  readonly args?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+  /** How many files and sockets it may have open. */
+  readonly descriptors?: number | undefined;
+  /** Options of Node itself. */
+  readonly node?: readonly string[];
+  /** Processor that the process is pinned to; any, where others run load too. */
+  readonly core?: number;
+}
+
+/** For `--import` in front of a gateway: it ends with the process that started it. */
+const PRELOAD = new URL('preload.ts', import.meta.url).href;
+
+const atEnd: (() => void)[] = [];
+process.once('exit', () => {
+  for (const act of atEnd) act();
+});
+
+/** What the bench leaves to be ended when it ends itself. */
+export const atExit = (act: () => void): void => void atEnd.push(act);
+
+/** Starts a script on a core of its own; it prints its URL in its first line that has one. */
+export async function start({ script, args = [], env = {}, node = [], core, descriptors }: Start): Promise<Running> {
+  const pinned = core === undefined ? [] : ['taskset', '-c', String(core)];
+  const bounded = descriptors === undefined ? [] : ['prlimit', `--nofile=${descriptors}`];
+  const [file = '', ...rest] = [...pinned, ...bounded, process.execPath, ...node, script, ...args];
+  const options = {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'ignore', 'ipc'],
+  } satisfies SpawnOptions;
+  const child = spawn(file, rest, options);
+  const url = await firstUrl(child);
+  child.stdout?.resume(); // log lines are made, as in service, and read by nobody
+  return {
+    url,
+    pid: child.pid ?? Number.NaN,
+    ask: (message) => ask(child, message),
+    signal: (name) => void child.kill(name),
+    end: () => end(child, 'SIGTERM'),
+    stop: async () => void (await end(child, 'SIGKILL')),
+  };
+}
+
+/** A gateway from its source, on free ports; `admin` is where its metrics are. */
+export async function startGateway({ env, node = [], ...others }: Omit<Start, 'script'>) {
+  const adminPort = String(await freePort());
+  const running = await start({
+    ...others,
+    script: 'src/entry/node.ts',
+    node: [...node, '--import', PRELOAD],
+    env: { PORT: '0', ADMIN_PORT: adminPort, ...env },
+  });
+  return { ...running, admin: `http://127.0.0.1:${adminPort}` };
+}
+
+const ASK_MS = 60_000;
+
+async function ask(child: ChildProcess, message: object): Promise<unknown> {
+  const answered = once(child, 'message', { signal: AbortSignal.timeout(ASK_MS) });
+  child.send(message);
+  const [answer] = (await answered) as [unknown];
+  return answer;
+}
+
+async function firstUrl(child: ChildProcess): Promise<string> {
+  if (!child.stdout) throw new Error('no output to read');
+  for await (const line of createInterface({ input: child.stdout })) {
+    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(line)?.[0];
+    if (url !== undefined) return url;
+  }
+  throw new Error('the process ended before it printed its URL');
+}
+
+async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
+  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode;
+  const ended = once(child, 'exit');
+  child.kill(signal);
+  await ended;
+  return child.exitCode;
+}
+
+export function median(values: readonly number[]): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+}

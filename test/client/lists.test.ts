@@ -1,0 +1,154 @@
+import { describe, expect, test } from 'vitest';
+import { QueryClient } from '@tanstack/query-core';
+import { each, PorticoProblem, readBatch, touches } from '../../client/src/index.ts';
+import { queriesOf } from '../../client/src/query.ts';
+import type { Operation } from '../../src/upstream/operation.ts';
+import { allOperations, allOverviews } from '../support/account-api.ts';
+import { FAILED, json, LIST, openStandIn, problemBody, problemOf, SUBSCRIPTION } from './helpers.ts';
+
+/** A page of entries with these ids. */
+const page = (ids: readonly number[], next: string | null) =>
+  json(200, { count: 99, next, previous: null, results: ids.map((id) => ({ id })) });
+
+describe('each', () => {
+  test('gives entries page by page in their order, and asks for a page when the one before is used up', async () => {
+    const { gateway, portico } = openStandIn();
+    gateway.on(`GET ${LIST}?page_size=2`, page([1, 2], `${LIST}?page=2&page_size=2`));
+    gateway.on(`GET ${LIST}?page=2&page_size=2`, page([], `${LIST}?page=3&page_size=2`));
+    gateway.on(`GET ${LIST}?page=3&page_size=2`, page([3], null));
+    const seen: string[] = [];
+    for await (const { id } of each(portico, 'listTransactions', { page_size: 2 }))
+      seen.push(`${id} after ${gateway.calls.length}`);
+    expect([seen, gateway.calls.length]).toEqual([['1 after 1', '2 after 1', '3 after 3'], 3]);
+  });
+
+  test('takes only the query of a link: another host does not get the key; options hold for every page', async () => {
+    const { gateway, portico } = openStandIn();
+    gateway.on('*', page([1], 'https://other.test/elsewhere/?page=2&status=a%2Cb'), page([2], null));
+    const options = { fresh: true, headers: { 'X-Request-Id': 'mine' }, query: { status: 'completed' } };
+    for await (const _ of each(portico, 'listTransactions', { page_size: 5 }, options));
+    const targets = gateway.calls.map(({ target }) => target);
+    expect(targets).toEqual([`${LIST}?page_size=5&status=completed`, `${LIST}?page=2&status=a%2Cb`]);
+    for (const { headers } of gateway.calls)
+      expect(headers).toMatchObject({ 'cache-control': 'no-cache', 'x-request-id': 'mine' });
+  });
+});
+
+const BATCH = 'POST /bff/v1/batch';
+
+/** A gateway that answers each read with its path. */
+function openEcho() {
+  const standIn = openStandIn();
+  standIn.gateway.on(BATCH, (call) => {
+    const { requests } = JSON.parse(call.body) as { requests: { id: string; path: string }[] };
+    return json(200, { responses: requests.map(({ id, path }) => ({ id, status: 200, body: path })) })(call);
+  });
+  return standIn;
+}
+
+describe('a batch', () => {
+  test('has the paths of the calls themselves, ids and queries in them, and its own options', async () => {
+    const { gateway, portico } = openEcho();
+    const reads = {
+      a: ['getTransaction', { id: '9223372036854775807' }],
+      b: ['listReferralCredits', { page: 2, page_size: 5 }],
+    } as const;
+    const options = { fresh: true, headers: { 'X-Request-Id': 'mine' } };
+    expect(await readBatch(portico, reads, options)).toEqual({
+      a: '/api/v2/payment/transaction/9223372036854775807/',
+      b: '/api/v2/referral/credit/?page=2&page_size=5',
+    });
+    expect(gateway.calls[0]!.headers).toMatchObject({ 'cache-control': 'no-cache', 'x-request-id': 'mine' });
+  });
+
+  test('may have any names, which stay in their order', async () => {
+    const { gateway, portico } = openEcho();
+    const names = ['z', 'a', '__proto__', 'constructor', 'é ü', 'x'.repeat(64)];
+    const reads = Object.fromEntries(names.map((name) => [name, ['getSubscription'] as const]));
+    const answers = await readBatch(portico, reads);
+    expect(Object.keys(answers)).toEqual(names);
+    expect(Object.getPrototypeOf(answers)).toBe(Object.prototype);
+    const requests = names.map((id) => ({ id, path: '/api/v2/subscription/' }));
+    expect(JSON.parse(gateway.calls[0]!.body)).toEqual({ requests });
+  });
+
+  test('gives the problem of a read that failed, with its errors by field, and any 2xx as what it says', async () => {
+    const { gateway, portico } = openStandIn();
+    const body = problemBody(400, 'validation_error', { errors: [{ code: 'bad', message: 'Bad.', field: 'page' }] });
+    const answers = [
+      { id: 'a', status: 400, body },
+      { id: 'b', status: 204, body: null },
+      { id: 'c', status: 203, body: { plan: 3 } },
+    ];
+    gateway.on(BATCH, json(200, { responses: answers }));
+    const reads = { a: ['listTransactions', { page: -1 }], b: ['getSubscription'], c: ['getSubscription'] } as const;
+    const { a, b, c } = await readBatch(portico, reads);
+    expect(a).toBeInstanceOf(PorticoProblem);
+    expect((a as PorticoProblem).errors['page']).toEqual([{ code: 'bad', message: 'Bad.' }]);
+    expect([b, c]).toEqual([null, { plan: 3 }]);
+  });
+});
+
+/** A list of two pages, and something to read. */
+function open() {
+  const standIn = openStandIn();
+  standIn.gateway.on(`GET ${LIST}?page_size=2`, page([1, 2], `https://any.test${LIST}?page=2&page_size=2`));
+  standIn.gateway.on(`GET ${LIST}?page=2&page_size=2`, page([3], null));
+  standIn.gateway.on(SUBSCRIPTION, json(200, { plan: 3 }));
+  const query = queriesOf(standIn.portico, 'ann');
+  return { ...standIn, query, pages: query.pages('listTransactions', { page_size: 2 }) };
+}
+
+test('queries are plain objects, whose keys begin with the account, and which do not try again', () => {
+  const { query, pages } = open();
+  const options = [
+    query('getSubscription'),
+    query('getTransaction', { id: 5 }),
+    query('getAccountOverview', { sections: ['subscription'] }),
+    query('listTransactions', { page_size: 2 }),
+    pages,
+  ];
+  expect(options.map(({ queryKey }) => queryKey)).toEqual([
+    ['ann', 'getSubscription', {}],
+    ['ann', 'getTransaction', { id: 5 }],
+    ['ann', 'getAccountOverview', { sections: ['subscription'] }],
+    ['ann', 'listTransactions', { page_size: 2 }],
+    ['ann', 'listTransactions', { page_size: 2 }, 'pages'], // which keep something else
+  ]);
+  for (const { retry } of options) expect(retry).toBe(false);
+  for (const one of options) expect(Object.getPrototypeOf(one)).toBe(Object.prototype);
+});
+
+test('pages lead from one to the next, by the query of its link', async () => {
+  const { pages, gateway } = open();
+  const { signal } = new AbortController();
+  const first = await pages.queryFn({ signal, pageParam: pages.initialPageParam });
+  const next = pages.getNextPageParam(first);
+  expect(next).toBe('page=2&page_size=2');
+  const second = await pages.queryFn({ signal, pageParam: next! });
+  expect([first, second].flatMap(({ results }) => results.map(({ id }) => id))).toEqual([1, 2, 3]);
+  expect([pages.getNextPageParam(second), gateway.calls.length]).toEqual([null, 2]);
+});
+
+test('TanStack Query does not try again what the client has tried: three calls in all', async () => {
+  const { query, gateway } = open();
+  const client = new QueryClient();
+  gateway.on(SUBSCRIPTION, FAILED);
+  expect((await problemOf(client.fetchQuery(query('getSubscription')))).status).toBe(503);
+  expect(gateway.calls).toHaveLength(3);
+  client.clear();
+});
+
+const reads = allOperations.filter(({ method }) => method === 'GET');
+const writes = allOperations.filter(({ invalidates = [] }) => invalidates.length > 0);
+
+/** As the table says. */
+const isTouched = (read: Operation, { invalidates = [] }: Operation) =>
+  invalidates.some((one) => one === 'everything' || (typeof one === 'object' ? one.item : one) === read.group);
+
+test.for(writes.map((write) => [write.id, write] as const))('%s touches what its row says', ([id, write]) => {
+  const touched = new Set<string>(reads.filter((read) => isTouched(read, write)).map((read) => read.id));
+  const shown = allOverviews.filter(({ sections }) => Object.values(sections).some(({ read }) => touched.has(read.id)));
+  const expected = [...touched, ...shown.map((overview) => overview.id)];
+  expect(touches(id as Parameters<typeof touches>[0]).toSorted()).toEqual(expected.toSorted());
+});

@@ -1,0 +1,94 @@
+import type { Globals } from '../../client/src/index.ts';
+
+/** After so long a watch gives a try up. That is no pause. */
+export const TRY_MS = 45_000;
+
+/** Waits without `Retry-After`, as random as they are in these tests. */
+export const FIRST_PAUSE = 250;
+export const SECOND_PAUSE = 500;
+
+/** A time for which the client waits. */
+export interface Pause {
+  readonly ms: number;
+  readonly end: () => void;
+}
+
+/** Nothing passes but by `pass`, and the client's pauses, unless they are held. */
+export function createClock({ random = 0.5, more = {} }: { random?: number; more?: Partial<Globals> } = {}) {
+  let now = Date.parse('2026-06-09T18:50:08Z');
+  let isHeld = false;
+  const lengths: number[] = [];
+  const pauses: Pause[] = [];
+  const running = new Map<unknown, () => void>();
+  let told = 0;
+  let look: (() => void) | undefined;
+
+  const setTimeout = (run: () => void, ms: number) => {
+    const timer = Symbol(ms);
+    running.set(timer, run);
+    if (ms === TRY_MS) return timer;
+    const end = () => {
+      now += ms;
+      if (running.delete(timer)) run();
+    };
+    lengths.push(ms);
+    pauses.push({ ms, end });
+    look?.();
+    if (!isHeld) queueMicrotask(end);
+    return timer;
+  };
+
+  const globals: Globals = {
+    Date: { now: () => now },
+    Math: { random: () => random },
+    fetch: globalThis.fetch,
+    crypto,
+    setTimeout,
+    clearTimeout: (timer) => void running.delete(timer),
+    ...more,
+  };
+  return {
+    globals,
+    /** All pauses so far. */
+    lengths: lengths as readonly number[],
+    pass: (ms: number) => void (now += ms),
+    /** From now on pauses end when the test says so. */
+    hold: () => void (isHeld = true),
+    /** The next pause, when it begins. Each is told of once. */
+    next: (): Promise<Pause> =>
+      new Promise((resolve) => {
+        const number = told++;
+        look = () => void (pauses.length > number && resolve(pauses[number]!));
+        look();
+      }),
+    /** All that is waited for is over: with pauses held, a try of a watch that has no answer. */
+    end: () => {
+      now += TRY_MS;
+      for (const run of running.values()) run();
+    },
+  };
+}
+
+/** Page and network, as the test says. */
+export function createSurroundings() {
+  const heard = new Set<unknown>();
+  const listening = () => ({
+    addEventListener: (_: string, hear: unknown) => void heard.add(hear),
+    removeEventListener: (_: string, hear: unknown) => void heard.delete(hear),
+  });
+  const tell = () => [...heard].forEach((hear) => (hear as () => void)());
+  const document = { visibilityState: 'visible', ...listening() };
+  const navigator = { onLine: true };
+  return {
+    more: { document, navigator, ...listening() } as unknown as Partial<Globals>,
+    heard,
+    turn(state: 'visible' | 'hidden') {
+      document.visibilityState = state;
+      tell();
+    },
+    go(isOnline: boolean) {
+      navigator.onLine = isOnline;
+      if (isOnline) tell();
+    },
+  };
+}
