@@ -6,7 +6,7 @@ import { ciResults } from './scripts/ci-results.ts';
 const results = process.env['CI'] === undefined ? [] : [ciResults('test-output/results')];
 
 /** Ends a test that hangs. None is judged by its time, which on a busy machine is many times the usual. */
-const timeout = 30_000;
+const timeout = 60_000;
 
 export default defineConfig({
   // The objects of accounts run in this process too, on a storage of ours; in workerd they run as they are.

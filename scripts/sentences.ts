@@ -67,6 +67,12 @@ export function quotesIn(folder: string): readonly Quote[] {
   });
 }
 
+/** Whether it quotes the sentence, or the better part of it. */
+function isOf({ at, words }: Quote & { readonly at: number }, start: number, end: number): boolean {
+  const shared = Math.min(end, at + words.length) - Math.max(start, at);
+  return at >= 0 && shared >= Math.min(words.length, (end - start) / 2) && shared > 0;
+}
+
 function main(): void {
   const root = join(import.meta.dirname, '..');
   const [wanted] = process.argv.slice(2);
@@ -80,7 +86,7 @@ function main(): void {
     const at = contract.indexOf(text, from);
     from = at + 1;
     const end = at + text.length;
-    const held = quotes.filter((quote) => quote.at >= 0 && quote.at < end && quote.at + quote.words.length > at);
+    const held = quotes.filter((quote) => isOf(quote, at, end));
     const files = Map.groupBy(held, ({ file }) => file);
     count++;
     if (held.length === 0) bare++;

@@ -102,7 +102,7 @@ describe(says("only what the runtime's parser refuses gets a bare 400, 408 or 43
   /** What has come by then is cut, however late that is. */
   const impatient = useGateway(
     {},
-    { limits: { headersTimeout: 400, requestTimeout: 800, connectionsCheckingInterval: 20 } },
+    { limits: { headersTimeout: 2_000, requestTimeout: 4_000, connectionsCheckingInterval: 20 } },
   );
 
   /** All answers of a connection, until it is closed by the gateway. */

@@ -42,7 +42,8 @@ async function listen(mostUnreadBytes = Infinity) {
       await goOn.promise;
       return c.body('late');
     });
-  const serving = await serve({ app, refuse, mostUnreadBytes, waitUntil: () => {}, host: '127.0.0.1', port: 0 });
+  const shared = { app, refuse, waitUntil: () => {}, host: '127.0.0.1', port: 0 };
+  const serving = await serve({ ...shared, mostUnreadBytes, sweeps: false });
   const unread = () => serving.load().unreadBytes;
   onTestFinished(() => serving.drain(0));
   let now = performance.timeOrigin; // later than any time of this process

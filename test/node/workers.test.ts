@@ -90,7 +90,8 @@ describe.skipIf(process.platform !== 'linux')(says('processes on one port, `auto
   beforeAll(async () => {
     const behind = await upstream.listen();
     ends.push(() => behind.close());
-    const env = { WORKERS: '2', UPSTREAM_BASE_URL: behind.url };
+    const patient = { UPSTREAM_TIMEOUT_MS: '60000', REQUEST_TIMEOUT_MS: '60000', SHUTDOWN_GRACE_MS: '60000' };
+    const env = { WORKERS: '2', UPSTREAM_BASE_URL: behind.url, ...patient };
     gateway = await startNode(env, { atEnd: (end) => void ends.push(end) });
     [one, other] = await connectToAll(gateway);
   });

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { onTestFinished, TestRunner } from 'vitest';
+import { killAtExit } from './at-exit.ts';
 import { LOG_FOLDER } from './gateway.ts';
 
 export const ROOT = join(import.meta.dirname, '../..');
@@ -106,8 +107,10 @@ export function run(env: Env = {}, options: Options = {}): Running {
       watchers.add(watcher);
       watcher();
     });
+  const forget = killAtExit(() => send(-pid, 'SIGKILL'));
   atEnd(async () => {
     send(-pid, 'SIGKILL');
+    forget();
     await exited;
   });
   const records: LogRecord[] = [];

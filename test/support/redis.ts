@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Redis } from 'ioredis';
 import { ID, PROTOCOL, TOKEN, USED_BY } from '../../src/entry/node/redis/scripts.ts';
+import { killAtExit } from './at-exit.ts';
 import { freePort } from './ports.ts';
 
 /** A redis-server of a test's own, which keeps nothing on disk unless told to. */
@@ -66,8 +67,7 @@ export function serverBinary(): string {
 async function serving(args: readonly string[]): Promise<ChildProcess> {
   const server = spawn(serverBinary(), args, { stdio: ['ignore', 'pipe', 'ignore'] });
   const kill = () => void server.kill('SIGKILL');
-  process.once('exit', kill);
-  server.once('exit', () => process.off('exit', kill));
+  server.once('exit', killAtExit(kill));
   for await (const line of createInterface(server.stdout)) {
     if (!line.includes('Ready to accept connections')) continue;
     server.stdout.resume();

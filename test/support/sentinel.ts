@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import { vi } from 'vitest';
+import { killAtExit } from './at-exit.ts';
 import { freePort } from './ports.ts';
 import { serverBinary, startRedis, type TestRedis } from './redis.ts';
 
@@ -54,6 +55,10 @@ export async function startSentinel(): Promise<TestSentinel> {
   const file = join(dir, 'sentinel.conf');
   writeFileSync(file, `${lines.join('\n')}\n`);
   const server = spawn(serverBinary(), [file, '--sentinel'], { stdio: 'ignore' });
+  server.once(
+    'exit',
+    killAtExit(() => void server.kill('SIGKILL')),
+  );
   const client = new Redis(port, '127.0.0.1', { retryStrategy: () => 50, maxRetriesPerRequest: null });
   client.on('error', () => undefined); // it takes a moment to begin
   await vi.waitFor(async () => {

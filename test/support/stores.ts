@@ -58,6 +58,7 @@ export async function shelfOf({ url, token }: KnownRedis, clock: Clock): Promise
   const shelf = new TimedShelf(url, clock);
   shelf.token = token;
   await shelf.opened;
+  if (!shelf.isThere) throw new Error(`the Redis of the run does not answer at ${url}`);
   return shelf;
 }
 

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { bundleWorker, WORKER_LATER, WORKER_MAIN } from '../../scripts/worker-bundle.ts';
+import { killAtExit } from './at-exit.ts';
 import { call } from './http.ts';
 import type { Env } from './gateway.ts';
 
@@ -27,9 +28,6 @@ export interface Workerd {
   /** The process gone with SIGKILL, and another one with the same objects. */
   readonly restart: (variables?: Env) => Promise<Workerd>;
 }
-
-// A fork of vitest is ended by a signal, after which no `exit` would come: workerds would stay.
-process.once('SIGTERM', () => process.exit(143));
 
 const bundled = new Map<string, Promise<string>>();
 
@@ -70,7 +68,7 @@ async function serve(served: Served): Promise<Workerd> {
   writeFileSync(config, configOf(served));
   const child = spawn(workerd(), ['serve', config, '--control-fd=3'], { stdio: ['ignore', 'pipe', 'pipe', 'pipe'] });
   const end = () => void child.kill('SIGKILL');
-  process.once('exit', end);
+  const forget = killAtExit(end);
   const printed: string[] = [];
   for (const stream of [child.stdout, child.stderr])
     stream?.setEncoding('utf8').on('data', (text: string) => printed.push(text));
@@ -81,7 +79,7 @@ async function serve(served: Served): Promise<Workerd> {
   const kill = async () => {
     end();
     await exited;
-    process.off('exit', end);
+    forget();
   };
   return {
     url,

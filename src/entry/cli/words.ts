@@ -45,9 +45,14 @@ export async function obey(words: readonly string[], program: Program): Promise<
   // What an app that is looked at prints itself goes to stderr. What it has started ends with the process.
   const print = process.stdout.write.bind(process.stdout);
   process.stdout.write = process.stderr.write.bind(process.stderr);
-  const io = { out: (text: string) => void print(text), err: (text: string) => void process.stderr.write(text) };
-  const status = await run(words, program, process.env, io);
-  print('', () => process.exit(status));
+  let hasPrinted = false;
+  const out = (text: string) => {
+    hasPrinted = true;
+    print(text);
+  };
+  const status = await run(words, program, process.env, { out, err: (text) => void process.stderr.write(text) });
+  if (hasPrinted) print('', () => process.exit(status)); // when it is written
+  else process.exit(status);
 }
 
 /** Does what they say, and returns the status to exit with. */

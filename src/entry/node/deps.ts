@@ -38,6 +38,15 @@ const systemClock: Clock = {
   },
 };
 
+/** Its timers do not keep the process alive. */
+const idleClock: Clock = {
+  ...systemClock,
+  after(ms, run) {
+    const timer = setTimeout(run, ms).unref();
+    return () => clearTimeout(timer);
+  },
+};
+
 type Given = Pick<
   Deps,
   | 'config'
@@ -150,7 +159,13 @@ export function openStore(
     () => store.pending,
   );
   const digest = nodeDigest(secrets, upstream.href);
-  const shelf = new RedisShelf({ address, clock, windowMs, onCommand, ...reports(logger, clock) });
+  const shelf = new RedisShelf({
+    address,
+    clock: clock === systemClock ? idleClock : clock,
+    windowMs,
+    onCommand,
+    ...reports(logger, clock),
+  });
   const backend = new SealedNotes(shelf, {
     seal: nodeSeal(secrets, 'portico store seal'),
     nameOf: (text) => digest.account(text),

@@ -19,6 +19,8 @@ const PATH = '/api/v2/subscription/';
 const PURCHASE = '/api/v2/subscription/checkout/purchase/';
 const CLIENTS = 20;
 const ROUNDS = 5;
+/** On a busy machine too it is the test that ends what it holds. */
+const PATIENT = { UPSTREAM_TIMEOUT_MS: '60000', REQUEST_TIMEOUT_MS: '60000', SHUTDOWN_GRACE_MS: '60000' };
 
 const get = (token: string, path = PATH) => `GET ${path} HTTP/1.1\r\nHost: x\r\nAuthorization: Token ${token}\r\n\r\n`;
 
@@ -26,7 +28,7 @@ async function open(env: Readonly<Record<string, string>> = {}) {
   const upstream = await startUpstream();
   onTestFinished(() => upstream.close());
   upstream.on(`GET ${PATH}`, json(200, exampleBody('getSubscription')));
-  const gateway = await startNode({ UPSTREAM_BASE_URL: upstream.url, RATE_LIMIT_PER_MINUTE: '0', ...env });
+  const gateway = await startNode({ UPSTREAM_BASE_URL: upstream.url, RATE_LIMIT_PER_MINUTE: '0', ...PATIENT, ...env });
   return { upstream, gateway };
 }
 

@@ -66,7 +66,8 @@ test(
   () => {
     expect(pinned).toMatch(/^24\./);
     expect(textOf('Dockerfile')).toContain(`ARG NODE_IMAGE=node:${pinned}-`);
-    expect([textOf('src/entry/node/start.ts'), textOf('src/entry/worker/serve.ts')].join()).toMatch(/portico\(/);
+    for (const entry of ['src/entry/node/start.ts', 'src/entry/worker.ts'])
+      expect(textOf(entry)).toMatch(/portico\(\{/);
   },
 );
 

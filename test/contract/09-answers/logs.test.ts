@@ -136,6 +136,14 @@ test(says('or a share such as `0.01` (failures always)'), async () => {
     await askAll(gateway);
     expect(gateway.requests().map(({ status }) => status)).toEqual(statuses);
   }
+  for (const [chance, statuses] of [
+    [0.009, [200, 404, 502]],
+    [0.01, [502]],
+  ] as const) {
+    const gateway = open({ LOG_REQUESTS: '0.01' }, { random: () => chance });
+    await askAll(gateway);
+    expect(gateway.requests().map(({ status }) => status)).toEqual(statuses);
+  }
 });
 
 /** Where the time of a slow request went, by the last line. */

@@ -37,6 +37,7 @@ export class RedisShelf implements Shelf {
   /** Resolves after the first attempt to connect, or after a second. */
   readonly opened: Promise<void>;
   readonly #options: ShelfOptions;
+  readonly #onTried: () => void;
   readonly #timers = new Set<() => void>();
   #connection: Connection | undefined;
   /** When the last HELLO was sent that its connection has answered, by both clocks: each may stand still or be set. */
@@ -53,11 +54,12 @@ export class RedisShelf implements Shelf {
     this.#beat();
     const tried = Promise.withResolvers<void>();
     const cancel = this.#after(OPEN_MS, tried.resolve);
-    void this.#stayConnected(() => {
+    this.#onTried = () => {
       cancel();
       tried.resolve();
-    });
+    };
     this.opened = tried.promise;
+    void this.#stayConnected();
   }
 
   get isThere(): boolean {
@@ -72,6 +74,7 @@ export class RedisShelf implements Shelf {
 
   close(): void {
     this.#isClosed = true;
+    this.#onTried();
     for (const cancel of this.#timers) cancel();
     this.#connection?.client.disconnect();
   }
@@ -171,7 +174,7 @@ export class RedisShelf implements Shelf {
     }
   }
 
-  async #stayConnected(onTried: () => void): Promise<void> {
+  async #stayConnected(): Promise<void> {
     for (let failed = 0; !this.#isClosed;) {
       let isGood = false;
       try {
@@ -180,7 +183,7 @@ export class RedisShelf implements Shelf {
         if (this.#isClosed) return this.close();
         await this.#hello();
         isGood = this.isThere;
-        onTried();
+        this.#onTried();
         if (isGood) void this.#look(connection);
         await connection.closed;
         this.#report(connection.causeOf());
@@ -189,7 +192,7 @@ export class RedisShelf implements Shelf {
       }
       this.#connection = undefined;
       this.#heard = NEVER;
-      onTried();
+      this.#onTried();
       this.#tell();
       failed = isGood ? 0 : failed + 1;
       const ms = Math.min(FIRST_PAUSE_MS * 2 ** failed, MOST_PAUSE_MS);

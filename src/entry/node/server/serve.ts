@@ -26,6 +26,8 @@ export interface ServeOptions {
   readonly mostUnreadBytes?: number;
   /** Called for each request that is one too many. */
   readonly onOverload?: () => void;
+  /** False where the caller looks itself at what clients have not read. */
+  readonly sweeps?: boolean;
   /** In the place of those that follow. */
   readonly limits?: Partial<Record<keyof typeof LIMITS, number>>;
   /** How many connections there may be; others are closed at once. */
@@ -87,7 +89,8 @@ export async function serve(options: ServeOptions): Promise<Serving> {
     .on('connect', (_, socket) => refuseUnparsable(traffic, socket));
   server.maxConnections = mostConnections;
   await once(server.listen({ host, port, reusePort, backlog: BACKLOG }), 'listening');
-  const sweeping = setInterval(() => traffic.sweep(performance.now()), SWEEP_MS).unref();
+  const sweep = () => traffic.sweep(performance.now());
+  const sweeping = options.sweeps === false ? undefined : setInterval(sweep, SWEEP_MS).unref();
   return {
     url: urlAt(host, (server.address() as AddressInfo).port),
     load: () => {
