@@ -3,7 +3,8 @@ import { join } from 'node:path';
 
 /**
  * Which tests hold which sentence of `docs/contract.md`: a test quotes its words in `says('…')`. Fails where a sentence has
- * none. `npm run sentences -- 5` shows one section; `--bare` only the sentences without a test.
+ * none, and where a quote is not there. `npm run sentences -- 5` shows one section, `-- 'some words'` the sentences that have
+ * them, `-- --bare` only those without a test.
  */
 
 /** As both are compared: one space between words, without `*` and backticks. */
@@ -52,6 +53,7 @@ export function sentencesOf(markdown: string): readonly Sentence[] {
 interface Quote {
   readonly words: string;
   readonly file: string;
+  readonly line: number;
   readonly isEverywhere: boolean;
 }
 
@@ -62,6 +64,7 @@ export function quotesIn(folder: string): readonly Quote[] {
     return Array.from(text.matchAll(/\bsays\(\s*(['"`])((?:\\.|(?!\1)[^\\])*)\1/g), ({ 2: quoted = '', index }) => ({
       words: plain(quoted.replaceAll(/\\(.)/g, '$1')).trim(),
       file,
+      line: text.slice(0, index).split('\n').length,
       isEverywhere: /\beverywhere\([\s`'"{$]*$/.test(text.slice(Math.max(0, index - 40), index)),
     }));
   });
@@ -75,7 +78,7 @@ function isOf({ at, words }: Quote & { readonly at: number }, start: number, end
 
 function main(): void {
   const root = join(import.meta.dirname, '..');
-  const [wanted] = process.argv.slice(2);
+  const [wanted = ''] = process.argv.slice(2);
   const contract = plain(readFileSync(join(root, 'docs/contract.md'), 'utf8'));
   const quotes = quotesIn(join(root, 'test')).map((quote) => ({ ...quote, at: contract.indexOf(quote.words) }));
   let from = 0;
@@ -87,21 +90,20 @@ function main(): void {
     from = at + 1;
     const end = at + text.length;
     const held = quotes.filter((quote) => isOf(quote, at, end));
-    const files = Map.groupBy(held, ({ file }) => file);
     count++;
     if (held.length === 0) bare++;
-    if (wanted && wanted !== '--bare' && !section.startsWith(`${wanted}.`)) continue;
-    if (wanted === '--bare' && held.length > 0) continue;
-    const where = Array.from(
-      files,
-      ([file, of]) => `${file} (${of.length}${of.some((one) => one.isEverywhere) ? ', everywhere' : ''})`,
+    const isWanted = /^\d+$/.test(wanted) ? section.startsWith(`${wanted}.`) : text.includes(plain(wanted));
+    if (wanted === '--bare' ? held.length > 0 : !isWanted) continue;
+    const tests = held.map(
+      ({ file, line, words, isEverywhere }) => `test/${file}:${line}${isEverywhere ? ' everywhere' : ''}: ${words}`,
     );
-    lines.push(
-      `[${section}] ${text}\n${where.length === 0 ? '    NO TEST\n' : where.map((one) => `    ${one}\n`).join('')}`,
-    );
+    lines.push([`[${section}] ${text}`, ...(held.length === 0 ? ['NO TEST'] : tests)].join('\n    '));
   }
-  process.stdout.write(`${lines.join('\n')}\n${count} sentences and rows, ${bare} without a test\n`);
-  process.exitCode = bare === 0 ? 0 : 1;
+  for (const { file, line, words } of quotes.filter(({ at }) => at < 0))
+    process.stderr.write(`test/${file}:${line} quotes what docs/contract.md does not say: ${words}\n`);
+  if (lines.length === 0 && wanted !== '--bare') process.stderr.write(`no section and no sentence has: ${wanted}\n`);
+  process.stdout.write(`${lines.join('\n\n')}\n\n${count} sentences and rows, ${bare} without a test\n`);
+  process.exitCode = bare === 0 && quotes.every(({ at }) => at >= 0) ? 0 : 1;
 }
 
 if (import.meta.main) main();

@@ -10,6 +10,8 @@ const contract = plain(readFileSync(join(import.meta.dirname, '../../docs/contra
  */
 export function says(words: string): string {
   const parts = contract.split(plain(words)).length - 1;
-  if (parts !== 1) throw new Error(`docs/contract.md says this ${parts} times: ${words}`);
+  if (parts === 0) throw new Error(`docs/contract.md does not have these words, see \`npm run sentences\`: ${words}`);
+  if (parts > 1)
+    throw new Error(`docs/contract.md has these words ${parts} times, quote more of the sentence: ${words}`);
   return words;
 }

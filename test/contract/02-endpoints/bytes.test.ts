@@ -156,7 +156,7 @@ describe(says('`next` and `previous` of a page point at the gateway'), () => {
   });
 
   test('and are null where they are null, or no link to a page', async () => {
-    const none = ['http://[', 'javascript:alert(1)', 'x:@elsewexample/', 'mailto:someone', 'data:text/html,x'];
+    const none = ['http://[', 'javascript:alert(1)', 'x:@elsewhere.example/', 'mailto:someone', 'data:text/html,x'];
     for (const link of [null, ...none]) expect(await nextFor(JSON.stringify(link))).toBeNull();
   });
 
@@ -164,7 +164,7 @@ describe(says('`next` and `previous` of a page point at the gateway'), () => {
     const token = secret();
     here.upstream.next('listTransactions', answer(200, { next: `http://upstream.test${LIST}?page=2`, results: [] }));
     for (const host of ['one.example', 'two.example:8443', '[::1]:8787', '198.51.100.7']) {
-      const headers = { 'x-forwarded-host': 'elsewexample' };
+      const headers = { 'x-forwarded-host': 'elsewhere.example' };
       const { json } = await here.call(`http://${host}${LIST}`, { token, headers });
       expect(json.next).toBe(`http://${host}${LIST}?page=2`);
     }

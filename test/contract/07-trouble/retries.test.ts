@@ -15,7 +15,7 @@ const READ = 'getSubscription';
 const unavailable = (times: number) => Array.from({ length: times }, () => answer(503, '', { 'retry-after': '9' }));
 
 everywhere(
-  says('GET only, on a connection failure, 502, 503 or 504'),
+  says('on a connection failure, 502, 503 or 504'),
   async ({ ask, upstream, pass, me }) => {
     for (const [at, reply] of [reset(), answer(502), answer(503), answer(504)].entries()) {
       upstream.next(PLAIN, reply);
@@ -26,6 +26,12 @@ everywhere(
   },
   { time: true },
 );
+
+everywhere(says('**Retries**: GET only'), async ({ ask, upstream }) => {
+  upstream.next('createApiKey', answer(503));
+  expect(await ask('createApiKey')).toMatchObject({ status: 503 });
+  expect(upstream.callsTo('createApiKey')).toHaveLength(1);
+});
 
 everywhere(says('twice at most'), async ({ ask, upstream, me }) => {
   upstream.next(READ, ...unavailable(3));
