@@ -207,8 +207,8 @@ export class Upstream {
   }
 }
 
-/** Of alternating names and values. */
-function pairsOf(headers: readonly string[]): Record<string, string> {
+/** Of alternating names and values; names in lower case. */
+export function pairsOf(headers: readonly string[]): Record<string, string> {
   const found: Record<string, string> = {};
   for (let at = 0; at < headers.length; at += 2) found[headers[at]!.toLowerCase()] = headers[at + 1]!;
   return found;

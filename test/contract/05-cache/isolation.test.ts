@@ -6,13 +6,12 @@ import { testClock } from '../../support/clock.ts';
 import { says } from '../../support/contract.ts';
 import { exampleBody, exampleRequest } from '../../support/examples.ts';
 import { type Answer, type Asking, openGateway } from '../../support/gateway.ts';
-import { recordOf } from '../../support/pairs.ts';
 import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { sharedStores } from '../../support/stores.ts';
 import { invalidatedReads, isSocial, partedBy, writeIds } from '../../support/table.ts';
 import { seed, times } from '../../support/times.ts';
-import { answer } from '../../support/upstream.ts';
+import { answer, pairsOf } from '../../support/upstream.ts';
 import type { Transport } from '../../../src/upstream/transport.ts';
 import { randomOf } from '../../rules/notes/world.ts';
 import { begin, CACHED, isHit, MISS, seen, versioned } from './seen.ts';
@@ -99,7 +98,7 @@ class Marked {
   }
 
   readonly transport: Transport = async ({ method, path, headers }) => {
-    const sent = Object.fromEntries(Object.entries(recordOf(headers)).map(([name, it]) => [name.toLowerCase(), it]));
+    const sent = pairsOf(headers);
     const n = TOKENS.indexOf(sent['authorization']!.replace('Token ', ''));
     const isRead = method === 'GET';
     if (!isRead) await this.#pause();

@@ -3,10 +3,9 @@ import { expect, test } from 'vitest';
 import type { RawAnswer, Transport } from '../../../src/upstream/transport.ts';
 import { says } from '../../support/contract.ts';
 import { type Gateway, openGateway } from '../../support/gateway.ts';
-import { recordOf } from '../../support/pairs.ts';
 import { secret } from '../../support/secrets.ts';
 import { seed, times } from '../../support/times.ts';
-import { answer } from '../../support/upstream.ts';
+import { answer, pairsOf } from '../../support/upstream.ts';
 import { DAY, said } from './helpers.ts';
 import { ASKS, type Ending, ENDINGS, Expectation, receiptOf, type Seen, type Wanted } from './purchase-model.ts';
 
@@ -29,7 +28,7 @@ class Till {
   now = () => 0;
 
   readonly transport: Transport = ({ headers: pairs, signal }) => {
-    const headers = recordOf(pairs);
+    const headers = pairsOf(pairs);
     const token = (headers['authorization'] ?? '').replace('Token ', '');
     const { promise, resolve, reject } = Promise.withResolvers<RawAnswer>();
     const over = () => void this.held.splice(this.held.indexOf(call), 1);

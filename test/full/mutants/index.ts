@@ -1,5 +1,5 @@
-import { spawn } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -13,35 +13,41 @@ const { values: args } = parseArgs({
   options: { only: { type: 'string', default: '' }, 'at-once': { type: 'string', default: '1' } },
 });
 
-/** What tests read. */
-const COPIED = ['src', 'test', 'scripts', 'sandbox', 'client', 'docs', 'deploy', 'grafana', 'examples', '.github'];
-const FILES = ['package.json', 'vitest.config.ts', 'wrangler.toml', 'tsconfig.base.json', 'tsconfig.json', 'README.md'];
-
+/** Of what is in git, as it is now. */
 function copy(): string {
   const folder = mkdtempSync(join(tmpdir(), 'portico-mutants-'));
-  for (const name of [...COPIED, ...FILES, 'compose.yaml', 'Dockerfile', 'CONTRIBUTING.md', 'dist'])
-    cpSync(name, join(folder, name), {
-      recursive: true,
-      force: true,
-      filter: (path) => !path.includes('node_modules'),
-    });
+  const files = execFileSync('git', ['ls-files', '-z'], { encoding: 'utf8' }).split('\0').filter(existsSync);
+  for (const file of files) cpSync(file, join(folder, file));
+  const git = (...words: string[]) => execFileSync('git', words, { cwd: folder });
+  git('init', '-q'); // a test asks what is in it
+  git('add', '-A');
   symlinkSync(join(process.cwd(), 'node_modules'), join(folder, 'node_modules'));
   return folder;
+}
+
+interface Report {
+  readonly testResults: readonly {
+    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
+  }[];
 }
 
 /** The first test that failed, or undefined where none did. */
 async function run(folder: string): Promise<string | undefined> {
   const vitest = join(folder, 'node_modules/vitest/vitest.mjs');
-  const child = spawn(process.execPath, [vitest, 'run', '--bail', '1', '--reporter', 'tap-flat'], {
-    cwd: folder,
-    env: { ...process.env, CI: undefined },
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  let printed = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => void (printed += text));
+  const child = spawn(
+    process.execPath,
+    [vitest, 'run', '--bail', '1', '--reporter', 'json', '--outputFile', 'result.json'],
+    {
+      cwd: folder,
+      env: { ...process.env, CI: undefined },
+      stdio: 'ignore',
+    },
+  );
   const status = await new Promise<number | null>((resolve) => void child.once('close', resolve));
   if (status === 0) return undefined;
-  return /^not ok \d+ - (.*)$/m.exec(printed)?.[1] ?? 'no file of tests could be run';
+  const { testResults } = JSON.parse(readFileSync(join(folder, 'result.json'), 'utf8')) as Report;
+  const tests = testResults.flatMap(({ assertionResults }) => assertionResults);
+  return tests.find((one) => one.status === 'failed')?.fullName ?? 'no file of tests could be run';
 }
 
 async function tryOne(folder: string, { file, from, to }: (typeof mutants)[number]): Promise<string | undefined> {
@@ -66,6 +72,8 @@ const lived: number[] = [];
 
 async function work(): Promise<void> {
   const folder = copy();
+  const unbroken = await run(folder);
+  if (unbroken !== undefined) throw new Error(`a test fails where nothing is broken: ${unbroken}`);
   for (let next = wanted.shift(); next; next = wanted.shift()) {
     const failed = await tryOne(folder, next);
     if (failed === undefined || failed.startsWith('STALE')) lived.push(next.number);
