@@ -231,7 +231,8 @@ export class Instance {
   }
 
   #start(): Running {
-    const { time, copyMs } = this.#world;
+    const { time, judge, copyMs } = this.#world;
+    judge.started();
     const process = new SimulatedProcess(time);
     const shelf = new SimulatedShelf(process, this.#world, this.address);
     const backend = new SealedNotes(shelf, { seal: plain, nameOf, noteMs: copyMs + NOTE_OUTLIVES_COPY_MS });

@@ -1,5 +1,8 @@
 import { LATE_MS, REQUEST_MS, WINDOW_MS } from './world.ts';
 
+/** Within which a process that begins has said HELLO, where nothing is in its way. */
+const CONNECTING_MS = 1_500;
+
 const TAGS = ['a', 'b'] as const;
 export type ReadTag = (typeof TAGS)[number];
 
@@ -74,6 +77,7 @@ export class Judge {
   /** When the store lost what it was told. */
   readonly losses: number[] = [];
   readonly #splits: Split[] = [];
+  readonly #starts: number[] = [];
   readonly #upstream: Record<ReadTag, number> = { a: 0, b: 0 };
   readonly #signedOut = new Map<string, { readonly askedAt: number; readonly answeredAt: number }>();
   #values = 0;
@@ -104,6 +108,11 @@ export class Judge {
     const split = { from: this.#time.now, to: Infinity };
     this.#splits.push(split);
     return { end: () => void (split.to = this.#time.now) };
+  }
+
+  /** A process begins, and knows nothing. */
+  started(): void {
+    this.#starts.push(this.#time.now);
   }
 
   answer(tag: ReadTag): Answer {
@@ -163,7 +172,7 @@ export class Judge {
     const isFar = this.losses.some((lost) => lost >= sentAt && now > lost + WINDOW_MS);
     if (!isSame && isMeanwhile) {
       this.violation('twice', `${write.nonce} is sent although ${other.nonce} was since it began`);
-    } else if (other.overAt === undefined && isMarked && !isFar) {
+    } else if (other.overAt === undefined && isMarked && !isFar && !this.#isNewApart(sentAt)) {
       this.violation('twice', `${write.nonce} is sent while ${other.nonce} is under way`);
     } else if (isSame && wasSent && !this.#isLostSince(sentAt) && !this.#isSplit(sentAt)) {
       this.violation('twice', `${write.key} is sent again`);
@@ -203,6 +212,13 @@ export class Judge {
   /** Between then and now. */
   #isSplit(from: number, to = this.#time.now): boolean {
     return this.#splits.some((split) => from < split.to && to > split.from);
+  }
+
+  /** A new process found the store that another one, which sent it, was away from: a store relies on itself for new ones. */
+  #isNewApart(sentAt: number): boolean {
+    const { now } = this.#time;
+    const isIn = ({ from, to }: Split) => this.#starts.some((start) => start > from - CONNECTING_MS && start < to);
+    return this.#splits.some((split) => sentAt < split.to && now > split.from && isIn(split));
   }
 
   /** Of unknown outcome, its mark lost with the store, and carried out after that: nobody can know. */
