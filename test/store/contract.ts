@@ -277,8 +277,15 @@ export function storeContract(name: string, open: () => Promise<Tested> | Tested
         await tested.pass(70_001);
         expect(await heldIn(other, key)).toBeUndefined();
         expect(await keep(other, key, '"after"')).toBe(true);
-        await invalidate(one, ['subscription']); // who takes the mark away leaves no old version
-        expect(await heldIn(other, key)).toBe(undefined);
+        expect(await heldIn(other, key)).toBe('"after"');
+      });
+
+      test('of an instance that was killed leaves no older copy, also where another write takes its mark away', async () => {
+        await keep(one, key, '"copy"');
+        await begin(one, { tags: ['subusers'] });
+        await tested.pass(70_001);
+        await invalidate(other, ['subscription']);
+        expect([await heldIn(one, key), await heldIn(other, key)]).toEqual([undefined, undefined]);
       });
     });
 

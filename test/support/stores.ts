@@ -64,11 +64,19 @@ export async function shelfOf({ url, token }: KnownRedis, clock: Clock): Promise
 
 const NO_REPORTS = { onCommand: () => undefined, onTrouble: () => undefined, onChange: () => undefined };
 
+/** A machine that is busy loses nothing. */
+const PATIENT = { connectTimeout: 60_000, socketTimeout: 60_000 };
+
 class TimedShelf extends RedisShelf {
   readonly #underWay = new Set<Promise<unknown>>();
 
   constructor(url: string, clock: Clock) {
-    super({ address: storeAddressOf(url)!, clock: testClock(), windowMs: 15_000, ...NO_REPORTS });
+    super({
+      address: { ...storeAddressOf(url)!, timeouts: PATIENT },
+      clock: testClock(),
+      windowMs: 15_000,
+      ...NO_REPORTS,
+    });
     this.now = () => clock.now();
     for (const method of ['read', 'swap', 'keep', 'count'] as const) {
       const ask = this[method].bind(this) as (...asked: unknown[]) => Promise<unknown>;

@@ -5,7 +5,7 @@ import type { Asking } from '../../support/gateway.ts';
 import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { answer } from '../../support/upstream.ts';
-import { begin, hit, isHit, MISS, NO_CACHE, NO_STORE, openCache, seen, UNKEPT } from './seen.ts';
+import { beginOn, hit, isHit, MISS, NO_CACHE, NO_STORE, openCache, seen, UNKEPT } from './seen.ts';
 
 const ID = 'getSubscription';
 const JOINED = [200, `${MISS}; collapsed`, 1];
@@ -13,7 +13,7 @@ const JOINED = [200, `${MISS}; collapsed`, 1];
 everywhere(
   says('Equal reads of an account at one time cost one call of the upstream an instance'),
   async (stage) => {
-    const first = await begin(stage, ID);
+    const first = await beginOn(stage, ID);
     const others = Array.from({ length: 30 }, () => stage.ask(ID));
     expect(await first.end()).toEqual([200, MISS, 1]);
     for (const { version } of await Promise.all(others)) expect(version).toBe(1);
@@ -47,8 +47,8 @@ everywhere(
 
 describe(`${says('Equal reads of an account at one time')}, ${says('`collapsed` for a joined call')}`, () => {
   test('a thousand, and batches, overviews and paths without their slash', async () => {
-    const { call, see, begin: start, pass, upstream } = openCache();
-    const first = await start(ID);
+    const { call, see, begin, pass, upstream } = openCache();
+    const first = await begin(ID);
     const others = Array.from({ length: 1_000 }, (_, n) => see(ID, n % 2 ? { path: '/api/v2/subscription' } : {}));
     const requests = ['a', 'b'].map((id) => ({ id, path: '/api/v2/subscription/' }));
     const composed = [call('/bff/v1/batch', { body: { requests } }), call('/bff/v1/account-overview')];
@@ -60,8 +60,8 @@ describe(`${says('Equal reads of an account at one time')}, ${says('`collapsed` 
   });
 
   test('of what is never cached share the call under way, but no later one', async () => {
-    const { see, begin: start, pass, upstream, me } = openCache();
-    const first = await start('getPendingPayment');
+    const { see, begin, pass, upstream, me } = openCache();
+    const first = await begin('getPendingPayment');
     const second = see('getPendingPayment');
     await pass(0);
     upstream.change(me);
@@ -71,8 +71,8 @@ describe(`${says('Equal reads of an account at one time')}, ${says('`collapsed` 
   });
 
   test('have a 503 all together, each with a request id of its own; the next tries again', async () => {
-    const { ask, see, begin: start, pass, upstream } = openCache();
-    const first = await start(ID);
+    const { ask, see, begin, pass, upstream } = openCache();
+    const first = await begin(ID);
     const others = Array.from({ length: 5 }, () => ask(ID));
     await pass(0);
     upstream.next(ID, answer(503), answer(503)); // tried again
@@ -105,10 +105,10 @@ describe(`${says('Equal reads of an account at one time')}, ${says('`collapsed` 
   });
 
   test('who says no-cache joins no ordinary call, but those who say so too', async () => {
-    const { see, begin: start, pass, upstream, me } = openCache();
-    const ordinary = await start(ID);
+    const { see, begin, pass, upstream, me } = openCache();
+    const ordinary = await begin(ID);
     upstream.change(me);
-    const fresh = await start(ID, { headers: NO_CACHE });
+    const fresh = await begin(ID, { headers: NO_CACHE });
     const second = see(ID, { headers: NO_CACHE });
     await pass(0);
     expect(await ordinary.end()).toEqual([200, MISS, 1]);
@@ -118,8 +118,8 @@ describe(`${says('Equal reads of an account at one time')}, ${says('`collapsed` 
   });
 
   test('an ordinary call from before replaces nothing of what who said no-cache got', async () => {
-    const { see, begin: start, pass, upstream, me } = openCache();
-    const ordinary = await start(ID);
+    const { see, begin, pass, upstream, me } = openCache();
+    const ordinary = await begin(ID);
     await pass(0.001);
     upstream.change(me);
     expect((await see(ID, { headers: NO_CACHE }))[0]).toBe(200);
@@ -141,21 +141,21 @@ test(says('(each its own where a shared store does not answer'), async () => {
 });
 
 everywhere(says('and while a write that touches them is under way'), async (stage) => {
-  const write = await begin(stage, 'updateReferralConfig');
-  const reads = [await begin(stage, 'getReferralConfig'), await begin(stage, 'getReferralConfig')];
+  const write = await beginOn(stage, 'updateReferralConfig');
+  const reads = [await beginOn(stage, 'getReferralConfig'), await beginOn(stage, 'getReferralConfig')];
   for (const { end } of reads) expect(await end()).toEqual([200, UNKEPT, 1]);
   await write.end();
   expect(seen(await stage.ask('getReferralConfig'))).toEqual([200, MISS, 2]);
 });
 
 /** A worker hears of it by a reset of the connection alone: test/worker. */
-const HEARD = { not: ['workerd'] } as const;
+const NOT_ON_WORKERD = { not: ['workerd'] } as const;
 
 everywhere(
   says('Who leaves does not end it for the others'),
   async (stage) => {
     const client = new AbortController();
-    const first = await begin(stage, ID, { signal: client.signal });
+    const first = await beginOn(stage, ID, { signal: client.signal });
     const others = Array.from({ length: 5 }, () => stage.ask(ID));
     await stage.pass(0); // in process all have joined; on sockets who comes late makes a call of its own
     client.abort();
@@ -164,7 +164,7 @@ everywhere(
     for (const { status, version } of await Promise.all(others)) expect([status, version]).toEqual([200, 1]);
     expect(seen(await stage.ask(ID))).toEqual([200, isHit, 1]);
   },
-  HEARD,
+  NOT_ON_WORKERD,
 );
 
 test(`${says('Who leaves does not end it')}: nor the refresh behind a stale copy`, async () => {
@@ -191,20 +191,20 @@ everywhere(
   says('when the last leaves it is cancelled.'),
   async (stage) => {
     const client = new AbortController();
-    const { left, end } = await begin(stage, ID, { signal: client.signal });
+    const { left, end } = await beginOn(stage, ID, { signal: client.signal });
     client.abort();
     await left;
     await end();
     expect(seen(await stage.ask(ID))).toEqual([200, MISS, 1]);
     expect(stage.upstream.calls).toHaveLength(2);
   },
-  HEARD,
+  NOT_ON_WORKERD,
 );
 
 test(`${says('when the last leaves it is cancelled.')}: and not before`, async () => {
-  const { ask, begin: start, pass, upstream } = openCache();
+  const { ask, begin, pass, upstream } = openCache();
   const [one, other] = [new AbortController(), new AbortController()];
-  const first = await start(ID, { headers: NO_CACHE, signal: one.signal });
+  const first = await begin(ID, { headers: NO_CACHE, signal: one.signal });
   const second = ask(ID, { headers: NO_CACHE, signal: other.signal }).catch(() => undefined);
   let isLeft = false;
   void first.left.then(() => (isLeft = true));

@@ -14,7 +14,7 @@ import { seed, times } from '../../support/times.ts';
 import { answer, pairsOf } from '../../support/upstream.ts';
 import type { Transport } from '../../../src/upstream/transport.ts';
 import { randomOf } from '../../rules/notes/world.ts';
-import { begin, CACHED, isHit, MISS, seen, versioned } from './seen.ts';
+import { beginOn, CACHED, isHit, MISS, seen, versioned } from './seen.ts';
 
 const PRIVATE = says('Private to an account: nothing read with one credential is ever answered to another.');
 
@@ -30,7 +30,7 @@ everywhere(
     expect(seen(await ask('getSubscription', one))).toEqual([200, isHit, 7]);
     expect(seen(await ask('getSubscription', other))).toEqual([200, isHit, 8]);
     await pass(400);
-    const slow = await begin(stage, 'getSubscription', one);
+    const slow = await beginOn(stage, 'getSubscription', one);
     expect((await ask('getSubscription', other)).version).toBe(2);
     expect(await slow.end(answer(304))).toEqual([200, 'portico; fwd=stale; stored', 7]);
   },

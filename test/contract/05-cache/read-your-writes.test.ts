@@ -6,7 +6,7 @@ import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { answer } from '../../support/upstream.ts';
 import { PROOFS, UNKNOWNS } from '../07-trouble/helpers.ts';
-import { askAll, begin, CACHED, isHit, MISS, NO_STORE, openCache, seen, UNKEPT, warm } from './seen.ts';
+import { askAll, beginOn, CACHED, isHit, MISS, NO_STORE, openCache, seen, UNKEPT, warm } from './seen.ts';
 
 everywhere(
   says(
@@ -85,7 +85,7 @@ test.each<[path: string, write: OperationId, touched: readonly string[], others:
 );
 
 everywhere(says('a read under way when the write began is not kept.'), async (stage) => {
-  const slow = await begin(stage, 'getReferralConfig'); // its answer is of now
+  const slow = await beginOn(stage, 'getReferralConfig'); // its answer is of now
   await stage.ask('updateReferralConfig');
   expect(seen(await stage.ask('getReferralConfig'))).toEqual([200, MISS, 2]);
   expect(await slow.end()).toEqual([200, UNKEPT, 1]);
@@ -102,21 +102,21 @@ const LONG = { CACHE_POLICY: JSON.stringify(Object.fromEntries(PAIRS.map(([, rea
 
 describe.each(PAIRS)(`${says('no later read of that account')}: %s and %s`, (write, read) => {
   test('while it is under way no copy is answered; no read is kept, nor one that ends after it', async () => {
-    const { see, begin: start } = openCache();
+    const { see, begin } = openCache();
     await see(read);
-    const writing = await start(write);
+    const writing = await begin(write);
     for (const _ of [1, 2]) expect(await see(read)).toEqual([200, UNKEPT, 1]);
-    const slow = await start(read);
+    const slow = await begin(read);
     await writing.end();
     expect(await slow.end()).toEqual([200, UNKEPT, 1]);
     expect(await see(read)).toEqual([200, MISS, 2]);
   });
 
   test('a failing read from before it is not answered with the copy from before it', async () => {
-    const { ask, see, begin: start, pass } = openCache();
+    const { ask, see, begin, pass } = openCache();
     await see(read);
     await pass(400);
-    const slow = await start(read);
+    const slow = await begin(read);
     await ask(write);
     expect(await slow.end(answer(500))).toEqual([502, null, undefined]);
   });
@@ -173,8 +173,8 @@ test.each<[OperationId, OperationId, Record<string, string>]>([
   ['updateReferralConfig', 'getReferralConfig', NO_STORE_ALL],
 ])(`${says('no later read of that account')}: after %s %s, not kept, joins no call from before it`, async (...row) => {
   const [write, read, headers] = row;
-  const { ask, see, begin: start, pass } = openCache();
-  const slow = await start(read, { headers });
+  const { ask, see, begin, pass } = openCache();
+  const slow = await begin(read, { headers });
   await ask(write, { headers });
   const after = see(read, { headers });
   await pass(0);

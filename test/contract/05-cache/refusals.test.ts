@@ -54,10 +54,10 @@ describe.each([401, 403])(`${says('drops all that is held for the credential')}:
   });
 
   test('has what is under way neither kept nor joined, nor answered with an older copy on failure', async () => {
-    const { ask, see, begin: start, pass, upstream, me } = openCache();
+    const { ask, see, begin, pass, upstream, me } = openCache();
     await see('getSubuser');
     await pass(400);
-    const [slow, failing] = [await start('getSubscription'), await start('getSubuser')];
+    const [slow, failing] = [await begin('getSubscription'), await begin('getSubuser')];
     upstream.next('getApiKey', refusal(status));
     await ask('getApiKey');
     upstream.change(me);

@@ -21,7 +21,7 @@ export const versioned = (version: number, headers: Readonly<Record<string, stri
   answer(status, `{"x_version":${version}}`, headers);
 
 /** A request whose call the upstream has got and not answered. Those who leave have no answer. */
-export async function begin({ ask, upstream }: Pick<Asked, 'ask' | 'upstream'>, id: OperationId, asking?: Asking) {
+export async function beginOn({ ask, upstream }: Pick<Asked, 'ask' | 'upstream'>, id: OperationId, asking?: Asking) {
   const held = upstream.hold(id);
   const asked = ask(id, asking).then(seen, () => 'left');
   const { left } = await held.call;
@@ -40,7 +40,7 @@ export function openCache(env: Env = {}) {
   return {
     ...gateway,
     see: async (id: OperationId, asking?: Asking) => seen(await gateway.ask(id, asking)),
-    begin: (id: OperationId, asking?: Asking) => begin(gateway, id, asking),
+    begin: (id: OperationId, asking?: Asking) => beginOn(gateway, id, asking),
   };
 }
 

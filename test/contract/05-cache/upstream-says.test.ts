@@ -138,11 +138,11 @@ describe(`${says('The upstream is asked with')}: a 304`, () => {
   });
 
   test('from before a write renews nothing, and after it the copy is not asked after', async () => {
-    const { ask, see, begin: start, pass, upstream } = openCache();
+    const { ask, see, begin, pass, upstream } = openCache();
     upstream.next('getReferralConfig', versioned(7, UP));
     await see('getReferralConfig');
     await pass(400);
-    const slow = await start('getReferralConfig');
+    const slow = await begin('getReferralConfig');
     await ask('updateReferralConfig');
     expect(await slow.end(answer(304))).toEqual([200, 'portico; fwd=stale', 7]);
     expect(await see('getReferralConfig')).toEqual([200, MISS, 2]);

@@ -4,7 +4,7 @@ import { type Answer, openGateway } from '../../support/gateway.ts';
 import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { answer, reset } from '../../support/upstream.ts';
-import { DAY, said, UNKNOWN } from './helpers.ts';
+import { DAY, summaryOf, UNKNOWN } from './helpers.ts';
 
 const BUY = 'purchasePlan';
 const OUTCOME = '/bff/v1/outcome';
@@ -12,7 +12,7 @@ const NOT_FOUND = '404 outcome_not_found';
 
 /** What is said of a key: its state, or a problem. */
 const told = (asked: Answer): unknown => {
-  if (asked.status !== 200) return said(asked);
+  if (asked.status !== 200) return summaryOf(asked);
   expect([asked.headers.get('cache-control'), asked.headers.get('content-type')]).toEqual([
     'no-store',
     'application/json',
@@ -60,14 +60,14 @@ describe(says('GET /bff/v1/outcome with Idempotency-Key:'), () => {
     upstream.next(BUY, answer(201, { text: 'x'.repeat(2_000_000) }));
     expect((await ask(BUY, asking)).status).toBe(201);
     expect(told(await call(OUTCOME, asking))).toEqual({ state: 'unknown' });
-    expect(said(await ask(BUY, asking))).toBe(UNKNOWN);
+    expect(summaryOf(await ask(BUY, asking))).toBe(UNKNOWN);
   });
 
   test('a key has to be there, and be one; a credential comes first', async () => {
     for (const own of [{}, { key: '' }, { key: 'a b' }, { key: 'k'.repeat(256) }]) {
       const { code, json } = await call(OUTCOME, own);
       expect([code, json.errors]).toMatchObject(['validation_failed', [{ field: 'Idempotency-Key' }]]);
-      expect(said(await call(OUTCOME, { ...own, token: null }))).toBe('401 unauthenticated');
+      expect(summaryOf(await call(OUTCOME, { ...own, token: null }))).toBe('401 unauthenticated');
     }
   });
 });
@@ -91,6 +91,6 @@ test(`${says('each problem of an unknown outcome says so, and has no Retry-After
   const browser = openGateway(env);
   browser.upstream.next('loginSocial', reset());
   const asking = { ...page, path: '/bff/v1/session/login', key: 'key' };
-  expect(said(await browser.ask('loginSocial', asking))).toBe('502 upstream_unreachable unknown');
-  expect(said(await browser.ask('loginSocial', asking))).toBe(UNKNOWN);
+  expect(summaryOf(await browser.ask('loginSocial', asking))).toBe('502 upstream_unreachable unknown');
+  expect(summaryOf(await browser.ask('loginSocial', asking))).toBe(UNKNOWN);
 });

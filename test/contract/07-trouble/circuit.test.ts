@@ -5,7 +5,7 @@ import { openGateway } from '../../support/gateway.ts';
 import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { answer, hang, type Reply, refused, reset } from '../../support/upstream.ts';
-import { openCircuit, said } from './helpers.ts';
+import { openCircuit, summaryOf } from './helpers.ts';
 
 const PLAIN = 'getPendingPayment';
 /** Never tried again: one call each, whatever becomes of it. */
@@ -21,7 +21,7 @@ everywhere(
       if (reply) upstream.next(WRITE, reply);
       expect((await ask(WRITE, { token: secret() })).status === 200).toBe(reply === undefined);
     }
-    for (const id of [PLAIN, WRITE] as const) expect(said(await ask(id))).toBe(OPEN);
+    for (const id of [PLAIN, WRITE] as const) expect(summaryOf(await ask(id))).toBe(OPEN);
     expect(upstream.callsOf(me)).toEqual([]);
   },
   { not: ['fleet'] }, // each instance has its own
@@ -56,12 +56,12 @@ everywhere(
       upstream.next(WRITE, answer(500));
       await ask(WRITE, { token: secret() });
     }
-    expect(said(await ask(PLAIN))).toBe(OPEN);
+    expect(summaryOf(await ask(PLAIN))).toBe(OPEN);
     await pass(5);
     const held = upstream.hold(PLAIN);
     const probe = ask(PLAIN, { token: secret() });
     await held.call;
-    for (let n = 0; n < 5; n++) expect(said(await ask(PLAIN, { token: secret() }))).toBe(OPEN);
+    for (let n = 0; n < 5; n++) expect(summaryOf(await ask(PLAIN, { token: secret() }))).toBe(OPEN);
     held.release();
     expect(await probe).toMatchObject({ status: 200 });
     for (let n = 0; n < 5; n++) expect(await ask(PLAIN, { token: secret() })).toMatchObject({ status: 200 });
@@ -77,7 +77,7 @@ everywhere(
     await openCircuit({ ask, upstream });
     for (let n = 0; n < 2; n++)
       expect(await ask(READ)).toMatchObject({ version: 1, cache: expect.stringMatching(/^portico; hit; ttl=-\d+$/) });
-    for (const id of [PLAIN, 'purchasePlan'] as const) expect(said(await ask(id))).toBe(OPEN);
+    for (const id of [PLAIN, 'purchasePlan'] as const) expect(summaryOf(await ask(id))).toBe(OPEN);
     expect((await ask(PLAIN)).json).toMatchObject({ retry_after: 5, retryable: true });
     expect(upstream.callsOf(me, PLAIN)).toEqual([]);
   },
@@ -190,7 +190,7 @@ test(`${says('(5xx, time-outs, connection errors; never 4xx)')}: no answer in ti
 
 const askAs = async (token: string, reply?: Reply) => {
   if (reply !== undefined) upstream.next(WRITE, reply);
-  return said(await ask(WRITE, { token }));
+  return summaryOf(await ask(WRITE, { token }));
 };
 
 /** The next call is let through. */

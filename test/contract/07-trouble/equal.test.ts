@@ -6,7 +6,7 @@ import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { memoryStore } from '../../support/stores.ts';
 import { answer, hang, type Reply, reset } from '../../support/upstream.ts';
-import { FIRST, IN_PROGRESS, said, UNKNOWN } from './helpers.ts';
+import { FIRST, IN_PROGRESS, summaryOf, UNKNOWN } from './helpers.ts';
 
 const BUY = 'purchasePlan';
 const PLAN = '{"term":"monthly","x_other":{"recaptcha":"compared"},"recaptcha":"one"}';
@@ -19,13 +19,13 @@ everywhere(
     const held = upstream.hold(BUY);
     const first = ask(BUY, { body: PLAN });
     await held.call;
-    for (let time = 0; time < 4; time++) expect(said(await ask(BUY, { body: PLAN }))).toBe(IN_PROGRESS);
-    expect(said(await ask(BUY, { body: PLAN, key: 'key' }))).toBe(IN_PROGRESS);
-    expect(said(await ask(BUY, { body: OTHER }))).toMatch(FIRST);
-    expect(said(await ask(BUY, { body: PLAN, token: secret() }))).toMatch(FIRST);
+    for (let time = 0; time < 4; time++) expect(summaryOf(await ask(BUY, { body: PLAN }))).toBe(IN_PROGRESS);
+    expect(summaryOf(await ask(BUY, { body: PLAN, key: 'key' }))).toBe(IN_PROGRESS);
+    expect(summaryOf(await ask(BUY, { body: OTHER }))).toMatch(FIRST);
+    expect(summaryOf(await ask(BUY, { body: PLAN, token: secret() }))).toMatch(FIRST);
     held.release();
-    expect(said(await first)).toMatch(FIRST);
-    expect(said(await ask(BUY, { body: PLAN }))).toMatch(FIRST);
+    expect(summaryOf(await first)).toMatch(FIRST);
+    expect(summaryOf(await ask(BUY, { body: PLAN }))).toMatch(FIRST);
     expect(upstream.callsOf(me)).toHaveLength(3);
   },
 );
@@ -34,12 +34,12 @@ everywhere(says('recaptcha is not compared'), async ({ ask, upstream, me }) => {
   const held = upstream.hold(BUY);
   const first = ask(BUY, { body: PLAN });
   await held.call;
-  expect(said(await ask(BUY, { body: ANOTHER_TOKEN }))).toBe(IN_PROGRESS);
-  expect(said(await ask(BUY, { body: OTHER }))).toMatch(FIRST);
+  expect(summaryOf(await ask(BUY, { body: ANOTHER_TOKEN }))).toBe(IN_PROGRESS);
+  expect(summaryOf(await ask(BUY, { body: OTHER }))).toMatch(FIRST);
   held.release();
   await first;
-  const seen = said(await ask(BUY, { body: PLAN, key: 'key' }));
-  expect(said(await ask(BUY, { body: ANOTHER_TOKEN, key: 'key' }))).toBe(`${seen} replayed`);
+  const seen = summaryOf(await ask(BUY, { body: PLAN, key: 'key' }));
+  expect(summaryOf(await ask(BUY, { body: ANOTHER_TOKEN, key: 'key' }))).toBe(`${seen} replayed`);
   expect(upstream.callsOf(me)).toHaveLength(3);
 });
 
@@ -47,14 +47,14 @@ everywhere(
   says('and 409 outcome_unknown for 60 s after an unknown outcome'),
   async ({ ask, upstream, pass, me }) => {
     upstream.next(BUY, reset());
-    expect(said(await ask(BUY))).toBe('502 upstream_unreachable unknown');
+    expect(summaryOf(await ask(BUY))).toBe('502 upstream_unreachable unknown');
     for (const seconds of [0, 58]) {
       await pass(seconds);
-      for (const own of [{}, { key: 'key' }]) expect(said(await ask(BUY, own))).toBe(UNKNOWN);
+      for (const own of [{}, { key: 'key' }]) expect(summaryOf(await ask(BUY, own))).toBe(UNKNOWN);
     }
     expect(upstream.callsOf(me)).toHaveLength(1);
     await pass(15); // the request's time is part of it
-    expect(said(await ask(BUY))).toMatch(FIRST);
+    expect(summaryOf(await ask(BUY))).toMatch(FIRST);
   },
   { time: true },
 );
@@ -66,7 +66,7 @@ everywhere(says('Two equal purchases of an account, not both with a key:'), asyn
   const second = ask(BUY, { key: 'other' });
   await other.call;
   for (const held of [other, one]) held.release();
-  for (const asked of [first, second]) expect(said(await asked)).toMatch(FIRST);
+  for (const asked of [first, second]) expect(summaryOf(await asked)).toMatch(FIRST);
   expect(upstream.callsOf(me)).toHaveLength(2);
 });
 
@@ -87,15 +87,15 @@ describe.each([
     const held = upstream.hold(BUY);
     const asked = ask(BUY, { token, ...one });
     await held.call;
-    expect(said(await ask(BUY, { token, ...other }))).toBe(IN_PROGRESS);
+    expect(summaryOf(await ask(BUY, { token, ...other }))).toBe(IN_PROGRESS);
     held.release(reply);
-    expect(said(await asked)).toMatch(first);
+    expect(summaryOf(await asked)).toMatch(first);
     for (const seconds of isUnknown ? [0, 59.9] : []) {
       await pass(seconds);
-      expect(said(await ask(BUY, { token, ...other }))).toBe(UNKNOWN);
+      expect(summaryOf(await ask(BUY, { token, ...other }))).toBe(UNKNOWN);
     }
     await pass(isUnknown ? 10.1 : 0);
-    expect(said(await ask(BUY, { token, ...other }))).toMatch(FIRST);
+    expect(summaryOf(await ask(BUY, { token, ...other }))).toMatch(FIRST);
     expect(upstream.callsOf(token)).toHaveLength(2);
   });
 });
@@ -121,13 +121,13 @@ test(`${says('for 60 s after an unknown outcome')}: also where the gateway was s
   await stalled.upstream.arrived(BUY);
   stalledMs = 100_000; // longer than the request and its mark may last
   await clock.pass(5);
-  expect(said(await first)).toBe('504 upstream_timeout unknown');
+  expect(summaryOf(await first)).toBe('504 upstream_timeout unknown');
   for (const seconds of [0, 59]) {
     await clock.pass(seconds);
-    expect(said(await stalled.ask(BUY))).toBe(UNKNOWN);
+    expect(summaryOf(await stalled.ask(BUY))).toBe(UNKNOWN);
   }
   await clock.pass(20);
-  expect(said(await stalled.ask(BUY))).toMatch(FIRST);
+  expect(summaryOf(await stalled.ask(BUY))).toMatch(FIRST);
 });
 
 /** The store is gone once it was sent: the client is told what the upstream said, not what became of our record of it. */
@@ -139,7 +139,7 @@ test.each<readonly [string, Reply, RegExp]>([
   const store = Object.assign(memoryStore(testClock()), { endWrite: async () => undefined });
   const broken = openGateway({}, { store });
   broken.upstream.next(BUY, reply);
-  expect(said(await broken.ask(BUY, { key: 'key' }))).toMatch(seen);
-  expect(said(await broken.ask(BUY, { key: 'key' }))).toBe(IN_PROGRESS);
+  expect(summaryOf(await broken.ask(BUY, { key: 'key' }))).toMatch(seen);
+  expect(summaryOf(await broken.ask(BUY, { key: 'key' }))).toBe(IN_PROGRESS);
   expect(broken.upstream.calls).toHaveLength(1);
 });

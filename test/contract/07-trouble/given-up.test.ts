@@ -4,7 +4,7 @@ import { type Asked, openGateway } from '../../support/gateway.ts';
 import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { answer } from '../../support/upstream.ts';
-import { said } from './helpers.ts';
+import { summaryOf } from './helpers.ts';
 
 /** A read that is kept, one that is not, and a write. */
 const ALL = ['getSubscription', 'getPendingPayment', 'purchasePlan'] as const;
@@ -14,7 +14,7 @@ const TIMEOUT = /^504 upstream_timeout( unknown)?$/;
 /** As long as the answer is not there: `undefined`. */
 const watched = (asked: ReturnType<Asked['ask']>) => {
   let seen: string | undefined;
-  void asked.then((one) => (seen = said(one)));
+  void asked.then((one) => (seen = summaryOf(one)));
   return () => seen;
 };
 
@@ -32,7 +32,7 @@ for (const [words, env] of [
         await pass(1.999);
         expect(isOver()).toBeUndefined();
         await pass(0.001);
-        expect(said(await seen[1])).toMatch(TIMEOUT);
+        expect(summaryOf(await seen[1])).toMatch(TIMEOUT);
         await call.left;
         expect(upstream.callsTo(id)).toHaveLength(1);
       }
@@ -51,7 +51,7 @@ test(`${says('`UPSTREAM_TIMEOUT_MS`, `REQUEST_TIMEOUT_MS` | `5000`, `10000`')}: 
     await pass(nth < 2 ? 4.9 : 0.1);
     one.release(nth < 2 ? answer(503) : undefined);
   }
-  expect(said(await asked)).toMatch(/^200/);
+  expect(summaryOf(await asked)).toMatch(/^200/);
 });
 
 describe(says('one request with all attempts'), () => {
@@ -92,7 +92,7 @@ describe(says('one request with all attempts'), () => {
     clock.advance(801); // in one step: the one's time is up in the same moment as the other's
     held.release();
     await busy;
-    expect(said(await late)).toBe('504 upstream_timeout');
+    expect(summaryOf(await late)).toBe('504 upstream_timeout');
     expect(upstream.callsTo(id)).toEqual([]);
   });
 });
@@ -128,7 +128,7 @@ everywhere(
     held.release();
     await idle();
     await left;
-    expect(said(await ask('purchasePlan', { key: 'key' }))).toMatch(/^200 .* replayed$/);
+    expect(summaryOf(await ask('purchasePlan', { key: 'key' }))).toMatch(/^200 .* replayed$/);
     expect(upstream.callsTo('purchasePlan')).toHaveLength(1);
   },
   { not: ['workerd'] }, // where nobody can tell when it is over

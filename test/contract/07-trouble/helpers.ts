@@ -16,7 +16,7 @@ export const UNKNOWN = '409 outcome_unknown unknown';
  * What a client learns of its request: `200 {…}`, `200 {…} replayed`, `400 card_declined`, `502 upstream_unreachable unknown`.
  * Whatever goes for each answer of its kind is looked at here.
  */
-export function said(given: Answer): string {
+export function summaryOf(given: Answer): string {
   const { status, text, headers } = given;
   const replayed = headers.get('idempotency-replayed') === 'true' ? ' replayed' : '';
   if (status < 300) return `${status} ${text}`.trim() + replayed;

@@ -6,7 +6,7 @@ import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { postIds } from '../../support/table.ts';
 import { answer } from '../../support/upstream.ts';
-import { DAY, FIRST, IN_PROGRESS, REUSED, said } from './helpers.ts';
+import { DAY, FIRST, IN_PROGRESS, REUSED, summaryOf } from './helpers.ts';
 
 const BUY = 'purchasePlan';
 const PLAN = '{"term":"monthly","proxy_countries":{"US":5,"FR":1}}';
@@ -32,7 +32,7 @@ everywhere(
     expect(first.headers.has('idempotency-replayed')).toBe(false);
     for (const body of [PLAN, REPRINTED, PLAN]) {
       const again = await ask(BUY, { key: 'key', body });
-      expect(said(again)).toBe(`${said(first)} replayed`);
+      expect(summaryOf(again)).toBe(`${summaryOf(first)} replayed`);
       expect([again.cache, again.headers.get('content-type')]).toEqual([null, first.headers.get('content-type')]);
     }
     expect(upstream.callsOf(me).map(({ body, headers }) => [body, headers['idempotency-key']])).toEqual([
@@ -43,9 +43,9 @@ everywhere(
 
 everywhere(says('another body → 422'), async ({ ask, upstream, me }) => {
   const first = await ask(BUY, { key: 'key', body: PLAN });
-  expect(said(await ask(BUY, { key: 'key', body: OTHER }))).toBe(REUSED);
-  expect(said(await ask('createApiKey', { key: 'key', body: '{}' }))).toBe(REUSED);
-  expect(said(await ask(BUY, { key: 'key', body: PLAN }))).toBe(`${said(first)} replayed`);
+  expect(summaryOf(await ask(BUY, { key: 'key', body: OTHER }))).toBe(REUSED);
+  expect(summaryOf(await ask('createApiKey', { key: 'key', body: '{}' }))).toBe(REUSED);
+  expect(summaryOf(await ask(BUY, { key: 'key', body: PLAN }))).toBe(`${summaryOf(first)} replayed`);
   expect(upstream.callsOf(me)).toHaveLength(1);
 });
 
@@ -53,11 +53,11 @@ everywhere(says('still under way → 409 with Retry-After: 1'), async ({ ask, up
   const held = upstream.hold(BUY);
   const first = ask(BUY, { key: 'key', body: PLAN });
   await held.call;
-  for (let time = 0; time < 3; time++) expect(said(await ask(BUY, { key: 'key', body: PLAN }))).toBe(IN_PROGRESS);
-  expect(said(await ask(BUY, { key: 'key', body: OTHER }))).toBe(REUSED);
+  for (let time = 0; time < 3; time++) expect(summaryOf(await ask(BUY, { key: 'key', body: PLAN }))).toBe(IN_PROGRESS);
+  expect(summaryOf(await ask(BUY, { key: 'key', body: OTHER }))).toBe(REUSED);
   held.release();
-  const seen = said(await first);
-  expect(said(await ask(BUY, { key: 'key', body: PLAN }))).toBe(`${seen} replayed`);
+  const seen = summaryOf(await first);
+  expect(summaryOf(await ask(BUY, { key: 'key', body: PLAN }))).toBe(`${seen} replayed`);
   expect(upstream.callsOf(me)).toHaveLength(1);
 });
 
@@ -69,15 +69,15 @@ everywhere(
     await held.call;
     await pass(4);
     held.release();
-    const seen = `${said(await first)} replayed`;
+    const seen = `${summaryOf(await first)} replayed`;
     for (const seconds of [DAY / 2, DAY / 2 - 5 - 60]) {
       await pass(seconds);
-      expect(said(await ask(BUY, { key: 'key' }))).toBe(seen);
+      expect(summaryOf(await ask(BUY, { key: 'key' }))).toBe(seen);
     }
     await pass(61);
     const second = await ask(BUY, { key: 'key', body: OTHER });
-    expect(said(second)).toMatch(FIRST);
-    expect(said(await ask(BUY, { key: 'key', body: OTHER }))).toBe(`${said(second)} replayed`);
+    expect(summaryOf(second)).toMatch(FIRST);
+    expect(summaryOf(await ask(BUY, { key: 'key', body: OTHER }))).toBe(`${summaryOf(second)} replayed`);
     expect(upstream.callsOf(me)).toHaveLength(2);
   },
   { time: true },
@@ -94,7 +94,7 @@ everywhere(says('Idempotency-Key (1 to 255 visible ASCII characters)'), async ({
   const good = ['k', 'K', 'k'.repeat(255), visible, '"8e03978e-40d5"', '__proto__'];
   for (const key of good) {
     const first = await ask('createApiKey', { key });
-    expect(said(await ask('createApiKey', { key: ` ${key}\t` }))).toBe(`${said(first)} replayed`);
+    expect(summaryOf(await ask('createApiKey', { key: ` ${key}\t` }))).toBe(`${summaryOf(first)} replayed`);
   }
   expect(upstream.callsOf(me).map(({ headers }) => headers['idempotency-key'])).toEqual(good);
 });
@@ -108,10 +108,11 @@ describe(says('on any POST of section 2:'), () => {
     const bodies = [answer(202, '{"id":9007199254740993123,"amount":25.0}'), answer(204)];
     upstream.next(id, ...bodies);
     const seen = ['202 {"id":9007199254740993123,"amount":25.0}', '204'];
-    for (const [at, key] of keys.entries()) expect(said(await ask(id, { token, key }))).toBe(seen[at]);
-    for (const [at, key] of keys.entries()) expect(said(await ask(id, { token, key }))).toBe(`${seen[at]} replayed`);
+    for (const [at, key] of keys.entries()) expect(summaryOf(await ask(id, { token, key }))).toBe(seen[at]);
+    for (const [at, key] of keys.entries())
+      expect(summaryOf(await ask(id, { token, key }))).toBe(`${seen[at]} replayed`);
     expect(upstream.callsTo(id)).toHaveLength(2);
-    expect(said(await ask(id, { token, key: 'a b' }))).toBe('400 validation_failed');
+    expect(summaryOf(await ask(id, { token, key: 'a b' }))).toBe('400 validation_failed');
   });
 
   test('other methods do not look at it, and it stays here', async () => {
@@ -151,19 +152,20 @@ describe(says('the same key and body'), () => {
       const first = await ask(id, { token, key: KEY, ...asking });
       expect(first.status).toBeLessThan(300);
       for (const [other, { id: otherId, ...otherAsking }] of requests.entries())
-        expect(said(await ask(otherId, { token, key: KEY, ...otherAsking })), `${other} after ${at}`).toBe(
-          other === at ? `${said(first)} replayed` : REUSED,
+        expect(summaryOf(await ask(otherId, { token, key: KEY, ...otherAsking })), `${other} after ${at}`).toBe(
+          other === at ? `${summaryOf(first)} replayed` : REUSED,
         );
     }
   });
 
   test('without a credential has those of its address, even where a credential reads like one', async () => {
     const key = secret();
-    const register = async (address: string) => said(await ask('registerSocial', { key, address, token: 'address' }));
+    const register = async (address: string) =>
+      summaryOf(await ask('registerSocial', { key, address, token: 'address' }));
     const first = await register('192.0.2.1');
     for (const other of ['192.0.2.2', '2001:db8::1']) expect(await register(other)).toMatch(FIRST);
     expect(await register('192.0.2.1')).toBe(`${first} replayed`);
-    expect(said(await ask(BUY, { key, token: 'address', address: '192.0.2.1' }))).toMatch(FIRST);
+    expect(summaryOf(await ask(BUY, { key, token: 'address', address: '192.0.2.1' }))).toMatch(FIRST);
   });
 });
 
@@ -175,7 +177,7 @@ test.each<readonly [string, string, Asking]>([
   ['no usable credential', '401 unauthenticated', { token: null }],
 ])(`${says('What proves that nothing happened')}: refused here for %s`, async (_, seen, asking) => {
   const token = secret();
-  expect(said(await ask(BUY, { token, key: 'key', ...asking }))).toBe(seen);
+  expect(summaryOf(await ask(BUY, { token, key: 'key', ...asking }))).toBe(seen);
   expect(upstream.callsOf(token)).toEqual([]);
-  expect(said(await ask(BUY, { token, key: 'key' }))).toMatch(FIRST);
+  expect(summaryOf(await ask(BUY, { token, key: 'key' }))).toMatch(FIRST);
 });

@@ -6,7 +6,7 @@ import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { memoryStore } from '../../support/stores.ts';
 import { answer, reset } from '../../support/upstream.ts';
-import { DAY, FIRST, HOLD, IN_PROGRESS, openCircuit, PROOFS, REUSED, said, UNKNOWN, UNKNOWNS } from './helpers.ts';
+import { DAY, FIRST, HOLD, IN_PROGRESS, openCircuit, PROOFS, REUSED, summaryOf, UNKNOWN, UNKNOWNS } from './helpers.ts';
 
 const BUY = 'purchasePlan';
 /** One that buys, one with a body, one without. */
@@ -22,10 +22,10 @@ everywhere(
     for (const [name, reply, seen] of asked) {
       const [key, body] = [secret(), `{"term":"${name}"}`]; // no two of them are equal
       upstream.next(BUY, reply);
-      expect(said(await ask(BUY, { key, body }))).toBe(`${seen} unknown`);
-      for (let time = 0; time < 2; time++) expect(said(await ask(BUY, { key, body }))).toBe(UNKNOWN);
+      expect(summaryOf(await ask(BUY, { key, body }))).toBe(`${seen} unknown`);
+      for (let time = 0; time < 2; time++) expect(summaryOf(await ask(BUY, { key, body }))).toBe(UNKNOWN);
       expect((await call(OUTCOME, { key })).json).toEqual({ state: 'unknown' });
-      expect(said(await ask(BUY, { key, ...OTHER }))).toBe(REUSED);
+      expect(summaryOf(await ask(BUY, { key, ...OTHER }))).toBe(REUSED);
     }
     expect(upstream.callsOf(me)).toHaveLength(asked.length);
   },
@@ -35,25 +35,25 @@ everywhere(
   says('and the key then gives 409 outcome_unknown: it is never sent again'),
   async ({ ask, upstream, pass, me }) => {
     upstream.next(BUY, reset());
-    expect(said(await ask(BUY, { key: 'key' }))).toBe('502 upstream_unreachable unknown');
+    expect(summaryOf(await ask(BUY, { key: 'key' }))).toBe('502 upstream_unreachable unknown');
     for (const seconds of [61, DAY / 2, DAY / 2 - 121]) {
       await pass(seconds);
-      expect(said(await ask(BUY, { key: 'key' }))).toBe(UNKNOWN);
+      expect(summaryOf(await ask(BUY, { key: 'key' }))).toBe(UNKNOWN);
     }
     expect(upstream.callsOf(me)).toHaveLength(1);
     await pass(61);
-    expect(said(await ask(BUY, { key: 'key', ...OTHER }))).toMatch(FIRST);
+    expect(summaryOf(await ask(BUY, { key: 'key', ...OTHER }))).toMatch(FIRST);
   },
   { time: true },
 );
 
 everywhere(says('(a 4xx, no connection) frees the key'), async ({ ask, upstream, me }) => {
   upstream.next(BUY, answer(400, [{ message: 'Declined.', code: 'card_declined' }]), answer(422));
-  expect(said(await ask(BUY, { key: 'key' }))).toBe('400 card_declined');
-  expect(said(await ask(BUY, { key: 'key' }))).toBe('422 unprocessable_content');
-  const second = said(await ask(BUY, { key: 'key', ...OTHER }));
+  expect(summaryOf(await ask(BUY, { key: 'key' }))).toBe('400 card_declined');
+  expect(summaryOf(await ask(BUY, { key: 'key' }))).toBe('422 unprocessable_content');
+  const second = summaryOf(await ask(BUY, { key: 'key', ...OTHER }));
   expect(second).toMatch(FIRST);
-  expect(said(await ask(BUY, { key: 'key', ...OTHER }))).toBe(`${second} replayed`);
+  expect(summaryOf(await ask(BUY, { key: 'key', ...OTHER }))).toBe(`${second} replayed`);
   expect(upstream.callsOf(me)).toHaveLength(3);
 });
 
@@ -66,11 +66,11 @@ test.each(WRITES.flatMap((id) => UNKNOWNS.map(([name, reply, seen]) => ({ id, na
     upstream.next(id, reply);
     const asked = ask(id, asking);
     await pass(5); // where nothing else ends it
-    expect(said(await asked)).toBe(`${seen} unknown`);
-    expect(said(await ask(id, asking))).toBe(UNKNOWN);
-    expect(said(await ask(BUY, { ...asking, ...OTHER }))).toBe(REUSED);
+    expect(summaryOf(await asked)).toBe(`${seen} unknown`);
+    expect(summaryOf(await ask(id, asking))).toBe(UNKNOWN);
+    expect(summaryOf(await ask(BUY, { ...asking, ...OTHER }))).toBe(REUSED);
     await pass(DAY - 6);
-    expect(said(await ask(id, asking))).toBe(UNKNOWN);
+    expect(summaryOf(await ask(id, asking))).toBe(UNKNOWN);
     expect((await call(OUTCOME, asking)).json).toEqual({ state: 'unknown' });
     expect(upstream.callsOf(asking.token)).toHaveLength(1);
   },
@@ -83,8 +83,8 @@ const accept = () => {
 test(`${says('each problem of an unknown outcome says so')}: a fault of ours after the answer was read`, async () => {
   const clock = testClock();
   const broken = openGateway({}, { clock, store: Object.assign(memoryStore(clock), { accept }) });
-  expect(said(await broken.ask(BUY, { key: 'key' }))).toBe('500 internal_error unknown');
-  expect(said(await broken.ask(BUY, { key: 'key' }))).toBe(UNKNOWN);
+  expect(summaryOf(await broken.ask(BUY, { key: 'key' }))).toBe('500 internal_error unknown');
+  expect(summaryOf(await broken.ask(BUY, { key: 'key' }))).toBe(UNKNOWN);
   expect(broken.lines.filter(({ msg }) => msg === 'internal error')).toMatchObject([
     { fault: expect.stringContaining('TypeError') },
   ]);
@@ -95,12 +95,12 @@ test.each(WRITES.flatMap((id) => PROOFS.map(([name, reply, seen]) => ({ id, name
   async ({ id, reply, seen }) => {
     const asking = { token: secret(), key: 'key' };
     upstream.next(id, reply);
-    expect(said(await ask(id, asking))).toBe(seen);
+    expect(summaryOf(await ask(id, asking))).toBe(seen);
     expect((await call(OUTCOME, asking)).code).toBe('outcome_not_found');
     await pass(HOLD);
-    const first = said(await ask(id, asking));
+    const first = summaryOf(await ask(id, asking));
     expect(first).toMatch(FIRST);
-    expect(said(await ask(id, asking))).toBe(`${first} replayed`);
+    expect(summaryOf(await ask(id, asking))).toBe(`${first} replayed`);
   },
 );
 
@@ -120,9 +120,9 @@ describe.each(WRITES)(`${says('frees the key')}: %s`, (id) => {
   ] as const)('while %s', async (...[, limit, prevent, seen, seconds]) => {
     const shop = openGateway({ RATE_LIMIT_PER_MINUTE: limit });
     await prevent(shop);
-    for (let time = 0; time < 2; time++) expect(said(await shop.ask(id, { key: KEY }))).toBe(seen);
+    for (let time = 0; time < 2; time++) expect(summaryOf(await shop.ask(id, { key: KEY }))).toBe(seen);
     await shop.pass(seconds);
-    expect(said(await shop.ask(id, { key: KEY }))).toMatch(FIRST);
+    expect(summaryOf(await shop.ask(id, { key: KEY }))).toMatch(FIRST);
     expect(shop.upstream.callsOf(shop.me, id)).toHaveLength(1);
   });
 
@@ -133,13 +133,13 @@ describe.each(WRITES)(`${says('frees the key')}: %s`, (id) => {
     await held.call;
     const waiting = small.ask(id, { key: KEY });
     await small.pass(0);
-    expect(said(await small.ask(id, { key: KEY }))).toBe(IN_PROGRESS);
+    expect(summaryOf(await small.ask(id, { key: KEY }))).toBe(IN_PROGRESS);
     await small.pass(1);
-    expect(said(await waiting)).toBe('503 overloaded');
+    expect(summaryOf(await waiting)).toBe('503 overloaded');
     held.release();
     await busy;
     expect(small.upstream.callsTo(id)).toEqual([]);
-    expect(said(await small.ask(id, { key: KEY }))).toMatch(FIRST);
+    expect(summaryOf(await small.ask(id, { key: KEY }))).toMatch(FIRST);
   });
 
   /** A clock that stands still while the machine sleeps, or the time of day. */
@@ -158,9 +158,9 @@ describe.each(WRITES)(`${says('frees the key')}: %s`, (id) => {
       sleptMs = 60_000;
       held.release();
       await busy;
-      expect(said(await late)).toBe('504 upstream_timeout');
+      expect(summaryOf(await late)).toBe('504 upstream_timeout');
       sleptMs = 0;
-      expect(said(await small.ask(id, { key: KEY }))).toMatch(FIRST);
+      expect(summaryOf(await small.ask(id, { key: KEY }))).toMatch(FIRST);
     },
   );
 });

@@ -49,7 +49,7 @@ export interface Wanted {
   readonly print: number;
 }
 
-/** As `said` has it. */
+/** As `summaryOf` has it. */
 export type Seen = string;
 
 type State = 'under_way' | 'unknown' | { readonly seen: Seen };
@@ -128,9 +128,9 @@ export class Expectation {
   passTo(now: number): void {
     for (const call of this.underWay.filter(({ sentAt }) => sentAt + TIMEOUT <= now)) {
       this.#over(call.id, '504 upstream_timeout unknown');
-      // A wait of hours is a stall: only at its end it is known that the outcome is not.
+      // A wait beyond the end of the request is a stall: only at its end it is known that the outcome is not.
       const known = this.#purchases.get(call.id);
-      if (known && known.until <= now) this.#purchases.set(call.id, { ...known, until: now + LATE });
+      if (known) this.#purchases.set(call.id, { ...known, until: Math.max(known.until, now + LATE) });
       this.#settle(call, 'unknown', now + 0.001); // it is told of once, however late
     }
   }

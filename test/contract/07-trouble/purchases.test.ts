@@ -6,7 +6,7 @@ import { type Gateway, openGateway } from '../../support/gateway.ts';
 import { secret } from '../../support/secrets.ts';
 import { seed, times } from '../../support/times.ts';
 import { answer, pairsOf } from '../../support/upstream.ts';
-import { DAY, said } from './helpers.ts';
+import { DAY, summaryOf } from './helpers.ts';
 import { ASKS, type Ending, ENDINGS, Expectation, receiptOf, type Seen, type Wanted } from './purchase-model.ts';
 
 interface Charge {
@@ -123,7 +123,7 @@ class Run {
       this.#gateway.call(path, { ...asking, signal: client.signal }).then((answered) => {
         this.#clients.delete(id);
         // What is said to one who has left is nobody's business.
-        if (!client.signal.aborted) this.#seen.set(id, said(answered));
+        if (!client.signal.aborted) this.#seen.set(id, summaryOf(answered));
       }),
     );
   }

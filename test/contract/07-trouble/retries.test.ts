@@ -6,7 +6,7 @@ import { openGateway } from '../../support/gateway.ts';
 import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { answer, hang, type Reply, refused, reset } from '../../support/upstream.ts';
-import { said } from './helpers.ts';
+import { summaryOf } from './helpers.ts';
 
 /** Never cached: each request for it is one upstream call. */
 const PLAIN = 'getPendingPayment';
@@ -59,9 +59,9 @@ everywhere(
     upstream.next(PLAIN, answer(429, '', { 'retry-after': '60' }));
     for (const id of [PLAIN, READ, 'createApiKey', 'deleteIpAuthorization'] as const) {
       const held = await ask(id);
-      expect([said(held), held.headers.get('retry-after')]).toEqual(['429 rate_limited', '60']);
+      expect([summaryOf(held), held.headers.get('retry-after')]).toEqual(['429 rate_limited', '60']);
     }
-    expect(said(await ask('purchasePlan', { key: 'key' }))).toBe('429 rate_limited');
+    expect(summaryOf(await ask('purchasePlan', { key: 'key' }))).toBe('429 rate_limited');
     expect(upstream.callsOf(me)).toHaveLength(1);
     expect(await ask(PLAIN, { token: secret() })).toMatchObject({ status: 200 });
     await pass(61);
@@ -72,7 +72,7 @@ everywhere(
 
 everywhere(says('A 429 is not tried again'), async ({ ask, upstream, me }) => {
   upstream.next(READ, answer(429));
-  expect(said(await ask(READ))).toBe('429 rate_limited');
+  expect(summaryOf(await ask(READ))).toBe('429 rate_limited');
   expect(upstream.callsOf(me)).toHaveLength(1);
 });
 

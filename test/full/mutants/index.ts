@@ -7,7 +7,7 @@ import mutants from './list.json' with { type: 'json' };
 
 /**
  * `npm run mutants`: breaks one function of `src` after the other in a copy, and runs the tests there. Each break has to
- * make one fail. Options: `--only 7` or `--only store/` for some, `--at-once 2` for how many at a time.
+ * make one fail, or says why it changes nothing that is promised. Options: `--only 7` or `--only store/` for some, `--at-once 2` for how many at a time.
  */
 const { values: args } = parseArgs({
   options: { only: { type: 'string', default: '' }, 'at-once': { type: 'string', default: '1' } },
@@ -50,7 +50,16 @@ async function run(folder: string): Promise<string | undefined> {
   return tests.find((one) => one.status === 'failed')?.fullName ?? 'no file of tests could be run';
 }
 
-async function tryOne(folder: string, { file, from, to }: (typeof mutants)[number]): Promise<string | undefined> {
+interface Mutant {
+  readonly file: string;
+  readonly what: string;
+  readonly from: string;
+  readonly to: string;
+  /** Why nothing that is promised changes. No test has to fail then. */
+  readonly same?: string;
+}
+
+async function tryOne(folder: string, { file, from, to }: Mutant): Promise<string | undefined> {
   const path = join(folder, 'src', file);
   const text = readFileSync(path, 'utf8');
   if (text.split(from).length !== 2) return `STALE: ${file} has not exactly one: ${from}`;
@@ -65,7 +74,7 @@ async function tryOne(folder: string, { file, from, to }: (typeof mutants)[numbe
   }
 }
 
-const wanted = mutants
+const wanted = (mutants as readonly Mutant[])
   .map((mutant, at) => ({ ...mutant, number: at + 1 }))
   .filter(({ number, file }) => args.only === '' || String(number) === args.only || file.includes(args.only));
 const lived: number[] = [];
@@ -76,8 +85,9 @@ async function work(): Promise<void> {
   if (unbroken !== undefined) throw new Error(`a test fails where nothing is broken: ${unbroken}`);
   for (let next = wanted.shift(); next; next = wanted.shift()) {
     const failed = await tryOne(folder, next);
-    if (failed === undefined || failed.startsWith('STALE')) lived.push(next.number);
-    console.log(`| ${next.number} | ${next.file} | ${next.what} | ${failed ?? 'NOT CAUGHT'} |`);
+    const isCaught = failed === undefined ? next.same !== undefined : !failed.startsWith('STALE');
+    if (!isCaught) lived.push(next.number);
+    console.log(`| ${next.number} | ${next.file} | ${next.what} | ${failed ?? next.same ?? 'NOT CAUGHT'} |`);
   }
   rmSync(folder, { recursive: true });
 }

@@ -8,7 +8,14 @@ import type { Tls } from '../certificates.ts';
 export interface StoreAddress extends Address {
   /** With what its connections are secured. */
   readonly secured?: Tls | undefined;
+  readonly timeouts?: typeof TIMEOUTS;
 }
+
+/** Milliseconds. A node that owes a reply for longer than `socketTimeout` is disconnected. */
+const TIMEOUTS: { readonly connectTimeout: number; readonly socketTimeout: number } = {
+  connectTimeout: 1_000,
+  socketTimeout: 2_000,
+};
 
 /** Loaded where there is a store: it takes a start 30 ms. */
 const load = createRequire(import.meta.url) as (name: 'ioredis') => typeof ioredis;
@@ -22,8 +29,6 @@ const OPTIONS = {
   autoResendUnfulfilledCommands: false, // and nothing is sent twice
   enableReadyCheck: false, // the first command is one
   disableClientInfo: true, // hence what a node says before it closes is the reply to a command of ours
-  connectTimeout: 1_000,
-  socketTimeout: 2_000, // a node that owes a reply for so long is disconnected
 } as const;
 
 /** A connection to one node. When it is closed another one is made, perhaps to another node. */
@@ -37,11 +42,11 @@ export class Connection {
   /** The first error. Those that follow from it say less. */
   #cause: Error | undefined;
 
-  private constructor({ host, port }: StoreNode, { tls, secured }: StoreAddress) {
+  private constructor({ host, port }: StoreNode, { tls, secured, timeouts = TIMEOUTS }: StoreAddress) {
     const { Redis } = load('ioredis');
     const named = isIP(host) === 0 ? { servername: host } : {}; // in TLS an IP address is no name
     const security = tls ? { tls: { secureContext: secured?.secureContext, ...named } } : {};
-    this.client = new Redis({ ...OPTIONS, host, port, ...security });
+    this.client = new Redis({ ...OPTIONS, ...timeouts, host, port, ...security });
     this.client.on('error', (error) => (this.#cause ??= error));
     this.closed = new Promise((resolve) => void this.client.once('end', resolve));
   }
