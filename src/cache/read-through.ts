@@ -1,3 +1,4 @@
+import type { Abortable } from '../core/abortable.ts';
 import { GatewayError } from '../core/errors.ts';
 import type { Digest } from '../core/runtime.ts';
 import { BEHIND, beginPhase, during, type Phase, type Timed } from '../core/timeline.ts';
@@ -90,7 +91,7 @@ export class ReadThrough {
     // Refreshed in the background; no request waits for it or can cancel it.
     if (freshMs <= 0) {
       const behind = { ...lookup, leg: BEHIND };
-      void this.#join(behind, { start: (controller) => this.#fetch(behind, controller) });
+      void this.#join(behind, { start: (abortable) => this.#fetch(behind, abortable) });
     }
     const failed = freshMs > 0 ? undefined : this.#failed.get(entry);
     return readingOf(entry, freshMs, this.#options, isInPlace ? (failed ?? 'upstream_unavailable') : failed);
@@ -107,8 +108,8 @@ export class ReadThrough {
     };
     let done: Result;
     try {
-      const start = (controller: AbortController) => this.#fetch(lookup, controller);
-      done = await this.#join(lookup, { start, onJoined, waiter: reader.signal });
+      const start = (abortable: Abortable) => this.#fetch(lookup, abortable);
+      done = await this.#join(lookup, { start, onJoined, waiter: reader.abortable });
     } catch (error) {
       // The reader itself has given up: its client has left, or its time is up.
       done = { error, holds: reader.snapshot.holds(lookup.key, lookup.found) };
@@ -142,10 +143,10 @@ export class ReadThrough {
     return this.#flights.join(flight, { ...how, by: context, isAnew: wants === 'no-cache', waitUntil });
   }
 
-  async #fetch(lookup: Lookup, controller: AbortController): Promise<Result> {
+  async #fetch(lookup: Lookup, abortable: Abortable): Promise<Result> {
     const { policy, found } = lookup;
     try {
-      const answer = await this.#call(lookup, controller);
+      const answer = await this.#call(lookup, abortable);
       const status = answer.notModified ? 200 : answer.status;
       const isValidated = policy !== undefined || lookup.read.operation.polled === true;
       const etag = isValidated && answer.text !== null ? `"${await this.#options.digest.body(answer.text)}"` : '';
@@ -167,14 +168,14 @@ export class ReadThrough {
     return saved instanceof Promise ? during(this.#options.clock, lookup, 'store', saved) : saved;
   }
 
-  #call({ read, reader, leg, found }: Lookup, controller: AbortController): Promise<UpstreamAnswer> {
+  #call({ read, reader, leg, found }: Lookup, abortable: Abortable): Promise<UpstreamAnswer> {
     const { clock, call, timeoutMs } = this.#options;
     const { operation, input } = read;
     const { account, owner, context } = reader;
     const copy = found.entry; // which the upstream may confirm
     const validators = copy && hasAny(copy.validators) ? copy.validators : undefined;
     const endsAt = clock.now() + timeoutMs;
-    return call({ context, account, owner, leg, operation, input, validators, controller, endsAt });
+    return call({ context, account, owner, leg, operation, input, validators, abortable, endsAt });
   }
 }
 

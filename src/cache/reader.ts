@@ -1,5 +1,6 @@
+import type { Abortable } from '../core/abortable.ts';
 import type { Metrics } from '../core/metrics.ts';
-import { childOf, type Clock } from '../core/runtime.ts';
+import type { Clock } from '../core/runtime.ts';
 import { type AccountId, type CacheKey, type Entry, freshFor, type Owner, type Snapshot } from '../store/port.ts';
 import type { Read, RequestContext } from '../upstream/call.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
@@ -75,7 +76,7 @@ export class Reader {
   readonly keys: readonly CacheKey[];
   readonly #options: ReaderOptions;
   readonly #whole: Reader | undefined;
-  #controller: AbortController | undefined;
+  #abortable: Abortable | undefined;
 
   /** `whole`: what it is a part of. */
   constructor(who: Who, options: ReaderOptions, whole?: Reader) {
@@ -111,8 +112,8 @@ export class Reader {
   }
 
   /** Aborted when the client leaves, the request's time is up, or the part is given up. Made when it is first needed. */
-  get signal(): AbortSignal {
-    return this.#whole ? this.#own.signal : this.context.signal;
+  get abortable(): Abortable {
+    return (this.#abortable ??= this.#whole ? this.#whole.abortable.part() : this.context.abortable);
   }
 
   /** The same reader for a part of the request, such as a section, that can be given up by itself. */
@@ -122,10 +123,6 @@ export class Reader {
 
   /** Ends what a part waits for. */
   giveUp(reason: unknown): void {
-    this.#own.abort(reason);
-  }
-
-  get #own(): AbortController {
-    return (this.#controller ??= childOf((this.#whole ?? this.context).signal));
+    this.abortable.abort(reason);
   }
 }

@@ -1,4 +1,5 @@
-import { onAbort, type WaitUntil } from '../core/runtime.ts';
+import { Abortable } from '../core/abortable.ts';
+import type { WaitUntil } from '../core/runtime.ts';
 
 interface Flight<T, By> {
   by: By | undefined;
@@ -19,11 +20,11 @@ export interface Joining<T, By> {
   /** Told who has begun what it joins. */
   readonly onJoined?: (by: By) => void;
   /** Begins the work; called only if there is none to join. */
-  readonly start: (controller: AbortController) => Promise<T>;
+  readonly start: (abortable: Abortable) => Promise<T>;
   /** Joins only what was begun as new too. Any may join what it begins. */
   readonly isAnew: boolean;
   /** Aborted when the waiter leaves, which then gets its reason. Absent: the waiter never leaves. */
-  readonly waiter?: AbortSignal | undefined;
+  readonly waiter?: Abortable | undefined;
   readonly waitUntil: WaitUntil;
 }
 
@@ -41,7 +42,7 @@ export class SingleFlight<T, By> {
   join(key: string, joining: Joining<T, By>): Promise<T> {
     const { isAnew, waiter, waitUntil } = joining;
     // A waiter that has left already begins nothing.
-    if (waiter?.aborted) return Promise.reject(waiter.reason);
+    if (waiter?.isAborted) return Promise.reject(waiter.reason);
     const equal = this.#flights.get(key);
     const joined = equal && (equal.isAnew || !isAnew) ? equal : undefined;
     if (joined?.by) joining.onJoined?.(joined.by);
@@ -50,7 +51,7 @@ export class SingleFlight<T, By> {
     const { result } = flight;
     if (!waiter) return result;
     return new Promise((resolve, reject) => {
-      const stay = onAbort(waiter, (reason) => {
+      const stay = waiter.onAbort((reason) => {
         reject(reason);
         if (--flight.waiting > 0) return;
         waitUntil(result.catch(() => undefined)); // keeps this request alive until it has ended
@@ -64,11 +65,11 @@ export class SingleFlight<T, By> {
   }
 
   #start(key: string, { by, start, isAnew, waitUntil }: Joining<T, By>): Flight<T, By> {
-    const controller = new AbortController();
+    const abortable = new Abortable();
     // On Workers a request may not abort what another one has begun. Through a promise, this runs in the
     // request that began the work.
     const abandoned = Promise.withResolvers<unknown>();
-    void abandoned.promise.then((reason) => controller.abort(reason));
+    void abandoned.promise.then((reason) => abortable.abort(reason));
     const remove = () => {
       if (this.#flights.get(key) === flight) this.#flights.delete(key);
       flight.by = undefined;
@@ -79,7 +80,7 @@ export class SingleFlight<T, By> {
       remove();
       abandoned.resolve(reason);
     };
-    const flight: Flight<T, By> = { by, result: start(controller), waiting: 0, isAnew, abandon };
+    const flight: Flight<T, By> = { by, result: start(abortable), waiting: 0, isAnew, abandon };
     this.#flights.set(key, flight);
     waitUntil(flight.result.then(remove, remove)); // removed before any waiter continues
     return flight;

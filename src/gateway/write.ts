@@ -1,10 +1,11 @@
 import { invalidatedBy } from '../cache/keys.ts';
+import { Abortable } from '../core/abortable.ts';
 import { canonical } from '../core/canonical.ts';
 import { ClientLeft, type ErrorCode, GatewayError } from '../core/errors.ts';
 import { logFault } from '../core/logger.ts';
 import { isJson } from '../core/json.ts';
 import type { IdempotencyOutcome } from '../core/metrics.ts';
-import { onAbort, stopwatch } from '../core/runtime.ts';
+import { stopwatch } from '../core/runtime.ts';
 import { during } from '../core/timeline.ts';
 import {
   addressOwner,
@@ -106,7 +107,7 @@ async function readied(tools: WriteTools, { operation, input: readInput, context
   // The account may have been accepted while the body came.
   const writer = { ...earlier, owner: tools.accepted.ownerOf(earlier.account, context) };
   checkInput(operation, input);
-  context.signal.throwIfAborted();
+  context.abortable.throwIfAborted();
   const newWrite = await newWriteOf(tools, operation, input, writer);
   // With a key, the write may be a repetition, which gets its answer even while no call is let through.
   if (newWrite.key === undefined) tools.assertAllowed(writer);
@@ -228,18 +229,18 @@ function again({ metrics }: GatewayDeps, record: WriteRecord, { fingerprint }: N
 async function send({ call, logger }: WriteTools, ready: Ready): Promise<Sent> {
   const { context, key, isLate, account, owner, operation, input } = ready;
   let isSent = false;
-  const controller = new AbortController();
-  const stay = onAbort(context.signal, (reason) => {
-    if (!isSent) controller.abort(reason);
+  const abortable = new Abortable();
+  const stay = context.abortable.onAbort((reason) => {
+    if (!isSent) abortable.abort(reason);
   });
   const beforeSend = () => {
-    context.signal.throwIfAborted();
+    context.abortable.throwIfAborted();
     isSent = true;
   };
   const beforeFirstByte = () => {
     if (isLate()) throw GatewayError.of('upstream_timeout', { fault: 'not_sent' });
   };
-  const hooks = { beforeSend, beforeFirstByte, controller, endsAt: context.endsAt, key };
+  const hooks = { beforeSend, beforeFirstByte, abortable, endsAt: context.endsAt, key };
   try {
     return await call({ context, account, owner, operation, input, ...hooks });
   } catch (error) {

@@ -43,17 +43,15 @@ const tooLarge = (): never => {
 };
 
 /** @throws GatewayError `request_timeout`; ClientLeft; what `read` throws */
-async function inTime<T>({ signal }: ClientRequest, read: () => Promise<T>): Promise<T> {
+async function inTime<T>({ abortable }: ClientRequest, read: () => Promise<T>): Promise<T> {
   const over = Promise.withResolvers<never>();
-  const end = () => over.reject(signal.reason);
-  signal.addEventListener('abort', end);
+  const stay = abortable.onAbort(over.reject);
   try {
-    signal.throwIfAborted();
-    return await Promise.race([read(), over.promise]);
+    return await Promise.race([abortable.isAborted ? over.promise : read(), over.promise]);
   } catch (error) {
-    if (!signal.aborted) throw error;
-    throw signal.reason instanceof GatewayError ? GatewayError.of('request_timeout') : signal.reason;
+    if (!abortable.isAborted) throw error;
+    throw abortable.reason instanceof GatewayError ? GatewayError.of('request_timeout') : abortable.reason;
   } finally {
-    signal.removeEventListener('abort', end);
+    stay();
   }
 }

@@ -1,12 +1,13 @@
 import type { Context, Next } from 'hono';
 import { basePath } from 'hono/route';
 import type { Config } from '../config.ts';
+import { Abortable } from '../core/abortable.ts';
 import { ClientLeft, GatewayError, type Reason } from '../core/errors.ts';
 import { encoded, originOf } from '../core/http-url.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { Recorder } from '../core/recorder.ts';
-import { type Clock, type Digest, onAbort, type WaitUntil } from '../core/runtime.ts';
+import type { Clock, Digest, WaitUntil } from '../core/runtime.ts';
 import type { Phase, RequestSpan } from '../core/timeline.ts';
 import type { Trace, TracedRequest, Tracing } from '../core/tracing.ts';
 import type { AccountId, Owner, SessionId } from '../store/port.ts';
@@ -82,6 +83,7 @@ export interface Session extends SessionId {
 }
 
 const PRINTABLE = /^[\x20-\x7e]{1,256}$/;
+const TIMEOUT = GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' });
 const IDEMPOTENCY_KEY = /^[\x21-\x7e]{1,255}$/;
 
 /** A client request. What not every request needs is read from its head on first use. */
@@ -127,7 +129,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
   #credential: string | undefined;
   #address: string | undefined;
   #mounted: string | undefined;
-  #abort: AbortController | undefined;
+  #abortable: Abortable | undefined;
   /** Its timer, and hearing whether the client leaves. */
   #stop: (() => void) | undefined;
 
@@ -248,24 +250,28 @@ export class ClientRequest implements RequestContext, TracedRequest {
   }
 
   /** Made on first use: an answer from the cache never needs it. */
-  get signal(): AbortSignal {
-    return (this.#abort ??= this.#begin()).signal;
+  get abortable(): Abortable {
+    return (this.#abortable ??= this.#begin());
   }
 
-  #begin(): AbortController {
+  #begin(): Abortable {
     const { clock } = this.tools;
-    const abort = new AbortController();
-    const expire = () => abort.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' }));
-    const stopTimer = clock.after(Math.max(0, this.endsAt - clock.now()), expire);
-    const stay = this.onLeft(() => abort.abort(new ClientLeft()));
-    this.#stop = () => [stopTimer, stay].forEach((run) => run());
-    return abort;
+    const abortable = new Abortable();
+    const stopTimer = clock.after(Math.max(0, this.endsAt - clock.now()), () => abortable.abort(TIMEOUT));
+    const stay = this.onLeft(() => abortable.abort(new ClientLeft()));
+    this.#stop = () => {
+      stopTimer();
+      stay();
+    };
+    return abortable;
   }
 
   /** Runs it when the client leaves. Returns what prevents that. */
   onLeft(run: () => void): () => void {
     const left = this.#hono?.req.raw.signal;
-    return left ? onAbort(left, run) : () => undefined;
+    if (left?.aborted) run();
+    else left?.addEventListener('abort', run, { once: true });
+    return () => left?.removeEventListener('abort', run);
   }
 
   /** Waits: what it holds is given back meanwhile, and the reading that follows has its own time. */
@@ -275,7 +281,7 @@ export class ClientRequest implements RequestContext, TracedRequest {
     this.#isAside = true;
     this.#stop?.();
     this.#stop = undefined;
-    this.#abort = this.phases = this.failed = this.stale = this.fresh = undefined;
+    this.#abortable = this.phases = this.failed = this.stale = this.fresh = undefined;
     await wait();
     this.begunAt = clock.now();
   }

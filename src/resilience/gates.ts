@@ -22,9 +22,9 @@ export type Settled = (attempt: Attempt, outcome: Outcome) => void;
 export type Gate = (attempt: Attempt) => Settled | undefined | Promise<Settled>;
 
 /** Whether we ended the call for another reason than a timeout: that says nothing about the upstream. */
-export function isGivenUp({ call: { controller } }: Attempt): boolean {
-  const reason: unknown = controller.signal.reason;
-  return controller.signal.aborted && !(reason instanceof GatewayError && reason.particulars.fault === 'timeout');
+export function isGivenUp({ call: { abortable } }: Attempt): boolean {
+  const { isAborted, reason } = abortable;
+  return isAborted && !(reason instanceof GatewayError && reason.particulars.fault === 'timeout');
 }
 
 /** Refuses what was held up until its time was over. */

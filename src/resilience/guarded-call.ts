@@ -1,4 +1,5 @@
-import { type Clock, onAbort } from '../core/runtime.ts';
+import type { Abortable } from '../core/abortable.ts';
+import type { Clock } from '../core/runtime.ts';
 import { type Fault, GatewayError } from '../core/errors.ts';
 import type { Metrics } from '../core/metrics.ts';
 import { during } from '../core/timeline.ts';
@@ -51,7 +52,7 @@ export function guardedCall(options: GuardedCallOptions): CallUpstream {
         failure = error;
         const pauseMs = retry.pauseAfter(error, call, { tries, now });
         if (pauseMs === undefined) throw error;
-        await during(clock, call, 'back-off', pause(clock, pauseMs, call.controller.signal));
+        await during(clock, call, 'back-off', pause(clock, pauseMs, call.abortable));
       }
     }
   };
@@ -59,14 +60,14 @@ export function guardedCall(options: GuardedCallOptions): CallUpstream {
 
 const isNotSent = (error: unknown) => error instanceof GatewayError && error.particulars.fault === 'not_sent';
 
-/** Rejects with the signal's reason once it is aborted. */
-function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
+/** Rejects with the reason once it is aborted. */
+function pause(clock: Clock, ms: number, abortable: Abortable): Promise<void> {
   return new Promise((resolve, reject) => {
     const stopTimer = clock.after(ms, () => {
       stay();
       resolve();
     });
-    const stay = onAbort(signal, (reason) => {
+    const stay = abortable.onAbort((reason) => {
       stopTimer();
       reject(reason);
     });
@@ -102,7 +103,7 @@ function retries({ metrics, random }: Pick<GuardedCallOptions, 'metrics' | 'rand
      */
     pauseAfter(error: unknown, call: UpstreamCall, { tries, now }: { tries: number; now: number }): number | undefined {
       const isRetried = error instanceof GatewayError && RETRIED.has(error.particulars.fault);
-      if (!isRetried || call.operation.method !== 'GET' || call.controller.signal.aborted) return undefined;
+      if (!isRetried || call.operation.method !== 'GET' || call.abortable.isAborted) return undefined;
       const pauseMs = random() * FIRST_PAUSE_MS * 2 ** (tries - 1);
       if (tries > MAX_RETRIES || now + pauseMs >= call.endsAt || !isInBudget(now)) return undefined;
       again.add(now);

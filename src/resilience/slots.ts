@@ -1,4 +1,4 @@
-import { type Clock, onAbort } from '../core/runtime.ts';
+import type { Clock } from '../core/runtime.ts';
 import { GatewayError } from '../core/errors.ts';
 import { Tally } from '../core/tally.ts';
 import type { Metrics } from '../core/metrics.ts';
@@ -99,7 +99,7 @@ class Slots {
   }
 
   #wait({ call, now }: Attempt): Promise<Settled> {
-    const { owner, controller } = call;
+    const { owner, abortable } = call;
     const waitMs = this.#maxWaitMs(now);
     const { promise, resolve, reject } = Promise.withResolvers<Settled>();
     const waiter = { owner, start: () => resolve(this.#release) };
@@ -110,7 +110,7 @@ class Slots {
       if (this.#leave(waiter)) reject(reason);
     };
     const stopTimer = this.#tools.clock.after(waitMs, () => leave(this.#overloaded()));
-    const stay = onAbort(controller.signal, leave);
+    const stay = abortable.onAbort(leave);
     return promise.finally(() => {
       stopTimer();
       stay();

@@ -1,3 +1,4 @@
+import type { Abortable } from '../core/abortable.ts';
 import type { Reason } from '../core/errors.ts';
 import type { WaitUntil } from '../core/runtime.ts';
 import type { Phase, Timed } from '../core/timeline.ts';
@@ -32,7 +33,7 @@ export interface RequestContext extends Timed {
   /** When `REQUEST_TIMEOUT_MS` is over. */
   readonly endsAt: number;
   /** Aborted when the client leaves or the request's time is up. */
-  readonly signal: AbortSignal;
+  readonly abortable: Abortable;
   readonly waitUntil: WaitUntil;
 
   /** Set once it is known. */
@@ -104,7 +105,7 @@ export interface UpstreamCall extends Whose {
   /** Called right before the first byte is sent; what it throws ends the call with nothing sent. */
   readonly beforeFirstByte?: (() => void) | undefined;
   /** Ends the call with all its attempts; it then rejects with the reason. Aborted too where an attempt takes too long. */
-  readonly controller: AbortController;
+  readonly abortable: Abortable;
   /** When it has to be over, in milliseconds of the process's clock. */
   readonly endsAt: number;
 }

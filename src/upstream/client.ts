@@ -35,6 +35,8 @@ interface ClientOptions {
   readonly attemptTimeoutMs: number;
 }
 
+const TIMEOUT = GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' });
+
 /** `own`: the headers of the credential, or what the hook gives in their place; names and values in turn. */
 type Send = (attempt: Attempt, own: readonly string[]) => Promise<RawAnswer>;
 
@@ -43,26 +45,27 @@ const sending =
   ({ transport, clock, via, maxBodyBytes, attemptTimeoutMs }: ClientOptions): Send =>
   async (attempt, own) => {
     const { call } = attempt;
-    const { operation, input, controller, beforeFirstByte, context } = call;
+    const { operation, input, abortable, beforeFirstByte, context } = call;
+    abortable.throwIfAborted();
     const now = clock.now();
     const phase = (attempt.phase = beginPhase(context, 'attempt', now, call.leg));
     phase.span = context.span?.attempt(phase, { operation, resends: attempt.resends++ });
-    const stopTimer = clock.after(Math.min(attemptTimeoutMs, call.endsAt - now), () =>
-      controller.abort(GatewayError.of('upstream_timeout', { fault: 'timeout', reason: 'timeout' })),
-    );
+    const exchange = transport({
+      method: operation.method,
+      path: targetOf(operation, input),
+      headers: headersOf(call, own, via.after(context.via), phase.span?.traceparent),
+      body: input.body,
+      maxBodyBytes,
+      beforeFirstByte,
+    });
+    const stopTimer = clock.after(Math.min(attemptTimeoutMs, call.endsAt - now), () => abortable.abort(TIMEOUT));
+    const stay = abortable.onAbort((reason) => exchange.abort(reason));
     try {
-      const raw = await transport({
-        method: operation.method,
-        path: targetOf(operation, input),
-        headers: headersOf(call, own, via.after(context.via), phase.span?.traceparent),
-        body: input.body,
-        signal: controller.signal,
-        maxBodyBytes,
-        beforeFirstByte,
-      });
+      const raw = await exchange.answer;
       phase.status = raw.status;
       return raw;
     } finally {
+      stay();
       stopTimer();
       phase.end = clock.now();
     }

@@ -1,7 +1,7 @@
 import { GatewayError, type Problem } from '../core/errors.ts';
 import { isPlainObject } from '../core/json.ts';
 import { hookFailed, type Logger, logFault } from '../core/logger.ts';
-import { type Clock, onAbort } from '../core/runtime.ts';
+import type { Clock } from '../core/runtime.ts';
 import type { UpstreamCall } from './call.ts';
 import type { Method } from './operation.ts';
 
@@ -56,24 +56,27 @@ interface Tools {
  */
 export async function headersBy(
   hook: UpstreamHeaders,
-  { operation, context, controller, endsAt }: UpstreamCall,
+  { operation, context, abortable, endsAt }: UpstreamCall,
   { clock, logger }: Tools,
 ): Promise<string[]> {
   const { id, method, path } = operation;
-  const { signal } = controller;
-  signal.throwIfAborted();
+  abortable.throwIfAborted();
+  const controller = new AbortController();
   const late = GatewayError.of('upstream_timeout', { fault: 'not_sent' });
-  const stopTimer = clock.after(endsAt - clock.now(), () => controller.abort(late));
+  const stopTimer = clock.after(endsAt - clock.now(), () => abortable.abort(late));
   const ended = Promise.withResolvers<never>();
-  const stay = onAbort(signal, ended.reject);
+  const stay = abortable.onAbort((reason) => {
+    controller.abort(reason);
+    ended.reject(reason);
+  });
   const given = async () => {
     const credential = operation.credential === 'none' ? undefined : context.credential;
-    return sendable(await hook({ operation: { id, method, path }, credential, signal }));
+    return sendable(await hook({ operation: { id, method, path }, credential, signal: controller.signal }));
   };
   try {
     return await Promise.race([given(), ended.promise]);
   } catch (error) {
-    signal.throwIfAborted();
+    abortable.throwIfAborted();
     logFault(logger, context, error, hookFailed('headers'));
     throw GatewayError.of('internal_error', { fault: 'not_sent', cause: error });
   } finally {

@@ -7,8 +7,6 @@ export interface UpstreamRequest {
   /** Alternating names, in lower case, and values. */
   readonly headers: string[];
   readonly body?: string | undefined;
-  /** Ends the exchange at any time, while connecting, waiting or reading. It then rejects with the reason. */
-  readonly signal: AbortSignal;
   /** To be called right before the first byte is sent; if it throws, nothing is sent and the exchange fails. */
   readonly beforeFirstByte?: (() => void) | undefined;
   /** Of the decoded body; a larger one counts as unreadable. */
@@ -34,8 +32,15 @@ export type BodyFlaw = 'cut_short' | 'too_large' | 'coding' | 'charset';
 /** The text, or why it is unreadable. The status is valid either way. */
 export type Body = { readonly text: string } | { readonly flaw: BodyFlaw };
 
+/** An exchange that is under way. */
+export interface Exchange {
+  readonly answer: Promise<RawAnswer>;
+  /** Ends it at any time, while connecting, waiting or reading. It then rejects with the reason. */
+  abort(reason: unknown): void;
+}
+
 /** Undici's dispatcher on Node, `fetch` on Workers, the sandbox in process. Never follows a redirect, never retries. */
-export type Transport = (request: UpstreamRequest) => Promise<RawAnswer>;
+export type Transport = (request: UpstreamRequest) => Exchange;
 
 const CODES = {
   no_connection: 'upstream_unreachable',

@@ -124,7 +124,7 @@ export class Upstream {
     ];
   }
 
-  readonly transport: Transport = async (request) => {
+  readonly transport = transportBy(async (request) => {
     request.beforeFirstByte?.();
     const left = Promise.withResolvers<never>();
     left.promise.catch(() => undefined);
@@ -141,9 +141,9 @@ export class Upstream {
     if (said === 'hang') return left.promise;
     if (said instanceof Error) throw said;
     return 'text' in said.body && Buffer.byteLength(said.body.text) > request.maxBodyBytes
-      ? { ...said, body: { flaw: 'too_large' } }
+      ? { ...said, body: { flaw: 'too_large' } as const }
       : said;
-  };
+  });
 
   /** Behind a socket of its own, until `close`. */
   async listen(): Promise<{ readonly url: string; close(): Promise<void> }> {
@@ -205,6 +205,19 @@ export class Upstream {
     if (row.answer === null) return answer(204);
     return answer(200, exampleAnswer(row).replace('{', `{"x_version":${this.versionOf(token)},`));
   }
+}
+
+/** Answers by a function, whose signal is aborted when the exchange is. */
+export function transportBy(
+  answerTo: (request: UpstreamRequest & { readonly signal: AbortSignal }) => Promise<RawAnswer>,
+): Transport {
+  return (request) => {
+    const controller = new AbortController();
+    return {
+      answer: answerTo({ ...request, signal: controller.signal }),
+      abort: (reason) => controller.abort(reason),
+    };
+  };
 }
 
 /** Of alternating names and values; names in lower case. */

@@ -104,8 +104,10 @@ async function askUpstream({ config, settings, key }: Configured, tell: Tell): P
       randomUUID(),
       ...credential,
     ];
-    const signal = AbortSignal.timeout(ANSWER_MS);
-    return transport({ method: 'GET', path: proxyAccount.getSubscription.path, headers, signal, maxBodyBytes });
+    const exchange = transport({ method: 'GET', path: proxyAccount.getSubscription.path, headers, maxBodyBytes });
+    const late = AbortSignal.timeout(ANSWER_MS);
+    late.addEventListener('abort', () => exchange.abort(late.reason));
+    return exchange.answer;
   };
   try {
     const answered = ofAnswer(await ask());

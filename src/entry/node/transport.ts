@@ -1,8 +1,8 @@
 import { type Dispatcher, interceptors } from 'undici';
-import { onAbort } from '../../core/runtime.ts';
 import { GatewayError, type Reason } from '../../core/errors.ts';
 import {
   type Body,
+  type Exchange,
   headerOf,
   noAnswer,
   type RawAnswer,
@@ -21,8 +21,8 @@ export function undiciTransport(upstream: URL, config: Bounds, way: Way = {}) {
     const collector = new Collector(request);
     const { method, path, headers, body = null } = request;
     const sent = { origin, method, path: prefix + path, headers, body };
-    if (!collector.isSettled) unseen(() => dispatcher.dispatch(sent, collector));
-    return collector.settled.promise;
+    unseen(() => dispatcher.dispatch(sent, collector));
+    return collector;
   };
   return { transport, close: () => dispatcher.destroy() };
 }
@@ -45,11 +45,10 @@ function decoderFor(handler: Dispatcher.DispatchHandler): Dispatcher.DispatchHan
   return decoder;
 }
 
-/** Collects one answer. Settles once, with what comes first: with the answer, the signal's reason, or `noAnswer`. */
-class Collector implements Dispatcher.DispatchHandler {
+/** Collects one answer. Settles once, with what comes first: the answer, the reason of `abort`, or `noAnswer`. */
+class Collector implements Dispatcher.DispatchHandler, Exchange {
   readonly #request: UpstreamRequest;
-  readonly settled = Promise.withResolvers<RawAnswer>();
-  #stay = () => {};
+  readonly #settled = Promise.withResolvers<RawAnswer>();
   readonly #chunks: Buffer[] = [];
   #controller: Dispatcher.DispatchController | undefined;
   /** Only of a coded answer: every other one would pay for it too. What comes from it comes with its own controller. */
@@ -58,11 +57,14 @@ class Collector implements Dispatcher.DispatchHandler {
   #status = 0;
   #headers: RawAnswer['headers'] = {};
   #size = 0;
-  isSettled = false;
+  #isSettled = false;
 
   constructor(request: UpstreamRequest) {
     this.#request = request;
-    this.#stay = onAbort(request.signal, (reason) => this.#aborted(reason));
+  }
+
+  get answer(): Promise<RawAnswer> {
+    return this.#settled.promise;
   }
 
   /** Called when the request is about to be written; before that nothing was sent. And by a decoder, with its own. */
@@ -73,7 +75,7 @@ class Collector implements Dispatcher.DispatchHandler {
       this.#fail(error);
     }
     this.#controller = controller;
-    if (this.isSettled) controller.abort(new Error('ended before it was sent'));
+    if (this.#isSettled) controller.abort(new Error('ended before it was sent'));
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: RawAnswer['headers']): void {
@@ -108,32 +110,28 @@ class Collector implements Dispatcher.DispatchHandler {
 
   onResponseError(controller: Dispatcher.DispatchController, error: Error & { code?: string }): void {
     if (this.#decoder && controller !== this.#controller) return this.#decoder.onResponseError?.(controller, error);
-    if (this.isSettled) return;
+    if (this.#isSettled) return;
     if (this.#status === 0) this.#fail(this.#failureOf(error));
     else this.#answer(OF_DECODER.test(error.code ?? '') ? CODED : { flaw: 'cut_short' });
     this.#controller?.abort(OVER); // undici would read the body of a proxy's 407 to its end
   }
 
   #answer(body: Body): void {
-    this.#end();
-    this.settled.resolve({ status: this.#status, headers: this.#headers, body });
+    this.#isSettled = true;
+    this.#settled.resolve({ status: this.#status, headers: this.#headers, body });
   }
 
   /** With a 4xx or 5xx the status is known: a body that hangs does not change it. */
-  #aborted(reason: unknown): void {
+  abort(reason: unknown): void {
+    if (this.#isSettled) return;
     if (this.#status >= 400) this.#answer({ flaw: 'cut_short' });
     else this.#fail(this.#controller ? reason : unsent(reason));
     this.#controller?.abort(new Error('ended'));
   }
 
   #fail(reason: unknown): void {
-    this.#end();
-    this.settled.reject(reason);
-  }
-
-  #end(): void {
-    this.isSettled = true;
-    this.#stay();
+    this.#isSettled = true;
+    this.#settled.reject(reason);
   }
 
   #failureOf(error: Error & { code?: string }): GatewayError {

@@ -1,5 +1,4 @@
-import { onAbort } from '../../core/runtime.ts';
-import { type Body, noAnswer, type Transport, type UpstreamRequest } from '../../upstream/transport.ts';
+import { type Body, noAnswer, type RawAnswer, type Transport, type UpstreamRequest } from '../../upstream/transport.ts';
 
 /** Anything that answers requests as `fetch` does: the network, or the sandbox in this isolate. */
 export type Fetch = (request: Request) => Promise<Response> | Response;
@@ -7,22 +6,24 @@ export type Fetch = (request: Request) => Promise<Response> | Response;
 /** The platform's `fetch`, reading bounded bodies as text; it decodes content codings itself. */
 export function fetchTransport(upstream: URL, fetchIt: Fetch): Transport {
   const base = upstream.href.replace(/\/$/, '');
-  return async (request) => {
-    const { signal } = request;
-    signal.throwIfAborted();
+  const exchange = async (request: UpstreamRequest, signal: AbortSignal): Promise<RawAnswer> => {
     request.beforeFirstByte?.();
     try {
-      const response = await fetchIt(requestOf(base, request));
+      const response = await fetchIt(requestOf(base, request, signal));
       const { status, headers } = response;
-      return { status, headers: Object.fromEntries(headers), body: await bodyOf(response, request) };
+      return { status, headers: Object.fromEntries(headers), body: await bodyOf(response, request, signal) };
     } catch (error) {
       signal.throwIfAborted();
       throw noAnswer('broken', 'unreachable', error);
     }
   };
+  return (request) => {
+    const controller = new AbortController();
+    return { answer: exchange(request, controller.signal), abort: (reason) => controller.abort(reason) };
+  };
 }
 
-function requestOf(base: string, { method, path, headers, body, signal }: UpstreamRequest): Request {
+function requestOf(base: string, { method, path, headers, body }: UpstreamRequest, signal: AbortSignal): Request {
   const sent = new Headers();
   for (let at = 0; at < headers.length; at += 2) sent.append(headers[at] ?? '', headers[at + 1] ?? '');
   return new Request(base + path, { method, headers: sent, body: body ?? null, signal, redirect: 'manual' });
@@ -32,11 +33,12 @@ function requestOf(base: string, { method, path, headers, body, signal }: Upstre
  * Reads the body to its end or cancels it: an unread one keeps one of the six connections that a request may have. A body
  * that hangs after a 4xx or 5xx counts as cut short: the status is known already.
  */
-async function bodyOf(response: Response, { maxBodyBytes, signal }: UpstreamRequest): Promise<Body> {
+async function bodyOf(response: Response, { maxBodyBytes }: UpstreamRequest, signal: AbortSignal): Promise<Body> {
   const reader = response.body?.getReader();
   if (!reader) return { text: '' };
   const leave = (reason: unknown) => void reader.cancel(reason).catch(() => undefined);
-  const stay = onAbort(signal, leave);
+  const left = () => leave(signal.reason);
+  signal.addEventListener('abort', left);
   try {
     return { text: await decode(reader, maxBodyBytes) };
   } catch (error) {
@@ -45,7 +47,7 @@ async function bodyOf(response: Response, { maxBodyBytes, signal }: UpstreamRequ
     // The decoder throws a TypeError for what is not UTF-8; the platform any error for a stream that broke.
     return { flaw: error instanceof TypeError ? 'charset' : 'cut_short' };
   } finally {
-    stay();
+    signal.removeEventListener('abort', left);
     if (response.status < 400) signal.throwIfAborted();
   }
 }

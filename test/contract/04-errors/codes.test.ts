@@ -6,7 +6,7 @@ import { expectProblem } from '../../support/problem.ts';
 import { secret } from '../../support/secrets.ts';
 import { everywhere } from '../../support/stages.ts';
 import { sharedStores } from '../../support/stores.ts';
-import { answer, hang, reset } from '../../support/upstream.ts';
+import { answer, hang, reset, transportBy } from '../../support/upstream.ts';
 
 /** The rows of the table, each once; the rules of a section are tested there. */
 everywhere(says("400, 400, 415, 413 | the client's input"), async ({ ask }) => {
@@ -162,7 +162,10 @@ everywhere(says('the request has been here before (`Via`)'), async ({ ask, upstr
 });
 
 test(says('`internal_error` | 500 | a fault of ours'), async () => {
-  const { ask, lines } = openGateway({}, { transport: () => Promise.reject(new TypeError('of the gateway')) });
+  const { ask, lines } = openGateway(
+    {},
+    { transport: transportBy(() => Promise.reject(new TypeError('of the gateway'))) },
+  );
   const got = await ask('getSubscription');
   expectProblem(got, { status: 500, code: 'internal_error' });
   expect(got.text).not.toContain('of the gateway');

@@ -3,7 +3,7 @@ import { says } from '../../support/contract.ts';
 import { type Answer, type Gateway, type GatewayOptions, openGateway } from '../../support/gateway.ts';
 import { expectCommonHeaders, expectProblem } from '../../support/problem.ts';
 import { secret } from '../../support/secrets.ts';
-import { answer, flawed, hang, noAnswer, type Reply } from '../../support/upstream.ts';
+import { answer, flawed, hang, noAnswer, type Reply, transportBy } from '../../support/upstream.ts';
 
 const SECRETS = secret('of-the-instances-themselves');
 const OURS = /^1\.1 portico-[\w-]{12}$/;
@@ -12,14 +12,13 @@ const requestsOf = ({ lines }: Gateway) => lines.filter(({ msg }) => msg === 're
 const warningsOf = ({ lines }: Gateway) => lines.filter(({ level }) => level === 'warn').map(({ msg }) => msg);
 
 /** To another gateway, which is there when it is called. */
-const to =
-  (next: () => Gateway): NonNullable<GatewayOptions['transport']> =>
-  async ({ method, path, headers: pairs, body, beforeFirstByte }) => {
+const to = (next: () => Gateway): NonNullable<GatewayOptions['transport']> =>
+  transportBy(async ({ method, path, headers: pairs, body, beforeFirstByte }) => {
     beforeFirstByte?.();
     const headers = pairs.flatMap((name, at) => (at % 2 === 0 ? [[name, pairs[at + 1]!] as [string, string]] : []));
     const got = await next().app.request(path, { method, headers, ...(body !== undefined && { body }) });
     return { status: got.status, headers: Object.fromEntries(got.headers), body: { text: await got.text() } };
-  };
+  });
 
 /** Each gateway's upstream is the next one, and that of the last is the first. */
 function openRing(size: number): readonly Gateway[] {

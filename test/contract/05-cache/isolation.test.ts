@@ -11,8 +11,7 @@ import { everywhere } from '../../support/stages.ts';
 import { sharedStores } from '../../support/stores.ts';
 import { invalidatedReads, isSocial, partedBy, writeIds } from '../../support/table.ts';
 import { seed, times } from '../../support/times.ts';
-import { answer, pairsOf } from '../../support/upstream.ts';
-import type { Transport } from '../../../src/upstream/transport.ts';
+import { answer, pairsOf, transportBy } from '../../support/upstream.ts';
 import { randomOf } from '../../rules/notes/world.ts';
 import { beginOn, CACHED, isHit, MISS, seen, versioned } from './seen.ts';
 
@@ -97,7 +96,7 @@ class Marked {
     this.#random = random;
   }
 
-  readonly transport: Transport = async ({ method, path, headers }) => {
+  readonly transport = transportBy(async ({ method, path, headers }) => {
     const sent = pairsOf(headers);
     const n = TOKENS.indexOf(sent['authorization']!.replace('Token ', ''));
     const isRead = method === 'GET';
@@ -114,7 +113,7 @@ class Marked {
     const mark = `{"x_mark":"mark-${n}-${id}-${version}",`;
     const body = isRead ? BODIES.get(id)!.replaceAll('{', mark).replaceAll(',}', '}') : '{}';
     return answer(200, body, this.#calls % 2 === 0 ? { etag } : {}); // what has none is fetched anew
-  };
+  });
 
   #trouble() {
     this.#calls++;

@@ -1,11 +1,11 @@
 import * as fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { RawAnswer, Transport } from '../../../src/upstream/transport.ts';
+import type { RawAnswer } from '../../../src/upstream/transport.ts';
 import { says } from '../../support/contract.ts';
 import { type Gateway, openGateway } from '../../support/gateway.ts';
 import { secret } from '../../support/secrets.ts';
 import { seed, times } from '../../support/times.ts';
-import { answer, pairsOf } from '../../support/upstream.ts';
+import { answer, pairsOf, transportBy } from '../../support/upstream.ts';
 import { DAY, summaryOf } from './helpers.ts';
 import { ASKS, type Ending, ENDINGS, Expectation, receiptOf, type Seen, type Wanted } from './purchase-model.ts';
 
@@ -27,7 +27,7 @@ class Till {
   /** In seconds. */
   now = () => 0;
 
-  readonly transport: Transport = ({ headers: pairs, signal }) => {
+  readonly transport = transportBy(({ headers: pairs, signal }) => {
     const headers = pairsOf(pairs);
     const token = (headers['authorization'] ?? '').replace('Token ', '');
     const { promise, resolve, reject } = Promise.withResolvers<RawAnswer>();
@@ -48,7 +48,7 @@ class Till {
     this.held.push(call);
     signal.addEventListener('abort', abandon);
     return promise;
-  };
+  });
 }
 
 type Command =
