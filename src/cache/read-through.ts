@@ -3,16 +3,15 @@ import { GatewayError } from '../core/errors.ts';
 import type { Digest } from '../core/runtime.ts';
 import { BEHIND, beginPhase, during, type Phase, type Timed } from '../core/timeline.ts';
 import type { CacheKey, Entry, Fetched, Found, Saved } from '../store/port.ts';
-import type { CallUpstream, OperationInput, Read, RequestContext, UpstreamAnswer } from '../upstream/call.ts';
+import type { OperationInput, Read, RequestContext, UpstreamAnswer, UpstreamCall } from '../upstream/call.ts';
 import type { CachePolicy, Operation } from '../upstream/operation.ts';
 import { ageOf, freshMsOf, type Reader, type ReaderOptions, type Reading, readingOf } from './reader.ts';
 import { type Joining as JoiningOf, SingleFlight } from './single-flight.ts';
 
 export interface ReadThroughOptions extends ReaderOptions {
   readonly digest: Digest;
-  readonly call: CallUpstream;
-  /** While it is open, an older copy is served at once instead of waiting for the upstream to fail. */
-  readonly isCircuitOpen: () => boolean;
+  /** While its circuit is open, an older copy is served at once instead of waiting for the upstream to fail. */
+  readonly calls: { readonly isCircuitOpen: boolean; make(call: UpstreamCall): Promise<UpstreamAnswer> };
   /** How long a call may take with all its attempts. */
   readonly timeoutMs: number;
   /** Refuses input that is not as documented. Called only if no copy answers: the input of a copy was checked before. */
@@ -66,7 +65,7 @@ export class ReadThrough {
 
   /** @throws GatewayError `validation_failed`, a refusal or a failure of the upstream */
   async read(read: Read, reader: Reader, leg?: string): Promise<Reading> {
-    const { policyOf, isCircuitOpen, clock } = this.#options;
+    const { policyOf, calls, clock } = this.#options;
     const { context } = reader;
     const { wants } = context;
     const key = reader.keyOf(read);
@@ -86,7 +85,7 @@ export class ReadThrough {
     if (!entry) return this.#ask(lookup, 'miss');
     const freshMs = freshMsOf(entry, policy, clock.now());
     const isGood = freshMs > 0 || isWithin(policy.stale, freshMs);
-    const isInPlace = !isGood && isWithin(Math.max(policy.stale, policy.onError), freshMs) && isCircuitOpen();
+    const isInPlace = !isGood && isWithin(Math.max(policy.stale, policy.onError), freshMs) && calls.isCircuitOpen;
     if (!isGood && !isInPlace) return this.#ask(lookup, 'stale');
     // Refreshed in the background; no request waits for it or can cancel it.
     if (freshMs <= 0) {
@@ -169,13 +168,13 @@ export class ReadThrough {
   }
 
   #call({ read, reader, leg, found }: Lookup, abortable: Abortable): Promise<UpstreamAnswer> {
-    const { clock, call, timeoutMs } = this.#options;
+    const { clock, calls, timeoutMs } = this.#options;
     const { operation, input } = read;
     const { account, owner, context } = reader;
     const copy = found.entry; // which the upstream may confirm
     const validators = copy && hasAny(copy.validators) ? copy.validators : undefined;
     const endsAt = clock.now() + timeoutMs;
-    return call({ context, account, owner, leg, operation, input, validators, abortable, endsAt });
+    return calls.make({ context, account, owner, leg, operation, input, validators, abortable, endsAt });
   }
 }
 

@@ -1,19 +1,17 @@
 import type { Reader, Reading } from '../cache/reader.ts';
 import { ReadThrough } from '../cache/read-through.ts';
 import { andThen, type Soon } from '../core/runtime.ts';
-import { gateList } from '../resilience/gate-list.ts';
-import { acceptedAccounts, type Gate } from '../resilience/gates.ts';
+import { UpstreamCalls } from '../resilience/call.ts';
 import type { AccountId } from '../store/port.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { OperationInput, Read, RequestContext } from '../upstream/call.ts';
 import type { GatewayDeps } from './deps.ts';
 import { type Outcome, outcomeOf } from './outcome.ts';
-import { isCounted, rateLimit, readers, type Reads } from './who.ts';
-import { accountSessions, endingSessions, endSession, sessionOver } from './sessions.ts';
+import { AcceptedAccounts, isCounted, rateLimit, readers, type Reads } from './who.ts';
+import { accountSessions, endSession, sessionOver } from './sessions.ts';
 import { Waiting } from './waiting.ts';
 import { write, type Written } from './write.ts';
-import { guardedCall } from '../resilience/guarded-call.ts';
 import { upstreamClient } from '../upstream/client.ts';
 import { Via } from '../upstream/via.ts';
 
@@ -22,15 +20,23 @@ export type Gateway = ReturnType<typeof createGateway>;
 /** The one way to upstream data: every route, section and batch item comes through here. */
 export function createGateway(deps: GatewayDeps) {
   const { config, store } = deps;
-  const accepted = acceptedAccounts(store);
+  const accepted = new AcceptedAccounts(store);
   const via = new Via(deps.digest.gatewayId);
-  const upstream = upstreamCall({ ...deps, via }, accepted.gate);
-  const { policyOf, requestTimeoutMs: timeoutMs } = config;
-  const cache = new ReadThrough({ ...deps, ...upstream, timeoutMs, check: checkInput, policyOf });
+  const { policyOf, requestTimeoutMs: timeoutMs, upstreamTimeoutMs: attemptTimeoutMs } = config;
+  const exchange = upstreamClient({ ...deps, via, maxBodyBytes: config.upstreamMaxBodyBytes, attemptTimeoutMs });
+  const calls = new UpstreamCalls({
+    ...deps,
+    exchange,
+    onOutcome(call, outcome) {
+      accepted.learn(call, outcome);
+      endSession(store, call, outcome.error); // of the request that the call is made for, also in the background
+    },
+  });
+  const cache = new ReadThrough({ ...deps, calls, timeoutMs, check: checkInput, policyOf });
   const limit = rateLimit(deps, config.rateLimitPerMinute);
   const readerOf = readers(deps, accepted);
   const waiting = new Waiting(deps);
-  const writeTools = { ...deps, ...upstream, limit, accepted, waiting };
+  const writeTools = { ...deps, calls, limit, accepted, waiting };
   /** A GET that no fresh copy answers, through the cache. @throws GatewayError */
   const read = async (one: Read, reader: Reader, leg?: string): Promise<Reading> => {
     try {
@@ -78,13 +84,4 @@ export function createGateway(deps: GatewayDeps) {
     },
     outcome: (context: RequestContext, key: string): Promise<Outcome> => outcomeOf(writeTools, context, key),
   };
-}
-
-/** The call of the upstream, with its retries and the gates before each attempt. */
-function upstreamCall(deps: GatewayDeps & { readonly via: Via }, accepted: Gate) {
-  const { config, clock, random, metrics, store } = deps;
-  const { upstreamTimeoutMs: attemptTimeoutMs } = config;
-  const { gates, ...asked } = gateList({ ...deps, told: [accepted, endingSessions(store)] });
-  const exchange = upstreamClient({ ...deps, maxBodyBytes: config.upstreamMaxBodyBytes, attemptTimeoutMs });
-  return { ...asked, call: guardedCall({ clock, random, metrics, gates, exchange }) };
 }

@@ -2,7 +2,6 @@ import { GatewayError } from '../core/errors.ts';
 import type { Reader, Reading } from '../cache/reader.ts';
 import type { Soon } from '../core/runtime.ts';
 import { BEHIND } from '../core/timeline.ts';
-import type { Gate, Settled } from '../resilience/gates.ts';
 import { type AccountId, addressOwner, type SessionId, type Store } from '../store/port.ts';
 import type { Read, RequestContext, Whose } from '../upstream/call.ts';
 import type { Via } from '../upstream/via.ts';
@@ -24,12 +23,6 @@ export function endSession(store: Pick<Store, 'revoke'>, { account, context }: W
   const isRefused = error instanceof GatewayError && error.status === 401 && !error.isUnsent;
   const { session, waitUntil } = context;
   if (isRefused && session && account !== undefined) waitUntil(store.revoke({ account, waitUntil }, session, 'one'));
-}
-
-/** For the request that a call is made for, also in the background. */
-export function endingSessions(store: Pick<Store, 'revoke'>): Gate {
-  const settled: Settled = ({ call }, { error }) => endSession(store, call, error);
-  return () => settled;
 }
 
 /**

@@ -3,13 +3,47 @@ import { Reader } from '../cache/reader.ts';
 import { GatewayError } from '../core/errors.ts';
 import { andThen, type Soon } from '../core/runtime.ts';
 import { during } from '../core/timeline.ts';
-import type { acceptedAccounts } from '../resilience/gates.ts';
-import { requestsBy, secondsLeft, type SnapshotRequest, type WindowUse } from '../store/port.ts';
-import type { CopyOf, Quota, Read, RequestContext } from '../upstream/call.ts';
+import { recent } from '../store/bounded.ts';
+import {
+  type AccountId,
+  addressOwner,
+  type Owner,
+  requestsBy,
+  secondsLeft,
+  type SnapshotRequest,
+  type Store,
+  type WindowUse,
+} from '../store/port.ts';
+import type { CopyOf, Quota, Read, RequestContext, Whose, Outcome } from '../upstream/call.ts';
 import type { GatewayDeps } from './deps.ts';
 
-/** The accounts that the upstream has accepted: whose share a request takes. */
-export type Accepted = ReturnType<typeof acceptedAccounts>;
+const MAX_ACCOUNTS = 50_000;
+
+/** The accounts that the upstream has accepted, as this instance has seen; the most recent ones are kept. */
+export class AcceptedAccounts {
+  readonly #store: Pick<Store, 'accept'>;
+  readonly #accounts = recent<AccountId, true>(MAX_ACCOUNTS);
+
+  constructor(store: Pick<Store, 'accept'>) {
+    this.#store = store;
+  }
+
+  /** Whose share a request takes: the account's if it is accepted, else the address's. */
+  ownerOf(account: AccountId | undefined, client: { readonly address: string }): Owner {
+    const isAccepted = account !== undefined && this.#accounts.get(account) === true;
+    return isAccepted ? account : addressOwner(client.address);
+  }
+
+  /** Learns from how a call ended. */
+  learn({ account, owner }: Whose, { answer, error }: Pick<Outcome, 'answer' | 'error'>): void {
+    if (account === undefined) return;
+    if (answer && owner !== account) {
+      this.#accounts.set(account, true);
+      this.#store.accept(account);
+    }
+    if (error instanceof GatewayError && error.status === 401) this.#accounts.delete(account);
+  }
+}
 
 /** What a request will read; where it depends, judging by the copies that this instance has. */
 export type Reads = readonly Read[] | ((copyOf: CopyOf) => readonly Read[]);
@@ -17,7 +51,7 @@ export type Reads = readonly Read[] | ((copyOf: CopyOf) => readonly Read[]);
 export type ReaderOf = ReturnType<typeof readers>;
 
 /** Makes readers, each by one question to the store: for what it will read, its window, if any, and its session. */
-export function readers({ config, store, clock, digest, metrics }: GatewayDeps, accepted: Accepted) {
+export function readers({ config, store, clock, digest, metrics }: GatewayDeps, accepted: AcceptedAccounts) {
   const { policyOf } = config;
   const options = { clock, metrics, policyOf };
   return (

@@ -15,20 +15,19 @@ import {
   type WriteEnd,
   type WriteRecord,
 } from '../store/port.ts';
-import type { CallUpstream, OperationInput, RequestContext, Whose } from '../upstream/call.ts';
+import type { UpstreamCalls } from '../resilience/call.ts';
+import type { OperationInput, RequestContext } from '../upstream/call.ts';
 import { checkInput } from '../upstream/input.ts';
 import type { Operation } from '../upstream/operation.ts';
 import type { GatewayDeps } from './deps.ts';
-import { type Accepted, isCounted, type RateLimit } from './who.ts';
+import { type AcceptedAccounts, isCounted, type RateLimit } from './who.ts';
 import { sessionOver } from './sessions.ts';
 import type { Waiting } from './waiting.ts';
 
 export interface WriteTools extends GatewayDeps {
-  readonly call: CallUpstream;
-  /** @throws GatewayError if a call of this account would not be let through */
-  assertAllowed(writer: Whose): void;
+  readonly calls: UpstreamCalls;
   readonly limit: RateLimit;
-  readonly accepted: Accepted;
+  readonly accepted: AcceptedAccounts;
   readonly waiting: Pick<Waiting, 'wake'>;
 }
 
@@ -110,7 +109,7 @@ async function readied(tools: WriteTools, { operation, input: readInput, context
   context.abortable.throwIfAborted();
   const newWrite = await newWriteOf(tools, operation, input, writer);
   // With a key, the write may be a repetition, which gets its answer even while no call is let through.
-  if (newWrite.key === undefined) tools.assertAllowed(writer);
+  if (newWrite.key === undefined) tools.calls.assertAllowed(writer);
   const isStored = needsStore(newWrite); // before it is sent
   return { ...writer, operation, input, newWrite, isStored, isLate };
 }
@@ -198,7 +197,7 @@ export async function recordIn(
   if (refusal) throw refusal;
   if (isRevoked) throw sessionOver();
   if (record) return record;
-  tools.assertAllowed(writer);
+  tools.calls.assertAllowed(writer);
   throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: 1 }); // the cooldown has just ended
 }
 
@@ -226,7 +225,7 @@ function again({ metrics }: GatewayDeps, record: WriteRecord, { fingerprint }: N
 }
 
 /** A client that leaves cancels the write only until it is sent. */
-async function send({ call, logger }: WriteTools, ready: Ready): Promise<Sent> {
+async function send({ calls, logger }: WriteTools, ready: Ready): Promise<Sent> {
   const { context, key, isLate, account, owner, operation, input } = ready;
   let isSent = false;
   const abortable = new Abortable();
@@ -242,7 +241,7 @@ async function send({ call, logger }: WriteTools, ready: Ready): Promise<Sent> {
   };
   const hooks = { beforeSend, beforeFirstByte, abortable, endsAt: context.endsAt, key };
   try {
-    return await call({ context, account, owner, operation, input, ...hooks });
+    return await calls.make({ context, account, owner, operation, input, ...hooks });
   } catch (error) {
     if (isSent || error instanceof ClientLeft) throw error;
     if (error instanceof GatewayError) throw error.with({ fault: 'not_sent' });

@@ -2,8 +2,7 @@ import { GatewayError } from '../core/errors.ts';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
 import type { OpenCircuit } from '../core/recorder.ts';
-import type { Attempt, Whose } from '../upstream/call.ts';
-import { type Gate, isGivenUp, type Outcome } from './gates.ts';
+import type { Outcome, Whose } from '../upstream/call.ts';
 import { LastCalls } from './last-calls.ts';
 
 const PROBE_MS = 5_000;
@@ -46,20 +45,18 @@ export class Circuit {
     throw GatewayError.of('upstream_unavailable', { fault: 'not_sent', retryAfter: Math.ceil(ms / 1000) });
   }
 
-  readonly gate: Gate = ({ call, now }) => {
-    this.assertClosed(call, now);
-    const [open, calls] = [this.#open, this.#calls];
-    if (open) Object.assign(open, { probeAt: now + PROBE_MS, probedBy: nameOf(call), doOthersWait: false });
-    return (attempt, outcome) => {
-      // A call from before it opened or closed is too late to say anything.
-      if (open === this.#open && calls === this.#calls) this.#settled(attempt, outcome);
-    };
-  };
+  /** A call that is let through. Returns what names the time since the circuit opened or closed last. */
+  enter(call: Whose, now: number): object {
+    if (!this.#open) return this.#calls;
+    Object.assign(this.#open, { probeAt: now + PROBE_MS, probedBy: nameOf(call), doOthersWait: false });
+    return this.#open;
+  }
 
-  #settled(attempt: Attempt, outcome: Outcome): void {
-    const { call } = attempt;
+  /** `era`: what `enter` has returned. A call from before the circuit opened or closed is too late to say anything. */
+  settled(era: object, call: Whose, outcome: Outcome): void {
+    if (era !== (this.#open ?? this.#calls)) return;
     const { now } = outcome;
-    const sign = signOf(attempt, outcome);
+    const sign = signOf(outcome);
     if (this.#open) {
       if (sign === 'nothing') this.#open.probeAt = now;
       if (sign === 'good') this.#close();
@@ -88,10 +85,10 @@ export class Circuit {
 const nameOf = ({ account, owner }: Whose): string => account ?? owner;
 
 /** What a call has shown about the upstream's health; `nothing` if it was not sent or was given up. */
-function signOf(attempt: Attempt, { answer, error }: Outcome): 'good' | 'bad' | 'nothing' {
-  if (answer) return 'good';
+function signOf({ kind, error }: Outcome): 'good' | 'bad' | 'nothing' {
+  if (kind === 'good') return 'good';
   if (!(error instanceof GatewayError)) return 'nothing';
   const { fault } = error.particulars;
-  if (fault === 'not_sent' || isGivenUp(attempt)) return 'nothing';
+  if (fault === 'not_sent' || kind === 'abandoned') return 'nothing';
   return fault === undefined || fault === 'unusable' ? 'good' : 'bad'; // a refusal of the upstream's has no fault
 }

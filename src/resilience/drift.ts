@@ -1,7 +1,8 @@
 import * as z from 'zod/mini';
 import type { Logger } from '../core/logger.ts';
 import type { Metrics } from '../core/metrics.ts';
-import type { Gate, Settled } from './gates.ts';
+import type { UpstreamAnswer } from '../upstream/call.ts';
+import type { Operation } from '../upstream/operation.ts';
 
 /** After `TRUSTED_AFTER` answers of an operation that fit, only every twentieth is checked, until one does not fit. */
 const TRUSTED_AFTER = 100;
@@ -11,30 +12,42 @@ const THEN_ONE_IN = 20;
  * Compares answers with their schemas. Fields that do not fit are logged each time that their count reaches a power of
  * two: a lasting change of the upstream is reported again and again, without flooding the log.
  */
-export function watchDrift({ logger, metrics }: { readonly logger: Logger; readonly metrics: Metrics }): Gate {
-  const fitting = new Map<string, number>();
+export class Drift {
+  readonly #tools: Tools;
+  /** Answers in a row that fitted, by operation. */
+  readonly #fitting = new Map<string, number>();
   /** By fields that schemas document: there are not many. */
-  const counts = new Map<string, number>();
-  const report = (operation: string, field: string) => {
+  readonly #counts = new Map<string, number>();
+
+  constructor(tools: Tools) {
+    this.#tools = tools;
+  }
+
+  check({ id, answer: schema }: Operation, { text, value: whole }: UpstreamAnswer): void {
+    if (text === null || !schema) return;
+    const inRow = this.#fitting.get(id) ?? 0;
+    this.#fitting.set(id, inRow + 1);
+    if (inRow > TRUSTED_AFTER && inRow % THEN_ONE_IN !== 0) return;
+    const value = text.length > WHOLE_UP_TO ? sampleOf(whole) : whole;
+    for (const field of misfits(schema, value)) {
+      this.#fitting.set(id, 0);
+      this.#report(id, field);
+    }
+  }
+
+  #report(operation: string, field: string): void {
+    const { logger, metrics } = this.#tools;
     metrics.drifted(operation);
     const key = `${operation} ${field}`;
-    const count = (counts.get(key) ?? 0) + 1;
-    counts.set(key, count);
+    const count = (this.#counts.get(key) ?? 0) + 1;
+    this.#counts.set(key, count);
     if (Math.log2(count) % 1 === 0) logger.warn({ operation, field, count }, 'upstream answer does not fit its schema');
-  };
-  const settled: Settled = ({ call }, { answer }) => {
-    const { id, answer: schema } = call.operation;
-    if (!answer || answer.text === null || !schema) return;
-    const inRow = fitting.get(id) ?? 0;
-    fitting.set(id, inRow + 1);
-    if (inRow > TRUSTED_AFTER && inRow % THEN_ONE_IN !== 0) return;
-    const value = answer.text.length > WHOLE_UP_TO ? sampleOf(answer.value) : answer.value;
-    for (const field of misfits(schema, value)) {
-      fitting.set(id, 0);
-      report(id, field);
-    }
-  };
-  return () => settled;
+  }
+}
+
+interface Tools {
+  readonly logger: Logger;
+  readonly metrics: Metrics;
 }
 
 /** Characters. Of a longer answer only a sample is checked: checking all of a bad one would block the process. */

@@ -3,8 +3,7 @@ import { GatewayError } from '../core/errors.ts';
 import { Tally } from '../core/tally.ts';
 import type { Metrics } from '../core/metrics.ts';
 import { isAddress, type Owner } from '../store/port.ts';
-import type { Attempt } from '../upstream/call.ts';
-import type { Gate, Settled } from './gates.ts';
+import type { UpstreamCall } from '../upstream/call.ts';
 
 /** The part of the slots which others leave that one owner may have. One is always enough for who has none. */
 const SHARE = 1 / 4;
@@ -31,21 +30,17 @@ interface Pool {
   readonly queues: Map<Owner, Set<Waiter>>;
 }
 
-/**
- * Bounds the calls under way, and each owner's share of them. Of those who wait the one with fewest calls under way is
- * next. Refuses with `overloaded` who waits for too long. `count` undefined: the platform limits them.
- */
-export function slots(tools: SlotsTools, count: number | undefined): Gate {
-  return count === undefined ? () => undefined : new Slots(tools, count).admit;
-}
-
-interface SlotsTools {
+interface Tools {
   readonly clock: Clock;
   readonly metrics: Metrics;
 }
 
-class Slots {
-  readonly #tools: SlotsTools;
+/**
+ * Bounds the calls under way, and each owner's share of them. Of those who wait the one with fewest calls under way is
+ * next. Refuses with `overloaded` who waits for too long.
+ */
+export class Slots {
+  readonly #tools: Tools;
   readonly #accounts: Pool;
   readonly #strangers: Pool;
   readonly #held = new Tally();
@@ -54,7 +49,7 @@ class Slots {
   #waitingSince = 0;
   #fullSince: number | undefined;
 
-  constructor(tools: SlotsTools, count: number) {
+  constructor(tools: Tools, count: number) {
     this.#tools = tools;
     this.#accounts = { max: count, used: 0, queues: new Map() };
     this.#strangers = { max: Math.ceil(count * STRANGERS_SHARE), used: 0, queues: new Map() };
@@ -63,22 +58,22 @@ class Slots {
     tools.metrics.watch('calls_limit', () => count);
   }
 
-  readonly admit: Gate = (attempt) => {
-    const { owner } = attempt.call;
-    if (!this.#mayHaveMore(owner)) return this.#wait(attempt);
-    this.#count(owner, 1);
-    return this.#release;
-  };
+  /** False where the owner has to wait for one. */
+  take(owner: Owner): boolean {
+    const isFree = this.#mayHaveMore(owner);
+    if (isFree) this.#count(owner, 1);
+    return isFree;
+  }
 
-  readonly #release: Settled = ({ call }) => {
-    this.#count(call.owner, -1);
+  release(held: Owner): void {
+    this.#count(held, -1);
     for (let next = this.#next(); next; next = this.#next()) {
       this.#leave(next);
       this.#count(next.owner, 1);
       next.start();
     }
     if (this.#free > 0) this.#fullSince = undefined;
-  };
+  }
 
   #poolOf(owner: Owner): Pool {
     return isAddress(owner) ? this.#strangers : this.#accounts;
@@ -98,11 +93,11 @@ class Slots {
     if (this.#free === 0) this.#fullSince ??= this.#tools.clock.now();
   }
 
-  #wait({ call, now }: Attempt): Promise<Settled> {
-    const { owner, abortable } = call;
+  /** Resolves when the call has got one. @throws GatewayError `overloaded`; the reason of the call's abort */
+  wait({ owner, abortable }: UpstreamCall, now: number): Promise<void> {
     const waitMs = this.#maxWaitMs(now);
-    const { promise, resolve, reject } = Promise.withResolvers<Settled>();
-    const waiter = { owner, start: () => resolve(this.#release) };
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    const waiter = { owner, start: resolve };
     const { queues } = this.#poolOf(owner);
     queues.set(owner, (queues.get(owner) ?? new Set()).add(waiter));
     this.#waiting++;
@@ -117,7 +112,7 @@ class Slots {
     });
   }
 
-  /** Takes him out of the queue, if he is still in it. An owner who has had a turn is behind the others. */
+  /** Removes a waiter. Its owner goes to the end of the queue, so that owners take turns. */
   #leave(waiter: Waiter): boolean {
     const { queues } = this.#poolOf(waiter.owner);
     const queue = queues.get(waiter.owner);

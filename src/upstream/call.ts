@@ -1,7 +1,7 @@
 import type { Abortable } from '../core/abortable.ts';
 import type { Reason } from '../core/errors.ts';
 import type { WaitUntil } from '../core/runtime.ts';
-import type { Phase, Timed } from '../core/timeline.ts';
+import type { CallOutcome, Phase, Timed } from '../core/timeline.ts';
 import type { Trace } from '../core/tracing.ts';
 import type { AccountId, Entry, Owner, SessionId, Window, WindowUse } from '../store/port.ts';
 import type { Operation } from './operation.ts';
@@ -110,8 +110,6 @@ export interface UpstreamCall extends Whose {
   readonly endsAt: number;
 }
 
-export type CallUpstream = (call: UpstreamCall) => Promise<UpstreamAnswer>;
-
 /** One attempt at a call. */
 export interface Attempt {
   readonly call: UpstreamCall;
@@ -144,4 +142,12 @@ export interface UpstreamAnswer extends Keeping {
   readonly validators: Validators;
   /** 304: the copy that the request was conditional on is still valid. */
   readonly notModified: boolean;
+}
+
+/** How an attempt ended: an answer, or what it failed with. `now`: when, in milliseconds of the process's clock. */
+export interface Outcome {
+  readonly kind: CallOutcome;
+  readonly answer?: UpstreamAnswer;
+  readonly error?: unknown;
+  readonly now: number;
 }

@@ -1,0 +1,194 @@
+import type { Abortable } from '../core/abortable.ts';
+import { type Fault, GatewayError } from '../core/errors.ts';
+import type { Logger } from '../core/logger.ts';
+import type { Metrics } from '../core/metrics.ts';
+import type { Recorder } from '../core/recorder.ts';
+import type { Clock } from '../core/runtime.ts';
+import { BEHIND, type CallOutcome, during } from '../core/timeline.ts';
+import type { AccountId, Store } from '../store/port.ts';
+import type { Attempt, Exchange, Outcome, UpstreamAnswer, UpstreamCall, Whose } from '../upstream/call.ts';
+import { Circuit } from './circuit.ts';
+import { Drift } from './drift.ts';
+import { FailureWarnings } from './failure-warnings.ts';
+import { SlidingWindow } from './sliding-window.ts';
+import { Slots } from './slots.ts';
+
+interface Options {
+  readonly clock: Clock;
+  /** From 0 to 1. */
+  readonly random: () => number;
+  readonly metrics: Metrics;
+  readonly logger: Logger;
+  readonly recorder?: Pick<Recorder, 'watchCircuit'> | undefined;
+  readonly store: Pick<Store, 'coolDown' | 'coolsUntil'>;
+  /** Calls under way at once; undefined if the platform limits them. */
+  readonly slots: number | undefined;
+  readonly exchange: Exchange;
+  /** Told how each attempt ended that was made. */
+  readonly onOutcome: (call: UpstreamCall, outcome: Outcome) => void;
+}
+
+const MAX_RETRIES = 2;
+const FIRST_PAUSE_MS = 100;
+
+/** Retries may be a tenth of the calls of the last ten seconds, but at least three. */
+const BUDGET_MS = 10_000;
+const BUDGET_SHARE = 0.1;
+const BUDGET_LEAST = 3;
+
+const RETRIED: ReadonlySet<Fault | undefined> = new Set<Fault>(['no_connection', 'broken', 'unavailable']);
+
+/** Calls of the upstream, each with the checks before its attempts, and its retries (`contract.md` section 7). */
+export class UpstreamCalls {
+  readonly #options: Options;
+  readonly #circuit: Circuit;
+  readonly #slots: Slots | undefined;
+  readonly #drift: Drift;
+  readonly #warnings: FailureWarnings;
+  /** The retries' budget is a share of the calls. */
+  readonly #calls = new SlidingWindow(BUDGET_MS);
+  readonly #retries = new SlidingWindow(BUDGET_MS);
+  #underWay = 0;
+
+  constructor(options: Options) {
+    this.#options = options;
+    this.#circuit = new Circuit(options);
+    this.#slots = options.slots === undefined ? undefined : new Slots(options, options.slots);
+    this.#drift = new Drift(options);
+    this.#warnings = new FailureWarnings(options.logger);
+    options.recorder?.watchCircuit(() => this.#circuit.open);
+    options.metrics.watch('calls', () => this.#underWay);
+  }
+
+  get isCircuitOpen(): boolean {
+    return this.#circuit.open !== undefined;
+  }
+
+  /**
+   * Refuses what cooldown or circuit would refuse, for writes, which are stored before they are sent.
+   * @throws GatewayError `rate_limited`, `upstream_unavailable`
+   */
+  assertAllowed(call: Whose, now = this.#options.clock.now()): void {
+    this.#assertNoCooldown(call.account, now);
+    this.#circuit.assertClosed(call, now);
+  }
+
+  /** @throws GatewayError what a check refuses, and what the exchange fails with; the reason of the call's abort */
+  async make(call: UpstreamCall): Promise<UpstreamAnswer> {
+    const { clock } = this.#options;
+    this.#calls.add(clock.now());
+    let failure: unknown;
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.#attempt(call, tries - 1);
+      } catch (error) {
+        // If a check refused the retry, the error of the attempt before says more.
+        if (tries > 1 && isNotSent(error)) throw failure;
+        failure = error;
+        const pauseMs = this.#pauseAfter(error, call, tries);
+        if (pauseMs === undefined) throw error;
+        await during(clock, call, 'back-off', pause(clock, pauseMs, call.abortable));
+      }
+    }
+  }
+
+  async #attempt(call: UpstreamCall, resends: number): Promise<UpstreamAnswer> {
+    const { clock, exchange } = this.#options;
+    const attempt: Attempt = { call, now: clock.now(), resends };
+    this.assertAllowed(call, attempt.now);
+    const era = this.#circuit.enter(call, attempt.now);
+    let [hasSlot, isMade] = [false, false];
+    let outcome: Outcome | undefined;
+    try {
+      if (this.#slots?.take(call.owner) === false) {
+        await during(clock, call, 'slot', this.#slots.wait(call, attempt.now));
+        attempt.now = clock.now();
+      }
+      hasSlot = true;
+      this.#assertNoCooldown(call.account, attempt.now); // a 429 may have come while it waited
+      if (call.endsAt <= attempt.now) throw GatewayError.of('upstream_timeout', { fault: 'not_sent' });
+      isMade = true;
+      this.#underWay++;
+      call.context.upstreamCalls++;
+      const answer = await exchange(attempt);
+      outcome = { kind: 'good', answer, now: clock.now() };
+      return answer;
+    } catch (error) {
+      outcome = { kind: kindOf(error, call), error, now: clock.now() };
+      throw error;
+    } finally {
+      if (outcome && isMade) this.#settled(attempt, outcome);
+      if (hasSlot) this.#slots?.release(call.owner);
+      if (outcome) this.#circuit.settled(era, call, outcome);
+    }
+  }
+
+  /** What is learned of an attempt that was made. */
+  #settled(attempt: Attempt, outcome: Outcome): void {
+    const { metrics, store, onOutcome } = this.#options;
+    const { call, phase } = attempt;
+    const { kind, answer, error, now } = outcome;
+    const ms = now - attempt.now;
+    const reason = kind === 'failed' && error instanceof GatewayError ? error.particulars.reason : undefined;
+    this.#underWay--;
+    call.context.upstreamMs += ms;
+    if (reason && call.leg !== BEHIND) call.context.reason = reason;
+    phase?.settle(kind, reason);
+    metrics.callDone({ operation: call.operation.id, outcome: kind, reason: reason ?? '' }, ms);
+    if (answer) this.#drift.check(call.operation, answer);
+    if (phase && reason) this.#warnings.warn(reason, phase.status, error, now);
+    onOutcome(call, outcome);
+    const isLimited = error instanceof GatewayError && error.status === 429 && !error.isUnsent;
+    const seconds = isLimited ? (error.particulars.retryAfter ?? 0) : 0;
+    if (seconds > 0 && call.account !== undefined) store.coolDown(call.account, now + seconds * 1000);
+  }
+
+  /** For as long as the upstream's last 429 to the account asked for. */
+  #assertNoCooldown(account: AccountId | undefined, now: number): void {
+    const { store, metrics } = this.#options;
+    const leftMs = account === undefined ? 0 : store.coolsUntil(account) - now;
+    if (leftMs <= 0) return;
+    metrics.refused('cooldown');
+    const detail = 'The upstream has asked for fewer calls of this account.';
+    throw GatewayError.of('rate_limited', { fault: 'not_sent', retryAfter: Math.ceil(leftMs / 1000), detail });
+  }
+
+  /**
+   * Milliseconds to wait before a GET is tried again, with full jitter; undefined if it is not. The budget keeps retries
+   * from tripling the load of an upstream in trouble. `tries`: attempts so far.
+   */
+  #pauseAfter(error: unknown, call: UpstreamCall, tries: number): number | undefined {
+    const { clock, random, metrics } = this.#options;
+    const isRetried = error instanceof GatewayError && RETRIED.has(error.particulars.fault);
+    if (!isRetried || call.operation.method !== 'GET' || call.abortable.isAborted) return undefined;
+    const now = clock.now();
+    const pauseMs = random() * FIRST_PAUSE_MS * 2 ** (tries - 1);
+    const budget = Math.max(BUDGET_LEAST, Math.floor(this.#calls.sum(now) * BUDGET_SHARE));
+    if (tries > MAX_RETRIES || now + pauseMs >= call.endsAt || this.#retries.sum(now) >= budget) return undefined;
+    this.#retries.add(now);
+    metrics.retried(call.operation.id);
+    return pauseMs;
+  }
+}
+
+const isNotSent = (error: unknown) => error instanceof GatewayError && error.particulars.fault === 'not_sent';
+
+/** Rejects with the reason once it is aborted. */
+function pause(clock: Clock, ms: number, abortable: Abortable): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stopTimer = clock.after(ms, () => {
+      stay();
+      resolve();
+    });
+    const stay = abortable.onAbort((reason) => {
+      stopTimer();
+      reject(reason);
+    });
+  });
+}
+
+function kindOf(error: unknown, { abortable: { isAborted, reason } }: UpstreamCall): CallOutcome {
+  const isTimeout = reason instanceof GatewayError && reason.particulars.fault === 'timeout';
+  if (isAborted && !isTimeout) return 'abandoned'; // by us: that says nothing about the upstream
+  return error instanceof GatewayError && error.status < 500 ? 'refused' : 'failed';
+}
